@@ -1,0 +1,95 @@
+// One project for each build in project/SparkVersion.scala (spark42, spark41, ...), all from the same sources in jvm/. The root
+// project stands for the newest: `sbt test` tests that one, `sbt spark41/test` another, `sbt testAll` each. `sbt jars` packages all.
+
+ThisBuild / version := "0.1.0"
+ThisBuild / organization := "io.apportion"
+ThisBuild / scalaVersion := SparkBuild.default.scalaVersion
+ThisBuild / licenses := Seq(License.Apache2)
+
+val jarFolder = settingKey[File]("Where the jars go, and jars.txt, which lists them.")
+val jars = taskKey[Seq[File]]("Packages Apportion for every Spark version, and nothing else into the jars folder.")
+
+ThisBuild / jarFolder := (ThisBuild / baseDirectory).value / "target" / "jars"
+
+val compilerOptions = Seq(
+  "-encoding",
+  "utf8",
+  "-release:17",
+  "-deprecation",
+  "-feature",
+  "-unchecked",
+  "-Xlint",
+  "-Werror"
+)
+
+val sparkJvm = Seq(
+  fork := true,
+  baseDirectory := (ThisBuild / baseDirectory).value,
+  javaOptions ++= "-Xmx2g" +: SparkJvm.moduleOptions(externalDependencyClasspath.value.files),
+  javaOptions ++= SparkJvm.sessionOptions(
+    target.value,
+    (ThisBuild / baseDirectory).value / "jvm" / "src" / "test" / "resources" / "log4j2.properties"
+  )
+)
+
+def sparkProject(build: SparkBuild): Project =
+  Project(build.id, file("jvm"))
+    .settings(
+      name := s"apportion-spark-${build.spark.minor}",
+      scalaVersion := build.scalaVersion,
+      scalacOptions := compilerOptions,
+      target := (ThisBuild / baseDirectory).value / "target" / build.id,
+      libraryDependencies ++= Seq(
+        "org.apache.spark" %% "spark-sql" % build.spark.artifact % Provided,
+        "org.scalatest" %% "scalatest" % "3.2.20" % Test,
+        "org.scalacheck" %% "scalacheck" % "1.18.1" % Test,
+        "org.scalatestplus" %% "scalacheck-1-18" % "3.2.19.0" % Test
+      ),
+      for (config <- Seq(Compile, Test))
+        yield config / unmanagedSourceDirectories ++= build.spark.shims.map((config / sourceDirectory).value / _),
+      Compile / packageBin / artifactPath := jarFolder.value / build.jarName(version.value),
+      // One Spark session in one JVM, and scarce cores.
+      Test / parallelExecution := false,
+      Test / testOptions += Tests.Argument(TestFrameworks.ScalaTest, "-oDF"),
+      inConfig(Test)(sparkJvm)
+    )
+
+lazy val sparkProjects = new CompositeProject {
+  override val componentProjects: Seq[Project] = SparkBuild.all.map(sparkProject)
+}
+
+val newest = LocalProject(SparkBuild.default.id)
+
+lazy val benchmarks = project
+  .in(file("target/benchmarks"))
+  .enablePlugins(JmhPlugin)
+  .dependsOn(newest % "compile->compile;compile->provided")
+  .settings(
+    publish / skip := true,
+    scalacOptions := compilerOptions,
+    Compile / sourceDirectory := (ThisBuild / baseDirectory).value / "jvm" / "src" / "jmh",
+    inConfig(Jmh)(sparkJvm)
+  )
+
+lazy val root = project
+  .in(file("."))
+  .aggregate(newest, benchmarks)
+  .settings(
+    publish / skip := true,
+    jars := {
+      val built =
+        (Compile / packageBin).all(ScopeFilter(inProjects(SparkBuild.all.map(b => LocalProject(b.id)): _*))).value
+      val list = jarFolder.value / "jars.txt"
+      IO.delete((jarFolder.value * AllPassFilter).get().diff(built))
+      IO.writeLines(list, built.map(_.getName))
+      streams.value.log.info(s"${built.size} jars in ${jarFolder.value}")
+      built
+    },
+    jars / aggregate := false
+  )
+
+// One after the other: projects share sources, which must not be formatted by two of them at the same time.
+val formatted = SparkBuild.all.map(_.id) :+ "benchmarks"
+addCommandAlias("format", (formatted.map(_ + "/scalafmtAll") :+ "scalafmtSbt").mkString(";"))
+addCommandAlias("formatCheck", (formatted.map(_ + "/scalafmtCheckAll") :+ "scalafmtSbtCheck").mkString(";"))
+addCommandAlias("testAll", SparkBuild.all.map(_.id + "/test").mkString(";"))

@@ -1,0 +1,34 @@
+import java.io.File
+import java.net.URLClassLoader
+
+/** What a JVM needs to run Spark in tests and benchmarks. */
+object SparkJvm {
+
+  /** The `--add-opens` that this Spark needs on Java 17 and later: asked of Spark itself, as they differ by version. */
+  def moduleOptions(classpath: Seq[File]): Seq[String] = {
+    val loader = new URLClassLoader(classpath.map(_.toURI.toURL).toArray, null)
+    try
+      loader
+        .loadClass("org.apache.spark.launcher.JavaModuleOptions")
+        .getMethod("defaultModuleOptions")
+        .invoke(null)
+        .toString
+        .split(' ')
+        .toSeq
+    finally loader.close()
+  }
+
+  /** Settings that every session starts with: small, and nothing listening. */
+  def sessionOptions(target: File, logging: File): Seq[String] = Seq(
+    s"-Dlog4j2.configurationFile=$logging",
+    "-Dspark.master=local[2]",
+    "-Dspark.app.name=apportion",
+    "-Dspark.ui.enabled=false",
+    "-Dspark.driver.host=localhost",
+    s"-Dspark.sql.warehouse.dir=${target / "warehouse"}"
+  )
+
+  private implicit final class Folder(private val folder: File) extends AnyVal {
+    def /(name: String): File = new File(folder, name)
+  }
+}

@@ -1,0 +1,56 @@
+/**
+ * A Spark minor version that Apportion is built for.
+ *
+ * @param minor
+ *   as in jar names, e.g. "4.2"
+ * @param artifact
+ *   the release of `spark-sql` to compile and test against
+ * @param scalaVersions
+ *   a full Scala version for each Scala binary version that this Spark is published for
+ * @param shims
+ *   folders beside `jvm/src/main/scala` (and `jvm/src/test/scala`) with the sources that differ between Spark versions. A
+ *   folder that several versions need is listed by each of them; one that does not exist is ignored.
+ */
+final case class SparkVersion(
+    minor: String,
+    artifact: String,
+    scalaVersions: Seq[String],
+    shims: Seq[String]
+) {
+
+  /** The builds of this version: one for each Scala version. */
+  def builds: Seq[SparkBuild] = scalaVersions.map(SparkBuild(this, _))
+}
+
+object SparkVersion {
+
+  /** Every supported version, the newest first. */
+  val all: Seq[SparkVersion] = Seq(
+    SparkVersion("4.2", "4.2.0", Seq("2.13.18"), Seq("scala-spark-4.2")),
+    SparkVersion("4.1", "4.1.3", Seq("2.13.17"), Seq("scala-spark-4.1"))
+  )
+}
+
+/** One sbt project: a Spark version with one of its Scala versions. */
+final case class SparkBuild(spark: SparkVersion, scalaVersion: String) {
+
+  /** e.g. "2.13" */
+  val scalaBinary: String = scalaVersion.split('.').take(2).mkString(".")
+
+  /** The sbt project: `spark42`, or `spark35_2_12` where a Spark version has several Scala versions. */
+  val id: String = {
+    val scala = if (spark.scalaVersions.size > 1) s"_$scalaBinary" else ""
+    s"spark${spark.minor.replace(".", "")}$scala".replace('.', '_')
+  }
+
+  def jarName(version: String): String =
+    s"apportion-spark-${spark.minor}_$scalaBinary-$version.jar"
+}
+
+object SparkBuild {
+
+  /** Every build, the default one (the newest Spark) first. */
+  val all: Seq[SparkBuild] = SparkVersion.all.flatMap(_.builds)
+
+  val default: SparkBuild = all.head
+}
