@@ -1,0 +1,61 @@
+package io.apportion.decision
+
+/** One input of a stage: the bytes of each subpartition; of a broadcast every task reads all. */
+final class Input(val bytes: Array[Long], val broadcast: Boolean = false)
+
+/** What decided a parallelism in the end. */
+sealed abstract class Kind(val name: String)
+
+/** What changes the number that the formula gives. */
+sealed abstract class Clamp(name: String) extends Kind(name)
+
+object Kind {
+  case object Formula extends Kind("formula")
+  case object Reactive extends Clamp("reactive")
+  case object Explicit extends Clamp("explicit")
+  case object Minimum extends Clamp("minimum")
+  case object Maximum extends Clamp("maximum")
+  case object Subpartitions extends Clamp("subpartitions")
+  case object Source extends Clamp("source")
+}
+
+/**
+ * How many tasks read a group of inputs, which subpartitions each of them reads, and why.
+ *
+ * @param inputBytes        bytes of all shuffle inputs
+ * @param broadcastBytes    bytes of all broadcast inputs
+ * @param dataVolumePerTask V, bytes a task should read
+ * @param broadcastCap      the most bytes of V that broadcast inputs may take up
+ * @param raw               tasks that the volume asks for
+ * @param rounded           `raw` rounded to a power of two
+ * @param clamps            the limits that changed `rounded`, in order
+ * @param subpartitions     N, the most tasks that there can be; 0 without shuffle inputs
+ * @param bytesByInput      per shuffle input, the bytes that each task reads of it
+ */
+final case class Decision(
+    parallelism: Int,
+    ranges: Ranges,
+    kind: Kind,
+    inputBytes: Long,
+    broadcastBytes: Long,
+    dataVolumePerTask: Long,
+    broadcastCap: Long,
+    raw: Long,
+    rounded: Long,
+    clamps: Seq[Clamp],
+    subpartitions: Int,
+    bytesByInput: Seq[Array[Long]],
+    reason: String
+) {
+
+  /** Shuffle bytes that each task reads. */
+  lazy val taskBytes: Array[Long] = {
+    val sums = new Array[Long](ranges.size)
+    for (bytes <- bytesByInput; k <- sums.indices) sums(k) = Bytes.add(sums(k), bytes(k))
+    sums
+  }
+
+  def largestTaskBytes: Long = if (taskBytes.isEmpty) 0 else taskBytes.max
+
+  def meanTaskBytes: Long = if (taskBytes.isEmpty) 0 else inputBytes / taskBytes.length
+}

@@ -1,0 +1,63 @@
+package io.apportion.decision
+
+/**
+ * What a decision has to respect.
+ *
+ * @param dataVolumePerTask bytes a task should read, at least 1
+ * @param broadcastRatio    the part of the volume that broadcast inputs may take up at most, in (0, 1)
+ * @param minParallelism    raised to a power of two before use
+ * @param maxParallelism    lowered to a power of two before use
+ * @param parallelism       the number to use as given, if somebody set one
+ * @param slots             the slots that a stage may fill greedily (reactive mode), if it may
+ * @param minTaskVolume     bytes that every task keeps when a stage is spread over slots
+ * @param sourceParallelism the parallelism of a stage that has no inputs
+ * @param setBy             who set a value, by the setting's name; for the reason only
+ */
+final case class Policy(
+    dataVolumePerTask: Long,
+    broadcastRatio: Double = 0.5,
+    minParallelism: Int = 1,
+    maxParallelism: Int = 32768,
+    parallelism: Option[Int] = None,
+    slots: Option[Int] = None,
+    minTaskVolume: Long = 1L << 20,
+    sourceParallelism: Int = 1,
+    setBy: Map[String, String] = Map.empty
+) {
+  require(dataVolumePerTask >= 1, s"dataVolumePerTask is $dataVolumePerTask; it must be 1 byte or more")
+  require(minTaskVolume >= 1, s"minTaskVolume is $minTaskVolume; it must be 1 byte or more")
+  require(
+    broadcastRatio > 0 && broadcastRatio < 1,
+    s"broadcastRatio is $broadcastRatio; it must be above 0 and below 1"
+  )
+  require(parallelism.forall(_ >= 1), s"parallelism is ${parallelism.mkString}; it must be 1 or more")
+  require(slots.forall(_ >= 1), s"slots is ${slots.mkString}; it must be 1 or more")
+  require(sourceParallelism >= 1, s"sourceParallelism is $sourceParallelism; it must be 1 or more")
+  Policy.boundsProblem(minParallelism, maxParallelism).foreach(problem => throw new IllegalArgumentException(problem))
+
+  /** `minParallelism` raised to a power of two. */
+  def lowerBound: Int = PowersOfTwo.up(minParallelism.toLong).toInt
+
+  /** `maxParallelism` lowered to a power of two. */
+  def upperBound: Int = PowersOfTwo.down(maxParallelism.toLong).toInt
+
+  /** The most bytes that broadcast inputs take up of a task's volume. */
+  def broadcastCap: Long = math.ceil(dataVolumePerTask * broadcastRatio).toLong
+}
+
+object Policy {
+
+  /** Why no parallelism satisfies both bounds, if none does. `prefix` is put before the settings' names. */
+  def boundsProblem(min: Int, max: Int, prefix: String = ""): Option[String] = {
+    val (lower, upper) = (PowersOfTwo.up(min.toLong), PowersOfTwo.down(max.toLong))
+    def name(setting: String, value: Int) = s"$prefix$setting is $value"
+    if (min < 1) Some(s"${name("minParallelism", min)}; it must be 1 or more")
+    else if (max < 1) Some(s"${name("maxParallelism", max)}; it must be 1 or more")
+    else if (lower > upper)
+      Some(
+        s"${name("minParallelism", min)} and ${name("maxParallelism", max)}: there is no power of two in " +
+          s"[$min, $max]. Lower the first to $upper or less, or raise the second to $lower or more"
+      )
+    else None
+  }
+}

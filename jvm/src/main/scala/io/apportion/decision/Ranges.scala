@@ -1,0 +1,54 @@
+package io.apportion.decision
+
+/** Contiguous ranges of subpartitions, one a task, in order. Range `k` is `[starts(k), ends(k))`. */
+final class Ranges private (val starts: Array[Int], val ends: Array[Int]) {
+  def size: Int = starts.length
+
+  def toSeq: Seq[(Int, Int)] = starts.toSeq.zip(ends.toSeq)
+
+  /** The bytes that each range reads of one input; subpartitions beyond the end of `bytes` are empty. */
+  def bytesOf(bytes: Array[Long]): Array[Long] = Bytes.sums(bytes, starts, ends)
+
+  /** These ranges without some subpartitions (ascending): cut where one lies inside, dropped where nothing is left. */
+  def excluding(subpartitions: Seq[Int]): Ranges =
+    if (subpartitions.isEmpty) this
+    else {
+      val pieces = toSeq.flatMap { case (start, end) =>
+        val cuts = subpartitions.filter(s => start <= s && s < end)
+        (start +: cuts.map(_ + 1)).zip(cuts :+ end).filter { case (from, until) => from < until }
+      }
+      Ranges.of(pieces)
+    }
+
+  override def equals(other: Any): Boolean = other match {
+    case that: Ranges => starts.sameElements(that.starts) && ends.sameElements(that.ends)
+    case _            => false
+  }
+
+  override def hashCode: Int = toSeq.hashCode
+
+  override def toString: String = toSeq.map { case (start, end) => s"[$start, $end)" }.mkString(" ")
+}
+
+object Ranges {
+  val none: Ranges = of(Seq.empty)
+
+  def of(ranges: Seq[(Int, Int)]): Ranges = new Ranges(ranges.map(_._1).toArray, ranges.map(_._2).toArray)
+
+  /** Where range `k` of `parallelism` even ranges over `subpartitions` starts; it ends where `k + 1` starts. */
+  def evenStart(k: Int, subpartitions: Int, parallelism: Int): Int =
+    (k.toLong * subpartitions / parallelism).toInt
+
+  /**
+   * Even ranges: all equally wide when both numbers are powers of two, else differing by one subpartition at most.
+   * There can be no more ranges than subpartitions; a shuffle without any is read by one empty range.
+   */
+  def even(subpartitions: Int, parallelism: Int): Ranges = {
+    require(
+      1 <= parallelism && parallelism <= math.max(subpartitions, 1),
+      s"parallelism is $parallelism; with $subpartitions subpartitions it can be 1 to ${math.max(subpartitions, 1)}"
+    )
+    val bounds = Array.tabulate(parallelism + 1)(evenStart(_, subpartitions, parallelism))
+    new Ranges(bounds.init, bounds.tail)
+  }
+}
