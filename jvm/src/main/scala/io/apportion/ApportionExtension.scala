@@ -1,0 +1,27 @@
+package io.apportion
+
+import io.apportion.aqe.{DecideShuffleReads, LocalReads, ReportDecisions, SubpartitionCounts, UserRepartitions}
+import io.apportion.conf.{Settings, SettingsCheck}
+import io.apportion.report.DecisionsFunction
+import org.apache.spark.sql.SparkSessionExtensions
+
+/** Everything that Apportion puts into Spark: `spark.sql.extensions=io.apportion.ApportionExtension`. */
+class ApportionExtension extends (SparkSessionExtensions => Unit) {
+
+  override def apply(extensions: SparkSessionExtensions): Unit = {
+    Settings.register()
+
+    extensions.injectCheckRule(SettingsCheck(_))
+
+    // Before a shuffle runs
+    extensions.injectQueryPostPlannerStrategyRule(UserRepartitions(_))
+    extensions.injectQueryStagePrepRule(SubpartitionCounts(_))
+
+    // When stages have finished, in this order, after Spark's own rules
+    extensions.injectQueryStageOptimizerRule(DecideShuffleReads(_))
+    extensions.injectQueryStageOptimizerRule(LocalReads(_))
+    extensions.injectQueryStageOptimizerRule(ReportDecisions(_))
+
+    extensions.injectTableFunction(DecisionsFunction.description)
+  }
+}

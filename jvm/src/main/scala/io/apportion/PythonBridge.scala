@@ -1,0 +1,76 @@
+package io.apportion
+
+import scala.collection.immutable.ListMap
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import io.apportion.conf.{SessionPolicy, Setting, Settings}
+import io.apportion.decision.{Decider, Input}
+import io.apportion.report.DecisionRecord
+import org.apache.spark.apportion.StageMetrics
+import org.apache.spark.sql.SparkSession
+
+/** What the Python package calls through py4j: JSON in, JSON out. */
+object PythonBridge {
+  private val json = new ObjectMapper
+
+  /** The settings registry. */
+  def settings(): String = write(Settings.all.map(describe))
+
+  /**
+   * Decides for inputs that are made up, under the session's settings and the request's.
+   *
+   * @param request `{"inputs": [{"bytes": [...], "broadcast": false}], "settings": {name: value}, "sourceParallelism": n or null}`
+   * @return the decision as a record
+   */
+  def decide(session: SparkSession, request: String): String = {
+    val root = json.readTree(request)
+    val inputs = root.path("inputs").elements.asScala.map(input).toSeq
+    val conf = session.sessionState.conf.clone()
+    val settings = root.path("settings")
+    settings.fieldNames.asScala.foreach(name => conf.setConfString(Setting.Prefix + name, settings.get(name).asText))
+    val own = new SessionPolicy(conf, session.sparkContext).policy()
+    val policy =
+      Option(root.get("sourceParallelism")).filterNot(_.isNull).fold(own)(n => own.copy(sourceParallelism = n.asInt))
+    DecisionRecord.of(Decider.decide(inputs, policy), policy).toRow.json
+  }
+
+  /** What the finished stages of a job group's jobs did. */
+  def stageMetrics(session: SparkSession, jobGroup: String): String =
+    write(StageMetrics.ofJobGroup(session.sparkContext, jobGroup).map { stage =>
+      ListMap[String, Any](
+        "stage" -> stage.stage,
+        "name" -> stage.name,
+        "tasks" -> stage.tasks,
+        "readsShuffle" -> (stage.shuffleReadBytes > 0),
+        "shuffleReadBytes" -> stage.shuffleReadBytes,
+        "largestTaskBytes" -> stage.largestTaskBytes,
+        "taskMillis" -> stage.taskMillis
+      )
+    })
+
+  private def describe(setting: Setting[_]): ListMap[String, Any] = ListMap(
+    "name" -> setting.name,
+    "key" -> setting.key,
+    "type" -> setting.kind,
+    "default" -> setting.default.orNull,
+    "allowed" -> setting.allowed.data,
+    "allowedText" -> setting.allowed.text,
+    "doc" -> setting.doc,
+    "since" -> setting.since
+  )
+
+  private def input(node: JsonNode): Input =
+    new Input(node.path("bytes").elements.asScala.map(_.asLong).toArray, node.path("broadcast").asBoolean)
+
+  private def write(value: Any): String = json.writeValueAsString(toJava(value))
+
+  private def toJava(value: Any): Any = value match {
+    case map: Map[_, _] =>
+      val entries = new java.util.LinkedHashMap[Any, Any]
+      map.foreach { case (key, entry) => entries.put(key, toJava(entry)) }
+      entries
+    case values: Seq[_] => values.map(toJava).asJava
+    case other          => other
+  }
+}

@@ -1,0 +1,60 @@
+package io.apportion.aqe
+
+import io.apportion.conf.SessionPolicy
+import io.apportion.decision.{Decider, Decision, Input, Policy}
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.adaptive.AQEShuffleReadRule
+import org.apache.spark.sql.execution.exchange.ShuffleOrigin
+
+/**
+ * Decides how the finished stages below a new stage are read. It starts again from the stages, so that what Spark's coalescing
+ * chose does not matter, and keeps only what Spark split for skew. Being a shuffle read rule, Spark takes it back where
+ * it breaks the plan's requirements and leaves it out where final stages must not change.
+ *
+ * @param decide replaceable for tests
+ */
+case class DecideShuffleReads(
+    session: SparkSession,
+    decide: (Seq[Input], Policy) => Decision = Decider.decide
+) extends AQEShuffleReadRule
+    with Guarded {
+
+  /** Which shuffles may change is said by each of them, with the reason: see [[ShuffleLeaf.forbids]]. */
+  override protected val supportedShuffleOrigins: Seq[ShuffleOrigin] = Nil
+
+  override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
+    val groups = ExchangeGroup.collect(plan)
+    if (groups.isEmpty) plan
+    else {
+      val reads = planReads(groups)
+      val decided =
+        Validated.applyAll(plan, reads.values.flatMap(_.toOption).toSeq)((current, read) => read.applyTo(current))
+      PendingDecisions.attach(decided, groups.map(group => group -> reads(group)))
+      decided
+    }
+  }
+
+  /** How each group will be read, or why it is left alone. */
+  private def planReads(groups: Seq[ExchangeGroup]): Map[ExchangeGroup, Either[String, GroupRead]] = {
+    val settings = new SessionPolicy(conf, session.sparkContext)
+    val slots = settings.clusterSlots.fold(groups.map(_ => Option.empty[Int]))(shareSlots(_, groups))
+    groups
+      .zip(slots)
+      .map { case (group, share) =>
+        val read = group.forbidden
+          .toLeft(())
+          .flatMap(_ => SkewSplits.of(group.leaves.map(_.specs)))
+          .map(splits => GroupRead.plan(group, splits, GroupRead.policy(group, settings, share), decide))
+        group -> read
+      }
+      .toMap
+  }
+
+  /** Groups of one plan fragment run at the same time, so they share the slots by their bytes; each has at least one. */
+  private def shareSlots(slots: Int, groups: Seq[ExchangeGroup]): Seq[Option[Int]] = {
+    val bytes = groups.map(_.inputBytes.toDouble)
+    val total = bytes.sum
+    bytes.map(own => Some(if (total > 0) math.round(slots * own / total).toInt.max(1) else slots))
+  }
+}

@@ -1,0 +1,140 @@
+package io.apportion.aqe
+
+import io.apportion.decision.Bytes
+import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
+import org.apache.spark.sql.catalyst.plans.physical.{UnknownPartitioning, UnspecifiedDistribution}
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.exchange.{BroadcastExchangeLike, Exchange}
+import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, BroadcastNestedLoopJoinExec, CartesianProductExec}
+
+/**
+ * Shuffles that have to be read with the same ranges, such as both sides of a sort-merge join.
+ *
+ * @param operator      what reads them, as the plan calls it
+ * @param broadcasts    broadcast stages that the tasks of this group read as well
+ * @param multipliesRows whether the tasks run a join whose input bytes say little of its work
+ * @param forbidden     why the group has to be left alone, if so
+ */
+final case class ExchangeGroup(
+    leaves: Seq[ShuffleLeaf],
+    operator: String,
+    broadcasts: Seq[BroadcastQueryStageExec],
+    multipliesRows: Boolean,
+    forbidden: Option[String]
+) {
+
+  /** The stages of the group, once they run. */
+  def stages: Seq[ShuffleQueryStageExec] = leaves.flatMap(_.stage)
+
+  /** The bytes of each stage's subpartitions, once they have finished. */
+  lazy val bytes: Seq[Array[Long]] = leaves.flatMap(_.bytes)
+
+  lazy val inputBytes: Long = bytes.foldLeft(0L)((sum, stage) => Bytes.add(sum, Bytes.sum(stage)))
+}
+
+/**
+ * Finds the groups of a plan fragment, down to its exchanges. Operators that do not match their children's partitions (union,
+ * cartesian product, broadcast joins) part groups; all others join what is below them into one.
+ */
+object ExchangeGroup {
+
+  def collect(plan: SparkPlan): Seq[ExchangeGroup] = descend(plan, Path())
+
+  /** What lies between the root of the fragment and a node. */
+  private case class Path(
+      operator: Option[String] = None,
+      broadcasts: Seq[BroadcastQueryStageExec] = Nil,
+      multipliesRows: Boolean = false,
+      partitioningMatters: Boolean = false,
+      forbidden: Option[String] = None
+  ) {
+    def through(node: SparkPlan): Path = copy(
+      operator = if (isTransparent(node)) operator else Some(operatorName(node)),
+      broadcasts = broadcasts ++ broadcastsBelow(node),
+      multipliesRows = multipliesRows || multiplies(node),
+      partitioningMatters = partitioningMatters || node.requiredChildDistribution.exists(_ != UnspecifiedDistribution),
+      forbidden = forbidden.orElse(UserRepartitions.pinned(node))
+    )
+  }
+
+  private def descend(node: SparkPlan, path: Path): Seq[ExchangeGroup] = node match {
+    case ShuffleLeaf(leaf)       => Seq(group(node, Seq(leaf), path))
+    case _: Exchange             => Nil
+    case unary: UnaryExecNode    => descend(unary.child, path.through(node))
+    case BroadcastJoin(streamed) => descend(streamed, path.through(node))
+    case _: CartesianProductExec => node.children.flatMap(descend(_, path.through(node)))
+    case union: UnionExec if !(path.partitioningMatters && keepsPartitioning(union)) =>
+      union.children.flatMap(descend(_, path.through(node)))
+    case _ =>
+      val leaves = leavesBelow(node)
+      val shuffles = leaves.collect { case ShuffleLeaf(leaf) => leaf }
+      if (shuffles.isEmpty) Nil else Seq(group(node, shuffles, path.through(node), leaves))
+  }
+
+  private def group(
+      root: SparkPlan,
+      shuffles: Seq[ShuffleLeaf],
+      path: Path,
+      leaves: Seq[SparkPlan] = Nil
+  ): ExchangeGroup = {
+    val counts = shuffles.map(_.subpartitions).distinct.sorted
+    val forbidden = path.forbidden
+      .orElse(shuffles.flatMap(_.forbids).headOption)
+      .orElse(leaves.collectFirst {
+        case leaf if isNoExchange(leaf) => s"${leaf.nodeName} is no exchange, and its partitions have to be matched"
+      })
+      .orElse(
+        Option.when(counts.size > 1)(s"its stages have different numbers of subpartitions: ${counts.mkString(", ")}")
+      )
+    ExchangeGroup(
+      leaves = shuffles,
+      operator = path.operator.getOrElse("Output"),
+      broadcasts = (path.broadcasts ++ root.collect { case inner => broadcastsBelow(inner) }.flatten).distinct,
+      multipliesRows = path.multipliesRows || root.exists(multiplies),
+      forbidden = forbidden
+    )
+  }
+
+  /** What the partitions of a node are made of: its exchanges and other leaves, but not what is broadcast to its tasks. */
+  private def leavesBelow(node: SparkPlan): Seq[SparkPlan] = node match {
+    case ShuffleLeaf(_)                                            => Seq(node)
+    case _ if node.children.isEmpty || node.isInstanceOf[Exchange] => Seq(node)
+    case BroadcastJoin(streamed)                                   => leavesBelow(streamed)
+    case _                                                         => node.children.flatMap(leavesBelow)
+  }
+
+  private def isNoExchange(leaf: SparkPlan): Boolean = leaf match {
+    case ShuffleLeaf(_) | _: BroadcastQueryStageExec | _: BroadcastExchangeLike => false
+    case _                                                                      => true
+  }
+
+  private def broadcastsBelow(node: SparkPlan): Seq[BroadcastQueryStageExec] =
+    node.children.collect { case broadcast: BroadcastQueryStageExec => broadcast }
+
+  /** From Spark 4.1 on the rows of a union stay partitioned where all its children agree. */
+  private def keepsPartitioning(union: UnionExec): Boolean = !union.outputPartitioning.isInstanceOf[UnknownPartitioning]
+
+  private def multiplies(node: SparkPlan): Boolean =
+    node.isInstanceOf[CartesianProductExec] || node.isInstanceOf[BroadcastNestedLoopJoinExec]
+
+  /** Operators that nobody would name as what reads a shuffle. */
+  private def isTransparent(node: SparkPlan): Boolean = node match {
+    case _: ProjectExec | _: FilterExec | _: UnionExec | _: InputAdapter | _: WholeStageCodegenExec => true
+    case sort: SortExec                                                                             => !sort.global
+    case _                                                                                          => false
+  }
+
+  private def operatorName(node: SparkPlan): String = node.nodeName.takeWhile(_ != ' ')
+
+  private object BroadcastJoin {
+    def unapply(node: SparkPlan): Option[SparkPlan] = node match {
+      case join: BroadcastHashJoinExec       => Some(streamed(join.buildSide, join.left, join.right))
+      case join: BroadcastNestedLoopJoinExec => Some(streamed(join.buildSide, join.left, join.right))
+      case _                                 => None
+    }
+
+    private def streamed(build: BuildSide, left: SparkPlan, right: SparkPlan): SparkPlan =
+      if (build == BuildLeft) right else left
+  }
+}

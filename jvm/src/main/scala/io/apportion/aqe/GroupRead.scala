@@ -1,0 +1,92 @@
+package io.apportion.aqe
+
+import scala.collection.immutable.ArraySeq
+
+import io.apportion.conf.SessionPolicy
+import io.apportion.decision.{Decision, Input, Policy, Ranges}
+import org.apache.spark.sql.execution.{CoalescedPartitionSpec, ShufflePartitionSpec, SparkPlan}
+import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec
+
+/**
+ * How a group will be read.
+ *
+ * @param layouts what the tasks read, by stage id
+ * @param ranges  the ranges that were apportioned, between the splits that are kept
+ */
+private[aqe] final case class GroupRead(
+    decision: Decision,
+    policy: Policy,
+    ranges: Ranges,
+    splits: SkewSplits,
+    layouts: Map[Int, Seq[ShufflePartitionSpec]]
+) {
+
+  def applyTo(plan: SparkPlan): SparkPlan = plan match {
+    case ShuffleLeaf(ShuffleLeaf(_, _, Some(stage), _)) =>
+      layouts.get(stage.id).fold(plan)(AQEShuffleReadExec(stage, _))
+    case _ => plan.mapChildren(applyTo)
+  }
+}
+
+private[aqe] object GroupRead {
+
+  def plan(
+      group: ExchangeGroup,
+      splits: SkewSplits,
+      policy: Policy,
+      decide: (Seq[Input], Policy) => Decision
+  ): GroupRead = {
+    val inputs = group.bytes.map(without(splits.subpartitions, _))
+    val broadcasts = group.broadcasts.map(stage => new Input(Array(BroadcastBytes.of(stage)), broadcast = true))
+    val decision = decide(inputs.map(new Input(_)) ++ broadcasts, policy)
+    val ranges = decision.ranges.excluding(splits.subpartitions)
+    val bytesByStage = if (ranges eq decision.ranges) decision.bytesByInput else inputs.map(ranges.bytesOf)
+    val layouts = group.stages.zip(bytesByStage).zipWithIndex.map { case ((stage, bytes), position) =>
+      stage.id -> layout(ranges, bytes, splits, position)
+    }
+    GroupRead(decision, policy, ranges, splits, layouts.toMap)
+  }
+
+  /**
+   * The policy for a group: its volume is small under a join that multiplies rows, and a write's own where it brings one, as in
+   * Spark's own coalescing; else the session's.
+   */
+  def policy(group: ExchangeGroup, session: SessionPolicy, slots: Option[Int]): Policy = {
+    val volume =
+      if (group.multipliesRows)
+        Some(SessionPolicy.Volume(session.minTaskVolume, "minTaskVolume, under a join that multiplies rows"))
+      else
+        group.leaves match {
+          case Seq(leaf) =>
+            leaf.shuffle.advisoryPartitionSize.map(SessionPolicy.Volume(_, "advisory size of the write"))
+          case _ => None
+        }
+    session.policy(slots, volume)
+  }
+
+  private def without(subpartitions: Seq[Int], bytes: Array[Long]): Array[Long] =
+    if (subpartitions.isEmpty) bytes
+    else {
+      val rest = bytes.clone()
+      subpartitions.foreach(rest(_) = 0)
+      rest
+    }
+
+  /** Ranges and kept splits of one stage, in the order of subpartitions. */
+  private def layout(ranges: Ranges, bytes: Array[Long], splits: SkewSplits, stage: Int): Seq[ShufflePartitionSpec] = {
+    val coalesced = RangeSpecs.of(ranges, bytes)
+    if (splits.positions.isEmpty) coalesced
+    else {
+      val kept = splits.positions.toSeq.map { case (index, tasks) => index -> tasks.map(_(stage)) }
+      (coalesced.map(spec => spec.startReducerIndex -> Seq(spec)) ++ kept).sortBy(_._1).flatMap(_._2)
+    }
+  }
+}
+
+/** Ranges in Spark's terms. */
+object RangeSpecs {
+
+  /** A spec for each range, with the bytes it reads. */
+  def of(ranges: Ranges, bytes: Array[Long]): Seq[CoalescedPartitionSpec] =
+    ArraySeq.tabulate(ranges.size)(k => CoalescedPartitionSpec(ranges.starts(k), ranges.ends(k), bytes(k)))
+}

@@ -1,0 +1,126 @@
+package io.apportion.conf
+
+import org.apache.spark.network.util.ByteUnit
+import org.apache.spark.sql.internal.SQLConf
+
+/** The values that a setting allows: checked by Spark when it is set, told to people, and exported for other front ends. */
+sealed trait Allowed[-T] {
+  def accepts(value: T): Boolean
+  def text: String
+
+  /** The same as JSON-like data. */
+  def data: Map[String, Any]
+}
+
+object Allowed {
+  case object Anything extends Allowed[Any] {
+    def accepts(value: Any): Boolean = true
+    def text: String = "true or false"
+    def data: Map[String, Any] = Map.empty
+  }
+
+  final case class AtLeast(min: Long, unit: String = "", or: Option[(Long, String)] = None) extends Allowed[Long] {
+    def accepts(value: Long): Boolean = value >= min || or.exists(_._1 == value)
+    def text: String = s"$min$unit or more" + or.fold("") { case (value, meaning) => s", or $value ($meaning)" }
+    def data: Map[String, Any] = Map("min" -> min) ++ or.map { case (value, _) => "or" -> value }
+  }
+
+  final case class Between(above: Double, below: Double) extends Allowed[Double] {
+    def accepts(value: Double): Boolean = above < value && value < below
+    def text: String = s"above $above and below $below"
+    def data: Map[String, Any] = Map("above" -> above, "below" -> below)
+  }
+
+  final case class OneOf(choices: String*) extends Allowed[String] {
+    def accepts(value: String): Boolean = choices.contains(value)
+    def text: String = choices.mkString(", ")
+    def data: Map[String, Any] = Map("choices" -> choices)
+  }
+}
+
+/**
+ * One setting of Apportion, registered as a SQL conf of Spark: typed, shown by `SET -v`, refused by `SET` when its value is
+ * not allowed.
+ */
+final class Setting[T] private (
+    val name: String,
+    val kind: String,
+    val default: Option[T],
+    val allowed: Allowed[_],
+    val doc: String,
+    val since: String,
+    read: SQLConf => T
+) {
+  val key: String = Setting.Prefix + name
+
+  def get(conf: SQLConf): T = read(conf)
+}
+
+object Setting {
+  val Prefix = "spark.apportion."
+
+  def boolean(name: String, default: Boolean, since: String, doc: String): Setting[Boolean] = {
+    val entry = SQLConf.buildConf(Prefix + name).doc(doc).version(since).booleanConf.createWithDefault(default)
+    new Setting(name, "boolean", Some(default), Allowed.Anything, doc, since, _.getConf(entry))
+  }
+
+  def int(name: String, default: Int, allowed: Allowed[Long], since: String, doc: String): Setting[Int] = {
+    val entry = SQLConf
+      .buildConf(Prefix + name)
+      .doc(doc)
+      .version(since)
+      .intConf
+      .checkValue(value => allowed.accepts(value.toLong), mustBe(allowed))
+      .createWithDefault(default)
+    new Setting(name, "int", Some(default), allowed, doc, since, _.getConf(entry))
+  }
+
+  def double(name: String, default: Double, allowed: Allowed[Double], since: String, doc: String): Setting[Double] = {
+    val entry = SQLConf
+      .buildConf(Prefix + name)
+      .doc(doc)
+      .version(since)
+      .doubleConf
+      .checkValue(allowed.accepts, mustBe(allowed))
+      .createWithDefault(default)
+    new Setting(name, "double", Some(default), allowed, doc, since, _.getConf(entry))
+  }
+
+  /** A number of bytes; sizes such as 64MB are understood. */
+  def size(name: String, default: Long, allowed: Allowed[Long], since: String, doc: String): Setting[Long] = {
+    val entry = SQLConf
+      .buildConf(Prefix + name)
+      .doc(doc)
+      .version(since)
+      .bytesConf(ByteUnit.BYTE)
+      .checkValue(allowed.accepts, mustBe(allowed))
+      .createWithDefault(default)
+    new Setting(name, "size", Some(default), allowed, doc, since, _.getConf(entry))
+  }
+
+  /** A number of bytes that is not set by default. */
+  def optionalSize(name: String, allowed: Allowed[Long], since: String, doc: String): Setting[Option[Long]] = {
+    val entry = SQLConf
+      .buildConf(Prefix + name)
+      .doc(doc)
+      .version(since)
+      .bytesConf(ByteUnit.BYTE)
+      .checkValue(allowed.accepts, mustBe(allowed))
+      .createOptional
+    new Setting(name, "size", None, allowed, doc, since, _.getConf(entry))
+  }
+
+  def choice(name: String, default: String, allowed: Allowed.OneOf, since: String, doc: String): Setting[String] = {
+    val entry = SQLConf
+      .buildConf(Prefix + name)
+      .doc(doc)
+      .version(since)
+      .stringConf
+      .transform(_.toLowerCase(java.util.Locale.ROOT))
+      .checkValue(allowed.accepts, mustBe(allowed))
+      .createWithDefault(default)
+    new Setting(name, "choice", Some(default), allowed, doc, since, _.getConf(entry))
+  }
+
+  private def mustBe(allowed: Allowed[_]): String = s"Allowed: ${allowed.text}."
+}

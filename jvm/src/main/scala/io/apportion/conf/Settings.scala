@@ -1,0 +1,105 @@
+package io.apportion.conf
+
+/** Every setting of Apportion, declared once: Spark's `SET -v`, the Python package and the docs read them from here. */
+object Settings {
+
+  /** Makes Spark know all settings: before a session reads its conf, so that wrong values are refused then. */
+  def register(): Unit = assert(all.nonEmpty)
+
+  private val V010 = "0.1.0"
+
+  val Enabled: Setting[Boolean] = Setting.boolean(
+    "enabled",
+    default = true,
+    V010,
+    "Whether Apportion decides how shuffles are read. If not, Spark's own rules stay in force."
+  )
+
+  val Parallelism: Setting[Int] = Setting.int(
+    "parallelism",
+    default = -1,
+    Allowed.AtLeast(1, or = Some(-1L -> "decide")),
+    V010,
+    "Tasks of every stage that reads a shuffle, used as given; a stage never has more tasks than subpartitions. " +
+      "-1 decides from the bytes."
+  )
+
+  val MinParallelism: Setting[Int] = Setting.int(
+    "minParallelism",
+    default = 1,
+    Allowed.AtLeast(1),
+    V010,
+    "The least tasks that a decided stage gets, raised to a power of two."
+  )
+
+  val MaxParallelism: Setting[Int] = Setting.int(
+    "maxParallelism",
+    default = 32768,
+    Allowed.AtLeast(1),
+    V010,
+    "The most tasks that a decided stage gets, lowered to a power of two."
+  )
+
+  val DataVolumePerTask: Setting[Option[Long]] = Setting.optionalSize(
+    "dataVolumePerTask",
+    Allowed.AtLeast(1, " byte"),
+    V010,
+    "Bytes of shuffle data that a task should read, as they are stored (compressed). " +
+      "If not set: spark.sql.adaptive.advisoryPartitionSizeInBytes."
+  )
+
+  val BroadcastRatio: Setting[Double] = Setting.double(
+    "broadcastRatio",
+    default = 0.5,
+    Allowed.Between(0, 1),
+    V010,
+    "The part of dataVolumePerTask that broadcast inputs, which every task reads whole, can take up at most."
+  )
+
+  val Ranges: Setting[String] = Setting.choice(
+    "ranges",
+    default = "even",
+    Allowed.OneOf("even"),
+    V010,
+    "How subpartitions are dealt to tasks. even: contiguous ranges that hold equally many subpartitions."
+  )
+
+  val MinTaskVolume: Setting[Long] = Setting.size(
+    "minTaskVolume",
+    default = 1L << 20,
+    Allowed.AtLeast(1, " byte"),
+    V010,
+    "Bytes that every task keeps when a stage is spread over free slots (reactive mode), and the volume of a task under " +
+      "a join that multiplies rows."
+  )
+
+  val Mode: Setting[String] = Setting.choice(
+    "mode",
+    default = "auto",
+    Allowed.OneOf("auto", "active", "reactive"),
+    V010,
+    "active: the bytes decide. reactive: they do, and small stages are spread over the slots that are there, as long as " +
+      "every task keeps minTaskVolume. auto: active with dynamic allocation, else reactive."
+  )
+
+  val RetainedDecisions: Setting[Int] = Setting.int(
+    "retainedDecisions",
+    default = 1000,
+    Allowed.AtLeast(1),
+    V010,
+    "How many of a session's decisions are kept for apportion_decisions(); older ones are dropped."
+  )
+
+  val all: Seq[Setting[_]] = Seq(
+    Enabled,
+    Parallelism,
+    MinParallelism,
+    MaxParallelism,
+    DataVolumePerTask,
+    BroadcastRatio,
+    Ranges,
+    MinTaskVolume,
+    Mode,
+    RetainedDecisions
+  )
+}

@@ -1,0 +1,149 @@
+package io.apportion.report
+
+import java.sql.Timestamp
+
+import io.apportion.decision.{Bytes, Decision, Policy}
+import org.apache.spark.sql.Row
+import org.apache.spark.sql.catalyst.expressions.GenericRowWithSchema
+import org.apache.spark.sql.types._
+
+/**
+ * What was decided for one group of exchanges of a query, as it is reported; the fields are the columns of
+ * [[DecisionRecord.schema]], where each is explained. What only a query or only a decision has is empty without one.
+ */
+final case class DecisionRecord(
+    query: Option[Long] = None,
+    group: Int = 0,
+    decidedAt: Timestamp = new Timestamp(System.currentTimeMillis()),
+    operator: String = "",
+    stages: Seq[Int] = Nil,
+    shuffles: Seq[Int] = Nil,
+    inputBytes: Long,
+    broadcastBytes: Long,
+    dataVolumePerTask: Option[Long] = None,
+    broadcastCap: Option[Long] = None,
+    raw: Option[Long] = None,
+    rounded: Option[Long] = None,
+    clamps: Seq[String] = Nil,
+    subpartitions: Int,
+    parallelism: Int,
+    tasks: Int,
+    ranges: Seq[(Int, Int)] = Nil,
+    layout: String,
+    largestTaskBytes: Long,
+    meanTaskBytes: Long,
+    sources: Map[String, String] = Map.empty,
+    kind: String,
+    reason: String
+) {
+
+  /** The record as a row of [[DecisionRecord.schema]]. */
+  def toRow: Row = new GenericRowWithSchema(
+    Array(
+      query.orNull,
+      group,
+      decidedAt,
+      operator,
+      stages,
+      shuffles,
+      inputBytes,
+      broadcastBytes,
+      dataVolumePerTask.orNull,
+      broadcastCap.orNull,
+      raw.orNull,
+      rounded.orNull,
+      clamps,
+      subpartitions,
+      parallelism,
+      tasks,
+      ranges.map { case (start, end) => Row(start, end) },
+      layout,
+      largestTaskBytes,
+      meanTaskBytes,
+      sources,
+      kind,
+      reason
+    ),
+    DecisionRecord.schema
+  )
+}
+
+object DecisionRecord {
+
+  def of(decision: Decision, policy: Policy): DecisionRecord = DecisionRecord(
+    inputBytes = decision.inputBytes,
+    broadcastBytes = decision.broadcastBytes,
+    dataVolumePerTask = Some(decision.dataVolumePerTask),
+    broadcastCap = Some(decision.broadcastCap),
+    raw = Some(decision.raw),
+    rounded = Some(decision.rounded),
+    clamps = decision.clamps.map(_.name),
+    subpartitions = decision.subpartitions,
+    parallelism = decision.parallelism,
+    tasks = decision.parallelism,
+    ranges = decision.ranges.toSeq,
+    layout = "even",
+    largestTaskBytes = decision.largestTaskBytes,
+    meanTaskBytes = decision.meanTaskBytes,
+    sources = policy.setBy,
+    kind = decision.kind.name,
+    reason = decision.reason
+  )
+
+  /** The record of a group that is left alone, and of the bytes that each of its tasks reads. */
+  def leftAlone(why: String, subpartitions: Int, taskBytes: Seq[Long]): DecisionRecord = {
+    val inputBytes = taskBytes.foldLeft(0L)((sum, bytes) => Bytes.add(sum, bytes))
+    DecisionRecord(
+      inputBytes = inputBytes,
+      broadcastBytes = 0,
+      subpartitions = subpartitions,
+      parallelism = taskBytes.size,
+      tasks = taskBytes.size,
+      layout = "unchanged",
+      largestTaskBytes = taskBytes.maxOption.getOrElse(0),
+      meanTaskBytes = if (taskBytes.isEmpty) 0 else inputBytes / taskBytes.size,
+      kind = "unchanged",
+      reason = s"Left alone: $why."
+    )
+  }
+
+  /** The columns of `apportion_decisions()`, each with what it holds. */
+  val schema: StructType = StructType(
+    Seq(
+      column("query", LongType, "SQL execution id of the query"),
+      column("group", IntegerType, "number of the group of exchanges within its query"),
+      column("decided_at", TimestampType, "when it was decided"),
+      column("operator", StringType, "what reads the shuffles"),
+      column("stages", ArrayType(IntegerType), "ids of the query stages that are read"),
+      column("shuffles", ArrayType(IntegerType), "ids of the shuffles that are read"),
+      column("input_bytes", LongType, "bytes of the shuffles, as stored"),
+      column("broadcast_bytes", LongType, "bytes of the broadcasts that each task reads as well"),
+      column("data_volume_per_task", LongType, "bytes that a task should read"),
+      column("broadcast_cap", LongType, "the most bytes of a task's volume that broadcasts can take up"),
+      column("raw", LongType, "tasks that the volume asks for"),
+      column("rounded", LongType, "the nearest power of two to that"),
+      column("clamps", ArrayType(StringType), "limits that changed the number, in order"),
+      column("subpartitions", IntegerType, "subpartitions of each shuffle, the most tasks there can be"),
+      column("parallelism", IntegerType, "tasks that were decided"),
+      column("tasks", IntegerType, "tasks that Spark launches"),
+      column(
+        "ranges",
+        ArrayType(StructType(Seq(StructField("start", IntegerType), StructField("end", IntegerType)))),
+        "subpartitions that each task reads, the end excluded"
+      ),
+      column("layout", StringType, "even, skew (ranges beside splits of Spark's), local or unchanged"),
+      column("largest_task_bytes", LongType, "shuffle bytes that the largest task reads"),
+      column("mean_task_bytes", LongType, "shuffle bytes that a task reads on average"),
+      column(
+        "sources",
+        MapType(StringType, StringType),
+        "who set each setting: a name of a setting to where its value comes from"
+      ),
+      column("kind", StringType, "what decided in the end"),
+      column("reason", StringType, "the decision in one sentence")
+    )
+  )
+
+  private def column(name: String, dataType: DataType, comment: String): StructField =
+    StructField(name, dataType).withComment(comment)
+}

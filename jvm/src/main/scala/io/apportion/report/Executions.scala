@@ -1,0 +1,16 @@
+package io.apportion.report
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.execution.SQLExecution
+
+/** Which query runs. */
+object Executions {
+
+  /** The execution id of the query that runs in this thread, as Spark's UI shows it. */
+  def current(session: SparkSession): Option[Long] =
+    Option(session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)).map(_.toLong)
+
+  /** The session that the user runs a query in; Spark plans cached tables in a clone of it. */
+  def owner(query: Option[Long], planning: SparkSession): SparkSession =
+    query.flatMap(id => Option(SQLExecution.getQueryExecution(id))).fold(planning)(_.sparkSession)
+}

@@ -1,0 +1,61 @@
+package io.apportion
+
+import io.apportion.report.{DecisionLog, DecisionRecord}
+import org.apache.spark.sql.{DataFrame, SparkSession, SparkSessionExtensions}
+import org.scalatest.BeforeAndAfterAll
+import org.scalatest.funsuite.AnyFunSuite
+
+/** A suite with a Spark of its own, two slots wide, and small tables: `numbers` (id, k of 1,000 values) and `few` (30 rows). */
+trait SparkSuite extends AnyFunSuite with BeforeAndAfterAll {
+  protected def extension: SparkSessionExtensions => Unit = new ApportionExtension
+  protected def submitTimeConf: Map[String, String] = Map.empty
+
+  protected lazy val spark: SparkSession = {
+    val builder =
+      SparkSession.builder().master("local[2]").config("spark.ui.enabled", "false").withExtensions(extension)
+    submitTimeConf.foreach { case (key, value) => builder.config(key, value) }
+    builder.getOrCreate()
+  }
+
+  override protected def beforeAll(): Unit = createTables(spark)
+
+  override protected def afterAll(): Unit = {
+    spark.stop()
+    SparkSession.clearActiveSession()
+    SparkSession.clearDefaultSession()
+  }
+
+  private def createTables(session: SparkSession): Unit = {
+    session.range(0, 20000, 1, 2).selectExpr("id", "id % 1000 AS k").createOrReplaceTempView("numbers")
+    session.range(0, 30, 1, 2).selectExpr("id", "id % 100 AS k").createOrReplaceTempView("few")
+  }
+
+  /** Runs `body` in a session of its own with these settings; names without `spark.` are Apportion's. */
+  protected def withSession[T](settings: (String, String)*)(body: SparkSession => T): T = {
+    val session = spark.newSession()
+    createTables(session)
+    settings.foreach { case (name, value) =>
+      session.conf.set(if (name.startsWith("spark.")) name else s"spark.apportion.$name", value)
+    }
+    session.withActive(body(session))
+  }
+
+  /** The decisions for one query, in the order they were made. */
+  protected def decisionsOf(query: String, settings: (String, String)*): Seq[DecisionRecord] =
+    withSession(settings: _*)(session => decisionsOf(session, session.sql(query)))
+
+  /** The decision for a query that needs only one. */
+  protected def decisionOf(query: String, settings: (String, String)*): DecisionRecord =
+    only(decisionsOf(query, settings: _*))
+
+  protected def only(decisions: Seq[DecisionRecord]): DecisionRecord = {
+    assert(decisions.size == 1)
+    decisions.head
+  }
+
+  protected def decisionsOf(session: SparkSession, query: DataFrame): Seq[DecisionRecord] = {
+    val before = DecisionLog.of(session).all.size
+    query.collect()
+    DecisionLog.of(session).all.drop(before)
+  }
+}

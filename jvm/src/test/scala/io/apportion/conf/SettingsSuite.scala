@@ -1,0 +1,78 @@
+package io.apportion.conf
+
+import java.nio.file.Files
+
+import io.apportion.SparkSuite
+import org.apache.spark.sql.SparkSession
+import org.scalatest.prop.TableDrivenPropertyChecks._
+
+class SettingsSuite extends SparkSuite {
+  override protected def submitTimeConf: Map[String, String] = Map("spark.apportion.broadcastRatio" -> "0.4")
+
+  private val refused = Table[String, String](
+    ("statement", "message"),
+    ("SET spark.apportion.parallelism=0", "Allowed: 1 or more, or -1 (decide)."),
+    ("SET spark.apportion.parallelism=-2", "Allowed: 1 or more, or -1 (decide)."),
+    ("SET spark.apportion.minParallelism=many", "spark.apportion.minParallelism"),
+    ("SET spark.apportion.minParallelism=0", "Allowed: 1 or more."),
+    ("SET spark.apportion.dataVolumePerTask=0", "Allowed: 1 byte or more."),
+    ("SET spark.apportion.dataVolumePerTask=64 Mib of data", "spark.apportion.dataVolumePerTask"),
+    ("SET spark.apportion.broadcastRatio=1", "Allowed: above 0.0 and below 1.0."),
+    ("SET spark.apportion.ranges=uneven", "Allowed: even."),
+    ("SET spark.apportion.mode=eager", "Allowed: auto, active, reactive."),
+    ("SET spark.apportion.minParallelism=65536", "there is no power of two in [65536, 32768]"),
+    ("SET spark.apportion.maxParalelism=5", "Did you mean spark.apportion.maxParallelism?")
+  )
+
+  forAll(refused) { (statement, message) =>
+    test(s"refused: $statement") {
+      withSession() { session =>
+        val error = intercept[IllegalArgumentException](session.sql(statement))
+        assert(error.getMessage.contains(message))
+        session.sql("SELECT 1").collect()
+      }
+    }
+  }
+
+  test("bounds set one by one through spark.conf are refused at the next query, and can be mended") {
+    withSession("maxParallelism" -> "7", "minParallelism" -> "5") { session =>
+      val error = intercept[IllegalArgumentException](session.sql("SELECT 1"))
+      assert(error.getMessage.contains("spark.apportion.minParallelism is 5 and spark.apportion.maxParallelism is 7"))
+      session.sql("SET spark.apportion.maxParallelism=8")
+      session.sql("SELECT 1").collect()
+    }
+  }
+
+  test("a wrong value at submit time is refused when the session starts") {
+    val error = intercept[IllegalArgumentException] {
+      SparkSession.builder().config("spark.apportion.mode", "eager").getOrCreate().newSession().sql("SELECT 1")
+    }
+    assert(error.getMessage.contains("spark.apportion.mode"))
+  }
+
+  test(
+    "a decision names who set a value: nobody, the session, whoever started the application, or Spark's own setting"
+  ) {
+    val decision = decisionOf("SELECT k, count(*) FROM numbers GROUP BY k", "mode" -> "active")
+    assert(
+      decision.sources.filter { case (name, _) =>
+        Set("mode", "broadcastRatio", "minParallelism", "dataVolumePerTask")(name)
+      } == Map(
+        "mode" -> "session setting",
+        "broadcastRatio" -> "submit-time conf",
+        "minParallelism" -> "default",
+        "dataVolumePerTask" -> "Spark's advisory size, default"
+      )
+    )
+  }
+
+  test("SET -v shows every setting with its doc") {
+    val shown = spark.sql("SET -v").collect().map(row => row.getString(0) -> row.getString(2)).toMap
+    Settings.all.foreach(setting => assert(shown.get(setting.key).contains(setting.doc)))
+  }
+
+  for (file <- SettingsFiles.all)
+    test(s"${file.path} is what the registry says (make settings writes it)") {
+      assert(Files.readString(file.path) == file.content)
+    }
+}
