@@ -1,33 +1,25 @@
 package io.apportion.decision
 
-/** Sums of byte counts that saturate at `Long.MaxValue` instead of overflowing; a negative count is taken as 0. */
+/**
+ * Sums of byte counts, which are 0 or more; they saturate at `Long.MaxValue` instead of overflowing. As the sum of two such
+ * counts overflows into the sign bit, a loop only has to collect the sign bits of its sums, and absurd inputs alone pay for
+ * checked additions.
+ */
 object Bytes {
   def add(a: Long, b: Long): Long = {
     val sum = a + b
     if (sum < 0) Long.MaxValue else sum
   }
 
-  /**
-   * The sum of all counts. Counts and sums below 2^63 have no sign bit; one look at all sign bits in the end tells whether
-   * anything overflowed or was negative, so only absurd inputs pay for checked additions. Two sums at a time keep the
-   * processor's adders busy.
-   */
   def sum(bytes: Array[Long]): Long = {
-    var even, odd, signs = 0L
+    var sum, signs = 0L
     var i = 0
-    while (i < bytes.length - 1) {
-      val (first, second) = (bytes(i), bytes(i + 1))
-      even += first
-      odd += second
-      signs |= first | second | even | odd
-      i += 2
+    while (i < bytes.length) {
+      sum += bytes(i)
+      signs |= sum
+      i += 1
     }
-    if (i < bytes.length) {
-      even += bytes(i)
-      signs |= bytes(i) | even
-    }
-    val sum = even + odd
-    if ((signs | sum) < 0) checkedSum(bytes, 0, bytes.length) else sum
+    if (signs < 0) checkedSum(bytes, 0, bytes.length) else sum
   }
 
   /** The sums of `bytes(starts(k))` until `bytes(ends(k))`, for each k; counts beyond the end of `bytes` are 0. */
@@ -40,9 +32,8 @@ object Bytes {
       var sum = 0L
       var i = starts(k)
       while (i < end) {
-        val count = bytes(i)
-        sum += count
-        signs |= count | sum
+        sum += bytes(i)
+        signs |= sum
         i += 1
       }
       sums(k) = sum
@@ -53,7 +44,7 @@ object Bytes {
   }
 
   private def checkedSum(bytes: Array[Long], from: Int, until: Int): Long =
-    (from until until).foldLeft(0L)((sum, i) => add(sum, math.max(0, bytes(i))))
+    (from until until).foldLeft(0L)((sum, i) => add(sum, bytes(i)))
 
   /** For people: 0 B, 512 B, 1.5 KiB, 64.0 MiB. */
   def text(bytes: Long): String = {

@@ -35,20 +35,30 @@ object Ranges {
 
   def of(ranges: Seq[(Int, Int)]): Ranges = new Ranges(ranges.map(_._1).toArray, ranges.map(_._2).toArray)
 
-  /** Where range `k` of `parallelism` even ranges over `subpartitions` starts; it ends where `k + 1` starts. */
-  def evenStart(k: Int, subpartitions: Int, parallelism: Int): Int =
-    (k.toLong * subpartitions / parallelism).toInt
-
   /**
-   * Even ranges: all equally wide when both numbers are powers of two, else differing by one subpartition at most.
-   * There can be no more ranges than subpartitions; a shuffle without any is read by one empty range.
+   * Even ranges: number k starts at `k * subpartitions / parallelism` and ends where the next one starts. They are all equally
+   * wide when both numbers are powers of two, else their widths differ by one at most. There can be no more ranges than subpartitions; a shuffle without any is read by one empty range.
    */
   def even(subpartitions: Int, parallelism: Int): Ranges = {
     require(
       1 <= parallelism && parallelism <= math.max(subpartitions, 1),
       s"parallelism is $parallelism; with $subpartitions subpartitions it can be 1 to ${math.max(subpartitions, 1)}"
     )
-    val bounds = Array.tabulate(parallelism + 1)(evenStart(_, subpartitions, parallelism))
-    new Ranges(bounds.init, bounds.tail)
+    val (starts, ends) = (new Array[Int](parallelism), new Array[Int](parallelism))
+    // The quotients by additions alone: a division each would take longer than everything else.
+    val (width, remainder) = (subpartitions / parallelism, subpartitions % parallelism)
+    var start, carry, k = 0
+    while (k < parallelism) {
+      starts(k) = start
+      start += width
+      carry += remainder
+      if (carry >= parallelism) {
+        carry -= parallelism
+        start += 1
+      }
+      ends(k) = start
+      k += 1
+    }
+    new Ranges(starts, ends)
   }
 }

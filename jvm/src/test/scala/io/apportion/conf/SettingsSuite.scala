@@ -1,7 +1,5 @@
 package io.apportion.conf
 
-import java.nio.file.Files
-
 import io.apportion.SparkSuite
 import org.apache.spark.sql.SparkSession
 import org.scalatest.prop.TableDrivenPropertyChecks._
@@ -70,9 +68,4 @@ class SettingsSuite extends SparkSuite {
     val shown = spark.sql("SET -v").collect().map(row => row.getString(0) -> row.getString(2)).toMap
     Settings.all.foreach(setting => assert(shown.get(setting.key).contains(setting.doc)))
   }
-
-  for (file <- SettingsFiles.all)
-    test(s"${file.path} is what the registry says (make settings writes it)") {
-      assert(Files.readString(file.path) == file.content)
-    }
 }

@@ -18,9 +18,9 @@ import org.openjdk.jmh.annotations._
 @State(Scope.Benchmark)
 @BenchmarkMode(Array(Mode.AverageTime))
 @OutputTimeUnit(TimeUnit.MICROSECONDS)
-@Fork(3)
-@Warmup(iterations = 5, time = 1)
-@Measurement(iterations = 10, time = 1)
+@Fork(2)
+@Warmup(iterations = 4, time = 1)
+@Measurement(iterations = 8, time = 1)
 class DecisionBenchmark {
   private val inputs = 4
   private val subpartitions = 100000

@@ -1,0 +1,66 @@
+# The two to start with: make demo, make test. Each needs only Python 3.10+, Java 17+ and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+JARS := $(BIN)/python python/build_hook.py jars
+SBT := $(BIN)/python python/build_hook.py sbt
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: jars ## Run TPC-H queries with Apportion and without, and compare
+	@$(BIN)/apportion demo
+
+.PHONY: test
+test: check scala-test ## Check formats, lint and types; run the Scala and the Python tests, but not the slow ones
+	@$(BIN)/pytest
+
+.PHONY: test-all
+test-all: check scala-test-all ## The same with the slow tests, and the Scala tests on every Spark version
+	@$(BIN)/pytest -m ''
+
+.PHONY: bench
+bench: $(INSTALLED) ## Measure what deciding costs (JMH), and write it to docs/benchmarks.md
+	@$(SBT) "benchmarks/Jmh/runMain org.apache.spark.apportion.BenchmarkReport"
+
+.PHONY: generated
+generated: $(INSTALLED) ## Write the files that are generated from code: docs/settings.md and others
+	@$(SBT) "Test/runMain io.apportion.GeneratedFiles"
+
+.PHONY: format
+format: $(INSTALLED) ## Format all sources
+	@$(SBT) format
+	@$(BIN)/ruff check --quiet --fix-only
+	@$(BIN)/ruff format --quiet
+
+.PHONY: jars
+jars: $(INSTALLED) ## Build the jars for every Spark version into target/jars, if they are not up to date
+	@$(JARS)
+
+.PHONY: clean
+clean: ## Remove the virtual environment and all that was built
+	rm -rf $(VENV) target project/target project/project dist
+
+.PHONY: check
+check: $(INSTALLED)
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --quiet --check
+	@$(BIN)/mypy --no-error-summary
+
+.PHONY: scala-test scala-test-all
+scala-test: jars
+	@$(SBT) formatCheck test
+scala-test-all: jars
+	@$(SBT) formatCheck testAll benchmarks/compile
+
+$(INSTALLED): pyproject.toml build.sbt
+	@echo "Installing into $(VENV) and building the jars (minutes, the first time) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[spark,demo,dev]'
+	@touch $@

@@ -1,0 +1,12 @@
+package io.apportion
+
+import java.nio.file.Files
+
+import org.scalatest.funsuite.AnyFunSuite
+
+class GeneratedFilesSuite extends AnyFunSuite {
+  for (file <- GeneratedFiles.all)
+    test(s"${file.name} is what the code says (make generated writes it)") {
+      assert(Files.readString(file.path) == file.content)
+    }
+}

@@ -1,0 +1,213 @@
+"""Builds the extension's jars with sbt: the wheel's build hook, and a script for a source checkout.
+
+    python python/build_hook.py jars          build the jars, unless they are up to date
+    python python/build_hook.py sbt ARGS...   run sbt in the checkout
+
+sbt is the one on PATH, or else its launcher, which `jgo` fetches. An error is one message on
+standard error and a non-zero exit, without a traceback.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+ROOT = Path(__file__).resolve().parent.parent
+MINIMUM_JAVA = 17
+
+# What the jars are built from. Anything else can change without a new build.
+SOURCES = (
+    "build.sbt",
+    "project/*.sbt",
+    "project/*.scala",
+    "project/build.properties",
+    "jvm/src/main/**/*",
+)
+
+# In the folder of the jars: what they were built from, and the digest of each.
+RECORD = "built.json"
+
+JAVA_ADVICE = (
+    f"Building Apportion needs Java {MINIMUM_JAVA} or newer: install a JDK, set JAVA_HOME to its "
+    "folder, and try again"
+)
+SHOWN_LINES = 30
+
+
+class BuildError(Exception):
+    """The jars cannot be built; the message says why and what to do next."""
+
+
+class JarsHook(BuildHookInterface):
+    """Bundles the jars as `apportion/jars/*.jar`; an editable install uses those in `target/jars`."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Build the jars, and add exactly them to the wheel (`version` is `standard` or `editable`)."""
+        try:
+            jars = build_jars(Path(self.root))
+        except BuildError as error:
+            sys.exit(f"error: {error}")
+        if version != "editable":
+            bundled = {str(jar): f"apportion/jars/{jar.name}" for jar in jars}
+            build_data["force_include"].update(bundled)
+
+
+def build_jars(root: Path) -> list[Path]:
+    """Return the jars of the checkout at `root`, built first unless they are up to date.
+
+    Raises `BuildError` when they cannot be built.
+    """
+    folder, sources = root / "target" / "jars", fingerprint(root)
+    if jars := up_to_date(folder, sources):
+        return jars
+    command = sbt_command(root, ["jars"])
+    print("Building the jars with sbt (minutes, the first time) ...", file=sys.stderr, flush=True)
+    run = subprocess.run(
+        command,
+        cwd=root,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+    )
+    if run.returncode != 0:
+        raise BuildError(sbt_failure(root, command, run.returncode, run.stdout))
+    jars = [folder / name for name in (folder / "jars.txt").read_text("utf-8").split()]
+    record = {"sources": sources, "jars": {jar.name: file_digest(jar) for jar in jars}}
+    (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", "utf-8")
+    return jars
+
+
+def up_to_date(folder: Path, sources: str) -> list[Path]:
+    """Return the jars in `folder`, or none if any is not as it was built from `sources`."""
+    try:
+        record = json.loads((folder / RECORD).read_text("utf-8"))
+        built = {folder / name: digest for name, digest in record["jars"].items()}
+        unchanged = all(file_digest(jar) == digest for jar, digest in built.items())
+    except FileNotFoundError:
+        return []
+    return list(built) if unchanged and record["sources"] == sources else []
+
+
+def fingerprint(root: Path) -> str:
+    """Return the digest of all that the jars of the checkout at `root` are built from."""
+    files = {path for pattern in SOURCES for path in root.glob(pattern) if path.is_file()}
+    digests = {path.relative_to(root).as_posix(): file_digest(path) for path in files}
+    return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of the file, in hexadecimal."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def sbt_command(root: Path, arguments: Sequence[str]) -> list[str]:
+    """Return the command that runs sbt with `arguments` in the checkout at `root`.
+
+    Raises `BuildError` without a Java that is new enough, or when sbt cannot be had.
+    """
+    java = find_java()
+    options = ["-Xmx2g", "-Dfile.encoding=UTF-8", "-Dsbt.server.autostart=false"]
+    if not sys.stdout.isatty():
+        options += ["-Dsbt.color=false", "-Dsbt.supershell=false"]
+    if sbt := shutil.which("sbt"):
+        return [sbt, *(f"-J{option}" for option in options), *arguments]
+    return [java, *options, "-jar", str(sbt_launcher(root)), *arguments]
+
+
+def find_java() -> str:
+    """Return the path of `java`: JAVA_HOME's if that is set, as for sbt and Spark, else PATH's.
+
+    Raises `BuildError` if it is missing, does not run, or is too old.
+    """
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=os.path.join(home, "bin")) if home else shutil.which("java")
+    if java is None:
+        missing = f"JAVA_HOME is {home}, which has no bin/java" if home else "no java on PATH"
+        raise BuildError(f"{missing}. {JAVA_ADVICE}")
+    run = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    where = f"{java} ({'of JAVA_HOME' if home else 'on PATH'})"
+    major = java_major(run.stderr)
+    if major is None:
+        printed = run.stderr.strip() or "nothing"
+        raise BuildError(f"{where} does not tell its version; it printed: {printed}. {JAVA_ADVICE}")
+    if major < MINIMUM_JAVA:
+        raise BuildError(f"{where} is Java {major}. {JAVA_ADVICE}")
+    return java
+
+
+def java_major(printed: str) -> int | None:
+    """Return the major version in what `java -version` printed: 17 for 17.0.15, 8 for 1.8.0_392."""
+    match = re.search(r'version "(?:1\.)?(\d+)', printed)
+    return int(match[1]) if match else None
+
+
+def sbt_launcher(root: Path) -> Path:
+    """Return the jar that starts the sbt version which the checkout at `root` asks for.
+
+    Raises `BuildError` when it is neither in the local Maven repository nor can be fetched.
+    """
+    from jgo.maven import MavenContext
+
+    artifact = f"org.scala-sbt:sbt-launch:{sbt_version(root)}"
+    group, name, version = artifact.split(":")
+    try:
+        launcher = MavenContext(timeout=60).project(group, name).at_version(version).artifact()
+        return Path(launcher.resolve())
+    except Exception as error:  # jgo documents no exceptions of its own.
+        raise BuildError(
+            f"sbt is not on PATH, and its launcher {artifact} cannot be fetched from Maven Central: "
+            f"{error}. Check the network, or install sbt, and try again"
+        ) from error
+
+
+def sbt_version(root: Path) -> str:
+    """Return `sbt.version` of `project/build.properties`; raises `BuildError` if it has none."""
+    properties = root / "project" / "build.properties"
+    match = re.search(r"^\s*sbt\.version\s*=\s*(\S+)", properties.read_text("utf-8"), re.MULTILINE)
+    if match is None:
+        raise BuildError(f"{properties} has no line sbt.version=...")
+    return match[1]
+
+
+def sbt_failure(root: Path, command: Sequence[str], code: int, output: str) -> str:
+    """Return the message for an sbt that ended with `code`: its last lines, and how to run it again."""
+    lines = output.rstrip().splitlines()[-SHOWN_LINES:]
+    shown = "\n".join(f"    {line}" for line in lines) or "    (it printed nothing)"
+    again = f"cd {shlex.quote(str(root))} && {shlex.join(command)}"
+    return f"sbt failed with exit code {code}. Its last lines:\n{shown}\nTo run it again: {again}"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the script with these command line arguments, and return its exit code."""
+    try:
+        match arguments:
+            case ["jars"]:
+                for jar in build_jars(ROOT):
+                    print(jar)
+                return 0
+            case ["sbt", *sbt_arguments]:
+                return subprocess.run(sbt_command(ROOT, sbt_arguments), cwd=ROOT, check=False).returncode
+            case _:
+                print(__doc__, file=sys.stderr)
+                return 2
+    except BuildError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

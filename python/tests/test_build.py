@@ -1,0 +1,351 @@
+"""The build hook, with stand-ins for java and sbt; and the numbers that pyproject.toml repeats."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import build_hook
+import pytest
+from build_hook import BuildError, JarsHook, build_jars, fingerprint
+
+ROOT = Path(__file__).resolve().parents[2]
+JARS = ["apportion-spark-4.2_2.13-0.1.0.jar", "apportion-spark-4.1_2.13-0.1.0.jar"]
+JAVA_17 = 'openjdk version "17.0.15" 2025-04-15'
+JAVA_11 = 'openjdk version "11.0.27" 2025-04-15'
+ADVICE = (
+    "Building Apportion needs Java 17 or newer: install a JDK, set JAVA_HOME to its folder, and "
+    "try again"
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder that is the whole PATH; JAVA_HOME is not set."""
+    folder = tmp_path / "path"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    return folder
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout with the few files that matter."""
+    root = tmp_path / "a checkout"
+    write(root / "build.sbt", 'ThisBuild / version := "0.1.0"')
+    write(root / "project/build.properties", "sbt.version=1.13.0\n")
+    write(root / "project/SparkVersion.scala", "object SparkVersion")
+    write(root / "jvm/src/main/scala/A.scala", "object A")
+    return root
+
+
+@pytest.fixture
+def sbt_runs(path: Path, checkout: Path) -> Path:
+    """A file with a line for each run of an sbt that writes two jars from build.sbt."""
+    program(path / "java", f"echo '{JAVA_17}' >&2")
+    log = path / "log"
+    program(
+        path / "sbt",
+        f'echo "$@" >> {log}',
+        "/bin/mkdir -p target/jars",
+        *(f"/bin/cp build.sbt target/jars/{jar}" for jar in JARS),
+        f"echo '{' '.join(JARS)}' > target/jars/jars.txt",
+    )
+    return log
+
+
+def write(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def program(file: Path, *lines: str) -> None:
+    write(file, "\n".join(["#!/bin/sh", *lines, ""]))
+    file.chmod(0o755)
+
+
+# Java
+
+
+@pytest.mark.parametrize(
+    ("printed", "major"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15\nOpenJDK Runtime Environment', 17),
+        ('java version "1.8.0_392"', 8),
+        ('openjdk version "21" 2023-09-19', 21),
+        ('openjdk version "26-ea" 2026-03-17', 26),
+        ('Picked up JAVA_TOOL_OPTIONS: -Xmx1g\nopenjdk version "11.0.27"', 11),
+        ("Unable to locate a Java Runtime.", None),
+        ("", None),
+    ],
+)
+def test_java_version(printed: str, major: int | None) -> None:
+    assert build_hook.java_major(printed) == major
+
+
+def test_java_is_the_one_of_java_home(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(path / "java", f"echo '{JAVA_11}' >&2")
+    program(path / "home/bin/java", f"echo '{JAVA_17}' >&2")
+    monkeypatch.setenv("JAVA_HOME", str(path / "home"))
+    assert build_hook.find_java() == str(path / "home/bin/java")
+
+
+def test_java_is_the_one_on_path_without_java_home(path: Path) -> None:
+    program(path / "java", f"echo '{JAVA_17}' >&2")
+    assert build_hook.find_java() == str(path / "java")
+
+
+def test_no_java(path: Path) -> None:
+    with pytest.raises(BuildError) as error:
+        build_hook.find_java()
+    assert str(error.value) == f"no java on PATH. {ADVICE}"
+
+
+def test_java_too_old(path: Path) -> None:
+    program(path / "java", f"echo '{JAVA_11}' >&2")
+    with pytest.raises(BuildError) as error:
+        build_hook.find_java()
+    assert str(error.value) == f"{path}/java (on PATH) is Java 11. {ADVICE}"
+
+
+def test_java_home_without_java(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(path / "java", f"echo '{JAVA_17}' >&2")
+    monkeypatch.setenv("JAVA_HOME", str(path / "gone"))
+    with pytest.raises(BuildError) as error:
+        build_hook.find_java()
+    assert str(error.value) == f"JAVA_HOME is {path}/gone, which has no bin/java. {ADVICE}"
+
+
+def test_java_that_does_not_run(path: Path) -> None:
+    program(path / "java", "echo 'Unable to locate a Java Runtime.' >&2", "exit 1")
+    with pytest.raises(BuildError) as error:
+        build_hook.find_java()
+    assert str(error.value) == (
+        f"{path}/java (on PATH) does not tell its version; it printed: Unable to locate a Java "
+        f"Runtime. {ADVICE}"
+    )
+
+
+# sbt
+
+
+def test_sbt_is_the_one_on_path(path: Path, checkout: Path) -> None:
+    program(path / "java", f"echo '{JAVA_17}' >&2")
+    program(path / "sbt")
+    command = build_hook.sbt_command(checkout, ["jars"])
+    assert command[0] == str(path / "sbt")
+    assert "-J-Xmx2g" in command
+    assert command[-1] == "jars"
+
+
+def test_sbt_is_its_launcher_where_none_is_on_path(
+    path: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(path / "java", f"echo '{JAVA_17}' >&2")
+    monkeypatch.setattr(build_hook, "sbt_launcher", lambda root: root / "launch.jar")
+    command = build_hook.sbt_command(checkout, ["jars"])
+    assert command[0] == str(path / "java")
+    assert "-Xmx2g" in command
+    assert command[-3:] == ["-jar", str(checkout / "launch.jar"), "jars"]
+
+
+def test_sbt_launcher_that_cannot_be_fetched(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import jgo.maven
+
+    def no_network(**_: Any) -> None:
+        raise RuntimeError("no route to host")
+
+    monkeypatch.setattr(jgo.maven, "MavenContext", no_network)
+    with pytest.raises(BuildError) as error:
+        build_hook.sbt_launcher(checkout)
+    assert str(error.value) == (
+        "sbt is not on PATH, and its launcher org.scala-sbt:sbt-launch:1.13.0 cannot be fetched "
+        "from Maven Central: no route to host. Check the network, or install sbt, and try again"
+    )
+
+
+def test_sbt_version_is_that_of_build_properties(checkout: Path) -> None:
+    assert build_hook.sbt_version(checkout) == "1.13.0"
+
+
+def test_build_properties_without_a_version(checkout: Path) -> None:
+    properties = checkout / "project/build.properties"
+    write(properties, "# sbt.version=1.13.0")
+    with pytest.raises(BuildError) as error:
+        build_hook.sbt_version(checkout)
+    assert str(error.value) == f"{properties} has no line sbt.version=..."
+
+
+def test_sbt_that_fails(path: Path, checkout: Path) -> None:
+    program(path / "java", f"echo '{JAVA_17}' >&2")
+    program(
+        path / "sbt",
+        "i=1; while [ $i -le 40 ]; do echo \"line $i\"; i=$((i+1)); done",
+        "echo '[error] no' >&2",
+        "exit 3",
+    )
+    with pytest.raises(BuildError) as error:
+        build_jars(checkout)
+    first, *shown, again = str(error.value).splitlines()
+    assert first == "sbt failed with exit code 3. Its last lines:"
+    assert shown == [f"    line {i}" for i in range(12, 41)] + ["    [error] no"]
+    assert re.fullmatch(rf"To run it again: cd '{checkout}' && {path}/sbt -J-Xmx2g .* jars", again)
+
+
+# Built once
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "build.sbt",
+        "project/build.properties",
+        "project/SparkVersion.scala",
+        "project/new.sbt",
+        "jvm/src/main/scala/A.scala",
+        "jvm/src/main/scala-spark-4.2/New.scala",
+        "jvm/src/main/resources/new.txt",
+    ],
+)
+def test_fingerprint_changes_with(checkout: Path, changed: str) -> None:
+    before = fingerprint(checkout)
+    write(checkout / changed, "changed")
+    assert fingerprint(checkout) != before
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "README.md",
+        "project/target/Plugin.scala",
+        "jvm/src/test/scala/ASuite.scala",
+        "jvm/src/jmh/scala/ABenchmark.scala",
+        "target/jars/a.jar",
+        "python/apportion/a.py",
+    ],
+)
+def test_fingerprint_does_not_change_with(checkout: Path, changed: str) -> None:
+    before = fingerprint(checkout)
+    write(checkout / changed, "changed")
+    assert fingerprint(checkout) == before
+
+
+def test_fingerprint_changes_when_a_file_is_renamed(checkout: Path) -> None:
+    before = fingerprint(checkout)
+    source = checkout / "jvm/src/main/scala/A.scala"
+    source.rename(source.with_name("B.scala"))
+    assert fingerprint(checkout) != before
+
+
+def test_jars_are_built_once(checkout: Path, sbt_runs: Path) -> None:
+    built = build_jars(checkout)
+    assert built == [checkout / "target/jars" / jar for jar in JARS]
+    assert build_jars(checkout) == built
+    assert len(sbt_runs.read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda root: write(root / "jvm/src/main/scala/A.scala", "object A { }"),
+        lambda root: write(root / "target/jars" / JARS[0], "of another build"),
+        lambda root: (root / "target/jars" / JARS[1]).unlink(),
+        lambda root: (root / "target/jars/built.json").unlink(),
+    ],
+    ids=["source changed", "jar changed", "jar deleted", "record deleted"],
+)
+def test_jars_are_built_again(checkout: Path, sbt_runs: Path, change: Any) -> None:
+    build_jars(checkout)
+    change(checkout)
+    build_jars(checkout)
+    assert len(sbt_runs.read_text().splitlines()) == 2
+
+
+# The hook
+
+
+def hook(root: Path) -> JarsHook:
+    return JarsHook(str(root), {}, None, SimpleNamespace(), str(root / "dist"), "wheel")  # type: ignore[arg-type]
+
+
+def test_a_wheel_bundles_exactly_the_jars(checkout: Path, sbt_runs: Path) -> None:
+    build_data: dict[str, Any] = {"force_include": {}}
+    hook(checkout).initialize("standard", build_data)
+    assert build_data == {
+        "force_include": {
+            str(checkout / "target/jars" / jar): f"apportion/jars/{jar}" for jar in JARS
+        }
+    }
+
+
+def test_an_editable_install_builds_the_jars_where_they_are(
+    checkout: Path, sbt_runs: Path
+) -> None:
+    build_data: dict[str, Any] = {"force_include": {}}
+    hook(checkout).initialize("editable", build_data)
+    assert build_data == {"force_include": {}}
+    assert sbt_runs.exists()
+
+
+def test_an_error_of_the_hook_is_one_message(path: Path, checkout: Path) -> None:
+    with pytest.raises(SystemExit) as stop:
+        hook(checkout).initialize("standard", {"force_include": {}})
+    assert stop.value.code == f"error: no java on PATH. {ADVICE}"
+
+
+# The script
+
+
+def test_script_prints_the_jars(
+    checkout: Path,
+    sbt_runs: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(build_hook, "ROOT", checkout)
+    assert build_hook.main(["jars"]) == 0
+    assert capsys.readouterr().out == "".join(f"{checkout}/target/jars/{jar}\n" for jar in JARS)
+
+
+def test_script_runs_sbt_in_the_checkout_and_returns_its_code(
+    path: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    program(path / "java", f"echo '{JAVA_17}' >&2")
+    program(path / "sbt", 'for last in "$@"; do :; done', 'echo "$last in $PWD"', "exit 7")
+    monkeypatch.setattr(build_hook, "ROOT", checkout)
+    assert build_hook.main(["sbt", "compile", "spark42/testOnly *Suite"]) == 7
+    assert capfd.readouterr().out == f"spark42/testOnly *Suite in {checkout}\n"
+
+
+def test_script_prints_one_message_for_an_error(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert build_hook.main(["sbt", "compile"]) == 1
+    assert capsys.readouterr().err == f"error: no java on PATH. {ADVICE}\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["jar"], ["jars", "--all"]])
+def test_script_prints_its_usage(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert build_hook.main(arguments) == 2
+    assert "python python/build_hook.py jars" in capsys.readouterr().err
+
+
+# What pyproject.toml repeats
+
+
+def test_the_spark_extra_is_the_range_of_supported_versions() -> None:
+    scala = (ROOT / "project/SparkVersion.scala").read_text()
+    minors = sorted(
+        (int(major), int(minor))
+        for major, minor in re.findall(r'SparkVersion\(\s*"(\d+)\.(\d+)"', scala)
+    )
+    (oldest, newest) = (minors[0], minors[-1])
+    extra = f"pyspark>={oldest[0]}.{oldest[1]},<{newest[0]}.{newest[1] + 1}"
+    assert f'spark = ["{extra}"]' in (ROOT / "pyproject.toml").read_text()
