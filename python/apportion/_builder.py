@@ -1,0 +1,69 @@
+"""The session builder that puts Apportion's jar and extension beside what the user set.
+
+Apart from `session`, because it imports pyspark.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from pyspark.sql import SparkSession
+
+from apportion import _jvm, jars
+from apportion.decision import decisions
+
+_EXTENSIONS = "spark.sql.extensions"
+_JARS = "spark.jars"
+
+
+class ApportionBuilder(SparkSession.Builder):
+    """What `configure` turns a builder into; its options stay as the user sets them."""
+
+    def getOrCreate(self) -> SparkSession:  # noqa: N802
+        return self._with_extension(super().getOrCreate)
+
+    def create(self) -> SparkSession:
+        return self._with_extension(super().create)
+
+    def _with_extension(self, make_session: Callable[[], SparkSession]) -> SparkSession:
+        if is_client(self._options):
+            session = make_session()
+            # The server has the extension from its own start, or has not.
+            decisions(session)
+            return session
+        if context := _jvm.active_context():
+            if _jvm.EXTENSION not in context.getConf().get(_EXTENSIONS, "").split(","):
+                raise _jvm.missing_extension()
+            return make_session()
+        jar = jars.find()
+        options = self._options
+        # Spark starts with the user's options alone and tells what else it was given; an option
+        # set here would hide that.
+        _jvm.start(options)
+        _jvm.load(jar)
+        ours = {_EXTENSIONS: _jvm.EXTENSION, _JARS: jar.as_uri()}
+        self._options = options | {
+            key: merged(options.get(key) or _jvm.submitted(key), value)
+            for key, value in ours.items()
+        }
+        try:
+            return make_session()
+        finally:
+            self._options = options
+
+
+def is_client(options: dict[str, str]) -> bool:
+    """Whether a session with these options is a client of a Spark Connect server elsewhere."""
+    remote = options.get("spark.remote") or os.environ.get("SPARK_REMOTE", "")
+    return remote.startswith("sc://")
+
+
+def merged(values: str, ours: str) -> str:
+    """Return comma-separated `values` with `ours` among them.
+
+    >>> merged("a.jar, b.jar", "c.jar")
+    'a.jar,b.jar,c.jar'
+    """
+    entries = [value.strip() for value in values.split(",") if value.strip()]
+    return ",".join(dict.fromkeys([*entries, ours]))

@@ -1,0 +1,156 @@
+"""Talks to Spark's JVM. The one module that touches py4j and pyspark's private names."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from apportion.errors import ApportionError, QueryError, SettingError
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+EXTENSION = "io.apportion.ApportionExtension"
+_BRIDGE = "io.apportion.PythonBridge"
+
+
+def start(options: Mapping[str, str], log: IO[bytes] | None = None) -> None:
+    """Start the JVM as pyspark itself would for these options, unless it runs already.
+
+    `log` gets what the JVM writes to its standard output and error, in place of this process's.
+    """
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    # These are about the client; the JVM is a plain Spark even behind a local Connect server.
+    client_only = {"spark.remote", "spark.api.mode"}
+    conf = SparkConf().setAll([(k, v) for k, v in options.items() if k not in client_only])
+    gateway = None
+    if log is not None and SparkContext._gateway is None:
+        launch: Any = launch_gateway
+        gateway = launch(conf, {"stdout": log, "stderr": log})
+    SparkContext._ensure_initialized(gateway=gateway, conf=conf)
+
+
+def active_context() -> SparkContext | None:
+    """Return the SparkContext of this process, if there is one."""
+    from pyspark import SparkContext
+
+    return SparkContext._active_spark_context
+
+
+def submitted(key: str) -> str:
+    """Return what the JVM was started with for `key`, by whatever way Spark takes it, or ''.
+
+    That is --conf, --jars and the like, PYSPARK_SUBMIT_ARGS and spark-defaults.conf, as
+    spark-submit resolved them.
+    """
+    from pyspark import SparkContext
+
+    return str(_class("java.lang.System", SparkContext._jvm).getProperty(key, ""))
+
+
+def load(jar: Path) -> None:
+    """Make the JVM, which runs already, find the extension's classes: in `jar`, if nowhere else.
+
+    Raises `ApportionError` when its class loader takes no jars.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark import SparkContext
+
+    if _class(EXTENSION, SparkContext._jvm) is not None:
+        return
+    # spark.jars is read when the JVM starts, which may be long ago: a program run by
+    # spark-submit, or a second session after the first was stopped. Spark's loader takes more.
+    thread = _class("java.lang.Thread", SparkContext._jvm).currentThread()
+    url = _class("java.io.File", SparkContext._jvm)(str(jar)).toURI().toURL()
+    with contextlib.suppress(Py4JError):
+        thread.getContextClassLoader().addURL(url)
+    if _class(EXTENSION, SparkContext._jvm) is None:
+        raise ApportionError(
+            f"the JVM that Spark runs in cannot load {EXTENSION}: start Spark with --jars {jar}"
+        )
+
+
+@contextlib.contextmanager
+def short_errors() -> Iterator[None]:
+    """Raise what Spark raises as a `QueryError`."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        # The analyzer puts the plan behind its message.
+        raise QueryError(str(error).split(";\n")[0].strip()) from error
+    except Py4JJavaError as error:
+        # What pyspark has no class for. The message's other lines are stacks and executor logs.
+        raise QueryError(error.java_exception.toString().splitlines()[0]) from error
+
+
+def decide(spark: SparkSession, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the extension's answer to a request for a decision."""
+    from pyspark.errors import IllegalArgumentException
+
+    bridge = _bridge(spark, "decide()")
+    try:
+        answer = bridge.decide(spark._jsparkSession, json.dumps(request))
+    except IllegalArgumentException as refused:
+        raise SettingError(refused.getMessage() or str(refused)) from None
+    decision: dict[str, Any] = json.loads(answer)
+    return decision
+
+
+def stage_metrics(spark: SparkSession, job_group: str) -> list[dict[str, Any]]:
+    """Return what the tasks of each finished stage of the job group did."""
+    answer = _bridge(spark, "stage metrics").stageMetrics(spark._jsparkSession, job_group)
+    metrics: list[dict[str, Any]] = json.loads(answer)
+    return metrics
+
+
+def missing_extension(spark: SparkSession | None = None) -> ApportionError:
+    """Return the error for a session, or the one that runs, without the extension."""
+    if spark is not None and not _is_classic(spark):
+        return ApportionError(
+            "the Spark Connect server runs without Apportion's extension: start it with "
+            f"--jars <the path that `apportion jar` prints> --conf spark.sql.extensions={EXTENSION}"
+        )
+    return ApportionError(
+        "this Spark session runs without Apportion's extension. Stop it (spark.stop()), and make "
+        "one with apportion.get_or_create() or "
+        "apportion.configure(SparkSession.builder).getOrCreate()"
+    )
+
+
+def _is_classic(spark: SparkSession) -> bool:
+    # A Connect client has the attribute too, and raises AttributeError.
+    return hasattr(spark, "_jvm")
+
+
+def _bridge(spark: SparkSession, what: str) -> Any:
+    if not _is_classic(spark):
+        raise ApportionError(
+            f"{what} needs a classic Spark session, and this one is a Spark Connect client. "
+            "decisions() works on both"
+        )
+    bridge = _class(_BRIDGE, spark._jvm)
+    if bridge is None:
+        raise missing_extension()
+    return bridge
+
+
+def _class(name: str, jvm: Any) -> Any:
+    """Return the Java class, or None when the JVM does not find it."""
+    from py4j.java_gateway import JavaClass
+    from py4j.protocol import Py4JError
+
+    try:
+        found = getattr(jvm, name)
+    except Py4JError:
+        return None
+    # py4j takes an unknown name for a package.
+    return found if isinstance(found, JavaClass) else None

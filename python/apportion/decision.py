@@ -1,0 +1,143 @@
+"""What Apportion decided, and what it would decide."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from apportion import _jvm
+from apportion.errors import InputError
+from apportion.settings import PREFIX, Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LARGEST_INT = 2**31 - 1
+_LARGEST_LONG = 2**63 - 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Input:
+    """What a stage reads: `bytes` of each subpartition of a shuffle, or of a broadcast."""
+
+    bytes: Sequence[int]
+    broadcast: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """How many tasks read a group of shuffles, which subpartitions each of them reads, and why.
+
+    The columns of `SELECT * FROM apportion_decisions()`. Sizes are bytes as stored.
+    """
+
+    query: int | None
+    """Spark's SQL execution id of the query; None outside of one."""
+    group: int
+    """Number of the group of shuffles within its query."""
+    decided_at: datetime.datetime
+    operator: str
+    """What reads the shuffles, such as SortMergeJoin."""
+    stages: list[int]
+    """Ids of the query stages that are read."""
+    shuffles: list[int]
+    input_bytes: int
+    broadcast_bytes: int
+    data_volume_per_task: int | None
+    """V: the bytes that a task should read. None, as the next three, for a group left alone."""
+    broadcast_cap: int | None
+    """The most bytes of a task's volume that broadcasts can take up."""
+    raw: int | None
+    """Tasks that the volume asks for."""
+    rounded: int | None
+    """The nearest power of two to `raw`."""
+    clamps: list[str]
+    """Limits that changed the number, in order."""
+    subpartitions: int
+    """N: the most tasks that there can be."""
+    parallelism: int
+    """P: the tasks that were decided."""
+    tasks: int
+    """The tasks that Spark launches: P, but for splits of skewed subpartitions and local reads."""
+    ranges: list[tuple[int, int]]
+    """Subpartitions that each task reads, `(start, end)` with end excluded."""
+    layout: str
+    """even, skew (even ranges beside splits of Spark's), local, or unchanged."""
+    largest_task_bytes: int
+    mean_task_bytes: int
+    sources: dict[str, str]
+    """Who set each setting, by the setting's name."""
+    kind: str
+    """What decided in the end: formula, reactive, explicit, minimum, maximum, subpartitions, ..."""
+    reason: str
+    """The decision in one sentence."""
+
+
+_FIELDS = [field.name for field in dataclasses.fields(Decision)]
+
+
+def decide(
+    spark: SparkSession,
+    inputs: Sequence[Input],
+    *,
+    sources_default_parallelism: int | None = None,
+    **settings: Any,
+) -> Decision:
+    """Return what Apportion decides for a stage that reads `inputs`, asked from the extension.
+
+    Settings are the keywords of `Settings`, and the session's own where none is given.
+    `sources_default_parallelism` is the answer for a stage without inputs (1 if not given).
+
+    Raises `SettingError` for a setting that is not allowed, `InputError` for bytes that are not a
+    whole number from 0 to 2^63 - 1, `ApportionError` when the session has no Apportion in it or is
+    a Spark Connect client.
+    """
+    conf = Settings.from_kwargs(**settings).to_conf()
+    if sources_default_parallelism is not None:
+        _check(sources_default_parallelism, "sources_default_parallelism", 1, _LARGEST_INT)
+    request = {
+        "inputs": [_request(stage_input, f"inputs[{i}]") for i, stage_input in enumerate(inputs)],
+        "settings": {key.removeprefix(PREFIX): value for key, value in conf.items()},
+        "sourceParallelism": sources_default_parallelism,
+    }
+    answer = _jvm.decide(spark, request)
+    answer["decided_at"] = datetime.datetime.fromisoformat(answer["decided_at"])
+    return _decision(answer)
+
+
+def decisions(spark: SparkSession) -> list[Decision]:
+    """Return the session's last decisions, the latest last; on Spark Connect too.
+
+    `Settings.retained_decisions` bounds how many there are. Raises `ApportionError` when the
+    session has no Apportion in it.
+    """
+    from pyspark.errors import AnalysisException
+
+    try:
+        rows = spark.sql("SELECT * FROM apportion_decisions()").collect()
+    except AnalysisException as error:
+        if error.getCondition() != "UNRESOLVABLE_TABLE_VALUED_FUNCTION":
+            raise
+        raise _jvm.missing_extension(spark) from None
+    return [_decision(row.asDict(recursive=True)) for row in rows]
+
+
+def _decision(record: Mapping[str, Any]) -> Decision:
+    values: dict[str, Any] = {name: record.get(name) for name in _FIELDS}
+    values["ranges"] = [(each["start"], each["end"]) for each in record["ranges"]]
+    return Decision(**values)
+
+
+def _request(stage_input: Input, name: str) -> dict[str, Any]:
+    for j, size in enumerate(stage_input.bytes):
+        _check(size, f"{name}.bytes[{j}]", 0, _LARGEST_LONG)
+    return {"bytes": list(stage_input.bytes), "broadcast": bool(stage_input.broadcast)}
+
+
+def _check(value: object, name: str, least: int, most: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InputError(f"{name} is {value!r}: allowed is a whole number, {least} or more")
+    if not least <= value <= most:
+        raise InputError(f"{name} is {value}: allowed is {least} to {most}")

@@ -1,0 +1,105 @@
+"""The jar of the extension that fits the Spark that will run."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from apportion.errors import ApportionError
+
+_PACKAGE = Path(__file__).parent
+_CORE = re.compile(r"spark-core_(?P<scala>\d+\.\d+)-(?P<version>(?P<minor>\d+\.\d+)\..*)\.jar")
+_JAR = re.compile(r"apportion-spark-(?P<minor>\d+\.\d+)_(?P<scala>\d+\.\d+)-.*\.jar")
+
+
+class SparkVersion(NamedTuple):
+    """A Spark and its Scala, as far as a jar depends on them: `4.2` and `2.13`."""
+
+    minor: str
+    scala: str
+
+    def __str__(self) -> str:
+        return f"Spark {self.minor} (Scala {self.scala})"
+
+
+def find() -> Path:
+    """Return the jar for the Spark that a session started now would run.
+
+    Raises `ApportionError` when there is no Spark, no jar, or no jar for that Spark.
+    """
+    spark, folder = installed_spark(), jar_folder()
+    jars = bundled(folder)
+    if spark not in jars:
+        supported = ", ".join(str(version) for version in sorted(jars, reverse=True))
+        raise ApportionError(
+            f"no jar of Apportion fits {spark}, found in {spark_home()}. Supported: {supported}. "
+            "Install one of these, for example pip install 'apportion[spark]', or point "
+            "SPARK_HOME to one"
+        )
+    return jars[spark]
+
+
+def spark_home() -> Path:
+    """Return the folder of the Spark that will run: SPARK_HOME, else the pyspark package.
+
+    Raises `ApportionError` when there is neither.
+    """
+    if os.environ.get("SPARK_HOME"):
+        return Path(os.environ["SPARK_HOME"])
+    package = importlib.util.find_spec("pyspark")
+    if package is None or not package.submodule_search_locations:
+        raise ApportionError(
+            "the Python package pyspark is not installed: pip install 'apportion[spark]', or put "
+            "your platform's own pyspark on PYTHONPATH"
+        )
+    return Path(package.submodule_search_locations[0])
+
+
+def installed_spark() -> SparkVersion:
+    """Return the version of the Spark that will run, by the name of its spark-core jar.
+
+    Raises `ApportionError` when there is no Spark, or no such jar in it.
+    """
+    folder = spark_home() / "jars"
+    for core in sorted(folder.glob("spark-core_*.jar")):
+        if match := _CORE.fullmatch(core.name):
+            return SparkVersion(match["minor"], match["scala"])
+    raise ApportionError(
+        f"no spark-core_<scala>-<version>.jar in {folder}: set SPARK_HOME to a folder with Spark "
+        "in it, or unset it to run the installed pyspark's"
+    )
+
+
+def jar_folder() -> Path:
+    """Return the folder of Apportion's jars: in the package, or sbt's own in a source checkout."""
+    checkout = _PACKAGE.parent.parent
+    is_checkout = (checkout / "build.sbt").is_file()
+    return checkout / "target" / "jars" if is_checkout else _PACKAGE / "jars"
+
+
+def bundled(folder: Path) -> dict[SparkVersion, Path]:
+    """Return the jars in `folder` by the Spark that they are for.
+
+    Raises `ApportionError` when there is none, or more than one for a Spark.
+    """
+    jars: dict[SparkVersion, Path] = {}
+    for jar in sorted(folder.glob("*.jar")):
+        match = _JAR.fullmatch(jar.name)
+        if not match:
+            continue
+        version = SparkVersion(match["minor"], match["scala"])
+        if version in jars:
+            raise ApportionError(
+                f"two jars of Apportion for {version} in {folder}: {jars[version].name} and "
+                f"{jar.name}. Delete the old one"
+            )
+        jars[version] = jar
+    if not jars:
+        raise ApportionError(
+            f"no jar of Apportion (apportion-spark-*.jar) in {folder}: in a source checkout, "
+            "build it with: make jars. An installed package without it is broken: install it again"
+        )
+    return jars

@@ -1,0 +1,45 @@
+"""Sessions with Apportion in them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from apportion import jars
+from apportion.settings import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def configure(
+    builder: SparkSession.Builder, settings: Settings | None = None, **keywords: Any
+) -> SparkSession.Builder:
+    """Make the sessions of `builder` run with Apportion, and return the same builder.
+
+    Settings are given as `Settings`, as keywords (`data_volume_per_task="64MB"`), or both, where
+    keywords win. What the user sets for `spark.jars` and `spark.sql.extensions` is kept, wherever
+    it comes from: the builder, before or after this call, submit arguments, spark-defaults.conf.
+
+    Raises `ApportionError` when no jar fits the Spark that will run, and `SettingError` for a
+    setting that is not allowed. `builder.getOrCreate()` then raises `ApportionError` when a
+    session without the extension, or a Spark Connect server without it, runs already.
+    """
+    from apportion._builder import ApportionBuilder, is_client
+
+    for key, value in (settings or Settings()).merged(**keywords).to_conf().items():
+        builder.config(key, value)
+    if not is_client(builder._options):
+        jars.find()
+    builder.__class__ = ApportionBuilder
+    return builder
+
+
+def get_or_create(**settings: Any) -> SparkSession:
+    """Return the running session, or a new one, with Apportion and these settings.
+
+    Raises as `configure` and its builder do, and `ApportionError` when there is no pyspark.
+    """
+    jars.spark_home()
+    from pyspark.sql import SparkSession
+
+    return configure(SparkSession.builder, **settings).getOrCreate()

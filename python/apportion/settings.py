@@ -1,0 +1,200 @@
+"""Apportion's settings: typed, and checked before Spark sees them."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.resources
+import json
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Literal
+
+from apportion.errors import SettingError, did_you_mean
+
+PREFIX = "spark.apportion."
+
+_LARGEST_INT = 2**31 - 1
+_LARGEST_SIZE = 2**63 - 1
+# What Spark reads (64, 64b, 64k, 64kb), and 64KiB.
+_SIZE = re.compile(r"(\d{1,19})(?:b|([kmgtp])(?:i?b)?)?", re.ASCII)
+_UNITS = "bkmgtp"
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """One entry of `settings.json`, which is exported from the registry in the extension."""
+
+    name: str
+    key: str
+    type: Literal["boolean", "int", "size", "double", "choice"]
+    default: bool | int | float | str | None
+    allowed: Mapping[str, Any]
+    allowed_text: str
+    doc: str
+    since: str
+
+    @property
+    def keyword(self) -> str:
+        """The name in snake case, as Python's keyword arguments have it."""
+        return _snake_case(self.name)
+
+    def check(self, value: object) -> bool | int | float | str:
+        """Return `value` as the setting holds it: a size in bytes, a choice in lower case.
+
+        Raises `SettingError` when the setting does not allow it.
+        """
+        # bool is an int to Python, and not what anyone means by a number.
+        if isinstance(value, bool) == (self.type == "boolean"):
+            match self.type, value:
+                case "boolean", bool():
+                    return value
+                case "int", int() if self._within(value, _LARGEST_INT):
+                    return value
+                case "size", int() if self._within(value, _LARGEST_SIZE):
+                    return value
+                case "size", str() if self._within(size := _bytes(value), _LARGEST_SIZE):
+                    return size
+                case "double", (int() | float()) if self._between(value):
+                    return float(value)
+                case "choice", str() if value.lower() in self.allowed["choices"]:
+                    return value.lower()
+        raise SettingError(f"{self.keyword} is {value!r}: {self._allowed()} ({self.key})")
+
+    def parse(self, text: str) -> bool | int | float | str:
+        """Return the value that `text` stands for, checked; for command lines."""
+        return self.check(_from_text(self.type, text))
+
+    def _allowed(self) -> str:
+        if self.type == "size":
+            return (
+                f"allowed is a size of {self.allowed_text}, a number of bytes or text like '64MB'"
+            )
+        if self.type == "choice":
+            return f"allowed is one of {self.allowed_text}"
+        return f"allowed is {self.allowed_text}"
+
+    def _within(self, value: int, largest: int) -> bool:
+        return self.allowed["min"] <= value <= largest or value == self.allowed.get("or")
+
+    def _between(self, value: float) -> bool:
+        return bool(self.allowed["above"] < value < self.allowed["below"])
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Apportion's settings; None leaves a setting as the session has it.
+
+    Sizes are bytes, or text as Spark reads it ("64MB", "1g"; binary units) and also "64MiB"; they
+    are held as bytes. Each field is documented by `apportion settings`.
+
+    Raises `SettingError` for a value that is not allowed, and for bounds with no power of two
+    between them.
+    """
+
+    enabled: bool | None = None
+    parallelism: int | None = None
+    min_parallelism: int | None = None
+    max_parallelism: int | None = None
+    data_volume_per_task: int | str | None = None
+    broadcast_ratio: float | None = None
+    ranges: Literal["even"] | None = None
+    min_task_volume: int | str | None = None
+    mode: Literal["auto", "active", "reactive"] | None = None
+    retained_decisions: int | None = None
+
+    def __post_init__(self) -> None:
+        for keyword, setting in registry().items():
+            value = getattr(self, keyword)
+            if value is not None:
+                object.__setattr__(self, keyword, setting.check(value))
+        self._check_bounds()
+
+    @classmethod
+    def from_kwargs(cls, **settings: Any) -> Settings:
+        """Make settings from keywords, as `Settings(...)`; an unknown name is a `SettingError`."""
+        for keyword in settings:
+            if keyword not in registry():
+                raise _unknown(keyword)
+        return cls(**settings)
+
+    def merged(self, **settings: Any) -> Settings:
+        """Return these settings with the ones given here in place of the same of before."""
+        return Settings.from_kwargs(**{**self.given(), **settings})
+
+    def given(self) -> dict[str, Any]:
+        """Return the settings that are not None, by keyword."""
+        return {k: v for k, v in dataclasses.asdict(self).items() if v is not None}
+
+    def to_conf(self) -> dict[str, str]:
+        """Return the settings that are not None as Spark's conf: key to text."""
+        return {registry()[keyword].key: _text(value) for keyword, value in self.given().items()}
+
+    def _check_bounds(self) -> None:
+        # With only one of them given, the session's other bound decides: the extension checks that.
+        if self.min_parallelism is None or self.max_parallelism is None:
+            return
+        raised = 1 << (self.min_parallelism - 1).bit_length()
+        lowered = 1 << (self.max_parallelism.bit_length() - 1)
+        if lowered < raised:
+            raise SettingError(
+                f"min_parallelism is {self.min_parallelism} and max_parallelism is "
+                f"{self.max_parallelism}: there is no power of two from one to the other. Lower "
+                f"the first to {lowered} or less, or raise the second to {raised} or more"
+            )
+
+
+@cache
+def registry() -> dict[str, Setting]:
+    """Return every setting by its keyword, in the order of the documentation."""
+    text = importlib.resources.files("apportion").joinpath("settings.json").read_text("utf-8")
+    settings = [
+        Setting(**{_snake_case(field): value for field, value in entry.items()})
+        for entry in json.loads(text)
+    ]
+    return {setting.keyword: setting for setting in settings}
+
+
+def find(name: str) -> Setting:
+    """Return the setting of a keyword (`min_parallelism`), a name (`minParallelism`) or a key.
+
+    Raises `SettingError`, with the nearest known name, when there is none.
+    """
+    for keyword, setting in registry().items():
+        if name in (keyword, setting.name, setting.key):
+            return setting
+    raise _unknown(name)
+
+
+def _unknown(name: str) -> SettingError:
+    return SettingError(
+        f"unknown setting {name!r}.{did_you_mean(name.removeprefix(PREFIX), registry())} "
+        f"Known settings: {', '.join(registry())}"
+    )
+
+
+def _snake_case(name: str) -> str:
+    return re.sub(r"[A-Z]", lambda capital: "_" + capital[0].lower(), name)
+
+
+def _bytes(text: str) -> int:
+    """Return the bytes that `text` stands for, or -1, which no setting allows, when for none."""
+    match = _SIZE.fullmatch(text.strip().lower())
+    if not match:
+        return -1
+    number, unit = match.groups()
+    return int(number) << (10 * _UNITS.index(unit or "b"))
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _from_text(kind: str, text: str) -> object:
+    """Return the value that `text` stands for, or `text` itself when it stands for none."""
+    if kind == "boolean":
+        return {"true": True, "false": False}.get(text.lower(), text)
+    try:
+        return {"int": int, "double": float}.get(kind, str)(text)
+    except ValueError:
+        return text
