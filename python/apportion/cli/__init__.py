@@ -1,0 +1,71 @@
+"""The command line, `apportion`."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import logging
+import warnings
+from typing import Annotated, Any
+
+import typer
+import typer.core
+
+from apportion.cli import demo, jar, run, settings
+from apportion.cli.console import fail
+from apportion.errors import ApportionError
+
+_EXAMPLES = """\
+Examples:
+
+- `apportion demo`: see it work, on generated data
+- `apportion run query.sql --tables data/`: run your SQL and read the decisions
+- `apportion run query.sql --tables data/ --compare`: beside Spark without Apportion
+- `apportion run query.sql --tables data/ --set data_volume_per_task=16MB`: try a setting
+- `apportion settings`: what can be set
+- `spark-submit --jars $(apportion jar) --conf \
+spark.sql.extensions=io.apportion.ApportionExtension app.py`: in any Spark program
+"""
+
+
+class _Commands(typer.core.TyperGroup):
+    """Errors that are for the user are told without a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        # pyspark logs every error of a query with its Java stack; the commands tell it in short.
+        logging.disable(logging.CRITICAL)
+        warnings.simplefilter("ignore")
+        try:
+            return super().invoke(ctx)
+        except ApportionError as error:
+            fail(str(error))
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"apportion {importlib.metadata.version('apportion')}")
+        raise typer.Exit
+
+
+app = typer.Typer(
+    cls=_Commands,
+    rich_markup_mode="markdown",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    epilog=_EXAMPLES,
+)
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Apportion decides how many tasks read each shuffle of a Spark SQL query, and says why."""
+
+
+app.command("demo")(demo.demo)
+app.command("run")(run.run)
+app.command("settings")(settings.settings)
+app.command("jar")(jar.jar)

@@ -1,0 +1,64 @@
+"""What the commands share to talk to people: results on standard output, the rest on error."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NoReturn
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from apportion.decision import Decision
+
+QUERY_FAILED = 1
+USAGE_ERROR = 2
+_PIPED_WIDTH = 160
+
+
+def _width(is_terminal: bool) -> int | None:
+    # Piped output has no width of its own, and rich's 80 columns would fold the tables.
+    return None if is_terminal or "COLUMNS" in os.environ else _PIPED_WIDTH
+
+
+out = Console(width=_width(sys.stdout.isatty()), highlight=False)
+err = Console(stderr=True, highlight=False)
+
+
+def fail(message: str, code: int = USAGE_ERROR) -> NoReturn:
+    """End the command with an error message and an exit code."""
+    err.print("[bold red]Error:[/]", end=" ")
+    err.print(message, markup=False, soft_wrap=True)
+    raise typer.Exit(code)
+
+
+def size_text(size: int) -> str:
+    """Return bytes in the largest unit that they fill.
+
+    >>> size_text(1536)
+    '1.5 KiB'
+    """
+    amount = float(size)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} PiB"
+
+
+def decisions_table(decisions: list[Decision]) -> Table:
+    """Return one line for each group of shuffles: what reads it, how many tasks, and why."""
+    table = Table("Read by", "Input", "Subpartitions", "Tasks", "Largest task", "Why")
+    for column in table.columns[1:5]:
+        column.justify = "right"
+    for decision in decisions:
+        table.add_row(
+            decision.operator,
+            size_text(decision.input_bytes),
+            str(decision.subpartitions),
+            str(decision.tasks),
+            size_text(decision.largest_task_bytes),
+            decision.reason,
+        )
+    return table

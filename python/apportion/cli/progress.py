@@ -1,0 +1,63 @@
+"""Shows what Spark does while a command waits for it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from apportion.cli.console import err
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SECONDS_BETWEEN_LOOKS = 0.2
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Show that something goes on, on a terminal."""
+    with err.status(what):
+        yield
+
+
+@contextmanager
+def query_progress(spark: SparkSession, what: str) -> Iterator[None]:
+    """Show the stages that run and their finished tasks, on a terminal."""
+    if not err.is_terminal:
+        yield
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    done = threading.Event()
+    with Progress(*columns, console=err, transient=True) as progress:
+        # The query keeps the main thread, so that Ctrl-C reaches it; a thread looks on.
+        watcher = threading.Thread(target=_watch, args=(spark, what, progress, done), daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()
+
+
+def _watch(spark: SparkSession, what: str, progress: Progress, done: threading.Event) -> None:
+    tracker = spark.sparkContext.statusTracker()
+    bar = progress.add_task(what, total=None)
+    while not done.wait(_SECONDS_BETWEEN_LOOKS):
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        running = [stage for stage in stages if stage is not None]
+        names = ", ".join(str(stage.stageId) for stage in running)
+        progress.update(
+            bar,
+            description=f"{what}: stage {names}" if names else what,
+            completed=sum(stage.numCompletedTasks for stage in running),
+            total=sum(stage.numTasks for stage in running) or None,
+        )

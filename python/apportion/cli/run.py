@@ -1,0 +1,178 @@
+"""`apportion run`."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import datetime
+import json
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+
+import typer
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from apportion import measure
+from apportion._jvm import short_errors
+from apportion.cli.console import QUERY_FAILED, decisions_table, fail, out, size_text
+from apportion.cli.progress import query_progress, waiting
+from apportion.cli.spark import Assignments, Master, start
+from apportion.cli.statements import Statement, split
+from apportion.cli.tables import Table, find_tables, register
+from apportion.errors import ApportionError, QueryError, did_you_mean
+from apportion.measure import Comparison, Run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_MISSING_TABLE = re.compile(r"\[TABLE_OR_VIEW_NOT_FOUND\] .*`(?P<table>[^`]+)` cannot be found\.")
+_TITLE_LENGTH = 70
+
+
+def run(
+    file: Annotated[str, typer.Argument(help="A file of SQL statements, or - for standard input.")],
+    tables: Annotated[
+        Path | None,
+        typer.Option(help="A directory of parquet, csv or json tables, by file or folder name."),
+    ] = None,
+    compare: Annotated[
+        bool,
+        typer.Option("--compare", help="Run each query without Apportion as well, side by side."),
+    ] = False,
+    rows: Annotated[int, typer.Option(min=0, help="Rows of each result to show.")] = 20,
+    output: Annotated[
+        Literal["text", "json"], typer.Option("--format", help="How to print.")
+    ] = "text",
+    assignments: Assignments = None,
+    master: Master = None,
+) -> None:
+    """Run SQL with Apportion: the head of each result, then what was decided and why.
+
+    --compare runs queries twice each way, in turns, counts the faster run, and ends with exit code
+    1 when results differ. Statements that change something run once, with Apportion.
+
+    Exit codes: 0 all ran, 1 a query failed, 2 wrong usage or a missing file or table.
+    """
+    statements = split(_read(file))
+    found = find_tables(tables) if tables else {}
+    spark = start(master, assignments or [])
+    reports = []
+    try:
+        with short_errors(), waiting("Reading the tables' schemas"):
+            register(spark, found)
+        for number, statement in enumerate(statements, 1):
+            with (
+                short_errors(),
+                query_progress(spark, f"Statement {number} of {len(statements)}"),
+            ):
+                result = _run(spark, statement, compare)
+            reports.append(_report(statement, result, rows))
+            if output == "text":
+                _print(statement, result, rows)
+    except QueryError as error:
+        _fail(error, found)
+    if output == "json":
+        print(json.dumps(reports, indent=2, default=_json_value))
+    if any(report.get("equal") is False for report in reports):
+        fail("the results differ with Apportion and without", QUERY_FAILED)
+
+
+def _read(file: str) -> str:
+    if file == "-":
+        return sys.stdin.read()
+    path = Path(file)
+    try:
+        return path.read_text("utf-8")
+    except FileNotFoundError:
+        siblings = [each.name for each in path.parent.glob("*")]
+        nearest = did_you_mean(path.name, siblings)
+        raise ApportionError(f"there is no file {file}.{nearest}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ApportionError(f"{file} cannot be read as text: {error}") from error
+
+
+def _run(spark: SparkSession, statement: Statement, compare: bool) -> Run | Comparison:
+    if compare and statement.is_query:
+        return measure.compare(spark, statement.text)
+    return measure.run(spark, statement.text)
+
+
+def _fail(error: QueryError, tables: Mapping[str, Table]) -> NoReturn:
+    missing = _MISSING_TABLE.match(str(error))
+    if not missing:
+        fail(str(error), QUERY_FAILED)
+    nearest = did_you_mean(missing["table"], tables)
+    known = f"Tables: {', '.join(tables)}" if tables else "Give the tables' directory with --tables"
+    fail(f"{missing[0]}{nearest} {known}")
+
+
+def _print(statement: Statement, result: Run | Comparison, head: int) -> None:
+    run = result.apportion if isinstance(result, Comparison) else result
+    out.rule(statement.text.splitlines()[0][:_TITLE_LENGTH], align="left")
+    if run.columns:
+        out.print(_rows_table(run, head))
+        shown = f", the first {head} shown" if len(run.rows) > head else ""
+        count = "1 row" if len(run.rows) == 1 else f"{len(run.rows)} rows"
+        out.print(f"{count} in {run.seconds:.2f} s{shown}\n")
+    if isinstance(result, Comparison):
+        out.print(_comparison_table(result))
+        out.print("[green]Results are equal.\n" if result.equal else "[red]Results differ.\n")
+    if run.decisions:
+        out.print(decisions_table(run.decisions))
+    else:
+        out.print("No shuffle was read, so there was nothing to decide.")
+
+
+def _rows_table(run: Run, head: int) -> RichTable:
+    table = RichTable()
+    for name in run.columns:
+        table.add_column(Text(name))
+    for row in run.rows[:head]:
+        table.add_row(*(Text("NULL" if value is None else str(value)) for value in row))
+    return table
+
+
+def _comparison_table(comparison: Comparison) -> RichTable:
+    table = RichTable("", "Spark", "Apportion")
+    pair = comparison.spark, comparison.apportion
+    table.add_row("Tasks", *(str(run.tasks) for run in pair))
+    table.add_row("Largest task", *(size_text(run.largest_task_bytes) for run in pair))
+    table.add_row("Time", *(f"{run.seconds:.2f} s" for run in pair))
+    return table
+
+
+def _report(statement: Statement, result: Run | Comparison, head: int) -> dict[str, Any]:
+    run = result.apportion if isinstance(result, Comparison) else result
+    report: dict[str, Any] = {
+        "statement": statement.text,
+        "columns": run.columns,
+        "row_count": len(run.rows),
+        "rows": run.rows[:head],
+        **_measures(run),
+        "decisions": [dataclasses.asdict(decision) for decision in run.decisions],
+    }
+    if isinstance(result, Comparison):
+        report |= {"spark": _measures(result.spark), "equal": result.equal}
+    return report
+
+
+def _measures(run: Run) -> dict[str, Any]:
+    return {
+        "seconds": round(run.seconds, 3),
+        "tasks": run.tasks,
+        "largest_task_bytes": run.largest_task_bytes,
+    }
+
+
+def _json_value(value: object) -> str:
+    match value:
+        case datetime.date() | datetime.time():
+            return value.isoformat()
+        case bytes() | bytearray():
+            return base64.b64encode(value).decode()
+        case _:
+            return str(value)

@@ -1,0 +1,82 @@
+"""Starts Spark for a command: quietly, with the settings of the command line."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import apportion
+from apportion import _jvm, jars
+from apportion.cli.progress import waiting
+from apportion.errors import ApportionError
+from apportion.settings import PREFIX, find
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LAST_LINES = 5
+
+Master = Annotated[
+    str | None,
+    typer.Option(help="Where Spark runs, such as local[4] or yarn. Default: as Spark is set up."),
+]
+Assignments = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="A setting of Apportion (data_volume_per_task=16MB), or one of Spark by its whole key "
+        "(spark.sql.shuffle.partitions=64). Repeatable.",
+    ),
+]
+
+
+def parse(assignments: Iterable[str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return Apportion's settings by keyword, checked, and Spark's own by key.
+
+    Raises `SettingError` for an unknown setting of Apportion or a value that it does not allow.
+    """
+    settings: dict[str, Any] = {}
+    options: dict[str, str] = {}
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        if not equals:
+            raise ApportionError(f"--set {assignment}: write NAME=VALUE")
+        if name.startswith("spark.") and not name.startswith(PREFIX):
+            options[name] = value
+        else:
+            setting = find(name)
+            settings[setting.keyword] = setting.parse(value)
+    return settings, options
+
+
+def start(master: str | None, assignments: Iterable[str]) -> SparkSession:
+    """Start Spark with Apportion.
+
+    Raises `ApportionError` with the end of Spark's own output when Spark does not start.
+    """
+    settings, options = parse(assignments)
+    jars.find()
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName("apportion").config("spark.ui.enabled", "false")
+    if master:
+        builder.master(master)
+    for key, value in options.items():
+        builder.config(key, value)
+    apportion.configure(builder, **settings)
+    # Spark's log goes to a file that nobody has to see, unless it is the last thing Spark said.
+    with tempfile.TemporaryFile() as log, waiting("Starting Spark"):
+        try:
+            _jvm.start(builder._options, log)
+            return builder.getOrCreate()
+        except PySparkRuntimeError as error:
+            log.seek(0)
+            lines = log.read().decode(errors="replace").splitlines()[-_LAST_LINES:]
+            raise ApportionError(
+                "\n".join(["Spark did not start. It needs Java 17 or later; its output:", *lines])
+            ) from error

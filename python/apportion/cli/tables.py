@@ -1,0 +1,71 @@
+"""Finds the tables in a directory and makes them temporary views."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from apportion.errors import ApportionError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_FORMATS = {"parquet": "parquet", "csv": "csv", "json": "json", "jsonl": "json", "ndjson": "json"}
+_DATA_FILE = re.compile(
+    rf"(?P<name>.+)\.(?P<extension>{'|'.join(_FORMATS)})(\.(gz|bz2|zst|lz4|snappy|deflate))?",
+    re.IGNORECASE,
+)
+_OPTIONS = {"csv": {"header": "true", "inferSchema": "true"}}
+
+
+class Table(NamedTuple):
+    """A file or folder of files, and the format that Spark reads it as."""
+
+    path: Path
+    format: str
+
+
+def find_tables(directory: Path) -> dict[str, Table]:
+    """Return the tables in `directory` by name: the file's or folder's, without the extension.
+
+    A folder is a table when there are data files in it, at any depth. Other files, and hidden ones,
+    are passed over. Raises `ApportionError` when there is no directory or no table in it, and when
+    two have the same name or a folder mixes formats.
+    """
+    if not directory.is_dir():
+        raise ApportionError(f"there is no directory {directory} (--tables)")
+    tables: dict[str, Table] = {}
+    for path in sorted(directory.iterdir()):
+        formats = _formats(path)
+        if not formats:
+            continue
+        if len(formats) > 1:
+            raise ApportionError(
+                f"the folder {path} mixes formats: {', '.join(sorted(formats))}. A table has one"
+            )
+        match = _DATA_FILE.fullmatch(path.name)
+        name = match["name"] if match else path.name
+        if name in tables:
+            raise ApportionError(f"two tables are named {name}: {tables[name].path} and {path}")
+        tables[name] = Table(path, formats.pop())
+    if not tables:
+        raise ApportionError(f"there are no parquet, csv or json files or folders in {directory}")
+    return tables
+
+
+def register(spark: SparkSession, tables: Mapping[str, Table]) -> None:
+    """Make each table a temporary view of its name."""
+    for name, table in tables.items():
+        reader = spark.read.format(table.format).options(**_OPTIONS.get(table.format, {}))
+        reader.load(str(table.path)).createOrReplaceTempView(f"`{name}`")
+
+
+def _formats(path: Path) -> set[str]:
+    if path.name.startswith((".", "_")):
+        return set()
+    if path.is_dir():
+        return {each for entry in path.iterdir() for each in _formats(entry)}
+    match = _DATA_FILE.fullmatch(path.name)
+    return {_FORMATS[match["extension"].lower()]} if match else set()
