@@ -1,0 +1,225 @@
+"""The pytest plugin: finds `.sql` files, runs their statements, compares them with the goldens.
+
+Collected are the `.sql` files below the directories of the ini option `apportion_sql_tests`. Each
+statement is a test, `sql_tests/joins.sql::inner join`, and may run alone, in any order, and under
+pytest-xdist: what a statement needs, the setups above it make.
+
+The statements run in new sessions of the fixture `apportion_spark`, one per file. The default is a
+session of two cores; for another, define a session-scoped fixture of that name in a conftest.py.
+What all files share has to be in its catalog: temporary views belong to one session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import pytest
+
+from apportion.testing import golden
+from apportion.testing.script import Script, ScriptError, Statement, parse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from apportion.testing.run import ScriptRun
+
+_UPDATE = "--update-golden"
+_DIRECTORIES = "apportion_sql_tests"
+_changes = pytest.StashKey[list[str]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.getgroup("apportion").addoption(
+        _UPDATE,
+        action="store_true",
+        help="write what SQL statements give to their golden files, in place of comparing",
+    )
+    parser.addini(
+        _DIRECTORIES, "directories whose .sql files are golden tests", type="paths", default=[]
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_changes] = []
+    for directory in _directories(config):
+        if not directory.is_dir():
+            raise pytest.UsageError(f"{_DIRECTORIES} lists {directory}, which is no directory")
+    if _updating(config) and getattr(config.option, "numprocesses", None):
+        raise pytest.UsageError(f"{_UPDATE} writes to shared files: run it without -n")
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    if not any(directory in file_path.parents for directory in _directories(parent.config)):
+        return None
+    if file_path.suffix == ".sql":
+        return SqlFile.from_parent(parent, path=file_path)
+    if file_path.suffix == ".golden" and not file_path.with_suffix(".sql").exists():
+        return OrphanGolden.from_parent(parent, path=file_path)
+    return None
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    if _updating(config):
+        terminalreporter.section("golden files")
+        for change in config.stash[_changes] or ["nothing changed"]:
+            terminalreporter.line(change)
+
+
+@pytest.fixture(scope="session")
+def apportion_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The Spark session to run SQL golden tests on: the running one, if there is one."""
+    from pyspark.sql import SparkSession
+
+    import apportion
+
+    if SparkSession.getActiveSession() is not None:
+        yield apportion.get_or_create()
+        return
+    warehouse = tmp_path_factory.mktemp("warehouse")
+    builder = SparkSession.builder.master("local[2]").appName("SQL golden tests")
+    builder.config("spark.ui.enabled", "false")
+    builder.config("spark.sql.session.timeZone", "UTC")
+    builder.config("spark.sql.warehouse.dir", str(warehouse))
+    spark = apportion.configure(builder).getOrCreate()
+    yield spark
+    spark.stop()
+
+
+class SqlFile(pytest.File):
+    """A `.sql` file: its statements, and the golden file beside it."""
+
+    _script: Script
+    _run: ScriptRun | None = None
+
+    def collect(self) -> Iterator[pytest.Item]:
+        try:
+            self._script = parse(self.path.read_text(encoding="utf-8"), _shown(self, self.path))
+            goldens = golden.read(self._golden)
+        except (ScriptError, golden.GoldenError) as error:
+            raise self.CollectError(str(error)) from None
+        except UnicodeDecodeError as error:
+            raise self.CollectError(f"{_shown(self, self.path)}: {error}") from None
+        for statement in self._script.statements:
+            yield SqlItem.of(self, statement.name, statement.line, self._test(statement))
+        compared = [each.name for each in self._script.statements if each.options.error is None]
+        if stale := [name for name in goldens if name not in compared]:
+            yield SqlItem.of(self, "stale golden", 1, self._test_stale(stale))
+
+    def teardown(self) -> None:
+        if self._run is not None:
+            self._run.close()
+            self._run = None
+
+    @property
+    def _golden(self) -> Path:
+        return self.path.with_suffix(".golden")
+
+    def _test(self, statement: Statement) -> Callable[..., None]:
+        def test(apportion_spark: SparkSession) -> None:
+            entry = self._entry(statement, apportion_spark)
+            if entry is not None:
+                self._compare(statement, entry)
+
+        return test
+
+    def _test_stale(self, stale: list[str]) -> Callable[..., None]:
+        def test() -> None:
+            if not _updating(self.config):
+                _fail(
+                    f"{_shown(self, self._golden)} has no statement to compare with for: "
+                    f"{', '.join(stale)}. Run pytest {_UPDATE} to remove them"
+                )
+            entries = golden.read(self._golden)
+            golden.write(self._golden, {k: v for k, v in entries.items() if k not in stale})
+            for name in stale:
+                _note(self, f"{_shown(self, self._golden)}: removed {name!r}")
+
+        return test
+
+    def _entry(self, statement: Statement, spark: SparkSession) -> golden.Entry | None:
+        from apportion.testing.run import ScriptRun, StatementError
+
+        try:
+            if self._run is None:
+                self._run = ScriptRun(self._script, _shown(self, self.path), spark)
+            return self._run.run(statement)
+        except StatementError as error:
+            _fail(str(error))
+
+    def _compare(self, statement: Statement, entry: golden.Entry) -> None:
+        shown = _shown(self, self._golden)
+        entries = golden.read(self._golden)
+        expected = entries.get(statement.name)
+        if entry == expected:
+            return
+        if _updating(self.config):
+            order = [*(each.name for each in self._script.statements), *entries]
+            entries[statement.name] = entry
+            golden.write(self._golden, {name: entries[name] for name in order if name in entries})
+            _note(self, f"{shown}: {'added' if expected is None else 'changed'} {statement.name!r}")
+        elif expected is None:
+            _fail(f"{shown} has nothing for {statement.name!r}: run pytest {_UPDATE}")
+        else:
+            diff = golden.difference(shown, expected, entry)
+            _fail(
+                f"{statement.name!r} gave not what {shown} has:\n\n{diff}\n\n"
+                f"If the change is right, run pytest {_UPDATE}"
+            )
+
+
+class OrphanGolden(pytest.File):
+    """A `.golden` file whose `.sql` file is gone."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        yield SqlItem.of(self, "stale golden", 1, self._test)
+
+    def _test(self) -> None:
+        shown = _shown(self, self.path)
+        if not _updating(self.config):
+            _fail(f"{shown} has no .sql file beside it. Run pytest {_UPDATE} to remove it")
+        self.path.unlink()
+        _note(self, f"{shown}: removed")
+
+
+class SqlItem(pytest.Function):
+    """A test whose place is a `.sql` or `.golden` file, not the function that runs it."""
+
+    _line: int
+
+    @classmethod
+    def of(
+        cls, parent: pytest.File, name: str, line: int, test: Callable[..., None]
+    ) -> pytest.Item:
+        item = cls.from_parent(parent, name=name, callobj=test)
+        item._line = line
+        return item
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, self._line - 1, self.name
+
+
+def _directories(config: pytest.Config) -> list[Path]:
+    directories: list[Path] = config.getini(_DIRECTORIES)
+    return directories
+
+
+def _updating(config: pytest.Config) -> bool:
+    return bool(config.getoption(_UPDATE))
+
+
+def _shown(node: pytest.Collector, path: Path) -> str:
+    """The path as a reader would type it from the project's root."""
+    root = node.config.rootpath
+    return str(path.relative_to(root) if path.is_relative_to(root) else path)
+
+
+def _note(node: pytest.Collector, change: str) -> None:
+    node.config.stash[_changes].append(change)
+
+
+def _fail(message: str) -> NoReturn:
+    pytest.fail(message, pytrace=False)

@@ -1,0 +1,136 @@
+"""Rows and decisions as text: the same on every machine, and different where the values differ."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timezone
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    MapType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+if TYPE_CHECKING:
+    from apportion.decision import Decision
+
+
+def row_lines(
+    rows: Iterable[Sequence[Any]], schema: StructType, *, ordered: bool, digits: int | None
+) -> list[str]:
+    """Return one line per row, its cells between ` | `: in their order, or sorted as text."""
+    types = [column.dataType for column in schema.fields]
+    lines = [
+        printable(
+            " | ".join(cell(value, kind, digits) for value, kind in zip(row, types, strict=True))
+        )
+        for row in rows
+    ]
+    return lines if ordered else sorted(lines)
+
+
+def cell(value: Any, kind: DataType, digits: int | None = None) -> str:
+    """Write a value much as a SQL literal: strings quoted, NULL bare, instants in UTC with a `Z`.
+
+    `digits` rounds floating-point values to that many significant digits; None keeps as many as
+    it takes to read the same value back.
+    """
+    if value is None:
+        return "NULL"
+    match kind:
+        case StringType():
+            return _quoted(value)
+        case BooleanType():
+            return "true" if value else "false"
+        case FloatType() | DoubleType():
+            return _floating(value, isinstance(kind, FloatType), digits)
+        case DecimalType():
+            return format(value, "f")
+        case TimestampType():
+            # PySpark gives local time of this process, whatever the session's time zone is.
+            return f"{_instant(value.astimezone(timezone.utc))}Z"
+        case TimestampNTZType():
+            return _instant(value)
+        case BinaryType():
+            return f"X'{bytes(value).hex().upper()}'"
+        case ArrayType():
+            return f"[{', '.join(cell(item, kind.elementType, digits) for item in value)}]"
+        case MapType():
+            entries = (
+                f"{cell(key, kind.keyType, digits)}: {cell(item, kind.valueType, digits)}"
+                for key, item in value.items()
+            )
+            return f"{{{', '.join(sorted(entries))}}}"
+        case StructType():
+            members = (
+                f"{column.name}: {cell(item, column.dataType, digits)}"
+                for column, item in zip(kind.fields, value, strict=True)
+            )
+            return f"({', '.join(members)})"
+        case _:
+            return str(value)
+
+
+def decision_lines(decisions: Iterable[Decision]) -> list[str]:
+    """Return one line per decision, without what differs from run to run (ids, bytes, times).
+
+    Sorted as text: AQE decides stages that do not wait for each other in no fixed order.
+    """
+    return sorted(
+        f"{decision.operator}: N={decision.subpartitions} P={decision.parallelism} "
+        f"tasks={decision.tasks} {f'{decision.layout} {widths(decision.ranges)}'.strip()} "
+        f"({decision.kind})"
+        for decision in decisions
+    )
+
+
+def widths(ranges: Sequence[tuple[int, int]]) -> str:
+    """Sum up ranges (start, end exclusive): `8x2` is 8 tasks of 2 subpartitions each, `2+3x1` one
+    of 2 and three of 1.
+
+    Ranges that do not follow on each other (splits of one subpartition) are listed: `0-4 4-5 4-5`.
+    """
+    if any(end != start for (_, end), (start, _) in pairwise(ranges)):
+        return " ".join(f"{start}-{end}" for start, end in ranges)
+    runs = [(width, len(list(run))) for width, run in groupby(e - s for s, e in ranges)]
+    if len(runs) == 1:
+        return "{1}x{0}".format(*runs[0])
+    return "+".join(str(width) if count == 1 else f"{count}x{width}" for width, count in runs)
+
+
+def printable(text: str) -> str:
+    """Escape line breaks and whatever else an editor would not show."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _floating(value: float, single: bool, digits: int | None) -> str:
+    if digits is not None:
+        return repr(float(f"{value:.{digits}g}"))
+    if single and math.isfinite(value):
+        # The shortest text that reads back as the same 32 bits, as repr gives it for 64.
+        bits = struct.pack("f", value)
+        shortest = (float(f"{value:.{digits}g}") for digits in range(1, 10))
+        return repr(next(text for text in shortest if struct.pack("f", text) == bits))
+    return repr(value)
+
+
+def _instant(value: datetime) -> str:
+    return value.replace(tzinfo=None).isoformat(sep=" ")

@@ -1,0 +1,112 @@
+"""The statements of a script, run on a session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from apportion.decision import Decision, decisions
+from apportion.errors import ApportionError
+from apportion.testing.render import decision_lines, printable, row_lines
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from apportion.testing.golden import Entry
+    from apportion.testing.script import Block, Script, Statement
+
+
+class StatementError(ApportionError):
+    """A statement, or what runs before it, that did not do what the script says."""
+
+
+class ScriptRun:
+    """A script on a session of its own: no view and no setting leaks to another script."""
+
+    def __init__(self, script: Script, path: str, spark: SparkSession) -> None:
+        self._path = path
+        self._session = spark.newSession()
+        self._setups_done = 0
+        for key, value in script.settings.items():
+            try:
+                self._session.conf.set(key, value)
+            except Exception as error:
+                raise StatementError(f"{path}: 'set: {key} = {value}' failed: {error}") from error
+
+    def run(self, statement: Statement) -> Entry | None:
+        """Run a statement, and before it what is still to run of the setups above it.
+
+        Returns its schema, rows and decisions as lines of text, and None for one that failed as it
+        should. Raises `StatementError` when it failed and should not have, failed with another
+        error, or did not fail; and when a setup failed.
+        """
+        for setup in statement.setups[self._setups_done :]:
+            self._set_up(setup)
+            self._setups_done += 1
+        where = f"{self._path}:{statement.line}: statement {statement.name!r}"
+        expected = statement.options.error
+        try:
+            entry = self._entry(statement)
+        except Exception as error:
+            if expected is None:
+                raise StatementError(f"{where} failed: {error}") from error
+            if expected not in str(error):
+                raise StatementError(
+                    f"{where} failed, but not with {expected!r}: {error}"
+                ) from error
+            return None
+        if expected is not None:
+            raise StatementError(f"{where} did not fail, expected {expected!r}")
+        return entry
+
+    def close(self) -> None:
+        """Uncache what the script cached: Spark's sessions share one cache."""
+        self._session.catalog.clearCache()
+
+    def _set_up(self, setup: Block) -> None:
+        try:
+            with self._settings(setup.settings):
+                self._session.sql(setup.sql).collect()
+        except Exception as error:
+            raise StatementError(f"{self._path}:{setup.line}: setup failed: {error}") from error
+
+    def _entry(self, statement: Statement) -> Entry:
+        options = statement.options
+        before = {_identity(decision) for decision in self._decisions(statement)}
+        with self._settings(statement.settings):
+            frame = self._session.sql(statement.sql)
+            schema = frame.schema
+            rows = frame.collect()
+        taken = [each for each in self._decisions(statement) if _identity(each) not in before]
+        lines = row_lines(rows, schema, ordered=options.ordered, digits=options.digits)
+        return (
+            f"-- schema: {printable(schema.simpleString())}",
+            *lines,
+            f"-- rows: {len(lines)}",
+            *(f"-- decision: {line}" for line in decision_lines(taken)),
+        )
+
+    def _decisions(self, statement: Statement) -> list[Decision]:
+        return decisions(self._session) if statement.options.decisions else []
+
+    @contextmanager
+    def _settings(self, settings: Mapping[str, str]) -> Iterator[None]:
+        conf = self._session.conf
+        before: dict[str, str | None] = {}
+        try:
+            for key, value in settings.items():
+                old = conf.get(key, None)
+                conf.set(key, value)
+                before[key] = old
+            yield
+        finally:
+            for key, old in before.items():
+                if old is None:
+                    conf.unset(key)
+                else:
+                    conf.set(key, old)
+
+
+def _identity(decision: Decision) -> tuple[object, ...]:
+    return decision.query, decision.group, decision.decided_at

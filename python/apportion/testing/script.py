@@ -1,0 +1,268 @@
+"""The text of a `.sql` file: named statements, with directives in comments.
+
+| directive | meaning |
+|---|---|
+| `-- name: TEXT` | a statement begins: its SQL is the rest of the block |
+| `-- setup` | SQL without a golden begins: it runs once, before the statements below it |
+| `-- set: KEY = VALUE` | a setting for this statement or setup, undone after it |
+| `-- error: TEXT` | the statement fails with TEXT in its message (Spark's has its condition) |
+| `-- order: kept` | rows are compared in their order (default: `sorted`) |
+| `-- decisions: off` | decisions are not compared (default: `on`) |
+| `-- digits: N` | floating-point values are compared to N significant digits, 1 to 17 |
+
+Directives stand above their block's SQL; above the first block, `set`, `order`, `decisions` and
+`digits` hold for the whole file. A block is one SQL statement, with or without a final `;`.
+
+A directive is a comment line that begins with a lower-case word and a colon, wherever it stands
+(also inside a string that spans lines). A comment that only looks like one can begin with `---`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from apportion.errors import ApportionError
+
+
+class ScriptError(ApportionError):
+    """A `.sql` file that breaks the rules: one line of text per problem, with file and line."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """One SQL statement to run. `line` is the line of its header, from 1."""
+
+    line: int
+    sql: str
+    settings: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a statement is compared.
+
+    `error` is what its error has to say, None where it has to succeed. `digits` is None where
+    floating-point values are compared exactly.
+    """
+
+    error: str | None = None
+    ordered: bool = False
+    decisions: bool = True
+    digits: int | None = None
+
+
+@dataclass(frozen=True)
+class Statement(Block):
+    """A statement to test. `setups` are all setup blocks above it, in order."""
+
+    name: str
+    setups: tuple[Block, ...]
+    options: Options
+
+
+@dataclass(frozen=True)
+class Script:
+    """A parsed `.sql` file. `settings` hold for every block of it."""
+
+    settings: Mapping[str, str]
+    statements: tuple[Statement, ...]
+
+
+def parse(text: str, path: str) -> Script:
+    """Parse the text of a `.sql` file. `path` is only for messages.
+
+    Raises `ScriptError` with every problem found.
+    """
+    problems = _Problems(path)
+    top, *blocks = _sections(text)
+    if top.has_sql:
+        problems.add(top.sql_line, "SQL above the first block: begin it with '-- name: ...'")
+    for section in (top, *blocks):
+        _check_words(section, problems)
+    settings = _settings(top, problems)
+    defaults = _options(top, Options(), problems)
+
+    setups: list[Block] = []
+    statements: dict[str, Statement] = {}
+    for section in blocks:
+        block = Block(section.line, section.sql, _settings(section, problems))
+        if not section.has_sql:
+            problems.add(section.line, f"{section.title} has no SQL")
+        if section.kind == "setup":
+            setups.append(block)
+            continue
+        options = _options(section, defaults, problems)
+        statement = Statement(
+            block.line, block.sql, block.settings, section.name, tuple(setups), options
+        )
+        if section.name in statements:
+            first = statements[section.name].line
+            problems.add(section.line, f"{section.title} has the name of line {first}")
+        statements.setdefault(section.name, statement)
+    problems.raise_any()
+    return Script(settings, tuple(statements.values()))
+
+
+@dataclass(frozen=True)
+class _Directive:
+    line: int
+    word: str
+    value: str
+
+
+_TOP = ("set", "order", "decisions", "digits")
+_ALLOWED = {"top": _TOP, "setup": ("set",), "name": (*_TOP, "error")}
+_WORDS = ("name", "setup", "set", "error", "order", "decisions", "digits")
+_VALUES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "order": ("ordered", "sorted or kept", {"sorted": False, "kept": True}),
+    "decisions": ("decisions", "on or off", {"on": True, "off": False}),
+    "digits": ("digits", "1 to 17", {str(digits): digits for digits in range(1, 18)}),
+}
+_COMMENT = re.compile(r"\s*--\s*(?P<word>[A-Za-z][\w-]*)\s*(?P<rest>.*)")
+_NOT_SQL = re.compile(r"--[^\n]*|/\*(?!\+)[\s\S]*?\*/|[\s;]")
+
+
+@dataclass
+class _Section:
+    """The lines below one header (`-- name:` or `-- setup`), or above the first one ("top")."""
+
+    kind: str
+    line: int
+    name: str = ""
+    directives: list[_Directive] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    sql_line: int = 0
+
+    @property
+    def sql(self) -> str:
+        return "\n".join(self.lines).strip()
+
+    @property
+    def has_sql(self) -> bool:
+        return bool(_NOT_SQL.sub("", self.sql))
+
+    @property
+    def title(self) -> str:
+        return f"statement {self.name!r}" if self.kind == "name" else "the setup"
+
+
+class _Problems:
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._found: list[tuple[int, str]] = []
+
+    def add(self, line: int, message: str) -> None:
+        self._found.append((line, message))
+
+    def raise_any(self) -> None:
+        if self._found:
+            raise ScriptError(
+                "\n".join(
+                    f"{self._path}:{line}: {message}" for line, message in sorted(self._found)
+                )
+            )
+
+
+def _sections(text: str) -> list[_Section]:
+    """Split the text at its headers; the first section is the top, which may be empty."""
+    sections = [_Section("top", 1)]
+    for number, line in enumerate(text.splitlines(), start=1):
+        section = sections[-1]
+        directive = _directive(number, line)
+        if directive is None:
+            section.lines.append(line)
+            if not section.sql_line and section.has_sql:
+                section.sql_line = number
+        elif directive.word in ("name", "setup"):
+            sections.append(_Section(directive.word, number, directive.value))
+        else:
+            section.directives.append(directive)
+    return sections
+
+
+def _directive(number: int, line: str) -> _Directive | None:
+    match = _COMMENT.fullmatch(line)
+    if not match:
+        return None
+    word, rest = match["word"], match["rest"].strip()
+    # `-- SPDX-License-Identifier: ...` is a comment, but `-- Name: ...` is a slip worth telling.
+    if rest.startswith(":") and (word.islower() or word.lower() in _WORDS):
+        return _Directive(number, word, rest[1:].strip())
+    if not rest and word in _WORDS:
+        return _Directive(number, word, "")
+    return None
+
+
+def _check_words(section: _Section, problems: _Problems) -> None:
+    if section.kind == "name" and not section.name:
+        problems.add(section.line, "'-- name:' without a name")
+    if section.kind == "setup" and section.name:
+        problems.add(section.line, f"'-- setup' takes no value, not {section.name!r}")
+    for directive in section.directives:
+        word = directive.word
+        if word not in _WORDS:
+            near = difflib.get_close_matches(word.lower(), _WORDS, n=1)
+            meant = f", did you mean '{near[0]}'?" if near else "."
+            problems.add(
+                directive.line,
+                f"unknown directive '{word}'{meant} Known are {_listed(_WORDS)} "
+                "(a comment that is no directive can begin with '---')",
+            )
+        elif word not in _ALLOWED[section.kind]:
+            where = "in a setup" if section.kind == "setup" else "above the first block"
+            allowed = _listed(_ALLOWED[section.kind])
+            problems.add(directive.line, f"'{word}' is not allowed {where}, only {allowed}")
+        elif section.kind != "top" and 0 < section.sql_line < directive.line:
+            problems.add(
+                directive.line,
+                f"'{word}' stands below its SQL: move it above line {section.sql_line}",
+            )
+
+
+def _settings(section: _Section, problems: _Problems) -> Mapping[str, str]:
+    settings: dict[str, str] = {}
+    for directive in section.directives:
+        if directive.word == "set":
+            key, equals, value = (part.strip() for part in directive.value.partition("="))
+            if not key or not equals:
+                problems.add(
+                    directive.line, f"'set: {directive.value}' is not of the form 'KEY = VALUE'"
+                )
+            elif key in settings:
+                problems.add(directive.line, f"{key} is set twice in this block")
+            settings[key] = value
+    return settings
+
+
+def _options(section: _Section, defaults: Options, problems: _Problems) -> Options:
+    given: dict[str, _Directive] = {}
+    for directive in section.directives:
+        if directive.word in _VALUES:
+            if directive.word in given:
+                problems.add(directive.line, f"'{directive.word}' is given twice in this block")
+            given[directive.word] = directive
+    changes: dict[str, Any] = {}
+    for word, directive in given.items():
+        option, allowed, values = _VALUES[word]
+        if directive.value in values:
+            changes[option] = values[directive.value]
+        else:
+            problems.add(
+                directive.line,
+                f"'{word}: {directive.value}' is not known, '{word}' is {allowed}",
+            )
+    for directive in section.directives:
+        if directive.word == "error":
+            if not directive.value:
+                problems.add(directive.line, "'error:' without the condition or text to expect")
+            changes["error"] = directive.value
+    return replace(defaults, **changes)
+
+
+def _listed(words: Sequence[str]) -> str:
+    *most, last = words
+    return f"{', '.join(most)} and {last}" if most else last
