@@ -1,0 +1,176 @@
+"""`apportion.decide`, on the cases that Flink's own code computed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import apportion
+from apportion import ApportionError, Input, InputError, SettingError
+
+VECTORS = Path(__file__).parents[2] / "jvm/src/test/resources/vectors/flink"
+MOST_SUBPARTITIONS = 1 << 16
+
+
+def vectors(name: str) -> list[Any]:
+    lines = (VECTORS / f"{name}.jsonl").read_text().splitlines()
+    return [pytest.param(json.loads(line), id=f"{name}-{i}") for i, line in enumerate(lines, 1)]
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    return spark.newSession()
+
+
+@pytest.mark.parametrize("vector", vectors("decide"))
+def test_flinks_parallelism(session: SparkSession, vector: dict[str, Any]) -> None:
+    # Flink divides by zero where v is 0.
+    if "error" in vector or vector["v"] == 0:
+        with pytest.raises(SettingError):
+            decide(session, vector)
+        return
+    decision = decide(session, vector)
+    expected = vector["parallelism"]
+    if decision.raw is not None and decision.raw > 2**30:
+        expected = vector["normalizedMax"]  # Flink's 32-bit integer overflows.
+    elif vector["v"] == 1 and decision.broadcast_bytes > 0:
+        # Flink lets a broadcast take up all of v, and divides by zero.
+        power = min((1 << k for k in range(31)), key=lambda p: (abs(p - decision.input_bytes), -p))
+        expected = max(vector["normalizedMin"], min(vector["normalizedMax"], power))
+    limit = decision.subpartitions or expected
+    assert decision.parallelism == min(expected, limit)
+
+
+def decide(session: SparkSession, vector: dict[str, Any]) -> apportion.Decision:
+    """Decide with the vector's bytes, which are those of upstream partitions, in a first
+    subpartition of as many as there can be tasks, so that their number limits nothing.
+    """
+    subpartitions = min(vector.get("normalizedMax", 1), MOST_SUBPARTITIONS)
+    inputs = [
+        Input([sum(each["partitionBytes"])] + [0] * (subpartitions - 1), each["broadcast"])
+        for each in vector["inputs"]
+    ]
+    return apportion.decide(
+        session,
+        inputs,
+        mode="active",
+        data_volume_per_task=vector["v"],
+        min_parallelism=vector["min"],
+        max_parallelism=vector["max"],
+        sources_default_parallelism=vector["defaultSource"],
+    )
+
+
+@pytest.mark.parametrize("vector", vectors("normalize"))
+def test_flinks_power_of_two(session: SparkSession, vector: dict[str, Any]) -> None:
+    decision = apportion.decide(
+        session, [Input([vector["x"]])], mode="active", data_volume_per_task=1
+    )
+    # No bytes still make one task; above 2^30 Flink's 32-bit integer overflows.
+    expected = {0: 1, 3 * 2**29: 2**31}.get(vector["x"], vector["normalized"])
+    assert decision.rounded == expected
+
+
+@pytest.mark.parametrize("vector", vectors("ranges"))
+def test_flinks_ranges(session: SparkSession, vector: dict[str, Any]) -> None:
+    subpartitions, tasks = vector["p"], vector["n"]
+    ranges = apportion.decide(session, [Input([1] * subpartitions)], parallelism=tasks).ranges
+    if tasks > subpartitions:
+        # An error in Flink; here subpartitions limit the tasks.
+        assert ranges == [(k, k + 1) for k in range(subpartitions)]
+    elif "ranges" in vector:
+        assert ranges == [(start, end + 1) for start, end in vector["ranges"]]
+    else:
+        k = vector["k"]
+        assert len(ranges) == tasks
+        if k < tasks:
+            assert ranges[k] == (k * subpartitions // tasks, (k + 1) * subpartitions // tasks)
+        # From here on Flink's 32-bit integer overflows.
+        if k < tasks and (k + 1) * subpartitions < 2**31:
+            assert ranges[k] == (vector["start"], vector["end"] + 1)
+
+
+def test_a_decision_in_full(session: SparkSession) -> None:
+    decision = apportion.decide(
+        session,
+        [Input([300_000] * 128), Input([64_000], broadcast=True)],
+        data_volume_per_task="1MB",
+        max_parallelism=100,
+        mode="active",
+    )
+    assert decision.input_bytes == 38_400_000
+    assert decision.broadcast_bytes == 64_000
+    assert decision.data_volume_per_task == 1 << 20
+    assert decision.broadcast_cap == 1 << 19
+    assert decision.raw == 40
+    assert decision.rounded == 32
+    assert decision.clamps == []
+    assert decision.subpartitions == 128
+    assert decision.parallelism == decision.tasks == 32
+    assert decision.ranges == [(k, k + 4) for k in range(0, 128, 4)]
+    assert decision.largest_task_bytes == decision.mean_task_bytes == 1_200_000
+    assert decision.sources["dataVolumePerTask"] == "session setting"
+    assert decision.sources["minParallelism"] == "default"
+    assert (decision.layout, decision.kind) == ("even", "formula")
+    assert decision.reason.startswith("32 tasks: 36.6 MiB at 1.0 MiB a task")
+
+
+def test_the_sessions_own_settings_apply(session: SparkSession) -> None:
+    own = session.newSession()
+    own.conf.set("spark.apportion.parallelism", "3")
+    inputs = [Input([1] * 8)]
+    assert apportion.decide(own, inputs).ranges == [(0, 2), (2, 5), (5, 8)]
+    assert apportion.decide(own, inputs, parallelism=2).ranges == [(0, 4), (4, 8)]
+    assert apportion.decide(own, inputs, parallelism=-1, mode="active").ranges == [(0, 8)]
+
+
+def test_no_inputs(session: SparkSession) -> None:
+    assert apportion.decide(session, []).parallelism == 1
+    assert apportion.decide(session, [], sources_default_parallelism=7).parallelism == 7
+
+
+def test_sums_near_the_largest_long(session: SparkSession) -> None:
+    decision = apportion.decide(
+        session, [Input([2**63 - 1] * 4), Input([2**63 - 1] * 4)], data_volume_per_task=2**62
+    )
+    assert decision.input_bytes == 2**63 - 1
+    assert decision.parallelism == 2
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ([[1], [1, -1]], r"inputs\[1\]\.bytes\[1\] is -1: allowed is 0 to 92233720"),
+        ([[2**63]], r"inputs\[0\]\.bytes\[0\] is 9223372036854775808"),
+        ([[1.5]], r"inputs\[0\]\.bytes\[0\] is 1\.5: allowed is a whole number"),
+        ([["1"]], r"inputs\[0\]\.bytes\[0\] is '1'"),
+        ([[True]], r"inputs\[0\]\.bytes\[0\] is True"),
+    ],
+)
+def test_bytes_that_are_refused(session: SparkSession, inputs: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        apportion.decide(session, [Input(each) for each in inputs])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"min_paralelism": 4}, "Did you mean min_parallelism"),
+        ({"data_volume_per_task": 0}, "data_volume_per_task is 0"),
+        # Only the extension knows the session's other bound.
+        ({"min_parallelism": 40_000}, "minParallelism is 40000 and maxParallelism is 32768"),
+    ],
+)
+def test_settings_that_are_refused(session: SparkSession, settings: Any, message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        apportion.decide(session, [], **settings)
+
+
+@pytest.mark.parametrize("parallelism", [0, -1, 2**31, True, 1.0])
+def test_source_parallelism_that_is_refused(session: SparkSession, parallelism: Any) -> None:
+    with pytest.raises(ApportionError, match=f"sources_default_parallelism is {parallelism}"):
+        apportion.decide(session, [], sources_default_parallelism=parallelism)

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from apportion import ApportionError, jars
+from apportion.jars import SparkVersion
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A SPARK_HOME whose Spark has no files yet, and Apportion's jars in its `ours` folder."""
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "ours").mkdir()
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    monkeypatch.setattr(jars, "jar_folder", lambda: tmp_path / "ours")
+    return tmp_path
+
+
+def put(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).touch()
+
+
+@pytest.mark.parametrize(
+    ("core", "ours"),
+    [
+        ("spark-core_2.13-4.2.0.jar", "apportion-spark-4.2_2.13-0.1.0.jar"),
+        ("spark-core_2.13-4.1.3.jar", "apportion-spark-4.1_2.13-0.1.0.jar"),
+        ("spark-core_2.12-3.5.1-amzn-0.jar", "apportion-spark-3.5_2.12-0.1.0.jar"),
+        ("spark-core_2.13-4.2.0-SNAPSHOT.jar", "apportion-spark-4.2_2.13-0.1.0.jar"),
+    ],
+)
+def test_the_jar_for_minor_and_scala(home: Path, core: str, ours: str) -> None:
+    put(home / "jars", core, "spark-core_extras.jar", "scala-library-2.13.16.jar")
+    put(
+        home / "ours",
+        "apportion-spark-4.2_2.13-0.1.0.jar",
+        "apportion-spark-4.1_2.13-0.1.0.jar",
+        "apportion-spark-3.5_2.13-0.1.0.jar",
+        "apportion-spark-3.5_2.12-0.1.0.jar",
+        "other.jar",
+    )
+    assert jars.find().name == ours
+
+
+def test_no_jar_fits(home: Path) -> None:
+    put(home / "jars", "spark-core_2.12-3.4.1.jar")
+    put(home / "ours", "apportion-spark-4.2_2.13-0.1.0.jar", "apportion-spark-4.1_2.13-0.1.0.jar")
+    with pytest.raises(ApportionError) as error:
+        jars.find()
+    assert "fits Spark 3.4 (Scala 2.12)" in str(error.value)
+    assert str(home) in str(error.value)
+    assert "Supported: Spark 4.2 (Scala 2.13), Spark 4.1 (Scala 2.13)" in str(error.value)
+
+
+def test_no_jars_were_built(home: Path) -> None:
+    put(home / "jars", "spark-core_2.13-4.2.0.jar")
+    with pytest.raises(
+        ApportionError, match=f"no jar of Apportion .* in {home}/ours: .* make jars"
+    ):
+        jars.find()
+
+
+def test_two_jars_for_one_spark(home: Path) -> None:
+    put(home / "jars", "spark-core_2.13-4.2.0.jar")
+    put(home / "ours", "apportion-spark-4.2_2.13-0.1.0.jar", "apportion-spark-4.2_2.13-0.2.0.jar")
+    with pytest.raises(ApportionError, match=r"two jars .*0\.1\.0\.jar and .*0\.2\.0\.jar"):
+        jars.find()
+
+
+def test_no_spark_in_spark_home(home: Path) -> None:
+    with pytest.raises(ApportionError, match=f"in {home}/jars: set SPARK_HOME"):
+        jars.installed_spark()
+
+
+def test_without_spark_home_it_is_pysparks_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyspark
+
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    minor = ".".join(pyspark.__version__.split(".")[:2])
+    assert jars.installed_spark() == SparkVersion(minor, "2.13")
+
+
+def test_without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(ApportionError, match=r"pip install 'apportion\[spark\]'"):
+        jars.spark_home()
+
+
+def test_this_checkout_has_a_jar_for_the_installed_spark() -> None:
+    assert jars.find().is_file()

@@ -1,0 +1,199 @@
+"""Sessions with Apportion. Each scenario starts its own Spark, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import apportion
+from apportion import ApportionError, SettingError, Settings, jars
+from apportion._builder import merged
+
+EXTENSION = "io.apportion.ApportionExtension"
+REPORT = """
+import json
+print(json.dumps({
+    "jars": spark.conf.get("spark.jars").split(","),
+    "extensions": spark.conf.get("spark.sql.extensions").split(","),
+    "decisions": len(apportion.decisions(spark)),
+}))
+"""
+BUILDER = """
+import apportion
+from pyspark.sql import SparkSession
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+"""
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ("", "ours"),
+        ("a", "a,ours"),
+        (" a , b,", "a,b,ours"),
+        ("a,ours,b", "a,ours,b"),
+        ("a,a", "a,ours"),
+    ],
+)
+def test_merged(values: str, expected: str) -> None:
+    assert merged(values, "ours") == expected
+
+
+def run(code: str, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a program with `python -c`, or with `command`, without this process's Spark variables."""
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("SPARK_")}
+    return subprocess.run(
+        [*(command or (sys.executable, "-c")), textwrap.dedent(code)],
+        env={**inherited, "PYSPARK_PYTHON": sys.executable, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def report(finished: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    assert finished.returncode == 0, finished.stderr
+    conf: dict[str, Any] = json.loads(finished.stdout.splitlines()[-1])
+    return conf
+
+
+def jar_file(folder: Path, name: str) -> str:
+    (folder / name).touch()
+    return (folder / name).as_uri()
+
+
+def ours() -> str:
+    return jars.find().as_uri()
+
+
+def test_the_builders_own_jars_and_extensions_are_kept(tmp_path: Path) -> None:
+    before, after = jar_file(tmp_path, "before.jar"), jar_file(tmp_path, "after.jar")
+    code = f"""{BUILDER}
+assert apportion.configure(builder.config("spark.jars", "{before}"), min_parallelism=2) is builder
+builder.config("spark.jars", "{before},{after}").config("spark.sql.extensions", "a.B")
+apportion.configure(builder)
+spark = builder.getOrCreate()
+assert spark.conf.get("spark.apportion.minParallelism") == "2"
+assert builder._options["spark.sql.extensions"] == "a.B"
+{REPORT}
+assert builder.getOrCreate() is spark
+"""
+    assert report(run(code)) == {
+        "jars": [before, after, ours()],
+        "extensions": ["a.B", EXTENSION],
+        "decisions": 0,
+    }
+
+
+def test_submit_arguments_and_spark_defaults_are_kept(tmp_path: Path) -> None:
+    other = jar_file(tmp_path, "other.jar")
+    defaults = "# of the platform\nspark.sql.extensions  a.B,c.D\nspark.jars=/not/this.jar\n"
+    (tmp_path / "spark-defaults.conf").write_text(defaults)
+    code = f"{BUILDER}\nspark = apportion.configure(builder).getOrCreate()\n{REPORT}"
+    finished = run(
+        code, SPARK_CONF_DIR=str(tmp_path), PYSPARK_SUBMIT_ARGS=f"--jars {other} pyspark-shell"
+    )
+    assert report(finished) == {
+        "jars": [other, ours()],
+        "extensions": ["a.B", "c.D", EXTENSION],
+        "decisions": 0,
+    }
+
+
+def test_a_program_of_spark_submit(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(f"{BUILDER}\nspark = apportion.configure(builder).getOrCreate()\n{REPORT}")
+    submit = str(jars.spark_home() / "bin" / "spark-submit")
+    finished = run(str(program), submit, "--conf", "spark.sql.extensions=a.B")
+    assert report(finished)["extensions"] == ["a.B", EXTENSION]
+
+
+def test_a_session_without_the_extension_has_to_stop_first() -> None:
+    code = f"""{BUILDER}
+plain = builder.getOrCreate()
+for attempt in (
+    apportion.get_or_create,
+    apportion.configure(builder).getOrCreate,
+    lambda: apportion.decide(plain, []),
+    lambda: apportion.decisions(plain),
+):
+    try:
+        attempt()
+    except apportion.ApportionError as error:
+        assert "without Apportion's extension. Stop it (spark.stop())" in str(error), error
+    else:
+        raise AssertionError(attempt)
+plain.stop()
+spark = apportion.get_or_create(min_parallelism=2)
+assert apportion.get_or_create(min_parallelism=4) is spark
+assert spark.conf.get("spark.apportion.minParallelism") == "4"
+{REPORT}"""
+    assert report(run(code)) == {"jars": [ours()], "extensions": [EXTENSION], "decisions": 0}
+
+
+def test_spark_connect() -> None:
+    for package in ("grpc", "pandas", "pyarrow"):
+        pytest.importorskip(package, reason="pyspark[connect] is not installed")
+    code = f"""
+import apportion
+from pyspark.sql import SparkSession
+builder = SparkSession.builder.remote("local[1]").config("spark.sql.shuffle.partitions", "8")
+spark = apportion.configure(builder, parallelism=2).getOrCreate()
+spark.range(100).selectExpr("id % 10 AS k").groupBy("k").count().collect()
+[decision] = apportion.decisions(spark)
+assert (decision.parallelism, decision.ranges) == (2, [(0, 4), (4, 8)]), decision
+try:
+    apportion.decide(spark, [])
+except apportion.ApportionError as error:
+    assert "needs a classic Spark session" in str(error)
+else:
+    raise AssertionError
+{REPORT}"""
+    conf = report(run(code))
+    assert conf["extensions"] == [EXTENSION]
+    assert conf["decisions"] == 1
+
+
+def test_configure_refuses_settings_and_leaves_the_builder() -> None:
+    builder = SparkSession.builder.appName("as it was")
+    with pytest.raises(SettingError, match="min_parallelism is 0"):
+        apportion.configure(builder, min_parallelism=0)
+    assert builder._options == {"spark.app.name": "as it was"}
+
+
+def test_keywords_go_before_settings() -> None:
+    builder = apportion.configure(
+        SparkSession.builder, Settings(min_parallelism=2, mode="active"), min_parallelism=4
+    )
+    assert builder._options == {
+        "spark.apportion.minParallelism": "4",
+        "spark.apportion.mode": "active",
+    }
+
+
+def test_configure_refuses_a_spark_that_no_jar_fits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / "spark-core_2.12-3.4.1.jar").touch()
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    with pytest.raises(ApportionError, match=r"fits Spark 3\.4 \(Scala 2\.12\)"):
+        apportion.configure(SparkSession.builder)
+
+
+def test_import_is_fast_and_needs_no_pyspark() -> None:
+    code = """
+    import sys
+    import apportion
+    assert not {"pyspark", "py4j", "duckdb", "typer", "sqlglot"} & set(sys.modules)
+    """
+    assert run(code).returncode == 0

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, get_type_hints
+
+import pytest
+
+from apportion import SettingError, Settings
+from apportion.settings import find, registry
+
+TYPES: dict[str, Any] = {
+    "boolean": bool | None,
+    "int": int | None,
+    "size": int | str | None,
+    "double": float | None,
+}
+
+
+def test_the_fields_are_the_registry_with_its_types() -> None:
+    hints = get_type_hints(Settings)
+    assert [field.name for field in dataclasses.fields(Settings)] == list(registry())
+    for keyword, setting in registry().items():
+        if setting.type == "choice":
+            choices = [
+                text for text in setting.allowed["choices"] if repr(text) in str(hints[keyword])
+            ]
+            assert choices == setting.allowed["choices"], keyword
+        else:
+            assert hints[keyword] == TYPES[setting.type], keyword
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        (1, 1),
+        (2**63 - 1, 2**63 - 1),
+        ("64", 64),
+        ("64b", 64),
+        ("64k", 64 << 10),
+        ("64kb", 64 << 10),
+        ("64m", 64 << 20),
+        ("64MB", 64 << 20),
+        ("64MiB", 64 << 20),
+        (" 2G ", 2 << 30),
+        ("3tb", 3 << 40),
+        ("1PiB", 1 << 50),
+    ],
+)
+def test_sizes_are_held_as_bytes(text: int | str, size: int) -> None:
+    assert Settings(data_volume_per_task=text).data_volume_per_task == size
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"data_volume_per_task": 0}, "data_volume_per_task is 0: allowed is a size of 1"),
+        ({"data_volume_per_task": "0MB"}, "data_volume_per_task is '0MB': allowed is a size of"),
+        ({"data_volume_per_task": "1.5GiB"}, "data_volume_per_task is '1.5GiB'"),
+        ({"data_volume_per_task": "64 MB"}, "data_volume_per_task is '64 MB'"),
+        ({"data_volume_per_task": "64ib"}, "data_volume_per_task is '64ib'"),
+        ({"data_volume_per_task": "-1MB"}, "data_volume_per_task is '-1MB'"),
+        ({"data_volume_per_task": "8192p"}, "data_volume_per_task is '8192p'"),
+        ({"data_volume_per_task": "9" * 5000}, "data_volume_per_task is '999"),
+        ({"data_volume_per_task": 1.5}, "data_volume_per_task is 1.5"),
+        ({"data_volume_per_task": True}, "data_volume_per_task is True"),
+        ({"min_task_volume": 2**63}, "min_task_volume is 9223372036854775808"),
+        ({"parallelism": 0}, r"parallelism is 0: allowed is 1 or more, or -1 \(decide\)"),
+        ({"parallelism": -2}, "parallelism is -2"),
+        ({"min_parallelism": 0}, r"min_parallelism is 0: .* \(spark\.apportion\.minPar"),
+        ({"min_parallelism": "4"}, "min_parallelism is '4'"),
+        ({"max_parallelism": 2**31}, "max_parallelism is 2147483648"),
+        ({"max_parallelism": True}, "max_parallelism is True"),
+        ({"broadcast_ratio": 0.0}, "broadcast_ratio is 0.0: allowed is above 0.0 and below 1.0"),
+        ({"broadcast_ratio": 1}, "broadcast_ratio is 1"),
+        ({"broadcast_ratio": float("nan")}, "broadcast_ratio is nan"),
+        ({"ranges": "balanced"}, "ranges is 'balanced': allowed is one of even"),
+        ({"mode": "passive"}, "mode is 'passive': allowed is one of auto, active, reactive"),
+        ({"enabled": 1}, "enabled is 1: allowed is true or false"),
+        ({"enabled": "true"}, "enabled is 'true'"),
+        ({"min_paralelism": 4}, "unknown setting 'min_paralelism'. Did you mean min_parallelism?"),
+        ({"minParallelism": 4}, "unknown setting 'minParallelism'. Did you mean min_parallelism?"),
+        ({"colour": 4}, "unknown setting 'colour'. Known settings: enabled, parallelism"),
+        ({"min_parallelism": 5, "max_parallelism": 7}, "the first to 4 or less, .* second to 8"),
+        ({"min_parallelism": 9, "max_parallelism": 8}, "there is no power of two"),
+    ],
+)  # fmt: skip
+def test_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        Settings.from_kwargs(**settings)
+
+
+def test_bounds_that_have_a_power_of_two() -> None:
+    assert Settings(min_parallelism=5, max_parallelism=8).max_parallelism == 8
+    assert Settings(min_parallelism=7, max_parallelism=15).min_parallelism == 7
+
+
+def test_only_given_settings_go_to_spark() -> None:
+    settings = Settings(
+        enabled=False,
+        min_parallelism=2,
+        data_volume_per_task="1k",
+        broadcast_ratio=0.3,
+        mode="active",
+    )
+    assert settings.to_conf() == {
+        "spark.apportion.enabled": "false",
+        "spark.apportion.minParallelism": "2",
+        "spark.apportion.dataVolumePerTask": "1024",
+        "spark.apportion.broadcastRatio": "0.3",
+        "spark.apportion.mode": "active",
+    }
+
+
+def test_merged_settings_are_checked_together() -> None:
+    settings = Settings(min_parallelism=5, mode="active")
+    assert settings.merged(mode="reactive") == Settings(min_parallelism=5, mode="reactive")
+    with pytest.raises(SettingError, match="no power of two"):
+        settings.merged(max_parallelism=7)
+
+
+@pytest.mark.parametrize(
+    "name", ["min_parallelism", "minParallelism", "spark.apportion.minParallelism"]
+)
+def test_find_by_any_name(name: str) -> None:
+    assert find(name).keyword == "min_parallelism"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("enabled", "False", False),
+        ("parallelism", "-1", -1),
+        ("broadcast_ratio", "0.25", 0.25),
+        ("mode", "ACTIVE", "active"),
+        ("min_task_volume", "1MB", 1 << 20),
+    ],
+)
+def test_parse(name: str, text: str, value: object) -> None:
+    assert find(name).parse(text) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("enabled", "yes"), ("parallelism", "many"), ("broadcast_ratio", "half")]
+)
+def test_parse_refuses(name: str, text: str) -> None:
+    with pytest.raises(SettingError, match=f"{name} is '{text}': allowed is"):
+        find(name).parse(text)
