@@ -24,31 +24,22 @@ case class DecideShuffleReads(
   override protected val supportedShuffleOrigins: Seq[ShuffleOrigin] = Nil
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
-    val groups = ExchangeGroup.collect(plan)
-    if (groups.isEmpty) plan
-    else {
-      val reads = planReads(groups)
-      val decided =
-        Validated.applyAll(plan, reads.values.flatMap(_.toOption).toSeq)((current, read) => read.applyTo(current))
-      PendingDecisions.attach(decided, groups.map(group => group -> reads(group)))
-      decided
-    }
+    val planned = planReads(ExchangeGroup.collect(plan))
+    val decided = Validated.applyAll(plan, planned.flatMap(_._2.toOption))(GroupRead.applyAll)
+    if (planned.nonEmpty) PendingDecisions.attach(decided, planned)
+    decided
   }
 
-  /** How each group will be read, or why it is left alone. */
-  private def planReads(groups: Seq[ExchangeGroup]): Map[ExchangeGroup, Either[String, GroupRead]] = {
+  private def planReads(groups: Seq[ExchangeGroup]): Seq[PendingDecisions.Pending] = {
     val settings = new SessionPolicy(conf, session.sparkContext)
     val slots = settings.clusterSlots.fold(groups.map(_ => Option.empty[Int]))(shareSlots(_, groups))
-    groups
-      .zip(slots)
-      .map { case (group, share) =>
-        val read = group.forbidden
-          .toLeft(())
-          .flatMap(_ => SkewSplits.of(group.leaves.map(_.specs)))
-          .map(splits => GroupRead.plan(group, splits, GroupRead.policy(group, settings, share), decide))
-        group -> read
-      }
-      .toMap
+    groups.zip(slots).map { case (group, share) =>
+      val read = for {
+        _ <- group.forbidden.toLeft(())
+        splits <- SkewSplits.of(group.leaves.map(_.specs))
+      } yield GroupRead.plan(group, splits, GroupRead.policy(group, settings, share), decide)
+      group -> read
+    }
   }
 
   /** Groups of one plan fragment run at the same time, so they share the slots by their bytes; each has at least one. */

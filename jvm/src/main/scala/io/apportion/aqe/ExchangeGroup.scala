@@ -90,7 +90,7 @@ object ExchangeGroup {
     ExchangeGroup(
       leaves = shuffles,
       operator = path.operator.getOrElse("Output"),
-      broadcasts = (path.broadcasts ++ root.collect { case inner => broadcastsBelow(inner) }.flatten).distinct,
+      broadcasts = (path.broadcasts ++ root.collect { case inner => broadcastsBelow(inner) }.flatten).distinctBy(_.id),
       multipliesRows = path.multipliesRows || root.exists(multiplies),
       forbidden = forbidden
     )

@@ -19,16 +19,20 @@ private[aqe] final case class GroupRead(
     ranges: Ranges,
     splits: SkewSplits,
     layouts: Map[Int, Seq[ShufflePartitionSpec]]
-) {
-
-  def applyTo(plan: SparkPlan): SparkPlan = plan match {
-    case ShuffleLeaf(ShuffleLeaf(_, _, Some(stage), _)) =>
-      layouts.get(stage.id).fold(plan)(AQEShuffleReadExec(stage, _))
-    case _ => plan.mapChildren(applyTo)
-  }
-}
+)
 
 private[aqe] object GroupRead {
+
+  /** The plan with the stages of these groups read so. */
+  def applyAll(plan: SparkPlan, reads: Seq[GroupRead]): SparkPlan = {
+    val layouts = reads.flatMap(_.layouts).toMap
+    def change(node: SparkPlan): SparkPlan = node match {
+      case ShuffleLeaf(ShuffleLeaf(_, _, Some(stage), _)) =>
+        layouts.get(stage.id).fold(node)(AQEShuffleReadExec(stage, _))
+      case _ => node.mapChildren(change)
+    }
+    change(plan)
+  }
 
   def plan(
       group: ExchangeGroup,
@@ -48,13 +52,13 @@ private[aqe] object GroupRead {
   }
 
   /**
-   * The policy for a group: its volume is small under a join that multiplies rows, and a write's own where it brings one, as in
+   * The policy for a group: its volume is minTaskVolume at most under a join that multiplies rows, and a write's own where it brings one, as in
    * Spark's own coalescing; else the session's.
    */
   def policy(group: ExchangeGroup, session: SessionPolicy, slots: Option[Int]): Policy = {
     val volume =
       if (group.multipliesRows)
-        Some(SessionPolicy.Volume(session.minTaskVolume, "minTaskVolume, under a join that multiplies rows"))
+        Some(session.volumeUnderMultiplyingJoin)
       else
         group.leaves match {
           case Seq(leaf) =>

@@ -1,7 +1,7 @@
 package io.apportion.aqe
 
 import io.apportion.conf.Settings
-import io.apportion.decision.Bytes
+import io.apportion.decision.{Bytes, Ranges}
 import io.apportion.report.{DecisionLog, DecisionRecord, Executions}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.{ShufflePartitionSpec, SparkPlan}
@@ -16,7 +16,8 @@ case class ReportDecisions(session: SparkSession) extends Guarded {
     val pending = if (decided.isEmpty) groupsThatSparkKeeps(plan) else decided
     if (pending.nonEmpty) {
       val query = Executions.current(session)
-      val records = pending.map { case (group, read) => record(group, read, layoutsIn(plan)).copy(query = query) }
+      val layouts = layoutsIn(plan)
+      val records = pending.map { case (group, read) => record(group, read, layouts).copy(query = query) }
       DecisionLog.of(Executions.owner(query, session)).add(records, Settings.RetainedDecisions.get(conf))
     }
     plan
@@ -45,28 +46,37 @@ case class ReportDecisions(session: SparkSession) extends Guarded {
     found.copy(
       operator = group.operator,
       stages = group.stages.map(_.id),
-      shuffles = group.stages.map(_.shuffle.shuffleId),
-      inputBytes = group.inputBytes
+      shuffles = group.stages.map(_.shuffle.shuffleId)
     )
   }
 
   private def decided(read: GroupRead, layout: AQEShuffleReadExec): DecisionRecord = {
     val record = DecisionRecord.of(read.decision, read.policy)
-    val tasks = layout.partitionSpecs.size
     val splits = read.splits
-    val remarks =
-      Option.when(splits.tasks > 0)(
-        s"beside ${splits.tasks} that read the parts of ${splits.subpartitions.size} subpartitions that Spark split for skew"
-      ) ++ Option.when(layout.isLocalRead)("reading map outputs locally")
-    record.copy(
-      tasks = tasks,
-      ranges = read.ranges.toSeq,
-      layout = if (layout.isLocalRead) "local" else if (splits.tasks > 0) "skew" else record.layout,
-      largestTaskBytes = (record.largestTaskBytes +: splits.taskBytes).max,
-      meanTaskBytes = splits.taskBytes.foldLeft(record.inputBytes)(Bytes.add) / tasks,
-      reason = (record.reason.stripSuffix(".") +: remarks.toSeq).mkString("", ", ", ".")
-    )
+    val inputBytes = splits.taskBytes.foldLeft(record.inputBytes)(Bytes.add)
+    val meanTaskBytes = inputBytes / layout.partitionSpecs.size
+    val found = record.copy(inputBytes = inputBytes, tasks = layout.partitionSpecs.size, meanTaskBytes = meanTaskBytes)
+    if (layout.isLocalRead)
+      found.copy(
+        ranges = Ranges.none,
+        layout = "local",
+        largestTaskBytes = meanTaskBytes,
+        reason = withRemark(record.reason, "reading map outputs locally")
+      )
+    else if (splits.tasks > 0)
+      found.copy(
+        ranges = read.ranges,
+        layout = "skew",
+        largestTaskBytes = (record.largestTaskBytes +: splits.taskBytes).max,
+        reason = withRemark(
+          record.reason,
+          s"beside ${splits.tasks} that read parts of the ${splits.subpartitions.size} subpartitions that Spark split for skew"
+        )
+      )
+    else found
   }
+
+  private def withRemark(reason: String, remark: String): String = s"${reason.stripSuffix(".")}, $remark."
 
   private def leftAlone(group: ExchangeGroup, layouts: Seq[Seq[ShufflePartitionSpec]], why: String): DecisionRecord = {
     val bytesByInput = if (layouts.isEmpty) group.bytes.map(_.toSeq) else layouts.map(_.map(SkewSplits.bytes))

@@ -50,8 +50,8 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded {
     case _                              => false
   }
 
-  private def lower(plan: SparkPlan, exchanges: Seq[ShuffleExchangeExec]): SparkPlan = {
-    val ids = exchanges.map(_.id).toSet
+  private def lower(plan: SparkPlan, groups: Seq[Seq[ShuffleExchangeExec]]): SparkPlan = {
+    val ids = groups.flatten.map(_.id).toSet
     plan.transformDown {
       case e: ShuffleExchangeExec if ids(e.id) =>
         withCount(e.outputPartitioning, lowered(e.outputPartitioning.numPartitions)).fold(e)(p =>

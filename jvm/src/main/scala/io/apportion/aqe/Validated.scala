@@ -7,14 +7,14 @@ import org.apache.spark.sql.execution.exchange.ValidateRequirements
 private[aqe] object Validated {
 
   /** All changes at once if that is valid, else those that are valid one by one: a bad one must not undo the others. */
-  def applyAll[Change](plan: SparkPlan, changes: Seq[Change])(change: (SparkPlan, Change) => SparkPlan): SparkPlan =
+  def applyAll[Change](plan: SparkPlan, changes: Seq[Change])(make: (SparkPlan, Seq[Change]) => SparkPlan): SparkPlan =
     if (changes.isEmpty) plan
     else {
-      val all = changes.foldLeft(plan)(change)
+      val all = make(plan, changes)
       if (ValidateRequirements.validate(all)) all
       else
         changes.foldLeft(plan) { (current, one) =>
-          val next = change(current, one)
+          val next = make(current, Seq(one))
           if (ValidateRequirements.validate(next)) next else current
         }
     }

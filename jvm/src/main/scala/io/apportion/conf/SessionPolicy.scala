@@ -28,7 +28,12 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
     )
   }
 
-  def minTaskVolume: Long = Settings.MinTaskVolume.get(conf)
+  /** Input bytes say little of the work there, so a task gets few of them. */
+  def volumeUnderMultiplyingJoin: Volume =
+    if (sessionVolume.bytes <= minTaskVolume) sessionVolume
+    else Volume(minTaskVolume, "minTaskVolume, under a join that multiplies rows")
+
+  private def minTaskVolume: Long = Settings.MinTaskVolume.get(conf)
 
   def explicitParallelism: Option[Int] = Some(Settings.Parallelism.get(conf)).filter(_ != -1)
 

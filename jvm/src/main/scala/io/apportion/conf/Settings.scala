@@ -4,7 +4,7 @@ package io.apportion.conf
 object Settings {
 
   /** Makes Spark know all settings: before a session reads its conf, so that wrong values are refused then. */
-  def register(): Unit = assert(all.nonEmpty)
+  def register(): Unit = all.foreach(_.key)
 
   private val V010 = "0.1.0"
 
@@ -69,8 +69,8 @@ object Settings {
     default = 1L << 20,
     Allowed.AtLeast(1, " byte"),
     V010,
-    "Bytes that every task keeps when a stage is spread over free slots (reactive mode), and the volume of a task under " +
-      "a join that multiplies rows."
+    "Bytes that every task keeps when a stage is spread over free slots (reactive mode), and at most the volume of " +
+      "a task under a join that multiplies rows."
   )
 
   val Mode: Setting[String] = Setting.choice(

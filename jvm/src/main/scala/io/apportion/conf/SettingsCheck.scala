@@ -20,7 +20,7 @@ case class SettingsCheck(session: SparkSession) extends (LogicalPlan => Unit) {
       candidate.setConfString(key, value)
       checkBounds(candidate)
     case _: SetCommand | _: ResetCommand =>
-    case _                               => checkBounds(SQLConf.get)
+    case _                               => if (Settings.Enabled.get(SQLConf.get)) checkBounds(SQLConf.get)
   }
 
   private def checkName(key: String): Unit =

@@ -2,7 +2,7 @@ package io.apportion.report
 
 import java.sql.Timestamp
 
-import io.apportion.decision.{Bytes, Decision, Policy}
+import io.apportion.decision.{Bytes, Decision, Policy, Ranges}
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.catalyst.expressions.GenericRowWithSchema
 import org.apache.spark.sql.types._
@@ -28,7 +28,7 @@ final case class DecisionRecord(
     subpartitions: Int,
     parallelism: Int,
     tasks: Int,
-    ranges: Seq[(Int, Int)] = Nil,
+    ranges: Ranges = Ranges.none,
     layout: String,
     largestTaskBytes: Long,
     meanTaskBytes: Long,
@@ -56,7 +56,7 @@ final case class DecisionRecord(
       subpartitions,
       parallelism,
       tasks,
-      ranges.map { case (start, end) => Row(start, end) },
+      ranges.toSeq.map { case (start, end) => Row(start, end) },
       layout,
       largestTaskBytes,
       meanTaskBytes,
@@ -81,7 +81,7 @@ object DecisionRecord {
     subpartitions = decision.subpartitions,
     parallelism = decision.parallelism,
     tasks = decision.parallelism,
-    ranges = decision.ranges.toSeq,
+    ranges = decision.ranges,
     layout = "even",
     largestTaskBytes = decision.largestTaskBytes,
     meanTaskBytes = decision.meanTaskBytes,
@@ -129,10 +129,14 @@ object DecisionRecord {
       column(
         "ranges",
         ArrayType(StructType(Seq(StructField("start", IntegerType), StructField("end", IntegerType)))),
-        "subpartitions that each task reads, the end excluded"
+        "subpartitions that each task reads, the end excluded; none where map outputs are read locally or nothing was decided"
       ),
       column("layout", StringType, "even, skew (ranges beside splits of Spark's), local or unchanged"),
-      column("largest_task_bytes", LongType, "shuffle bytes that the largest task reads"),
+      column(
+        "largest_task_bytes",
+        LongType,
+        "shuffle bytes that the largest task reads; the mean where map outputs are read locally"
+      ),
       column("mean_task_bytes", LongType, "shuffle bytes that a task reads on average"),
       column(
         "sources",

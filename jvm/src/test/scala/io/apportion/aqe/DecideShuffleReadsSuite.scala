@@ -2,6 +2,8 @@ package io.apportion.aqe
 
 import io.apportion.SparkSuite
 import io.apportion.report.{DecisionLog, DecisionRecord}
+import org.apache.spark.sql.DataFrames
+import org.apache.spark.sql.catalyst.plans.logical.RebalancePartitions
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, AdaptiveSparkPlanHelper}
 import org.scalatest.prop.TableDrivenPropertyChecks._
@@ -163,8 +165,8 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     (
       "a join that multiplies rows has the volume minTaskVolume",
       "SELECT count(*) FROM (SELECT DISTINCT k FROM numbers) a JOIN few b ON a.k < b.k * 1000 GROUP BY a.k",
-      Seq(active, "minTaskVolume" -> "16MB", "dataVolumePerTask" -> "1KB"),
-      Seq("HashAggregate: 1 of 128, even, formula")
+      Seq(active, "minTaskVolume" -> "1KB"),
+      Seq("HashAggregate: 64 of 128, even, formula")
     )
   )
 
@@ -199,7 +201,7 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(decision.broadcastCap.contains(2048L))
     assert(decision.raw.contains((decision.inputBytes + 4095) / 4096))
     assert(decision.ranges.size == decision.parallelism)
-    assert(decision.ranges.map(_._1) == (0 until decision.parallelism).map(_ * 128 / decision.parallelism))
+    assert(decision.ranges.starts.toSeq == (0 until decision.parallelism).map(_ * 128 / decision.parallelism))
     assert(decision.largestTaskBytes >= decision.meanTaskBytes && decision.meanTaskBytes > 0)
     assert(decision.sources("dataVolumePerTask") == "session setting")
     assert(decision.sources("broadcastRatio") == "default")
@@ -233,11 +235,21 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       assert(decision.parallelism == 4)
       assert(decision.tasks > decision.ranges.size)
       assert(decision.reason.contains("that Spark split for skew"))
-      val covered = decision.ranges.flatMap { case (start, end) => start until end }
+      val covered = decision.ranges.toSeq.flatMap { case (start, end) => start until end }
       assert(covered.size == 127 && covered == covered.sorted.distinct)
       val counted = session.sql(query).count()
       session.conf.set("spark.apportion.enabled", "false")
       assert(session.sql(query).count() == counted)
+    }
+  }
+
+  test("a rebalance that brings its own advisory size, as the write of a table format does, is decided by that") {
+    withSession(active, "dataVolumePerTask" -> "1GB") { session =>
+      val plan = RebalancePartitions(Nil, session.table("numbers").queryExecution.analyzed, None, Some(10000L))
+      val decision = only(decisionsOf(session, DataFrames.of(session, plan)))
+      assert(decision.dataVolumePerTask.contains(10000L))
+      assert(decision.sources("dataVolumePerTask") == "advisory size of the write")
+      assert(decision.parallelism > 1)
     }
   }
 
