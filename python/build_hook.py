@@ -49,11 +49,11 @@ class BuildError(Exception):
     """The jars cannot be built; the message says why and what to do next."""
 
 
-class JarsHook(BuildHookInterface):
-    """Bundles the jars as `apportion/jars/*.jar`; an editable install uses those in `target/jars`."""
+class JarsHook(BuildHookInterface[Any]):
+    """Bundles the jars as `apportion/jars/*.jar`. Editable installs leave them in place."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Build the jars, and add exactly them to the wheel (`version` is `standard` or `editable`)."""
+        """Build the jars, and add exactly them to the wheel unless `version` is `editable`."""
         try:
             jars = build_jars(Path(self.root))
         except BuildError as error:
@@ -134,7 +134,7 @@ def find_java() -> str:
     Raises `BuildError` if it is missing, does not run, or is too old.
     """
     home = os.environ.get("JAVA_HOME")
-    java = shutil.which("java", path=os.path.join(home, "bin")) if home else shutil.which("java")
+    java = shutil.which("java", path=Path(home, "bin")) if home else shutil.which("java")
     if java is None:
         missing = f"JAVA_HOME is {home}, which has no bin/java" if home else "no java on PATH"
         raise BuildError(f"{missing}. {JAVA_ADVICE}")
@@ -143,7 +143,7 @@ def find_java() -> str:
     major = java_major(run.stderr)
     if major is None:
         printed = run.stderr.strip() or "nothing"
-        raise BuildError(f"{where} does not tell its version; it printed: {printed}. {JAVA_ADVICE}")
+        raise BuildError(f"{where} does not tell its version but prints: {printed}\n{JAVA_ADVICE}")
     if major < MINIMUM_JAVA:
         raise BuildError(f"{where} is Java {major}. {JAVA_ADVICE}")
     return java
@@ -169,8 +169,8 @@ def sbt_launcher(root: Path) -> Path:
         return Path(launcher.resolve())
     except Exception as error:  # jgo documents no exceptions of its own.
         raise BuildError(
-            f"sbt is not on PATH, and its launcher {artifact} cannot be fetched from Maven Central: "
-            f"{error}. Check the network, or install sbt, and try again"
+            f"sbt is not on PATH, and its launcher {artifact} cannot be fetched from Maven "
+            f"Central: {error}. Check the network, or install sbt, and try again"
         ) from error
 
 
@@ -184,7 +184,7 @@ def sbt_version(root: Path) -> str:
 
 
 def sbt_failure(root: Path, command: Sequence[str], code: int, output: str) -> str:
-    """Return the message for an sbt that ended with `code`: its last lines, and how to run it again."""
+    """Return the message for an sbt that ended with `code`: its last lines, how to run it again."""
     lines = output.rstrip().splitlines()[-SHOWN_LINES:]
     shown = "\n".join(f"    {line}" for line in lines) or "    (it printed nothing)"
     again = f"cd {shlex.quote(str(root))} && {shlex.join(command)}"
@@ -200,7 +200,9 @@ def main(arguments: Sequence[str]) -> int:
                     print(jar)
                 return 0
             case ["sbt", *sbt_arguments]:
-                return subprocess.run(sbt_command(ROOT, sbt_arguments), cwd=ROOT, check=False).returncode
+                return subprocess.run(
+                    sbt_command(ROOT, sbt_arguments), cwd=ROOT, check=False
+                ).returncode
             case _:
                 print(__doc__, file=sys.stderr)
                 return 2

@@ -66,3 +66,7 @@ SELECT count(*) AS n FROM (SELECT sample, count(*) FROM samples GROUP BY sample)
 -- set: spark.apportion.dataVolumePerTask = 1GB
 -- set: spark.apportion.minTaskVolume = 1KB
 SELECT count(*) AS n FROM (SELECT sample, count(*) FROM samples GROUP BY sample)
+
+-- name: the last decisions of a session are kept
+-- set: spark.apportion.retainedDecisions = 1
+SELECT count(*) AS n FROM (SELECT sample, count(*) FROM samples GROUP BY sample)

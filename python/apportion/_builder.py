@@ -32,9 +32,7 @@ class ApportionBuilder(SparkSession.Builder):
             # The server has the extension from its own start, or has not.
             decisions(session)
             return session
-        if context := _jvm.active_context():
-            if _jvm.EXTENSION not in context.getConf().get(_EXTENSIONS, "").split(","):
-                raise _jvm.missing_extension()
+        if is_running():
             return make_session()
         jar = jars.find()
         options = self._options
@@ -51,6 +49,19 @@ class ApportionBuilder(SparkSession.Builder):
             return make_session()
         finally:
             self._options = options
+
+
+def is_running() -> bool:
+    """Whether a session with the extension runs already.
+
+    Raises `ApportionError` when one without it does: Spark takes extensions only when it starts.
+    """
+    context = _jvm.active_context()
+    if context is None:
+        return False
+    if _jvm.EXTENSION not in context.getConf().get(_EXTENSIONS, "").split(","):
+        raise _jvm.missing_extension()
+    return True
 
 
 def is_client(options: dict[str, str]) -> bool:

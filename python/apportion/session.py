@@ -20,16 +20,18 @@ def configure(
     keywords win. What the user sets for `spark.jars` and `spark.sql.extensions` is kept, wherever
     it comes from: the builder, before or after this call, submit arguments, spark-defaults.conf.
 
-    Raises `ApportionError` when no jar fits the Spark that will run, and `SettingError` for a
-    setting that is not allowed. `builder.getOrCreate()` then raises `ApportionError` when a
-    session without the extension, or a Spark Connect server without it, runs already.
+    Raises `ApportionError` when no jar fits the Spark that will run or a session without the
+    extension runs already, and `SettingError` for a setting that is not allowed.
+    `builder.getOrCreate()` raises `ApportionError` for such a session too, and for a Spark Connect
+    server without the extension.
     """
-    from apportion._builder import ApportionBuilder, is_client
+    from apportion._builder import ApportionBuilder, is_client, is_running
 
     for key, value in (settings or Settings()).merged(**keywords).to_conf().items():
         builder.config(key, value)
     if not is_client(builder._options):
         jars.find()
+        is_running()
     builder.__class__ = ApportionBuilder
     return builder
 

@@ -1,4 +1,4 @@
-"""The build hook, with stand-ins for java and sbt; and the numbers that pyproject.toml repeats."""
+"""The build hook, run on stand-ins for java and sbt; and what pyproject.toml repeats."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import build_hook
 import pytest
+
+import build_hook
 from build_hook import BuildError, JarsHook, build_jars, fingerprint
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -124,8 +125,8 @@ def test_java_that_does_not_run(path: Path) -> None:
     with pytest.raises(BuildError) as error:
         build_hook.find_java()
     assert str(error.value) == (
-        f"{path}/java (on PATH) does not tell its version; it printed: Unable to locate a Java "
-        f"Runtime. {ADVICE}"
+        f"{path}/java (on PATH) does not tell its version but prints: "
+        f"Unable to locate a Java Runtime.\n{ADVICE}"
     )
 
 
@@ -185,7 +186,7 @@ def test_sbt_that_fails(path: Path, checkout: Path) -> None:
     program(path / "java", f"echo '{JAVA_17}' >&2")
     program(
         path / "sbt",
-        "i=1; while [ $i -le 40 ]; do echo \"line $i\"; i=$((i+1)); done",
+        'i=1; while [ $i -le 40 ]; do echo "line $i"; i=$((i+1)); done',
         "echo '[error] no' >&2",
         "exit 3",
     )
@@ -283,9 +284,7 @@ def test_a_wheel_bundles_exactly_the_jars(checkout: Path, sbt_runs: Path) -> Non
     }
 
 
-def test_an_editable_install_builds_the_jars_where_they_are(
-    checkout: Path, sbt_runs: Path
-) -> None:
+def test_an_editable_install_builds_the_jars_where_they_are(checkout: Path, sbt_runs: Path) -> None:
     build_data: dict[str, Any] = {"force_include": {}}
     hook(checkout).initialize("editable", build_data)
     assert build_data == {"force_include": {}}
@@ -330,9 +329,7 @@ def test_script_prints_one_message_for_an_error(
 
 
 @pytest.mark.parametrize("arguments", [[], ["jar"], ["jars", "--all"]])
-def test_script_prints_its_usage(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_script_prints_its_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert build_hook.main(arguments) == 2
     assert "python python/build_hook.py jars" in capsys.readouterr().err
 

@@ -140,15 +140,22 @@ assert spark.conf.get("spark.apportion.minParallelism") == "4"
     assert report(run(code)) == {"jars": [ours()], "extensions": [EXTENSION], "decisions": 0}
 
 
-def test_spark_connect() -> None:
+@pytest.fixture
+def connect() -> None:
     for package in ("grpc", "pandas", "pyarrow"):
         pytest.importorskip(package, reason="pyspark[connect] is not installed")
+
+
+@pytest.mark.usefixtures("connect")
+def test_spark_connect() -> None:
     code = f"""
 import apportion
 from pyspark.sql import SparkSession
-builder = SparkSession.builder.remote("local[1]").config("spark.sql.shuffle.partitions", "8")
-spark = apportion.configure(builder, parallelism=2).getOrCreate()
-spark.range(100).selectExpr("id % 10 AS k").groupBy("k").count().collect()
+spark = apportion.configure(SparkSession.builder.remote("local[1]")).getOrCreate()
+client = SparkSession.builder.remote("sc://localhost")
+assert apportion.configure(client, parallelism=2).getOrCreate() is spark
+spark.conf.set("spark.sql.shuffle.partitions", "8")
+spark.range(0, 100, 1, 2).selectExpr("id % 10 AS k").groupBy("k").count().collect()
 [decision] = apportion.decisions(spark)
 assert (decision.parallelism, decision.ranges) == (2, [(0, 4), (4, 8)]), decision
 try:
@@ -161,6 +168,23 @@ else:
     conf = report(run(code))
     assert conf["extensions"] == [EXTENSION]
     assert conf["decisions"] == 1
+
+
+@pytest.mark.usefixtures("connect")
+def test_a_spark_connect_server_without_the_extension() -> None:
+    code = """
+import apportion
+from pyspark.sql import SparkSession
+SparkSession.builder.remote("local[1]").getOrCreate()
+try:
+    apportion.configure(SparkSession.builder.remote("sc://localhost")).getOrCreate()
+except apportion.ApportionError as error:
+    assert "the Spark Connect server runs without Apportion's extension: start it" in str(error)
+else:
+    raise AssertionError
+"""
+    finished = run(code)
+    assert finished.returncode == 0, finished.stderr
 
 
 def test_configure_refuses_settings_and_leaves_the_builder() -> None:

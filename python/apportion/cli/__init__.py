@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.metadata
 import logging
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -31,13 +33,24 @@ class _Commands(typer.core.TyperGroup):
     """Errors that are for the user are told without a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
-        # pyspark logs every error of a query with its Java stack; the commands tell it in short.
-        logging.disable(logging.CRITICAL)
-        warnings.simplefilter("ignore")
         try:
-            return super().invoke(ctx)
+            with _quiet():
+                return super().invoke(ctx)
         except ApportionError as error:
             fail(str(error))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    # pyspark logs each error of a query with its Java stack, and warns about its own imports; the
+    # commands tell what went wrong themselves.
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 def _version(wanted: bool) -> None:

@@ -98,10 +98,10 @@ def decision_lines(decisions: Iterable[Decision]) -> list[str]:
 
 
 def widths(ranges: Sequence[tuple[int, int]]) -> str:
-    """Sum up ranges (start, end exclusive): `8x2` is 8 tasks of 2 subpartitions each, `2+3x1` one
-    of 2 and three of 1.
+    """Sum up ranges (start, end exclusive) as runs of widths.
 
-    Ranges that do not follow on each other (splits of one subpartition) are listed: `0-4 4-5 4-5`.
+    `8x2` is 8 tasks of 2 subpartitions each, `2+3x1` one task of 2 and three of 1. Ranges that do
+    not follow on each other (around splits of a subpartition) are listed: `0-3 4-8`.
     """
     if any(end != start for (_, end), (start, _) in pairwise(ranges)):
         return " ".join(f"{start}-{end}" for start, end in ranges)

@@ -125,7 +125,7 @@ object ExchangeGroup {
     case _                                                                                          => false
   }
 
-  private def operatorName(node: SparkPlan): String = node.nodeName.takeWhile(_ != ' ')
+  private def operatorName(node: SparkPlan): String = node.nodeName.takeWhile(_.isLetterOrDigit)
 
   private object BroadcastJoin {
     def unapply(node: SparkPlan): Option[SparkPlan] = node match {

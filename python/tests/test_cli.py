@@ -1,0 +1,251 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from apportion import ApportionError, jars
+from apportion.cli import app
+from apportion.cli.console import size_text
+from apportion.cli.spark import parse
+from apportion.settings import registry
+
+GROUPED = "SELECT city, count(*) AS n FROM people GROUP BY city ORDER BY city"
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Path:
+    """A directory of tables, with the one table `people`."""
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    (folder / "people.csv").write_text("name,city\nAda,London\nAlan,\nGrace,New York\nKay,London\n")
+    return folder
+
+
+@pytest.fixture
+def sql(tmp_path: Path) -> Path:
+    path = tmp_path / "query.sql"
+    path.write_text(f"-- people by city\n{GROUPED};\n")
+    return path
+
+
+def call(*arguments: str | Path, stdin: str = "") -> Result:
+    """Call the command line in this process, as if on a wide terminal without colours."""
+    return CliRunner().invoke(
+        app, [str(argument) for argument in arguments], input=stdin, env={"COLUMNS": "160"}
+    )
+
+
+def flat(text: str) -> str:
+    """Return the text without what makes tables and paragraphs of it."""
+    return " ".join(re.sub(r"[\u2500-\u257f]", " ", text).split())
+
+
+# What needs no Spark
+
+
+def test_help_teaches_by_examples() -> None:
+    result = call("--help")
+    assert result.exit_code == 0
+    for example in ("apportion demo", "apportion run query.sql --tables data/ --compare", "--set"):
+        assert example in flat(result.stdout)
+
+
+def test_settings_lists_the_registry() -> None:
+    result = call("settings")
+    assert result.exit_code == 0
+    for keyword, setting in registry().items():
+        assert keyword in result.stdout
+        assert setting.key in result.stdout
+    assert "1.0 MiB" in result.stdout
+
+
+def test_jar_prints_the_path() -> None:
+    result = call("jar")
+    assert (result.exit_code, result.stdout) == (0, f"{jars.find()}\n")
+
+
+def test_version() -> None:
+    assert re.fullmatch(r"apportion \d+\.\d+\.\d+\n", call("--version").stdout)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["rum"], "No such command 'rum'"),
+        (["run"], "Missing argument"),
+        (["run", "{folder}/quary.sql"], "there is no file {folder}/quary.sql. Did you mean query"),
+        (["run", "{folder}/none/x.sql"], "there is no file {folder}/none/x.sql."),
+        (["run", "{folder}"], "{folder} cannot be read as text"),
+        (["run", "{sql}", "--tables", "{folder}/none"], "there is no directory {folder}/none"),
+        (["run", "{sql}", "--tables", "{folder}"], "no parquet, csv or json files or folders in"),
+        (["run", "{sql}", "--set", "min_paralelism=4"], "Did you mean min_parallelism?"),
+        (["run", "{sql}", "--set", "parallelism=0"], "parallelism is 0: allowed is 1 or more"),
+        (["run", "{sql}", "--set", "parallelism"], "--set parallelism: write NAME=VALUE"),
+        (["run", "{sql}", "--format", "xml"], "'xml' is not one of 'text', 'json'"),
+        (["run", "-"], "there is no SQL statement to run"),
+        (["demo", "--scale", "0"], "scale is 0.0: it must be above 0"),
+        (["demo", "--queries", "3,23"], "--queries 3,23: write numbers from 1 to 22"),
+        (["demo", "--queries", "all"], "--queries all: write numbers from 1 to 22"),
+    ],
+)  # fmt: skip
+def test_wrong_usage(sql: Path, arguments: list[str], message: str) -> None:
+    names = {"sql": sql, "folder": sql.parent}
+    result = call(*(argument.format(**names) for argument in arguments))
+    assert result.exit_code == 2
+    assert message.format(**names) in flat(result.stderr)
+    assert result.stdout == ""
+    assert isinstance(result.exception, SystemExit), result.exception
+
+
+def test_settings_of_the_command_line() -> None:
+    assert parse(["data_volume_per_task=16MB", "spark.apportion.mode=active", "spark.a=b=c"]) == (
+        {"data_volume_per_task": 16 << 20, "mode": "active"},
+        {"spark.a": "b=c"},
+    )
+    with pytest.raises(ApportionError, match=r"unknown setting 'spark\.apportion\.mod'.*mean mode"):
+        parse(["spark.apportion.mod=active"])
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (1 << 26, "64.0 MiB"), (2**63, "8192.0 PiB")],
+)
+def test_size_text(size: int, text: str) -> None:
+    assert size_text(size) == text
+
+
+# What runs on Spark, on the session of the tests
+
+
+@pytest.mark.usefixtures("spark")
+class TestRun:
+    def test_prints_result_and_decisions(self, sql: Path, tables: Path) -> None:
+        result = call("run", sql, "--tables", tables, "--rows", "2")
+        assert result.exit_code == 0, result.stderr
+        text = flat(result.stdout)
+        assert "-- people by city" in text
+        assert "city n NULL 1 London 2 3 rows in" in text
+        assert "the first 2 shown" in text
+        assert "New York" not in text
+        assert re.search("HashAggregate .* 1 task: ", text)
+
+    def test_several_statements_from_standard_input(self) -> None:
+        result = call("run", "-", stdin="SELECT ';' AS semicolon; SELECT 2 AS two")
+        assert result.exit_code == 0, result.stderr
+        assert "semicolon ; 1 row in" in flat(result.stdout)
+        assert "two 2 1 row in" in flat(result.stdout)
+        assert "nothing to decide" in flat(result.stdout)
+
+    def test_json(self, sql: Path, tables: Path) -> None:
+        result = call("run", sql, "--tables", tables, "--rows", "1", "--format", "json")
+        assert result.exit_code == 0, result.stderr
+        [report] = json.loads(result.stdout)
+        assert report["statement"] == f"-- people by city\n{GROUPED}"
+        assert report["columns"] == ["city", "n"]
+        assert (report["rows"], report["row_count"]) == ([[None, 1]], 3)
+        assert report["decisions"][0]["operator"] == "HashAggregate"
+        assert report["decisions"][0]["ranges"] == [[0, 128]]
+        assert report["seconds"] > 0
+        assert "equal" not in report
+
+    def test_json_has_every_type(self) -> None:
+        values = (
+            "DATE'2026-01-02', 1.50, X'00ff', NULL, map('a', array(1)), named_struct('b', 2.5D)"
+        )
+        result = call("run", "-", "--format", "json", stdin=f"SELECT {values}")
+        [report] = json.loads(result.stdout)
+        assert report["rows"] == [["2026-01-02", "1.50", "AP8=", None, {"a": [1]}, [2.5]]]
+
+    def test_compare(self, sql: Path, tables: Path) -> None:
+        result = call("run", sql, "--tables", tables, "--compare")
+        assert result.exit_code == 0, result.stderr
+        assert re.search("Spark Apportion Tasks .* Largest task .* Time", flat(result.stdout))
+        assert "Results are equal." in result.stdout
+
+    def test_compare_in_json(self, sql: Path, tables: Path) -> None:
+        result = call("run", sql, "--tables", tables, "--compare", "--format", "json")
+        [report] = json.loads(result.stdout)
+        assert report["equal"] is True
+        assert report["spark"].keys() == {"seconds", "tasks", "largest_task_bytes"}
+
+    def test_results_that_differ(self) -> None:
+        result = call("run", "-", "--compare", stdin="SELECT uuid()")
+        assert result.exit_code == 1
+        assert "Results differ." in result.stdout
+        assert "the results differ with Apportion and without" in result.stderr
+
+    def test_what_changes_something_runs_once(self, tmp_path: Path) -> None:
+        folder = tmp_path / "written"
+        stdin = f"INSERT OVERWRITE DIRECTORY '{folder}' USING json SELECT 1 AS a"
+        result = call("run", "-", "--compare", stdin=stdin)
+        assert result.exit_code == 0, result.stderr
+        assert "Results are" not in result.stdout
+        assert len(list(folder.glob("*.json"))) == 1
+
+    @pytest.mark.parametrize(
+        ("statement", "code", "message"),
+        [
+            ("SELECT * FROM poeple", 2, "cannot be found. Did you mean people? Tables: people"),
+            ("SELECT * FROM x.y", 2, "`y` cannot be found. Tables: people"),
+            ("SELECT nam FROM people", 1, "[UNRESOLVED_COLUMN.WITH_SUGGESTION]"),
+            ("SELEC 1", 1, "[PARSE_SYNTAX_ERROR] Syntax error at or near 'SELEC'"),
+            ("SELECT 1 / (id - id) FROM range(3)", 1, "[DIVIDE_BY_ZERO] Division by zero"),
+            ("SELECT raise_error('no luck')", 1, "no luck"),
+            ("SET spark.apportion.mode = passive", 1, "passive"),
+        ],
+    )  # fmt: skip
+    def test_queries_that_fail(self, tables: Path, statement: str, code: int, message: str) -> None:
+        result = call("run", "-", "--tables", tables, stdin=f"{statement};")
+        assert result.exit_code == code
+        assert message in flat(result.stderr)
+        # No plan, no stack.
+        assert not re.search(r"'Project|\bat org\.apache|Traceback", result.stderr)
+        assert result.stdout == ""
+
+    def test_demo(self, tmp_path: Path) -> None:
+        result = call("demo", "--scale", "0.001", "--queries", "18", "--data", tmp_path)
+        assert result.exit_code == 0, result.stderr
+        text = flat(result.stdout)
+        assert re.search(r" 18 \d+ → \d+ .* s equal", text)
+        assert re.search(r"The largest shuffle was read in query 18, by \w+\.", text)
+        assert f"apportion run - --tables {tmp_path}/tpch-sf0.001 --compare" in text
+
+
+# What starts Spark itself
+
+
+def test_the_settings_reach_spark_and_nothing_else_is_said(sql: Path, tables: Path) -> None:
+    finished = script(
+        "run", sql, "--tables", tables, "--format", "json", "--master", "local[1]",
+        "--set", "parallelism=3", "--set", "spark.sql.shuffle.partitions=7",
+    )  # fmt: skip
+    assert finished.returncode == 0, finished.stderr
+    decision = json.loads(finished.stdout)[0]["decisions"][0]
+    assert (decision["subpartitions"], decision["parallelism"]) == (4, 3)
+    assert finished.stderr == ""
+
+
+def test_a_spark_that_does_not_start(sql: Path, tmp_path: Path) -> None:
+    finished = script("run", sql, JAVA_HOME=str(tmp_path))
+    assert finished.returncode == 2
+    assert finished.stderr.startswith("Error: Spark did not start. It needs Java 17 or later")
+    assert f"{tmp_path}/bin/java: No such file" in finished.stderr
+    assert "Traceback" not in finished.stderr
+
+
+def script(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from apportion.cli import app; app()", *map(str, arguments)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import dataclasses
+import datetime
+
+import pytest
+from pyspark.sql import SparkSession
+
+import apportion
+from apportion import Decision
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    """A session that has run one aggregate: 16 subpartitions, 4 tasks."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.shuffle.partitions", "16")
+    session.conf.set("spark.apportion.parallelism", "4")
+    session.sql("SELECT id % 10 AS k, count(*) FROM range(0, 100, 1, 2) GROUP BY k").collect()
+    return session
+
+
+def test_what_was_decided(session: SparkSession) -> None:
+    [decision] = apportion.decisions(session)
+    assert decision.query is not None
+    assert decision.group == 0
+    assert decision.operator == "HashAggregate"
+    assert len(decision.stages) == len(decision.shuffles) == 1
+    assert decision.subpartitions == 16
+    assert decision.parallelism == decision.tasks == 4
+    assert decision.ranges == [(0, 4), (4, 8), (8, 12), (12, 16)]
+    assert (decision.layout, decision.kind) == ("even", "explicit")
+    assert decision.input_bytes > decision.largest_task_bytes > 0
+    assert decision.sources["parallelism"] == "session setting"
+    assert decision.reason == "4 tasks: parallelism is set to 4 (session setting)."
+    assert isinstance(decision.decided_at, datetime.datetime)
+
+
+def test_the_fields_are_the_columns_of_the_sql_function(session: SparkSession) -> None:
+    columns = session.sql("SELECT * FROM apportion_decisions()").columns
+    assert [field.name for field in dataclasses.fields(Decision)] == columns
+
+
+def test_the_latest_is_last(session: SparkSession) -> None:
+    session.sql("SELECT DISTINCT id % 3 FROM range(0, 9, 1, 2)").collect()
+    first, second = apportion.decisions(session)
+    assert first.decided_at <= second.decided_at
+    assert first.query is not None
+    assert second.query is not None
+    assert first.query < second.query
+
+
+def test_a_session_has_its_own(session: SparkSession) -> None:
+    assert apportion.decisions(session.newSession()) == []
+
+
+def test_a_group_left_alone_has_no_arithmetic(spark: SparkSession) -> None:
+    session = spark.newSession()
+    session.sql("SELECT /*+ REPARTITION(3) */ id FROM range(0, 9, 1, 2)").collect()
+    [decision] = apportion.decisions(session)
+    assert (decision.layout, decision.kind) == ("unchanged", "unchanged")
+    assert (decision.raw, decision.rounded, decision.broadcast_cap) == (None, None, None)
+    assert decision.data_volume_per_task is None
+    assert decision.ranges == []
+    assert decision.tasks == 3

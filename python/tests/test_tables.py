@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from apportion import ApportionError
+from apportion.cli.tables import find_tables, register
+
+
+def put(root: Path, *names: str) -> None:
+    for name in names:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+
+
+@pytest.mark.parametrize(
+    ("files", "tables"),
+    [
+        (["a.parquet", "b.csv", "c.json"], {"a": "parquet", "b": "csv", "c": "json"}),
+        (["a.csv.gz", "b.JSONL", "c.ndjson.zst"], {"a": "csv", "b": "json", "c": "json"}),
+        (["a/part-0.c000.snappy.parquet", "a/_SUCCESS", "a/.x.crc"], {"a": "parquet"}),
+        (["a/year=2026/month=1/x.parquet"], {"a": "parquet"}),
+        (["a.parquet/part-0.parquet", "v1.2/part-0.csv"], {"a": "parquet", "v1.2": "csv"}),
+        (["monthly.2026.csv", "README.md", ".hidden.csv", "_log/0.json"], {"monthly.2026": "csv"}),
+    ],
+)
+def test_find_tables(tmp_path: Path, files: list[str], tables: dict[str, str]) -> None:
+    put(tmp_path, *files)
+    assert {name: table.format for name, table in find_tables(tmp_path).items()} == tables
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (["README.md"], "no parquet, csv or json files or folders in"),
+        (["a.csv", "a.json"], r"two tables are named a: .*a\.csv and .*a\.json"),
+        (["a/x.csv", "a/y.json"], "the folder .*/a mixes formats: csv, json"),
+    ],
+)
+def test_refused(tmp_path: Path, files: list[str], message: str) -> None:
+    put(tmp_path, *files)
+    with pytest.raises(ApportionError, match=message):
+        find_tables(tmp_path)
+
+
+def test_no_directory(tmp_path: Path) -> None:
+    with pytest.raises(ApportionError, match=r"no directory .*/nowhere \(--tables\)"):
+        find_tables(tmp_path / "nowhere")
+
+
+def test_the_tables_are_views(spark: SparkSession, tmp_path: Path) -> None:
+    session = spark.newSession()
+    (tmp_path / "people.csv").write_text("name,age\nAda,36\nAlan,\n")
+    (tmp_path / "my-events.json").write_text('{"id": 1}\n{"id": 2}\n')
+    spark.range(3).write.parquet(str(tmp_path / "numbers"))
+    register(session, find_tables(tmp_path))
+    ages = session.sql("SELECT age FROM people ORDER BY name").collect()
+    assert ages == [Row(age=36), Row(age=None)]
+    assert session.sql("SELECT sum(id) AS s FROM `my-events`").collect() == [Row(s=3)]
+    assert session.sql("SELECT count(*) AS n FROM numbers").collect() == [Row(n=3)]

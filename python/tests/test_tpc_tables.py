@@ -1,0 +1,56 @@
+"""The generated TPC tables and the texts of the queries; test_tpc.py runs them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apportion import ApportionError, tpc
+
+
+def test_generate_makes_a_folder_of_tables_once(tmp_path: Path) -> None:
+    folder = tpc.generate("tpch", 0.001, tmp_path / "it's here")
+    assert folder == tmp_path / "it's here" / "tpch-sf0.001"
+    names = ["customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier"]
+    assert sorted(path.name for path in folder.iterdir()) == [f"{name}.parquet" for name in names]
+    written = (folder / "nation.parquet").stat().st_mtime_ns
+    assert tpc.generate("tpch", 0.001, tmp_path / "it's here") == folder
+    assert (folder / "nation.parquet").stat().st_mtime_ns == written
+    # Nothing else is left, such as the database they were made in.
+    assert list(folder.parent.iterdir()) == [folder]
+
+
+def test_generate_leaves_nothing_half_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tpc, "_GENERATORS", {"tpch": "no_such_function"})
+    with pytest.raises(Exception, match="no_such_function"):
+        tpc.generate("tpch", 0.001, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("benchmark", "count"), [("tpch", 22), ("tpcds", 99)])
+def test_queries(benchmark: tpc.Benchmark, count: int) -> None:
+    texts = tpc.queries(benchmark)
+    assert list(texts) == list(range(1, count + 1))
+    # Quotes and semicolons are what differs from Spark's dialect.
+    assert not [number for number, text in texts.items() if '"' in text or text.endswith(";")]
+
+
+@pytest.mark.parametrize("scale", [0, -1, float("nan")])
+def test_a_scale_that_is_refused(scale: float, tmp_path: Path) -> None:
+    with pytest.raises(ApportionError, match=f"scale is {scale}: it must be above 0"):
+        tpc.generate("tpch", scale, tmp_path)
+
+
+def test_an_unknown_benchmark(tmp_path: Path) -> None:
+    benchmark: Any = "tpcc"
+    with pytest.raises(ApportionError, match="unknown benchmark 'tpcc': tpch and tpcds"):
+        tpc.generate(benchmark, 1, tmp_path)
+
+
+def test_without_duckdb(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(ApportionError, match=r"duckdb is needed .* 'apportion\[spark,demo\]'"):
+        tpc.queries("tpch")
