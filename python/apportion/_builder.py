@@ -59,7 +59,8 @@ def is_running() -> bool:
     context = _jvm.active_context()
     if context is None:
         return False
-    if _jvm.EXTENSION not in context.getConf().get(_EXTENSIONS, "").split(","):
+    extensions = context.getConf().get(_EXTENSIONS, "").split(",")
+    if _jvm.EXTENSION not in map(str.strip, extensions):
         raise _jvm.missing_extension()
     return True
 

@@ -27,11 +27,12 @@ def configure(
     """
     from apportion._builder import ApportionBuilder, is_client, is_running
 
-    for key, value in (settings or Settings()).merged(**keywords).to_conf().items():
-        builder.config(key, value)
+    conf = (settings or Settings()).merged(**keywords).to_conf()
     if not is_client(builder._options):
         jars.find()
         is_running()
+    for key, value in conf.items():
+        builder.config(key, value)
     builder.__class__ = ApportionBuilder
     return builder
 

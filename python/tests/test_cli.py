@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -8,11 +9,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from pyspark import SparkStageInfo
+from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from apportion import ApportionError, jars
 from apportion.cli import app
 from apportion.cli.console import size_text
+from apportion.cli.progress import _state
 from apportion.cli.spark import parse
 from apportion.settings import registry
 
@@ -121,6 +125,25 @@ def test_size_text(size: int, text: str) -> None:
     assert size_text(size) == text
 
 
+def stage(number: int, tasks: int, completed: int) -> SparkStageInfo:
+    return SparkStageInfo(number, 0, "", tasks, tasks - completed, completed, 0)
+
+
+@pytest.mark.parametrize(
+    ("running", "description", "completed", "total"),
+    [
+        ([], "Query 1", 0, None),
+        ([stage(3, 8, 2)], "Query 1: stage 3", 2, 8),
+        ([stage(3, 8, 2), stage(4, 1, 0)], "Query 1: stage 3, 4", 2, 9),
+    ],
+)
+def test_progress_counts_the_tasks_of_running_stages(
+    running: list[SparkStageInfo], description: str, completed: int, total: int | None
+) -> None:
+    expected = {"description": description, "completed": completed, "total": total}
+    assert _state("Query 1", running) == expected
+
+
 # What runs on Spark, on the session of the tests
 
 
@@ -188,6 +211,16 @@ class TestRun:
         assert result.exit_code == 0, result.stderr
         assert "Results are" not in result.stdout
         assert len(list(folder.glob("*.json"))) == 1
+
+    def test_progress_on_a_terminal(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        screen = io.StringIO()
+        monkeypatch.setattr("apportion.cli.progress.err", Console(file=screen, force_terminal=True))
+        result = call("run", "-", stdin="SELECT 1; SELECT '[x]'")
+        assert result.exit_code == 0
+        assert "[x]" in result.stdout
+        for shown in ("Starting Spark", "Statement 1 of 2", "Statement 2 of 2"):
+            assert shown in screen.getvalue()
+            assert shown not in result.stdout
 
     @pytest.mark.parametrize(
         ("statement", "code", "message"),

@@ -119,10 +119,12 @@ def test_a_program_of_spark_submit(tmp_path: Path) -> None:
 
 def test_a_session_without_the_extension_has_to_stop_first() -> None:
     code = f"""{BUILDER}
+configured = apportion.configure(SparkSession.builder)
 plain = builder.getOrCreate()
 for attempt in (
     apportion.get_or_create,
-    apportion.configure(builder).getOrCreate,
+    lambda: apportion.configure(builder),
+    configured.getOrCreate,
     lambda: apportion.decide(plain, []),
     lambda: apportion.decisions(plain),
 ):

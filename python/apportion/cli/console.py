@@ -8,6 +8,7 @@ from typing import NoReturn
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from apportion.decision import Decision
@@ -59,6 +60,6 @@ def decisions_table(decisions: list[Decision]) -> Table:
             str(decision.subpartitions),
             str(decision.tasks),
             size_text(decision.largest_task_bytes),
-            decision.reason,
+            escape(decision.reason),
         )
     return table

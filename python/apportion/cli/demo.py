@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from apportion import measure, tpc
@@ -104,7 +105,7 @@ def _explain(comparisons: dict[int, Comparison]) -> None:
     decision, number = max(decided, key=lambda each: each[0].input_bytes)
     out.print(
         f"\nThe largest shuffle was read in query {number}, by {decision.operator}. "
-        f"Apportion's reason for its tasks:\n  [bold]{decision.reason}"
+        f"Apportion's reason for its tasks:\n  [bold]{escape(decision.reason)}"
     )
 
 

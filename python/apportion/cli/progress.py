@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from apportion.cli.console import err
 
 if TYPE_CHECKING:
+    from pyspark import SparkStageInfo
     from pyspark.sql import SparkSession
 
 _SECONDS_BETWEEN_LOOKS = 0.2
@@ -51,13 +52,18 @@ def query_progress(spark: SparkSession, what: str) -> Iterator[None]:
 def _watch(spark: SparkSession, what: str, progress: Progress, done: threading.Event) -> None:
     tracker = spark.sparkContext.statusTracker()
     bar = progress.add_task(what, total=None)
-    while not done.wait(_SECONDS_BETWEEN_LOOKS):
-        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-        running = [stage for stage in stages if stage is not None]
-        names = ", ".join(str(stage.stageId) for stage in running)
-        progress.update(
-            bar,
-            description=f"{what}: stage {names}" if names else what,
-            completed=sum(stage.numCompletedTasks for stage in running),
-            total=sum(stage.numTasks for stage in running) or None,
-        )
+    # When Spark is gone, the query in the main thread tells so.
+    with suppress(Exception):
+        while not done.wait(_SECONDS_BETWEEN_LOOKS):
+            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            progress.update(bar, **_state(what, [stage for stage in stages if stage is not None]))
+
+
+def _state(what: str, running: Sequence[SparkStageInfo]) -> dict[str, Any]:
+    """Return a progress bar's description, finished tasks, and tasks (None: not known yet)."""
+    ids = ", ".join(str(stage.stageId) for stage in running)
+    return {
+        "description": f"{what}: stage {ids}" if ids else what,
+        "completed": sum(stage.numCompletedTasks for stage in running),
+        "total": sum(stage.numTasks for stage in running) or None,
+    }

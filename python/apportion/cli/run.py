@@ -112,7 +112,7 @@ def _fail(error: QueryError, tables: Mapping[str, Table]) -> NoReturn:
 
 def _print(statement: Statement, result: Run | Comparison, head: int) -> None:
     run = result.apportion if isinstance(result, Comparison) else result
-    out.rule(statement.text.splitlines()[0][:_TITLE_LENGTH], align="left")
+    out.rule(Text(statement.text.splitlines()[0][:_TITLE_LENGTH]), align="left")
     if run.columns:
         out.print(_rows_table(run, head))
         shown = f", the first {head} shown" if len(run.rows) > head else ""

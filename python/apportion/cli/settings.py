@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rich.markup import escape
 from rich.table import Table
 
 from apportion.cli.console import out, size_text
@@ -13,7 +14,10 @@ def settings() -> None:
     table = Table("Setting", "Default", "Allowed", "Meaning", show_lines=True)
     for keyword, setting in registry().items():
         table.add_row(
-            f"{keyword}\n[dim]{setting.key}", _default(setting), setting.allowed_text, setting.doc
+            f"{keyword}\n[dim]{setting.key}",
+            _default(setting),
+            escape(setting.allowed_text),
+            escape(setting.doc),
         )
     out.print(table)
     out.print(

@@ -72,9 +72,11 @@ def pytest_terminal_summary(
 @pytest.fixture(scope="session")
 def apportion_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The Spark session to run SQL golden tests on: the running one, if there is one."""
-    from pyspark.sql import SparkSession
-
     import apportion
+    from apportion import jars
+
+    jars.spark_home()  # Says what to do where there is no pyspark.
+    from pyspark.sql import SparkSession
 
     if SparkSession.getActiveSession() is not None:
         yield apportion.get_or_create()
