@@ -1,0 +1,190 @@
+"""`apportion lint`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple
+
+import typer
+from rich.cells import cell_len
+from rich.progress import track
+from rich.text import Text
+
+from apportion.cli.console import err, fail, out
+from apportion.errors import did_you_mean
+from apportion.hints import CODES, Finding, lint
+from apportion.hints.position import Positions
+
+HAS_FINDINGS = 1
+_STANDARD_INPUT = "-"
+_FILES_WORTH_A_PROGRESS_BAR = 20
+_STYLES = {"error": "bold red", "warning": "bold yellow"}
+
+
+class _Source(NamedTuple):
+    """A text to check, and what to call it."""
+
+    name: str
+    sql: str
+
+
+class _Checked(NamedTuple):
+    """A text with what was found in it."""
+
+    source: _Source
+    findings: list[Finding]
+
+
+def lint_command(
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE|DIR|-...",
+            help="Files of SQL, directories to search for .sql files, or - for standard input.",
+        ),
+    ],
+    format: Annotated[
+        Literal["text", "json", "github"],
+        typer.Option(help="text to read, json for programs, github for annotations in its checks."),
+    ] = "text",
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CODE", help="A code to leave out, such as APH202; repeatable."),
+    ] = None,
+) -> None:
+    """Find hints that Spark would drop without a word, refuse, or read differently.
+
+    Exit codes: 0 nothing found, 1 findings, 2 wrong usage or a file that cannot be read.
+    """
+    ignored = _codes(ignore or [])
+    sources = [source for path in paths for source in _sources(path)]
+    checked = [_check(source, ignored) for source in _with_progress(sources)]
+    {"text": _print_text, "json": _print_json, "github": _print_github}[format](checked)
+    if any(findings for _, findings in checked):
+        raise typer.Exit(HAS_FINDINGS)
+
+
+def _codes(names: list[str]) -> set[str]:
+    codes = {name.upper() for name in names}
+    for code in sorted(codes - CODES.keys()):
+        fail(f"unknown code {code}.{did_you_mean(code, CODES)} Known codes: {', '.join(CODES)}")
+    return codes
+
+
+def _sources(path: str) -> list[_Source]:
+    if path == _STANDARD_INPUT:
+        return [_Source("<stdin>", _decode("<stdin>", sys.stdin.buffer.read()))]
+    found = Path(path)
+    if not found.is_dir():
+        return [_read(found)]
+    files = sorted(file for file in found.rglob("*.sql") if _is_visible(file.relative_to(found)))
+    if not files:
+        fail(f"{path} has no .sql files in it: name the files to check, or another directory")
+    return [_read(file) for file in files]
+
+
+def _is_visible(file: Path) -> bool:
+    return file.name.endswith(".sql") and not any(part.startswith(".") for part in file.parts)
+
+
+def _read(file: Path) -> _Source:
+    try:
+        return _Source(str(file), _decode(str(file), file.read_bytes()))
+    except OSError as error:
+        fail(f"cannot read {file}: {error.strerror}")
+
+
+def _decode(name: str, content: bytes) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        fail(f"cannot read {name}: byte {error.start} is not UTF-8, which SQL files have to be")
+
+
+def _with_progress(sources: list[_Source]) -> Iterable[_Source]:
+    quiet = len(sources) < _FILES_WORTH_A_PROGRESS_BAR or not err.is_terminal
+    return track(sources, "Checking", console=err, transient=True, disable=quiet)
+
+
+def _check(source: _Source, ignored: set[str]) -> _Checked:
+    return _Checked(source, [found for found in lint(source.sql) if found.code not in ignored])
+
+
+def _print_text(checked: list[_Checked]) -> None:
+    for source, findings in checked:
+        positions = Positions(source.sql)
+        for finding in findings:
+            out.print(_headline(source, finding), soft_wrap=True)
+            out.print(_excerpt(positions, finding), soft_wrap=True)
+            if finding.suggestion:
+                out.print(Text(f"  = {finding.suggestion}\n"), soft_wrap=True)
+            else:
+                out.print()
+    count = sum(len(findings) for _, findings in checked)
+    bad = sum(1 for _, findings in checked if findings)
+    files = _plural(len(checked), "file")
+    summary = f"{_plural(count, 'finding')} in {bad} of {files}" if count else f"{files}, all clean"
+    err.print(summary, markup=False)
+
+
+def _headline(source: _Source, finding: Finding) -> Text:
+    return Text.assemble(
+        f"{source.name}:{finding.line}:{finding.column}: ",
+        (f"{finding.severity} {finding.code}", _STYLES[finding.severity]),
+        f" {finding.message}",
+    )
+
+
+def _excerpt(positions: Positions, finding: Finding) -> Text:
+    """Return the line of a finding with carets under it; a longer finding is cut at its end."""
+    line = positions.text_of_line(finding.line)
+    before, rest = line[: finding.column - 1], line[finding.column - 1 :]
+    about = rest[: finding.length]
+    number = str(finding.line)
+    margin = " " * len(number)
+    return Text.assemble(
+        f"  {number} | {_flat(line)}\n  {margin} | {' ' * cell_len(_flat(before))}",
+        ("^" * max(1, cell_len(_flat(about))), _STYLES[finding.severity]),
+    )
+
+
+def _flat(text: str) -> str:
+    # One width for a tab wherever it is, so that the carets stay below what they mean.
+    return text.replace("\t", "    ")
+
+
+def _plural(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _print_json(checked: list[_Checked]) -> None:
+    found = [
+        {"file": source.name, **dataclasses.asdict(finding)}
+        for source, findings in checked
+        for finding in findings
+    ]
+    print(json.dumps(found, indent=2))
+
+
+def _print_github(checked: list[_Checked]) -> None:
+    for source, findings in checked:
+        positions = Positions(source.sql)
+        for finding in findings:
+            end_line, end_column = positions.line_column(finding.offset + finding.length)
+            place = f"file={_property(source.name)},line={finding.line},col={finding.column}"
+            if end_line == finding.line:
+                place += f",endColumn={end_column}"
+            text = finding.message + (f" ({finding.suggestion})" if finding.suggestion else "")
+            print(f"::{finding.severity} {place},title={finding.code}::{_data(text)}")
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,156 @@
+"""Splits SQL text into tokens with exact offsets, by the rules of Spark's lexer.
+
+Two things are added to Spark's rules, because people keep them in files: templates (`{{ x }}`,
+`{% if x %}`, `{# x #}`, `${x}`) are one token each. None of them can be code in Spark SQL.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, NamedTuple
+
+Kind = Literal[
+    "word",  # a keyword or a plain identifier
+    "quoted",  # `an identifier`
+    "string",  # 'text', "text", r'text', $$text$$
+    "number",
+    "comment",  # -- or /* */
+    "hint start",  # /*+
+    "hint end",  # */
+    "template",
+    "symbol",
+]
+
+
+class Token(NamedTuple):
+    """A piece of the text, `sql[start:end]`."""
+
+    kind: Kind
+    text: str
+    start: int
+    end: int
+
+    @property
+    def word(self) -> str:
+        """The keyword in upper case, or the symbol; empty for everything else."""
+        return self.text.upper() if self.kind in ("word", "symbol") else ""
+
+    @property
+    def value(self) -> str:
+        """What an identifier or a string stands for: its text without the quotes."""
+        if self.kind == "quoted":
+            return self.text[1:-1].replace("``", "`")
+        if self.kind == "string":
+            quote = self.text.find("$", 1) + 1 if self.text[0] == "$" else 1
+            return self.text.lstrip("rR")[quote:-quote]
+        return self.text
+
+
+class Problem(NamedTuple):
+    """Where a text stops making sense: `sql[start:end]`; `code` is one of the linter's."""
+
+    start: int
+    end: int
+    code: str
+    message: str
+
+
+class Scan(NamedTuple):
+    """The tokens of a text, up to the problem if there is one. White space is not a token."""
+
+    tokens: list[Token]
+    problem: Problem | None
+
+
+_TOKEN = re.compile(
+    r"""
+      (?P<space> \s+ )
+    | (?P<comment> -- (?: \\\n | [^\r\n] )* )
+    | (?P<hint_start> /\*\+ )
+    | (?P<bracketed> /\* )
+    | (?P<hint_end> \*/ )
+    | (?P<string> [rR]'[^']*' | [rR]"[^"]*"
+        | '[^'\\]*(?:(?:\\.|'')[^'\\]*)*'
+        | "[^"\\]*(?:(?:\\.|"")[^"\\]*)*" )
+    | (?P<quoted> `[^`]*(?:``[^`]*)*` )
+    | (?P<dollar> \$[A-Za-z]*\$ )
+    | (?P<template> \{\{.*?\}\} | \{%.*?%\} | \{\#.*?\#\} | \$\{.*?\} )
+    | (?P<number> [0-9]+[eE][+-][0-9]+
+        | (?: [0-9]+\.[0-9]* | \.[0-9]+ | [0-9]+ ) (?: [eE][+-]?[0-9]+ )?
+          (?: [bB][dD] | [LSYFDlsyfd] )? (?! \w ) )
+    | (?P<word> \w+ )
+    | (?P<symbol> \|> | \|\| | -> | => | :: | . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+_KINDS: dict[str, Kind] = {
+    "comment": "comment",
+    "hint_start": "hint start",
+    "bracketed": "comment",
+    "hint_end": "hint end",
+    "string": "string",
+    "quoted": "quoted",
+    "dollar": "string",
+    "template": "template",
+    "number": "number",
+    "word": "word",
+    "symbol": "symbol",
+}
+
+_COMMENT_EDGE = re.compile(r"/\*(?!\+)|\*/")
+
+_UNCLOSED = {
+    "'": "string",
+    '"': "string",
+    "`": "quoted name",
+}
+
+
+def scan(sql: str) -> Scan:
+    """Split a text. Stops at the first thing that is opened and never closed."""
+    tokens: list[Token] = []
+    position = 0
+    while match := _TOKEN.match(sql, position):
+        group, end = match.lastgroup or "", match.end()
+        if group == "bracketed":
+            end = _end_of_comment(sql, position)
+        elif group == "dollar":
+            end = _end_of_dollar_string(sql, match)
+        problem = _unclosed(sql, group, match, end)
+        if problem is not None:
+            return Scan(tokens, problem)
+        if group != "space":
+            tokens.append(Token(_KINDS[group], sql[position:end], position, end))
+        position = end
+    return Scan(tokens, None)
+
+
+def _end_of_comment(sql: str, start: int) -> int:
+    """Return where the comment ends, or -1. Comments nest, but `/*+` in one opens nothing."""
+    depth = 0
+    for edge in _COMMENT_EDGE.finditer(sql, start):
+        depth += 1 if edge.group() == "/*" else -1
+        if depth == 0:
+            return edge.end()
+    return -1
+
+
+def _end_of_dollar_string(sql: str, tag: re.Match[str]) -> int:
+    """Return where `$tag$ text $tag$` ends, or -1."""
+    close = sql.find(tag.group(), tag.end())
+    return -1 if close == -1 else close + len(tag.group())
+
+
+def _unclosed(sql: str, group: str, match: re.Match[str], end: int) -> Problem | None:
+    start, text = match.start(), match.group()
+    if end == -1:
+        what = "comment" if group == "bracketed" else "string"
+    elif group == "symbol" and text in _UNCLOSED:
+        what = _UNCLOSED[text]
+    elif group == "symbol" and sql[start : start + 2] in ("{{", "{%", "{#", "${"):
+        what, text = "template", sql[start : start + 2]
+    else:
+        return None
+    end = start + len(text)
+    return Problem(start, end, "APH001", f"the {what} that {text} opens here is never closed")

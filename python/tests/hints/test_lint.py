@@ -1,0 +1,362 @@
+"""What the linter finds, a case a line; what it says is in messages.golden.txt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from apportion import tpc
+from apportion.hints import CODES, HintError, add, lint, show
+from apportion.hints.grammar import APPORTION
+
+from . import test_rewrite, test_show
+
+# text, and for each finding its code and what it is about
+FINDINGS = [
+    # Texts that cannot be read.
+    ("SELECT 'a", ["APH001 '"]),
+    ('SELECT "a', ['APH001 "']),
+    ("SELECT `a", ["APH001 `"]),
+    ("SELECT /* a", ["APH001 /*"]),
+    ("SELECT /*+ PARALLELISM(8)", ["APH001 /*+"]),
+    ("SELECT {{ a", ["APH001 {{"]),
+    ("SELECT (1", ["APH002 ("]),
+    ("SELECT 1)", ["APH002 )"]),
+    ("SELECT " + "(" * 5000 + ")" * 5000, ["APH002 S"]),
+    ("SELECT /*+ PARALLELISM(0) */ (1", ["APH303 0", "APH002 ("]),
+    ("SELECT DISTINCT /*+ RANGES(even) */ (1", ["APH101 /*+ RANGES(even) */", "APH002 ("]),
+    ("SELECT a FROM WHERE WHERE", ["APH003 WHERE"]),
+    ("SELECT 1; BEGIN SELECT 2", ["APH003 SELECT"]),
+    ("SELECT /*+ SOURCE_PARALLELISM(z, 8) */ a FROM b c d", ["APH003 d"]),
+    # Places where Spark reads no hints.
+    ("/*+ RANGES(even) */ SELECT 1", ["APH101 /*+ RANGES(even) */"]),
+    ("SELECT DISTINCT /*+ RANGES(even) */ a", ["APH101 /*+ RANGES(even) */"]),
+    ("SELECT ALL /*+ RANGES(even) */ a", ["APH101 /*+ RANGES(even) */"]),
+    ("SELECT a /*+ RANGES(even) */ FROM b", ["APH101 /*+ RANGES(even) */"]),
+    ("SELECT a FROM /*+ RANGES(even) */ b", ["APH101 /*+ RANGES(even) */"]),
+    ("SELECT a FROM b /*+ RANGES(even) */", ["APH101 /*+ RANGES(even) */"]),
+    ("SELECT a FROM b WHERE /*+ RANGES(even) */ c", ["APH101 /*+ RANGES(even) */"]),
+    ("SELECT a FROM (/*+ RANGES(even) */ SELECT b)", ["APH101 /*+ RANGES(even) */"]),
+    ("WITH a AS (/*+ RANGES(even) */ SELECT 1) SELECT 2", ["APH101 /*+ RANGES(even) */"]),
+    ("INSERT /*+ RANGES(even) */ INTO a SELECT 1", ["APH101 /*+ RANGES(even) */"]),
+    ("INSERT INTO a /*+ RANGES(even) */ SELECT 1", ["APH101 /*+ RANGES(even) */"]),
+    ("UPDATE /*+ RANGES(even) */ a SET b = 1", ["APH101 /*+ RANGES(even) */"]),
+    ("DELETE /*+ RANGES(even) */ FROM a", ["APH101 /*+ RANGES(even) */"]),
+    (
+        "MERGE /*+ RANGES(even) */ INTO a USING b ON c WHEN MATCHED THEN DELETE",
+        ["APH101 /*+ RANGES(even) */"],
+    ),
+    ("VALUES /*+ RANGES(even) */ (1)", ["APH101 /*+ RANGES(even) */"]),
+    (
+        "SELECT /*+ RANGES(even) */ TRANSFORM(a) USING 'cat' FROM b",
+        ["APH101 /*+ RANGES(even) */"],
+    ),
+    ("SELECT /* + PARALLELISM(8) */ 1", ["APH102 /* + PARALLELISM(8) */"]),
+    ("SELECT --+ PARALLELISM(8)\n 1", ["APH102 --+ PARALLELISM(8)"]),
+    ("SELECT -- + BROADCAST(t)\r\n 1", ["APH102 -- + BROADCAST(t)"]),
+    ("SELECT /* +PARALELISM(8) */ 1", ["APH102 /* +PARALELISM(8) */"]),
+    ("SELECT --+ MERGE\n 1", ["APH102 --+ MERGE"]),
+    ("SELECT --+ merge the two sides\n 1 /* + 3 more */ -- +1 (me)", []),
+    # More than one hint comment, and comments that Spark cannot parse.
+    (
+        "SELECT /*+ RANGES(even) */ /*+ PARALLELISM(8) */ 1",
+        ["APH103 /*+ PARALLELISM(8) */"],
+    ),
+    ("SELECT /*+ */ 1", ["APH104 */"]),
+    ("SELECT /*+ PARALLELISM(t 8) */ 1", ["APH104 8"]),
+    ("SELECT /*+ PARALLELISM(4 + 4) */ 1", ["APH104 +"]),
+    ("SELECT /*+ PARALLELISM(n => 4) */ 1", ["APH104 =>"]),
+    ("SELECT /*+ PARALLELISM 4 */ 1", ["APH301 PARALLELISM", "APH104 4"]),
+    ("SELECT /*+ PARALLELISM = 4 */ 1", ["APH301 PARALLELISM", "APH104 ="]),
+    ("SELECT /*+ PARALLELISM() */ 1", ["APH301 PARALLELISM()", "APH104 )"]),
+    ("SELECT /*+ PARALLELISM(4,) */ 1", ["APH104 )"]),
+    ("SELECT /*+ PARALLELISM(4 */ 1", ["APH104 ("]),
+    ("SELECT /*+ , RANGES(even) */ 1", ["APH104 ,"]),
+    ("SELECT /*+ RANGES(even), */ 1", ["APH104 */"]),
+    ("SELECT /*+ RANGES(even),, RANGES(even) */ 1", ["APH104 ,", "APH311 RANGES(even)"]),
+    ("SELECT /*+ 'RANGES'(even) */ 1", ["APH104 'RANGES'", "APH202 even"]),
+    ("SELECT /*+ RANGES(even) /*+ A */ 1", ["APH104 /*+", "APH202 A"]),
+    # Unknown hints.
+    ("SELECT /*+ PARALELISM(8) */ 1", ["APH201 PARALELISM"]),
+    ("SELECT /*+ Data_Volumes(8) */ 1", ["APH201 Data_Volumes"]),
+    ("SELECT /*+ DATAVOLUME(8) */ 1", ["APH201 DATAVOLUME"]),
+    ("SELECT /*+ BROADCASTRATIO(0.5) */ 1", ["APH201 BROADCASTRATIO"]),
+    ("SELECT /*+ RANGE(even) */ 1", ["APH201 RANGE"]),
+    ("SELECT /*+ SOURCE_PARALELISM(8) */ 1", ["APH201 SOURCE_PARALELISM"]),
+    ("SELECT /*+ BRODCAST(a) */ 1 FROM a JOIN b", ["APH201 BRODCAST"]),
+    ("SELECT /*+ BROADCAST_JOIN(a) */ 1 FROM a JOIN b", ["APH201 BROADCAST_JOIN"]),
+    ("SELECT /*+ REPARTION(8) */ 1", ["APH201 REPARTION"]),
+    ("SELECT /*+ REBALANCED(8) */ 1", ["APH201 REBALANCED"]),
+    ("SELECT /*+ MIN_PARALLELISM(8) */ 1", ["APH201 MIN_PARALLELISM"]),
+    ("SELECT /*+ max_parallelism(8) */ 1", ["APH201 max_parallelism"]),
+    ("SELECT /*+ SKEW('a') */ 1 FROM a", ["APH202 SKEW"]),
+    ("SELECT /*+ `My Hint` */ 1", ["APH202 `My Hint`"]),
+    # Arguments of Apportion's hints.
+    ("SELECT /*+ PARALLELISM */ 1", ["APH301 PARALLELISM"]),
+    ("SELECT /*+ PARALLELISM(1, 2, 3) */ 1", ["APH301 PARALLELISM(1, 2, 3)"]),
+    ("SELECT /*+ DATA_VOLUME */ 1", ["APH301 DATA_VOLUME"]),
+    ("SELECT /*+ BROADCAST_RATIO(0.1, 0.2) */ 1", ["APH301 BROADCAST_RATIO(0.1, 0.2)"]),
+    ("SELECT /*+ RANGES */ 1", ["APH301 RANGES"]),
+    ("SELECT /*+ SOURCE_PARALLELISM(a, 1, 2) */ 1", ["APH301 SOURCE_PARALLELISM(a, 1, 2)"]),
+    ("SELECT /*+ PARALLELISM(a) */ 1", ["APH302 a"]),
+    ("SELECT /*+ PARALLELISM('8') */ 1", ["APH302 '8'"]),
+    ("SELECT /*+ PARALLELISM(8.0) */ 1", ["APH302 8.0"]),
+    ("SELECT /*+ PARALLELISM(8L) */ 1", ["APH302 8L"]),
+    ("SELECT /*+ PARALLELISM(4, b) */ 1", ["APH302 b"]),
+    ("SELECT /*+ PARALLELISM(f(8)) */ 1", ["APH302 f(8)"]),
+    ("SELECT /*+ BROADCAST_RATIO('0.3') */ 1", ["APH302 '0.3'"]),
+    ("SELECT /*+ PARALLELISM(0) */ 1", ["APH303 0"]),
+    ("SELECT /*+ PARALLELISM(-8) */ 1", ["APH303 -8"]),
+    ("SELECT /*+ PARALLELISM(2147483648) */ 1", ["APH303 2147483648"]),
+    ("SELECT /*+ PARALLELISM(" + "9" * 5000 + ") */ 1", ["APH303 " + "9" * 5000]),
+    ("SELECT /*+ PARALLELISM(0, -1) */ 1", ["APH303 0", "APH303 -1"]),
+    ("SELECT /*+ SOURCE_PARALLELISM(0) */ 1", ["APH303 0"]),
+    ("SELECT /*+ PARALLELISM(64, 4) */ 1", ["APH304 PARALLELISM(64, 4)"]),
+    ("SELECT /*+ PARALLELISM(5, 7) */ 1", ["APH305 PARALLELISM(5, 7)"]),
+    ("SELECT /*+ PARALLELISM(3, 3) */ 1", ["APH305 PARALLELISM(3, 3)"]),
+    (
+        "SELECT /*+ PARALLELISM(1073741825, 2147483647) */ 1",
+        ["APH305 PARALLELISM(1073741825, 2147483647)"],
+    ),
+    ("SELECT /*+ DATA_VOLUME('256') */ 1", ["APH306 '256'"]),
+    ("SELECT /*+ DATA_VOLUME('256XB') */ 1", ["APH306 '256XB'"]),
+    ("SELECT /*+ DATA_VOLUME(256MB) */ 1", ["APH306 256MB"]),
+    ("SELECT /*+ DATA_VOLUME('1.5GB') */ 1", ["APH306 '1.5GB'"]),
+    ("SELECT /*+ DATA_VOLUME(0) */ 1", ["APH306 0"]),
+    ("SELECT /*+ DATA_VOLUME('8192pb') */ 1", ["APH306 '8192pb'"]),
+    ("SELECT /*+ BROADCAST_RATIO(0) */ 1", ["APH307 0"]),
+    ("SELECT /*+ BROADCAST_RATIO(1) */ 1", ["APH307 1"]),
+    ("SELECT /*+ BROADCAST_RATIO(-0.1) */ 1", ["APH307 -0.1"]),
+    ("SELECT /*+ BROADCAST_RATIO(30) */ 1", ["APH307 30"]),
+    ("SELECT /*+ RANGES(balance) */ 1", ["APH308 balance"]),
+    ("SELECT /*+ RANGES(8) */ 1", ["APH308 8"]),
+    ("SELECT /*+ SOURCE_PARALLELISM(8, a) */ 1 FROM a", ["APH309 8", "APH302 a"]),
+    ("SELECT /*+ SOURCE_PARALLELISM(f(a), 8) */ 1 FROM a", ["APH309 f(a)"]),
+    # Tables of the block.
+    ("SELECT /*+ SOURCE_PARALLELISM(c, 8) */ 1 FROM a, d.b", ["APH310 c"]),
+    ("SELECT /*+ SOURCE_PARALLELISM(orders, 8) */ 1 FROM order", ["APH310 orders"]),
+    ("SELECT /*+ SOURCE_PARALLELISM(a, 8) */ 1 FROM a AS b", ["APH310 a"]),
+    ("SELECT /*+ SOURCE_PARALLELISM(x.b, 8) */ 1 FROM d.b", ["APH310 x.b"]),
+    ("SELECT /*+ SOURCE_PARALLELISM(a, 8) */ (SELECT 1 FROM a)", ["APH310 a"]),
+    ("SELECT (SELECT /*+ SOURCE_PARALLELISM(a, 8) */ 1 FROM b) FROM a", ["APH310 a"]),
+    ("WITH a AS (SELECT 1) SELECT /*+ SOURCE_PARALLELISM(a, 8) */ 1 FROM b", ["APH310 a"]),
+    ("INSERT INTO a SELECT /*+ SOURCE_PARALLELISM(a, 8) */ 1 FROM b", ["APH310 a"]),
+    # Set twice.
+    ("SELECT /*+ PARALLELISM(4), PARALLELISM(8) */ 1", ["APH311 PARALLELISM(8)"]),
+    ("SELECT /*+ PARALLELISM(4), parallelism(1, 8) */ 1", ["APH311 parallelism(1, 8)"]),
+    ("SELECT /*+ PARALLELISM(0), PARALLELISM(8) */ 1", ["APH303 0"]),
+    (
+        "SELECT /*+ PARALLELISM(4) */ /*+ PARALLELISM(8) */ 1",
+        ["APH103 /*+ PARALLELISM(8) */", "APH311 PARALLELISM(8)"],
+    ),
+    (
+        "SELECT /*+ SOURCE_PARALLELISM(a, 2), SOURCE_PARALLELISM(A, 4) */ 1 FROM a",
+        ["APH311 SOURCE_PARALLELISM(A, 4)"],
+    ),
+    # Spark's own hints.
+    ("SELECT /*+ COALESCE */ 1", ["APH401 COALESCE"]),
+    ("SELECT /*+ COALESCE(a) */ 1", ["APH401 COALESCE(a)"]),
+    ("SELECT /*+ COALESCE(4, a) */ 1", ["APH401 COALESCE(4, a)"]),
+    ("SELECT /*+ COALESCE(0) */ 1", ["APH401 0"]),
+    ("SELECT /*+ REPARTITION(0) */ 1", ["APH401 0"]),
+    ("SELECT /*+ REPARTITION(4L) */ 1", ["APH401 4L"]),
+    ("SELECT /*+ REPARTITION(a, 4) */ 1", ["APH401 4"]),
+    ("SELECT /*+ REPARTITION(f(a)) */ 1", ["APH401 f(a)"]),
+    ("SELECT /*+ REPARTITION_BY_RANGE(0, a) */ 1", ["APH401 0"]),
+    ("SELECT /*+ REBALANCE(a, -1) */ 1", ["APH401 -1"]),
+    ("SELECT /*+ REPARTITION(2147483648) */ 1", ["APH401 2147483648"]),
+    ("SELECT /*+ BROADCAST(4) */ 1 FROM a JOIN b", ["APH401 4"]),
+    ("SELECT /*+ BROADCAST(c) */ 1 FROM a JOIN b", ["APH402 c"]),
+    ("SELECT /*+ BROADCAST(a.b.c) */ 1 FROM a JOIN b", ["APH402 a.b.c"]),
+    ("SELECT /*+ MERGE(a) */ 1 FROM a x JOIN b", ["APH402 a"]),
+    ("SELECT /*+ BROADCAST(b) */ 1 FROM a WHERE c IN (SELECT 1 FROM b)", ["APH402 b"]),
+    ("SELECT /*+ BROADCAST(b) */ 1 FROM a JOIN (SELECT 1 FROM b) c", ["APH402 b"]),
+    ("SELECT /*+ BROADCAST(a), MERGE(a) */ 1 FROM a JOIN b JOIN c", ["APH403 a"]),
+    ("SELECT /*+ MERGE(a), BROADCAST(a, b) */ 1 FROM a JOIN b JOIN c", ["APH403 a"]),
+    ("SELECT /*+ MERGE(a), BROADCAST(b) */ 1 FROM a JOIN b", ["APH403 MERGE(a)"]),
+    (
+        "SELECT /*+ SHUFFLE_HASH(a), SHUFFLE_REPLICATE_NL(b) */ 1 FROM a JOIN b",
+        ["APH403 SHUFFLE_REPLICATE_NL(b)"],
+    ),
+    ("SELECT /*+ BROADCAST(a) */ 1 FROM a", ["APH404 BROADCAST(a)"]),
+    (
+        "SELECT /*+ BROADCAST(a) */ 1 FROM a WHERE b IN (SELECT 1 FROM c)",
+        ["APH404 BROADCAST(a)"],
+    ),
+    ("SELECT /*+ BROADCAST */ 1 FROM a JOIN b", ["APH404 BROADCAST"]),
+    ("SELECT /*+ MERGE(a) */ 1 FROM a UNION SELECT 2", ["APH404 MERGE(a)"]),
+    (
+        "WITH c AS (SELECT /*+ BROADCAST(a) */ 1 FROM a) SELECT 1 FROM c JOIN b",
+        ["APH404 BROADCAST(a)"],
+    ),
+    ("SELECT /*+ REPARTITION(4), REPARTITION(8) */ 1", ["APH405 REPARTITION(8)"]),
+    ("SELECT /*+ REPARTITION(4), COALESCE(2) */ 1", ["APH405 COALESCE(2)"]),
+    ("SELECT /*+ COALESCE(2), COALESCE(4) */ 1", ["APH405 COALESCE(4)"]),
+    ("SELECT /*+ REBALANCE(4), REPARTITION(8, a) */ 1", ["APH405 REPARTITION(8, a)"]),
+    ("SELECT /*+ COALESCE(2), REPARTITION(8), COALESCE(3) */ 1", ["APH405 COALESCE(3)"]),
+]
+
+CLEAN = [
+    "",
+    "SELECT 1",
+    "SET a = b; ANALYZE TABLE t COMPUTE STATISTICS",
+    "SELECT /*+ PARALLELISM(1) */ 1",
+    "SELECT /*+ PARALLELISM(2147483647) */ 1",
+    "SELECT /*+ parallelism(3, 5) */ 1",
+    "SELECT /*+ PARALLELISM(1, 2147483647) */ 1",
+    "SELECT /*+ DATA_VOLUME('256MB') */ 1",
+    "SELECT /*+ DATA_VOLUME(' 64 mib ') */ 1",
+    "SELECT /*+ DATA_VOLUME('1b') */ 1",
+    "SELECT /*+ DATA_VOLUME('8191pb') */ 1",
+    "SELECT /*+ DATA_VOLUME('25' \"6k\") */ 1",
+    "SELECT /*+ DATA_VOLUME(268435456) */ 1",
+    "SELECT /*+ BROADCAST_RATIO(0.3) */ 1",
+    "SELECT /*+ BROADCAST_RATIO(.999D) */ 1",
+    "SELECT /*+ BROADCAST_RATIO(1e-3) */ 1",
+    "SELECT /*+ RANGES(even) */ 1",
+    "SELECT /*+ RANGES('Balanced') */ 1",
+    "SELECT /*+ `RANGES`(`even`) */ 1",
+    "SELECT /*+ SOURCE_PARALLELISM(16) */ 1",
+    "SELECT /*+ SOURCE_PARALLELISM(b, 1), SOURCE_PARALLELISM('d.e', 2) */ 1 FROM a b, c.d.e",
+    "SELECT /*+ SOURCE_PARALLELISM(`a b`, 1) */ 1 FROM d.`A B`",
+    "SELECT /*+ SOURCE_PARALLELISM(s, 1) */ 1 FROM (SELECT 1) s",
+    "SELECT /*+ SOURCE_PARALLELISM(a, 1) */ 1 FROM (b JOIN a)",
+    "FROM a |> JOIN b |> SELECT /*+ SOURCE_PARALLELISM(b, 1), BROADCAST(a) */ 1",
+    "FROM a SELECT /*+ SOURCE_PARALLELISM(a, 1) */ 1",
+    "EXPLAIN SELECT /*+ SOURCE_PARALLELISM(a, 1) */ 1 FROM a",
+    "SELECT /*+ PARALLELISM(:n), DATA_VOLUME(?) */ 1",
+    "SELECT /*+ PARALLELISM({{ n }}), {{ hint }} */ 1",
+    "SELECT /*+ SOURCE_PARALLELISM(a, ${n}), BROADCAST(a) */ 1 FROM {{ ref('a') }}",
+    "SELECT /*+ PARALLELISM(/* eight */ 8) -- tasks\n */ 1",
+    "SELECT /* why */ -- so\n /*+ PARALLELISM(8) */ DISTINCT a FROM b",
+    "SELECT '/*+ PARALELISM(8) */', `--+ MERGE(a)` FROM b -- not /*+ FOO */",
+    "SELECT /*+ REPARTITION */ 1",
+    "SELECT /*+ REPARTITION(4, a, 'b', c.d) */ 1",
+    "SELECT /*+ REPARTITION_BY_RANGE(a), BROADCAST(a) */ 1 FROM a JOIN b",
+    "SELECT /*+ REBALANCE(4S) */ 1",
+    "SELECT /*+ COALESCE(4) */ 1",
+    "SELECT /*+ COALESCE(2), REPARTITION(8) */ 1",
+    "SELECT /*+ BROADCAST(a, 'd.b') */ 1 FROM a JOIN d.b",
+    "SELECT /*+ BROADCAST(a), MAPJOIN(a) */ 1 FROM a, b",
+    "SELECT /*+ MERGE(r) */ 1 FROM a JOIN range(5) r",
+    "SELECT 1 FROM a JOIN (SELECT /*+ BROADCAST */ 1 FROM b) s",
+    "SELECT /*+ BROADCAST */ 1 FROM a |> JOIN b",
+    "MERGE INTO a USING (SELECT /*+ BROADCAST */ 1) s ON b WHEN MATCHED THEN DELETE",
+    "CREATE VIEW v AS SELECT /*+ BROADCAST(a) */ 1 FROM a",
+    "SELECT transform(a, x -> x + 1) FROM b",
+    "SELECT /*+ RANGES(even) */ transform(a, x -> x + 1) FROM b",
+]
+
+
+@pytest.mark.parametrize(("sql", "expected"), FINDINGS)
+def test_findings(sql: str, expected: list[str]) -> None:
+    found = lint(sql)
+    about = [f"{f.code} {sql[f.offset : f.offset + f.length]}" for f in found]
+    assert sorted(about) == sorted(expected)
+    assert [f.offset for f in found] == sorted(f.offset for f in found)
+    assert all(f.severity == CODES[f.code][0] for f in found)
+
+
+@pytest.mark.parametrize("sql", CLEAN)
+def test_nothing_to_find(sql: str) -> None:
+    assert lint(sql) == []
+
+
+def test_every_code_has_a_case() -> None:
+    assert {about.split()[0] for _, expected in FINDINGS for about in expected} == CODES.keys()
+
+
+def test_every_example_of_the_grammar_is_right() -> None:
+    for forms in APPORTION.values():
+        for form in forms:
+            assert lint(f"SELECT /*+ {form.example} */ 1 FROM t") == []
+
+
+@pytest.mark.parametrize(
+    ("sql", "line", "column"),
+    [
+        ("SELECT /*+ FOO */ 1", 1, 12),
+        ("SELECT\n /*+ FOO */ 1", 2, 6),
+        ("SELECT\r\n\t/*+ FOO */ 1", 2, 6),
+        ("SELECT\r /*+ FOO */ 1", 2, 6),
+        ("SELECT '\U0001f600' AS `日本`, (SELECT /*+ FOO */ 1)", 1, 33),
+        ("SELECT 1;\n\nSELECT /*+ FOO */ 2", 3, 12),
+    ],
+)
+def test_lines_and_columns_count_characters_from_1(sql: str, line: int, column: int) -> None:
+    (finding,) = lint(sql)
+    assert (finding.line, finding.column) == (line, column)
+
+
+# The traps of sqlglot, which reads hints here nowhere.
+
+
+def test_a_second_hint_comment_is_not_lost() -> None:
+    sql = "SELECT /*+ RANGES(even) */ /*+ PARALLELISM(8) */ 1"
+    assert show(sql)[0].own == ("RANGES(even)", "PARALLELISM(8)")
+    assert add(sql, "DATA_VOLUME('1gb')") == (
+        "SELECT /*+ RANGES(even), DATA_VOLUME('1gb') */ /*+ PARALLELISM(8) */ 1"
+    )
+
+
+def test_a_hint_with_a_space_for_a_comma_is_found_where_it_is_wrong() -> None:
+    sql = "SELECT /*+ SOURCE_PARALLELISM(t 8), PARALLELISM(0) */ 1 FROM t"
+    assert [(f.code, f.column) for f in lint(sql)] == [("APH104", 33), ("APH303", 49)]
+
+
+def test_names_stay_as_they_are_written() -> None:
+    sql = "select /*+ parallelism(4) */ A, b from T"
+    assert show(sql)[0].own == ("parallelism(4)",)
+    assert add(sql, "ranges(even)") == "select /*+ parallelism(4), ranges(even) */ A, b from T"
+
+
+def test_a_join_without_a_condition_stays_one() -> None:
+    sql = "SELECT * FROM a JOIN b"
+    assert add(sql, "PARALLELISM(8)") == "SELECT /*+ PARALLELISM(8) */ * FROM a JOIN b"
+
+
+def test_hints_of_pipes_and_strings_with_comment_ends_are_read() -> None:
+    sql = "FROM a |> SELECT /*+ FOO('*/'), PARALLELISM(8) */ b"
+    assert show(sql)[0].own == ("PARALLELISM(8)",)
+
+
+def test_tpc_queries_are_clean_with_hints_and_without() -> None:
+    texts = [*tpc.queries("tpch").values(), *tpc.queries("tpcds").values()]
+    assert len(texts) == 121
+    for text in texts:
+        assert lint(text) == []
+        assert lint(add(text, "PARALLELISM(4, 64)")) == []
+
+
+GOLDEN = Path(__file__).with_name("messages.golden.txt")
+
+
+def test_messages(request: pytest.FixtureRequest) -> None:
+    """Every message, as people see it; `--update-golden` writes the file anew."""
+    messages = "\n".join(_messages())
+    if request.config.getoption("--update-golden", default=False):
+        GOLDEN.write_text(messages, "utf-8")
+    assert messages == GOLDEN.read_text("utf-8")
+
+
+def _messages() -> Iterator[str]:
+    for sql, _ in FINDINGS:
+        if len(sql) < 200:
+            yield f"lint {sql!r}"
+            for finding in lint(sql):
+                yield f"  {finding.line}:{finding.column} {finding.severity} {finding.code}"
+                yield f"    {finding.message}"
+                yield from [f"    = {finding.suggestion}"] if finding.suggestion else []
+    for sql, hint, block in test_rewrite.ERRORS:
+        yield f"add {sql!r}, {hint!r}, {block!r}"
+        with pytest.raises(HintError) as refused:
+            add(sql, hint, block)
+        yield f"  {refused.value}"
+    for sql in test_show.ERRORS:
+        yield f"show {sql!r}"
+        with pytest.raises(HintError) as refused:
+            show(sql)
+        yield f"  {refused.value}"
+    yield ""

@@ -1,0 +1,69 @@
+"""The scanner's rules are Spark's: what it calls what, and where each thing ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from apportion.hints.scan import scan
+
+TOKENS = [
+    # text, kinds and texts of its tokens
+    ("SELECT a_1", "word SELECT|word a_1"),
+    ("'a''b' x", "string 'a''b'|word x"),
+    (r"'a\'b' x", r"string 'a\'b'|word x"),
+    ('"a""b"', 'string "a""b"'),
+    (r"r'a\' x", r"string r'a\'|word x"),
+    ("R'a''b'", "string R'a'|string 'b'"),
+    ("bar'x'", "word bar|string 'x'"),
+    ("$$ it's $$ x", "string $$ it's $$|word x"),
+    ("$t$ $$ ' $t$ x", "string $t$ $$ ' $t$|word x"),
+    ("$1$", "symbol $|number 1|symbol $"),
+    ("`a``b` c", "quoted `a``b`|word c"),
+    ("-- it's\nx", "comment -- it's|word x"),
+    ("-- a\\\nb\nc", "comment -- a\\\nb|word c"),
+    ("-- a\r\nb", "comment -- a|word b"),
+    ("/* a */ b", "comment /* a */|word b"),
+    ("/* a /* b */ c */ d", "comment /* a /* b */ c */|word d"),
+    ("/* a /*+ b */ c", "comment /* a /*+ b */|word c"),
+    ("/*/ a */ b", "comment /*/ a */|word b"),
+    ("/**/x", "comment /**/|word x"),
+    ("/*+ a */", "hint start /*+|word a|hint end */"),
+    ("/*+ '*/' */", "hint start /*+|string '*/'|hint end */"),
+    ("/* + a */", "comment /* + a */"),
+    ("1.5e-3 .5 4L 1e-3r''", "number 1.5e-3|number .5|number 4L|number 1e-3|string r''"),
+    ("1.a 2b", "number 1|symbol .|word a|word 2b"),
+    ("a|>b||c", "word a|symbol |>|word b|symbol |||word c"),
+    ("a\u00a0b\u3000c", "word a|word b|word c"),
+    ("{{ it's }} x", "template {{ it's }}|word x"),
+    ("{% if ( %}{# ' #}", "template {% if ( %}|template {# ' #}"),
+    ("${a b}.t", "template ${a b}|symbol .|word t"),
+    ("'{{ ' x", "string '{{ '|word x"),
+]
+
+
+@pytest.mark.parametrize(("sql", "expected"), TOKENS)
+def test_tokens(sql: str, expected: str) -> None:
+    found = scan(sql)
+    assert "|".join(f"{token.kind} {token.text}" for token in found.tokens) == expected
+    assert found.problem is None
+    assert all(sql[token.start : token.end] == token.text for token in found.tokens)
+
+
+@pytest.mark.parametrize(
+    ("sql", "start", "what"),
+    [
+        ("a 'b", 2, "string that ' opens"),
+        ('a "b', 2, 'string that " opens'),
+        ("a `b", 2, "quoted name that ` opens"),
+        ("a /* b /* c */", 2, "comment that /* opens"),
+        ("a $$ b $", 2, "string that $$ opens"),
+        ("a {{ b }", 2, "template that {{ opens"),
+        ("a {% b", 2, "template that {% opens"),
+        ("a ${b", 2, "template that ${ opens"),
+    ],
+)
+def test_what_is_never_closed_is_named(sql: str, start: int, what: str) -> None:
+    tokens, problem = scan(sql)
+    assert [token.text for token in tokens] == ["a"]
+    assert problem is not None
+    assert (problem.start, problem.message) == (start, f"the {what} here is never closed")

@@ -1,0 +1,142 @@
+"""Which hints reach which block."""
+
+from __future__ import annotations
+
+import pytest
+
+from apportion.hints import BlockHints, EffectiveHint, HintError, show
+
+P4, P8 = "PARALLELISM(4)", "PARALLELISM(8)"
+
+EFFECTIVE = [
+    # text, for each block: path, and each hint with the block it comes from
+    ("SELECT 1", {"main": []}),
+    (f"SELECT /*+ {P4}, MERGE(t) */ 1", {"main": [(P4, "main")]}),
+    # Nested blocks inherit, unless they have the same hint.
+    (
+        f"SELECT /*+ {P4} */ (SELECT 1 FROM (SELECT 2))",
+        {
+            "main": [(P4, "main")],
+            "subquery 1": [(P4, "main")],
+            "subquery 1 / subquery 1": [(P4, "main")],
+        },
+    ),
+    (
+        f"SELECT /*+ {P4} */ (SELECT /*+ {P8} */ 1)",
+        {"main": [(P4, "main")], "subquery 1": [(P8, "subquery 1")]},
+    ),
+    (
+        f"SELECT /*+ {P4} */ (SELECT /*+ RANGES(even) */ 1)",
+        {"main": [(P4, "main")], "subquery 1": [("RANGES(even)", "subquery 1"), (P4, "main")]},
+    ),
+    (f"SELECT 1, (SELECT /*+ {P8} */ 1)", {"main": [], "subquery 1": [(P8, "subquery 1")]}),
+    # A table is one of the block that names it; a number for all scans is inherited.
+    (
+        "SELECT /*+ SOURCE_PARALLELISM(t, 2), SOURCE_PARALLELISM(3) */ (SELECT 1) FROM t",
+        {
+            "main": [("SOURCE_PARALLELISM(t, 2)", "main"), ("SOURCE_PARALLELISM(3)", "main")],
+            "subquery 1": [("SOURCE_PARALLELISM(3)", "main")],
+        },
+    ),
+    # Branches do not lie in each other.
+    (
+        f"SELECT /*+ {P4} */ 1 UNION SELECT 2",
+        {"union branch 1": [(P4, "union branch 1")], "union branch 2": []},
+    ),
+    # A CTE is as if written where it is used.
+    (
+        f"WITH c AS (SELECT 1) SELECT /*+ {P4} */ * FROM c",
+        {"cte c": [(P4, "main")], "main": [(P4, "main")]},
+    ),
+    (
+        f"WITH c AS (SELECT 1) SELECT * FROM C d WHERE a IN (SELECT /*+ {P4} */ 1 FROM b)",
+        {"cte c": [], "main": [], "subquery 1": [(P4, "subquery 1")]},
+    ),
+    (
+        f"WITH c AS (SELECT 1) SELECT /*+ {P4} */ * FROM c UNION SELECT /*+ {P8} */ * FROM c",
+        {
+            "cte c": [(P4, "union branch 1"), (P8, "union branch 2")],
+            "union branch 1": [(P4, "union branch 1")],
+            "union branch 2": [(P8, "union branch 2")],
+        },
+    ),
+    (
+        f"WITH c AS (SELECT 1), d AS (SELECT * FROM c) SELECT /*+ {P4} */ * FROM d",
+        {"cte c": [(P4, "main")], "cte d": [(P4, "main")], "main": [(P4, "main")]},
+    ),
+    (
+        f"WITH c AS (SELECT 1) SELECT /*+ {P4} */ * FROM x.c",
+        {"cte c": [], "main": [(P4, "main")]},
+    ),
+    # The inner c hides the outer one.
+    (
+        f"WITH c AS (SELECT 1) SELECT (WITH c AS (SELECT 2) SELECT /*+ {P4} */ * FROM c)",
+        {
+            "cte c": [],
+            "main": [],
+            "subquery 1 / cte c": [(P4, "subquery 1")],
+            "subquery 1": [(P4, "subquery 1")],
+        },
+    ),
+    (
+        f"WITH RECURSIVE r AS (SELECT 1 UNION ALL SELECT * FROM r) SELECT /*+ {P4} */ * FROM r",
+        {
+            "cte r / union branch 1": [(P4, "main")],
+            "cte r / union branch 2": [(P4, "main")],
+            "main": [(P4, "main")],
+        },
+    ),
+    # What comes later in a pipeline lies around what comes before.
+    (
+        f"SELECT 1 |> WHERE (SELECT 2) |> SELECT /*+ {P4} */ 3 |> WHERE (SELECT 4)",
+        {
+            "main": [(P4, "pipe 1")],
+            "subquery 1": [(P4, "pipe 1")],
+            "pipe 1": [(P4, "pipe 1")],
+            "subquery 2": [],
+        },
+    ),
+    # Of two the first is used, and wrong ones are not.
+    (f"SELECT /*+ {P4}, {P8} */ 1", {"main": [(P4, "main")]}),
+    (f"SELECT /*+ PARALLELISM(0) */ /*+ {P8} */ 1", {"main": [(P8, "main")]}),
+    (
+        f"SELECT /*+ {P4} */ 1; SELECT 2",
+        {
+            "statement 1 / main": [(P4, "statement 1 / main")],
+            "statement 2 / main": [],
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("sql", "expected"), EFFECTIVE)
+def test_effective_hints(sql: str, expected: dict[str, list[tuple[str, str]]]) -> None:
+    shown = show(sql)
+    assert {
+        block.path: [(hint.hint, hint.block) for hint in block.effective] for block in shown
+    } == expected
+    assert list(expected) == [block.path for block in shown]
+
+
+def test_a_block_says_where_it_is_and_what_is_its_own() -> None:
+    _, inner = show("SELECT /*+ PARALLELISM(4) */\n  (SELECT /*+ RANGES(even) */ 1)")
+    assert inner == BlockHints(
+        path="subquery 1",
+        line=2,
+        column=4,
+        own=("RANGES(even)",),
+        effective=(
+            EffectiveHint("RANGES(even)", "subquery 1"),
+            EffectiveHint("PARALLELISM(4)", "main"),
+        ),
+    )
+
+
+# Every message of show, for the golden file.
+ERRORS = ["SELECT\n(1", "WITH c AS (SELECT 1) SELECT * FROM WHERE c"]
+
+
+@pytest.mark.parametrize("sql", ERRORS)
+def test_what_cannot_be_told_is_refused(sql: str) -> None:
+    with pytest.raises(HintError, match="line "):
+        show(sql)
