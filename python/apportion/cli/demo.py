@@ -19,7 +19,7 @@ from apportion.cli.tables import find_tables, register
 from apportion.errors import ApportionError
 from apportion.measure import Comparison
 
-_ROUNDS = 3
+_ROUNDS = 2
 _DEFAULT_QUERIES = "1,3,5,9,18,21"
 
 
