@@ -41,6 +41,9 @@ def sparkProject(build: SparkBuild): Project =
       target := (ThisBuild / baseDirectory).value / "target" / build.id,
       libraryDependencies ++= Seq(
         "org.apache.spark" %% "spark-sql" % build.spark.artifact % Provided,
+        // Tables that MERGE INTO can write to; the schemas and queries of TPC-DS and TPC-H
+        "org.apache.spark" %% "spark-catalyst" % build.spark.artifact % Test classifier "tests",
+        "org.apache.spark" %% "spark-sql" % build.spark.artifact % Test classifier "tests",
         "org.scalatest" %% "scalatest" % "3.2.20" % Test,
         "org.scalacheck" %% "scalacheck" % "1.18.1" % Test,
         "org.scalatestplus" %% "scalacheck-1-18" % "3.2.19.0" % Test

@@ -101,6 +101,7 @@ class Settings:
     ranges: Literal["even"] | None = None
     min_task_volume: int | str | None = None
     mode: Literal["auto", "active", "reactive"] | None = None
+    hints_strict: bool | None = None
     retained_decisions: int | None = None
 
     def __post_init__(self) -> None:
@@ -174,7 +175,7 @@ def _unknown(name: str) -> SettingError:
 
 
 def _snake_case(name: str) -> str:
-    return re.sub(r"[A-Z]", lambda capital: "_" + capital[0].lower(), name)
+    return re.sub(r"[A-Z]", lambda capital: "_" + capital[0].lower(), name.replace(".", "_"))
 
 
 def _bytes(text: str) -> int:

@@ -14,8 +14,8 @@ import pytest
 import sqlglot
 from pyspark.sql import SparkSession
 
-from apportion import decisions, tpc
-from apportion.measure import compare
+from apportion import Decision, decisions, hints, tpc
+from apportion.measure import compare, run, same_rows
 
 NUMBERS: dict[tpc.Benchmark, range] = {"tpch": range(1, 23), "tpcds": range(1, 100)}
 
@@ -44,7 +44,7 @@ def tpcds(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Spar
     return _session(spark, "tpcds", tmp_path_factory)
 
 
-@pytest.mark.parametrize(
+each_query = pytest.mark.parametrize(
     ("benchmark", "number"),
     [
         pytest.param(name, number, marks=() if number in QUICK[name] else pytest.mark.slow)
@@ -52,6 +52,9 @@ def tpcds(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Spar
         for number in numbers
     ],
 )
+
+
+@each_query
 def test_results_are_the_same_with_apportion_and_without(
     request: pytest.FixtureRequest, benchmark: tpc.Benchmark, number: int
 ) -> None:
@@ -62,6 +65,37 @@ def test_results_are_the_same_with_apportion_and_without(
     if number in QUICK[benchmark]:
         assert compared.apportion.rows
         assert compared.apportion.decisions
+
+
+@each_query
+def test_a_hint_reaches_the_stages_of_its_block_and_leaves_the_results(
+    request: pytest.FixtureRequest, benchmark: tpc.Benchmark, number: int
+) -> None:
+    session = request.getfixturevalue(benchmark)
+    query = _without_ties(tpc.queries(benchmark)[number], session)
+    innermost = max(hints.show(query), key=lambda block: block.path.count("/")).path
+
+    plain = run(session, query)
+    everywhere = run(session, hints.add(query, "PARALLELISM(7)"))
+    inside = run(session, hints.add(query, "PARALLELISM(7)", innermost))
+
+    assert same_rows(everywhere.rows, plain.rows)
+    assert same_rows(inside.rows, plain.rows)
+    # Set operations at the top are of no block.
+    if all(block.path == "main" for block in hints.show(query) if "/" not in block.path):
+        assert {_number(d) for d in everywhere.decisions} <= {7, None}
+    assert not any(_hinted(d) for d in plain.decisions)
+    assert {_number(d) for d in inside.decisions if _hinted(d)} <= {7}
+
+
+def _hinted(decision: Decision) -> bool:
+    return decision.sources.get("parallelism", "").startswith("hint")
+
+
+def _number(decision: Decision) -> int | None:
+    """The tasks that were decided, or None where there was nothing to decide."""
+    unchanged = decision.kind == "unchanged" or decision.kind == "subpartitions"
+    return None if unchanged else decision.parallelism
 
 
 @pytest.mark.parametrize("number", [3, 5, 9, 18])

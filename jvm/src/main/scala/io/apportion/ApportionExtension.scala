@@ -2,6 +2,7 @@ package io.apportion
 
 import io.apportion.aqe.{DecideShuffleReads, LocalReads, ReportDecisions, SubpartitionCounts, UserRepartitions}
 import io.apportion.conf.{Settings, SettingsCheck}
+import io.apportion.hints.{AssignBlocks, ResolveBlockHints}
 import io.apportion.report.DecisionsFunction
 import org.apache.spark.sql.SparkSessionExtensions
 
@@ -12,6 +13,10 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
     Settings.register()
 
     extensions.injectCheckRule(SettingsCheck(_))
+
+    // Which operators a hint is about
+    extensions.injectResolutionRule(ResolveBlockHints(_))
+    extensions.injectPlanNormalizationRule(AssignBlocks(_))
 
     // Before a shuffle runs
     extensions.injectQueryPostPlannerStrategyRule(UserRepartitions(_))

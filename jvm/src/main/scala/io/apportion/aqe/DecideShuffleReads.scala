@@ -1,5 +1,6 @@
 package io.apportion.aqe
 
+import io.apportion.Guarded
 import io.apportion.conf.SessionPolicy
 import io.apportion.decision.{Decider, Decision, Input, Policy}
 import org.apache.spark.sql.SparkSession
@@ -18,7 +19,7 @@ case class DecideShuffleReads(
     session: SparkSession,
     decide: (Seq[Input], Policy) => Decision = Decider.decide
 ) extends AQEShuffleReadRule
-    with Guarded {
+    with Guarded[SparkPlan] {
 
   /** Which shuffles may change is said by each of them, with the reason: see [[ShuffleLeaf.forbids]]. */
   override protected val supportedShuffleOrigins: Seq[ShuffleOrigin] = Nil

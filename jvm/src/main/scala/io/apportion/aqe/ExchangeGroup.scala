@@ -1,6 +1,7 @@
 package io.apportion.aqe
 
 import io.apportion.decision.Bytes
+import io.apportion.hints.{BlockHints, OperatorBlock}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
 import org.apache.spark.sql.catalyst.plans.physical.{UnknownPartitioning, UnspecifiedDistribution}
 import org.apache.spark.sql.execution._
@@ -11,18 +12,29 @@ import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, BroadcastNes
 /**
  * Shuffles that have to be read with the same ranges, such as both sides of a sort-merge join.
  *
- * @param operator      what reads them, as the plan calls it
+ * @param consumers     the operators that read them in turn; the first is the one that reads all of them
+ * @param inner         the operators below that one which read some of them
  * @param broadcasts    broadcast stages that the tasks of this group read as well
  * @param multipliesRows whether the tasks run a join whose input bytes say little of its work
  * @param forbidden     why the group has to be left alone, if so
  */
 final case class ExchangeGroup(
     leaves: Seq[ShuffleLeaf],
-    operator: String,
+    consumers: Seq[SparkPlan],
+    inner: Seq[SparkPlan],
     broadcasts: Seq[BroadcastQueryStageExec],
     multipliesRows: Boolean,
     forbidden: Option[String]
 ) {
+
+  /** What reads them, as the plan calls it. */
+  def operator: String = consumers.headOption.fold("Output")(ExchangeGroup.operatorName)
+
+  /** What hints say for it: those of the block whose operator reads all, then those of other blocks that share the stage. */
+  lazy val hints: BlockHints = {
+    val outermost = if (consumers.isEmpty) leaves.map(leaf => leaf.stage.getOrElse(leaf.node)) else consumers
+    (outermost +: inner.map(Seq(_))).flatMap(OperatorBlock.of).map(_.hints).foldLeft(BlockHints.none)(_ orElse _)
+  }
 
   /** The stages of the group, once they run. */
   def stages: Seq[ShuffleQueryStageExec] = leaves.flatMap(_.stage)
@@ -43,14 +55,14 @@ object ExchangeGroup {
 
   /** What lies between the root of the fragment and a node. */
   private case class Path(
-      operator: Option[String] = None,
+      consumers: List[SparkPlan] = Nil,
       broadcasts: Seq[BroadcastQueryStageExec] = Nil,
       multipliesRows: Boolean = false,
       partitioningMatters: Boolean = false,
       forbidden: Option[String] = None
   ) {
     def through(node: SparkPlan): Path = copy(
-      operator = if (isTransparent(node)) operator else Some(operatorName(node)),
+      consumers = if (isTransparent(node)) consumers else node :: consumers,
       broadcasts = broadcasts ++ broadcastsBelow(node),
       multipliesRows = multipliesRows || multiplies(node),
       partitioningMatters = partitioningMatters || node.requiredChildDistribution.exists(_ != UnspecifiedDistribution),
@@ -89,7 +101,8 @@ object ExchangeGroup {
       )
     ExchangeGroup(
       leaves = shuffles,
-      operator = path.operator.getOrElse("Output"),
+      consumers = path.consumers,
+      inner = operatorsBelow(root),
       broadcasts = (path.broadcasts ++ root.collect { case inner => broadcastsBelow(inner) }.flatten).distinctBy(_.id),
       multipliesRows = path.multipliesRows || root.exists(multiplies),
       forbidden = forbidden
@@ -102,6 +115,17 @@ object ExchangeGroup {
     case _ if node.children.isEmpty || node.isInstanceOf[Exchange] => Seq(node)
     case BroadcastJoin(streamed)                                   => leavesBelow(streamed)
     case _                                                         => node.children.flatMap(leavesBelow)
+  }
+
+  private def operatorsBelow(node: SparkPlan): Seq[SparkPlan] = node match {
+    case ShuffleLeaf(_)          => Nil
+    case BroadcastJoin(streamed) => named(streamed)
+    case _                       => node.children.flatMap(named)
+  }
+
+  private def named(node: SparkPlan): Seq[SparkPlan] = node match {
+    case ShuffleLeaf(_) | _: Exchange => Nil
+    case _                            => Seq(node).filterNot(isTransparent) ++ operatorsBelow(node)
   }
 
   private def isNoExchange(leaf: SparkPlan): Boolean = leaf match {

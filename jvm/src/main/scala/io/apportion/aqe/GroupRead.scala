@@ -52,20 +52,19 @@ private[aqe] object GroupRead {
   }
 
   /**
-   * The policy for a group: its volume is minTaskVolume at most under a join that multiplies rows, and a write's own where it brings one, as in
-   * Spark's own coalescing; else the session's.
+   * The policy for a group: what the hints of its block say, then the volume that a write brings with it, as in Spark's own
+   * coalescing, then the session's; and minTaskVolume at most under a join that multiplies rows.
    */
   def policy(group: ExchangeGroup, session: SessionPolicy, slots: Option[Int]): Policy = {
-    val volume =
-      if (group.multipliesRows)
-        Some(session.volumeUnderMultiplyingJoin)
-      else
-        group.leaves match {
-          case Seq(leaf) =>
-            leaf.shuffle.advisoryPartitionSize.map(SessionPolicy.Volume(_, "advisory size of the write"))
-          case _ => None
-        }
-    session.policy(slots, volume)
+    val written = group.leaves match {
+      case Seq(leaf) => leaf.shuffle.advisoryPartitionSize
+      case _         => None
+    }
+    val own = session.policy(slots)
+    val policy = group.hints.over(written.fold(own)(own.withVolume(_, "advisory size of the write")))
+    if (group.multipliesRows && policy.dataVolumePerTask > policy.minTaskVolume)
+      policy.withVolume(policy.minTaskVolume, "minTaskVolume, under a join that multiplies rows")
+    else policy
   }
 
   private def without(subpartitions: Seq[Int], bytes: Array[Long]): Array[Long] =

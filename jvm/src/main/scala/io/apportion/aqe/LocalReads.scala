@@ -1,5 +1,6 @@
 package io.apportion.aqe
 
+import io.apportion.Guarded
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.{
   CoalescedMapperPartitionSpec,
@@ -14,7 +15,7 @@ import org.apache.spark.sql.execution.exchange.ShuffleOrigin
  * Lets Spark's local read rule run again over what was decided, and gives the local reads the decided number of tasks: Spark's
  * own division rounds it down to a multiple of the map tasks.
  */
-case class LocalReads(session: SparkSession) extends AQEShuffleReadRule with Guarded {
+case class LocalReads(session: SparkSession) extends AQEShuffleReadRule with Guarded[SparkPlan] {
 
   /** Spark's rule says which shuffles can be read locally. */
   override protected val supportedShuffleOrigins: Seq[ShuffleOrigin] = Nil

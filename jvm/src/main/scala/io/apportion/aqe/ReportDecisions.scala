@@ -1,5 +1,6 @@
 package io.apportion.aqe
 
+import io.apportion.Guarded
 import io.apportion.conf.Settings
 import io.apportion.decision.{Bytes, Ranges}
 import io.apportion.report.{DecisionLog, DecisionRecord, Executions}
@@ -9,7 +10,7 @@ import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec
 import org.apache.spark.sql.internal.SQLConf
 
 /** Reports the decisions as they ended up in the plan, after all rules that Spark may take back. */
-case class ReportDecisions(session: SparkSession) extends Guarded {
+case class ReportDecisions(session: SparkSession) extends Guarded[SparkPlan] {
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
     val decided = PendingDecisions.take(plan)

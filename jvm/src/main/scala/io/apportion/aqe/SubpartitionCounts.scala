@@ -1,7 +1,8 @@
 package io.apportion.aqe
 
+import io.apportion.Guarded
 import io.apportion.conf.SessionPolicy
-import io.apportion.decision.PowersOfTwo
+import io.apportion.decision.{Policy, PowersOfTwo}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.RebalancePartitions
 import org.apache.spark.sql.catalyst.plans.physical.{
@@ -15,15 +16,15 @@ import org.apache.spark.sql.execution.exchange.{Exchange, ShuffleExchangeExec}
 
 /**
  * Before a shuffle runs, lowers its number of subpartitions to a power of two (Spark's 200 to 128), so that a power-of-two
- * number of tasks reads equally many of them each. Numbers that the query gives stay, and so do exchanges that must agree with
- * one that cannot change. A set parallelism above the lowered number keeps what Spark planned.
+ * number of tasks reads equally many of them each, or raises it to as many tasks as a setting or hint asks for at least.
+ * Numbers that the query gives stay, and so do exchanges that must agree with one that cannot change.
  */
-case class SubpartitionCounts(session: SparkSession) extends Guarded {
+case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] {
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
     UserRepartitions.forgetKept(plan)
-    val groups = groupsOf(plan).flatMap(exchangesToChange)
-    Validated.applyAll(plan, groups)(lower)
+    val settings = new SessionPolicy(conf, session.sparkContext)
+    Validated.applyAll(plan, groupsOf(plan).flatMap(counts(_, settings)))(change)
   }
 
   private def groupsOf(plan: SparkPlan): Seq[ExchangeGroup] =
@@ -31,18 +32,19 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded {
       ExchangeGroup.collect(exchange.child)
     }.flatten
 
-  /** The exchanges of a group, if all of them may change and any needs to. */
-  private def exchangesToChange(group: ExchangeGroup): Option[Seq[ShuffleExchangeExec]] = {
+  /** A new number for the exchanges of a group, by their ids, if all of them may change and any needs to. */
+  private def counts(group: ExchangeGroup, settings: SessionPolicy): Option[Map[Int, Int]] = {
     val exchanges = group.leaves.map(_.node).collect { case e: ShuffleExchangeExec if !isGivenByQuery(e) => e }
     val n = group.leaves.head.subpartitions
     val changeable = group.forbidden.isEmpty && exchanges.size == group.leaves.size &&
       exchanges.forall(e => withCount(e.outputPartitioning, n).isDefined)
-    Option.when(changeable && lowered(n) != n)(exchanges)
+    lazy val wanted = count(n, GroupRead.policy(group, settings, None))
+    Option.when(changeable && wanted != n)(exchanges.map(_.id -> wanted).toMap)
   }
 
-  private def lowered(n: Int): Int = {
-    val power = PowersOfTwo.down(n.toLong).toInt
-    if (new SessionPolicy(conf, session.sparkContext).explicitParallelism.exists(_ > power)) n else power
+  private def count(n: Int, policy: Policy): Int = {
+    val fewest = policy.parallelism.getOrElse(policy.lowerBound).min(SubpartitionCounts.Most)
+    PowersOfTwo.down(n.toLong).toInt.max(fewest)
   }
 
   private def isGivenByQuery(exchange: ShuffleExchangeExec): Boolean = exchange.logicalLink.exists {
@@ -50,13 +52,11 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded {
     case _                              => false
   }
 
-  private def lower(plan: SparkPlan, groups: Seq[Seq[ShuffleExchangeExec]]): SparkPlan = {
-    val ids = groups.flatten.map(_.id).toSet
+  private def change(plan: SparkPlan, groups: Seq[Map[Int, Int]]): SparkPlan = {
+    val counts = groups.flatten.toMap
     plan.transformDown {
-      case e: ShuffleExchangeExec if ids(e.id) =>
-        withCount(e.outputPartitioning, lowered(e.outputPartitioning.numPartitions)).fold(e)(p =>
-          e.copy(outputPartitioning = p)
-        )
+      case e: ShuffleExchangeExec if counts.contains(e.id) =>
+        withCount(e.outputPartitioning, counts(e.id)).fold(e)(p => e.copy(outputPartitioning = p))
     }
   }
 
@@ -66,4 +66,10 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded {
     case _: RoundRobinPartitioning => Some(RoundRobinPartitioning(n))
     case _                         => None
   }
+}
+
+object SubpartitionCounts {
+
+  /** A shuffle is not raised above this, as every map task writes that many blocks. */
+  val Most = 32768
 }

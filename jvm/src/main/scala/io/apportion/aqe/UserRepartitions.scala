@@ -1,5 +1,6 @@
 package io.apportion.aqe
 
+import io.apportion.Guarded
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.physical.ClusteredDistribution
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
@@ -11,7 +12,7 @@ import org.apache.spark.sql.execution.exchange.{REPARTITION_BY_NUM, ShuffleExcha
  * Remembers a `repartition(n, columns)` at the top of a query before Spark places exchanges: Spark drops it where the plan below
  * is partitioned that way into n parts already, and then that plan has to keep its n.
  */
-case class UserRepartitions(session: SparkSession) extends Guarded {
+case class UserRepartitions(session: SparkSession) extends Guarded[SparkPlan] {
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
     AQEUtils.getRequiredDistribution(plan) match {

@@ -82,6 +82,14 @@ object Settings {
       "every task keeps minTaskVolume. auto: active with dynamic allocation, else reactive."
   )
 
+  val HintsStrict: Setting[Boolean] = Setting.boolean(
+    "hints.strict",
+    default = false,
+    V010,
+    "Whether a hint of Apportion's that cannot be used, or a misspelt hint, is an error of the query. If not, it is left " +
+      "out with a warning in the log."
+  )
+
   val RetainedDecisions: Setting[Int] = Setting.int(
     "retainedDecisions",
     default = 1000,
@@ -100,6 +108,7 @@ object Settings {
     Ranges,
     MinTaskVolume,
     Mode,
+    HintsStrict,
     RetainedDecisions
   )
 }

@@ -35,6 +35,11 @@ final case class Policy(
   require(sourceParallelism >= 1, s"sourceParallelism is $sourceParallelism; it must be 1 or more")
   Policy.boundsProblem(minParallelism, maxParallelism).foreach(problem => throw new IllegalArgumentException(problem))
 
+  def withVolume(bytes: Long, who: String): Policy = copy(dataVolumePerTask = bytes).named("dataVolumePerTask" -> who)
+
+  /** The same, with who set these values. */
+  def named(who: (String, String)*): Policy = copy(setBy = setBy ++ who)
+
   /** `minParallelism` raised to a power of two. */
   def lowerBound: Int = PowersOfTwo.up(minParallelism.toLong).toInt
 

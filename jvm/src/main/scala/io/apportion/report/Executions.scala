@@ -1,6 +1,7 @@
 package io.apportion.report
 
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.SQLExecution
 
 /** Which query runs. */
@@ -9,6 +10,13 @@ object Executions {
   /** The execution id of the query that runs in this thread, as Spark's UI shows it. */
   def current(session: SparkSession): Option[Long] =
     Option(session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)).map(_.toLong)
+
+  /** The plan of the query that runs in this thread, before it was optimized. */
+  def currentPlan: Option[LogicalPlan] =
+    SparkSession.getActiveSession
+      .flatMap(current)
+      .flatMap(id => Option(SQLExecution.getQueryExecution(id)))
+      .map(_.normalized)
 
   /** The session that the user runs a query in; Spark plans cached tables in a clone of it. */
   def owner(query: Option[Long], planning: SparkSession): SparkSession =

@@ -33,10 +33,10 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       Seq("HashAggregate: 7 of 128, even, explicit")
     ),
     (
-      "one above the lowered number of subpartitions keeps them",
+      "one above the lowered number of subpartitions has as many of them",
       "SELECT k, count(*) FROM numbers GROUP BY k",
       Seq("parallelism" -> "150"),
-      Seq("HashAggregate: 150 of 200, even, explicit")
+      Seq("HashAggregate: 150 of 150, even, explicit")
     ),
     (
       "reactive: small stages use the slots",

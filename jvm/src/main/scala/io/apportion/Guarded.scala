@@ -1,4 +1,4 @@
-package io.apportion.aqe
+package io.apportion
 
 import java.util.Collections
 import java.util.concurrent.ConcurrentHashMap
@@ -6,38 +6,40 @@ import java.util.concurrent.ConcurrentHashMap
 import scala.util.control.NonFatal
 
 import io.apportion.conf.Settings
+import io.apportion.hints.InvalidHint
 import io.apportion.report.Executions
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.catalyst.trees.TreeNode
 import org.slf4j.LoggerFactory
 
 /**
  * A rule that never breaks a query: it does nothing where Apportion is off, and if it throws, Spark's plan goes on as it was
- * and the failure is logged, once a query.
+ * and the failure is logged, once a query. Only the errors of strict hints, which somebody asked for, get through.
  */
-trait Guarded extends Rule[SparkPlan] {
+trait Guarded[Plan <: TreeNode[_]] extends Rule[Plan] {
   protected def session: SparkSession
 
-  protected def applyGuarded(plan: SparkPlan): SparkPlan
+  protected def applyGuarded(plan: Plan): Plan
 
-  final override def apply(plan: SparkPlan): SparkPlan =
+  final override def apply(plan: Plan): Plan =
     try
       if (Settings.Enabled.get(conf)) applyGuarded(plan) else plan
     catch {
+      case strict: InvalidHint                       => throw strict
       case failure @ (NonFatal(_) | _: LinkageError) =>
         Guarded.report(this, Executions.current(session), failure)
         plan
     }
 }
 
-private[aqe] object Guarded {
+private[apportion] object Guarded {
   private val log = LoggerFactory.getLogger(getClass.getName.stripSuffix("$"))
   private val MaxRemembered = 10000
   private val reported = Collections.newSetFromMap(new ConcurrentHashMap[(String, Option[Long]), java.lang.Boolean])
 
   /** Logs the failure if it is the first of this rule in this query; says whether it was. */
-  def report(rule: Rule[SparkPlan], query: Option[Long], failure: Throwable): Boolean = {
+  def report(rule: Rule[_], query: Option[Long], failure: Throwable): Boolean = {
     if (reported.size >= MaxRemembered) reported.clear()
     val first = reported.add((rule.ruleName, query))
     if (first) {

@@ -1,6 +1,6 @@
-package io.apportion.aqe
+package io.apportion
 
-import io.apportion.{ApportionExtension, SparkSuite}
+import io.apportion.aqe.{DecideShuffleReads, LocalReads}
 import org.apache.spark.sql.SparkSessionExtensions
 
 /** A rule that throws must not be noticed by the query. */

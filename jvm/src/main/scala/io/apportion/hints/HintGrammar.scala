@@ -1,0 +1,202 @@
+package io.apportion.hints
+
+import java.util.Locale
+
+import io.apportion.decision.Policy
+import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
+import org.apache.spark.sql.catalyst.expressions.{Expression, Literal, UnaryMinus}
+import org.apache.spark.sql.catalyst.plans.logical.UnresolvedHint
+import org.apache.spark.sql.catalyst.trees.Origin
+import org.apache.spark.sql.types._
+
+/** Reads a hint of Apportion's: what it sets, or what is wrong with it. The linter of the Python package says the same. */
+private[hints] object HintGrammar {
+  import HintNames._
+
+  type Read[+T] = Either[HintProblem, T]
+
+  /** @param tables the names of the block's tables */
+  def read(
+      hint: UnresolvedHint,
+      tables: => Seq[Seq[String]],
+      sameName: (String, String) => Boolean
+  ): Read[BlockHints] = {
+    val in = new Arguments(hint)
+    (normal(hint.name), hint.parameters) match {
+      case (Parallelism, Seq(n)) =>
+        in.count(n).map(n => BlockHints(parallelism = Some(in.hinted(io.apportion.hints.Parallelism.Exactly(n)))))
+      case (Parallelism, Seq(min, max)) =>
+        for (min <- in.count(min); max <- in.count(max); between <- in.bounds(min, max))
+          yield BlockHints(parallelism = Some(in.hinted(between)))
+      case (Parallelism, _) => in.wrongArity("PARALLELISM(n) or PARALLELISM(min, max)", "PARALLELISM(8)")
+
+      case (DataVolume, Seq(volume)) =>
+        in.volume(volume).map(bytes => BlockHints(dataVolumePerTask = Some(in.hinted(bytes))))
+      case (DataVolume, _) => in.wrongArity("DATA_VOLUME(volume)", "DATA_VOLUME('256MB')")
+
+      case (BroadcastRatio, Seq(ratio)) =>
+        in.ratio(ratio).map(ratio => BlockHints(broadcastRatio = Some(in.hinted(ratio))))
+      case (BroadcastRatio, _) => in.wrongArity("BROADCAST_RATIO(ratio)", "BROADCAST_RATIO(0.3)")
+
+      case (Ranges, Seq(word)) =>
+        in.word(word, Seq("even", "balanced")).map(w => BlockHints(ranges = Some(in.hinted(w))))
+      case (Ranges, _) => in.wrongArity("RANGES(even|balanced)", "RANGES(balanced)")
+
+      case (SourceParallelism, Seq(n))        => in.count(n).map(n => BlockHints(scans = Some(in.hinted(n))))
+      case (SourceParallelism, Seq(table, n)) =>
+        for (table <- in.table(table, tables, sameName); n <- in.count(n))
+          yield BlockHints(scansByTable = Map(table -> in.hinted(n)))
+      case (SourceParallelism, _) =>
+        in.wrongArity("SOURCE_PARALLELISM(n) or SOURCE_PARALLELISM(table, n)", "SOURCE_PARALLELISM(t, 16)")
+
+      case (other, _) => throw new IllegalArgumentException(s"$other is not a hint of Apportion's")
+    }
+  }
+
+  /** Why a hint of an unknown name would be dropped silently, if its name is near a known one. */
+  def misspelt(hint: UnresolvedHint): Option[HintProblem] =
+    nearest(hint.name).map { meant =>
+      HintProblem("APH201", text(hint), "unknown hint", Some(s"did you mean $meant"), hint.origin)
+    }
+
+  private def text(hint: UnresolvedHint): String =
+    if (hint.parameters.isEmpty) hint.name else s"${hint.name}(${hint.parameters.map(text).mkString(", ")})"
+
+  /** As it was written, or nearly. */
+  private def text(expression: Expression): String = expression match {
+    case Literal(value, StringType)     => s"'$value'"
+    case Literal(n: Long, LongType)     => if (n.isValidInt) s"${n}L" else s"$n"
+    case Literal(value, _)              => String.valueOf(value)
+    case UnaryMinus(number, _)          => s"-${text(number)}"
+    case UnresolvedAttribute(nameParts) => nameParts.mkString(".")
+    case other                          => other.sql
+  }
+
+  /** The arguments of one hint. */
+  private final class Arguments(hint: UnresolvedHint) {
+    private val name = normal(hint.name)
+
+    def hinted[T](value: T): Hinted[T] = Hinted(value, hint.origin.line)
+
+    def wrongArity(usage: String, example: String): Read[Nothing] = {
+      val found = hint.parameters.size match {
+        case 0 => "no arguments"
+        case 1 => "1 argument"
+        case n => s"$n arguments"
+      }
+      problem("APH301", hint.origin, s"it has $found, and is written $usage", Some(s"for example $example"))
+    }
+
+    def count(argument: Expression): Read[Int] = integer(argument) match {
+      case Some(n) if n >= 1 => Right(n)
+      case Some(_)           => wrong("APH303", argument, s"takes a number from 1 to ${Int.MaxValue}")
+      case None              =>
+        argument match {
+          case Literal(n: Long, LongType) if n > Int.MaxValue =>
+            wrong("APH303", argument, s"takes a number from 1 to ${Int.MaxValue}")
+          case _ => wrong("APH302", argument, "takes a whole number")
+        }
+    }
+
+    private def integer(argument: Expression): Option[Int] = argument match {
+      case Literal(n: Int, IntegerType)                => Some(n)
+      case UnaryMinus(Literal(n: Int, IntegerType), _) => Some(-n)
+      case _                                           => None
+    }
+
+    def bounds(min: Int, max: Int): Read[Parallelism] =
+      if (min > max)
+        problem("APH304", hint.origin, s"its minimum $min is above its maximum $max", Some(s"write $name($max, $min)"))
+      else if (Policy.boundsProblem(min, max).isDefined)
+        problem("APH305", hint.origin, s"there is no power of two between $min and $max", None)
+      else Right(io.apportion.hints.Parallelism.Between(min, max))
+
+    def volume(argument: Expression): Read[Long] = {
+      val bytes = argument match {
+        case Literal(n: Int, IntegerType)      => Some(BigInt(n))
+        case Literal(n: Long, LongType)        => Some(BigInt(n))
+        case UnaryMinus(Literal(n: Int, _), _) => Some(BigInt(-n))
+        case Literal(size, StringType)         => bytesOf(size.toString)
+        case _                                 => None
+      }
+      bytes match {
+        case Some(n) if n >= 1 && n.isValidLong => Right(n.toLong)
+        case Some(_)                            => wrong("APH306", argument, "takes a size from 1 byte to 8191 pb")
+        case None                               =>
+          wrong(
+            "APH306",
+            argument,
+            "takes a size with its unit in quotes, as '256MB' (units b, kb, mb, gb, tb, pb), or a number of bytes"
+          )
+      }
+    }
+
+    private def bytesOf(size: String): Option[BigInt] = size.trim.toLowerCase(Locale.ROOT) match {
+      case Size(number, null) => Some(BigInt(number))
+      case Size(number, unit) => Some(BigInt(number) << (10 * " kmgtp".indexOf(unit)))
+      case _                  => None
+    }
+
+    def ratio(argument: Expression): Read[Double] = argument match {
+      case Literal(number, _: NumericType) =>
+        val value = number.toString.toDouble
+        if (value > 0 && value < 1) Right(value) else wrong("APH307", argument, "takes a number above 0 and below 1")
+      case UnaryMinus(Literal(_, _: NumericType), _) => wrong("APH307", argument, "takes a number above 0 and below 1")
+      case _                                         => wrong("APH302", argument, "takes a number above 0 and below 1")
+    }
+
+    def word(argument: Expression, words: Seq[String]): Read[String] = {
+      val word = text(argument).stripPrefix("'").stripSuffix("'")
+      words.find(_.equalsIgnoreCase(word)).toRight(()).left.flatMap { _ =>
+        wrong("APH308", argument, s"takes one of ${words.mkString(", ")}", near(word, words))
+      }
+    }
+
+    def table(
+        argument: Expression,
+        tables: Seq[Seq[String]],
+        sameName: (String, String) => Boolean
+    ): Read[Seq[String]] = {
+      val parts = argument match {
+        case UnresolvedAttribute(nameParts) => Some(nameParts)
+        case Literal(text, StringType)      => Some(UnresolvedAttribute.parseAttributeName(text.toString))
+        case _                              => None
+      }
+      parts match {
+        case None        => wrong("APH309", argument, "takes a table of its block first")
+        case Some(parts) =>
+          def isTail(table: Seq[String]) =
+            parts.size <= table.size && parts.zip(table.takeRight(parts.size)).forall { case (a, b) => sameName(a, b) }
+          if (tables.exists(isTail)) Right(parts)
+          else {
+            val known = tables.map(_.last).distinct
+            val there = if (known.isEmpty) "its block has none" else s"its block has ${known.mkString(", ")}"
+            problem(
+              "APH310",
+              argument.origin,
+              s"no table or alias ${parts.mkString(".")}: $there",
+              Option.when(known.nonEmpty)(known).flatMap(near(parts.last, _)).map(n => s"did you mean $n")
+            )
+          }
+      }
+    }
+
+    private def wrong(
+        code: String,
+        argument: Expression,
+        takes: String,
+        meant: Option[String] = None
+    ): Read[Nothing] =
+      problem(code, argument.origin, s"it $takes, not ${text(argument)}", meant.map(m => s"did you mean $m"))
+
+    private def problem(
+        code: String,
+        at: Origin,
+        message: String,
+        suggestion: Option[String]
+    ): Read[Nothing] =
+      Left(HintProblem(code, text(hint), message, suggestion, if (at.line.isDefined) at else hint.origin))
+  }
+
+  private val Size = "(\\d{1,19})\\s*(?:b|([kmgtp])(?:i?b)?)".r
+}

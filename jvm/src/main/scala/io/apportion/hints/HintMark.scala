@@ -1,0 +1,61 @@
+package io.apportion.hints
+
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION
+
+/**
+ * Says on a node of a plan that it stands below a hint. Every node is marked down to the next hints, as the analyzer may
+ * replace some of them, the topmost among them, by nodes that have no marks.
+ *
+ * @param hints what the hints of one block set; blocks are told apart by this object's identity
+ * @param isTop whether the node is the topmost of its block
+ */
+private[hints] final case class HintMark private (hints: BlockHints, isTop: Boolean)
+
+private[hints] object HintMark {
+  private val Tag = TreeNodeTag[HintMark]("apportion.hintMark")
+
+  def of(node: LogicalPlan): Option[HintMark] = node.getTagValue(Tag)
+
+  def isIn(plan: LogicalPlan): Boolean = plan.exists(node =>
+    of(node).isDefined || node.containsPattern(PLAN_EXPRESSION) && node.expressions.exists(_.exists {
+      case subquery: SubqueryExpression => isIn(subquery.plan)
+      case _                            => false
+    })
+  )
+
+  /** A copy of the block with marks: its nodes may be shared with other queries. Hints put on the same block before come after. */
+  def put(block: LogicalPlan, hints: BlockHints): LogicalPlan = {
+    val earlier = of(block).filter(_.isTop).map(_.hints)
+    val own = HintMark(earlier.fold(hints)(hints.orElse), isTop = false)
+    def mark(node: LogicalPlan): Unit =
+      if (of(node).forall(mark => earlier.exists(_ eq mark.hints)) && !leadsToHint(node)) {
+        node.setTagValue(Tag, own)
+        node.children.foreach(mark)
+      }
+    val copy = block.clone()
+    mark(copy)
+    copy.setTagValue(Tag, own.copy(isTop = true))
+    copy
+  }
+
+  /** Marks what a block's ORDER BY, LIMIT and their like became, directly above the topmost node of the block so far. */
+  def extend(node: UnaryNode): LogicalPlan = {
+    if (organizesBlock(node) && of(node).isEmpty) of(node.child).filter(_.isTop).foreach(node.setTagValue(Tag, _))
+    node
+  }
+
+  /** Whether the node belongs to an inner block whose hints are not resolved yet. */
+  private def leadsToHint(node: LogicalPlan): Boolean = node match {
+    case _: UnresolvedHint                         => true
+    case unary: UnaryNode if organizesBlock(unary) => leadsToHint(unary.child)
+    case _                                         => false
+  }
+
+  private def organizesBlock(node: UnaryNode): Boolean = node match {
+    case _: Sort | _: GlobalLimit | _: LocalLimit | _: Offset | _: RepartitionOperation => true
+    case _                                                                              => false
+  }
+}

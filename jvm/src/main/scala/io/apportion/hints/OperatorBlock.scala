@@ -1,0 +1,124 @@
+package io.apportion.hints
+
+import io.apportion.report.Executions
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
+
+/**
+ * Finds the block of a physical operator in the optimized plan: by the columns that it computes or compares, else by what was
+ * noted on it, as long as that is the operator it was noted on.
+ */
+object OperatorBlock {
+
+  /**
+   * The block of the first of these operators, which read one another.
+   *
+   * @param operators from the exchange upwards, or the exchange alone
+   */
+  def of(operators: Seq[SparkPlan]): Option[QueryBlock] = {
+    val logical = operators.flatMap(_.logicalLink).map(unwrap).distinct
+    logical.headOption.flatMap(nearest => columnsOf(nearest).orElse(runningQuery)).flatMap { columns =>
+      val search = new Search(columns)
+      logical.iterator.flatMap(search.known).nextOption().orElse(search.guess(logical.head))
+    }
+  }
+
+  /** All tags of an operator and what is below it can be lost. */
+  private def runningQuery: Option[PlanColumns] = Executions.currentPlan.flatMap(columnsOf)
+
+  private def unwrap(node: LogicalPlan): LogicalPlan = node match {
+    case stage: LogicalQueryStage => unwrap(stage.logicalPlan)
+    case other                    => other
+  }
+
+  /** Any node of a plan knows its columns. */
+  private def columnsOf(node: LogicalPlan): Option[PlanColumns] =
+    QueryBlocks.placed(node).map(_.block.columns).orElse(children(node).iterator.flatMap(columnsOf).nextOption())
+
+  private def children(node: LogicalPlan): Seq[LogicalPlan] = node.children.map(unwrap)
+
+  private final class Search(plan: PlanColumns) {
+
+    def known(node: LogicalPlan): Option[QueryBlock] = node match {
+      case aggregate: Aggregate => ofAggregate(aggregate)
+      case join: Join           => ofJoin(join)
+      case other                => ofResults(other).orElse(noted(other))
+    }
+
+    /** The smallest block that holds all the operator's columns. */
+    def guess(node: LogicalPlan): Option[QueryBlock] =
+      homeOfAll(node.expressions.flatMap(_.references), node).orElse(homeOfLeaves(node))
+
+    private def ofAggregate(aggregate: Aggregate): Option[QueryBlock] = {
+      val (computed, others) =
+        PlanColumns.aliases(aggregate.aggregateExpressions).partition(PlanColumns.computesAggregate)
+      lazy val own = noted(aggregate)
+      Seq(computed, others)
+        .map(_.flatMap(alias => plan.aggregatesOf(alias.exprId)).toSet)
+        .find(_.nonEmpty)
+        .flatMap(blocks => own.filter(blocks).orElse(oneOf(blocks, aggregate)))
+        .orElse(own)
+        .orElse(oneOf(plan.groupingsOf(aggregate.groupingExpressions.flatMap(_.references).map(_.exprId)), aggregate))
+    }
+
+    /** Of several blocks those that hold all that the operator reads, if there are any. */
+    private def oneOf(blocks: Set[QueryBlock], node: LogicalPlan): Option[QueryBlock] = {
+      def inputs = homeOfAll(node.expressions.flatMap(_.references), node)
+      val narrowed = if (blocks.size > 1) blocks.filter(block => inputs.forall(block.holds)) else blocks
+      QueryBlock.common(if (narrowed.isEmpty) blocks else narrowed)
+    }
+
+    /** Two sides are joined in the smallest block that knows the columns of both. */
+    private def ofJoin(join: Join): Option[QueryBlock] = {
+      val compared = join.condition.toSeq
+        .flatMap(splitConjuncts)
+        .filter(c =>
+          c.references.exists(join.left.outputSet.contains) && c.references.exists(join.right.outputSet.contains)
+        )
+      if (compared.nonEmpty) homeOfAll(compared.flatMap(_.references), join) else homeOfLeaves(join)
+    }
+
+    private def splitConjuncts(condition: Expression): Seq[Expression] = condition match {
+      case And(left, right) => splitConjuncts(left) ++ splitConjuncts(right)
+      case other            => Seq(other)
+    }
+
+    /** By the columns that the operator adds, as windows do. */
+    private def ofResults(node: LogicalPlan): Option[QueryBlock] =
+      if (node.children.isEmpty) None
+      else QueryBlock.common(PlanColumns.addedBy(node).flatMap(column => plan.homeOf(column.exprId)))
+
+    private def noted(node: LogicalPlan): Option[QueryBlock] =
+      QueryBlocks.placed(node).filter(placed => isSameKind(placed.kind, node)).map(_.block)
+
+    private def isSameKind(kind: Class[_], node: LogicalPlan): Boolean =
+      kind == node.getClass || node.isInstanceOf[Aggregate] && BecomeAggregates.exists(_.isAssignableFrom(kind))
+
+    private def homeOfAll(columns: Iterable[Attribute], below: LogicalPlan): Option[QueryBlock] =
+      QueryBlock.common(columns.flatMap(home(_, below)))
+
+    /** A column that the optimizer made is of the block of those that it was made of. */
+    private def home(column: Attribute, below: LogicalPlan): Option[QueryBlock] =
+      plan.homeOf(column.exprId).orElse(madeOf(column, below).flatMap(homeOfAll(_, below)))
+
+    private def madeOf(column: Attribute, below: LogicalPlan): Option[Iterable[Attribute]] =
+      children(below).iterator
+        .flatMap { child =>
+          child.expressions
+            .collectFirst { case alias: Alias if alias.exprId == column.exprId => alias.references.toSeq }
+            .orElse(madeOf(column, child))
+        }
+        .nextOption()
+
+    private def homeOfLeaves(node: LogicalPlan): Option[QueryBlock] =
+      if (children(node).isEmpty)
+        QueryBlock
+          .common(node.output.flatMap(c => plan.homeOf(c.exprId)))
+          .orElse(QueryBlocks.placed(node).map(_.block))
+      else QueryBlock.common(children(node).flatMap(homeOfLeaves))
+  }
+
+  private val BecomeAggregates = Seq(classOf[Distinct], classOf[Deduplicate], classOf[SetOperation])
+}

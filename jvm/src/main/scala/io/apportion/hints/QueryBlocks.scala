@@ -1,0 +1,58 @@
+package io.apportion.hints
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+
+/** Finds the blocks of an analyzed query, and notes them on its operators and columns. */
+private[hints] object QueryBlocks {
+
+  /** A block on a node, and the kind of operator that it was put on: rules of the optimizer copy tags to other operators. */
+  final case class Placed(block: QueryBlock, kind: Class[_ <: LogicalPlan])
+
+  private val Tag = TreeNodeTag[Placed]("apportion.queryBlock")
+
+  def placed(node: LogicalPlan): Option[Placed] = node.getTagValue(Tag)
+
+  /** Notes the blocks of a plan whose nodes are not shared with other plans. */
+  def assign(plan: LogicalPlan): Unit = {
+    // The plan of a recursion's step has been through this as part of its query.
+    val around = placed(plan).fold(QueryBlock.root(new PlanColumns(mutable.Buffer.empty)))(_.block)
+    new QueryBlocks().visit(plan, around)
+  }
+}
+
+private final class QueryBlocks {
+
+  /** By common table expression: the smallest block that holds all its uses. */
+  private val cteUses = mutable.LongMap.empty[QueryBlock]
+
+  private def visit(node: LogicalPlan, around: QueryBlock): Unit = {
+    val block = HintMark.of(node).map(_.hints).filterNot(around.source.contains).fold(around)(around.hinted)
+    node.setTagValue(QueryBlocks.Tag, QueryBlocks.Placed(block, node.getClass))
+    node match {
+      case WithCTE(query, definitions) =>
+        visit(query, block)
+        // A later definition may use an earlier one.
+        definitions.reverse.foreach(definition => visit(definition, cteUses.getOrElse(definition.id, block).nested))
+      case use: CTERelationRef =>
+        cteUses(use.cteId) = cteUses.get(use.cteId).fold(block)(_ commonWith block)
+      case _ =>
+        node.children.foreach(child => visit(child, if (isBlock(node, child)) block.nested else block))
+    }
+    node.expressions.foreach(_.foreach {
+      case subquery: SubqueryExpression => visit(subquery.plan, block.subquery)
+      case _                            =>
+    })
+    block.columns.note(node, block)
+  }
+
+  /** Whether a query block of its own begins at the child. */
+  private def isBlock(node: LogicalPlan, child: LogicalPlan): Boolean = node match {
+    case _: SubqueryAlias | _: View                => child.children.nonEmpty
+    case _: Union | _: SetOperation | _: UnionLoop => true
+    case _                                         => false
+  }
+}

@@ -1,0 +1,419 @@
+package io.apportion.hints
+
+import io.apportion.SparkSuite
+import io.apportion.report.DecisionRecord
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.catalyst.plans.QueryPlan
+import org.scalatest.prop.TableDrivenPropertyChecks._
+
+/**
+ * Queries with hints, run for real, and how many tasks each of their stages gets: of all the shuffles whose layout is decided, in
+ * no order. The tables are those of [[SparkSuite]]; stages without a hint get 3 tasks by the session's setting.
+ */
+class HintMatrixSuite extends SparkSuite {
+  private val settings = Seq(
+    "parallelism" -> "3",
+    "spark.sql.shuffle.partitions" -> "32",
+    "spark.sql.autoBroadcastJoinThreshold" -> "-1",
+    // Compiling takes longer than the queries.
+    "spark.sql.codegen.wholeStage" -> "false",
+    "spark.sql.codegen.factoryMode" -> "NO_CODEGEN"
+  )
+
+  /** operator: tasks */
+  private def summary(record: DecisionRecord): String = s"${record.operator}: ${record.tasks}"
+
+  // 8 and 16 are hints; 3 is the session's.
+  private val cases = Table[String, String, Seq[String]](
+    ("case", "query", "stages"),
+    (
+      "GROUP BY",
+      "SELECT /*+ PARALLELISM(8) */ k, count(*) FROM numbers GROUP BY k",
+      Seq("HashAggregate: 8")
+    ),
+    (
+      "ORDER BY of the block, which stands above its hint",
+      "SELECT /*+ PARALLELISM(8) */ k, count(*) AS c FROM numbers GROUP BY k ORDER BY k",
+      Seq("HashAggregate: 8", "Sort: 8")
+    ),
+    (
+      "ORDER BY a column that is not selected",
+      "SELECT /*+ PARALLELISM(8) */ id FROM numbers ORDER BY k",
+      Seq("Sort: 8")
+    ),
+    (
+      "ORDER BY an aggregate that is not selected",
+      "SELECT /*+ PARALLELISM(8) */ k FROM numbers GROUP BY k ORDER BY sum(id)",
+      Seq("HashAggregate: 8", "Sort: 8")
+    ),
+    (
+      "DISTINCT",
+      "SELECT /*+ PARALLELISM(8) */ DISTINCT k FROM numbers",
+      Seq("HashAggregate: 8")
+    ),
+    (
+      "HAVING",
+      "SELECT /*+ PARALLELISM(8) */ k FROM numbers GROUP BY k HAVING count(*) > 5",
+      Seq("HashAggregate: 8")
+    ),
+    (
+      "a window",
+      "SELECT /*+ PARALLELISM(8) */ id, row_number() OVER (PARTITION BY k ORDER BY id) AS r FROM numbers",
+      Seq("Window: 8")
+    ),
+    (
+      "a window that is filtered outside, which Spark limits before the shuffle",
+      """SELECT * FROM (
+        |  SELECT /*+ PARALLELISM(8) */ id, row_number() OVER (PARTITION BY k ORDER BY id) AS r FROM numbers) WHERE r = 1""".stripMargin,
+      Seq("WindowGroupLimit: 8")
+    ),
+    (
+      "GROUPING SETS",
+      "SELECT /*+ PARALLELISM(8) */ k, id % 3, count(*) FROM numbers GROUP BY GROUPING SETS ((k), (id % 3), ())",
+      Seq("HashAggregate: 8")
+    ),
+    (
+      "two distinct counts, for which Spark aggregates twice",
+      "SELECT /*+ PARALLELISM(8) */ k, count(DISTINCT id), count(DISTINCT id % 7) FROM numbers GROUP BY k",
+      Seq("HashAggregate: 8", "HashAggregate: 8")
+    ),
+    (
+      "a join",
+      "SELECT /*+ PARALLELISM(8) */ a.id FROM numbers a JOIN few b ON a.k = b.id",
+      Seq("SortMergeJoin: 8")
+    ),
+    (
+      "a join, an aggregate and a sort",
+      "SELECT /*+ PARALLELISM(8) */ b.k, sum(a.id) AS c FROM numbers a JOIN few b ON a.k = b.id GROUP BY b.k ORDER BY c",
+      Seq("HashAggregate: 8", "SortMergeJoin: 8", "Sort: 8")
+    ),
+    (
+      "a nested block inherits",
+      "SELECT /*+ PARALLELISM(8) */ c, count(*) FROM (SELECT k, count(*) AS c FROM numbers GROUP BY k) GROUP BY c",
+      Seq("HashAggregate: 8", "HashAggregate: 8")
+    ),
+    (
+      "a nested block with a hint of its own",
+      """SELECT /*+ PARALLELISM(8) */ c, count(*) FROM (
+        |  SELECT /*+ PARALLELISM(16) */ k, count(*) AS c FROM numbers GROUP BY k) GROUP BY c""".stripMargin,
+      Seq("HashAggregate: 16", "HashAggregate: 8")
+    ),
+    (
+      "a hint on a nested block alone",
+      "SELECT c, count(*) FROM (SELECT /*+ PARALLELISM(8) */ k, count(*) AS c FROM numbers GROUP BY k) GROUP BY c",
+      Seq("HashAggregate: 3", "HashAggregate: 8")
+    ),
+    (
+      "a filter that is pushed below the hinted aggregate",
+      """SELECT s.c, f.id FROM (SELECT /*+ PARALLELISM(8) */ k, count(*) AS c FROM numbers GROUP BY k) s
+        |JOIN few f ON s.c = f.k WHERE s.k > 10""".stripMargin,
+      Seq("HashAggregate: 8", "SortMergeJoin: 3")
+    ),
+    (
+      "the same, in a block with a hint",
+      """SELECT /*+ PARALLELISM(16) */ s.c, f.id FROM (
+        |  SELECT /*+ PARALLELISM(8) */ k, count(*) AS c FROM numbers GROUP BY k) s JOIN few f ON s.c = f.k WHERE s.k > 10""".stripMargin,
+      Seq("HashAggregate: 8", "SortMergeJoin: 16")
+    ),
+    (
+      "a DISTINCT below a filter",
+      "SELECT s.k, f.id FROM (SELECT /*+ PARALLELISM(8) */ DISTINCT id % 97 AS k FROM numbers) s JOIN few f ON s.k + 1 = f.k WHERE s.k > 10",
+      Seq("HashAggregate: 8", "SortMergeJoin: 3")
+    ),
+    (
+      "a hinted aggregate of which a column is not used",
+      "SELECT c FROM (SELECT /*+ PARALLELISM(8) */ k, id % 7 AS m, sum(id) AS c FROM numbers GROUP BY k, id % 7) ORDER BY c",
+      Seq("HashAggregate: 8", "Sort: 3")
+    ),
+    (
+      "a hinted DISTINCT of which a column is computed with outside",
+      "SELECT m + 1, count(*) FROM (SELECT /*+ PARALLELISM(8) */ DISTINCT k, id % 7 AS m FROM numbers) GROUP BY m + 1",
+      Seq("HashAggregate: 3", "HashAggregate: 8")
+    ),
+    (
+      "computing outside with what an inner block counts",
+      "SELECT /*+ PARALLELISM(16) */ c + 1 AS d FROM (SELECT /*+ PARALLELISM(8) */ k, sum(id) AS c FROM numbers GROUP BY k) ORDER BY d",
+      Seq("HashAggregate: 8", "Sort: 16")
+    ),
+    (
+      "a join of two hinted blocks is of the block that joins them",
+      """SELECT * FROM (SELECT /*+ PARALLELISM(8) */ k, count(*) AS c FROM numbers GROUP BY k) a
+        |JOIN (SELECT /*+ PARALLELISM(16) */ k, count(*) AS d FROM few GROUP BY k) b ON a.c = b.d""".stripMargin,
+      Seq("HashAggregate: 16", "HashAggregate: 8", "SortMergeJoin: 3")
+    ),
+    (
+      "an aggregate of a hinted block in the same stage as the join above it, as both need the same partitions",
+      """SELECT f.id FROM few f JOIN (SELECT /*+ PARALLELISM(8) */ k, count(*) AS c FROM numbers GROUP BY k) s
+        |ON f.id = s.k""".stripMargin,
+      Seq("SortMergeJoin: 8")
+    ),
+    (
+      "the same under a hint of the block that joins",
+      """SELECT /*+ PARALLELISM(16) */ f.id FROM few f JOIN (
+        |  SELECT /*+ PARALLELISM(8) */ k, count(*) AS c FROM numbers GROUP BY k) s ON f.id = s.k""".stripMargin,
+      Seq("SortMergeJoin: 16")
+    ),
+    (
+      "a join in a nested block",
+      """SELECT /*+ PARALLELISM(16) */ x, count(*) FROM (
+        |  SELECT /*+ PARALLELISM(8) */ a.id % 9 AS x FROM numbers a JOIN few b ON a.k = b.id) GROUP BY x""".stripMargin,
+      Seq("HashAggregate: 16", "SortMergeJoin: 8")
+    ),
+    (
+      "joins inside and outside, which Spark flattens",
+      """SELECT /*+ PARALLELISM(16) */ s.id FROM (
+        |  SELECT /*+ PARALLELISM(8) */ a.id, b.k FROM numbers a JOIN few b ON a.k = b.id) s JOIN numbers n ON s.id = n.k""".stripMargin,
+      Seq("SortMergeJoin: 16", "SortMergeJoin: 8")
+    ),
+    (
+      "three levels",
+      """SELECT d, count(*) FROM (
+        |  SELECT /*+ PARALLELISM(8) */ c, count(*) AS d FROM (
+        |    SELECT /*+ PARALLELISM(16) */ k, count(*) AS c FROM numbers GROUP BY k) GROUP BY c) GROUP BY d""".stripMargin,
+      Seq("HashAggregate: 16", "HashAggregate: 3", "HashAggregate: 8")
+    ),
+    (
+      "UNION ALL of blocks with different hints",
+      """SELECT /*+ PARALLELISM(8) */ k, count(*) FROM numbers GROUP BY k
+        |UNION ALL SELECT /*+ PARALLELISM(16) */ k, sum(id) FROM numbers GROUP BY k""".stripMargin,
+      Seq("HashAggregate: 16", "HashAggregate: 8")
+    ),
+    (
+      "UNION, whose duplicates are dropped in the enclosing block",
+      "SELECT /*+ PARALLELISM(8) */ k FROM numbers UNION SELECT /*+ PARALLELISM(16) */ k FROM few",
+      Seq("HashAggregate: 3")
+    ),
+    (
+      "UNION in a hinted block",
+      "SELECT /*+ PARALLELISM(8) */ * FROM (SELECT k FROM numbers UNION SELECT k FROM few)",
+      Seq("HashAggregate: 8")
+    ),
+    (
+      "ORDER BY over a UNION",
+      "SELECT /*+ PARALLELISM(8) */ k FROM numbers GROUP BY k UNION ALL SELECT k FROM few ORDER BY k",
+      Seq("HashAggregate: 8", "Sort: 3")
+    ),
+    (
+      "INTERSECT is of the enclosing block",
+      """SELECT /*+ PARALLELISM(8) */ k, count(*) AS c FROM numbers GROUP BY k
+        |INTERSECT SELECT /*+ PARALLELISM(16) */ k, count(*) FROM few GROUP BY k""".stripMargin,
+      Seq("HashAggregate: 16", "HashAggregate: 8", "SortMergeJoin: 3")
+    ),
+    (
+      "EXCEPT in a hinted block",
+      "SELECT /*+ PARALLELISM(8) */ * FROM (SELECT k FROM numbers EXCEPT SELECT id FROM few)",
+      Seq("HashAggregate: 8", "SortMergeJoin: 8")
+    ),
+    (
+      "EXCEPT ALL",
+      "SELECT /*+ PARALLELISM(8) */ * FROM (SELECT k FROM numbers EXCEPT ALL SELECT id FROM few)",
+      Seq("HashAggregate: 8")
+    ),
+    (
+      "a common table expression with a hint, used once",
+      "WITH c AS (SELECT /*+ PARALLELISM(8) */ k, count(*) AS n FROM numbers GROUP BY k) SELECT n, count(*) FROM c GROUP BY n",
+      Seq("HashAggregate: 3", "HashAggregate: 8")
+    ),
+    (
+      "one that inherits from the block that uses it",
+      "WITH c AS (SELECT k, count(*) AS n FROM numbers GROUP BY k) SELECT /*+ PARALLELISM(8) */ n, count(*) FROM c GROUP BY n",
+      Seq("HashAggregate: 8", "HashAggregate: 8")
+    ),
+    (
+      "one with a hint, used twice",
+      """WITH c AS (SELECT /*+ PARALLELISM(8) */ k, count(*) AS n FROM numbers GROUP BY k)
+        |SELECT /*+ PARALLELISM(16) */ * FROM c a JOIN c b ON a.n = b.k""".stripMargin,
+      Seq("HashAggregate: 8", "SortMergeJoin: 16")
+    ),
+    (
+      "one without, used in blocks with different hints",
+      """WITH c AS (SELECT k, count(*) AS n FROM numbers GROUP BY k)
+        |SELECT * FROM (SELECT /*+ PARALLELISM(8) */ max(k) AS m, n FROM c GROUP BY n) a
+        |JOIN (SELECT /*+ PARALLELISM(16) */ k + n AS s FROM c WHERE k > 5) b ON a.m = b.s""".stripMargin,
+      Seq("HashAggregate: 16", "HashAggregate: 8", "HashAggregate: 8", "SortMergeJoin: 3")
+    ),
+    (
+      "one that uses another",
+      """WITH a AS (SELECT /*+ PARALLELISM(8) */ k, count(*) AS n FROM numbers GROUP BY k),
+        |  b AS (SELECT /*+ PARALLELISM(16) */ n, count(*) AS m FROM a GROUP BY n)
+        |SELECT m, count(*) FROM b GROUP BY m""".stripMargin,
+      Seq("HashAggregate: 16", "HashAggregate: 3", "HashAggregate: 8")
+    ),
+    (
+      "one that Spark does not repeat, as its rows are not deterministic",
+      """WITH c AS (SELECT /*+ PARALLELISM(8) */ k, count(*) AS n, rand() AS r FROM numbers GROUP BY k)
+        |SELECT /*+ PARALLELISM(16) */ a.k FROM c a JOIN c b ON a.n = b.k""".stripMargin,
+      Seq("HashAggregate: 8", "HashAggregate: 8", "Output: 8", "Output: 8", "SortMergeJoin: 16")
+    ),
+    (
+      "a recursive one",
+      """WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 4)
+        |SELECT /*+ PARALLELISM(8) */ n % 2, count(*) FROM r GROUP BY n % 2""".stripMargin,
+      Seq("HashAggregate: 8")
+    ),
+    (
+      "a scalar subquery",
+      """SELECT k, count(*) FROM numbers
+        |WHERE id > (SELECT /*+ PARALLELISM(8) */ max(c) FROM (SELECT count(*) AS c FROM few GROUP BY k)) GROUP BY k""".stripMargin,
+      Seq("HashAggregate: 3", "HashAggregate: 8")
+    ),
+    (
+      "a scalar subquery inherits",
+      """SELECT /*+ PARALLELISM(8) */ k, count(*) FROM numbers
+        |WHERE id > (SELECT max(c) FROM (SELECT count(*) AS c FROM few GROUP BY k)) GROUP BY k""".stripMargin,
+      Seq("HashAggregate: 8", "HashAggregate: 8")
+    ),
+    (
+      "a correlated scalar subquery is joined in the block around it",
+      """SELECT /*+ PARALLELISM(16) */ a.id FROM numbers a
+        |WHERE a.id > (SELECT /*+ PARALLELISM(8) */ avg(b.id) FROM numbers b WHERE b.k = a.k)""".stripMargin,
+      Seq("SortMergeJoin: 16")
+    ),
+    (
+      "IN",
+      """SELECT /*+ PARALLELISM(16) */ id FROM numbers
+        |WHERE k IN (SELECT /*+ PARALLELISM(8) */ count(*) FROM few GROUP BY k)""".stripMargin,
+      Seq("HashAggregate: 8", "SortMergeJoin: 16")
+    ),
+    (
+      "NOT IN of what cannot be null",
+      """SELECT id FROM numbers
+        |WHERE k NOT IN (SELECT /*+ PARALLELISM(8) */ count(*) FROM few GROUP BY k)""".stripMargin,
+      Seq("HashAggregate: 8")
+    ),
+    (
+      "EXISTS",
+      """SELECT id FROM numbers a WHERE EXISTS (
+        |  SELECT /*+ PARALLELISM(8) */ 1 FROM (SELECT id % 9 AS m, count(*) AS c FROM few GROUP BY id % 9) b WHERE b.c = a.k)""".stripMargin,
+      Seq("HashAggregate: 8", "SortMergeJoin: 3")
+    ),
+    (
+      "a join in an IN",
+      """SELECT count(*), k FROM numbers WHERE id IN (
+        |  SELECT /*+ PARALLELISM(8) */ a.id FROM numbers a JOIN few b ON a.k = b.id) GROUP BY k""".stripMargin,
+      Seq("HashAggregate: 3", "SortMergeJoin: 3", "SortMergeJoin: 8")
+    ),
+    (
+      "a self-join of a hinted block",
+      """SELECT a.k FROM (SELECT /*+ PARALLELISM(8) */ k, count(*) AS c FROM numbers GROUP BY k) a
+        |JOIN (SELECT /*+ PARALLELISM(8) */ k, count(*) AS c FROM numbers GROUP BY k) b ON a.c = b.k + 1""".stripMargin,
+      Seq("HashAggregate: 8", "HashAggregate: 8", "SortMergeJoin: 3")
+    ),
+    (
+      "a lateral subquery",
+      """SELECT a.id, s.c FROM few a, LATERAL (
+        |  SELECT /*+ PARALLELISM(8) */ b.m, count(*) AS c FROM (SELECT id % 9 AS m, k FROM numbers) b
+        |  WHERE b.k < a.id GROUP BY b.m) s""".stripMargin,
+      Seq("HashAggregate: 8", "SortMergeJoin: 3")
+    ),
+    (
+      "two numbers: the volume decides between them",
+      "SELECT /*+ PARALLELISM(4, 32) */ k, count(*) FROM numbers GROUP BY k",
+      Seq("HashAggregate: 4")
+    ),
+    (
+      "two numbers and a volume",
+      "SELECT /*+ PARALLELISM(4, 32), DATA_VOLUME('100b') */ k, count(*) FROM numbers GROUP BY k",
+      Seq("HashAggregate: 32")
+    ),
+    (
+      "two numbers inside a block with one",
+      """SELECT /*+ PARALLELISM(8) */ c, count(*) FROM (
+        |  SELECT /*+ PARALLELISM(2, 2) */ k, count(*) AS c FROM numbers GROUP BY k) GROUP BY c""".stripMargin,
+      Seq("HashAggregate: 2", "HashAggregate: 8")
+    ),
+    (
+      "hints of different kinds inherit apart",
+      """SELECT /*+ DATA_VOLUME(100) */ c, count(*) FROM (
+        |  SELECT /*+ PARALLELISM(1, 16) */ k, count(*) AS c FROM numbers GROUP BY k) GROUP BY c""".stripMargin,
+      Seq("HashAggregate: 16", "HashAggregate: 3")
+    ),
+    (
+      "a number above the subpartitions that Spark plans",
+      "SELECT /*+ PARALLELISM(300) */ k, count(*) FROM numbers GROUP BY k",
+      Seq("HashAggregate: 300")
+    ),
+    (
+      "two hint comments",
+      "SELECT /*+ BROADCAST(x) */ /*+ PARALLELISM(8) */ k, count(*) FROM numbers GROUP BY k",
+      Seq("HashAggregate: 8")
+    ),
+    (
+      "the first of two counts",
+      "SELECT /*+ PARALLELISM(8), PARALLELISM(16) */ k, count(*) FROM numbers GROUP BY k",
+      Seq("HashAggregate: 8")
+    ),
+    (
+      "the first that is right",
+      "SELECT /*+ PARALLELISM(0), PARALLELISM(16) */ k, count(*) FROM numbers GROUP BY k",
+      Seq("HashAggregate: 16")
+    ),
+    (
+      "beside a hint of Spark's",
+      "SELECT /*+ SHUFFLE_HASH(b), PARALLELISM(8) */ a.id FROM numbers a JOIN few b ON a.k = b.id",
+      Seq("ShuffledHashJoin: 8")
+    ),
+    (
+      "in front of a hint of Spark's",
+      "SELECT /*+ PARALLELISM(8), SHUFFLE_HASH(b) */ a.id FROM numbers a JOIN few b ON a.k = b.id",
+      Seq("ShuffledHashJoin: 8")
+    ),
+    (
+      "beside a repartition without a number",
+      "SELECT /*+ REPARTITION(k), PARALLELISM(8) */ k, id FROM numbers",
+      Seq("Output: 8")
+    ),
+    (
+      "in front of one",
+      "SELECT /*+ PARALLELISM(8), REBALANCE(k) */ k, id FROM numbers",
+      Seq("Output: 8")
+    ),
+    (
+      "DISTRIBUTE BY",
+      "SELECT /*+ PARALLELISM(8) */ k, id FROM numbers DISTRIBUTE BY k",
+      Seq("Output: 8")
+    ),
+    (
+      "in lower case",
+      "SELECT /*+ parallelism(8) */ k, count(*) FROM numbers GROUP BY k",
+      Seq("HashAggregate: 8")
+    ),
+    (
+      "a pivot",
+      "SELECT /*+ PARALLELISM(8) */ * FROM (SELECT k, id % 3 AS m, id FROM numbers) PIVOT (sum(id) FOR m IN (0, 1, 2))",
+      Seq("HashAggregate: 8", "HashAggregate: 8")
+    ),
+    (
+      "a side that turns out to be empty, so that Spark drops the join",
+      "SELECT /*+ PARALLELISM(8) */ a.k, count(*) FROM (SELECT * FROM numbers WHERE id < 0) a FULL JOIN few b ON a.k = b.k GROUP BY a.k",
+      Seq("HashAggregate: 8", "HashAggregate: 8")
+    )
+  )
+
+  forAll(cases) { (name, query, expected) =>
+    test(name) {
+      withSession(settings: _*) { session =>
+        val (hinted, plain) = (session.sql(query), session.sql(withoutHints(query)))
+        assert(shape(hinted.queryExecution.optimizedPlan) == shape(plain.queryExecution.optimizedPlan))
+        assert(shape(hinted.queryExecution.executedPlan) == shape(plain.queryExecution.executedPlan))
+
+        val decisions = decisionsOf(session, hinted)
+        assert(decisions.filter(_.kind != "unchanged").map(summary).sorted == expected.sorted)
+        if (!query.contains("rand()")) assert(rows(hinted) == rows(plain))
+      }
+    }
+  }
+
+  /** Without Apportion's hints; Spark's own may change a plan. */
+  private def withoutHints(query: String): String =
+    query
+      .replaceAll("(?i)(PARALLELISM|DATA_VOLUME)\\([^)]*\\),? ?", "")
+      .replaceAll("/\\*\\+ *\\*/", "")
+      .replaceAll(", *\\*/", "*/")
+
+  /** The plan as text without what differs between any two plans of one query, and without numbers of subpartitions. */
+  private def shape(plan: QueryPlan[_]): String =
+    plan.treeString.replaceAll("#\\d+L?|plan_id=\\d+|(?<=, )\\d+(?=\\), ENSURE_REQ)|rand\\(-?\\d+\\)", "")
+
+  private def rows(query: DataFrame): Seq[String] = query.collect().map(_.toString).sorted.toSeq
+}
