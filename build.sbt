@@ -66,7 +66,7 @@ val newest = LocalProject(SparkBuild.default.id)
 lazy val benchmarks = project
   .in(file("target/benchmarks"))
   .enablePlugins(JmhPlugin)
-  .dependsOn(newest % "compile->compile;compile->provided")
+  .dependsOn(newest % "compile->compile;compile->provided;compile->test")
   .settings(
     publish / skip := true,
     scalacOptions := compilerOptions,

@@ -19,6 +19,8 @@ private[hints] object HintMark {
 
   def of(node: LogicalPlan): Option[HintMark] = node.getTagValue(Tag)
 
+  def remove(node: LogicalPlan): Unit = node.unsetTagValue(Tag)
+
   def isIn(plan: LogicalPlan): Boolean = plan.exists(node =>
     of(node).isDefined || node.containsPattern(PLAN_EXPRESSION) && node.expressions.exists(_.exists {
       case subquery: SubqueryExpression => isIn(subquery.plan)
@@ -26,19 +28,23 @@ private[hints] object HintMark {
     })
   )
 
-  /** A copy of the block with marks: its nodes may be shared with other queries. Hints put on the same block before come after. */
+  /**
+   * Marks the block, or a copy of it where its nodes are part of other queries as well: what is analyzed is, and so may be
+   * leaves. Hints put on the same block before come after these.
+   */
   def put(block: LogicalPlan, hints: BlockHints): LogicalPlan = {
     val earlier = of(block).filter(_.isTop).map(_.hints)
     val own = HintMark(earlier.fold(hints)(hints.orElse), isTop = false)
+    val isShared = block.analyzed || block.children.isEmpty
     def mark(node: LogicalPlan): Unit =
       if (of(node).forall(mark => earlier.exists(_ eq mark.hints)) && !leadsToHint(node)) {
         node.setTagValue(Tag, own)
-        node.children.foreach(mark)
+        node.children.foreach(child => if (isShared || !child.analyzed && child.children.nonEmpty) mark(child))
       }
-    val copy = block.clone()
-    mark(copy)
-    copy.setTagValue(Tag, own.copy(isTop = true))
-    copy
+    val marked = if (isShared) block.clone() else block
+    mark(marked)
+    marked.setTagValue(Tag, own.copy(isTop = true))
+    marked
   }
 
   /** Marks what a block's ORDER BY, LIMIT and their like became, directly above the topmost node of the block so far. */

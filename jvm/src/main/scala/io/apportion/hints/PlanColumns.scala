@@ -42,28 +42,39 @@ private[hints] final class PlanColumns(family: mutable.Buffer[PlanColumns]) {
   def ofSubquery: PlanColumns = new PlanColumns(family)
 
   /** Notes what an operator of the block makes; its children have been noted. */
-  def note(node: LogicalPlan, block: QueryBlock): Unit = {
-    PlanColumns.addedBy(node).foreach { column =>
-      // Two uses of one DataFrame have the same columns.
-      homes(column.exprId.id) = homes.get(column.exprId.id).fold(block)(_ commonWith block)
-    }
-    node match {
-      case aggregate: Aggregate =>
-        PlanColumns.aliases(aggregate.aggregateExpressions).foreach(alias => noteAggregates(alias.exprId, Set(block)))
-        if (!PlanColumns.aliases(aggregate.aggregateExpressions).exists(PlanColumns.computesAggregate))
-          noteGrouping(aggregate.groupingExpressions.flatMap(_.references), block)
-      case distinct: Distinct    => noteGrouping(distinct.child.output, block)
-      case distinct: Deduplicate => noteGrouping(distinct.keys, block)
-      case union: Union          =>
-        // Where one branch is left, its columns get the ids of the union's.
-        for ((column, place) <- union.output.zipWithIndex; branch <- union.children)
-          noteAggregates(column.exprId, aggregatesOf(branch.output(place).exprId))
-      case projection =>
-        PlanColumns.aliases(projection.expressions).foreach { alias =>
-          noteAggregates(alias.exprId, alias.references.iterator.flatMap(c => aggregatesOf(c.exprId)).toSet)
-        }
-    }
+  def note(node: LogicalPlan, block: QueryBlock): Unit = node match {
+    case Project(columns, _) => noteProjection(columns, block)
+    case _: SubqueryAlias | _: View | _: Filter | _: Join | _: Sort | _: GlobalLimit | _: LocalLimit => // no new columns
+    case aggregate: Aggregate =>
+      val results = aggregate.aggregateExpressions.collect { case alias: Alias => alias }
+      results.foreach { alias =>
+        noteHome(alias, block)
+        noteAggregates(alias.exprId, Set(block))
+      }
+      if (!results.exists(PlanColumns.computesAggregate))
+        noteGrouping(aggregate.groupingExpressions.flatMap(_.references), block)
+    case distinct: Distinct    => noteGrouping(distinct.child.output, block)
+    case distinct: Deduplicate => noteGrouping(distinct.keys, block)
+    case union: Union          =>
+      // Where one branch is left, its columns get the ids of the union's.
+      for (branch <- union.children; (column, own) <- union.output.zip(branch.output))
+        noteAggregates(column.exprId, aggregatesOf(own.exprId))
+    case other => PlanColumns.addedBy(other).foreach(noteHome(_, block))
   }
+
+  private def noteProjection(columns: Seq[NamedExpression], block: QueryBlock): Unit = columns.foreach {
+    case alias: Alias =>
+      noteHome(alias, block)
+      alias.child.foreach {
+        case column: Attribute => noteAggregates(alias.exprId, aggregatesOf(column.exprId))
+        case _                 =>
+      }
+    case _ =>
+  }
+
+  /** Two uses of one DataFrame have the same columns. */
+  private def noteHome(column: NamedExpression, block: QueryBlock): Unit =
+    homes(column.exprId.id) = homes.get(column.exprId.id).fold(block)(_ commonWith block)
 
   private def noteAggregates(column: ExprId, blocks: Set[QueryBlock]): Unit =
     if (blocks.nonEmpty) aggregates(column.id) = aggregates.getOrElse(column.id, Set.empty) ++ blocks

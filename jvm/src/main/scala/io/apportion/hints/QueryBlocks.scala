@@ -5,6 +5,7 @@ import scala.collection.mutable
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION
 
 /** Finds the blocks of an analyzed query, and notes them on its operators and columns. */
 private[hints] object QueryBlocks {
@@ -17,11 +18,8 @@ private[hints] object QueryBlocks {
   def placed(node: LogicalPlan): Option[Placed] = node.getTagValue(Tag)
 
   /** Notes the blocks of a plan whose nodes are not shared with other plans. */
-  def assign(plan: LogicalPlan): Unit = {
-    // The plan of a recursion's step has been through this as part of its query.
-    val around = placed(plan).fold(QueryBlock.root(new PlanColumns(mutable.Buffer.empty)))(_.block)
-    new QueryBlocks().visit(plan, around)
-  }
+  def assign(plan: LogicalPlan): Unit =
+    new QueryBlocks().visit(plan, QueryBlock.root(new PlanColumns(mutable.Buffer.empty)))
 }
 
 private final class QueryBlocks {
@@ -31,7 +29,8 @@ private final class QueryBlocks {
 
   private def visit(node: LogicalPlan, around: QueryBlock): Unit = {
     val block = HintMark.of(node).map(_.hints).filterNot(around.source.contains).fold(around)(around.hinted)
-    node.setTagValue(QueryBlocks.Tag, QueryBlocks.Placed(block, node.getClass))
+    HintMark.remove(node)
+    if (!isFoundByColumns(node)) node.setTagValue(QueryBlocks.Tag, QueryBlocks.Placed(block, node.getClass))
     node match {
       case WithCTE(query, definitions) =>
         visit(query, block)
@@ -42,11 +41,17 @@ private final class QueryBlocks {
       case _ =>
         node.children.foreach(child => visit(child, if (isBlock(node, child)) block.nested else block))
     }
-    node.expressions.foreach(_.foreach {
+    if (node.containsPattern(PLAN_EXPRESSION)) node.expressions.foreach(_.foreach {
       case subquery: SubqueryExpression => visit(subquery.plan, block.subquery)
       case _                            =>
     })
     block.columns.note(node, block)
+  }
+
+  /** Whether a tag would be of no use, and only be copied by every rule of the optimizer. */
+  private def isFoundByColumns(node: LogicalPlan): Boolean = node match {
+    case _: Project | _: Filter | _: Join | _: SubqueryAlias | _: View => true
+    case _                                                             => false
   }
 
   /** Whether a query block of its own begins at the child. */

@@ -5,20 +5,32 @@ import java.util.Locale
 
 import scala.jdk.CollectionConverters._
 
-import org.openjdk.jmh.results.RunResult
 import org.openjdk.jmh.runner.Runner
 import org.openjdk.jmh.runner.options.OptionsBuilder
 
-/** Runs the benchmarks and writes what they measured to docs/benchmarks.md. */
+/**
+ * Runs the benchmarks and writes what they measured to docs/benchmarks.md; with arguments `decisions` or `hints`, prints only
+ * that section.
+ */
 object BenchmarkReport {
+  private val sections = Map("decisions" -> (() => decisions()), "hints" -> (() => hints()))
 
-  def main(args: Array[String]): Unit = {
+  def main(args: Array[String]): Unit =
+    if (args.isEmpty)
+      Files.writeString(Paths.get("docs/benchmarks.md"), Seq(title, decisions(), hints()).mkString("\n"))
+    else args.foreach(section => println(sections(section)()))
+
+  private def title: String =
+    s"""# Benchmarks
+       |
+       |As `make bench` measured them on ${sys.runtime.availableProcessors} processors, Java ${sys.props(
+        "java.version"
+      )}.
+       |""".stripMargin
+
+  private def decisions(): String = {
     val options = new OptionsBuilder().include(classOf[DecisionBenchmark].getSimpleName).build()
     val results = new Runner(options).run().asScala.toSeq
-    Files.writeString(Paths.get("docs/benchmarks.md"), report(results))
-  }
-
-  private def report(results: Seq[RunResult]): String = {
     val rows = results.groupBy(_.getParams.getParam("volume")).toSeq.flatMap { case (volume, ofVolume) =>
       val times = ofVolume
         .map(result =>
@@ -34,26 +46,46 @@ object BenchmarkReport {
       )
         .map { case (benchmark, name) =>
           val (time, error) = times(benchmark)
-          Seq(
-            volume,
-            name,
-            text("%.0f ± %.0f", time, error),
-            text("%.1f", time / sum)
-          )
+          Seq(volume, name, text("%.0f ± %.0f", time, error), text("%.1f", time / sum))
         }
     }
-    s"""# Benchmarks
-       |
-       |`make bench` measures what it costs to decide how one group of 4 inputs with 100,000 subpartitions each is read, in one run with
-       |Spark's own coalescing (`ShufflePartitionsUtil.coalescePartitions`) and a plain sum over the same arrays. Specs are what
-       |Spark's shuffle reads are made of. Microseconds on ${sys.runtime.availableProcessors} processors, Java ${sys
-        .props("java.version")}.
-       |
-       |""".stripMargin +
-      table(Seq("volume a task", "what", "time", "times the plain sum") +: Seq("---", "---", "---:", "---:") +: rows)
+    """## Deciding
+      |
+      |How one group of 4 inputs with 100,000 subpartitions each is read, in one run with Spark's own coalescing
+      |(`ShufflePartitionsUtil.coalescePartitions`) and a plain sum over the same arrays. Specs are what Spark's shuffle reads are
+      |made of. Microseconds.
+      |
+      |""".stripMargin +
+      table(Seq("volume a task", "what", "time", "times the plain sum"), Seq("---", "---", "---:", "---:"), rows)
   }
 
-  private def table(rows: Seq[Seq[String]]): String = rows.map(_.mkString("| ", " | ", " |\n")).mkString
+  private def hints(): String = {
+    val rows = HintBenchmark.run().map { result =>
+      Seq(
+        result.name,
+        text("%.1f", result.plainMillis),
+        ratio(result.hinted),
+        ratio(result.withoutHints)
+      )
+    }
+    """## Hints
+      |
+      |Analysis and optimization of queries with a hint in every block, against the same queries without hints; and without hints,
+      |with Apportion on against off. Turn by turn in one session: median of the rounds' ratios, and the quartiles.
+      |
+      |""".stripMargin +
+      table(
+        Seq("query", "ms without hints", "hinted", "on, no hints"),
+        Seq("---", "---:", "---:", "---:"),
+        rows
+      )
+  }
+
+  private def ratio(ratio: HintBenchmark.Ratio): String =
+    text("%.2f (%.2f to %.2f)", ratio.median, ratio.lower, ratio.upper)
+
+  private def table(head: Seq[String], alignment: Seq[String], rows: Seq[Seq[String]]): String =
+    (head +: alignment +: rows).map(_.mkString("| ", " | ", " |\n")).mkString
 
   private def text(format: String, numbers: Double*): String =
     String.format(Locale.ROOT, format, numbers.map(Double.box): _*)

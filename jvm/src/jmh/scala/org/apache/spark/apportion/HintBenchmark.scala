@@ -1,10 +1,9 @@
 package org.apache.spark.apportion
 
-import java.nio.file.Files
-
 import scala.util.Random
 
 import io.apportion.ApportionExtension
+import org.apache.spark.sql.TpcTables
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.QueryExecution
 
@@ -19,67 +18,49 @@ object HintBenchmark {
 
   final case class Result(name: String, plainMillis: Double, hinted: Ratio, withoutHints: Ratio)
 
-  def run(rounds: Int = 40): Seq[Result] = {
+  def run(): Seq[Result] = {
     val session = SparkSession
       .builder()
       .master("local[2]")
       .withExtensions(new ApportionExtension)
       .getOrCreate()
     try {
-      createTables(session)
-      queries.map { case (name, hinted) => measure(session, name, hinted, rounds) }
+      TpcTables.createViews(session)
+      Seq(
+        measure(session, "all 103 of TPC-DS, one after the other", tpcds, rounds = 8),
+        measure(session, "10 blocks in a union", Seq(union(10)), rounds = 60),
+        measure(session, "50 blocks in a union", Seq(union(50)), rounds = 40),
+        measure(session, "200 blocks in a union", Seq(union(200)), rounds = 40),
+        measure(session, "10 blocks, one in another", Seq(nested(10)), rounds = 60),
+        measure(session, "40 blocks, one in another", Seq(nested(40)), rounds = 60)
+      )
     } finally session.stop()
   }
 
   private val Hint = "/*+ PARALLELISM(8) */"
 
-  /** By name, with a hint in every block. */
-  private def queries: Seq[(String, String)] =
-    Seq(
-      "a report: 8 blocks, 3 joins, a common table expression used twice" -> report,
-      "10 blocks in a union" -> union(10),
-      "50 blocks in a union" -> union(50),
-      "200 blocks in a union" -> union(200),
-      "10 blocks, one in another" -> nested(10),
-      "40 blocks, one in another" -> nested(40)
-    )
-
-  private val report =
-    s"""WITH monthly AS (
-       |  SELECT $Hint s.item, d.month, sum(s.price) AS revenue, count(DISTINCT s.customer) AS customers
-       |  FROM sales s JOIN days d ON s.day = d.day WHERE d.year = 2001 GROUP BY s.item, d.month)
-       |SELECT $Hint i.brand, a.month, a.revenue, b.revenue AS next, rank() OVER (PARTITION BY i.brand ORDER BY a.revenue DESC) AS place
-       |FROM monthly a JOIN monthly b ON a.item = b.item AND b.month = a.month + 1
-       |JOIN (SELECT $Hint DISTINCT item, brand FROM items WHERE brand IN (SELECT $Hint brand FROM items WHERE item < 100)) i ON a.item = i.item
-       |WHERE a.revenue > (SELECT $Hint avg(revenue) FROM (SELECT $Hint item, sum(price) AS revenue FROM sales GROUP BY item))
-       |  AND EXISTS (SELECT $Hint 1 FROM sales s WHERE s.item = a.item AND s.price > 100)
-       |ORDER BY i.brand, place LIMIT 100""".stripMargin
+  private def tpcds: Seq[String] = TpcTables.queries.collect {
+    case (name, query) if name.startsWith("tpcds") => query.replaceAll("(?i)\\bselect\\b", s"$$0 $Hint")
+  }
 
   private def union(blocks: Int): String =
     (1 to blocks)
-      .map(n => s"SELECT $Hint item, sum(price) AS total FROM sales WHERE day > $n GROUP BY item")
+      .map(n =>
+        s"SELECT $Hint ss_item_sk, sum(ss_list_price) AS total FROM store_sales WHERE ss_quantity > $n GROUP BY ss_item_sk"
+      )
       .mkString(" UNION ALL ")
 
   private def nested(blocks: Int): String =
-    (1 to blocks).foldLeft("SELECT item AS k, customer AS n FROM sales")((inner, n) =>
+    (1 to blocks).foldLeft("SELECT ss_item_sk AS k, ss_customer_sk AS n FROM store_sales")((inner, n) =>
       s"SELECT $Hint k % $n AS k, count(*) AS n FROM ($inner) GROUP BY k % $n"
     )
 
-  private def createTables(session: SparkSession): Unit = {
-    val empty = Files.createTempDirectory("empty").toString
-    Map(
-      "sales" -> "item INT, day INT, customer INT, price DECIMAL(9, 2)",
-      "days" -> "day INT, month INT, year INT",
-      "items" -> "item INT, brand STRING"
-    ).foreach { case (name, columns) => session.read.schema(columns).parquet(empty).createOrReplaceTempView(name) }
-  }
-
-  private def measure(session: SparkSession, name: String, hinted: String, rounds: Int): Result = {
-    val plain = hinted.replace(Hint, "")
+  private def measure(session: SparkSession, name: String, hinted: Seq[String], rounds: Int): Result = {
+    val plain = hinted.map(_.replace(Hint, ""))
     val variants = Map[String, () => Double](
-      "off" -> (() => time(session, plain, enabled = false)),
-      "plain" -> (() => time(session, plain, enabled = true)),
-      "hinted" -> (() => time(session, hinted, enabled = true))
+      "off" -> (() => plain.map(time(session, _, enabled = false)).sum),
+      "plain" -> (() => plain.map(time(session, _, enabled = true)).sum),
+      "hinted" -> (() => hinted.map(time(session, _, enabled = true)).sum)
     )
     val random = new Random(1)
     val times = (1 to rounds).map(_ => random.shuffle(variants.toSeq).map { case (key, run) => key -> run() }.toMap)
