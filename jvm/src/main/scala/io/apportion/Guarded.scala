@@ -14,17 +14,19 @@ import org.apache.spark.sql.catalyst.trees.TreeNode
 import org.slf4j.LoggerFactory
 
 /**
- * A rule that never breaks a query: it does nothing where Apportion is off, and if it throws, Spark's plan goes on as it was
- * and the failure is logged, once a query. Only the errors of strict hints, which somebody asked for, get through.
+ * A rule that never breaks a query: where Apportion is off it leaves the plan to Spark, and if it throws, Spark's plan goes on as
+ * it was and the failure is logged, once a query. Only the errors of strict hints, which somebody asked for, get through.
  */
 trait Guarded[Plan <: TreeNode[_]] extends Rule[Plan] {
   protected def session: SparkSession
 
   protected def applyGuarded(plan: Plan): Plan
 
+  protected def applyWhenOff(plan: Plan): Plan = plan
+
   final override def apply(plan: Plan): Plan =
     try
-      if (Settings.Enabled.get(conf)) applyGuarded(plan) else plan
+      if (Settings.Enabled.get(conf)) applyGuarded(plan) else applyWhenOff(plan)
     catch {
       case strict: InvalidHint                       => throw strict
       case failure @ (NonFatal(_) | _: LinkageError) =>

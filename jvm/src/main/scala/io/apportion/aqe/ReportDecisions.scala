@@ -71,7 +71,7 @@ case class ReportDecisions(session: SparkSession) extends Guarded[SparkPlan] {
         largestTaskBytes = (record.largestTaskBytes +: splits.taskBytes).max,
         reason = withRemark(
           record.reason,
-          s"beside ${splits.tasks} that read parts of the ${splits.subpartitions.size} subpartitions that Spark split for skew"
+          s"beside ${splits.tasks} that read parts of ${splits.subpartitions.size} that Spark split for skew"
         )
       )
     else found

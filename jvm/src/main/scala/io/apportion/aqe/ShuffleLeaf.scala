@@ -1,5 +1,6 @@
 package io.apportion.aqe
 
+import org.apache.spark.sql.catalyst.plans.logical.RepartitionOperation
 import org.apache.spark.sql.catalyst.plans.physical.SinglePartition
 import org.apache.spark.sql.execution.{ShufflePartitionSpec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
@@ -32,9 +33,18 @@ final case class ShuffleLeaf(
       shuffle.shuffleOrigin match {
         case ENSURE_REQUIREMENTS | REPARTITION_BY_COL | REBALANCE_PARTITIONS_BY_NONE | REBALANCE_PARTITIONS_BY_COL =>
           None
-        case REPARTITION_BY_NUM => Some(s"the query asks for the $subpartitions partitions of $name by repartition")
-        case other              => Some(s"$name has the origin $other")
+        case REPARTITION_BY_NUM if isAsked =>
+          Some(s"the query asks for the $subpartitions partitions of $name by repartition")
+        case REPARTITION_BY_NUM =>
+          Some(s"Spark gave $name $subpartitions partitions in place of a repartition's number")
+        case other => Some(s"$name has the origin $other")
       }
+
+  /** Whether this is the number that a repartition gave: under a join Spark may put another in its place. */
+  private def isAsked: Boolean = shuffle.logicalLink.exists {
+    case repartition: RepartitionOperation => repartition.numPartitions == subpartitions
+    case _                                 => false
+  }
 
   def name: String = stage.fold("an exchange")(s => s"stage ${s.id}")
 }

@@ -60,67 +60,48 @@ object Setting {
   val Prefix = "spark.apportion."
 
   def boolean(name: String, default: Boolean, since: String, doc: String): Setting[Boolean] = {
-    val entry = SQLConf.buildConf(Prefix + name).doc(doc).version(since).booleanConf.createWithDefault(default)
+    val entry = builder(name, since, doc).booleanConf.createWithDefault(default)
     new Setting(name, "boolean", Some(default), Allowed.Anything, doc, since, _.getConf(entry))
   }
 
   def int(name: String, default: Int, allowed: Allowed[Long], since: String, doc: String): Setting[Int] = {
-    val entry = SQLConf
-      .buildConf(Prefix + name)
-      .doc(doc)
-      .version(since)
-      .intConf
+    val entry = builder(name, since, doc).intConf
       .checkValue(value => allowed.accepts(value.toLong), mustBe(allowed))
       .createWithDefault(default)
     new Setting(name, "int", Some(default), allowed, doc, since, _.getConf(entry))
   }
 
   def double(name: String, default: Double, allowed: Allowed[Double], since: String, doc: String): Setting[Double] = {
-    val entry = SQLConf
-      .buildConf(Prefix + name)
-      .doc(doc)
-      .version(since)
-      .doubleConf
-      .checkValue(allowed.accepts, mustBe(allowed))
-      .createWithDefault(default)
+    val entry =
+      builder(name, since, doc).doubleConf.checkValue(allowed.accepts, mustBe(allowed)).createWithDefault(default)
     new Setting(name, "double", Some(default), allowed, doc, since, _.getConf(entry))
   }
 
   /** A number of bytes; sizes such as 64MB are understood. */
   def size(name: String, default: Long, allowed: Allowed[Long], since: String, doc: String): Setting[Long] = {
-    val entry = SQLConf
-      .buildConf(Prefix + name)
-      .doc(doc)
-      .version(since)
-      .bytesConf(ByteUnit.BYTE)
-      .checkValue(allowed.accepts, mustBe(allowed))
-      .createWithDefault(default)
+    val entry = sizeBuilder(name, allowed, since, doc).createWithDefault(default)
     new Setting(name, "size", Some(default), allowed, doc, since, _.getConf(entry))
   }
 
   /** A number of bytes that is not set by default. */
   def optionalSize(name: String, allowed: Allowed[Long], since: String, doc: String): Setting[Option[Long]] = {
-    val entry = SQLConf
-      .buildConf(Prefix + name)
-      .doc(doc)
-      .version(since)
-      .bytesConf(ByteUnit.BYTE)
-      .checkValue(allowed.accepts, mustBe(allowed))
-      .createOptional
+    val entry = sizeBuilder(name, allowed, since, doc).createOptional
     new Setting(name, "size", None, allowed, doc, since, _.getConf(entry))
   }
 
   def choice(name: String, default: String, allowed: Allowed.OneOf, since: String, doc: String): Setting[String] = {
-    val entry = SQLConf
-      .buildConf(Prefix + name)
-      .doc(doc)
-      .version(since)
-      .stringConf
+    val entry = builder(name, since, doc).stringConf
       .transform(_.toLowerCase(java.util.Locale.ROOT))
       .checkValue(allowed.accepts, mustBe(allowed))
       .createWithDefault(default)
     new Setting(name, "choice", Some(default), allowed, doc, since, _.getConf(entry))
   }
+
+  private def builder(name: String, since: String, doc: String) =
+    SQLConf.buildConf(Prefix + name).doc(doc).version(since)
+
+  private def sizeBuilder(name: String, allowed: Allowed[Long], since: String, doc: String) =
+    builder(name, since, doc).bytesConf(ByteUnit.BYTE).checkValue(allowed.accepts, mustBe(allowed))
 
   private def mustBe(allowed: Allowed[_]): String = s"Allowed: ${allowed.text}."
 }

@@ -23,10 +23,16 @@ case class ResolveBlockHints(session: SparkSession) extends Guarded[LogicalPlan]
       }
       .resolveOperatorsUp { case node: UnaryNode => HintMark.extend(node) }
 
+  /** Spark fails at some queries with a hint that it does not know: an ORDER BY over it cannot find columns that are not selected. */
+  override protected def applyWhenOff(plan: LogicalPlan): LogicalPlan =
+    plan.resolveOperatorsDownWithPruning(_.containsPattern(UNRESOLVED_HINT)) {
+      case hint: UnresolvedHint if isOurs(hint) => applyWhenOff(hint.child)
+    }
+
   /** The hints that stand directly above one another are of one block; those of others stay where they are. */
   private def resolve(top: UnresolvedHint): LogicalPlan = {
     val (hints, block) = chain(top)
-    val (known, foreign) = hints.partition(hint => HintNames.ours.contains(HintNames.normal(hint.name)))
+    val (known, foreign) = hints.partition(isOurs)
     val (misspelt, others) = foreign.partitionMap(hint => HintGrammar.misspelt(hint).toLeft(hint))
     val (wrong, read) = known.partitionMap(HintGrammar.read(_, tablesOf(block), conf.resolver))
     (misspelt ++ wrong).foreach(report)
@@ -34,6 +40,8 @@ case class ResolveBlockHints(session: SparkSession) extends Guarded[LogicalPlan]
     val marked = if (read.isEmpty) block else HintMark.put(block, read.reduceLeft(_ orElse _))
     others.foldRight(marked)((hint, child) => hint.copy(child = child))
   }
+
+  private def isOurs(hint: UnresolvedHint): Boolean = HintNames.ours.contains(HintNames.normal(hint.name))
 
   private def chain(plan: LogicalPlan): (Seq[UnresolvedHint], LogicalPlan) = plan match {
     case hint: UnresolvedHint =>

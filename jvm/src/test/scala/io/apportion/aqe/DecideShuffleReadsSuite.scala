@@ -184,6 +184,17 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
+  test("a repartition whose number Spark replaces under a join does not pass for what the query asks") {
+    withSession(active, noBroadcast) { session =>
+      val (many, few) = (session.table("numbers"), session.table("few"))
+      val joined = many.repartition(5, many("id")).join(few.repartition(9, few("id")), "id")
+      assert(
+        only(decisionsOf(session, joined)).reason ==
+          "Left alone: Spark gave stage 0 200 partitions in place of a repartition's number."
+      )
+    }
+  }
+
   test("the tasks of the record are those of the plan") {
     withSession("parallelism" -> "6", noBroadcast) { session =>
       val query =

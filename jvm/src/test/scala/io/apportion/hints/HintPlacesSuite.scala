@@ -272,5 +272,8 @@ class HintPlacesSuite extends SparkSuite {
     val query = "SELECT /*+ PARALLELISM(8) */ k, count(*) FROM numbers GROUP BY k"
     assert(decisionOf(query, settings :+ ("spark.sql.optimizer.disableHints" -> "true"): _*).tasks == 3)
     assert(decisionsOf(query, settings :+ ("enabled" -> "false"): _*).isEmpty)
+    // Which Spark cannot analyze with a hint that it does not know.
+    val ordered = s"$query ORDER BY sum(id)"
+    assert(decisionsOf(ordered, settings :+ ("enabled" -> "false"): _*).isEmpty)
   }
 }

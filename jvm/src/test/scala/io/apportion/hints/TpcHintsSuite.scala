@@ -19,7 +19,13 @@ import org.apache.spark.sql.{SparkSession, TpcTables}
  */
 class TpcHintsSuite extends SparkSuite {
   private val hint = "PARALLELISM(7)"
-  private val settings = Seq("parallelism" -> "3", "spark.sql.autoBroadcastJoinThreshold" -> "-1")
+  private val settings = Seq(
+    "parallelism" -> "3",
+    "spark.sql.autoBroadcastJoinThreshold" -> "-1",
+    // Where a plan's text is cut off depends on how long its ids are.
+    "spark.sql.maxMetadataStringLength" -> "100000",
+    "spark.sql.debug.maxToStringFields" -> "1000"
+  )
 
   private lazy val session: SparkSession = {
     val session = spark.newSession()
