@@ -13,11 +13,11 @@ SELECT count(*) AS n FROM (SELECT sample, count(*) FROM samples GROUP BY sample)
 -- set: spark.apportion.parallelism = 5
 SELECT count(*) AS n FROM (SELECT sample, count(*) FROM samples GROUP BY sample)
 
--- name: an explicit parallelism above the number of subpartitions
+-- name: an explicit parallelism above the number of subpartitions that Spark plans
 -- set: spark.apportion.parallelism = 50
 SELECT count(*) AS n FROM (SELECT sample, count(*) FROM samples GROUP BY sample)
 
--- name: an explicit parallelism keeps a number of subpartitions that it needs
+-- name: an explicit parallelism that is no power of two, above the lowered number of subpartitions
 -- set: spark.apportion.parallelism = 18
 -- set: spark.sql.shuffle.partitions = 20
 SELECT count(*) AS n FROM (SELECT sample, count(*) FROM samples GROUP BY sample)
@@ -34,7 +34,7 @@ SELECT count(*) AS n FROM (SELECT sample, count(*) FROM samples GROUP BY sample)
 -- set: spark.apportion.maxParallelism = 3
 SELECT count(*) AS n FROM (SELECT sample, count(*) FROM samples GROUP BY sample)
 
--- name: a minimum above the number of subpartitions
+-- name: a minimum above the number of subpartitions that Spark plans
 -- set: spark.apportion.minParallelism = 32
 SELECT count(*) AS n FROM (SELECT sample, count(*) FROM samples GROUP BY sample)
 

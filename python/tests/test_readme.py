@@ -19,7 +19,7 @@ README = (ROOT / "README.md").read_text("utf-8")
 
 def test_python_examples_run_in_order_in_a_program_of_their_own(tmp_path: Path) -> None:
     examples = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    assert len(examples) == 3
+    assert len(examples) == 4
     program = tmp_path / "example.py"
     program.write_text("\n".join(examples), "utf-8")
     run = subprocess.run([sys.executable, program], cwd=tmp_path, capture_output=True, text=True)

@@ -20,8 +20,8 @@ object Settings {
     default = -1,
     Allowed.AtLeast(1, or = Some(-1L -> "decide")),
     V010,
-    "Tasks of every stage that reads a shuffle, used as given; a stage never has more tasks than subpartitions. " +
-      "-1 decides from the bytes."
+    "Tasks of every stage that reads a shuffle, used as given: the shuffle gets as many subpartitions, 32768 at most, unless " +
+      "the query gives their number. -1 decides from the bytes."
   )
 
   val MinParallelism: Setting[Int] = Setting.int(

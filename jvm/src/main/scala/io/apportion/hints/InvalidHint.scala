@@ -12,7 +12,8 @@ final class InvalidHint(problem: HintProblem)
       errorClass = Some(s"${InvalidHint.ErrorClass}.${problem.code}"),
       messageParameters = Map("hint" -> problem.hint, "problem" -> problem.message) ++
         problem.suggestion.map("suggestion" -> _),
-      context = problem.origin.getQueryContext
+      // PySpark logs errors that have a context, with texts for Spark's own error classes alone, and fails at others.
+      context = Array.empty
     ) {
 
   /** Syntax error or access rule violation. */
