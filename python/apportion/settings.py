@@ -98,7 +98,7 @@ class Settings:
     max_parallelism: int | None = None
     data_volume_per_task: int | str | None = None
     broadcast_ratio: float | None = None
-    ranges: Literal["even"] | None = None
+    ranges: Literal["even", "balanced"] | None = None
     min_task_volume: int | str | None = None
     mode: Literal["auto", "active", "reactive"] | None = None
     hints_strict: bool | None = None

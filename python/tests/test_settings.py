@@ -73,7 +73,7 @@ def test_sizes_are_held_as_bytes(text: int | str, size: int) -> None:
         ({"broadcast_ratio": 0.0}, "broadcast_ratio is 0.0: allowed is above 0.0 and below 1.0"),
         ({"broadcast_ratio": 1}, "broadcast_ratio is 1"),
         ({"broadcast_ratio": float("nan")}, "broadcast_ratio is nan"),
-        ({"ranges": "balanced"}, "ranges is 'balanced': allowed is one of even"),
+        ({"ranges": "odd"}, "ranges is 'odd': allowed is one of even, balanced"),
         ({"mode": "passive"}, "mode is 'passive': allowed is one of auto, active, reactive"),
         ({"enabled": 1}, "enabled is 1: allowed is true or false"),
         ({"enabled": "true"}, "enabled is 'true'"),

@@ -19,6 +19,8 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
       parallelism = Some(Settings.Parallelism.get(conf)).filter(_ != -1),
       slots = if (reactive) slots.orElse(clusterSlots) else None,
       minTaskVolume = Settings.MinTaskVolume.get(conf),
+      balanced = Settings.Ranges.get(conf) == "balanced",
+      exactSizesUpTo = sparkContext.getConf.getInt("spark.shuffle.minNumPartitionsToHighlyCompress", 2000),
       setBy = Settings.all.map(setting => setting.name -> setBy(setting.key)).toMap +
         (Settings.DataVolumePerTask.name -> volumeSetBy)
     )

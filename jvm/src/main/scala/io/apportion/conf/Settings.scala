@@ -59,9 +59,11 @@ object Settings {
   val Ranges: Setting[String] = Setting.choice(
     "ranges",
     default = "even",
-    Allowed.OneOf("even"),
+    Allowed.OneOf("even", "balanced"),
     V010,
-    "How subpartitions are dealt to tasks. even: contiguous ranges that hold equally many subpartitions."
+    "How subpartitions are dealt to tasks, in contiguous ranges. even: ranges hold equally many subpartitions. balanced: at most " +
+      "as many ranges as tasks are decided, the largest of which has as few bytes as possible. Spark knows only the average of " +
+      "small subpartitions where there are more than spark.shuffle.minNumPartitionsToHighlyCompress."
   )
 
   val MinTaskVolume: Setting[Long] = Setting.size(

@@ -23,7 +23,10 @@ object Decider {
       else
         applyLimits(policy.parallelism.fold(bounded(rounded, inputBytes, policy))(p => (p, Seq(Kind.Explicit))), limits)
 
-    val ranges = if (shuffles.isEmpty) Ranges.none else Ranges.even(subpartitions, parallelism)
+    val ranges =
+      if (shuffles.isEmpty) Ranges.none
+      else if (policy.balanced) Ranges.balanced(bytesBySubpartition(shuffles, subpartitions), parallelism)
+      else Ranges.even(subpartitions, parallelism)
     Decision(
       parallelism = parallelism,
       ranges = ranges,
@@ -37,8 +40,15 @@ object Decider {
       clamps = clamps,
       subpartitions = subpartitions,
       bytesByInput = shuffles.map(input => ranges.bytesOf(input.bytes)),
-      reason = Reason.of(parallelism, inputBytes, broadcastTaken, raw, rounded, clamps, subpartitions, policy)
+      reason =
+        Reason.of(parallelism, inputBytes, broadcastTaken, raw, rounded, clamps, subpartitions, ranges.size, policy)
     )
+  }
+
+  private def bytesBySubpartition(shuffles: Seq[Input], subpartitions: Int): Array[Long] = {
+    val sums = new Array[Long](subpartitions)
+    for (input <- shuffles; i <- input.bytes.indices) sums(i) = Bytes.add(sums(i), input.bytes(i))
+    sums
   }
 
   private def total(inputs: Seq[Input]): Long =

@@ -11,6 +11,8 @@ package io.apportion.decision
  * @param slots             the slots that a stage may fill greedily (reactive mode), if it may
  * @param minTaskVolume     bytes that every task keeps when a stage is spread over slots
  * @param sourceParallelism the parallelism of a stage that has no inputs
+ * @param balanced          whether ranges hold about equally many bytes, instead of equally many subpartitions
+ * @param exactSizesUpTo    subpartitions up to which Spark knows the bytes of each; for the reason only
  * @param setBy             who set a value, by the setting's name; for the reason only
  */
 final case class Policy(
@@ -22,6 +24,8 @@ final case class Policy(
     slots: Option[Int] = None,
     minTaskVolume: Long = 1L << 20,
     sourceParallelism: Int = 1,
+    balanced: Boolean = false,
+    exactSizesUpTo: Int = 2000,
     setBy: Map[String, String] = Map.empty
 ) {
   require(dataVolumePerTask >= 1, s"dataVolumePerTask is $dataVolumePerTask; it must be 1 byte or more")

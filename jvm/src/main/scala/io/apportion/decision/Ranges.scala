@@ -61,4 +61,44 @@ object Ranges {
     }
     new Ranges(starts, ends)
   }
+
+  /**
+   * At most `parallelism` contiguous ranges whose largest has as few bytes as possible, and no more of them than that needs: the
+   * least limit under which filling one range after the other needs no more, found by bisection over the prefix sums.
+   *
+   * @param bytes of each subpartition; sums above `Long.MaxValue` count as that
+   */
+  def balanced(bytes: Array[Long], parallelism: Int): Ranges = {
+    require(parallelism >= 1, s"parallelism is $parallelism; it must be 1 or more")
+    val prefix = bytes.scanLeft(0L)(Bytes.add)
+    var (low, high) = (if (bytes.isEmpty) 0L else bytes.max, prefix.last)
+    while (low < high) {
+      val limit = low + (high - low) / 2
+      if (fits(prefix, limit, parallelism)) high = limit else low = limit + 1
+    }
+    val ends = Iterator.iterate(endOfRange(prefix, 0, low))(endOfRange(prefix, _, low)).takeWhile(_ < bytes.length)
+    val cuts = 0 +: ends.toSeq :+ bytes.length
+    of(cuts.zip(cuts.tail))
+  }
+
+  /** Whether ranges that are filled up to the limit, one after the other, are enough. */
+  private def fits(prefix: Array[Long], limit: Long, parallelism: Int): Boolean = {
+    var start, used = 0
+    while (start < prefix.length - 1 && used < parallelism) {
+      start = endOfRange(prefix, start, limit)
+      used += 1
+    }
+    start == prefix.length - 1
+  }
+
+  /** The furthest end of a range from `start` with no more bytes than the limit, which every single subpartition keeps. */
+  private def endOfRange(prefix: Array[Long], start: Int, limit: Long): Int = {
+    val most = Bytes.add(prefix(start), limit)
+    var (low, high) = (start, prefix.length - 1)
+    while (low < high) {
+      val middle = (low + high + 1) >>> 1
+      if (prefix(middle) <= most) low = middle else high = middle - 1
+    }
+    low
+  }
 }

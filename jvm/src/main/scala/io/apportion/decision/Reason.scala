@@ -11,6 +11,7 @@ private[decision] object Reason {
       rounded: Long,
       clamps: Seq[Clamp],
       subpartitions: Int,
+      ranges: Int,
       policy: Policy
   ): String = {
     val steps = clamps.map {
@@ -27,7 +28,15 @@ private[decision] object Reason {
     val start =
       if (clamps.headOption.exists(Set[Clamp](Kind.Explicit, Kind.Source))) None
       else Some(formula(inputBytes, broadcastTaken, raw, rounded, policy))
-    s"${count(parallelism, "task")}: ${(start ++ steps).mkString(", ")}."
+    s"${count(parallelism, "task")}: ${(start ++ steps ++ layout(ranges, subpartitions, policy)).mkString(", ")}."
+  }
+
+  private def layout(ranges: Int, subpartitions: Int, policy: Policy): Option[String] = Option.when(policy.balanced) {
+    val averages =
+      if (subpartitions > policy.exactSizesUpTo)
+        s"; above ${policy.exactSizesUpTo} subpartitions Spark knows small sizes as averages alone"
+      else ""
+    s"in ${count(ranges, "balanced range")}${by("ranges", policy)}$averages"
   }
 
   private def formula(inputBytes: Long, broadcastTaken: Long, raw: Long, rounded: Long, policy: Policy): String = {

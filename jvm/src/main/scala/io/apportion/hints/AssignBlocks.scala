@@ -2,10 +2,9 @@ package io.apportion.hints
 
 import io.apportion.Guarded
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.expressions.{Attribute, SubqueryExpression}
 import org.apache.spark.sql.catalyst.optimizer.InlineCTE
-import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan}
-import org.apache.spark.sql.catalyst.trees.TreePattern.{CTE, PLAN_EXPRESSION}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.trees.TreePattern.CTE
 import org.apache.spark.sql.apportion.CachedPlans
 
 /**
@@ -28,28 +27,4 @@ case class AssignBlocks(session: SparkSession) extends Guarded[LogicalPlan] {
   private def inlineCtes(plan: LogicalPlan): LogicalPlan =
     if (plan.containsPattern(CTE) && !CachedPlans.exists(session, plan)(_.containsPattern(CTE))) InlineCTE()(plan)
     else plan
-}
-
-/** Copies of plans that share no node with any other, those of subqueries included. */
-private[hints] object PrivateCopy {
-
-  def of(plan: LogicalPlan): LogicalPlan = unwrapped(wrapped(plan))
-
-  // A copy that is equal would not be put in place of the original, so it goes in wrapped, and is then unwrapped.
-  private def wrapped(plan: LogicalPlan): LogicalPlan =
-    subqueriesIn(plan.clone())(subquery => Wrapper(wrapped(subquery)))
-
-  private def unwrapped(plan: LogicalPlan): LogicalPlan = subqueriesIn(plan) {
-    case Wrapper(subquery) => unwrapped(subquery)
-    case other             => other
-  }
-
-  private def subqueriesIn(plan: LogicalPlan)(change: LogicalPlan => LogicalPlan): LogicalPlan =
-    plan.transformAllExpressionsWithPruning(_.containsPattern(PLAN_EXPRESSION)) { case subquery: SubqueryExpression =>
-      subquery.withNewPlan(change(subquery.plan))
-    }
-
-  private case class Wrapper(plan: LogicalPlan) extends LeafNode {
-    override def output: Seq[Attribute] = plan.output
-  }
 }

@@ -18,11 +18,11 @@ final case class Hinted[+T](value: T, line: Option[Int], inherited: Boolean = fa
 }
 
 /** How many tasks a hint asks for. */
-sealed trait Parallelism
+sealed trait TaskCount
 
-object Parallelism {
-  final case class Exactly(n: Int) extends Parallelism
-  final case class Between(min: Int, max: Int) extends Parallelism
+object TaskCount {
+  final case class Exactly(n: Int) extends TaskCount
+  final case class Between(min: Int, max: Int) extends TaskCount
 }
 
 /**
@@ -32,7 +32,7 @@ object Parallelism {
  * @param scansByTable     tasks of the scan of one table of the block, by the parts of its name
  */
 final case class BlockHints(
-    parallelism: Option[Hinted[Parallelism]] = None,
+    parallelism: Option[Hinted[TaskCount]] = None,
     dataVolumePerTask: Option[Hinted[Long]] = None,
     broadcastRatio: Option[Hinted[Double]] = None,
     ranges: Option[Hinted[String]] = None,
@@ -65,8 +65,8 @@ final case class BlockHints(
   def over(policy: Policy): Policy = {
     val counted = parallelism.fold(policy) { hint =>
       hint.value match {
-        case Parallelism.Exactly(n)        => policy.copy(parallelism = Some(n)).named("parallelism" -> hint.setBy)
-        case Parallelism.Between(min, max) =>
+        case TaskCount.Exactly(n)        => policy.copy(parallelism = Some(n)).named("parallelism" -> hint.setBy)
+        case TaskCount.Between(min, max) =>
           policy
             .copy(parallelism = None, minParallelism = min, maxParallelism = max)
             .named("parallelism" -> hint.setBy, "minParallelism" -> hint.setBy, "maxParallelism" -> hint.setBy)
@@ -75,7 +75,7 @@ final case class BlockHints(
     val sized = dataVolumePerTask.fold(counted)(hint => counted.withVolume(hint.value, hint.setBy))
     val shared =
       broadcastRatio.fold(sized)(hint => sized.copy(broadcastRatio = hint.value).named("broadcastRatio" -> hint.setBy))
-    ranges.fold(shared)(hint => shared.named("ranges" -> hint.setBy))
+    ranges.fold(shared)(hint => shared.copy(balanced = hint.value == "balanced").named("ranges" -> hint.setBy))
   }
 }
 

@@ -24,7 +24,7 @@ private[hints] object HintGrammar {
     val in = new Arguments(hint)
     (normal(hint.name), hint.parameters) match {
       case (Parallelism, Seq(n)) =>
-        in.count(n).map(n => BlockHints(parallelism = Some(in.hinted(io.apportion.hints.Parallelism.Exactly(n)))))
+        in.count(n).map(n => BlockHints(parallelism = Some(in.hinted(TaskCount.Exactly(n)))))
       case (Parallelism, Seq(min, max)) =>
         for (min <- in.count(min); max <- in.count(max); between <- in.bounds(min, max))
           yield BlockHints(parallelism = Some(in.hinted(between)))
@@ -104,12 +104,12 @@ private[hints] object HintGrammar {
       case _                                           => None
     }
 
-    def bounds(min: Int, max: Int): Read[Parallelism] =
+    def bounds(min: Int, max: Int): Read[TaskCount] =
       if (min > max)
         problem("APH304", hint.origin, s"its minimum $min is above its maximum $max", Some(s"write $name($max, $min)"))
       else if (Policy.boundsProblem(min, max).isDefined)
         problem("APH305", hint.origin, s"there is no power of two between $min and $max", None)
-      else Right(io.apportion.hints.Parallelism.Between(min, max))
+      else Right(TaskCount.Between(min, max))
 
     def volume(argument: Expression): Read[Long] = {
       val bytes = argument match {

@@ -80,9 +80,9 @@ object DecisionRecord {
     clamps = decision.clamps.map(_.name),
     subpartitions = decision.subpartitions,
     parallelism = decision.parallelism,
-    tasks = decision.parallelism,
+    tasks = if (policy.balanced) decision.ranges.size else decision.parallelism,
     ranges = decision.ranges,
-    layout = "even",
+    layout = if (policy.balanced) "balanced" else "even",
     largestTaskBytes = decision.largestTaskBytes,
     meanTaskBytes = decision.meanTaskBytes,
     sources = policy.setBy,
@@ -131,7 +131,7 @@ object DecisionRecord {
         ArrayType(StructType(Seq(StructField("start", IntegerType), StructField("end", IntegerType)))),
         "subpartitions that each task reads, the end excluded; none where map outputs are read locally or nothing was decided"
       ),
-      column("layout", StringType, "even, skew (ranges beside splits of Spark's), local or unchanged"),
+      column("layout", StringType, "even, balanced, skew (ranges beside splits of Spark's), local or unchanged"),
       column(
         "largest_task_bytes",
         LongType,

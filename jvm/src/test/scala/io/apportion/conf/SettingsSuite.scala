@@ -16,7 +16,7 @@ class SettingsSuite extends SparkSuite {
     ("SET spark.apportion.dataVolumePerTask=0", "Allowed: 1 byte or more."),
     ("SET spark.apportion.dataVolumePerTask=64 Mib of data", "spark.apportion.dataVolumePerTask"),
     ("SET spark.apportion.broadcastRatio=1", "Allowed: above 0.0 and below 1.0."),
-    ("SET spark.apportion.ranges=uneven", "Allowed: even."),
+    ("SET spark.apportion.ranges=uneven", "Allowed: even, balanced."),
     ("SET spark.apportion.mode=eager", "Allowed: auto, active, reactive."),
     ("SET spark.apportion.minParallelism=65536", "there is no power of two in [65536, 32768]"),
     ("SET spark.apportion.maxParalelism=5", "Did you mean spark.apportion.maxParallelism?")

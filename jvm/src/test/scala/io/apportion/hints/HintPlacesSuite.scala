@@ -250,6 +250,26 @@ class HintPlacesSuite extends SparkSuite {
     }
   }
 
+  test("balanced ranges, for the block that asks for them") {
+    inSession { session =>
+      // A fifth of the rows has one key.
+      session
+        .range(0, 20000, 1, 2)
+        .selectExpr("if(id % 5 = 0, 0, id) AS k", "sha2(string(id), 256) AS v")
+        .createTempView("skewed")
+      def query(hint: String) = session.sql(
+        s"SELECT $hint k, row_number() OVER (PARTITION BY k ORDER BY v) AS place FROM skewed"
+      )
+      val even = only(decisionsOf(session, query("")))
+      val balanced = only(decisionsOf(session, query("/*+ RANGES(balanced) */")))
+      assert(even.layout == "even" && balanced.layout == "balanced")
+      assert(balanced.largestTaskBytes < even.largestTaskBytes)
+      assert(balanced.tasks == balanced.ranges.size && balanced.tasks <= 3)
+      assert(balanced.reason.contains("balanced ranges (hint on the query block, line 1)"))
+      assert(query("/*+ RANGES(balanced) */").collect().length == 20000)
+    }
+  }
+
   test("the record names the hint and where it stands") {
     def sources(query: String, operator: Int) = {
       val decisions = decisionsOf(query, settings: _*).filter(_.kind != "unchanged")

@@ -1,0 +1,29 @@
+package io.apportion.hints
+
+import org.apache.spark.sql.catalyst.expressions.{Attribute, SubqueryExpression}
+import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan}
+import org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION
+
+/** Copies of plans that share no node with any other, those of subqueries included. */
+private[hints] object PrivateCopy {
+
+  def of(plan: LogicalPlan): LogicalPlan = unwrapped(wrapped(plan))
+
+  // A copy that is equal would not be put in place of the original, so it goes in wrapped, and is then unwrapped.
+  private def wrapped(plan: LogicalPlan): LogicalPlan =
+    subqueriesIn(plan.clone())(subquery => Wrapper(wrapped(subquery)))
+
+  private def unwrapped(plan: LogicalPlan): LogicalPlan = subqueriesIn(plan) {
+    case Wrapper(subquery) => unwrapped(subquery)
+    case other             => other
+  }
+
+  private def subqueriesIn(plan: LogicalPlan)(change: LogicalPlan => LogicalPlan): LogicalPlan =
+    plan.transformAllExpressionsWithPruning(_.containsPattern(PLAN_EXPRESSION)) { case subquery: SubqueryExpression =>
+      subquery.withNewPlan(change(subquery.plan))
+    }
+
+  private case class Wrapper(plan: LogicalPlan) extends LeafNode {
+    override def output: Seq[Attribute] = plan.output
+  }
+}
