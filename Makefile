@@ -26,7 +26,7 @@ test-all: check scala-test-all ## The same with the slow tests, and the Scala te
 	@$(BIN)/pytest -m ''
 
 .PHONY: bench
-bench: $(INSTALLED) ## Measure what deciding costs (JMH), and write it to docs/benchmarks.md
+bench: $(INSTALLED) ## Measure what deciding and hints cost, and write it to docs/benchmarks.md
 	@$(SBT) "benchmarks/Jmh/runMain org.apache.spark.apportion.BenchmarkReport"
 
 .PHONY: generated

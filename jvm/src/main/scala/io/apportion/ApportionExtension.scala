@@ -4,6 +4,7 @@ import io.apportion.aqe.{DecideShuffleReads, LocalReads, ReportDecisions, Subpar
 import io.apportion.conf.{Settings, SettingsCheck}
 import io.apportion.hints.{AssignBlocks, ResolveBlockHints}
 import io.apportion.report.DecisionsFunction
+import io.apportion.sources.ScanTasks
 import org.apache.spark.sql.SparkSessionExtensions
 
 /** Everything that Apportion puts into Spark: `spark.sql.extensions=io.apportion.ApportionExtension`. */
@@ -17,6 +18,9 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
     // Which operators a hint is about
     extensions.injectResolutionRule(ResolveBlockHints(_))
     extensions.injectPlanNormalizationRule(AssignBlocks(_))
+
+    // Before a scan runs
+    extensions.injectColumnar(ScanTasks.columnarRule)
 
     // Before a shuffle runs
     extensions.injectQueryPostPlannerStrategyRule(UserRepartitions(_))

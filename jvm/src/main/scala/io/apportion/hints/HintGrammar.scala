@@ -165,9 +165,7 @@ private[hints] object HintGrammar {
       parts match {
         case None        => wrong("APH309", argument, "takes a table of its block first")
         case Some(parts) =>
-          def isTail(table: Seq[String]) =
-            parts.size <= table.size && parts.zip(table.takeRight(parts.size)).forall { case (a, b) => sameName(a, b) }
-          if (tables.exists(isTail)) Right(parts)
+          if (tables.exists(isTableNamed(parts, _, sameName))) Right(parts)
           else {
             val known = tables.map(_.last).distinct
             val there = if (known.isEmpty) "its block has none" else s"its block has ${known.mkString(", ")}"

@@ -36,4 +36,8 @@ private[hints] object HintNames {
     val (best, difference) = known.map(k => k -> distance(letters(k), letters(name)).intValue).minBy(_._2)
     Option.when(difference * 4 <= math.max(letters(best).length, letters(name).length) + 3)(best)
   }
+
+  /** Whether a hint's name of a table, with or without its database and catalog, is that of this table. */
+  def isTableNamed(hint: Seq[String], table: Seq[String], sameName: (String, String) => Boolean): Boolean =
+    hint.size <= table.size && hint.zip(table.takeRight(hint.size)).forall { case (a, b) => sameName(a, b) }
 }

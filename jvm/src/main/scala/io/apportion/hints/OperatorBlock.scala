@@ -25,6 +25,10 @@ object OperatorBlock {
     }
   }
 
+  /** The block of the table that a scan reads. */
+  def ofScan(scan: SparkPlan): Option[QueryBlock] =
+    scan.logicalLink.flatMap(link => columnsOf(link).orElse(runningQuery).flatMap(new Search(_).homeOfLeaves(link)))
+
   /** All tags of an operator and what is below it can be lost. */
   private def runningQuery: Option[PlanColumns] = Executions.currentPlan.flatMap(columnsOf)
 
@@ -112,7 +116,7 @@ object OperatorBlock {
         }
         .nextOption()
 
-    private def homeOfLeaves(node: LogicalPlan): Option[QueryBlock] =
+    def homeOfLeaves(node: LogicalPlan): Option[QueryBlock] =
       if (children(node).isEmpty)
         QueryBlock
           .common(node.output.flatMap(c => plan.homeOf(c.exprId)))

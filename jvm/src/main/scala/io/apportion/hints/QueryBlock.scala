@@ -21,7 +21,10 @@ final class QueryBlock private (
   def hinted(own: BlockHints): QueryBlock = new QueryBlock(columns, own, Some(own), Some(this))
 
   /** A block without hints in this one. */
-  def nested: QueryBlock = new QueryBlock(columns, BlockHints.none, source, Some(this))
+  def nested: QueryBlock = nested(BlockHints.none)
+
+  /** A block in this one for which hints of this one say something by its name. */
+  def nested(named: BlockHints): QueryBlock = new QueryBlock(columns, named, source, Some(this))
 
   /** The outermost block of a subquery in an expression of this one. */
   def subquery: QueryBlock = new QueryBlock(columns.ofSubquery, BlockHints.none, source, Some(this))

@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.expressions.SubqueryExpression
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION
+import org.apache.spark.sql.internal.SQLConf
 
 /** Finds the blocks of an analyzed query, and notes them on its operators and columns. */
 private[hints] object QueryBlocks {
@@ -39,7 +40,7 @@ private final class QueryBlocks {
       case use: CTERelationRef =>
         cteUses(use.cteId) = cteUses.get(use.cteId).fold(block)(_ commonWith block)
       case _ =>
-        node.children.foreach(child => visit(child, if (isBlock(node, child)) block.nested else block))
+        node.children.foreach(child => visit(child, inside(block, node, child)))
     }
     if (node.containsPattern(PLAN_EXPRESSION)) node.expressions.foreach(_.foreach {
       case subquery: SubqueryExpression => visit(subquery.plan, block.subquery)
@@ -54,10 +55,21 @@ private final class QueryBlocks {
     case _                                                             => false
   }
 
-  /** Whether a query block of its own begins at the child. */
-  private def isBlock(node: LogicalPlan, child: LogicalPlan): Boolean = node match {
-    case _: SubqueryAlias | _: View                => child.children.nonEmpty
-    case _: Union | _: SetOperation | _: UnionLoop => true
-    case _                                         => false
+  /** The block of a child: a hint for a table of this block, or a query block that begins there, makes one of its own. */
+  private def inside(block: QueryBlock, node: LogicalPlan, child: LogicalPlan): QueryBlock = node match {
+    case alias: SubqueryAlias if block.own.scansByTable.nonEmpty =>
+      scanHint(block, alias).fold(if (child.children.isEmpty) block else block.nested) { hint =>
+        block.nested(BlockHints(scans = Some(hint)))
+      }
+    case _: SubqueryAlias | _: View                => if (child.children.isEmpty) block else block.nested
+    case _: Union | _: SetOperation | _: UnionLoop => block.nested
+    case _                                         => block
+  }
+
+  private def scanHint(block: QueryBlock, alias: SubqueryAlias): Option[Hinted[Int]] = {
+    val name = alias.identifier.qualifier :+ alias.identifier.name
+    block.own.scansByTable.collectFirst {
+      case (table, hint) if HintNames.isTableNamed(table, name, SQLConf.get.resolver) => hint
+    }
   }
 }
