@@ -29,7 +29,8 @@ private final class QueryBlocks {
   private val cteUses = mutable.LongMap.empty[QueryBlock]
 
   private def visit(node: LogicalPlan, around: QueryBlock): Unit = {
-    val block = HintMark.of(node).map(_.hints).filterNot(around.source.contains).fold(around)(around.hinted)
+    val block =
+      HintMark.of(node).map(_.hints).filterNot(hints => around.source.exists(_ eq hints)).fold(around)(around.hinted)
     HintMark.remove(node)
     if (!isFoundByColumns(node)) node.setTagValue(QueryBlocks.Tag, QueryBlocks.Placed(block, node.getClass))
     node match {
@@ -57,11 +58,12 @@ private final class QueryBlocks {
 
   /** The block of a child: a hint for a table of this block, or a query block that begins there, makes one of its own. */
   private def inside(block: QueryBlock, node: LogicalPlan, child: LogicalPlan): QueryBlock = node match {
-    case alias: SubqueryAlias if block.own.scansByTable.nonEmpty =>
-      scanHint(block, alias).fold(if (child.children.isEmpty) block else block.nested) { hint =>
-        block.nested(BlockHints(scans = Some(hint)))
+    case alias: SubqueryAlias =>
+      scanHint(block, alias) match {
+        case Some(hint) => block.nested(BlockHints(scans = Some(hint)))
+        case None       => if (child.children.isEmpty) block else block.nested
       }
-    case _: SubqueryAlias | _: View                => if (child.children.isEmpty) block else block.nested
+    case _: View                                   => block.nested
     case _: Union | _: SetOperation | _: UnionLoop => block.nested
     case _                                         => block
   }

@@ -35,8 +35,9 @@ case class ScanTasks(session: SparkSession) extends Guarded[SparkPlan] {
         relation.sparkSession,
         SQLConf.FILES_MAX_PARTITION_BYTES.key -> FileSplits.sizeFor(files, tasks).toString,
         SQLConf.FILES_OPEN_COST_IN_BYTES.key -> "0",
-        // Spark takes smaller pieces if that makes at least so many of them.
-        SQLConf.FILES_MIN_PARTITION_NUM.key -> "1"
+        // Spark takes another size where that makes fewer or more pieces than these.
+        SQLConf.FILES_MIN_PARTITION_NUM.key -> "1",
+        SQLConf.FILES_MAX_PARTITION_NUM.key -> Int.MaxValue.toString
       )
       // The session is no part of what makes two relations equal, and an equal plan would not be put in place.
       scan.copy(relation = relation.copy(options = relation.options + (ScanTasks.Option -> tasks.toString))(cutting))

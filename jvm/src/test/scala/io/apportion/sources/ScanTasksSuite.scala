@@ -75,6 +75,11 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       Seq("orders: 2", "orders: 3")
     ),
     (
+      "unless that names it as well",
+      "SELECT /*+ SOURCE_PARALLELISM(orders, 3) */ count(*) FROM orders WHERE id IN (SELECT /*+ SOURCE_PARALLELISM(orders, 3) */ k FROM orders)",
+      Seq("orders: 3", "orders: 3")
+    ),
+    (
       "a subquery",
       "SELECT count(*) FROM lines WHERE id > (SELECT /*+ SOURCE_PARALLELISM(3) */ avg(k) FROM orders)",
       Seq("lines: 1", "orders: 3")
