@@ -35,6 +35,9 @@ object PythonBridge {
     DecisionRecord.of(Decider.decide(inputs, policy), policy).toRow.json
   }
 
+  /** Has the blocks of stages counted that run after this. */
+  def watchStages(session: SparkSession): Unit = StageMetrics.watch(session.sparkContext)
+
   /** What the finished stages of a job group's jobs did. */
   def stageMetrics(session: SparkSession, jobGroup: String): String =
     write(StageMetrics.ofJobGroup(session.sparkContext, jobGroup).map { stage =>
@@ -45,6 +48,7 @@ object PythonBridge {
         "readsShuffle" -> (stage.shuffleReadBytes > 0),
         "shuffleReadBytes" -> stage.shuffleReadBytes,
         "largestTaskBytes" -> stage.largestTaskBytes,
+        "blocksWritten" -> stage.blocksWritten,
         "taskMillis" -> stage.taskMillis
       )
     })

@@ -30,13 +30,18 @@ trait SparkSuite extends AnyFunSuite with BeforeAndAfterAll {
     session.range(0, 30, 1, 2).selectExpr("id", "id % 100 AS k").createOrReplaceTempView("few")
   }
 
-  /** Runs `body` in a session of its own with these settings; names without `spark.` are Apportion's. */
-  protected def withSession[T](settings: (String, String)*)(body: SparkSession => T): T = {
+  /** A session of its own with these settings; names without `spark.` are Apportion's. */
+  protected def newSession(settings: (String, String)*): SparkSession = {
     val session = spark.newSession()
     createTables(session)
     settings.foreach { case (name, value) =>
       session.conf.set(if (name.startsWith("spark.")) name else s"spark.apportion.$name", value)
     }
+    session
+  }
+
+  protected def withSession[T](settings: (String, String)*)(body: SparkSession => T): T = {
+    val session = newSession(settings: _*)
     session.withActive(body(session))
   }
 

@@ -33,7 +33,7 @@ final case class ExchangeGroup(
   /** What hints say for it: those of the block whose operator reads all, then those of other blocks that share the stage. */
   lazy val hints: BlockHints = {
     val outermost = if (consumers.isEmpty) leaves.map(leaf => leaf.stage.getOrElse(leaf.node)) else consumers
-    (outermost +: inner.map(Seq(_))).flatMap(OperatorBlock.of).map(_.hints).foldLeft(BlockHints.none)(_ orElse _)
+    OperatorBlock.ofEach(outermost +: inner.map(Seq(_))).map(_.hints).foldLeft(BlockHints.none)(_ orElse _)
   }
 
   /** The stages of the group, once they run. */
@@ -71,7 +71,7 @@ object ExchangeGroup {
   }
 
   private def descend(node: SparkPlan, path: Path): Seq[ExchangeGroup] = node match {
-    case ShuffleLeaf(leaf)       => Seq(group(node, Seq(leaf), path))
+    case ShuffleLeaf(_)          => Seq(group(Seq(node), path))
     case _: Exchange             => Nil
     case unary: UnaryExecNode    => descend(unary.child, path.through(node))
     case BroadcastJoin(streamed) => descend(streamed, path.through(node))
@@ -79,17 +79,14 @@ object ExchangeGroup {
     case union: UnionExec if !(path.partitioningMatters && keepsPartitioning(union)) =>
       union.children.flatMap(descend(_, path.through(node)))
     case _ =>
-      val leaves = leavesBelow(node)
-      val shuffles = leaves.collect { case ShuffleLeaf(leaf) => leaf }
-      if (shuffles.isEmpty) Nil else Seq(group(node, shuffles, path.through(node), leaves))
+      val nodes = nodesOf(node)
+      if (nodes.exists(ShuffleLeaf.unapply(_).isDefined)) Seq(group(nodes, path.through(node))) else Nil
   }
 
-  private def group(
-      root: SparkPlan,
-      shuffles: Seq[ShuffleLeaf],
-      path: Path,
-      leaves: Seq[SparkPlan] = Nil
-  ): ExchangeGroup = {
+  /** @param nodes what reads all its shuffles, and all below that */
+  private def group(nodes: Seq[SparkPlan], path: Path): ExchangeGroup = {
+    val (leaves, operators) = nodes.partition(isLeaf)
+    val shuffles = leaves.collect { case ShuffleLeaf(leaf) => leaf }
     val counts = shuffles.map(_.subpartitions).distinct.sorted
     val forbidden = path.forbidden
       .orElse(shuffles.flatMap(_.forbids).headOption)
@@ -102,30 +99,23 @@ object ExchangeGroup {
     ExchangeGroup(
       leaves = shuffles,
       consumers = path.consumers,
-      inner = operatorsBelow(root),
-      broadcasts = (path.broadcasts ++ root.collect { case inner => broadcastsBelow(inner) }.flatten).distinctBy(_.id),
-      multipliesRows = path.multipliesRows || root.exists(multiplies),
+      inner = operators.drop(1).filterNot(isTransparent),
+      broadcasts = (path.broadcasts ++ operators.flatMap(broadcastsBelow)).distinctBy(_.id),
+      multipliesRows = path.multipliesRows || operators.exists(multiplies),
       forbidden = forbidden
     )
   }
 
-  /** What the partitions of a node are made of: its exchanges and other leaves, but not what is broadcast to its tasks. */
-  private def leavesBelow(node: SparkPlan): Seq[SparkPlan] = node match {
-    case ShuffleLeaf(_)                                            => Seq(node)
-    case _ if node.children.isEmpty || node.isInstanceOf[Exchange] => Seq(node)
-    case BroadcastJoin(streamed)                                   => leavesBelow(streamed)
-    case _                                                         => node.children.flatMap(leavesBelow)
+  /** What tasks run from a node down to the exchanges and other leaves that they read; not what is broadcast to them. */
+  private def nodesOf(node: SparkPlan): Seq[SparkPlan] = node match {
+    case leaf if isLeaf(leaf)    => Seq(leaf)
+    case BroadcastJoin(streamed) => node +: nodesOf(streamed)
+    case _                       => node +: node.children.flatMap(nodesOf)
   }
 
-  private def operatorsBelow(node: SparkPlan): Seq[SparkPlan] = node match {
-    case ShuffleLeaf(_)          => Nil
-    case BroadcastJoin(streamed) => named(streamed)
-    case _                       => node.children.flatMap(named)
-  }
-
-  private def named(node: SparkPlan): Seq[SparkPlan] = node match {
-    case ShuffleLeaf(_) | _: Exchange => Nil
-    case _                            => Seq(node).filterNot(isTransparent) ++ operatorsBelow(node)
+  private def isLeaf(node: SparkPlan): Boolean = node match {
+    case ShuffleLeaf(_) | _: Exchange => true
+    case _                            => node.children.isEmpty
   }
 
   private def isNoExchange(leaf: SparkPlan): Boolean = leaf match {

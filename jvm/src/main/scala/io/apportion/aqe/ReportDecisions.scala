@@ -80,11 +80,8 @@ case class ReportDecisions(session: SparkSession) extends Guarded[SparkPlan] {
   private def withRemark(reason: String, remark: String): String = s"${reason.stripSuffix(".")}, $remark."
 
   private def leftAlone(group: ExchangeGroup, layouts: Seq[Seq[ShufflePartitionSpec]], why: String): DecisionRecord = {
-    val bytesByInput = if (layouts.isEmpty) group.bytes.map(_.toSeq) else layouts.map(_.map(SkewSplits.bytes))
-    val taskBytes = bytesByInput.foldLeft(Seq.empty[Long])((sums, bytes) =>
-      sums.zipAll(bytes, 0L, 0L).map { case (a, b) => Bytes.add(a, b) }
-    )
-    DecisionRecord.leftAlone(why, group.leaves.map(_.subpartitions).max, taskBytes)
+    val bytesByInput = if (layouts.isEmpty) group.bytes else layouts.map(_.map(SkewSplits.bytes).toArray)
+    DecisionRecord.leftAlone(why, group.leaves.map(_.subpartitions).max, Bytes.sumEach(bytesByInput))
   }
 
   private def layoutsIn(plan: SparkPlan): Map[Int, AQEShuffleReadExec] =

@@ -56,10 +56,12 @@ object Settings {
     "The part of dataVolumePerTask that broadcast inputs, which every task reads whole, can take up at most."
   )
 
+  val Layouts: Allowed.OneOf = Allowed.OneOf("even", "balanced")
+
   val Ranges: Setting[String] = Setting.choice(
     "ranges",
     default = "even",
-    Allowed.OneOf("even", "balanced"),
+    Layouts,
     V010,
     "How subpartitions are dealt to tasks, in contiguous ranges. even: ranges hold equally many subpartitions. balanced: at most " +
       "as many ranges as tasks are decided, the largest of which has as few bytes as possible. Spark knows only the average of " +

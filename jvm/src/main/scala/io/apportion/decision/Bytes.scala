@@ -22,6 +22,19 @@ object Bytes {
     if (signs < 0) checkedSum(bytes, 0, bytes.length) else sum
   }
 
+  /** The sum of several counts at each place; places beyond the end of an array are 0. */
+  def sumEach(counts: Seq[Array[Long]]): Array[Long] = {
+    val sums = new Array[Long](counts.map(_.length).maxOption.getOrElse(0))
+    counts.foreach { bytes =>
+      var i = 0
+      while (i < bytes.length) {
+        sums(i) = add(sums(i), bytes(i))
+        i += 1
+      }
+    }
+    sums
+  }
+
   /** The sums of `bytes(starts(k))` until `bytes(ends(k))`, for each k; counts beyond the end of `bytes` are 0. */
   def sums(bytes: Array[Long], starts: Array[Int], ends: Array[Int]): Array[Long] = {
     val sums = new Array[Long](starts.length)

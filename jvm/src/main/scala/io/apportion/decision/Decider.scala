@@ -25,7 +25,7 @@ object Decider {
 
     val ranges =
       if (shuffles.isEmpty) Ranges.none
-      else if (policy.balanced) Ranges.balanced(bytesBySubpartition(shuffles, subpartitions), parallelism)
+      else if (policy.balanced) Ranges.balanced(Bytes.sumEach(shuffles.map(_.bytes)), parallelism)
       else Ranges.even(subpartitions, parallelism)
     Decision(
       parallelism = parallelism,
@@ -43,12 +43,6 @@ object Decider {
       reason =
         Reason.of(parallelism, inputBytes, broadcastTaken, raw, rounded, clamps, subpartitions, ranges.size, policy)
     )
-  }
-
-  private def bytesBySubpartition(shuffles: Seq[Input], subpartitions: Int): Array[Long] = {
-    val sums = new Array[Long](subpartitions)
-    for (input <- shuffles; i <- input.bytes.indices) sums(i) = Bytes.add(sums(i), input.bytes(i))
-    sums
   }
 
   private def total(inputs: Seq[Input]): Long =

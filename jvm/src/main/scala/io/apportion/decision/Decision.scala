@@ -49,11 +49,7 @@ final case class Decision(
 ) {
 
   /** Shuffle bytes that each task reads. */
-  lazy val taskBytes: Array[Long] = {
-    val sums = new Array[Long](ranges.size)
-    for (bytes <- bytesByInput; k <- sums.indices) sums(k) = Bytes.add(sums(k), bytes(k))
-    sums
-  }
+  lazy val taskBytes: Array[Long] = Bytes.sumEach(bytesByInput)
 
   def largestTaskBytes: Long = if (taskBytes.isEmpty) 0 else taskBytes.max
 

@@ -31,13 +31,14 @@ private[decision] object Reason {
     s"${count(parallelism, "task")}: ${(start ++ steps ++ layout(ranges, subpartitions, policy)).mkString(", ")}."
   }
 
-  private def layout(ranges: Int, subpartitions: Int, policy: Policy): Option[String] = Option.when(policy.balanced) {
-    val averages =
-      if (subpartitions > policy.exactSizesUpTo)
-        s"; above ${policy.exactSizesUpTo} subpartitions Spark knows small sizes as averages alone"
-      else ""
-    s"in ${count(ranges, "balanced range")}${by("ranges", policy)}$averages"
-  }
+  private def layout(ranges: Int, subpartitions: Int, policy: Policy): Option[String] =
+    Option.when(policy.balanced && ranges > 0) {
+      val averages =
+        if (subpartitions > policy.exactSizesUpTo)
+          s"; above ${policy.exactSizesUpTo} subpartitions Spark knows small sizes as averages alone"
+        else ""
+      s"in ${count(ranges, "balanced range")}${by("ranges", policy)}$averages"
+    }
 
   private def formula(inputBytes: Long, broadcastTaken: Long, raw: Long, rounded: Long, policy: Policy): String = {
     val volume = s"${Bytes.text(policy.dataVolumePerTask)} a task${by("dataVolumePerTask", policy)}"

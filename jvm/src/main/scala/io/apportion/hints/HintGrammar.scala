@@ -2,6 +2,7 @@ package io.apportion.hints
 
 import java.util.Locale
 
+import io.apportion.conf.Settings
 import io.apportion.decision.Policy
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
 import org.apache.spark.sql.catalyst.expressions.{Expression, Literal, UnaryMinus}
@@ -39,7 +40,7 @@ private[hints] object HintGrammar {
       case (BroadcastRatio, _) => in.wrongArity("BROADCAST_RATIO(ratio)", "BROADCAST_RATIO(0.3)")
 
       case (Ranges, Seq(word)) =>
-        in.word(word, Seq("even", "balanced")).map(w => BlockHints(ranges = Some(in.hinted(w))))
+        in.word(word, Settings.Layouts.choices).map(w => BlockHints(ranges = Some(in.hinted(w))))
       case (Ranges, _) => in.wrongArity("RANGES(even|balanced)", "RANGES(balanced)")
 
       case (SourceParallelism, Seq(n))        => in.count(n).map(n => BlockHints(scans = Some(in.hinted(n))))
@@ -113,11 +114,9 @@ private[hints] object HintGrammar {
 
     def volume(argument: Expression): Read[Long] = {
       val bytes = argument match {
-        case Literal(n: Int, IntegerType)      => Some(BigInt(n))
-        case Literal(n: Long, LongType)        => Some(BigInt(n))
-        case UnaryMinus(Literal(n: Int, _), _) => Some(BigInt(-n))
-        case Literal(size, StringType)         => bytesOf(size.toString)
-        case _                                 => None
+        case Literal(n: Long, LongType) => Some(BigInt(n))
+        case Literal(size, StringType)  => bytesOf(size.toString)
+        case other                      => integer(other).map(BigInt(_))
       }
       bytes match {
         case Some(n) if n >= 1 && n.isValidLong => Right(n.toLong)
@@ -137,12 +136,15 @@ private[hints] object HintGrammar {
       case _                  => None
     }
 
-    def ratio(argument: Expression): Read[Double] = argument match {
-      case Literal(number, _: NumericType) =>
-        val value = number.toString.toDouble
-        if (value > 0 && value < 1) Right(value) else wrong("APH307", argument, "takes a number above 0 and below 1")
-      case UnaryMinus(Literal(_, _: NumericType), _) => wrong("APH307", argument, "takes a number above 0 and below 1")
-      case _                                         => wrong("APH302", argument, "takes a number above 0 and below 1")
+    def ratio(argument: Expression): Read[Double] = {
+      def outside(code: String) = wrong(code, argument, "takes a number above 0 and below 1")
+      argument match {
+        case Literal(number, _: NumericType) =>
+          val value = number.toString.toDouble
+          if (value > 0 && value < 1) Right(value) else outside("APH307")
+        case UnaryMinus(Literal(_, _: NumericType), _) => outside("APH307")
+        case _                                         => outside("APH302")
+      }
     }
 
     def word(argument: Expression, words: Seq[String]): Read[String] = {

@@ -13,24 +13,26 @@ import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 object OperatorBlock {
 
   /**
-   * The block of the first of these operators, which read one another.
+   * The blocks of operators of one plan.
    *
-   * @param operators from the exchange upwards, or the exchange alone
+   * @param readers per block the operators that read one another, from the exchange upwards, or the exchange alone; the first of
+   *                them that is of a known block counts
    */
-  def of(operators: Seq[SparkPlan]): Option[QueryBlock] = {
-    val logical = operators.flatMap(_.logicalLink).map(unwrap).distinct
-    logical.headOption.flatMap(nearest => columnsOf(nearest).orElse(runningQuery)).flatMap { columns =>
+  def ofEach(readers: Seq[Seq[SparkPlan]]): Seq[QueryBlock] = {
+    val logical = readers.map(_.flatMap(_.logicalLink).map(unwrap).distinct).filter(_.nonEmpty)
+    logical.flatten.headOption.flatMap(columnsFor).toSeq.flatMap { columns =>
       val search = new Search(columns)
-      logical.iterator.flatMap(search.known).nextOption().orElse(search.guess(logical.head))
+      logical.flatMap(of => of.iterator.flatMap(search.known).nextOption().orElse(search.guess(of.head)))
     }
   }
 
   /** The block of the table that a scan reads. */
   def ofScan(scan: SparkPlan): Option[QueryBlock] =
-    scan.logicalLink.flatMap(link => columnsOf(link).orElse(runningQuery).flatMap(new Search(_).homeOfLeaves(link)))
+    scan.logicalLink.flatMap(link => columnsFor(link).flatMap(new Search(_).homeOfLeaves(link)))
 
-  /** All tags of an operator and what is below it can be lost. */
-  private def runningQuery: Option[PlanColumns] = Executions.currentPlan.flatMap(columnsOf)
+  /** All tags of an operator and of what is below it can be lost; the plan that Spark began with has its own. */
+  private def columnsFor(node: LogicalPlan): Option[PlanColumns] =
+    columnsOf(node).orElse(Executions.currentPlan.flatMap(QueryBlocks.placed).map(_.block.columns))
 
   private def unwrap(node: LogicalPlan): LogicalPlan = node match {
     case stage: LogicalQueryStage => unwrap(stage.logicalPlan)

@@ -19,8 +19,12 @@ private[hints] object QueryBlocks {
   def placed(node: LogicalPlan): Option[Placed] = node.getTagValue(Tag)
 
   /** Notes the blocks of a plan whose nodes are not shared with other plans. */
-  def assign(plan: LogicalPlan): Unit =
-    new QueryBlocks().visit(plan, QueryBlock.root(new PlanColumns(mutable.Buffer.empty)))
+  def assign(plan: LogicalPlan): Unit = {
+    val root = QueryBlock.root(new PlanColumns(mutable.Buffer.empty))
+    new QueryBlocks().visit(plan, root)
+    // Whoever has lost all else finds the columns here.
+    if (placed(plan).isEmpty) plan.setTagValue(Tag, Placed(root, plan.getClass))
+  }
 }
 
 private final class QueryBlocks {

@@ -80,7 +80,7 @@ object DecisionRecord {
     clamps = decision.clamps.map(_.name),
     subpartitions = decision.subpartitions,
     parallelism = decision.parallelism,
-    tasks = if (policy.balanced) decision.ranges.size else decision.parallelism,
+    tasks = if (decision.ranges == Ranges.none) decision.parallelism else decision.ranges.size,
     ranges = decision.ranges,
     layout = if (policy.balanced) "balanced" else "even",
     largestTaskBytes = decision.largestTaskBytes,
@@ -91,17 +91,17 @@ object DecisionRecord {
   )
 
   /** The record of a group that is left alone, and of the bytes that each of its tasks reads. */
-  def leftAlone(why: String, subpartitions: Int, taskBytes: Seq[Long]): DecisionRecord = {
-    val inputBytes = taskBytes.foldLeft(0L)((sum, bytes) => Bytes.add(sum, bytes))
+  def leftAlone(why: String, subpartitions: Int, taskBytes: Array[Long]): DecisionRecord = {
+    val inputBytes = Bytes.sum(taskBytes)
     DecisionRecord(
       inputBytes = inputBytes,
       broadcastBytes = 0,
       subpartitions = subpartitions,
-      parallelism = taskBytes.size,
-      tasks = taskBytes.size,
+      parallelism = taskBytes.length,
+      tasks = taskBytes.length,
       layout = "unchanged",
       largestTaskBytes = taskBytes.maxOption.getOrElse(0),
-      meanTaskBytes = if (taskBytes.isEmpty) 0 else inputBytes / taskBytes.size,
+      meanTaskBytes = if (taskBytes.isEmpty) 0 else inputBytes / taskBytes.length,
       kind = "unchanged",
       reason = s"Left alone: $why."
     )

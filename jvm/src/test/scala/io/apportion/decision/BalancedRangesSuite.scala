@@ -5,6 +5,7 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.databind.JsonNode
 import io.apportion.decision.Vectors._
 import org.scalacheck.Gen
+import io.apportion.report.DecisionRecord
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
 
@@ -60,6 +61,13 @@ class BalancedRangesSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(decision.reason.endsWith(", in 2 balanced ranges (session setting)."))
     val many = Decider.decide(Seq(new Input(Array.fill(2001)(1L))), policy)
     assert(many.reason.endsWith("; above 2000 subpartitions Spark knows small sizes as averages alone."))
+  }
+
+  test("without shuffle inputs there are tasks but no ranges, balanced or not") {
+    val balanced = Policy(dataVolumePerTask = 1, sourceParallelism = 7, balanced = true)
+    val decision = Decider.decide(Nil, balanced)
+    assert(DecisionRecord.of(decision, balanced).tasks == 7)
+    assert(decision.reason == "7 tasks: the stage has no inputs, so it gets the default of sources.")
   }
 
   private def shuffles(vector: JsonNode): Seq[(JsonNode, JsonNode)] =

@@ -1,19 +1,13 @@
 package io.apportion.hints
 
-import io.apportion.SparkSuite
-import io.apportion.report.{DecisionLog, DecisionRecord}
+import io.apportion.report.DecisionLog
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.connector.catalog.InMemoryRowLevelOperationTableCatalog
 import org.apache.spark.sql.functions.{col, count, lit}
 
 /** Hints wherever a query can come from: DataFrames, views, caches, writes, parameters; and what AQE makes of it at run time. */
-class HintPlacesSuite extends SparkSuite {
+class HintPlacesSuite extends HintSuite {
   private val settings = Seq("parallelism" -> "3", "spark.sql.autoBroadcastJoinThreshold" -> "-1")
-
-  private def summary(record: DecisionRecord): String = s"${record.operator}: ${record.tasks}"
-
-  private def stages(decisions: Seq[DecisionRecord]): Seq[String] =
-    decisions.filter(_.kind != "unchanged").map(summary).sorted
 
   private def stages(session: SparkSession, query: DataFrame): Seq[String] = stages(decisionsOf(session, query))
 

@@ -2,11 +2,10 @@ package io.apportion.hints
 
 import scala.collection.mutable
 
-import io.apportion.SparkSuite
 import io.apportion.aqe.ExchangeGroup
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
-import org.apache.spark.sql.catalyst.plans.{LeftExistence, QueryPlan}
+import org.apache.spark.sql.catalyst.plans.LeftExistence
 import org.apache.spark.sql.catalyst.plans.logical
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec
@@ -17,7 +16,7 @@ import org.apache.spark.sql.{SparkSession, TpcTables}
  * Every query of TPC-DS and TPC-H, planned with a hint on its outermost SELECT, and with one on its innermost. Where an operator
  * comes from is known apart from the blocks as well: Spark's parser leaves in expressions where in the text they stood.
  */
-class TpcHintsSuite extends SparkSuite {
+class TpcHintsSuite extends HintSuite {
   private val hint = "PARALLELISM(7)"
   private val settings = Seq(
     "parallelism" -> "3",
@@ -28,11 +27,8 @@ class TpcHintsSuite extends SparkSuite {
   )
 
   private lazy val session: SparkSession = {
-    val session = spark.newSession()
+    val session = newSession(settings: _*)
     TpcTables.createViews(session)
-    settings.foreach { case (name, value) =>
-      session.conf.set(if (name.startsWith("spark.")) name else s"spark.apportion.$name", value)
-    }
     session
   }
 
@@ -92,10 +88,6 @@ class TpcHintsSuite extends SparkSuite {
   }
 
   private def plan(query: String): SparkPlan = session.sql(query).queryExecution.executedPlan
-
-  /** The plan as text without what differs between any two plans of one query. */
-  private def shape(plan: QueryPlan[_]): String =
-    plan.treeString.replaceAll("#\\d+L?|plan_id=\\d+|(?<=subquery#)\\d+", "")
 
   private def isHinted(group: ExchangeGroup): Boolean = group.hints.parallelism.isDefined
 

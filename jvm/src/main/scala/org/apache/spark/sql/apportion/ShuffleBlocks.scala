@@ -1,0 +1,49 @@
+package org.apache.spark.sql.apportion
+
+import scala.collection.concurrent.TrieMap
+
+import org.apache.spark.SparkContext
+import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent, SparkListenerStageCompleted}
+import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanHelper, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
+
+/**
+ * Counts the blocks of the shuffles that stages of queries write, map tasks times subpartitions: Spark's own metrics do not
+ * have them.
+ */
+final class ShuffleBlocks private extends SparkListener with AdaptiveSparkPlanHelper {
+  private val written = TrieMap.empty[Int, (Int, Int)]
+  private val subpartitions = TrieMap.empty[Int, Int]
+
+  /** 0 for a stage that writes no shuffle, or whose query runs still. */
+  def of(stage: Int): Long =
+    written.get(stage).fold(0L) { case (shuffle, mapTasks) => mapTasks.toLong * subpartitions.getOrElse(shuffle, 0) }
+
+  override def onStageCompleted(event: SparkListenerStageCompleted): Unit = {
+    val stage = event.stageInfo
+    stage.shuffleDepId.foreach(shuffle => written(stage.stageId) = (shuffle, stage.numTasks))
+  }
+
+  override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
+    case end: SparkListenerSQLExecutionEnd if end.qe != null =>
+      collectWithSubqueries(end.qe.executedPlan) { case stage: ShuffleQueryStageExec => stage.shuffle }
+        .foreach(shuffle => subpartitions(shuffle.shuffleId) = shuffle.numPartitions)
+    case _ =>
+  }
+}
+
+object ShuffleBlocks {
+  private val byContext = TrieMap.empty[SparkContext, ShuffleBlocks]
+
+  /** Counts from the first call on. */
+  def in(context: SparkContext): ShuffleBlocks = synchronized {
+    byContext.filterInPlace((known, _) => !known.isStopped)
+    byContext.getOrElseUpdate(
+      context, {
+        val blocks = new ShuffleBlocks
+        context.addSparkListener(blocks)
+        blocks
+      }
+    )
+  }
+}
