@@ -29,6 +29,14 @@ test-all: check scala-test-all ## The same with the slow tests, and the Scala te
 bench: $(INSTALLED) ## Measure what deciding and hints cost, and write it to docs/benchmarks.md
 	@$(SBT) "benchmarks/Jmh/runMain org.apache.spark.apportion.BenchmarkReport"
 
+# The scale factor of the tables for bench-sql: about that many GB as text.
+SF ?= 1
+.PHONY: bench-sql
+bench-sql: jars ## Time TPC-H and TPC-DS with Apportion and without, at scale factor SF=1, into target/bench
+	@mkdir -p target/bench
+	@$(BIN)/apportion bench tpch --scale $(SF) --check --json target/bench/tpch.json --plot target/bench/tpch.png
+	@$(BIN)/apportion bench tpcds --scale $(SF) --check --json target/bench/tpcds.json --plot target/bench/tpcds.png
+
 .PHONY: generated
 generated: $(INSTALLED) ## Write the files that are generated from code: docs/settings.md and others
 	@$(SBT) "Test/runMain io.apportion.GeneratedFiles"
@@ -62,5 +70,5 @@ scala-test-all: jars
 $(INSTALLED): pyproject.toml build.sbt
 	@echo "Installing into $(VENV) and building the jars (minutes, the first time) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[spark,demo,dev]'
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[spark,demo,plot,dev]'
 	@touch $@

@@ -6,7 +6,7 @@ import contextlib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypedDict
 
 from apportion.errors import ApportionError, QueryError, SettingError
 
@@ -16,6 +16,22 @@ if TYPE_CHECKING:
 
 EXTENSION = "io.apportion.ApportionExtension"
 _BRIDGE = "io.apportion.PythonBridge"
+
+
+class StageMetrics(TypedDict):
+    """What the tasks of one finished stage did, as the extension writes it."""
+
+    stage: int
+    name: str
+    tasks: int
+    readsShuffle: bool
+    shuffleReadBytes: int
+    largestTaskBytes: int
+    """Shuffle bytes that its largest task read."""
+    taskMillis: int
+    """Run time of all its tasks."""
+    blocksWritten: int
+    """Of the shuffle that it wrote, tasks times subpartitions; 0 before `watch_stages`."""
 
 
 def start(options: Mapping[str, str], log: IO[bytes] | None = None) -> None:
@@ -105,11 +121,21 @@ def decide(spark: SparkSession, request: Mapping[str, Any]) -> dict[str, Any]:
     return decision
 
 
-def stage_metrics(spark: SparkSession, job_group: str) -> list[dict[str, Any]]:
+def watch_stages(spark: SparkSession) -> None:
+    """Have the blocks counted that stages write from now on, for `stage_metrics`."""
+    _bridge(spark, "stage metrics").watchStages(spark._jsparkSession)
+
+
+def stage_metrics(spark: SparkSession, job_group: str) -> list[StageMetrics]:
     """Return what the tasks of each finished stage of the job group did."""
     answer = _bridge(spark, "stage metrics").stageMetrics(spark._jsparkSession, job_group)
-    metrics: list[dict[str, Any]] = json.loads(answer)
+    metrics: list[StageMetrics] = json.loads(answer)
     return metrics
+
+
+def java_version(spark: SparkSession) -> str:
+    """Return the version of the Java that a classic session runs on, such as `17.0.15`."""
+    return str(_class("java.lang.System", spark._jvm).getProperty("java.version"))
 
 
 def missing_extension(spark: SparkSession | None = None) -> ApportionError:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+import sqlglot
 
 from apportion import _jvm
 from apportion.decision import Decision, decisions
@@ -16,7 +19,7 @@ from apportion.decision import Decision, decisions
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
-_ENABLED = "spark.apportion.enabled"
+ENABLED = "spark.apportion.enabled"
 _RELATIVE_TOLERANCE = 1e-9
 
 
@@ -50,13 +53,12 @@ def run(spark: SparkSession, statement: str) -> Run:
     Raises what Spark raises, and `ApportionError` when the session has no Apportion in it.
     """
     before = {(decision.query, decision.group) for decision in decisions(spark)}
-    job_group = f"apportion-{uuid.uuid4()}"
-    with _job_group(spark, job_group):
+    with job_group(spark) as group:
         start = time.perf_counter()
         result = spark.sql(statement)
         rows = result.collect()
         seconds = time.perf_counter() - start
-    stages = _jvm.stage_metrics(spark, job_group)
+    stages = _jvm.stage_metrics(spark, group)
     return Run(
         columns=result.columns,
         rows=rows,
@@ -74,9 +76,9 @@ def compare(spark: SparkSession, statement: str, rounds: int = 2) -> Comparison:
     """
     off, on = [], []
     for _ in range(rounds):
-        with _enabled(spark, "false"):
+        with confs(spark, {ENABLED: "false"}):
             off.append(run(spark, statement))
-        with _enabled(spark, "true"):
+        with confs(spark, {ENABLED: "true"}):
             on.append(run(spark, statement))
     return Comparison(
         spark=min(off, key=lambda each: each.seconds),
@@ -97,6 +99,48 @@ def same_rows(left: Sequence[Row], right: Sequence[Row]) -> bool:
     )
 
 
+def without_ties(spark: SparkSession, query: str) -> str:
+    """Append all result columns to the order that a query's final LIMIT cuts.
+
+    Where that order has ties, which rows are cut off is anybody's choice; then only equal rows are
+    tied. A query without such a LIMIT is returned as it is. Raises what Spark raises.
+    """
+    limit = re.search(r"\bLIMIT\s+\d+\s*$", query, re.IGNORECASE)
+    if limit is None:
+        return query
+    columns = ", ".join(str(place + 1) for place in range(len(spark.sql(query).columns)))
+    ordered = sqlglot.parse_one(query, read="spark").args.get("order")
+    return f"{query[: limit.start()]}{',' if ordered else 'ORDER BY'} {columns} {limit.group()}"
+
+
+@contextmanager
+def job_group(spark: SparkSession) -> Iterator[str]:
+    """Make the jobs of the block a group of their own, and give its name."""
+    context = spark.sparkContext
+    name = f"apportion-{uuid.uuid4()}"
+    context.setJobGroup(name, "apportion")
+    try:
+        yield name
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+
+
+@contextmanager
+def confs(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
+    """Set confs of the session for the block, and put back what was there before."""
+    before = {key: spark.conf.get(key, None) for key in values}
+    try:
+        for key, value in values.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key, value_before in before.items():
+            if value_before is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, value_before)
+
+
 def _same(left: Any, right: Any) -> bool:
     match left, right:
         case float(), float():
@@ -114,23 +158,3 @@ def _order(row: Row) -> tuple[list[str], list[str]]:
     # Floating-point numbers last and rounded: what may differ must not change the order.
     exact = [repr(value) for value in row if not isinstance(value, float)]
     return exact, [f"{value:.6g}" for value in row if isinstance(value, float)]
-
-
-@contextmanager
-def _job_group(spark: SparkSession, job_group: str) -> Iterator[None]:
-    context = spark.sparkContext
-    context.setJobGroup(job_group, "apportion")
-    try:
-        yield
-    finally:
-        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
-
-
-@contextmanager
-def _enabled(spark: SparkSession, value: str) -> Iterator[None]:
-    before = spark.conf.get(_ENABLED) or "true"
-    spark.conf.set(_ENABLED, value)
-    try:
-        yield
-    finally:
-        spark.conf.set(_ENABLED, before)

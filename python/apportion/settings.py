@@ -6,7 +6,7 @@ import dataclasses
 import importlib.resources
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, Literal
 
@@ -165,6 +165,28 @@ def find(name: str) -> Setting:
         if name in (keyword, setting.name, setting.key):
             return setting
     raise _unknown(name)
+
+
+def parse_assignments(assignments: Iterable[str]) -> dict[str, str]:
+    """Return the conf that texts NAME=VALUE stand for, of which the last one of a name counts.
+
+    NAME is a setting of Apportion, in any form that `find` knows, or the whole key of another conf
+    of Spark's, which begins with `spark.`.
+
+    Raises `SettingError` for an unknown setting of Apportion or a value that it does not allow.
+    """
+    settings: dict[str, Any] = {}
+    others: dict[str, str] = {}
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        if not equals:
+            raise SettingError(f"{assignment!r} sets nothing: write NAME=VALUE")
+        if name.startswith("spark.") and not name.startswith(PREFIX):
+            others[name] = value
+        else:
+            setting = find(name)
+            settings[setting.keyword] = setting.parse(value)
+    return others | Settings.from_kwargs(**settings).to_conf()
 
 
 def _unknown(name: str) -> SettingError:

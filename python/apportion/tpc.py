@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib.resources
-import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from apportion.cache import made_once
 from apportion.errors import ApportionError
 
 if TYPE_CHECKING:
@@ -21,33 +22,20 @@ def generate(benchmark: Benchmark, scale: float, directory: Path) -> Path:
     """Make the benchmark's tables and return their folder, `<directory>/<benchmark>-sf<scale>`.
 
     The folder holds one `<table>.parquet` file per table. `scale` is the benchmark's scale factor:
-    about that many GB as text. A folder that is already there is complete and is used as it is:
-    it gets its name only when every table is written.
+    about that many GB as text. A folder that is already there is used as it is.
 
     Raises `ApportionError` when DuckDB is not installed or the scale is not above 0.
     """
+    check_scale(scale)
+    return made_once(
+        directory / f"{benchmark}-sf{scale:g}", partial(_write_tables, benchmark, scale)
+    )
+
+
+def check_scale(scale: float) -> None:
+    """Raise `ApportionError` when a scale is not above 0."""
     if not scale > 0:
         raise ApportionError(f"scale is {scale}: it must be above 0, for example 0.1")
-    folder = directory / f"{benchmark}-sf{scale:g}"
-    if folder.exists():
-        return folder
-    directory.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=directory) as scratch:
-        # A database on disk: the tables may be larger than memory.
-        tables = Path(scratch, "tables")
-        tables.mkdir()
-        with _connect(benchmark, Path(scratch, "generated.duckdb")) as connection:
-            connection.execute(f"CALL {_GENERATORS[benchmark]}(sf = {scale!r})")
-            names = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
-            for (name,) in names:
-                connection.execute(f"COPY {name} TO '{_quoted(tables / name)}.parquet'")
-        try:
-            tables.rename(folder)
-        except OSError:
-            # Another process made the same tables first. Anything else is an error.
-            if not folder.exists():
-                raise
-    return folder
 
 
 def queries(benchmark: Benchmark) -> dict[int, str]:
@@ -59,6 +47,15 @@ def queries(benchmark: Benchmark) -> dict[int, str]:
         rows = connection.execute(f"SELECT query_nr, query FROM {benchmark}_queries()").fetchall()
     # Quoted column names are all that DuckDB's texts have and Spark does not read.
     return {number: text.strip().rstrip(";").replace('"', "`") for number, text in rows}
+
+
+def _write_tables(benchmark: Benchmark, scale: float, folder: Path) -> None:
+    # A database on disk: the tables may be larger than memory.
+    with _connect(benchmark, folder.parent / "generated.duckdb") as connection:
+        connection.execute(f"CALL {_GENERATORS[benchmark]}(sf = {scale!r})")
+        names = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+        for (name,) in names:
+            connection.execute(f"COPY {name} TO '{_quoted(folder / name)}.parquet'")
 
 
 def _connect(benchmark: Benchmark, database: Path | None = None) -> duckdb.DuckDBPyConnection:

@@ -13,11 +13,10 @@ from pyspark import SparkStageInfo
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from apportion import ApportionError, jars
+from apportion import jars
 from apportion.cli import app
 from apportion.cli.console import size_text
 from apportion.cli.progress import _state
-from apportion.cli.spark import parse
 from apportion.settings import registry
 
 GROUPED = "SELECT city, count(*) AS n FROM people GROUP BY city ORDER BY city"
@@ -91,7 +90,7 @@ def test_version() -> None:
         (["run", "{sql}", "--tables", "{folder}"], "no parquet, csv or json files or folders in"),
         (["run", "{sql}", "--set", "min_paralelism=4"], "Did you mean min_parallelism?"),
         (["run", "{sql}", "--set", "parallelism=0"], "parallelism is 0: allowed is 1 or more"),
-        (["run", "{sql}", "--set", "parallelism"], "--set parallelism: write NAME=VALUE"),
+        (["run", "{sql}", "--set", "parallelism"], "'parallelism' sets nothing: write NAME=VALUE"),
         (["run", "{sql}", "--format", "xml"], "'xml' is not one of 'text', 'json'"),
         (["run", "-"], "there is no SQL statement to run"),
         (["demo", "--scale", "0"], "scale is 0.0: it must be above 0"),
@@ -106,15 +105,6 @@ def test_wrong_usage(sql: Path, arguments: list[str], message: str) -> None:
     assert message.format(**names) in flat(result.stderr)
     assert result.stdout == ""
     assert isinstance(result.exception, SystemExit), result.exception
-
-
-def test_settings_of_the_command_line() -> None:
-    assert parse(["data_volume_per_task=16MB", "spark.apportion.mode=active", "spark.a=b=c"]) == (
-        {"data_volume_per_task": 16 << 20, "mode": "active"},
-        {"spark.a": "b=c"},
-    )
-    with pytest.raises(ApportionError, match=r"unknown setting 'spark\.apportion\.mod'.*mean mode"):
-        parse(["spark.apportion.mod=active"])
 
 
 @pytest.mark.parametrize(

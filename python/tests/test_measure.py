@@ -68,6 +68,31 @@ def test_a_command_runs_too(session: SparkSession) -> None:
     assert session.conf.get("spark.sql.shuffle.partitions") == "8"
 
 
+def test_confs_are_set_for_a_block_and_put_back(session: SparkSession) -> None:
+    session.conf.set("spark.sql.shuffle.partitions", "16")
+    values = {"spark.sql.shuffle.partitions": "3", "spark.sql.some.key": "x"}
+    with measure.confs(session, values):
+        assert session.conf.get("spark.sql.shuffle.partitions") == "3"
+        assert session.conf.get("spark.sql.some.key") == "x"
+    assert session.conf.get("spark.sql.shuffle.partitions") == "16"
+    assert session.conf.get("spark.sql.some.key", None) is None
+
+
+@pytest.mark.parametrize(
+    ("query", "without"),
+    [
+        ("SELECT 1 a, 2 b ORDER BY a LIMIT 3", "SELECT 1 a, 2 b ORDER BY a , 1, 2 LIMIT 3"),
+        ("SELECT 1 a, 2 b limit 3", "SELECT 1 a, 2 b ORDER BY 1, 2 limit 3"),
+        ("SELECT 1 a ORDER BY a", "SELECT 1 a ORDER BY a"),
+        ("SELECT * FROM (SELECT 1 a LIMIT 3)", "SELECT * FROM (SELECT 1 a LIMIT 3)"),
+    ],
+)
+def test_without_ties(session: SparkSession, query: str, without: str) -> None:
+    found = measure.without_ties(session, query)
+    assert found.split() == without.split()
+    assert session.sql(found).collect() == session.sql(query).collect()
+
+
 def test_compare(session: SparkSession) -> None:
     comparison = measure.compare(session, GROUPED)
     assert comparison.equal

@@ -6,7 +6,7 @@ from typing import Any, get_type_hints
 import pytest
 
 from apportion import SettingError, Settings
-from apportion.settings import find, registry
+from apportion.settings import find, parse_assignments, registry
 
 TYPES: dict[str, Any] = {
     "boolean": bool | None,
@@ -145,3 +145,26 @@ def test_parse(name: str, text: str, value: object) -> None:
 def test_parse_refuses(name: str, text: str) -> None:
     with pytest.raises(SettingError, match=f"{name} is '{text}': allowed is"):
         find(name).parse(text)
+
+
+def test_assignments_of_a_command_line() -> None:
+    texts = ["data_volume_per_task=16MB", "spark.apportion.mode=active", "spark.a=b=c"]
+    assert parse_assignments(texts) == {
+        "spark.apportion.dataVolumePerTask": str(16 << 20),
+        "spark.apportion.mode": "active",
+        "spark.a": "b=c",
+    }
+    assert parse_assignments(["mode=active", "mode=auto"]) == {"spark.apportion.mode": "auto"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("spark.apportion.mod=active", r"unknown setting 'spark\.apportion\.mod'.*mean mode"),
+        ("parallelism=0", "parallelism is 0: allowed is 1 or more"),
+        ("parallelism", "'parallelism' sets nothing: write NAME=VALUE"),
+    ],
+)
+def test_assignments_that_are_refused(text: str, message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        parse_assignments([text])

@@ -1,21 +1,15 @@
-"""TPC-H and TPC-DS give the same results with Apportion and without.
-
-Most queries end in a LIMIT below an order that has ties, so that which rows are cut off is
-anybody's choice. All columns are appended to that order: then only equal rows are tied.
-"""
+"""TPC-H and TPC-DS give the same results with Apportion and without."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import sqlglot
 from pyspark.sql import SparkSession
 
 from apportion import Decision, decisions, hints, tpc
-from apportion.measure import compare, run, same_rows
+from apportion.measure import compare, run, same_rows, without_ties
 
 NUMBERS: dict[tpc.Benchmark, range] = {"tpch": range(1, 23), "tpcds": range(1, 100)}
 
@@ -59,7 +53,7 @@ def test_results_are_the_same_with_apportion_and_without(
     request: pytest.FixtureRequest, benchmark: tpc.Benchmark, number: int
 ) -> None:
     session = request.getfixturevalue(benchmark)
-    compared = compare(session, _without_ties(tpc.queries(benchmark)[number], session), rounds=1)
+    compared = compare(session, without_ties(session, tpc.queries(benchmark)[number]), rounds=1)
     assert compared.equal, f"{compared.spark.rows}\n{compared.apportion.rows}"
     assert not compared.spark.decisions
     if number in QUICK[benchmark]:
@@ -72,7 +66,7 @@ def test_a_hint_reaches_the_stages_of_its_block_and_leaves_the_results(
     request: pytest.FixtureRequest, benchmark: tpc.Benchmark, number: int
 ) -> None:
     session = request.getfixturevalue(benchmark)
-    query = _without_ties(tpc.queries(benchmark)[number], session)
+    query = without_ties(session, tpc.queries(benchmark)[number])
     innermost = max(hints.show(query), key=lambda block: block.path.count("/")).path
 
     plain = run(session, query)
@@ -138,13 +132,3 @@ def _session(
     for table in tpc.generate(benchmark, 0.01, directories.mktemp(benchmark)).iterdir():
         session.read.parquet(str(table)).createOrReplaceTempView(table.stem)
     return session
-
-
-def _without_ties(query: str, session: SparkSession) -> str:
-    """Append all result columns to the order that a query's final LIMIT cuts."""
-    limit = re.search(r"\bLIMIT\s+\d+\s*$", query, re.IGNORECASE)
-    if limit is None:
-        return query
-    columns = ", ".join(str(place + 1) for place in range(len(session.sql(query).columns)))
-    ordered = sqlglot.parse_one(query, read="spark").args.get("order")
-    return f"{query[: limit.start()]}{',' if ordered else 'ORDER BY'} {columns} {limit.group()}"

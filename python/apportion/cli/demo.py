@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from apportion import measure, tpc
+from apportion import cache, measure, tpc
 from apportion._jvm import short_errors
 from apportion.cli.console import QUERY_FAILED, fail, out, size_text
 from apportion.cli.progress import query_progress, waiting
@@ -43,7 +42,7 @@ def demo(
     """
     numbers = _numbers(queries)
     with waiting(f"Generating TPC-H at scale factor {scale:g}"):
-        tables = tpc.generate("tpch", scale, data or _cache())
+        tables = tpc.generate("tpch", scale, data or cache.directory())
     texts = tpc.queries("tpch")
     spark = start(master, assignments or [])
     comparisons: dict[int, Comparison] = {}
@@ -67,11 +66,6 @@ def _numbers(text: str) -> list[int]:
     if not all(1 <= number <= 22 for number in numbers):
         raise ApportionError(f"--queries {text}: write numbers from 1 to 22, such as 3,5,18")
     return numbers
-
-
-def _cache() -> Path:
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home, "apportion")
 
 
 def _table(comparisons: dict[int, Comparison]) -> Table:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
 import typer
@@ -15,27 +13,20 @@ from rich.progress import track
 from rich.text import Text
 
 from apportion.cli.console import err, fail, out
+from apportion.cli.sources import Source, read_sources
 from apportion.errors import did_you_mean
 from apportion.hints import CODES, Finding, lint
 from apportion.hints.position import Positions
 
 HAS_FINDINGS = 1
-_STANDARD_INPUT = "-"
 _FILES_WORTH_A_PROGRESS_BAR = 20
 _STYLES = {"error": "bold red", "warning": "bold yellow"}
-
-
-class _Source(NamedTuple):
-    """A text to check, and what to call it."""
-
-    name: str
-    sql: str
 
 
 class _Checked(NamedTuple):
     """A text with what was found in it."""
 
-    source: _Source
+    source: Source
     findings: list[Finding]
 
 
@@ -61,7 +52,7 @@ def lint_command(
     Exit codes: 0 nothing found, 1 findings, 2 wrong usage or a file that cannot be read.
     """
     ignored = _codes(ignore or [])
-    sources = [source for path in paths for source in _sources(path)]
+    sources = [source for path in paths for source in read_sources(path)]
     checked = [_check(source, ignored) for source in _with_progress(sources)]
     {"text": _print_text, "json": _print_json, "github": _print_github}[format](checked)
     if any(findings for _, findings in checked):
@@ -75,42 +66,12 @@ def _codes(names: list[str]) -> set[str]:
     return codes
 
 
-def _sources(path: str) -> list[_Source]:
-    if path == _STANDARD_INPUT:
-        return [_Source("<stdin>", _decode("<stdin>", sys.stdin.buffer.read()))]
-    found = Path(path)
-    if not found.is_dir():
-        return [_read(found)]
-    files = sorted(file for file in found.rglob("*.sql") if _is_visible(file.relative_to(found)))
-    if not files:
-        fail(f"{path} has no .sql files in it: name the files to check, or another directory")
-    return [_read(file) for file in files]
-
-
-def _is_visible(file: Path) -> bool:
-    return file.name.endswith(".sql") and not any(part.startswith(".") for part in file.parts)
-
-
-def _read(file: Path) -> _Source:
-    try:
-        return _Source(str(file), _decode(str(file), file.read_bytes()))
-    except OSError as error:
-        fail(f"cannot read {file}: {error.strerror}")
-
-
-def _decode(name: str, content: bytes) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        fail(f"cannot read {name}: byte {error.start} is not UTF-8, which SQL files have to be")
-
-
-def _with_progress(sources: list[_Source]) -> Iterable[_Source]:
+def _with_progress(sources: list[Source]) -> Iterable[Source]:
     quiet = len(sources) < _FILES_WORTH_A_PROGRESS_BAR or not err.is_terminal
     return track(sources, "Checking", console=err, transient=True, disable=quiet)
 
 
-def _check(source: _Source, ignored: set[str]) -> _Checked:
+def _check(source: Source, ignored: set[str]) -> _Checked:
     return _Checked(source, [found for found in lint(source.sql) if found.code not in ignored])
 
 
@@ -131,7 +92,7 @@ def _print_text(checked: list[_Checked]) -> None:
     err.print(summary, markup=False)
 
 
-def _headline(source: _Source, finding: Finding) -> Text:
+def _headline(source: Source, finding: Finding) -> Text:
     return Text.assemble(
         f"{source.name}:{finding.line}:{finding.column}: ",
         (f"{finding.severity} {finding.code}", _STYLES[finding.severity]),

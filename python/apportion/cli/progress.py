@@ -7,7 +7,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from apportion.cli.console import err
 
@@ -16,6 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SECONDS_BETWEEN_LOOKS = 0.2
+# The time left is an estimate from what was done in this time.
+_SECONDS_OF_A_LONG_QUERY = 3600.0
 
 
 @contextmanager
@@ -47,6 +56,32 @@ def query_progress(spark: SparkSession, what: str) -> Iterator[None]:
         finally:
             done.set()
             watcher.join()
+
+
+def counted(queries: Sequence[str]) -> Iterator[str]:
+    """Yield the queries, and show which one runs, how many are done and the time left.
+
+    It is shown on a terminal.
+    """
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(
+        *columns,
+        console=err,
+        transient=True,
+        disable=not err.is_terminal,
+        speed_estimate_period=_SECONDS_OF_A_LONG_QUERY,
+    ) as progress:
+        bar = progress.add_task("", total=len(queries))
+        for query in queries:
+            progress.update(bar, description=f"Query {query}", refresh=True)
+            yield query
+            progress.advance(bar)
 
 
 def _watch(spark: SparkSession, what: str, progress: Progress, done: threading.Event) -> None:

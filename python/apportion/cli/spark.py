@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,7 +12,7 @@ import apportion
 from apportion import _jvm, jars
 from apportion.cli.progress import waiting
 from apportion.errors import ApportionError
-from apportion.settings import PREFIX, find
+from apportion.settings import parse_assignments
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,31 +34,13 @@ Assignments = Annotated[
 ]
 
 
-def parse(assignments: Iterable[str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return Apportion's settings by keyword, checked, and Spark's own by key.
-
-    Raises `SettingError` for an unknown setting of Apportion or a value that it does not allow.
-    """
-    settings: dict[str, Any] = {}
-    options: dict[str, str] = {}
-    for assignment in assignments:
-        name, equals, value = assignment.partition("=")
-        if not equals:
-            raise ApportionError(f"--set {assignment}: write NAME=VALUE")
-        if name.startswith("spark.") and not name.startswith(PREFIX):
-            options[name] = value
-        else:
-            setting = find(name)
-            settings[setting.keyword] = setting.parse(value)
-    return settings, options
-
-
 def start(master: str | None, assignments: Iterable[str]) -> SparkSession:
     """Start Spark with Apportion.
 
-    Raises `ApportionError` with the end of Spark's own output when Spark does not start.
+    Raises `SettingError` for an assignment that is not allowed, and `ApportionError` with the end
+    of Spark's own output when Spark does not start.
     """
-    settings, options = parse(assignments)
+    conf = parse_assignments(assignments)
     jars.find()
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
@@ -66,9 +48,9 @@ def start(master: str | None, assignments: Iterable[str]) -> SparkSession:
     builder = SparkSession.builder.appName("apportion").config("spark.ui.enabled", "false")
     if master:
         builder.master(master)
-    for key, value in options.items():
+    for key, value in conf.items():
         builder.config(key, value)
-    apportion.configure(builder, **settings)
+    apportion.configure(builder)
     # Spark's log goes to a file that nobody has to see, unless it is the last thing Spark said.
     with tempfile.TemporaryFile() as log, waiting("Starting Spark"):
         try:

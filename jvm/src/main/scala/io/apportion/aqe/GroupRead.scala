@@ -42,7 +42,10 @@ private[aqe] object GroupRead {
   ): GroupRead = {
     val inputs = group.bytes.map(without(splits.subpartitions, _))
     val broadcasts = group.broadcasts.map(stage => new Input(Array(BroadcastBytes.of(stage)), broadcast = true))
-    val decision = decide(inputs.map(new Input(_)) ++ broadcasts, policy)
+    val shuffles = inputs.zip(group.stages).map { case (bytes, stage) =>
+      new Input(bytes, mapTasks = stage.shuffle.numMappers)
+    }
+    val decision = decide(shuffles ++ broadcasts, policy)
     val ranges = decision.ranges.excluding(splits.subpartitions)
     val bytesByStage = if (ranges eq decision.ranges) decision.bytesByInput else inputs.map(ranges.bytesOf)
     val layouts = group.stages.zip(bytesByStage).zipWithIndex.map { case ((stage, bytes), position) =>

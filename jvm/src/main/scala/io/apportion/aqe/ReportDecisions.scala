@@ -47,7 +47,9 @@ case class ReportDecisions(session: SparkSession) extends Guarded[SparkPlan] {
     found.copy(
       operator = group.operator,
       stages = group.stages.map(_.id),
-      shuffles = group.stages.map(_.shuffle.shuffleId)
+      shuffles = group.stages.map(_.shuffle.shuffleId),
+      sources =
+        found.sources ++ group.leaves.flatMap(leaf => SubpartitionCounts.why(leaf.shuffle)).map("subpartitions" -> _)
     )
   }
 

@@ -1,30 +1,30 @@
 package io.apportion.aqe
 
+import scala.annotation.tailrec
+
 import io.apportion.Guarded
-import io.apportion.conf.SessionPolicy
-import io.apportion.decision.{Policy, PowersOfTwo}
+import io.apportion.conf.{SessionPolicy, Settings}
+import io.apportion.decision.{Bytes, SubpartitionCount}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.RebalancePartitions
-import org.apache.spark.sql.catalyst.plans.physical.{
-  HashPartitioning,
-  Partitioning,
-  RangePartitioning,
-  RoundRobinPartitioning
-}
+import org.apache.spark.sql.catalyst.plans.physical._
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.exchange.{Exchange, ShuffleExchangeExec}
 
 /**
- * Before a shuffle runs, lowers its number of subpartitions to a power of two (Spark's 200 to 128), so that a power-of-two
- * number of tasks reads equally many of them each, or raises it to as many tasks as a setting or hint asks for at least.
- * Numbers that the query gives stay, and so do exchanges that must agree with one that cannot change.
+ * Before a shuffle runs, gives it a power of two of subpartitions with room for the tasks that are likely to read it, where Spark
+ * gives all of them 200. Numbers that the query gives stay, and so do exchanges that must agree with one that cannot change.
  */
 case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] {
+  import SubpartitionCounts._
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
     UserRepartitions.forgetKept(plan)
     val settings = new SessionPolicy(conf, session.sparkContext)
-    Validated.applyAll(plan, groupsOf(plan).flatMap(counts(_, settings)))(change)
+    lazy val running = SameShuffle.running(plan)
+    val choices = agreed(groupsOf(plan).filter(isChangeable).map(choose(_, settings, running)))
+    Validated.applyAll(plan, choices)(change)
   }
 
   private def groupsOf(plan: SparkPlan): Seq[ExchangeGroup] =
@@ -32,19 +32,10 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
       ExchangeGroup.collect(exchange.child)
     }.flatten
 
-  /** A new number for the exchanges of a group, by their ids, if all of them may change and any needs to. */
-  private def counts(group: ExchangeGroup, settings: SessionPolicy): Option[Map[Int, Int]] = {
-    val exchanges = group.leaves.map(_.node).collect { case e: ShuffleExchangeExec if !isGivenByQuery(e) => e }
-    val n = group.leaves.head.subpartitions
-    val changeable = group.forbidden.isEmpty && exchanges.size == group.leaves.size &&
-      exchanges.forall(e => withCount(e.outputPartitioning, n).isDefined)
-    lazy val wanted = count(n, GroupRead.policy(group, settings, None))
-    Option.when(changeable && wanted != n)(exchanges.map(_.id -> wanted).toMap)
-  }
-
-  private def count(n: Int, policy: Policy): Int = {
-    val fewest = policy.parallelism.getOrElse(policy.lowerBound).min(SubpartitionCounts.Most)
-    PowersOfTwo.down(n.toLong).toInt.max(fewest)
+  private def isChangeable(group: ExchangeGroup): Boolean = group.forbidden.isEmpty && group.leaves.map(_.node).forall {
+    case exchange: ShuffleExchangeExec =>
+      !isGivenByQuery(exchange) && withCount(exchange.outputPartitioning, 1).isDefined
+    case _ => false
   }
 
   private def isGivenByQuery(exchange: ShuffleExchangeExec): Boolean = exchange.logicalLink.exists {
@@ -52,12 +43,44 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
     case _                              => false
   }
 
-  private def change(plan: SparkPlan, groups: Seq[Map[Int, Int]]): SparkPlan = {
-    val counts = groups.flatten.toMap
-    plan.transformDown {
-      case e: ShuffleExchangeExec if counts.contains(e.id) =>
-        withCount(e.outputPartitioning, counts(e.id)).fold(e)(p => e.copy(outputPartitioning = p))
+  /** @param running numbers of shuffles that run already */
+  private def choose(group: ExchangeGroup, settings: SessionPolicy, running: Map[SameShuffle, Int]): Choice = {
+    val exchanges = group.leaves.map(_.node).collect { case exchange: ShuffleExchangeExec => exchange }
+    val policy = GroupRead.policy(group, settings, None)
+    val same = exchanges.map(SameShuffle.of).toSet
+    val fixed = same.flatMap(running.get).maxOption.filter(_ >= SubpartitionCount.least(policy))
+    val likely = if (Settings.Subpartitions.get(conf) == "estimated") LikelyOutput.sum(exchanges) else None
+    val (n, why) = likely match {
+      case Some(output) =>
+        (SubpartitionCount.of(output.bytes, output.tasks, policy), s"estimate of ${Bytes.text(output.bytes)}")
+      case None =>
+        val planned = group.leaves.head.subpartitions
+        (SubpartitionCount.unestimated(planned, policy), s"power of two for Spark's $planned")
     }
+    Choice(exchanges.map(_.id).toSet, same, fixed.getOrElse(n), fixed.isDefined, why)
+  }
+
+  /** One number for the shuffles that Spark would run once if they were equal: that of one that runs already, else the largest. */
+  @tailrec private def agreed(choices: Seq[Choice]): Seq[Choice] = {
+    val best = choices
+      .flatMap(choice => choice.same.map(_ -> choice))
+      .groupMapReduce(_._1)(_._2)((one, other) => Seq(one, other).maxBy(_.weight))
+    val next = choices.map { choice =>
+      val first = choice.same.map(best).maxBy(_.weight)
+      choice.copy(n = first.n, isFixed = first.isFixed, why = first.why)
+    }
+    if (next == choices) choices else agreed(next)
+  }
+
+  private def change(plan: SparkPlan, choices: Seq[Choice]): SparkPlan = plan.transformDown {
+    case exchange: ShuffleExchangeExec =>
+      choices.find(_.exchanges.contains(exchange.id)).fold(exchange) { choice =>
+        val changed =
+          if (exchange.outputPartitioning.numPartitions == choice.n) Some(exchange)
+          else withCount(exchange.outputPartitioning, choice.n).map(p => exchange.copy(outputPartitioning = p))
+        changed.foreach(_.setTagValue(Why, choice.why))
+        changed.getOrElse(exchange)
+      }
   }
 
   private def withCount(partitioning: Partitioning, n: Int): Option[Partitioning] = partitioning match {
@@ -70,6 +93,19 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
 
 object SubpartitionCounts {
 
-  /** A shuffle is not raised above this, as every map task writes that many blocks. */
-  val Most = 32768
+  /**
+   * A number for the exchanges of a group.
+   *
+   * @param exchanges by id
+   * @param isFixed   whether one of them would be read from a shuffle that runs already
+   * @param why       what the number was made of
+   */
+  private final case class Choice(exchanges: Set[Int], same: Set[SameShuffle], n: Int, isFixed: Boolean, why: String) {
+    def weight: (Boolean, Int) = (isFixed, n)
+  }
+
+  private val Why = TreeNodeTag[String]("apportion.subpartitions")
+
+  /** What the number of subpartitions of an exchange was made of, if it was chosen here. */
+  def why(exchange: SparkPlan): Option[String] = exchange.getTagValue(Why)
 }

@@ -71,6 +71,12 @@ object Setting {
     new Setting(name, "int", Some(default), allowed, doc, since, _.getConf(entry))
   }
 
+  def long(name: String, default: Long, allowed: Allowed[Long], since: String, doc: String): Setting[Long] = {
+    val entry =
+      builder(name, since, doc).longConf.checkValue(allowed.accepts, mustBe(allowed)).createWithDefault(default)
+    new Setting(name, "int", Some(default), allowed, doc, since, _.getConf(entry))
+  }
+
   def double(name: String, default: Double, allowed: Allowed[Double], since: String, doc: String): Setting[Double] = {
     val entry =
       builder(name, since, doc).doubleConf.checkValue(allowed.accepts, mustBe(allowed)).createWithDefault(default)

@@ -1,5 +1,7 @@
 package io.apportion.conf
 
+import io.apportion.decision
+
 /** Every setting of Apportion, declared once: Spark's `SET -v`, the Python package and the docs read them from here. */
 object Settings {
 
@@ -68,6 +70,44 @@ object Settings {
       "small subpartitions where there are more than spark.shuffle.minNumPartitionsToHighlyCompress."
   )
 
+  val Rounding: Setting[String] = Setting.choice(
+    "rounding",
+    default = decision.Rounding.PowerOfTwo.name,
+    Allowed.OneOf(decision.Rounding.all.map(_.name): _*),
+    V010,
+    "How the number of tasks is rounded with balanced ranges; with even ranges it is a power of two always. exact: not at all. " +
+      "waves: to as many tasks as fill the waves in which they run on the slots that are there, where that is done sooner; " +
+      "as exact where slots come and go (dynamic allocation)."
+  )
+
+  val MaxBlocksPerTask: Setting[Long] = Setting.long(
+    "maxBlocksPerTask",
+    default = 1L << 15,
+    Allowed.AtLeast(1),
+    V010,
+    "The most blocks, subpartitions times map tasks, that a task fetches; stages get more tasks where it needs these, within " +
+      "maxParallelism. A task that reads one subpartition alone may fetch more."
+  )
+
+  val Subpartitions: Setting[String] = Setting.choice(
+    "subpartitions",
+    default = "estimated",
+    Allowed.OneOf("estimated", "spark"),
+    V010,
+    "How many subpartitions a shuffle gets whose number the query does not give. estimated: a power of two with room for twice " +
+      "the tasks that its likely bytes make (eight times with balanced ranges), where these can be estimated. spark: " +
+      "spark.sql.shuffle.partitions, lowered to a power of two."
+  )
+
+  val MaxBlocksPerShuffle: Setting[Long] = Setting.long(
+    "maxBlocksPerShuffle",
+    default = 1L << 24,
+    Allowed.AtLeast(1),
+    V010,
+    "The most blocks, subpartitions times likely map tasks, that an estimated number of subpartitions makes: each is a write, a " +
+      "fetch, and an entry in the driver's memory."
+  )
+
   val MinTaskVolume: Setting[Long] = Setting.size(
     "minTaskVolume",
     default = 1L << 20,
@@ -84,6 +124,39 @@ object Settings {
     V010,
     "active: the bytes decide. reactive: they do, and small stages are spread over the slots that are there, as long as " +
       "every task keeps minTaskVolume. auto: active with dynamic allocation, else reactive."
+  )
+
+  val SourcesEnabled: Setting[Boolean] = Setting.boolean(
+    "sources.enabled",
+    default = true,
+    V010,
+    "Whether Apportion decides how many tasks scan files. If not, Spark does, by spark.sql.files.maxPartitionBytes."
+  )
+
+  val SourcesParallelism: Setting[Int] = Setting.int(
+    "sources.parallelism",
+    default = -1,
+    Allowed.AtLeast(1, or = Some(-1L -> "decide")),
+    V010,
+    "Tasks of every scan of files, as far as the files can be cut so. -1 decides from the bytes: as many as dataVolumePerTask " +
+      "makes, or spark.sql.files.maxPartitionBytes if that is not set. One scan is set by the hint SOURCE_PARALLELISM or the " +
+      "reader's option apportion.tasks."
+  )
+
+  val SourcesMaxParallelism: Setting[Int] = Setting.int(
+    "sources.maxParallelism",
+    default = 1000,
+    Allowed.AtLeast(1),
+    V010,
+    "The most tasks that are decided for a scan of files."
+  )
+
+  val SourcesDefaultParallelism: Setting[Int] = Setting.int(
+    "sources.defaultParallelism",
+    default = -1,
+    Allowed.AtLeast(1, or = Some(-1L -> "leave it to Spark")),
+    V010,
+    "Tasks of a source whose size is not known and whose tasks the query does not give, as the table function range."
   )
 
   val HintsStrict: Setting[Boolean] = Setting.boolean(
@@ -110,8 +183,16 @@ object Settings {
     DataVolumePerTask,
     BroadcastRatio,
     Ranges,
+    Rounding,
+    MaxBlocksPerTask,
+    Subpartitions,
+    MaxBlocksPerShuffle,
     MinTaskVolume,
     Mode,
+    SourcesEnabled,
+    SourcesParallelism,
+    SourcesMaxParallelism,
+    SourcesDefaultParallelism,
     HintsStrict,
     RetainedDecisions
   )

@@ -11,6 +11,9 @@ object Bytes {
     if (sum < 0) Long.MaxValue else sum
   }
 
+  def times(bytes: Long, factor: Int): Long =
+    if (bytes > Long.MaxValue / factor.max(1)) Long.MaxValue else bytes * factor
+
   def sum(bytes: Array[Long]): Long = {
     var sum, signs = 0L
     var i = 0

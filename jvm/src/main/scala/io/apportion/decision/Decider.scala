@@ -15,35 +15,60 @@ object Decider {
     val volume = policy.dataVolumePerTask
     val broadcastTaken = broadcastBytes.min(policy.broadcastCap).min(volume - 1)
     val raw = ceilDivide(inputBytes, volume - broadcastTaken)
-    val rounded = PowersOfTwo.nearest(raw.max(1))
+    val rounded = round(raw.max(1), policy)
+    val maxWidth = widestRange(shuffles, policy)
 
-    val limits = if (shuffles.isEmpty) None else Some(subpartitions.max(1))
-    val (parallelism, clamps) =
-      if (inputs.isEmpty) (policy.sourceParallelism, Seq(Kind.Source))
-      else
-        applyLimits(policy.parallelism.fold(bounded(rounded, inputBytes, policy))(p => (p, Seq(Kind.Explicit))), limits)
+    val wanted =
+      if (inputs.isEmpty) Chosen(policy.sourceParallelism, Seq(Kind.Source))
+      else if (policy.parallelism.isDefined) Chosen(policy.parallelism.get, Seq(Kind.Explicit))
+      else bounded(rounded, inputBytes, policy).forFanIn(subpartitions, maxWidth, policy)
+    val plain = if (shuffles.isEmpty) wanted else wanted.limitedTo(subpartitions.max(1))
 
-    val ranges =
-      if (shuffles.isEmpty) Ranges.none
-      else if (policy.balanced) Ranges.balanced(Bytes.sumEach(shuffles.map(_.bytes)), parallelism)
-      else Ranges.even(subpartitions, parallelism)
+    val (chosen, ranges) =
+      if (shuffles.isEmpty) (plain, Ranges.none)
+      else if (policy.balanced) inWaves(plain, Bytes.sumEach(shuffles.map(_.bytes)), maxWidth, policy)
+      else (plain, Ranges.even(subpartitions, plain.tasks))
     Decision(
-      parallelism = parallelism,
+      parallelism = chosen.tasks,
       ranges = ranges,
-      kind = clamps.lastOption.getOrElse(Kind.Formula),
+      kind = chosen.clamps.lastOption.getOrElse(Kind.Formula),
       inputBytes = inputBytes,
       broadcastBytes = broadcastBytes,
       dataVolumePerTask = volume,
       broadcastCap = policy.broadcastCap,
       raw = raw,
       rounded = rounded,
-      clamps = clamps,
+      clamps = chosen.clamps,
       subpartitions = subpartitions,
       bytesByInput = shuffles.map(input => ranges.bytesOf(input.bytes)),
-      reason =
-        Reason.of(parallelism, inputBytes, broadcastTaken, raw, rounded, clamps, subpartitions, ranges.size, policy)
+      reason = Reason.of(chosen, inputBytes, broadcastTaken, raw, rounded, subpartitions, ranges.size, policy)
     )
   }
+
+  /** Decides how many tasks read a source of so many bytes, which can be cut anywhere: nothing is rounded. */
+  def decideSource(bytes: Long, policy: Policy): Decision = {
+    val raw = ceilDivide(bytes, policy.dataVolumePerTask)
+    val chosen = policy.parallelism.fold(bounded(raw.max(1), bytes, policy))(p => Chosen(p, Seq(Kind.Explicit)))
+    Decision(
+      parallelism = chosen.tasks,
+      ranges = Ranges.none,
+      kind = chosen.clamps.lastOption.getOrElse(Kind.Formula),
+      inputBytes = bytes,
+      broadcastBytes = 0,
+      dataVolumePerTask = policy.dataVolumePerTask,
+      broadcastCap = 0,
+      raw = raw,
+      rounded = raw,
+      clamps = chosen.clamps,
+      subpartitions = 0,
+      bytesByInput = Nil,
+      reason = Reason.of(chosen, bytes, 0, raw, raw, 0, 0, policy)
+    )
+  }
+
+  /** The parallelism for shuffles of so many bytes, with as many subpartitions as it takes. */
+  def parallelism(inputBytes: Long, policy: Policy): Int =
+    bounded(round(ceilDivide(inputBytes, policy.dataVolumePerTask).max(1), policy), inputBytes, policy).tasks
 
   private def total(inputs: Seq[Input]): Long =
     inputs.foldLeft(0L)((sum, input) => Bytes.add(sum, Bytes.sum(input.bytes)))
@@ -51,18 +76,50 @@ object Decider {
   private def ceilDivide(dividend: Long, divisor: Long): Long =
     if (dividend == 0) 0 else (dividend - 1) / divisor + 1
 
+  private def round(raw: Long, policy: Policy): Long = if (policy.isPowerOfTwo) PowersOfTwo.nearest(raw) else raw
+
   /** `rounded` within the policy's bounds, and raised to fill the slots where the policy has some to fill. */
-  private def bounded(rounded: Long, inputBytes: Long, policy: Policy): (Int, Seq[Clamp]) = {
+  private def bounded(rounded: Long, inputBytes: Long, policy: Policy): Chosen = {
     val clamped = rounded.max(policy.lowerBound.toLong).min(policy.upperBound.toLong).toInt
     val clamp = if (clamped > rounded) Seq(Kind.Minimum) else if (clamped < rounded) Seq(Kind.Maximum) else Nil
     val greedy = policy.slots.fold(0L) { slots =>
-      PowersOfTwo.down(slots.toLong.min(inputBytes / policy.minTaskVolume)).min(policy.upperBound.toLong)
+      val filled = slots.toLong.min(inputBytes / policy.minTaskVolume)
+      (if (policy.isPowerOfTwo) PowersOfTwo.down(filled) else filled).min(policy.upperBound.toLong)
     }
-    if (greedy > clamped) (greedy.toInt, clamp :+ Kind.Reactive) else (clamped, clamp)
+    Chosen(clamped, clamp).raisedTo(greedy, Kind.Reactive)
   }
 
-  private def applyLimits(chosen: (Int, Seq[Clamp]), limit: Option[Int]): (Int, Seq[Clamp]) = {
-    val (parallelism, clamps) = chosen
-    limit.filter(_ < parallelism).fold(chosen)(n => (n, clamps :+ Kind.Subpartitions))
+  /** The most subpartitions of a range that has no more blocks than a task may fetch. */
+  private def widestRange(shuffles: Seq[Input], policy: Policy): Int = {
+    val mapTasks = shuffles.map(_.mapTasks.toLong).sum
+    if (mapTasks == 0) Int.MaxValue else (policy.maxBlocksPerTask / mapTasks).max(1).min(Int.MaxValue.toLong).toInt
+  }
+
+  private def inWaves(plain: Chosen, bytes: Array[Long], maxWidth: Int, policy: Policy): (Chosen, Ranges) = {
+    val slots = if (policy.rounding == Rounding.Waves && !plain.isExplicit) policy.steadySlots else None
+    slots match {
+      case None    => (plain, Ranges.balanced(bytes, plain.tasks, maxWidth))
+      case Some(n) =>
+        val bounds = (policy.lowerBound, policy.upperBound.min(bytes.length.max(1)))
+        val (tasks, ranges) = Waves.cheapest(bytes, plain.tasks, n, bounds, maxWidth)
+        if (tasks == plain.tasks) (plain, ranges) else (Chosen(tasks, plain.clamps :+ Kind.Waves), ranges)
+    }
+  }
+}
+
+/** A number of tasks, and the limits that made it so, in order. */
+private[decision] final case class Chosen(tasks: Int, clamps: Seq[Clamp]) {
+
+  def isExplicit: Boolean = clamps.contains(Kind.Explicit)
+
+  def raisedTo(least: Long, why: Clamp): Chosen = if (least > tasks) Chosen(least.toInt, clamps :+ why) else this
+
+  def limitedTo(subpartitions: Int): Chosen =
+    if (tasks > subpartitions) Chosen(subpartitions, clamps :+ Kind.Subpartitions) else this
+
+  /** Enough tasks for ranges of that width, within the policy's bounds. */
+  def forFanIn(subpartitions: Int, maxWidth: Int, policy: Policy): Chosen = {
+    val least = (subpartitions + maxWidth.toLong - 1) / maxWidth
+    raisedTo((if (policy.isPowerOfTwo) PowersOfTwo.up(least) else least).min(policy.upperBound.toLong), Kind.FanIn)
   }
 }

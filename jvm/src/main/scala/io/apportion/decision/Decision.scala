@@ -1,7 +1,11 @@
 package io.apportion.decision
 
-/** One input of a stage: the bytes of each subpartition; of a broadcast every task reads all. */
-final class Input(val bytes: Array[Long], val broadcast: Boolean = false)
+/**
+ * One input of a stage: the bytes of each subpartition; of a broadcast every task reads all.
+ *
+ * @param mapTasks tasks that wrote it, each a block for every subpartition; 0 if that is not known
+ */
+final class Input(val bytes: Array[Long], val broadcast: Boolean = false, val mapTasks: Int = 0)
 
 /** What decided a parallelism in the end. */
 sealed abstract class Kind(val name: String)
@@ -15,6 +19,8 @@ object Kind {
   case object Explicit extends Clamp("explicit")
   case object Minimum extends Clamp("minimum")
   case object Maximum extends Clamp("maximum")
+  case object FanIn extends Clamp("fanIn")
+  case object Waves extends Clamp("waves")
   case object Subpartitions extends Clamp("subpartitions")
   case object Source extends Clamp("source")
 }
@@ -27,7 +33,7 @@ object Kind {
  * @param dataVolumePerTask V, bytes a task should read
  * @param broadcastCap      the most bytes of V that broadcast inputs may take up
  * @param raw               tasks that the volume asks for
- * @param rounded           `raw` rounded to a power of two
+ * @param rounded           `raw` rounded as the policy says
  * @param clamps            the limits that changed `rounded`, in order
  * @param subpartitions     N, the most tasks that there can be; 0 without shuffle inputs
  * @param bytesByInput      per shuffle input, the bytes that each task reads of it

@@ -1,17 +1,32 @@
 package io.apportion.decision
 
+/** How a number of tasks is rounded. */
+sealed abstract class Rounding(val name: String)
+
+object Rounding {
+  case object PowerOfTwo extends Rounding("power-of-two")
+  case object Exact extends Rounding("exact")
+  case object Waves extends Rounding("waves")
+
+  val all: Seq[Rounding] = Seq(PowerOfTwo, Exact, Waves)
+}
+
 /**
  * What a decision has to respect.
  *
  * @param dataVolumePerTask bytes a task should read, at least 1
  * @param broadcastRatio    the part of the volume that broadcast inputs may take up at most, in (0, 1)
- * @param minParallelism    raised to a power of two before use
- * @param maxParallelism    lowered to a power of two before use
+ * @param minParallelism    raised to a power of two before use, unless the rounding is another
+ * @param maxParallelism    lowered to a power of two before use, unless the rounding is another
  * @param parallelism       the number to use as given, if somebody set one
  * @param slots             the slots that a stage may fill greedily (reactive mode), if it may
  * @param minTaskVolume     bytes that every task keeps when a stage is spread over slots
- * @param sourceParallelism the parallelism of a stage that has no inputs
+ * @param sourceParallelism the parallelism of what has no inputs
  * @param balanced          whether ranges hold about equally many bytes, instead of equally many subpartitions
+ * @param rounding          how the number of tasks is rounded with balanced ranges
+ * @param steadySlots       the slots that the stage's tasks run on in waves, if these are known and do not change
+ * @param maxBlocksPerTask  blocks (subpartitions times map tasks) that a task may fetch
+ * @param maxBlocksPerShuffle blocks (subpartitions times map tasks) that a shuffle may be given
  * @param exactSizesUpTo    subpartitions up to which Spark knows the bytes of each; for the reason only
  * @param setBy             who set a value, by the setting's name; for the reason only
  */
@@ -25,6 +40,10 @@ final case class Policy(
     minTaskVolume: Long = 1L << 20,
     sourceParallelism: Int = 1,
     balanced: Boolean = false,
+    rounding: Rounding = Rounding.PowerOfTwo,
+    steadySlots: Option[Int] = None,
+    maxBlocksPerTask: Long = 1L << 15,
+    maxBlocksPerShuffle: Long = 1L << 24,
     exactSizesUpTo: Int = 2000,
     setBy: Map[String, String] = Map.empty
 ) {
@@ -35,20 +54,27 @@ final case class Policy(
     s"broadcastRatio is $broadcastRatio; it must be above 0 and below 1"
   )
   require(parallelism.forall(_ >= 1), s"parallelism is ${parallelism.mkString}; it must be 1 or more")
+  require(maxBlocksPerTask >= 1, s"maxBlocksPerTask is $maxBlocksPerTask; it must be 1 or more")
   require(slots.forall(_ >= 1), s"slots is ${slots.mkString}; it must be 1 or more")
   require(sourceParallelism >= 1, s"sourceParallelism is $sourceParallelism; it must be 1 or more")
   Policy.boundsProblem(minParallelism, maxParallelism).foreach(problem => throw new IllegalArgumentException(problem))
 
   def withVolume(bytes: Long, who: String): Policy = copy(dataVolumePerTask = bytes).named("dataVolumePerTask" -> who)
 
+  def withParallelism(tasks: Int, who: String): Policy =
+    copy(parallelism = Some(tasks)).named("parallelism" -> who)
+
   /** The same, with who set these values. */
   def named(who: (String, String)*): Policy = copy(setBy = setBy ++ who)
 
-  /** `minParallelism` raised to a power of two. */
-  def lowerBound: Int = PowersOfTwo.up(minParallelism.toLong).toInt
+  /** Whether numbers of tasks are powers of two; even ranges are equally wide only then. */
+  def isPowerOfTwo: Boolean = !balanced || rounding == Rounding.PowerOfTwo
 
-  /** `maxParallelism` lowered to a power of two. */
-  def upperBound: Int = PowersOfTwo.down(maxParallelism.toLong).toInt
+  /** The least tasks that can be decided. */
+  def lowerBound: Int = if (isPowerOfTwo) PowersOfTwo.up(minParallelism.toLong).toInt else minParallelism
+
+  /** The most tasks that can be decided. */
+  def upperBound: Int = if (isPowerOfTwo) PowersOfTwo.down(maxParallelism.toLong).toInt else maxParallelism
 
   /** The most bytes that broadcast inputs take up of a task's volume. */
   def broadcastCap: Long = math.ceil(dataVolumePerTask * broadcastRatio).toLong

@@ -66,39 +66,70 @@ object Ranges {
    * At most `parallelism` contiguous ranges whose largest has as few bytes as possible, and no more of them than that needs: the
    * least limit under which filling one range after the other needs no more, found by bisection over the prefix sums.
    *
-   * @param bytes of each subpartition; sums above `Long.MaxValue` count as that
+   * @param bytes    of each subpartition; sums above `Long.MaxValue` count as that
+   * @param maxWidth the most subpartitions of a range, if that many ranges can be so narrow
    */
-  def balanced(bytes: Array[Long], parallelism: Int): Ranges = {
+  def balanced(bytes: Array[Long], parallelism: Int, maxWidth: Int = Int.MaxValue): Ranges = {
     require(parallelism >= 1, s"parallelism is $parallelism; it must be 1 or more")
-    val prefix = bytes.scanLeft(0L)(Bytes.add)
-    var (low, high) = (if (bytes.isEmpty) 0L else bytes.max, prefix.last)
-    while (low < high) {
-      val limit = low + (high - low) / 2
-      if (fits(prefix, limit, parallelism)) high = limit else low = limit + 1
-    }
-    val ends = Iterator.iterate(endOfRange(prefix, 0, low))(endOfRange(prefix, _, low)).takeWhile(_ < bytes.length)
-    val cuts = 0 +: ends.toSeq :+ bytes.length
-    of(cuts.zip(cuts.tail))
+    val enough = maxWidth.toLong * parallelism >= bytes.length
+    val filling = new Filling(bytes, parallelism, if (enough) maxWidth else bytes.length)
+    val ends = filling.ends(filling.leastLimit)
+    of((0 +: ends.init).zip(ends))
   }
 
-  /** Whether ranges that are filled up to the limit, one after the other, are enough. */
-  private def fits(prefix: Array[Long], limit: Long, parallelism: Int): Boolean = {
-    var start, used = 0
-    while (start < prefix.length - 1 && used < parallelism) {
-      start = endOfRange(prefix, start, limit)
-      used += 1
-    }
-    start == prefix.length - 1
-  }
+  /** Fills ranges with subpartitions, one after the other, up to a limit of bytes. */
+  private final class Filling(bytes: Array[Long], parallelism: Int, maxWidth: Int) {
+    private val n = bytes.length
 
-  /** The furthest end of a range from `start` with no more bytes than the limit, which every single subpartition keeps. */
-  private def endOfRange(prefix: Array[Long], start: Int, limit: Long): Int = {
-    val most = Bytes.add(prefix(start), limit)
-    var (low, high) = (start, prefix.length - 1)
-    while (low < high) {
-      val middle = (low + high + 1) >>> 1
-      if (prefix(middle) <= most) low = middle else high = middle - 1
+    /** The bytes before each subpartition. */
+    private val prefix = {
+      val sums = new Array[Long](n + 1)
+      var i = 0
+      while (i < n) {
+        sums(i + 1) = Bytes.add(sums(i), bytes(i))
+        i += 1
+      }
+      sums
     }
-    low
+
+    /** The least limit that makes no more than `parallelism` ranges. */
+    def leastLimit: Long = {
+      val largest = if (n == 0) 0L else bytes.max
+      val mean = prefix(n) / parallelism + (if (prefix(n) % parallelism == 0) 0 else 1)
+      // Each range but the last would hold more than the mean.
+      var (low, high) = (largest.max(mean), if (maxWidth >= n) Bytes.add(mean, largest).min(prefix(n)) else prefix(n))
+      while (low < high) {
+        val limit = low + (high - low) / 2
+        if (fits(limit)) high = limit else low = limit + 1
+      }
+      low
+    }
+
+    def ends(limit: Long): Seq[Int] =
+      Iterator.iterate(end(0, limit))(end(_, limit)).takeWhile(_ < n).toSeq :+ n
+
+    private def fits(limit: Long): Boolean = {
+      var start, used = 0
+      while (start < n && used < parallelism) {
+        start = end(start, limit)
+        used += 1
+      }
+      start == n
+    }
+
+    /** The furthest end of a range from `start` with no more bytes than the limit, which every single subpartition keeps. */
+    private def end(start: Int, limit: Long): Int = {
+      val most = Bytes.add(prefix(start), limit)
+      // Doubling steps first: ranges are short where there are many.
+      var step = 1
+      while (start + step <= n - step && prefix(start + step) <= most) step *= 2
+      var (low, high) = (start, (start + step).min(n))
+      if (start + step > n - step) high = n
+      while (low < high) {
+        val middle = (low + high + 1) >>> 1
+        if (prefix(middle) <= most) low = middle else high = middle - 1
+      }
+      if (low - start > maxWidth) start + maxWidth else low
+    }
   }
 }

@@ -4,17 +4,16 @@ package io.apportion.decision
 private[decision] object Reason {
 
   def of(
-      parallelism: Int,
+      chosen: Chosen,
       inputBytes: Long,
       broadcastTaken: Long,
       raw: Long,
       rounded: Long,
-      clamps: Seq[Clamp],
       subpartitions: Int,
       ranges: Int,
       policy: Policy
   ): String = {
-    val steps = clamps.map {
+    val steps = chosen.clamps.map {
       case Kind.Explicit => s"parallelism is set to ${policy.parallelism.mkString}${by("parallelism", policy)}"
       case Kind.Minimum  =>
         s"raised to ${policy.lowerBound} by minParallelism ${policy.minParallelism}${by("minParallelism", policy)}"
@@ -22,13 +21,17 @@ private[decision] object Reason {
         s"lowered to ${policy.upperBound} by maxParallelism ${policy.maxParallelism}${by("maxParallelism", policy)}"
       case Kind.Reactive =>
         s"raised to use ${policy.slots.mkString} slots with ${Bytes.text(policy.minTaskVolume)} or more a task"
-      case Kind.Subpartitions => s"limited to the ${count(subpartitions.max(1), "subpartition")} there are"
+      case Kind.FanIn =>
+        s"raised so that no task fetches more than ${count(policy.maxBlocksPerTask, "block")}${by("maxBlocksPerTask", policy)}"
+      case Kind.Waves         => s"changed to ${chosen.tasks} for the waves on ${policy.steadySlots.mkString} slots"
+      case Kind.Subpartitions => s"limited to the ${count(subpartitions.max(1).toLong, "subpartition")} there are"
       case Kind.Source        => "the stage has no inputs, so it gets the default of sources"
     }
     val start =
-      if (clamps.headOption.exists(Set[Clamp](Kind.Explicit, Kind.Source))) None
+      if (chosen.clamps.headOption.exists(Set[Clamp](Kind.Explicit, Kind.Source))) None
       else Some(formula(inputBytes, broadcastTaken, raw, rounded, policy))
-    s"${count(parallelism, "task")}: ${(start ++ steps ++ layout(ranges, subpartitions, policy)).mkString(", ")}."
+    val rest = steps ++ layout(ranges, subpartitions, policy) ++ noWaves(policy)
+    s"${count(chosen.tasks.toLong, "task")}: ${(start ++ rest).mkString(", ")}."
   }
 
   private def layout(ranges: Int, subpartitions: Int, policy: Policy): Option[String] =
@@ -37,8 +40,13 @@ private[decision] object Reason {
         if (subpartitions > policy.exactSizesUpTo)
           s"; above ${policy.exactSizesUpTo} subpartitions Spark knows small sizes as averages alone"
         else ""
-      s"in ${count(ranges, "balanced range")}${by("ranges", policy)}$averages"
+      s"in ${count(ranges.toLong, "balanced range")}${by("ranges", policy)}$averages"
     }
+
+  private def noWaves(policy: Policy): Option[String] =
+    Option.when(policy.balanced && policy.rounding == Rounding.Waves && policy.steadySlots.isEmpty)(
+      "not rounded to waves, as the slots are not known or may change"
+    )
 
   private def formula(inputBytes: Long, broadcastTaken: Long, raw: Long, rounded: Long, policy: Policy): String = {
     val volume = s"${Bytes.text(policy.dataVolumePerTask)} a task${by("dataVolumePerTask", policy)}"
@@ -49,5 +57,5 @@ private[decision] object Reason {
 
   private def by(setting: String, policy: Policy): String = policy.setBy.get(setting).fold("")(who => s" ($who)")
 
-  private def count(n: Int, noun: String): String = if (n == 1) s"1 $noun" else s"$n ${noun}s"
+  private def count(n: Long, noun: String): String = if (n == 1) s"1 $noun" else s"$n ${noun}s"
 }

@@ -65,18 +65,27 @@ final case class BlockHints(
   def over(policy: Policy): Policy = {
     val counted = parallelism.fold(policy) { hint =>
       hint.value match {
-        case TaskCount.Exactly(n)        => policy.copy(parallelism = Some(n)).named("parallelism" -> hint.setBy)
+        case TaskCount.Exactly(n)        => policy.withParallelism(n, hint.setBy)
         case TaskCount.Between(min, max) =>
           policy
             .copy(parallelism = None, minParallelism = min, maxParallelism = max)
             .named("parallelism" -> hint.setBy, "minParallelism" -> hint.setBy, "maxParallelism" -> hint.setBy)
       }
     }
-    val sized = dataVolumePerTask.fold(counted)(hint => counted.withVolume(hint.value, hint.setBy))
+    val sized = withVolume(counted)
     val shared =
       broadcastRatio.fold(sized)(hint => sized.copy(broadcastRatio = hint.value).named("broadcastRatio" -> hint.setBy))
     ranges.fold(shared)(hint => shared.copy(balanced = hint.value == "balanced").named("ranges" -> hint.setBy))
   }
+
+  /** The policy for the scan of a table of this block. */
+  def overSource(policy: Policy): Policy = {
+    val sized = withVolume(policy)
+    scans.fold(sized)(hint => sized.withParallelism(hint.value, hint.setBy))
+  }
+
+  private def withVolume(policy: Policy): Policy =
+    dataVolumePerTask.fold(policy)(hint => policy.withVolume(hint.value, hint.setBy))
 }
 
 object BlockHints {

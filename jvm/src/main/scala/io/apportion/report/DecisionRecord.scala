@@ -90,6 +90,16 @@ object DecisionRecord {
     reason = decision.reason
   )
 
+  /** The record of a source that is read in pieces of `size` bytes. */
+  def ofSource(operator: String, decision: Decision, policy: Policy, tasks: Int, size: Long): DecisionRecord =
+    of(decision, policy).copy(
+      operator = operator,
+      tasks = tasks,
+      layout = "files",
+      largestTaskBytes = size.min(decision.inputBytes),
+      meanTaskBytes = decision.inputBytes / tasks
+    )
+
   /** The record of a group that is left alone, and of the bytes that each of its tasks reads. */
   def leftAlone(why: String, subpartitions: Int, taskBytes: Array[Long]): DecisionRecord = {
     val inputBytes = Bytes.sum(taskBytes)
@@ -113,10 +123,14 @@ object DecisionRecord {
       column("query", LongType, "SQL execution id of the query"),
       column("group", IntegerType, "number of the group of exchanges within its query"),
       column("decided_at", TimestampType, "when it was decided"),
-      column("operator", StringType, "what reads the shuffles"),
+      column("operator", StringType, "what reads the shuffles, or scans files"),
       column("stages", ArrayType(IntegerType), "ids of the query stages that are read"),
       column("shuffles", ArrayType(IntegerType), "ids of the shuffles that are read"),
-      column("input_bytes", LongType, "bytes of the shuffles, as stored"),
+      column(
+        "input_bytes",
+        LongType,
+        "bytes of the shuffles, as stored; of files, each with spark.sql.files.openCostInBytes"
+      ),
       column("broadcast_bytes", LongType, "bytes of the broadcasts that each task reads as well"),
       column("data_volume_per_task", LongType, "bytes that a task should read"),
       column("broadcast_cap", LongType, "the most bytes of a task's volume that broadcasts can take up"),
@@ -131,13 +145,13 @@ object DecisionRecord {
         ArrayType(StructType(Seq(StructField("start", IntegerType), StructField("end", IntegerType)))),
         "subpartitions that each task reads, the end excluded; none where map outputs are read locally or nothing was decided"
       ),
-      column("layout", StringType, "even, balanced, skew (ranges beside splits of Spark's), local or unchanged"),
+      column("layout", StringType, "even, balanced, skew (ranges beside splits of Spark's), local, files or unchanged"),
       column(
         "largest_task_bytes",
         LongType,
-        "shuffle bytes that the largest task reads; the mean where map outputs are read locally"
+        "bytes that the largest task reads; the mean where map outputs are read locally, the most where files are scanned"
       ),
-      column("mean_task_bytes", LongType, "shuffle bytes that a task reads on average"),
+      column("mean_task_bytes", LongType, "bytes that a task reads on average"),
       column(
         "sources",
         MapType(StringType, StringType),

@@ -1,66 +1,93 @@
 package io.apportion.sources
 
 import io.apportion.Guarded
+import io.apportion.conf.{SessionPolicy, Settings}
+import io.apportion.decision.{Decider, Policy}
 import io.apportion.hints.OperatorBlock
+import io.apportion.report.{DecisionLog, DecisionRecord, Executions}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.SessionWithConf
-import org.apache.spark.sql.catalyst.expressions.PlanExpression
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.execution.{ColumnarRule, FileSourceScanExec, SparkPlan}
+import org.apache.spark.sql.execution.{ColumnarRule, RangeExec, SparkPlan}
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * Gives the scans of files the number of tasks that a hint asks for. Spark cuts files by settings of the session that a
- * relation was made in, so the scan gets a relation in a session that differs from that one in these settings alone.
+ * Decides how many tasks scan files, from the bytes of the files, or as a hint, an option of the reader or a setting says. Spark
+ * cuts files by settings of the session that a scan was made in, so the scan is put into a session that differs from that one
+ * in these settings alone.
  *
  * A task reads whole row groups or stripes of formats that have them, so that of more tasks than those some read nothing. Files
  * that cannot be cut, and the way in which Spark packs files, may make it a few tasks more or less.
  */
 case class ScanTasks(session: SparkSession) extends Guarded[SparkPlan] {
 
-  override protected def applyGuarded(plan: SparkPlan): SparkPlan = plan.transformUp {
-    case scan: FileSourceScanExec if !scan.bucketedScan =>
-      OperatorBlock
-        .ofScan(scan)
-        .flatMap(_.hints.scans)
-        .fold(scan)(hint => withTasks(scan, hint.value.min(ScanTasks.Most)))
-  }
+  private lazy val settings = new SessionPolicy(conf, session.sparkContext)
 
-  private def withTasks(scan: FileSourceScanExec, tasks: Int): FileSourceScanExec = {
-    val relation = scan.relation
-    val files = filesOf(scan)
-    if (files.isEmpty) scan
+  override protected def applyGuarded(plan: SparkPlan): SparkPlan =
+    if (Settings.SourcesEnabled.get(conf))
+      plan.transformUp {
+        case FileScan(scan)                                    => ofFiles(scan)
+        case range: RangeExec if range.range.numSlices.isEmpty => ofUnknownSize(range)
+      }
+    else plan
+
+  private def ofFiles(scan: FileScan): SparkPlan = {
+    val own = scan.session.sessionState.conf
+    val splits = new FileSplits(scan.files, own.filesOpenCostInBytes)
+    if (splits.isEmpty) scan.plan
     else {
-      val cutting = SessionWithConf.of(
-        relation.sparkSession,
-        SQLConf.FILES_MAX_PARTITION_BYTES.key -> FileSplits.sizeFor(files, tasks).toString,
-        SQLConf.FILES_OPEN_COST_IN_BYTES.key -> "0",
-        // Spark takes another size where that makes fewer or more pieces than these.
-        SQLConf.FILES_MIN_PARTITION_NUM.key -> "1",
-        SQLConf.FILES_MAX_PARTITION_NUM.key -> Int.MaxValue.toString
-      )
-      // The session is no part of what makes two relations equal, and an equal plan would not be put in place.
-      scan.copy(relation = relation.copy(options = relation.options + (ScanTasks.Option -> tasks.toString))(cutting))
+      val policy = policyFor(scan, own)
+      val decision = Decider.decideSource(splits.bytes, policy)
+      val wanted = decision.parallelism.min(ScanTasks.Most)
+      val sparks = sparksSize(scan.session, own, splits.bytes)
+      val size = if (splits.tasks(sparks) == wanted) sparks else splits.sizeFor(wanted)
+      report(DecisionRecord.ofSource(scan.plan.nodeName.trim, decision, policy, splits.tasks(size).toInt, size))
+      if (size == sparks) scan.plan else cut(scan, size)
     }
   }
 
-  /** As far as they are known before the query runs. */
-  private def filesOf(scan: FileSourceScanExec): Seq[FileSplits.File] = {
-    val relation = scan.relation
-    val static = scan.partitionFilters.filterNot(_.exists(_.isInstanceOf[PlanExpression[_]]))
-    for {
-      directory <- relation.location.listFiles(static, scan.dataFilters)
-      file <- directory.files
-      if file.getLen > 0
-    } yield FileSplits.File(
-      file.getLen,
-      relation.fileFormat.isSplitable(relation.sparkSession, relation.options, file.getPath)
+  /** What a hint says, else an option of the reader, else the session. */
+  private def policyFor(scan: FileScan, own: SQLConf): Policy = {
+    val ofSession = settings.source(own)
+    val asked = scan.option(ScanTasks.Option).flatMap(_.toIntOption).filter(_ >= 1)
+    val ofReader = asked.fold(ofSession)(n => ofSession.withParallelism(n, s"option ${ScanTasks.Option} of the reader"))
+    OperatorBlock.ofScan(scan.plan).fold(ofReader)(_.hints.overSource(ofReader))
+  }
+
+  /** The size by which Spark would cut the files. */
+  private def sparksSize(session: SparkSession, own: SQLConf, bytes: Long): Long = {
+    def default = own.getConf(SQLConf.LEAF_NODE_DEFAULT_PARALLELISM).getOrElse(session.sparkContext.defaultParallelism)
+    val perTask = bytes / own.filesMinPartitionNum.getOrElse(default)
+    own.filesMaxPartitionBytes.min(own.filesOpenCostInBytes.max(perTask)).max(1)
+  }
+
+  private def cut(scan: FileScan, size: Long): SparkPlan = {
+    val cutting = SessionWithConf.of(
+      scan.session,
+      SQLConf.FILES_MAX_PARTITION_BYTES.key -> size.toString,
+      // Spark takes another size where that makes fewer or more pieces than these.
+      SQLConf.FILES_MIN_PARTITION_NUM.key -> "1",
+      SQLConf.FILES_MAX_PARTITION_NUM.key -> Int.MaxValue.toString
     )
+    scan.withSession(cutting, ScanTasks.CutBy -> size.toString)
+  }
+
+  private def ofUnknownSize(range: RangeExec): SparkPlan =
+    settings.sourceDefault.fold(range)(tasks => range.copy(range = range.range.copy(numSlices = Some(tasks))))
+
+  private def report(record: DecisionRecord): Unit = Executions.current(session).foreach { query =>
+    DecisionLog
+      .of(Executions.owner(Some(query), session))
+      .add(Seq(record.copy(query = Some(query))), Settings.RetainedDecisions.get(conf))
   }
 }
 
 object ScanTasks {
-  private val Option = "apportion.tasks"
+
+  /** The option of a reader that says how many tasks scan its files. */
+  val Option = "apportion.tasks"
+
+  private val CutBy = "apportion.cutBy"
 
   /** More tasks than this are not made, whatever is asked for: the driver keeps all of them. */
   private val Most = 32768

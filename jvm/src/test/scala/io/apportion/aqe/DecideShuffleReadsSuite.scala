@@ -2,17 +2,20 @@ package io.apportion.aqe
 
 import io.apportion.SparkSuite
 import io.apportion.report.{DecisionLog, DecisionRecord}
-import org.apache.spark.sql.DataFrames
+import org.apache.spark.sql.{DataFrames, SparkSession}
 import org.apache.spark.sql.catalyst.plans.logical.RebalancePartitions
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, AdaptiveSparkPlanHelper}
 import org.scalatest.prop.TableDrivenPropertyChecks._
 
-/** Real queries, and what is decided for their stages. */
+/** Real queries, and what is decided for their stages; how many subpartitions these have is Spark's number. */
 class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   private val active = "mode" -> "active"
   private val small = Seq(active, "dataVolumePerTask" -> "4KB")
   private val noBroadcast = "spark.sql.autoBroadcastJoinThreshold" -> "-1"
+
+  override protected def newSession(settings: (String, String)*): SparkSession =
+    super.newSession(("subpartitions" -> "spark") +: settings: _*)
 
   /** operator: tasks of subpartitions, layout, kind */
   private def summary(record: DecisionRecord): String =

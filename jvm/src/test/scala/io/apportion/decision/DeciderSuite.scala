@@ -7,12 +7,14 @@ class DeciderSuite extends AnyFunSuite {
   private val MiB = 1L << 20
 
   /** `n` subpartitions that hold `total` bytes together. */
-  private def shuffle(total: Long, n: Int): Input =
-    new Input(Array.tabulate(n)(k => total / n + (if (k < total % n) 1 else 0)))
+  private def shuffle(total: Long, n: Int, mapTasks: Int = 0): Input =
+    new Input(Array.tabulate(n)(k => total / n + (if (k < total % n) 1 else 0)), mapTasks = mapTasks)
 
   private def broadcast(bytes: Long): Input = new Input(Array(bytes), broadcast = true)
 
   private val volume64 = Policy(dataVolumePerTask = 64 * MiB)
+
+  private val exact = volume64.copy(balanced = true, rounding = Rounding.Exact)
 
   private val cases = Table[String, Seq[Input], Policy, Int, String](
     ("case", "inputs", "policy", "parallelism", "kind"),
@@ -42,6 +44,21 @@ class DeciderSuite extends AnyFunSuite {
       volume64.copy(slots = Some(99), maxParallelism = 32),
       32,
       "reactive"
+    ),
+    ("exact: raw as it is", Seq(shuffle(320 * MiB, 128)), exact, 5, "formula"),
+    ("exact: bounds as they are", Seq(shuffle(1L << 40, 128)), exact.copy(maxParallelism = 63), 63, "maximum"),
+    ("exact: slots as they are", Seq(shuffle(20 * MiB, 128)), exact.copy(slots = Some(9)), 9, "reactive"),
+    ("even ranges want a power of two", Seq(shuffle(320 * MiB, 128)), exact.copy(balanced = false), 4, "formula"),
+    ("a task fetches 32768 blocks at most", Seq(shuffle(1, 1024, mapTasks = 1000)), volume64, 32, "fanIn"),
+    ("of all inputs", Seq.fill(2)(shuffle(1, 1024, mapTasks = 1000)), volume64, 64, "fanIn"),
+    ("but for a single subpartition", Seq(shuffle(1, 16, mapTasks = 1000000)), volume64, 16, "fanIn"),
+    ("within the maximum", Seq(shuffle(1, 1024, mapTasks = 1000)), volume64.copy(maxParallelism = 8), 8, "fanIn"),
+    (
+      "and not where the number is set",
+      Seq(shuffle(1, 1024, mapTasks = 1000)),
+      volume64.copy(parallelism = Some(2)),
+      2,
+      "explicit"
     ),
     ("a volume of one byte", Seq(shuffle(100, 128), broadcast(5)), Policy(1), 128, "formula"),
     ("bytes near 2^63", Seq(shuffle(Long.MaxValue, 128), shuffle(Long.MaxValue, 128)), volume64, 128, "subpartitions")
@@ -106,6 +123,13 @@ class DeciderSuite extends AnyFunSuite {
 
   forAll(refused) { (message, policy) =>
     test(s"refused: $message")(assert(intercept[IllegalArgumentException](policy()).getMessage.contains(message)))
+  }
+
+  test("balanced ranges are no wider than a task may fetch") {
+    val sizes = Array.tabulate(1024)(k => if (k < 10) MiB else 1)
+    val decision = Decider.decide(Seq(new Input(sizes, mapTasks = 1000)), exact)
+    assert(decision.ranges.toSeq.forall { case (start, end) => end - start <= 32 })
+    assert(decision.ranges.size == 32)
   }
 
   test("ranges without some subpartitions are cut there") {

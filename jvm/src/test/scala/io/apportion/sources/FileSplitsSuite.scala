@@ -8,7 +8,11 @@ import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
 class FileSplitsSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   override implicit val generatorDrivenConfig: PropertyCheckConfiguration =
     PropertyCheckConfiguration(minSuccessful = 20000)
-  private def tasks(files: Seq[File], wanted: Int) = FileSplits.tasks(files, FileSplits.sizeFor(files, wanted))
+
+  private def tasks(files: Seq[File], wanted: Int): Long = {
+    val splits = new FileSplits(files, openCost = 0)
+    splits.tasks(splits.sizeFor(wanted))
+  }
 
   test("one file that can be cut gives exactly what is wanted") {
     forAll(Gen.choose(1L, 1L << 40), Gen.choose(1, 100)) { (bytes, wanted) =>
@@ -33,7 +37,9 @@ class FileSplitsSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   test("no other size comes nearer") {
     val file = Gen.zip(Gen.choose(1L, 60L), Gen.oneOf(true, true, false)).map { case (bytes, cut) => File(bytes, cut) }
     forAll(Gen.nonEmptyListOf(file).map(_.take(6)), Gen.choose(1, 8)) { (files, wanted) =>
-      val best = (1L to files.map(_.bytes).sum).map(size => math.abs(FileSplits.tasks(files, size) - wanted)).min
+      val best = (1L to files.map(_.bytes).sum)
+        .map(size => math.abs(new FileSplits(files, openCost = 0).tasks(size) - wanted))
+        .min
       assert(math.abs(tasks(files, wanted) - wanted) <= best + 1)
     }
   }

@@ -1,7 +1,9 @@
 package io.apportion.sources
 
 import io.apportion.SparkSuite
+import io.apportion.report.DecisionLog
 import org.apache.spark.sql.execution.FileSourceScanExec
+import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.scalatest.prop.TableDrivenPropertyChecks._
@@ -26,6 +28,9 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       s"${scan.tableIdentifier.fold("")(_.table)}: ${session.withActive(scan.inputRDD.getNumPartitions)}"
     }.sorted
   }
+
+  /** Files count as no more than their bytes. */
+  private val small = Seq("spark.sql.files.openCostInBytes" -> "0", "minTaskVolume" -> "1")
 
   private val cases = Table[String, String, Seq[String]](
     ("case", "query", "scans"),
@@ -110,6 +115,103 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   test("a DataFrame") {
     withSession() { session =>
       assert(scans(session, session.table("orders").hint("source_parallelism", 3)) == Seq("orders: 3"))
+    }
+  }
+
+  private val decided = Table[String, String, Seq[(String, String)], Seq[String]](
+    ("case", "query", "settings", "scans"),
+    ("fewer tasks than Spark's two", "SELECT * FROM orders", Seq("dataVolumePerTask" -> "1GB"), Seq("orders: 1")),
+    (
+      "more, by the volume of a task",
+      "SELECT * FROM orders",
+      small ++ Seq("dataVolumePerTask" -> "20KB"),
+      Seq("orders: 5")
+    ),
+    ("a text file", "SELECT * FROM lines", small ++ Seq("dataVolumePerTask" -> "20KB"), Seq("lines: 8")),
+    (
+      "no more than the most",
+      "SELECT * FROM orders",
+      small ++ Seq("dataVolumePerTask" -> "1KB", "sources.maxParallelism" -> "12"),
+      Seq("orders: 12")
+    ),
+    ("a setting", "SELECT * FROM orders", Seq("sources.parallelism" -> "5"), Seq("orders: 5")),
+    (
+      "a hint before the setting",
+      "SELECT /*+ SOURCE_PARALLELISM(3) */ * FROM orders",
+      Seq("sources.parallelism" -> "5"),
+      Seq("orders: 3")
+    ),
+    (
+      "a volume of the block",
+      "SELECT /*+ DATA_VOLUME('20KB') */ * FROM orders",
+      small,
+      Seq("orders: 5")
+    ),
+    (
+      "reactive: tasks for the slots, while each keeps its volume",
+      "SELECT * FROM orders",
+      Seq("mode" -> "reactive", "minTaskVolume" -> "1KB", "spark.sql.files.openCostInBytes" -> "0"),
+      Seq("orders: 2")
+    ),
+    ("off", "SELECT * FROM orders", Seq("sources.enabled" -> "false", "sources.parallelism" -> "5"), Seq("orders: 2"))
+  )
+
+  forAll(decided) { (name, query, settings, expected) =>
+    test(s"decided: $name") {
+      withSession(("mode" -> "active") +: settings: _*) { session =>
+        assert(scans(session, session.sql(query)) == expected)
+        assert(session.sql(query).collect().toSet == spark.table(query.split(" ").last).collect().toSet)
+      }
+    }
+  }
+
+  test("the record says why") {
+    withSession(Seq("mode" -> "active", "dataVolumePerTask" -> "20KB") ++ small: _*) { session =>
+      val record = only(decisionsOf(session, session.table("orders")))
+      assert(
+        (record.operator, record.tasks, record.layout) == (("Scan parquet spark_catalog.default.orders", 5, "files"))
+      )
+      assert(record.reason.matches("5 tasks: [0-9.]+ KiB at 20.0 KiB a task \\(session setting\\) makes 5."))
+    }
+  }
+
+  test("an option of the reader") {
+    withSession() { session =>
+      val path = session.table("orders").inputFiles.head.replaceAll("/[^/]*$", "")
+      val read = session.read.option("apportion.tasks", 3).parquet(path)
+      read.collect()
+      val scan = collectFirst(read.queryExecution.executedPlan) { case scan: FileSourceScanExec => scan }
+      assert(session.withActive(scan.get.inputRDD.getNumPartitions) == 3)
+    }
+  }
+
+  for (format <- Seq("parquet", "orc", "csv", "json"))
+    test(s"$format as a table of version 2 of Spark's API, and of version 1") {
+      for (v1 <- Seq("", "parquet,orc,csv,json"))
+        withSession("sources.parallelism" -> "8", "spark.sql.sources.useV1SourceList" -> v1) { session =>
+          val path = s"${System.getProperty("java.io.tmpdir")}/apportion-$format-${System.nanoTime}"
+          session.range(0, 20000, 1, 4).selectExpr("id", "id % 10 AS k").write.format(format).save(path)
+          val read = session.read.schema("id LONG, k LONG").format(format).load(path)
+          assert(read.collect().map(_.getLong(0)).sorted.toSeq == (0L until 20000L))
+          assert(DecisionLog.of(session).all.last.tasks == 8)
+          assert(tasksOfScan(session, read) == 8)
+          // Two scans that differ in nothing but how they are cut have to give the same rows once they are joined.
+          assert(read.join(read.withColumnRenamed("k", "k2"), "id").count() == 20000)
+        }
+    }
+
+  private def tasksOfScan(session: SparkSession, query: DataFrame): Int = session.withActive {
+    collectFirst(query.queryExecution.executedPlan) {
+      case scan: FileSourceScanExec => scan.inputRDD.getNumPartitions
+      case scan: BatchScanExec      => scan.inputRDD.getNumPartitions
+    }.get
+  }
+
+  test("a source whose size nobody knows gets the default, unless the query gives the number") {
+    withSession("sources.defaultParallelism" -> "3") { session =>
+      assert(session.sql("SELECT * FROM range(100)").rdd.getNumPartitions == 3)
+      assert(session.sql("SELECT * FROM range(0, 100, 1, 7)").rdd.getNumPartitions == 7)
+      assert(session.range(0, 100, 1, 7).rdd.getNumPartitions == 7)
     }
   }
 

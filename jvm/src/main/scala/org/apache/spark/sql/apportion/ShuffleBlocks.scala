@@ -27,7 +27,7 @@ final class ShuffleBlocks private extends SparkListener with AdaptiveSparkPlanHe
   override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
     case end: SparkListenerSQLExecutionEnd if end.qe != null =>
       collectWithSubqueries(end.qe.executedPlan) { case stage: ShuffleQueryStageExec => stage.shuffle }
-        .foreach(shuffle => subpartitions(shuffle.shuffleId) = shuffle.numPartitions)
+        .foreach(shuffle => subpartitions(shuffle.shuffleId) = shuffle.outputPartitioning.numPartitions)
     case _ =>
   }
 }

@@ -1,0 +1,169 @@
+package io.apportion.aqe
+
+import io.apportion.SparkSuite
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, AdaptiveSparkPlanHelper, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.exchange.{ReusedExchangeExec, ShuffleExchangeLike}
+import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.scalatest.prop.TableDrivenPropertyChecks._
+
+/** How many subpartitions shuffles get before they run. Tables of range() have 8 bytes a row. */
+class SubpartitionCountsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
+  private val active = Seq("mode" -> "active", "spark.sql.autoBroadcastJoinThreshold" -> "-1")
+
+  /** Of the exchanges of a plan that has not run, from the top. */
+  private def planned(query: DataFrame): Seq[Int] = {
+    val initial = query.queryExecution.executedPlan.collectFirst { case plan: AdaptiveSparkPlanExec =>
+      plan.initialPlan
+    }
+    initial.get.collect { case exchange: ShuffleExchangeLike => exchange.outputPartitioning.numPartitions }
+  }
+
+  private val cases = Table[String, String, Seq[(String, String)], Seq[Int]](
+    ("case", "query", "settings", "subpartitions"),
+    ("a small table", "SELECT id * 2 AS k, count(*) FROM range(1000) GROUP BY k", Nil, Seq(2)),
+    ("8 GB", "SELECT id * 2 AS k, count(*) FROM range(1000000000) GROUP BY k", Nil, Seq(256)),
+    ("200 GB", "SELECT id * 2 AS k, count(*) FROM range(25000000000) GROUP BY k", Nil, Seq(4096)),
+    (
+      "200 GB in smaller tasks, but 2^24 blocks at most",
+      "SELECT id * 2 AS k, count(*) FROM range(25000000000) GROUP BY k",
+      Seq("dataVolumePerTask" -> "1MB"),
+      Seq(8192)
+    ),
+    (
+      "slots that can be used",
+      "SELECT id * 2 AS k, count(*) FROM range(1000000) GROUP BY k",
+      Seq("mode" -> "reactive"),
+      Seq(4)
+    ),
+    (
+      "both sides of a join, by their bytes together",
+      "SELECT a.id FROM range(100000000) a JOIN range(100000) b ON a.id = b.id",
+      Nil,
+      Seq(32, 32)
+    ),
+    (
+      "a global sort",
+      "SELECT id * 2 AS k FROM range(100000000) ORDER BY k",
+      Nil,
+      Seq(32)
+    ),
+    (
+      "a rollup, which writes each row several times",
+      "SELECT id, id % 7, count(*) FROM range(100000000) GROUP BY ROLLUP (id, id % 7)",
+      Nil,
+      Seq(64)
+    ),
+    ("a number that the query gives", "SELECT /*+ REPARTITION(50) */ * FROM range(1000)", Nil, Seq(50)),
+    ("also with columns", "SELECT /*+ REPARTITION(50, id) */ * FROM range(1000)", Nil, Seq(50)),
+    ("or of a rebalance", "SELECT /*+ REBALANCE(50, id) */ * FROM range(1000)", Nil, Seq(50)),
+    ("columns alone", "SELECT /*+ REPARTITION(id) */ * FROM range(1000)", Nil, Seq(2)),
+    (
+      "exchanges that must agree with one that cannot change",
+      "SELECT a.id FROM (SELECT /*+ REPARTITION(50, id) */ * FROM range(1000)) a JOIN range(1000) b ON a.id = b.id",
+      Nil,
+      Seq(200, 200)
+    ),
+    (
+      "a single partition",
+      "SELECT count(*) FROM range(1000)",
+      Nil,
+      Seq(1)
+    ),
+    (
+      "rows are multiplied by a number that nobody knows",
+      "SELECT x, count(*) FROM (SELECT explode(sequence(0, id)) AS x FROM range(1000)) GROUP BY x",
+      Nil,
+      Seq(128)
+    ),
+    (
+      "estimates off",
+      "SELECT id * 2 AS k, count(*) FROM range(1000) GROUP BY k",
+      Seq("subpartitions" -> "spark"),
+      Seq(128)
+    ),
+    (
+      "maxParallelism",
+      "SELECT id * 2 AS k, count(*) FROM range(25000000000) GROUP BY k",
+      Seq("maxParallelism" -> "100"),
+      Seq(64)
+    ),
+    (
+      "minParallelism",
+      "SELECT id * 2 AS k, count(*) FROM range(1000) GROUP BY k",
+      Seq("minParallelism" -> "100"),
+      Seq(256)
+    ),
+    (
+      "a set parallelism",
+      "SELECT id * 2 AS k, count(*) FROM range(1000) GROUP BY k",
+      Seq("parallelism" -> "150"),
+      Seq(150)
+    ),
+    (
+      "a hint",
+      "SELECT /*+ PARALLELISM(64) */ id * 2 AS k, count(*) FROM range(1000) GROUP BY k",
+      Nil,
+      Seq(64)
+    ),
+    (
+      "equal parts of a plan get one number, so that Spark runs them once",
+      """WITH t AS (SELECT id % 100 AS k, count(*) AS n FROM range(1000) GROUP BY 1)
+        |SELECT * FROM (SELECT /*+ PARALLELISM(64) */ a.k FROM t a JOIN range(10) r ON a.k = r.id)
+        |UNION ALL (SELECT /*+ PARALLELISM(16) */ b.k FROM t b JOIN range(10) r ON b.k = r.id)""".stripMargin,
+      Nil,
+      Seq(64, 64, 64, 64)
+    )
+  )
+
+  forAll(cases) { (name, query, settings, expected) =>
+    test(name) {
+      withSession(active ++ settings: _*)(session => assert(planned(session.sql(query)) == expected))
+    }
+  }
+
+  test("a table whose size is not known keeps Spark's number, lowered to a power of two") {
+    withSession(active: _*) { session =>
+      val rows = session.range(1000).toDF().rdd
+      val unknown = session.createDataFrame(rows, session.range(1).schema)
+      assert(planned(unknown.groupBy("id").count()) == Seq(128))
+    }
+  }
+
+  test("once stages have finished, their bytes count") {
+    withSession(active: _*) { session =>
+      // 8 MB a side before the filter, next to nothing after it.
+      val query = session.sql("""SELECT a.k, count(*) FROM
+                                |  (SELECT id, id % 7 AS k FROM range(1000000) WHERE id % 1000 = 0) a
+                                |  JOIN (SELECT id FROM range(1000000) WHERE id % 1000 = 0) b ON a.id = b.id
+                                |GROUP BY a.k""".stripMargin)
+      session.conf.set("spark.apportion.dataVolumePerTask", "256KB")
+      assert(planned(query) == Seq(128, 128, 128))
+      query.collect()
+      assert(ran(query.queryExecution.executedPlan) == Seq(2, 128, 128))
+    }
+  }
+
+  test("no query gets more shuffles than without Apportion, and those that Spark would reuse are reused") {
+    val query = """WITH t AS (SELECT id % 100 AS k, count(*) AS n FROM range(100000) GROUP BY 1)
+                  |SELECT a.k, sum(b.n) FROM t a JOIN t b ON a.k = b.k JOIN range(50) r ON a.n = r.id GROUP BY a.k""".stripMargin
+    def shuffles(session: SparkSession): Int = {
+      val result = session.sql(query)
+      result.collect()
+      ran(result.queryExecution.executedPlan).size
+    }
+    val sparks = withSession(active :+ ("enabled" -> "false"): _*)(shuffles)
+    assert(withSession(active: _*)(shuffles) == sparks)
+  }
+
+  test("what the number was made of is in the record") {
+    val record = decisionOf("SELECT k, count(*) FROM numbers GROUP BY k", active: _*)
+    assert(record.sources("subpartitions") == "estimate of 156.3 KiB")
+  }
+
+  /** Of the shuffles that ran, each once, from the top. */
+  private def ran(plan: SparkPlan): Seq[Int] =
+    collectWithSubqueries(plan) { case stage: ShuffleQueryStageExec => stage }
+      .filterNot(_.plan.isInstanceOf[ReusedExchangeExec])
+      .map(_.shuffle.outputPartitioning.numPartitions)
+}

@@ -1,0 +1,35 @@
+"""What a benchmark ran on."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import os
+from typing import TYPE_CHECKING
+
+from apportion import _jvm
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclasses.dataclass(frozen=True)
+class Environment:
+    """Versions, and where Spark runs."""
+
+    spark: str
+    java: str
+    apportion: str
+    master: str
+    cores: int
+    """Of the machine that the driver runs on."""
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> Environment:
+        return cls(
+            spark=spark.version,
+            java=_jvm.java_version(spark),
+            apportion=importlib.metadata.version("apportion"),
+            master=str(spark.sparkContext.master),
+            cores=os.cpu_count() or 1,
+        )

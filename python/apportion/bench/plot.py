@@ -1,0 +1,113 @@
+"""Draws a result: how much faster each query is under each variant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from apportion.bench.ratios import Estimate
+from apportion.bench.report import title
+from apportion.bench.results import Results
+from apportion.bench.summary import VariantSummary, ratio
+from apportion.errors import ApportionError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_FORMATS = (".png", ".svg")
+# Told apart by marker as well as by colour.
+_MARKERS = "os^Dv*PX"
+_PANEL_HEIGHT = 2.6
+_QUERY_WIDTH = 0.22
+_LEAST_WIDTH = 9.0
+_DOTS_PER_INCH = 150
+# Between one power of two and the next.
+_TICKS = (1, 1.25, 1.5, 1.75)
+_LEAST_RANGE = 1.5
+
+
+def check(file: Path) -> None:
+    """Raise `ApportionError` when nothing can be drawn to a file of this name here."""
+    if file.suffix not in _FORMATS:
+        raise ApportionError(f"--plot {file}: the name has to end in {' or '.join(_FORMATS)}")
+    _figure()
+
+
+def draw(results: Results, summaries: Iterable[VariantSummary], file: Path) -> None:
+    """Draw a panel for each variant but the baseline, with a dot and a bar for each query.
+
+    Raises `ApportionError` when matplotlib is not installed or the file cannot be written.
+    """
+    figure = _figure()
+    variants = [variant.name for variant in results.conditions.variants[1:]]
+    width = max(_LEAST_WIDTH, 2 + _QUERY_WIDTH * len(results.queries))
+    figure.set_size_inches(width, 1 + _PANEL_HEIGHT * len(variants))
+    panels = figure.subplots(len(variants), sharex=True, sharey=True, squeeze=False)[:, 0]
+    means = {each.variant: each.faster for each in summaries}
+    for number, (variant, axes) in enumerate(zip(variants, panels, strict=True)):
+        marker, color = _MARKERS[number % len(_MARKERS)], f"C{number}"
+        _draw_queries(axes, results, variant, marker, color)
+        _draw_mean(axes, variant, means.get(variant), color)
+    _set_scale(panels[0])
+    figure.suptitle(title(results), fontsize="medium")
+    figure.supylabel("times faster, log scale")
+    panels[-1].set_xlabel("query")
+    panels[-1].set_xticks(range(len(results.queries)), list(results.queries), rotation=90)
+    try:
+        figure.savefig(file, dpi=_DOTS_PER_INCH)
+    except OSError as error:
+        raise ApportionError(f"cannot write {file}: {error.strerror}") from error
+
+
+def _figure() -> Figure:
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError as missing:
+        raise ApportionError(
+            "the Python package matplotlib is needed to draw and is not installed: "
+            "pip install 'apportion[plot]'"
+        ) from missing
+    return Figure(layout="constrained")
+
+
+def _set_scale(axes: Axes) -> None:
+    from matplotlib.ticker import LogLocator
+
+    axes.set_yscale("log", base=2)
+    axes.yaxis.set_major_locator(LogLocator(2, _TICKS))
+    axes.yaxis.set_major_formatter("{x:g}")
+    low, high = axes.get_ylim()
+    axes.set_ylim(min(low, 1 / _LEAST_RANGE), max(high, _LEAST_RANGE))
+
+
+def _draw_queries(axes: Axes, results: Results, variant: str, marker: str, color: str) -> None:
+    found = [
+        (place, each)
+        for place, query in enumerate(results.queries)
+        if (each := ratio(results, query, variant))
+    ]
+    axes.axhline(1, color="black", linewidth=0.8)
+    axes.errorbar(
+        [place for place, _ in found],
+        [each.value for _, each in found],
+        yerr=(
+            [each.value - each.low for _, each in found],
+            [each.high - each.value for _, each in found],
+        ),
+        fmt=marker,
+        markersize=4,
+        elinewidth=1,
+        color=color,
+    )
+    axes.grid(axis="y", linewidth=0.3)
+
+
+def _draw_mean(axes: Axes, variant: str, mean: Estimate | None, color: str) -> None:
+    text = f"{variant}: no query ran under every variant"
+    if mean is not None:
+        axes.axhline(mean.value, color=color, linestyle="--", linewidth=1)
+        axes.axhspan(mean.low, mean.high, color=color, alpha=0.15, linewidth=0)
+        text = f"{variant}: geometric mean (dashed) and its 95 % interval {mean}"
+    axes.set_title(text, loc="left", fontsize="small")

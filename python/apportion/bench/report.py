@@ -1,0 +1,94 @@
+"""The result as tables for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rich.markup import escape
+from rich.table import Table
+
+from apportion.bench.results import QueryResult, Results
+from apportion.bench.summary import VariantSummary, ratio, typical
+
+_FASTER, _SLOWER = "green", "red"
+_FAILED = "failed"
+
+
+def title(results: Results) -> str:
+    """Return what was measured, on what, in one line."""
+    of, on = results.conditions, results.environment
+    scale = f" at scale {of.scale:g}" if of.scale is not None else ""
+    where = f"Spark {on.spark}, {on.master}, {on.cores} cores"
+    rounds = "1 round" if of.rounds == 1 else f"median of {of.rounds} rounds"
+    return f"{of.suite}{scale}: time of {of.variants[0].name} / of each variant, {rounds} ({where})"
+
+
+def queries_table(results: Results) -> Table:
+    """Return a line for each query: its time as the baseline, and how much faster each variant."""
+    baseline, *others = [variant.name for variant in results.conditions.variants]
+    table = Table(title=escape(title(results)), title_justify="left")
+    for column in ("Query", f"{baseline}, s", *others, f"Tasks: {baseline} → {', '.join(others)}"):
+        table.add_column(escape(column), justify="right")
+    for name, result in results.queries.items():
+        table.add_row(
+            escape(name),
+            _seconds(result, baseline),
+            *(_ratio(results, name, variant) for variant in others),
+            f"{_tasks(result, baseline)} → "
+            + ", ".join(_tasks(result, variant) for variant in others),
+        )
+    return table
+
+
+def variants_table(summaries: Iterable[VariantSummary]) -> Table:
+    """Return a line for each variant, the baseline first: all queries together."""
+    table = Table(title="All queries that ran under every variant", title_justify="left")
+    table.add_column("Variant")
+    for column in (
+        "Times faster (95 %)", "Worst query", "Time, s", "Tasks, s", "Tasks", "Reduce tasks",
+        "Blocks written", "Largest / mean",
+    ):  # fmt: skip
+        table.add_column(column, justify="right")
+    for number, each in enumerate(summaries):
+        table.add_row(
+            escape(each.variant),
+            str(each.faster) if number else "baseline",
+            f"{each.worst_ratio:.2f} ({escape(each.worst_query)})" if number else "",
+            f"{each.seconds:.1f}",
+            f"{each.task_seconds:.1f}",
+            f"{each.tasks:,}",
+            f"{each.reduce_tasks:,}",
+            f"{each.blocks_written:,}",
+            f"{each.largest_to_mean:.2f}" if each.largest_to_mean is not None else "no shuffle",
+        )
+    return table
+
+
+def problems(results: Results) -> Iterator[str]:
+    """Yield a line for each query and variant that failed or gave another result."""
+    for name, result in results.queries.items():
+        for variant, error in result.failures.items():
+            yield f"query {name} failed under {variant}: {error}"
+        for variant in result.different:
+            yield f"query {name} has another result under {variant}"
+
+
+def _ratio(results: Results, query: str, variant: str) -> str:
+    found = ratio(results, query, variant)
+    if found is None:
+        return _FAILED if variant in results.queries[query].failures else "-"
+    # Coloured only where all rounds agree.
+    style = _FASTER if found.low > 1 else _SLOWER if found.high < 1 else ""
+    return f"[{style}]{found}[/]" if style else str(found)
+
+
+def _seconds(result: QueryResult, variant: str) -> str:
+    if variant in result.failures:
+        return _FAILED
+    return f"{typical(result, variant, lambda run: run.seconds):.2f}"
+
+
+def _tasks(result: QueryResult, variant: str) -> str:
+    if variant in result.failures:
+        return _FAILED
+    return f"{typical(result, variant, lambda run: run.tasks):,}"

@@ -1,0 +1,111 @@
+"""What the runs of all queries say about each variant."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from apportion.bench import ratios
+from apportion.bench.ratios import Estimate
+from apportion.bench.results import QueryResult, Results, Run
+
+
+@dataclasses.dataclass(frozen=True)
+class VariantSummary:
+    """A variant over all queries that ran under every variant; sums are of medians over rounds."""
+
+    variant: str
+    faster: Estimate
+    """Geometric mean of the queries' ratios, with its 95 % interval; 1 for the baseline."""
+    worst_query: str
+    worst_ratio: float
+    seconds: float
+    task_seconds: float
+    tasks: int
+    reduce_tasks: int
+    blocks_written: int
+    largest_to_mean: float | None
+    """Largest reduce task by the mean one, in bytes: the geometric mean over queries."""
+
+
+def ratio(results: Results, query: str, variant: str) -> Estimate | None:
+    """Return how many times faster than the baseline a query was, or None where one failed."""
+    found = _paired(results, results.queries[query], variant)
+    return ratios.median(found) if found else None
+
+
+def typical(result: QueryResult, variant: str, value: Callable[[Run], float]) -> float:
+    """Return the median over rounds; the lower one of two, so that counts stay whole."""
+    return statistics.median_low(value(run) for run in result.runs[variant])
+
+
+def summarise(results: Results) -> list[VariantSummary]:
+    """Return a summary for each variant; none when no query ran under every variant."""
+    if not _compared(results):
+        return []
+    return [_summary(results, variant.name) for variant in results.conditions.variants]
+
+
+def as_json(results: Results, summaries: Iterable[VariantSummary]) -> dict[str, Any]:
+    """Return the ratios of each query, and the summaries, for programs."""
+    names = [variant.name for variant in results.conditions.variants]
+    return {
+        "queries": {
+            query: {name: _as_dict(ratio(results, query, name)) for name in names}
+            for query in results.queries
+        },
+        "variants": [
+            {**dataclasses.asdict(each), "faster": _as_dict(each.faster)} for each in summaries
+        ],
+    }
+
+
+def _compared(results: Results) -> dict[str, QueryResult]:
+    """Return the queries that ran under every variant."""
+    return {name: each for name, each in results.queries.items() if not each.failures}
+
+
+def _paired(results: Results, result: QueryResult, variant: str) -> list[float]:
+    baseline = results.conditions.variants[0].name
+    if result.failures.keys() & {baseline, variant}:
+        return []
+    ours, theirs = ([run.seconds for run in result.runs[name]] for name in (baseline, variant))
+    return ratios.paired(ours, theirs)
+
+
+def _summary(results: Results, variant: str) -> VariantSummary:
+    queries = _compared(results)
+    rounds = {name: _paired(results, each, variant) for name, each in queries.items()}
+    medians = {name: statistics.median(each) for name, each in rounds.items()}
+    worst = min(medians, key=medians.__getitem__)
+
+    def total(value: Callable[[Run], float]) -> float:
+        return sum(typical(each, variant, value) for each in queries.values())
+
+    return VariantSummary(
+        variant=variant,
+        faster=ratios.geometric_mean(list(rounds.values())),
+        worst_query=worst,
+        worst_ratio=medians[worst],
+        seconds=total(lambda run: run.seconds),
+        task_seconds=total(lambda run: run.task_millis) / 1000,
+        tasks=int(total(lambda run: run.tasks)),
+        reduce_tasks=int(total(lambda run: run.reduce_tasks)),
+        blocks_written=int(total(lambda run: run.blocks_written)),
+        largest_to_mean=_largest_to_mean(each.runs[variant] for each in queries.values()),
+    )
+
+
+def _largest_to_mean(runs: Iterable[list[Run]]) -> float | None:
+    found = [
+        statistics.median(run.largest_task_bytes / run.mean_task_bytes for run in rounds)
+        for rounds in runs
+        if all(run.reduce_tasks for run in rounds)
+    ]
+    return statistics.geometric_mean(found) if found else None
+
+
+def _as_dict(estimate: Estimate | None) -> dict[str, float] | None:
+    return estimate._asdict() if estimate else None

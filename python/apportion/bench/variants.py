@@ -1,0 +1,81 @@
+"""The variants that a query is run under: names for sets of confs."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable
+
+from apportion.errors import ApportionError, SettingError, did_you_mean
+from apportion.measure import ENABLED
+from apportion.settings import parse_assignments
+
+_RANGES = "spark.apportion.ranges"
+# A comma between assignments, and not one inside a value.
+_COMMA = re.compile(r",(?=[\w.]+=)")
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """A name, and the confs that are set while a query runs under it."""
+
+    name: str
+    conf: dict[str, str]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({', '.join(f'{key}={value}' for key, value in self.conf.items())})"
+
+
+BUILT_IN = [
+    Variant("spark", {ENABLED: "false"}),
+    Variant(
+        "spark-size",
+        {ENABLED: "false", "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false"},
+    ),
+    Variant("even", {ENABLED: "true", _RANGES: "even"}),
+    Variant("balanced", {ENABLED: "true", _RANGES: "balanced"}),
+]
+
+
+def choose(names: str | None, own: Iterable[str]) -> list[Variant]:
+    """Return the variants of comma-separated `names` (None: all built-in), and all of `own`.
+
+    `own` are texts as `parse` reads them; `names` may say where they stand, else they come last.
+    Raises `ApportionError` for a name that is unknown or used twice, and for less than two
+    variants.
+    """
+    known = {variant.name: variant for variant in BUILT_IN}
+    chosen = [name.strip() for name in names.split(",")] if names is not None else list(known)
+    for variant in map(parse, own):
+        if variant.name in known:
+            raise ApportionError(f"there is a variant {variant.name} already: take another name")
+        known[variant.name] = variant
+        if variant.name not in chosen:
+            chosen.append(variant.name)
+    for name in chosen:
+        if name not in known:
+            raise ApportionError(
+                f"unknown variant {name!r}.{did_you_mean(name, known)} Known variants: "
+                f"{', '.join(known)}. Others are added with --variant NAME:KEY=VALUE,..."
+            )
+        if chosen.count(name) > 1:
+            raise ApportionError(f"the variant {name} is chosen twice")
+    if len(chosen) < 2:
+        raise ApportionError(
+            f"{chosen[0]} is the only variant: choose two or more, the first is the baseline"
+        )
+    return [known[name] for name in chosen]
+
+
+def parse(text: str) -> Variant:
+    """Return the variant of a text such as `small:data_volume_per_task=1MB,spark.some.key=2`.
+
+    Raises `ApportionError` when it is not of that form, or a setting does not allow its value.
+    """
+    name, _, assignments = text.partition(":")
+    if not re.fullmatch(r"[\w.-]+", name) or not assignments:
+        raise ApportionError(f"--variant {text}: write NAME:KEY=VALUE,KEY=VALUE")
+    try:
+        return Variant(name, parse_assignments(_COMMA.split(assignments)))
+    except SettingError as error:
+        raise SettingError(f"--variant {text}: {error}") from None

@@ -1,0 +1,79 @@
+"""Reads the files of SQL that a command is given."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from apportion.cli.console import fail
+from apportion.cli.statements import split
+from apportion.errors import ApportionError
+
+_STANDARD_INPUT = "-"
+
+
+class Source(NamedTuple):
+    """A text of SQL, and what to call it."""
+
+    name: str
+    sql: str
+
+
+def read_sources(path: str) -> list[Source]:
+    """Return the texts of a file of SQL, of all `.sql` files below a directory, or of `-`.
+
+    Hidden files are passed over. Ends the command where there is nothing to read.
+    """
+    if path == _STANDARD_INPUT:
+        return [Source("<stdin>", _decode("<stdin>", sys.stdin.buffer.read()))]
+    found = Path(path)
+    if not found.is_dir():
+        return [_read(found)]
+    files = sorted(file for file in found.rglob("*.sql") if _is_visible(file.relative_to(found)))
+    if not files:
+        fail(f"{path} has no .sql files in it: name the files to check, or another directory")
+    return [_read(file) for file in files]
+
+
+def _is_visible(file: Path) -> bool:
+    return file.name.endswith(".sql") and not any(part.startswith(".") for part in file.parts)
+
+
+def _read(file: Path) -> Source:
+    try:
+        return Source(str(file), _decode(str(file), file.read_bytes()))
+    except OSError as error:
+        fail(f"cannot read {file}: {error.strerror}")
+
+
+def _decode(name: str, content: bytes) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        fail(f"cannot read {name}: byte {error.start} is not UTF-8, which SQL files have to be")
+
+
+def read_queries(paths: Sequence[str]) -> dict[str, str]:
+    """Return the queries in these files and directories by name, such as `report:2`.
+
+    A name is that of the file, below the directory that holds all of them, and the number of the
+    statement in it. Ends the command for a statement that is no query, and as `read_sources` does.
+    """
+    sources = [source for path in paths for source in read_sources(path)]
+    files = [Path(source.name).resolve() for source in sources]
+    root = os.path.commonpath([file.parent for file in files])
+    queries = {}
+    for source, file in zip(sources, files, strict=True):
+        try:
+            statements = split(source.sql)
+        except ApportionError as error:
+            fail(f"{source.name}: {error}")
+        for number, statement in enumerate(statements, 1):
+            name = f"{file.relative_to(root).with_suffix('').as_posix()}:{number}"
+            if not statement.is_query:
+                fail(f"{source.name}: statement {number} is no query, and only queries are run")
+            queries[name] = statement.text
+    return queries

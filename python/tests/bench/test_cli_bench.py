@@ -1,0 +1,199 @@
+"""`apportion bench`: what it prints and writes, and how it ends."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from rich.console import Console
+from typer.testing import CliRunner, Result
+
+from apportion.bench import skew
+from apportion.bench.results import Results, load
+from apportion.cli import app
+from apportion.cli.progress import counted
+
+QUICK = ("--rounds", "1", "--warmups", "0", "--variants", "spark,even")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, empty."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def bench(*arguments: str | Path, stdin: str = "") -> Result:
+    return CliRunner().invoke(
+        app, ["bench", *map(str, arguments)], input=stdin, env={"COLUMNS": "200"}
+    )
+
+
+def flat(text: str) -> str:
+    """Return the text without what makes tables and paragraphs of it."""
+    return " ".join(re.sub(r"[\u2500-\u257f]", " ", text).split())
+
+
+# What needs no Spark
+
+
+def test_help_teaches_by_examples() -> None:
+    result = bench("--help")
+    assert result.exit_code == 0
+    for example in ("apportion bench tpch --scale 0.1", "spark-size", "--from bench-tpch.json"):
+        assert example in flat(result.stdout)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("", "say what to measure: a suite (tpch, tpcds, skew), or files of SQL"),
+        ("tpcx", "there is no suite or file tpcx. Did you mean tpch? Suites: tpch, tpcds, skew"),
+        ("tpch skew", "the suite tpch is measured alone, not with other suites or files"),
+        ("tpch --tables .", "--tables is for your own queries: the tables of tpch are generated"),
+        ("tpch --scale 0", "scale is 0.0: it must be above 0"),
+        ("tpch --queries 23", "tpch has no query '23'"),
+        ("skew --queries zip-join", "skew has no query 'zip-join'. Did you mean zipf-join?"),
+        ("tpch --variants spark,evn", "unknown variant 'evn'. Did you mean even?"),
+        ("tpch --variant small", "--variant small: write NAME:KEY=VALUE,KEY=VALUE"),
+        ("tpch --conf mod=active", "unknown setting 'mod'. Did you mean mode?"),
+        ("tpch --conf spark.a", "'spark.a' sets nothing: write NAME=VALUE"),
+        ("tpch --rounds 0", "Invalid value for '--rounds'"),
+        ("tpch --plot a.gif", "--plot a.gif: the name has to end in .png or .svg"),
+        ("- --scale 1", "--scale is for the suites"),
+        ("query.sql --tables none", "there is no directory none"),
+        ("-", "<stdin>: statement 2 is no query"),
+        ("empty.sql", "empty.sql: there is no SQL statement to run"),
+        ("--from none.json", "cannot read none.json: No such file"),
+        ("--from empty.sql", "empty.sql is not JSON"),
+        ("tpch --from none.json", "--from shows what is in none.json, and runs nothing"),
+    ],
+)
+def test_wrong_usage(folder: Path, arguments: str, message: str) -> None:
+    (folder / "empty.sql").write_text("-- nothing")
+    (folder / "query.sql").write_text("SELECT 1")
+    result = bench(*arguments.split(), stdin="SELECT 1; SET spark.a = 1")
+    assert result.exit_code == 2
+    assert message in flat(result.stderr)
+    assert result.stdout == ""
+    assert isinstance(result.exception, SystemExit), result.exception
+
+
+def test_a_result_is_shown_again(results: Results) -> None:
+    results.save(Path("saved.json"))
+    result = bench("--from", "saved.json", "--plot", "again.png")
+    assert result.exit_code == 1
+    text = flat(result.stdout)
+    assert "made-up at scale 0.5: time of a / of each variant, median of 3 rounds" in text
+    assert "q1 6.00 4.00 (2.00 to 4.00) 4 → 4" in text
+    assert "q2 1.00 1.00 (1.00 to 1.00) 4 → 8" in text
+    assert "q3 1.00 failed 4 → failed" in text
+    assert "a baseline 7.0 4.0 8 4 60 1.50" in text
+    assert "b 2.00 (1.00 to 4.00) 1.00 (q2) 3.0 4.0 12 6 60 1.50" in text
+    assert Path("again.png").is_file()
+    assert "query q3 failed under b: no luck" in result.stderr
+    assert "query q2 has another result under b" in result.stderr
+
+
+def test_progress_names_the_query_and_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = io.StringIO()
+    monkeypatch.setattr("apportion.cli.progress.err", Console(file=screen, force_terminal=True))
+    assert list(counted(["first", "second"])) == ["first", "second"]
+    for shown in ("Query first", "Query second", "0/2", "2/2"):
+        assert shown in screen.getvalue()
+
+
+# What runs on Spark, on the session of the tests
+
+
+@pytest.mark.usefixtures("spark")
+class TestOnSpark:
+    def test_tpch(self, tmp_path: Path) -> None:
+        options = ["--rounds", "1", "--warmups", "0", "--check", "--plot", "p.svg"]
+        result = bench(
+            "tpch", "--scale", "0.01", "--queries", "1,6", *options, "--data", tmp_path / "data"
+        )
+        assert result.exit_code == 0, result.stderr
+        text = flat(result.stdout)
+        assert "tpch at scale 0.01: time of spark / of each variant, 1 round" in text
+        assert "Tasks: spark → spark-size, even, balanced" in text
+        ratio = r"[\d.]+ \([\d.]+ to [\d.]+\)"
+        assert re.search(rf" 6 [\d.]+ ({ratio} ){{3}}\d+ → \d+, \d+, \d+ ", text)
+        assert re.search(rf" balanced {ratio} [\d.]+ \([16]\) ", text)
+        assert "Plot: p.svg All runs: bench-tpch.json" in text
+        assert Path("p.svg").is_file()
+        assert load(Path("bench-tpch.json")).queries.keys() == {"1", "6"}
+        assert len(json.loads(Path("bench-tpch.json").read_text())["summary"]["variants"]) == 4
+
+    def test_it_goes_on_where_it_was_stopped(self) -> None:
+        sql = "SELECT 1; SELECT id % 3, count(*) FROM range(100) GROUP BY 1"
+        assert bench("-", "--queries", "1", *QUICK, stdin=sql).exit_code == 0
+        first = load(Path("bench-stdin.json"))
+        result = bench("-", *QUICK, stdin=sql)
+        assert result.exit_code == 0, result.stderr
+        assert "Going on with bench-stdin.json, where these are done: <stdin>:1" in result.stderr
+        both = load(Path("bench-stdin.json"))
+        assert list(both.queries) == ["<stdin>:1", "<stdin>:2"]
+        assert both.queries["<stdin>:1"] == first.queries["<stdin>:1"]
+
+        again = bench("-", *QUICK, "--warmups", "2", stdin=sql)
+        assert again.exit_code == 2
+        assert "bench-stdin.json was measured with warmups 0, not 2" in flat(again.stderr)
+        assert load(Path("bench-stdin.json")) == both
+        assert bench("-", *QUICK, "--warmups", "2", "--fresh", stdin=sql).exit_code == 0
+        assert load(Path("bench-stdin.json")).conditions.warmups == 2
+
+    def test_own_queries_on_own_tables(self, folder: Path) -> None:
+        (folder / "tables").mkdir()
+        (folder / "tables" / "people.csv").write_text("name,city\nAda,London\nKay,London\n")
+        (folder / "sql" / "more").mkdir(parents=True)
+        (folder / "sql" / "cities.sql").write_text("SELECT city FROM people; SELECT 2")
+        (folder / "sql" / "more" / "names.sql").write_text("SELECT name FROM people")
+        result = bench("sql", "--tables", folder / "tables", *QUICK, "--json", "own.json")
+        assert result.exit_code == 0, result.stderr
+        assert list(load(Path("own.json")).queries) == ["cities:1", "cities:2", "more/names:1"]
+
+    def test_a_variant_of_ones_own(self) -> None:
+        seven = "seven:parallelism=7,spark.sql.shuffle.partitions=7"
+        sql = "SELECT id % 9, count(*) FROM range(0, 100, 1, 2) GROUP BY 1"
+        result = bench("-", *QUICK, "--variant", seven, stdin=sql)
+        assert result.exit_code == 0, result.stderr
+        [run] = load(Path("bench-stdin.json")).queries["<stdin>:1"].runs["seven"]
+        assert run.reduce_tasks == 7
+
+    def test_queries_that_fail_or_differ(self) -> None:
+        sql = "SELECT * FROM nowhere; SELECT uuid(); SELECT 3"
+        result = bench("-", *QUICK, "--check", stdin=sql)
+        assert result.exit_code == 1
+        assert "query <stdin>:1 failed under spark: [TABLE_OR_VIEW_NOT_FOUND]" in result.stderr
+        assert "query <stdin>:2 has another result under even" in result.stderr
+        assert re.search(r"<stdin>:3 [\d.]+ [\d.]+ \(.*\) \d+ → \d+", flat(result.stdout))
+
+    def test_a_file_that_cannot_be_written_is_told_first(self) -> None:
+        result = bench("-", "--json", "none/bench.json", stdin="SELECT 1 / 0")
+        assert result.exit_code == 2
+        assert "cannot write none/bench.json: No such file" in result.stderr
+
+    def test_a_variant_that_spark_does_not_take(self) -> None:
+        result = bench("-", "--variant", "wide:spark.default.parallelism=9", stdin="SELECT 1")
+        assert result.exit_code == 2
+        assert "variant wide: spark.default.parallelism cannot be set while Spark runs" in flat(
+            result.stderr
+        )
+
+    def test_skew_has_its_own_conf(self, tmp_path: Path, volume: None) -> None:
+        result = bench("skew", "--scale", "0.001", "--queries", "hot-rebalance", *QUICK,
+                       "--data", tmp_path / "data")  # fmt: skip
+        assert result.exit_code == 0, result.stderr
+        assert load(Path("bench-skew.json")).conditions.conf == skew.CONF
+
+    @pytest.fixture
+    def volume(self, spark: SparkSession) -> Iterator[None]:
+        yield
+        for key in skew.CONF:
+            spark.conf.unset(key)

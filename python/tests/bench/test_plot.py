@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+
+import pytest
+
+from apportion import ApportionError
+from apportion.bench import plot
+from apportion.bench.results import Results
+from apportion.bench.summary import summarise
+
+
+@pytest.mark.parametrize(("name", "start"), [("a.png", b"\x89PNG"), ("a.svg", b"<?xml")])
+def test_a_file_is_drawn(results: Results, tmp_path: Path, name: str, start: bytes) -> None:
+    plot.check(tmp_path / name)
+    plot.draw(results, summarise(results), tmp_path / name)
+    assert (tmp_path / name).read_bytes().startswith(start)
+
+
+def test_nothing_that_ran_everywhere_is_drawn_too(results: Results, tmp_path: Path) -> None:
+    failed = {"q3": results.queries["q3"]}
+    plot.draw(dataclasses.replace(results, queries=failed), [], tmp_path / "a.png")
+    assert (tmp_path / "a.png").is_file()
+
+
+def test_other_formats_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ApportionError, match=r"a\.gif: the name has to end in \.png or \.svg"):
+        plot.check(tmp_path / "a.gif")
+
+
+def test_a_folder_that_is_not_there(results: Results, tmp_path: Path) -> None:
+    with pytest.raises(ApportionError, match=r"cannot write .*/none/a.png: No such file"):
+        plot.draw(results, [], tmp_path / "none" / "a.png")
+
+
+def test_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in [name for name in sys.modules if name.startswith("matplotlib")]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ApportionError, match=r"matplotlib is needed .* 'apportion\[plot\]'"):
+        plot.check(tmp_path / "a.png")

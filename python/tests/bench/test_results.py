@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apportion import ApportionError
+from apportion.bench import summary
+from apportion.bench.results import QueryResult, Results, load, resume
+from apportion.bench.variants import Variant
+
+from .conftest import run
+
+
+@pytest.fixture
+def file(results: Results, tmp_path: Path) -> Path:
+    path = tmp_path / "bench.json"
+    results.save(path)
+    return path
+
+
+def test_what_is_saved_is_loaded(results: Results, file: Path) -> None:
+    assert load(file) == results
+    results.queries["q4"] = QueryResult("SELECT 4", {"a": [run(1)] * 3, "b": [run(2)] * 3})
+    results.save(file, {"any": "summary"})
+    assert load(file) == results
+    assert json.loads(file.read_text())["summary"] == {"any": "summary"}
+    # Nothing is left of how the file is replaced in one step.
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_a_file_that_cannot_be_written(results: Results, tmp_path: Path) -> None:
+    with pytest.raises(ApportionError, match=r"cannot write .*/none/bench.json: No such file"):
+        results.save(tmp_path / "none" / "bench.json")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "is not JSON, or only a part of it"),
+        ('{"format": "apportion be', "is not JSON, or only a part of it"),
+        ("\xff", "is not JSON, or only a part of it"),
+        ("[1, 2]", "is no result of apportion bench: its format is None"),
+        ('{"format": "png"}', "is no result of apportion bench: its format is 'png'"),
+        ('{"format": "apportion bench 1"}', "is no whole result of apportion bench: KeyError"),
+    ],
+)
+def test_files_that_are_no_results(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "bench.json"
+    path.write_text(content, "latin-1")
+    with pytest.raises(ApportionError, match=f"{path} {message}"):
+        load(path)
+
+
+def test_a_result_with_runs_missing(results: Results, file: Path) -> None:
+    results.queries["q1"].runs["b"].pop()
+    results.save(file)
+    with pytest.raises(ApportionError, match=r"no whole result .*2 runs of query q1 under b"):
+        load(file)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ApportionError, match=r"cannot read .*bench.json: No such file"):
+        load(tmp_path / "bench.json")
+
+
+def test_resuming_goes_on_with_the_file(results: Results, file: Path, tmp_path: Path) -> None:
+    start = Results(results.conditions, results.environment)
+    assert resume(file, start, {"q2": "SELECT 2", "q9": "SELECT 9"}) == results
+    assert resume(tmp_path / "none.json", start, {}) is start
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"rounds": 5}, r"measured with rounds 3, not 5\. Give .* --json, or .* with --fresh"),
+        ({"scale": 1.0, "suite": "other"}, "suite made-up, not other; scale 0.5, not 1.0"),
+        (
+            {"variants": [Variant("a", {"x": "1"})]},
+            r"variants a \(x=1\) b \(x=2\), not a \(x=1\)\.",
+        ),
+        ({"conf": {"spark.a": "b"}}, "conf {}, not {'spark.a': 'b'}"),
+    ],
+)
+def test_a_file_of_another_benchmark(
+    results: Results, file: Path, changed: dict[str, Any], message: str
+) -> None:
+    start = Results(dataclasses.replace(results.conditions, **changed), results.environment)
+    with pytest.raises(ApportionError, match=message):
+        resume(file, start, {})
+
+
+def test_a_file_of_another_spark(results: Results, file: Path) -> None:
+    start = Results(results.conditions, dataclasses.replace(results.environment, spark="4.1.1"))
+    with pytest.raises(ApportionError, match=r"spark 4.2.1, not 4.1.1"):
+        resume(file, start, {})
+
+
+def test_a_query_whose_text_has_changed(results: Results, file: Path) -> None:
+    start = Results(results.conditions, results.environment)
+    with pytest.raises(ApportionError, match="measured with another text of query q1"):
+        resume(file, start, {"q1": "SELECT 10"})
+
+
+def test_the_summary_is_json(results: Results, file: Path) -> None:
+    results.save(file, summary.as_json(results, summary.summarise(results)))
+    found = json.loads(file.read_text())["summary"]
+    assert found["queries"]["q1"]["b"] == {"value": 4.0, "low": 2.0, "high": 4.0}
+    assert found["queries"]["q3"]["b"] is None
+    assert [each["variant"] for each in found["variants"]] == ["a", "b"]

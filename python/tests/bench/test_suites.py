@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from apportion import ApportionError, _jvm, measure
+from apportion.bench import skew, suites
+from apportion.bench.suites import Suite
+
+SUITE = Suite("made-up", {"first": "SELECT 1", "second": "SELECT 2", "9": "SELECT 9"})
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("second", ["second"]),
+        ("2", ["second"]),
+        ("9", ["9"]),
+        ("9, 1", ["first", "9"]),
+        ("first,1", ["first"]),
+    ],
+)
+def test_queries_are_picked_by_name_or_number(text: str, names: list[str]) -> None:
+    assert list(SUITE.only(text).queries) == names
+
+
+@pytest.mark.parametrize("text", ["4", "0", "frist", ""])
+def test_unknown_queries(text: str) -> None:
+    with pytest.raises(ApportionError, match=rf"made-up has no query '{text}'.* 1 to 3"):
+        SUITE.only(text)
+
+
+@pytest.mark.parametrize(("name", "count"), [("tpch", 22), ("tpcds", 99), ("skew", 12)])
+def test_the_generated_suites(name: str, count: int) -> None:
+    assert len(suites.generated(name, 1).queries) == count
+
+
+@pytest.fixture(scope="module")
+def skewed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
+    """A session with the tables of the suite skew, 13,000 rows each, as views."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.shuffle.partitions", "4")
+    folder = skew.generate(session, 0.01, tmp_path_factory.mktemp("skew"))
+    for table in folder.iterdir():
+        session.read.parquet(str(table)).createOrReplaceTempView(table.name)
+    return session
+
+
+@pytest.mark.parametrize(
+    ("table", "keys", "least", "most"),
+    [("zipf", 1, 0.12, 0.17), ("lognormal", 10, 0.12, 0.25), ("hot", 5, 0.48, 0.52)],
+)
+def test_keys_are_distributed_as_the_table_is_named(
+    skewed: SparkSession, table: str, keys: int, least: float, most: float
+) -> None:
+    counts = skewed.sql(f"SELECT count(*) AS n FROM {table} GROUP BY key ORDER BY n DESC").collect()
+    rows = sum(row.n for row in counts)
+    assert rows == 13_000
+    assert least < sum(row.n for row in counts[:keys]) / rows < most
+
+
+def test_every_key_is_in_the_table_of_keys(skewed: SparkSession) -> None:
+    for table in ("zipf", "lognormal", "hot"):
+        missing = skewed.sql(f"SELECT key FROM {table} LEFT ANTI JOIN keys USING (key)")
+        assert missing.isEmpty()
+
+
+def test_the_tables_are_made_once_and_the_same_each_time(
+    skewed: SparkSession, tmp_path: Path
+) -> None:
+    folder = skew.generate(skewed, 0.01, tmp_path)
+    assert folder == tmp_path / "skew-0.01"
+    assert list(tmp_path.iterdir()) == [folder]
+    again = skewed.read.parquet(str(folder / "zipf"))
+    assert again.exceptAll(skewed.table("zipf")).isEmpty()
+    written = (folder / "zipf").stat().st_mtime_ns
+    assert skew.generate(skewed, 0.01, tmp_path) == folder
+    assert (folder / "zipf").stat().st_mtime_ns == written
+
+
+@pytest.mark.parametrize("name", skew.queries())
+def test_the_queries_shuffle_the_rows(skewed: SparkSession, name: str) -> None:
+    with measure.job_group(skewed) as group:
+        assert skewed.sql(skew.queries()[name]).collect()
+    stages = _jvm.stage_metrics(skewed, group)
+    # 50 bytes of payload that hardly compress.
+    assert max(stage["shuffleReadBytes"] for stage in stages) > 13_000 * 40
