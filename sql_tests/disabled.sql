@@ -1,5 +1,6 @@
 -- Switched off, Spark decides alone and nothing is recorded.
 -- set: spark.sql.shuffle.partitions = 16
+-- set: spark.apportion.subpartitions = spark
 -- set: spark.apportion.mode = active
 
 -- setup

@@ -1,6 +1,7 @@
 -- Empty inputs: an exchange group without bytes has one task.
 -- set: spark.apportion.mode = active
 -- set: spark.sql.shuffle.partitions = 16
+-- set: spark.apportion.subpartitions = spark
 -- set: spark.sql.autoBroadcastJoinThreshold = -1
 
 -- setup

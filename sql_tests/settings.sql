@@ -2,6 +2,7 @@
 -- set: spark.apportion.mode = active
 -- set: spark.sql.adaptive.advisoryPartitionSizeInBytes = 16KB
 -- set: spark.sql.shuffle.partitions = 16
+-- set: spark.apportion.subpartitions = spark
 
 -- setup
 CREATE TEMPORARY VIEW samples AS SELECT sha2(string(id), 256) AS sample FROM range(0, 1000, 1, 2)
@@ -20,6 +21,7 @@ SELECT count(*) AS n FROM (SELECT sample, count(*) FROM samples GROUP BY sample)
 -- name: an explicit parallelism that is no power of two, above the lowered number of subpartitions
 -- set: spark.apportion.parallelism = 18
 -- set: spark.sql.shuffle.partitions = 20
+-- set: spark.apportion.subpartitions = spark
 SELECT count(*) AS n FROM (SELECT sample, count(*) FROM samples GROUP BY sample)
 
 -- name: an explicit parallelism does not hold for a single partition

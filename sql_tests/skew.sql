@@ -2,6 +2,7 @@
 -- set: spark.apportion.mode = active
 -- set: spark.apportion.dataVolumePerTask = 20KB
 -- set: spark.sql.shuffle.partitions = 8
+-- set: spark.apportion.subpartitions = spark
 -- set: spark.sql.autoBroadcastJoinThreshold = -1
 -- set: spark.sql.adaptive.advisoryPartitionSizeInBytes = 16KB
 -- set: spark.sql.adaptive.coalescePartitions.minPartitionSize = 1KB

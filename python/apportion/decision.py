@@ -81,26 +81,21 @@ _FIELDS = [field.name for field in dataclasses.fields(Decision)]
 def decide(
     spark: SparkSession,
     inputs: Sequence[Input],
-    *,
-    sources_default_parallelism: int | None = None,
     **settings: Any,
 ) -> Decision:
     """Return what Apportion decides for a stage that reads `inputs`, asked from the extension.
 
     Settings are the keywords of `Settings`, and the session's own where none is given.
-    `sources_default_parallelism` is the answer for a stage without inputs (1 if not given).
+    `sources_default_parallelism` is the answer for no inputs (1 if it is not set).
 
     Raises `SettingError` for a setting that is not allowed, `InputError` for bytes that are not a
     whole number from 0 to 2^63 - 1, `ApportionError` when the session has no Apportion in it or is
     a Spark Connect client.
     """
     conf = Settings.from_kwargs(**settings).to_conf()
-    if sources_default_parallelism is not None:
-        _check(sources_default_parallelism, "sources_default_parallelism", 1, _LARGEST_INT)
     request = {
         "inputs": [_request(stage_input, f"inputs[{i}]") for i, stage_input in enumerate(inputs)],
         "settings": {key.removeprefix(PREFIX): value for key, value in conf.items()},
-        "sourceParallelism": sources_default_parallelism,
     }
     answer = _jvm.decide(spark, request)
     answer["decided_at"] = datetime.datetime.fromisoformat(answer["decided_at"])

@@ -97,10 +97,19 @@ class Settings:
     min_parallelism: int | None = None
     max_parallelism: int | None = None
     data_volume_per_task: int | str | None = None
+    volume_measure: Literal["compressed", "estimated"] | None = None
     broadcast_ratio: float | None = None
     ranges: Literal["even", "balanced"] | None = None
+    rounding: Literal["power-of-two", "exact", "waves"] | None = None
+    max_blocks_per_task: int | None = None
+    subpartitions: Literal["estimated", "spark"] | None = None
+    max_blocks_per_shuffle: int | None = None
     min_task_volume: int | str | None = None
     mode: Literal["auto", "active", "reactive"] | None = None
+    sources_enabled: bool | None = None
+    sources_parallelism: int | None = None
+    sources_max_parallelism: int | None = None
+    sources_default_parallelism: int | None = None
     hints_strict: bool | None = None
     retained_decisions: int | None = None
 

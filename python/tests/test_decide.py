@@ -170,7 +170,7 @@ def test_settings_that_are_refused(session: SparkSession, settings: Any, message
         apportion.decide(session, [], **settings)
 
 
-@pytest.mark.parametrize("parallelism", [0, -1, 2**31, True, 1.0])
+@pytest.mark.parametrize("parallelism", [0, -2, 2**31, True, 1.0])
 def test_source_parallelism_that_is_refused(session: SparkSession, parallelism: Any) -> None:
     with pytest.raises(ApportionError, match=f"sources_default_parallelism is {parallelism}"):
         apportion.decide(session, [], sources_default_parallelism=parallelism)

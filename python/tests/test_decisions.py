@@ -14,6 +14,7 @@ from apportion import Decision
 def session(spark: SparkSession) -> SparkSession:
     """A session that has run one aggregate: 16 subpartitions, 4 tasks."""
     session = spark.newSession()
+    session.conf.set("spark.apportion.subpartitions", "spark")
     session.conf.set("spark.sql.shuffle.partitions", "16")
     session.conf.set("spark.apportion.parallelism", "4")
     session.sql("SELECT id % 10 AS k, count(*) FROM range(0, 100, 1, 2) GROUP BY k").collect()

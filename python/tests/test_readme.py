@@ -24,7 +24,7 @@ def test_python_examples_run_in_order_in_a_program_of_their_own(tmp_path: Path) 
     program.write_text("\n".join(examples), "utf-8")
     run = subprocess.run([sys.executable, program], cwd=tmp_path, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
-    assert re.search(r"\d+ tasks of 128 subpartitions\n\d+ tasks: .*\.\n", run.stdout)
+    assert re.search(r"\d+ tasks of 256 subpartitions\n\d+ tasks: .*\.\n", run.stdout)
 
 
 def test_sql_example_runs(spark: SparkSession) -> None:

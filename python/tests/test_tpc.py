@@ -24,6 +24,8 @@ SETTINGS = {
     "spark.apportion.mode": "active",
     "spark.apportion.dataVolumePerTask": "8KB",
     "spark.sql.shuffle.partitions": "16",
+    "spark.apportion.subpartitions": "spark",
+    "spark.apportion.sources.enabled": "false",
     "spark.sql.autoBroadcastJoinThreshold": "64KB",
 }
 

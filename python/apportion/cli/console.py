@@ -49,7 +49,7 @@ def size_text(size: int) -> str:
 
 
 def decisions_table(decisions: list[Decision]) -> Table:
-    """Return one line for each group of shuffles: what reads it, how many tasks, and why."""
+    """Return one line for each group of shuffles or scan: what reads it, its tasks, and why."""
     table = Table("Read by", "Input", "Subpartitions", "Tasks", "Largest task", "Why")
     for column in table.columns[1:5]:
         column.justify = "right"
@@ -57,7 +57,7 @@ def decisions_table(decisions: list[Decision]) -> Table:
         table.add_row(
             decision.operator,
             size_text(decision.input_bytes),
-            str(decision.subpartitions),
+            str(decision.subpartitions or "-"),
             str(decision.tasks),
             size_text(decision.largest_task_bytes),
             escape(decision.reason),

@@ -12,6 +12,7 @@ from apportion.settings import Setting, registry
 def settings() -> None:
     """List the settings: for Spark's conf, and as keywords in Python."""
     table = Table("Setting", "Default", "Allowed", "Meaning", show_lines=True)
+    table.columns[0].no_wrap = True
     for keyword, setting in registry().items():
         table.add_row(
             f"{keyword}\n[dim]{setting.key}",

@@ -90,11 +90,15 @@ def decision_lines(decisions: Iterable[Decision]) -> list[str]:
     Sorted as text: AQE decides stages that do not wait for each other in no fixed order.
     """
     return sorted(
-        f"{decision.operator}: N={decision.subpartitions} P={decision.parallelism} "
+        f"{decision.operator}:{_subpartitions(decision)} P={decision.parallelism} "
         f"tasks={decision.tasks} {f'{decision.layout} {widths(decision.ranges)}'.strip()} "
         f"({decision.kind})"
         for decision in decisions
     )
+
+
+def _subpartitions(decision: Decision) -> str:
+    return f" N={decision.subpartitions}" if decision.subpartitions else ""
 
 
 def widths(ranges: Sequence[tuple[int, int]]) -> str:

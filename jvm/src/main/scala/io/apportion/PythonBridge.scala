@@ -20,7 +20,7 @@ object PythonBridge {
   /**
    * Decides for inputs that are made up, under the session's settings and the request's.
    *
-   * @param request `{"inputs": [{"bytes": [...], "broadcast": false}], "settings": {name: value}, "sourceParallelism": n or null}`
+   * @param request `{"inputs": [{"bytes": [...], "broadcast": false}], "settings": {name: value}}`
    * @return the decision as a record
    */
   def decide(session: SparkSession, request: String): String = {
@@ -29,9 +29,7 @@ object PythonBridge {
     val conf = session.sessionState.conf.clone()
     val settings = root.path("settings")
     settings.fieldNames.asScala.foreach(name => conf.setConfString(Setting.Prefix + name, settings.get(name).asText))
-    val own = new SessionPolicy(conf, session.sparkContext).policy()
-    val policy =
-      Option(root.get("sourceParallelism")).filterNot(_.isNull).fold(own)(n => own.copy(sourceParallelism = n.asInt))
+    val policy = new SessionPolicy(conf, session.sparkContext).policy()
     DecisionRecord.of(Decider.decide(inputs, policy), policy).toRow.json
   }
 

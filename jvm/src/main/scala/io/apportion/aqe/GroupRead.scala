@@ -3,7 +3,7 @@ package io.apportion.aqe
 import scala.collection.immutable.ArraySeq
 
 import io.apportion.conf.SessionPolicy
-import io.apportion.decision.{Decision, Input, Policy, Ranges}
+import io.apportion.decision.{Bytes, Decision, Input, Policy, Ranges}
 import org.apache.spark.sql.execution.{CoalescedPartitionSpec, ShufflePartitionSpec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec
 
@@ -40,14 +40,19 @@ private[aqe] object GroupRead {
       policy: Policy,
       decide: (Seq[Input], Policy) => Decision
   ): GroupRead = {
-    val inputs = group.bytes.map(without(splits.subpartitions, _))
+    val stored = group.bytes.map(without(splits.subpartitions, _))
+    val inputs =
+      if (policy.rowBytes)
+        stored.zip(group.stages).map { case (bytes, stage) => Bytes.scale(bytes, Expansion.of(stage)) }
+      else stored
     val broadcasts = group.broadcasts.map(stage => new Input(Array(BroadcastBytes.of(stage)), broadcast = true))
     val shuffles = inputs.zip(group.stages).map { case (bytes, stage) =>
       new Input(bytes, mapTasks = stage.shuffle.numMappers)
     }
     val decision = decide(shuffles ++ broadcasts, policy)
     val ranges = decision.ranges.excluding(splits.subpartitions)
-    val bytesByStage = if (ranges eq decision.ranges) decision.bytesByInput else inputs.map(ranges.bytesOf)
+    val isAsDecided = (ranges eq decision.ranges) && (inputs eq stored)
+    val bytesByStage = if (isAsDecided) decision.bytesByInput else stored.map(ranges.bytesOf)
     val layouts = group.stages.zip(bytesByStage).zipWithIndex.map { case ((stage, bytes), position) =>
       stage.id -> layout(ranges, bytes, splits, position)
     }

@@ -52,7 +52,8 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
     val likely = if (Settings.Subpartitions.get(conf) == "estimated") LikelyOutput.sum(exchanges) else None
     val (n, why) = likely match {
       case Some(output) =>
-        (SubpartitionCount.of(output.bytes, output.tasks, policy), s"estimate of ${Bytes.text(output.bytes)}")
+        val bytes = if (policy.rowBytes) output.expanded else output.stored
+        (SubpartitionCount.of(bytes, output.tasks, policy), s"estimate of ${Bytes.text(bytes)}")
       case None =>
         val planned = group.leaves.head.subpartitions
         (SubpartitionCount.unestimated(planned, policy), s"power of two for Spark's $planned")

@@ -23,6 +23,7 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
       sourceParallelism = sourceDefault.getOrElse(1),
       balanced = Settings.Ranges.get(conf) == "balanced",
       rounding = Rounding.all.find(_.name == Settings.Rounding.get(conf)).get,
+      rowBytes = Settings.VolumeMeasure.get(conf) == "estimated",
       maxBlocksPerTask = Settings.MaxBlocksPerTask.get(conf),
       maxBlocksPerShuffle = Settings.MaxBlocksPerShuffle.get(conf),
       exactSizesUpTo = sparkContext.getConf.getInt("spark.shuffle.minNumPartitionsToHighlyCompress", 2000),
@@ -49,6 +50,7 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
       maxParallelism = Settings.SourcesMaxParallelism.get(conf),
       parallelism = None,
       minTaskVolume = Settings.MinTaskVolume.get(conf).max(cutting.filesOpenCostInBytes),
+      rowBytes = false,
       // Files are cut anywhere.
       balanced = true,
       rounding = Rounding.Exact,

@@ -50,6 +50,15 @@ object Settings {
       "If not set: spark.sql.adaptive.advisoryPartitionSizeInBytes."
   )
 
+  val VolumeMeasure: Setting[String] = Setting.choice(
+    "volume.measure",
+    default = "compressed",
+    Allowed.OneOf("compressed", "estimated"),
+    V010,
+    "What dataVolumePerTask and minTaskVolume measure of shuffles. compressed: bytes as they are stored. estimated: bytes of the " +
+      "rows that these become in a task, which finished stages have counted; for data that compresses well."
+  )
+
   val BroadcastRatio: Setting[Double] = Setting.double(
     "broadcastRatio",
     default = 0.5,
@@ -181,6 +190,7 @@ object Settings {
     MinParallelism,
     MaxParallelism,
     DataVolumePerTask,
+    VolumeMeasure,
     BroadcastRatio,
     Ranges,
     Rounding,

@@ -11,9 +11,6 @@ object Bytes {
     if (sum < 0) Long.MaxValue else sum
   }
 
-  def times(bytes: Long, factor: Int): Long =
-    if (bytes > Long.MaxValue / factor.max(1)) Long.MaxValue else bytes * factor
-
   def sum(bytes: Array[Long]): Long = {
     var sum, signs = 0L
     var i = 0
@@ -24,6 +21,10 @@ object Bytes {
     }
     if (signs < 0) checkedSum(bytes, 0, bytes.length) else sum
   }
+
+  /** Each count times a factor of 1 or more. */
+  def scale(bytes: Array[Long], factor: Double): Array[Long] =
+    if (factor == 1) bytes else bytes.map(count => (count * factor).toLong)
 
   /** The sum of several counts at each place; places beyond the end of an array are 0. */
   def sumEach(counts: Seq[Array[Long]]): Array[Long] = {

@@ -25,6 +25,7 @@ object Rounding {
  * @param balanced          whether ranges hold about equally many bytes, instead of equally many subpartitions
  * @param rounding          how the number of tasks is rounded with balanced ranges
  * @param steadySlots       the slots that the stage's tasks run on in waves, if these are known and do not change
+ * @param rowBytes          whether bytes are those of rows as tasks see them, instead of those that are stored
  * @param maxBlocksPerTask  blocks (subpartitions times map tasks) that a task may fetch
  * @param maxBlocksPerShuffle blocks (subpartitions times map tasks) that a shuffle may be given
  * @param exactSizesUpTo    subpartitions up to which Spark knows the bytes of each; for the reason only
@@ -42,6 +43,7 @@ final case class Policy(
     balanced: Boolean = false,
     rounding: Rounding = Rounding.PowerOfTwo,
     steadySlots: Option[Int] = None,
+    rowBytes: Boolean = false,
     maxBlocksPerTask: Long = 1L << 15,
     maxBlocksPerShuffle: Long = 1L << 24,
     exactSizesUpTo: Int = 2000,

@@ -52,7 +52,8 @@ private[decision] object Reason {
     val volume = s"${Bytes.text(policy.dataVolumePerTask)} a task${by("dataVolumePerTask", policy)}"
     val less = if (broadcastTaken > 0) s" less ${Bytes.text(broadcastTaken)} broadcast to each" else ""
     val rounding = if (rounded != raw.max(1)) s", nearest power of two $rounded" else ""
-    s"${Bytes.text(inputBytes)} at $volume$less makes ${raw.max(1)}$rounding"
+    val rows = if (policy.rowBytes) s" of rows${by("volume.measure", policy)}" else ""
+    s"${Bytes.text(inputBytes)}$rows at $volume$less makes ${raw.max(1)}$rounding"
   }
 
   private def by(setting: String, policy: Policy): String = policy.setBy.get(setting).fold("")(who => s" ($who)")

@@ -129,7 +129,7 @@ object DecisionRecord {
       column(
         "input_bytes",
         LongType,
-        "bytes of the shuffles, as stored; of files, each with spark.sql.files.openCostInBytes"
+        "bytes of the shuffles, as stored, or of their rows with volume.measure=estimated; of files, each with what it costs to open"
       ),
       column("broadcast_bytes", LongType, "bytes of the broadcasts that each task reads as well"),
       column("data_volume_per_task", LongType, "bytes that a task should read"),

@@ -6,14 +6,11 @@ package io.apportion.sources
  *
  * @param openCost what opening a file counts as, in bytes
  */
-final class FileSplits(files: Seq[FileSplits.File], openCost: Long) {
+final class FileSplits(files: Seq[FileSplits.File], val openCost: Long) {
   import FileSplits._
 
   /** What the scan costs, as Spark counts it. */
   val bytes: Long = files.map(_.bytes + openCost).sum
-
-  /** Whether there is nothing to read. */
-  def isEmpty: Boolean = files.forall(_.bytes == 0)
 
   /** The tasks that a size makes. */
   def tasks(size: Long): Long = {

@@ -32,17 +32,27 @@ case class ScanTasks(session: SparkSession) extends Guarded[SparkPlan] {
     else plan
 
   private def ofFiles(scan: FileScan): SparkPlan = {
-    val own = scan.session.sessionState.conf
-    val splits = new FileSplits(scan.files, own.filesOpenCostInBytes)
-    if (splits.isEmpty) scan.plan
+    val (files, own) = (scan.files, scan.session.sessionState.conf)
+    if (files.forall(_.bytes == 0)) scan.plan
     else {
       val policy = policyFor(scan, own)
+      // To open a file takes no more than a task's share, however small that is.
+      val splits = new FileSplits(files, own.filesOpenCostInBytes.min(policy.dataVolumePerTask))
       val decision = Decider.decideSource(splits.bytes, policy)
       val wanted = decision.parallelism.min(ScanTasks.Most)
-      val sparks = sparksSize(scan.session, own, splits.bytes)
-      val size = if (splits.tasks(sparks) == wanted) sparks else splits.sizeFor(wanted)
-      report(DecisionRecord.ofSource(scan.plan.nodeName.trim, decision, policy, splits.tasks(size).toInt, size))
-      if (size == sparks) scan.plan else cut(scan, size)
+      def report(tasks: Long, size: Long): Unit =
+        add(DecisionRecord.ofSource(scan.plan.nodeName.trim, decision, policy, tasks.toInt, size))
+
+      val sparks = new FileSplits(files, own.filesOpenCostInBytes)
+      val sparksSize = sizeBySpark(scan.session, own, sparks.bytes)
+      if (sparks.tasks(sparksSize) == wanted) {
+        report(wanted.toLong, sparksSize)
+        scan.plan
+      } else {
+        val size = splits.sizeFor(wanted)
+        report(splits.tasks(size), size)
+        cut(scan, size, splits.openCost)
+      }
     }
   }
 
@@ -55,16 +65,17 @@ case class ScanTasks(session: SparkSession) extends Guarded[SparkPlan] {
   }
 
   /** The size by which Spark would cut the files. */
-  private def sparksSize(session: SparkSession, own: SQLConf, bytes: Long): Long = {
+  private def sizeBySpark(session: SparkSession, own: SQLConf, bytes: Long): Long = {
     def default = own.getConf(SQLConf.LEAF_NODE_DEFAULT_PARALLELISM).getOrElse(session.sparkContext.defaultParallelism)
     val perTask = bytes / own.filesMinPartitionNum.getOrElse(default)
     own.filesMaxPartitionBytes.min(own.filesOpenCostInBytes.max(perTask)).max(1)
   }
 
-  private def cut(scan: FileScan, size: Long): SparkPlan = {
+  private def cut(scan: FileScan, size: Long, openCost: Long): SparkPlan = {
     val cutting = SessionWithConf.of(
       scan.session,
       SQLConf.FILES_MAX_PARTITION_BYTES.key -> size.toString,
+      SQLConf.FILES_OPEN_COST_IN_BYTES.key -> openCost.toString,
       // Spark takes another size where that makes fewer or more pieces than these.
       SQLConf.FILES_MIN_PARTITION_NUM.key -> "1",
       SQLConf.FILES_MAX_PARTITION_NUM.key -> Int.MaxValue.toString
@@ -75,7 +86,7 @@ case class ScanTasks(session: SparkSession) extends Guarded[SparkPlan] {
   private def ofUnknownSize(range: RangeExec): SparkPlan =
     settings.sourceDefault.fold(range)(tasks => range.copy(range = range.range.copy(numSlices = Some(tasks))))
 
-  private def report(record: DecisionRecord): Unit = Executions.current(session).foreach { query =>
+  private def add(record: DecisionRecord): Unit = Executions.current(session).foreach { query =>
     DecisionLog
       .of(Executions.owner(Some(query), session))
       .add(Seq(record.copy(query = Some(query))), Settings.RetainedDecisions.get(conf))

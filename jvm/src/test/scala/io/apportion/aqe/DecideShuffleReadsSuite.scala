@@ -230,6 +230,16 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(decision.broadcastBytes > 0 && decision.broadcastBytes <= 30 * 24)
   }
 
+  test("the volume of a task can be measured in bytes of rows") {
+    val query = "SELECT k, max(id) FROM (SELECT /*+ REPARTITION(k) */ * FROM numbers) GROUP BY k"
+    val settings = Seq(active, "dataVolumePerTask" -> "24KB")
+    val stored = decisionOf(query, settings: _*)
+    val rows = decisionOf(query, settings :+ ("volume.measure" -> "estimated"): _*)
+    assert(rows.inputBytes > 2 * stored.inputBytes)
+    assert((stored.tasks, rows.tasks) == ((8, 16)))
+    assert(rows.reason.matches("16 tasks: [0-9.]+ KiB of rows \\(session setting\\) at 24.0 KiB a task .*"))
+  }
+
   test("splits of a skewed join are kept, and only the rest is apportioned") {
     withSession(
       active,

@@ -23,7 +23,7 @@ class SubpartitionCountsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     ("case", "query", "settings", "subpartitions"),
     ("a small table", "SELECT id * 2 AS k, count(*) FROM range(1000) GROUP BY k", Nil, Seq(2)),
     ("8 GB", "SELECT id * 2 AS k, count(*) FROM range(1000000000) GROUP BY k", Nil, Seq(256)),
-    ("200 GB", "SELECT id * 2 AS k, count(*) FROM range(25000000000) GROUP BY k", Nil, Seq(4096)),
+    ("200 GB", "SELECT id * 2 AS k, count(*) FROM range(25000000000) GROUP BY k", Nil, Seq(8192)),
     (
       "200 GB in smaller tasks, but 2^24 blocks at most",
       "SELECT id * 2 AS k, count(*) FROM range(25000000000) GROUP BY k",
@@ -52,7 +52,7 @@ class SubpartitionCountsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       "a rollup, which writes each row several times",
       "SELECT id, id % 7, count(*) FROM range(100000000) GROUP BY ROLLUP (id, id % 7)",
       Nil,
-      Seq(64)
+      Seq(128)
     ),
     ("a number that the query gives", "SELECT /*+ REPARTITION(50) */ * FROM range(1000)", Nil, Seq(50)),
     ("also with columns", "SELECT /*+ REPARTITION(50, id) */ * FROM range(1000)", Nil, Seq(50)),
@@ -158,7 +158,7 @@ class SubpartitionCountsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
 
   test("what the number was made of is in the record") {
     val record = decisionOf("SELECT k, count(*) FROM numbers GROUP BY k", active: _*)
-    assert(record.sources("subpartitions") == "estimate of 156.3 KiB")
+    assert(record.sources("subpartitions") == "estimate of 234.4 KiB")
   }
 
   /** Of the shuffles that ran, each once, from the top. */

@@ -196,7 +196,7 @@ class HintPlacesSuite extends HintSuite {
         .createTempView("kept")
       session.catalog.cacheTable("kept")
       try {
-        val over = session.sql("SELECT /*+ PARALLELISM(8) */ n, count(*) FROM kept GROUP BY n")
+        val over = session.sql("SELECT /*+ PARALLELISM(8) */ n % 7, count(*) FROM kept GROUP BY n % 7")
         assert(over.queryExecution.withCachedData.toString.contains("InMemoryRelation"))
         assert(stages(session, over).contains("HashAggregate: 8"))
       } finally session.catalog.uncacheTable("kept")

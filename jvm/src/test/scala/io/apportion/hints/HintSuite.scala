@@ -7,17 +7,20 @@ import org.apache.spark.sql.catalyst.plans.QueryPlan
 /** Says what hints have made of a query. */
 trait HintSuite extends SparkSuite {
 
-  /** `operator: tasks` of all stages whose layout is decided, in no order. */
+  /** `operator: tasks` of all stages whose layout is decided, in no order; not of scans. */
   protected def stages(decisions: Seq[DecisionRecord]): Seq[String] =
-    decisions.filter(_.kind != "unchanged").map(record => s"${record.operator}: ${record.tasks}").sorted
+    decisions
+      .filterNot(r => r.kind == "unchanged" || r.layout == "files")
+      .map(record => s"${record.operator}: ${record.tasks}")
+      .sorted
 
   /**
    * The plan as text without what differs between any two plans of one query, and without the numbers of subpartitions that
-   * Spark's requirements have.
+   * the query does not give.
    */
   protected def shape(plan: QueryPlan[_]): String =
     plan.treeString.replaceAll(
-      "#\\d+L?|plan_id=\\d+|(?<=subquery#)\\d+|(?<=, )\\d+(?=\\), ENSURE_REQ)|rand\\(-?\\d+\\)",
+      "#\\d+L?|plan_id=\\d+|(?<=subquery#)\\d+|(?<=[ (])\\d+(?=\\), (ENSURE_|REPARTITION_BY_COL|REBALANCE_))|rand\\(-?\\d+\\)",
       ""
     )
 }

@@ -1,0 +1,17 @@
+package io.apportion.aqe
+
+import io.apportion.decision.Bytes
+import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
+
+/** How many bytes of rows become of a stored byte, which is compressed and encoded. */
+private[aqe] object Expansion {
+
+  /** What is supposed of files that nobody has read yet. */
+  val OfFiles = 4.0
+
+  /** By what a finished stage has counted of its rows; never below 1. */
+  def of(stage: ShuffleQueryStageExec): Double = {
+    val stored = stage.mapStats.fold(0L)(stats => Bytes.sum(stats.bytesByPartitionId))
+    if (stored == 0) 1 else (stage.getRuntimeStatistics.sizeInBytes.toDouble / stored).max(1)
+  }
+}
