@@ -44,10 +44,11 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
         (cutting.filesMaxPartitionBytes.max(1), s"Spark's maximum, ${setBy(SQLConf.FILES_MAX_PARTITION_BYTES.key)}")
     }
     def who(setting: Setting[_]) = s"${setting.name}, ${setBy(setting.key)}"
+    val most = Settings.SourcesMaxParallelism.get(conf)
     val decided = policy().copy(
       dataVolumePerTask = volume,
-      minParallelism = 1,
-      maxParallelism = Settings.SourcesMaxParallelism.get(conf),
+      minParallelism = cutting.filesMinPartitionNum.getOrElse(1).min(most),
+      maxParallelism = most,
       parallelism = None,
       minTaskVolume = Settings.MinTaskVolume.get(conf).max(cutting.filesOpenCostInBytes),
       rowBytes = false,
@@ -56,6 +57,7 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
       rounding = Rounding.Exact,
       setBy = Map(
         "dataVolumePerTask" -> volumeSetBy,
+        "minParallelism" -> SQLConf.FILES_MIN_PARTITION_NUM.key,
         "maxParallelism" -> who(Settings.SourcesMaxParallelism)
       )
     )

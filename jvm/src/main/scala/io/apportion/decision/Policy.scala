@@ -59,7 +59,13 @@ final case class Policy(
   require(maxBlocksPerTask >= 1, s"maxBlocksPerTask is $maxBlocksPerTask; it must be 1 or more")
   require(slots.forall(_ >= 1), s"slots is ${slots.mkString}; it must be 1 or more")
   require(sourceParallelism >= 1, s"sourceParallelism is $sourceParallelism; it must be 1 or more")
-  Policy.boundsProblem(minParallelism, maxParallelism).foreach(problem => throw new IllegalArgumentException(problem))
+  if (isPowerOfTwo)
+    Policy.boundsProblem(minParallelism, maxParallelism).foreach(problem => throw new IllegalArgumentException(problem))
+  else
+    require(
+      1 <= minParallelism && minParallelism <= maxParallelism,
+      s"minParallelism is $minParallelism and maxParallelism is $maxParallelism; the first must be 1 or more and not above the second"
+    )
 
   def withVolume(bytes: Long, who: String): Policy = copy(dataVolumePerTask = bytes).named("dataVolumePerTask" -> who)
 

@@ -59,9 +59,17 @@ case class ScanTasks(session: SparkSession) extends Guarded[SparkPlan] {
   /** What a hint says, else an option of the reader, else the session. */
   private def policyFor(scan: FileScan, own: SQLConf): Policy = {
     val ofSession = settings.source(own)
-    val asked = scan.option(ScanTasks.Option).flatMap(_.toIntOption).filter(_ >= 1)
-    val ofReader = asked.fold(ofSession)(n => ofSession.withParallelism(n, s"option ${ScanTasks.Option} of the reader"))
+    val ofReader = scan.option(ScanTasks.Option).fold(ofSession)(withOption(ofSession, _))
     OperatorBlock.ofScan(scan.plan).fold(ofReader)(_.hints.overSource(ofReader))
+  }
+
+  private def withOption(policy: Policy, value: String): Policy = value.trim.toIntOption.filter(_ >= 1) match {
+    case Some(tasks) => policy.withParallelism(tasks, s"option ${ScanTasks.Option} of the reader")
+    case None        =>
+      logWarning(
+        s"Option ${ScanTasks.Option} of the reader is '$value'; it must be a number, 1 or more. It is left out."
+      )
+      policy
   }
 
   /** The size by which Spark would cut the files. */

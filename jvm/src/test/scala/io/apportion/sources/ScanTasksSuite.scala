@@ -142,6 +142,12 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       Seq("orders: 3")
     ),
     (
+      "at least as many as Spark is told to make",
+      "SELECT * FROM orders",
+      Seq("dataVolumePerTask" -> "1GB", "spark.sql.files.minPartitionNum" -> "4"),
+      Seq("orders: 4")
+    ),
+    (
       "a volume of the block",
       "SELECT /*+ DATA_VOLUME('20KB') */ * FROM orders",
       small,
@@ -178,10 +184,14 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   test("an option of the reader") {
     withSession() { session =>
       val path = session.table("orders").inputFiles.head.replaceAll("/[^/]*$", "")
-      val read = session.read.option("apportion.tasks", 3).parquet(path)
-      read.collect()
-      val scan = collectFirst(read.queryExecution.executedPlan) { case scan: FileSourceScanExec => scan }
-      assert(session.withActive(scan.get.inputRDD.getNumPartitions) == 3)
+      def tasks(option: String): Int = {
+        val read = session.read.option("apportion.tasks", option).parquet(path)
+        read.collect()
+        tasksOfScan(session, read)
+      }
+      assert(tasks("3") == 3)
+      // With a warning in the log.
+      assert(tasks("many") == 2)
     }
   }
 
