@@ -1,4 +1,4 @@
--- Rebalance: Spark splits what is too large, and the rest is apportioned.
+-- Rebalance: what is too large for one task is split, and the rest is apportioned with it.
 -- set: spark.apportion.mode = active
 -- set: spark.apportion.dataVolumePerTask = 16KB
 -- set: spark.sql.adaptive.advisoryPartitionSizeInBytes = 16KB

@@ -1,13 +1,9 @@
--- Skewed joins: Spark splits the large subpartition, and the others around it are apportioned.
+-- Skewed joins: what is too large for one task is split where that is possible, and the rest apportioned with it.
 -- set: spark.apportion.mode = active
 -- set: spark.apportion.dataVolumePerTask = 20KB
 -- set: spark.sql.shuffle.partitions = 8
 -- set: spark.apportion.subpartitions = spark
 -- set: spark.sql.autoBroadcastJoinThreshold = -1
--- set: spark.sql.adaptive.advisoryPartitionSizeInBytes = 16KB
--- set: spark.sql.adaptive.coalescePartitions.minPartitionSize = 1KB
--- set: spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes = 24KB
--- set: spark.sql.adaptive.skewJoin.skewedPartitionFactor = 2
 
 -- setup
 CREATE TEMPORARY VIEW calls AS

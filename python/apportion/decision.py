@@ -64,7 +64,7 @@ class Decision:
     ranges: list[tuple[int, int]]
     """Subpartitions that each task reads, `(start, end)` with end excluded."""
     layout: str
-    """even, skew (even ranges beside splits of Spark's), local, or unchanged."""
+    """even, skew (ranges beside parts of subpartitions), local, or unchanged."""
     largest_task_bytes: int
     mean_task_bytes: int
     sources: dict[str, str]

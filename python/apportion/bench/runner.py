@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from apportion import _jvm
@@ -54,6 +55,17 @@ def run_query(spark: SparkSession, sql: str, conditions: Conditions) -> QueryRes
             if run := _attempt(spark, result, variant, lambda: _measure(spark, sql)):
                 result.runs.setdefault(variant.name, []).append(run)
     return result
+
+
+def warm_up(spark: SparkSession, sql: Sequence[str], conditions: Conditions) -> None:
+    """Run queries once under each variant: a JVM that has just started is slower with all of them.
+
+    Those that fail are left out; they are reported when they are measured.
+    """
+    for query in sql:
+        result = QueryResult(query)
+        for variant in conditions.variants:
+            _attempt(spark, result, variant, partial(_time, spark, query))
 
 
 def rotated(variants: Sequence[Variant], number: int) -> list[Variant]:

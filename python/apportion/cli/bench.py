@@ -11,7 +11,7 @@ from apportion import _jvm, cache
 from apportion.bench import plot, report, suites, summary
 from apportion.bench.environment import Environment
 from apportion.bench.results import Conditions, Results, load, resume
-from apportion.bench.runner import run_query, try_variants
+from apportion.bench.runner import run_query, try_variants, warm_up
 from apportion.bench.suites import Suite
 from apportion.bench.summary import VariantSummary
 from apportion.bench.variants import choose
@@ -34,6 +34,10 @@ Examples:
 - `apportion bench tpch --conf spark.default.parallelism=200`: as if the cluster were wide
 - `apportion bench --from bench-tpch.json --plot tpch.svg`: show a result again
 """
+
+
+# Queries that a session runs before it measures.
+_WARMING_UP = 3
 
 
 def bench(
@@ -164,7 +168,11 @@ def bench(
         err.print(f"Going on with {file}, where these are done: {done}", markup=False)
     # Before the first query has run for minutes: the file may not be writable.
     results.save(file)
-    for name in counted([name for name in suite.queries if name not in results.queries]):
+    left = [name for name in suite.queries if name not in results.queries]
+    if conditions.warmups:
+        with waiting("Warming up"):
+            warm_up(spark, [suite.queries[name] for name in left[:_WARMING_UP]], conditions)
+    for name in counted(left):
         results.queries[name] = run_query(spark, suite.queries[name], conditions)
         results.save(file)
     summaries = _show(results, plot_file)

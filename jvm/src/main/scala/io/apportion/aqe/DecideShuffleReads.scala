@@ -9,9 +9,8 @@ import org.apache.spark.sql.execution.adaptive.AQEShuffleReadRule
 import org.apache.spark.sql.execution.exchange.ShuffleOrigin
 
 /**
- * Decides how the finished stages below a new stage are read. It starts again from the stages, so that what Spark's coalescing
- * chose does not matter, and keeps only what Spark split for skew. Being a shuffle read rule, Spark takes it back where
- * it breaks the plan's requirements and leaves it out where final stages must not change.
+ * Decides how the finished stages below a new stage are read. It starts again from the stages, so that what Spark coalesced or
+ * split for skew does not matter. Being a shuffle read rule, Spark takes it back where it breaks the plan's requirements and leaves it out where final stages must not change.
  *
  * @param decide replaceable for tests
  */
@@ -35,11 +34,7 @@ case class DecideShuffleReads(
     val settings = new SessionPolicy(conf, session.sparkContext)
     val slots = settings.clusterSlots.fold(groups.map(_ => Option.empty[Int]))(shareSlots(_, groups))
     groups.zip(slots).map { case (group, share) =>
-      val read = for {
-        _ <- group.forbidden.toLeft(())
-        splits <- SkewSplits.of(group.leaves.map(_.specs))
-      } yield GroupRead.plan(group, splits, GroupRead.policy(group, settings, share), decide)
-      group -> read
+      group -> group.forbidden.toLeft(GroupRead.plan(group, GroupRead.policy(group, settings, share), decide))
     }
   }
 

@@ -16,6 +16,7 @@ import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, BroadcastNes
  * @param inner         the operators below that one which read some of them
  * @param broadcasts    broadcast stages that the tasks of this group read as well
  * @param multipliesRows whether the tasks run a join whose input bytes say little of its work
+ * @param splittable    which of the shuffles may be read in parts of subpartitions
  * @param forbidden     why the group has to be left alone, if so
  */
 final case class ExchangeGroup(
@@ -24,6 +25,7 @@ final case class ExchangeGroup(
     inner: Seq[SparkPlan],
     broadcasts: Seq[BroadcastQueryStageExec],
     multipliesRows: Boolean,
+    splittable: Splittable,
     forbidden: Option[String]
 ) {
 
@@ -59,6 +61,7 @@ object ExchangeGroup {
       broadcasts: Seq[BroadcastQueryStageExec] = Nil,
       multipliesRows: Boolean = false,
       partitioningMatters: Boolean = false,
+      keeping: Option[SparkPlan] = None,
       forbidden: Option[String] = None
   ) {
     def through(node: SparkPlan): Path = copy(
@@ -66,12 +69,13 @@ object ExchangeGroup {
       broadcasts = broadcasts ++ broadcastsBelow(node),
       multipliesRows = multipliesRows || multiplies(node),
       partitioningMatters = partitioningMatters || node.requiredChildDistribution.exists(_ != UnspecifiedDistribution),
+      keeping = if (Splittable.needsPartitions(node)) Some(node) else keeping,
       forbidden = forbidden.orElse(UserRepartitions.pinned(node))
     )
   }
 
   private def descend(node: SparkPlan, path: Path): Seq[ExchangeGroup] = node match {
-    case ShuffleLeaf(_)          => Seq(group(Seq(node), path))
+    case ShuffleLeaf(_)          => Seq(group(Seq(node), path, path.keeping))
     case _: Exchange             => Nil
     case unary: UnaryExecNode    => descend(unary.child, path.through(node))
     case BroadcastJoin(streamed) => descend(streamed, path.through(node))
@@ -80,11 +84,15 @@ object ExchangeGroup {
       union.children.flatMap(descend(_, path.through(node)))
     case _ =>
       val nodes = nodesOf(node)
-      if (nodes.exists(ShuffleLeaf.unapply(_).isDefined)) Seq(group(nodes, path.through(node))) else Nil
+      if (nodes.exists(ShuffleLeaf.unapply(_).isDefined)) Seq(group(nodes, path.through(node), path.keeping))
+      else Nil
   }
 
-  /** @param nodes what reads all its shuffles, and all below that */
-  private def group(nodes: Seq[SparkPlan], path: Path): ExchangeGroup = {
+  /**
+   * @param nodes   what reads all its shuffles, and all below that
+   * @param keeping the nearest operator above that needs the partitions as they are
+   */
+  private def group(nodes: Seq[SparkPlan], path: Path, keeping: Option[SparkPlan]): ExchangeGroup = {
     val (leaves, operators) = nodes.partition(isLeaf)
     val shuffles = leaves.collect { case ShuffleLeaf(leaf) => leaf }
     val counts = shuffles.map(_.subpartitions).distinct.sorted
@@ -102,6 +110,7 @@ object ExchangeGroup {
       inner = operators.drop(1).filterNot(isTransparent),
       broadcasts = (path.broadcasts ++ operators.flatMap(broadcastsBelow)).distinctBy(_.id),
       multipliesRows = path.multipliesRows || operators.exists(multiplies),
+      splittable = Splittable.of(nodes.head, shuffles, keeping),
       forbidden = forbidden
     )
   }
@@ -139,7 +148,7 @@ object ExchangeGroup {
     case _                                                                                          => false
   }
 
-  private def operatorName(node: SparkPlan): String = node.nodeName.takeWhile(_.isLetterOrDigit)
+  private[aqe] def operatorName(node: SparkPlan): String = node.nodeName.takeWhile(_.isLetterOrDigit)
 
   private object BroadcastJoin {
     def unapply(node: SparkPlan): Option[SparkPlan] = node match {

@@ -3,21 +3,24 @@ package io.apportion.aqe
 import scala.collection.immutable.ArraySeq
 
 import io.apportion.conf.SessionPolicy
-import io.apportion.decision.{Bytes, Decision, Input, Policy, Ranges}
-import org.apache.spark.sql.execution.{CoalescedPartitionSpec, ShufflePartitionSpec, SparkPlan}
-import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec
+import io.apportion.decision.{Bytes, Decision, Input, Policy, Ranges, Split}
+import org.apache.spark.apportion.MapBlocks
+import org.apache.spark.sql.execution.{
+  CoalescedPartitionSpec,
+  PartialReducerPartitionSpec,
+  ShufflePartitionSpec,
+  SparkPlan
+}
+import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
 
 /**
  * How a group will be read.
  *
  * @param layouts what the tasks read, by stage id
- * @param ranges  the ranges that were apportioned, between the splits that are kept
  */
 private[aqe] final case class GroupRead(
     decision: Decision,
     policy: Policy,
-    ranges: Ranges,
-    splits: SkewSplits,
     layouts: Map[Int, Seq[ShufflePartitionSpec]]
 )
 
@@ -26,37 +29,53 @@ private[aqe] object GroupRead {
   /** The plan with the stages of these groups read so. */
   def applyAll(plan: SparkPlan, reads: Seq[GroupRead]): SparkPlan = {
     val layouts = reads.flatMap(_.layouts).toMap
+    val split = reads.filter(_.decision.splits.nonEmpty).flatMap(_.layouts.keys).toSet
     def change(node: SparkPlan): SparkPlan = node match {
-      case ShuffleLeaf(ShuffleLeaf(_, _, Some(stage), _)) =>
+      case ShuffleLeaf(ShuffleLeaf(_, _, Some(stage))) =>
         layouts.get(stage.id).fold(node)(AQEShuffleReadExec(stage, _))
+      case SkewJoin(_, sides) if sides.flatMap(_.stage).exists(stage => split(stage.id)) =>
+        SkewJoin.marked(node).mapChildren(change)
       case _ => node.mapChildren(change)
     }
     change(plan)
   }
 
-  def plan(
-      group: ExchangeGroup,
-      splits: SkewSplits,
-      policy: Policy,
-      decide: (Seq[Input], Policy) => Decision
-  ): GroupRead = {
-    val stored = group.bytes.map(without(splits.subpartitions, _))
-    val inputs =
-      if (policy.rowBytes)
-        stored.zip(group.stages).map { case (bytes, stage) => Bytes.scale(bytes, Expansion.of(stage)) }
-      else stored
+  def plan(group: ExchangeGroup, policy: Policy, decide: (Seq[Input], Policy) => Decision): GroupRead = {
+    val stages = group.stages.zip(group.bytes)
+    val shuffles = stages.zipWithIndex.map { case ((stage, stored), place) =>
+      val factor = if (policy.rowBytes) Expansion.of(stage) else 1.0
+      val blocks = Option.when(group.splittable.leaves(place))((i: Int) => Bytes.scale(blocksOf(stage, i), factor))
+      new Input(Bytes.scale(stored, factor), mapTasks = stage.shuffle.numMappers, blocks = blocks)
+    }
     val broadcasts = group.broadcasts.map(stage => new Input(Array(BroadcastBytes.of(stage)), broadcast = true))
-    val shuffles = inputs.zip(group.stages).map { case (bytes, stage) =>
-      new Input(bytes, mapTasks = stage.shuffle.numMappers)
-    }
     val decision = decide(shuffles ++ broadcasts, policy)
-    val ranges = decision.ranges.excluding(splits.subpartitions)
-    val isAsDecided = (ranges eq decision.ranges) && (inputs eq stored)
-    val bytesByStage = if (isAsDecided) decision.bytesByInput else stored.map(ranges.bytesOf)
-    val layouts = group.stages.zip(bytesByStage).zipWithIndex.map { case ((stage, bytes), position) =>
-      stage.id -> layout(ranges, bytes, splits, position)
+    val layouts = stages.zipWithIndex.map { case ((stage, stored), place) =>
+      val bytes = if (policy.rowBytes) decision.ranges.bytesOf(stored) else decision.bytesByInput(place)
+      val ranges = RangeSpecs.of(decision.ranges, bytes)
+      stage.id -> (if (decision.splits.isEmpty) ranges else withSplits(ranges, decision.splits, stage, stored, place))
     }
-    GroupRead(decision, policy, ranges, splits, layouts.toMap)
+    GroupRead(decision, policy, layouts.toMap)
+  }
+
+  private def blocksOf(stage: ShuffleQueryStageExec, subpartition: Int): Array[Long] =
+    MapBlocks.of(stage.shuffle.shuffleId, subpartition)
+
+  /** Ranges and parts of split subpartitions, in the order of subpartitions. */
+  private def withSplits(
+      ranges: Seq[CoalescedPartitionSpec],
+      splits: Seq[Split],
+      stage: ShuffleQueryStageExec,
+      stored: Array[Long],
+      place: Int
+  ): Seq[ShufflePartitionSpec] = {
+    val parts = splits.map { case Split(i, tasks) =>
+      lazy val blocks = blocksOf(stage, i)
+      i -> tasks.map(_(place).mapTasks).map {
+        case Some((from, until)) => PartialReducerPartitionSpec(i, from, until, Bytes.sum(blocks.slice(from, until)))
+        case None                => CoalescedPartitionSpec(i, i + 1, stored(i))
+      }
+    }
+    (ranges.map(spec => spec.startReducerIndex -> Seq(spec)) ++ parts).sortBy(_._1).flatMap(_._2)
   }
 
   /**
@@ -73,24 +92,6 @@ private[aqe] object GroupRead {
     if (group.multipliesRows && policy.dataVolumePerTask > policy.minTaskVolume)
       policy.withVolume(policy.minTaskVolume, "minTaskVolume, under a join that multiplies rows")
     else policy
-  }
-
-  private def without(subpartitions: Seq[Int], bytes: Array[Long]): Array[Long] =
-    if (subpartitions.isEmpty) bytes
-    else {
-      val rest = bytes.clone()
-      subpartitions.foreach(rest(_) = 0)
-      rest
-    }
-
-  /** Ranges and kept splits of one stage, in the order of subpartitions. */
-  private def layout(ranges: Ranges, bytes: Array[Long], splits: SkewSplits, stage: Int): Seq[ShufflePartitionSpec] = {
-    val coalesced = RangeSpecs.of(ranges, bytes)
-    if (splits.positions.isEmpty) coalesced
-    else {
-      val kept = splits.positions.toSeq.map { case (index, tasks) => index -> tasks.map(_(stage)) }
-      (coalesced.map(spec => spec.startReducerIndex -> Seq(spec)) ++ kept).sortBy(_._1).flatMap(_._2)
-    }
   }
 }
 

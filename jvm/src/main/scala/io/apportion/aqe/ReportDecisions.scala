@@ -2,10 +2,15 @@ package io.apportion.aqe
 
 import io.apportion.Guarded
 import io.apportion.conf.Settings
-import io.apportion.decision.{Bytes, Ranges}
+import io.apportion.decision.{Bytes, Decision, Ranges}
 import io.apportion.report.{DecisionLog, DecisionRecord, Executions}
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.execution.{ShufflePartitionSpec, SparkPlan}
+import org.apache.spark.sql.execution.{
+  CoalescedPartitionSpec,
+  PartialReducerPartitionSpec,
+  ShufflePartitionSpec,
+  SparkPlan
+}
 import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec
 import org.apache.spark.sql.internal.SQLConf
 
@@ -43,7 +48,10 @@ case class ReportDecisions(session: SparkSession) extends Guarded[SparkPlan] {
         reads.exists { case (id, seen) => seen.isLocalRead || read.layouts.get(id).contains(seen.partitionSpecs) },
       "another layout would break what the plan requires of its partitions"
     )
-    val found = outcome.fold(leftAlone(group, reads.map(_._2.partitionSpecs), _), decided(_, reads.head._2))
+    val found = outcome.fold(
+      leftAlone(group, reads.map(_._2.partitionSpecs), _),
+      decided(_, reads.head._2, group.splittable.otherwise)
+    )
     found.copy(
       operator = group.operator,
       stages = group.stages.map(_.id),
@@ -53,42 +61,49 @@ case class ReportDecisions(session: SparkSession) extends Guarded[SparkPlan] {
     )
   }
 
-  private def decided(read: GroupRead, layout: AQEShuffleReadExec): DecisionRecord = {
+  private def decided(read: GroupRead, layout: AQEShuffleReadExec, notSplitAs: String): DecisionRecord = {
     val record = DecisionRecord.of(read.decision, read.policy)
-    val splits = read.splits
-    val inputBytes = splits.taskBytes.foldLeft(record.inputBytes)(Bytes.add)
-    val meanTaskBytes = inputBytes / layout.partitionSpecs.size
-    val found = record.copy(inputBytes = inputBytes, tasks = layout.partitionSpecs.size, meanTaskBytes = meanTaskBytes)
-    if (layout.isLocalRead)
-      found.copy(
+    if (layout.isLocalRead) {
+      val tasks = layout.partitionSpecs.size
+      val meanTaskBytes = record.inputBytes / tasks
+      record.copy(
+        tasks = tasks,
+        meanTaskBytes = meanTaskBytes,
+        largestTaskBytes = meanTaskBytes,
         ranges = Ranges.none,
         layout = "local",
-        largestTaskBytes = meanTaskBytes,
         reason = withRemark(record.reason, "reading map outputs locally")
       )
-    else if (splits.tasks > 0)
-      found.copy(
-        ranges = read.ranges,
-        layout = "skew",
-        largestTaskBytes = (record.largestTaskBytes +: splits.taskBytes).max,
-        reason = withRemark(
-          record.reason,
-          s"beside ${splits.tasks} that read parts of ${splits.subpartitions.size} that Spark split for skew"
-        )
-      )
-    else found
+    } else record.copy(reason = skewRemarks(read.decision, notSplitAs).foldLeft(record.reason)(withRemark))
+  }
+
+  private def skewRemarks(decision: Decision, notSplitAs: String): Seq[String] = {
+    def count(n: Int) = if (n == 1) "1 subpartition" else s"$n subpartitions"
+    val split = Option.when(decision.splits.nonEmpty)(
+      s"${decision.splits.map(_.tasks.size).sum} of them for parts of ${count(decision.splits.size)} too large for one task"
+    )
+    val whole = Option.when(decision.skewed.nonEmpty)(
+      s"with ${count(decision.skewed.size)} too large for one task but not split, as $notSplitAs"
+    )
+    split.toSeq ++ whole
   }
 
   private def withRemark(reason: String, remark: String): String = s"${reason.stripSuffix(".")}, $remark."
 
   private def leftAlone(group: ExchangeGroup, layouts: Seq[Seq[ShufflePartitionSpec]], why: String): DecisionRecord = {
-    val bytesByInput = if (layouts.isEmpty) group.bytes else layouts.map(_.map(SkewSplits.bytes).toArray)
+    val bytesByInput = if (layouts.isEmpty) group.bytes else layouts.map(_.map(bytesOf).toArray)
     DecisionRecord.leftAlone(why, group.leaves.map(_.subpartitions).max, Bytes.sumEach(bytesByInput))
+  }
+
+  private def bytesOf(spec: ShufflePartitionSpec): Long = spec match {
+    case PartialReducerPartitionSpec(_, _, _, size) => size
+    case CoalescedPartitionSpec(_, _, size)         => size.getOrElse(0L)
+    case _                                          => 0L
   }
 
   private def layoutsIn(plan: SparkPlan): Map[Int, AQEShuffleReadExec] =
     plan
-      .collect { case read @ ShuffleLeaf(ShuffleLeaf(_, _, Some(stage), _)) => stage.id -> read }
+      .collect { case read @ ShuffleLeaf(ShuffleLeaf(_, _, Some(stage))) => stage.id -> read }
       .collect { case (id, read: AQEShuffleReadExec) =>
         id -> read
       }

@@ -2,22 +2,20 @@ package io.apportion.aqe
 
 import org.apache.spark.sql.catalyst.plans.logical.RepartitionOperation
 import org.apache.spark.sql.catalyst.plans.physical.SinglePartition
-import org.apache.spark.sql.execution.{ShufflePartitionSpec, SparkPlan}
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.exchange._
 
 /**
  * Where a plan fragment reads a shuffle.
  *
- * @param node    the plan node: an exchange, its stage once that runs, or a read over the stage
- * @param stage   the stage, if it runs already
- * @param specs   the layout of the read, if there is one already
+ * @param node  the plan node: an exchange, its stage once that runs, or a read over the stage
+ * @param stage the stage, if it runs already
  */
 final case class ShuffleLeaf(
     node: SparkPlan,
     shuffle: ShuffleExchangeLike,
-    stage: Option[ShuffleQueryStageExec],
-    specs: Option[Seq[ShufflePartitionSpec]]
+    stage: Option[ShuffleQueryStageExec]
 ) {
 
   /** N: what one task can read at least is one of these. */
@@ -51,10 +49,9 @@ final case class ShuffleLeaf(
 
 object ShuffleLeaf {
   def unapply(plan: SparkPlan): Option[ShuffleLeaf] = plan match {
-    case AQEShuffleReadExec(stage: ShuffleQueryStageExec, specs) =>
-      Some(ShuffleLeaf(plan, stage.shuffle, Some(stage), Some(specs)))
-    case stage: ShuffleQueryStageExec  => Some(ShuffleLeaf(plan, stage.shuffle, Some(stage), None))
-    case exchange: ShuffleExchangeLike => Some(ShuffleLeaf(plan, exchange, None, None))
-    case _                             => None
+    case AQEShuffleReadExec(stage: ShuffleQueryStageExec, _) => Some(ShuffleLeaf(plan, stage.shuffle, Some(stage)))
+    case stage: ShuffleQueryStageExec                        => Some(ShuffleLeaf(plan, stage.shuffle, Some(stage)))
+    case exchange: ShuffleExchangeLike                       => Some(ShuffleLeaf(plan, exchange, None))
+    case _                                                   => None
   }
 }

@@ -24,10 +24,13 @@ object Decider {
       else bounded(rounded, inputBytes, policy).forFanIn(subpartitions, maxWidth, policy)
     val plain = if (shuffles.isEmpty) wanted else wanted.limitedTo(subpartitions.max(1))
 
+    val split = SkewSplits.plan(shuffles, wanted.tasks, maxWidth, policy)
     val (chosen, ranges) =
-      if (shuffles.isEmpty) (plain, Ranges.none)
+      if (split.isDefined) (wanted, split.get._1)
+      else if (shuffles.isEmpty) (plain, Ranges.none)
       else if (policy.balanced) inWaves(plain, Bytes.sumEach(shuffles.map(_.bytes)), maxWidth, policy)
       else (plain, Ranges.even(subpartitions, plain.tasks))
+    val bytesByInput = shuffles.map(input => ranges.bytesOf(input.bytes))
     Decision(
       parallelism = chosen.tasks,
       ranges = ranges,
@@ -40,7 +43,9 @@ object Decider {
       rounded = rounded,
       clamps = chosen.clamps,
       subpartitions = subpartitions,
-      bytesByInput = shuffles.map(input => ranges.bytesOf(input.bytes)),
+      bytesByInput = bytesByInput,
+      splits = split.fold(Seq.empty[Split])(_._2),
+      skewed = SkewSplits.whole(shuffles, ranges, bytesByInput, SkewSplits.fairShare(inputBytes, chosen.tasks, policy)),
       reason = Reason.of(chosen, inputBytes, broadcastTaken, raw, rounded, subpartitions, ranges.size, policy)
     )
   }

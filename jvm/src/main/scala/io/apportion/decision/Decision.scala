@@ -4,8 +4,14 @@ package io.apportion.decision
  * One input of a stage: the bytes of each subpartition; of a broadcast every task reads all.
  *
  * @param mapTasks tasks that wrote it, each a block for every subpartition; 0 if that is not known
+ * @param blocks   the bytes that each map task wrote of a subpartition, if tasks may read a part of one
  */
-final class Input(val bytes: Array[Long], val broadcast: Boolean = false, val mapTasks: Int = 0)
+final class Input(
+    val bytes: Array[Long],
+    val broadcast: Boolean = false,
+    val mapTasks: Int = 0,
+    val blocks: Option[Int => Array[Long]] = None
+)
 
 /** What decided a parallelism in the end. */
 sealed abstract class Kind(val name: String)
@@ -36,7 +42,9 @@ object Kind {
  * @param rounded           `raw` rounded as the policy says
  * @param clamps            the limits that changed `rounded`, in order
  * @param subpartitions     N, the most tasks that there can be; 0 without shuffle inputs
- * @param bytesByInput      per shuffle input, the bytes that each task reads of it
+ * @param bytesByInput      per shuffle input, the bytes that each range has of it
+ * @param splits            subpartitions that are read in parts, beside the ranges
+ * @param skewed            subpartitions that are too large for one task but not split, the largest first
  */
 final case class Decision(
     parallelism: Int,
@@ -51,13 +59,18 @@ final case class Decision(
     clamps: Seq[Clamp],
     subpartitions: Int,
     bytesByInput: Seq[Array[Long]],
+    splits: Seq[Split] = Nil,
+    skewed: Seq[Int] = Nil,
     reason: String
 ) {
 
-  /** Shuffle bytes that each task reads. */
-  lazy val taskBytes: Array[Long] = Bytes.sumEach(bytesByInput)
+  /** Shuffle bytes that each task reads: those of the ranges, then those of splits. */
+  lazy val taskBytes: Array[Long] = {
+    val ofRanges = Bytes.sumEach(bytesByInput)
+    if (splits.isEmpty) ofRanges else ofRanges ++ splits.flatMap(_.taskBytes)
+  }
 
   def largestTaskBytes: Long = if (taskBytes.isEmpty) 0 else taskBytes.max
 
-  def meanTaskBytes: Long = if (taskBytes.isEmpty) 0 else inputBytes / taskBytes.length
+  def meanTaskBytes: Long = if (taskBytes.isEmpty) 0 else Bytes.sum(taskBytes) / taskBytes.length
 }

@@ -9,17 +9,6 @@ final class Ranges private (val starts: Array[Int], val ends: Array[Int]) {
   /** The bytes that each range reads of one input; subpartitions beyond the end of `bytes` are empty. */
   def bytesOf(bytes: Array[Long]): Array[Long] = Bytes.sums(bytes, starts, ends)
 
-  /** These ranges without some subpartitions (ascending): cut where one lies inside, dropped where nothing is left. */
-  def excluding(subpartitions: Seq[Int]): Ranges =
-    if (subpartitions.isEmpty) this
-    else {
-      val pieces = toSeq.flatMap { case (start, end) =>
-        val cuts = subpartitions.filter(s => start <= s && s < end)
-        (start +: cuts.map(_ + 1)).zip(cuts :+ end).filter { case (from, until) => from < until }
-      }
-      Ranges.of(pieces)
-    }
-
   override def equals(other: Any): Boolean = other match {
     case that: Ranges => starts.sameElements(that.starts) && ends.sameElements(that.ends)
     case _            => false
@@ -71,65 +60,8 @@ object Ranges {
    */
   def balanced(bytes: Array[Long], parallelism: Int, maxWidth: Int = Int.MaxValue): Ranges = {
     require(parallelism >= 1, s"parallelism is $parallelism; it must be 1 or more")
-    val enough = maxWidth.toLong * parallelism >= bytes.length
-    val filling = new Filling(bytes, parallelism, if (enough) maxWidth else bytes.length)
-    val ends = filling.ends(filling.leastLimit)
-    of((0 +: ends.init).zip(ends))
-  }
-
-  /** Fills ranges with subpartitions, one after the other, up to a limit of bytes. */
-  private final class Filling(bytes: Array[Long], parallelism: Int, maxWidth: Int) {
-    private val n = bytes.length
-
-    /** The bytes before each subpartition. */
-    private val prefix = {
-      val sums = new Array[Long](n + 1)
-      var i = 0
-      while (i < n) {
-        sums(i + 1) = Bytes.add(sums(i), bytes(i))
-        i += 1
-      }
-      sums
-    }
-
-    /** The least limit that makes no more than `parallelism` ranges. */
-    def leastLimit: Long = {
-      val largest = if (n == 0) 0L else bytes.max
-      val mean = prefix(n) / parallelism + (if (prefix(n) % parallelism == 0) 0 else 1)
-      // Each range but the last would hold more than the mean.
-      var (low, high) = (largest.max(mean), if (maxWidth >= n) Bytes.add(mean, largest).min(prefix(n)) else prefix(n))
-      while (low < high) {
-        val limit = low + (high - low) / 2
-        if (fits(limit)) high = limit else low = limit + 1
-      }
-      low
-    }
-
-    def ends(limit: Long): Seq[Int] =
-      Iterator.iterate(end(0, limit))(end(_, limit)).takeWhile(_ < n).toSeq :+ n
-
-    private def fits(limit: Long): Boolean = {
-      var start, used = 0
-      while (start < n && used < parallelism) {
-        start = end(start, limit)
-        used += 1
-      }
-      start == n
-    }
-
-    /** The furthest end of a range from `start` with no more bytes than the limit, which every single subpartition keeps. */
-    private def end(start: Int, limit: Long): Int = {
-      val most = Bytes.add(prefix(start), limit)
-      // Doubling steps first: ranges are short where there are many.
-      var step = 1
-      while (start + step <= n - step && prefix(start + step) <= most) step *= 2
-      var (low, high) = (start, (start + step).min(n))
-      if (start + step > n - step) high = n
-      while (low < high) {
-        val middle = (low + high + 1) >>> 1
-        if (prefix(middle) <= most) low = middle else high = middle - 1
-      }
-      if (low - start > maxWidth) start + maxWidth else low
-    }
+    val filling = new Filling(bytes, Filling.width(maxWidth, bytes.length, parallelism))
+    val steps = filling.steps(filling.leastLimit(parallelism)).toSeq
+    if (steps.isEmpty) of(Seq(0 -> 0)) else of(steps)
   }
 }

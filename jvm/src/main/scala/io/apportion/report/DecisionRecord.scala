@@ -80,9 +80,9 @@ object DecisionRecord {
     clamps = decision.clamps.map(_.name),
     subpartitions = decision.subpartitions,
     parallelism = decision.parallelism,
-    tasks = if (decision.ranges == Ranges.none) decision.parallelism else decision.ranges.size,
+    tasks = if (decision.taskBytes.isEmpty) decision.parallelism else decision.taskBytes.length,
     ranges = decision.ranges,
-    layout = if (policy.balanced) "balanced" else "even",
+    layout = if (decision.splits.nonEmpty) "skew" else if (policy.balanced) "balanced" else "even",
     largestTaskBytes = decision.largestTaskBytes,
     meanTaskBytes = decision.meanTaskBytes,
     sources = policy.setBy,
@@ -145,7 +145,11 @@ object DecisionRecord {
         ArrayType(StructType(Seq(StructField("start", IntegerType), StructField("end", IntegerType)))),
         "subpartitions that each task reads, the end excluded; none where map outputs are read locally or nothing was decided"
       ),
-      column("layout", StringType, "even, balanced, skew (ranges beside splits of Spark's), local, files or unchanged"),
+      column(
+        "layout",
+        StringType,
+        "even, balanced, skew (ranges beside parts of subpartitions), local, files or unchanged"
+      ),
       column(
         "largest_task_bytes",
         LongType,

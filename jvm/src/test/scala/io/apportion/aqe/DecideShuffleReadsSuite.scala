@@ -240,33 +240,6 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(rows.reason.matches("16 tasks: [0-9.]+ KiB of rows \\(session setting\\) at 24.0 KiB a task .*"))
   }
 
-  test("splits of a skewed join are kept, and only the rest is apportioned") {
-    withSession(
-      active,
-      noBroadcast,
-      "parallelism" -> "4",
-      "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes" -> "2KB",
-      "spark.sql.adaptive.skewJoin.skewedPartitionFactor" -> "2",
-      "spark.sql.adaptive.advisoryPartitionSizeInBytes" -> "8KB"
-    ) { session =>
-      session
-        .range(0, 40000, 1, 4)
-        .selectExpr("id", "CASE WHEN id % 3 > 0 THEN 5 ELSE id END AS k")
-        .createOrReplaceTempView("skewed")
-      val query = "SELECT a.id, b.id FROM skewed a JOIN few b ON a.k = b.k"
-      val decision = only(decisionsOf(session, session.sql(query)))
-      assert(decision.layout == "skew")
-      assert(decision.parallelism == 4)
-      assert(decision.tasks > decision.ranges.size)
-      assert(decision.reason.contains("that Spark split for skew"))
-      val covered = decision.ranges.toSeq.flatMap { case (start, end) => start until end }
-      assert(covered.size == 127 && covered == covered.sorted.distinct)
-      val counted = session.sql(query).count()
-      session.conf.set("spark.apportion.enabled", "false")
-      assert(session.sql(query).count() == counted)
-    }
-  }
-
   test("a rebalance that brings its own advisory size, as the write of a table format does, is decided by that") {
     withSession(active, "dataVolumePerTask" -> "1GB") { session =>
       val plan = RebalancePartitions(Nil, session.table("numbers").queryExecution.analyzed, None, Some(10000L))

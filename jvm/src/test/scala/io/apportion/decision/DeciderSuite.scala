@@ -135,10 +135,4 @@ class DeciderSuite extends AnyFunSuite {
     assert(decision.ranges.toSeq.forall { case (start, end) => end - start <= 32 })
     assert(decision.ranges.size == 32)
   }
-
-  test("ranges without some subpartitions are cut there") {
-    assert(Ranges.even(8, 2).excluding(Seq(0, 2, 7)).toSeq == Seq(1 -> 2, 3 -> 4, 4 -> 7))
-    assert(Ranges.even(4, 2).excluding(Seq(0, 1)).toSeq == Seq(2 -> 4))
-    assert(Ranges.even(2, 1).excluding(Seq(0, 1)).toSeq.isEmpty)
-  }
 }

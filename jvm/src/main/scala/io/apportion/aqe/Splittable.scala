@@ -1,0 +1,91 @@
+package io.apportion.aqe
+
+import java.util.Locale
+
+import org.apache.spark.sql.catalyst.plans._
+import org.apache.spark.sql.catalyst.plans.physical.{BroadcastDistribution, UnspecifiedDistribution}
+import org.apache.spark.sql.execution.{SortExec, SparkPlan}
+import org.apache.spark.sql.execution.exchange._
+import org.apache.spark.sql.execution.joins.{ShuffledHashJoinExec, ShuffledJoin, SortMergeJoinExec}
+import org.apache.spark.sql.internal.SQLConf
+
+/**
+ * Which shuffles of a group tasks may read in parts, a subpartition's rows from some map tasks: the sides of a join that Spark
+ * splits for skew as well, and what is rebalanced, or shuffled for a join that came to be another.
+ *
+ * @param leaves    by their place in the group
+ * @param otherwise why the others have to be read whole
+ */
+private[aqe] final case class Splittable(leaves: Set[Int], otherwise: String)
+
+private[aqe] object Splittable {
+
+  /**
+   * @param reader  the operator that reads all shuffles of the group
+   * @param keeping the operator that needs the partitions of what the reader puts out, if there is one
+   */
+  def of(reader: SparkPlan, leaves: Seq[ShuffleLeaf], keeping: Option[SparkPlan]): Splittable = {
+    def isOff(key: String) = Option.when(!reader.conf.getConfString(key).toBoolean)(s"$key is false")
+    def whole(why: String) = Splittable(Set.empty, why)
+    val needed = keeping.map(node => s"${ExchangeGroup.operatorName(node)} reads all rows of a key in one task")
+
+    (reader, leaves.map(_.shuffle.shuffleOrigin)) match {
+      case (SkewJoin(join, _), _) =>
+        needed.orElse(isOff(SQLConf.SKEW_JOIN_ENABLED.key)).fold(sidesOf(join.joinType))(whole)
+      case (_, Seq(REBALANCE_PARTITIONS_BY_NONE | REBALANCE_PARTITIONS_BY_COL)) =>
+        needed.orElse(isOff(SQLConf.ADAPTIVE_OPTIMIZE_SKEWS_IN_REBALANCE_PARTITIONS_ENABLED.key)).fold(all)(whole)
+      case (_, Seq(ENSURE_REQUIREMENTS)) if !reader.conf.getConf(SQLConf.LOCAL_SHUFFLE_READER_ENABLED) =>
+        needed.orElse(isOff(SQLConf.SKEW_JOIN_ENABLED.key)).fold(all)(whole)
+      case _ => whole(needed.getOrElse("its rows have to stay together"))
+    }
+  }
+
+  /** Whether an operator needs its input partitioned in some way. */
+  def needsPartitions(node: SparkPlan): Boolean = node.requiredChildDistribution.exists {
+    case UnspecifiedDistribution | _: BroadcastDistribution => false
+    case _                                                  => true
+  }
+
+  private val TooCoarse = "its map outputs give no parts that help"
+
+  private val all = Splittable(Set(0), TooCoarse)
+
+  private def sidesOf(joinType: JoinType): Splittable = joinType match {
+    case _: InnerLike                    => Splittable(Set(0, 1), TooCoarse)
+    case LeftOuter | LeftSemi | LeftAnti => Splittable(Set(0), s"$TooCoarse, and the right side is read whole")
+    case RightOuter                      => Splittable(Set(1), s"$TooCoarse, and the left side is read whole")
+    case other => Splittable(Set.empty, s"${other.sql.toLowerCase(Locale.ROOT)} joins read both sides whole")
+  }
+}
+
+/** A join of two shuffles that Spark can run over parts of them. */
+private[aqe] object SkewJoin {
+
+  def unapply(plan: SparkPlan): Option[(ShuffledJoin, Seq[ShuffleLeaf])] = plan match {
+    case join: SortMergeJoinExec    => sides(join)
+    case join: ShuffledHashJoinExec => sides(join)
+    case _                          => None
+  }
+
+  /** The same join, which does not ask for the partitions of its sides any more. */
+  def marked(join: SparkPlan): SparkPlan = {
+    val marked = join match {
+      case join: SortMergeJoinExec    => join.copy(isSkewJoin = true)
+      case join: ShuffledHashJoinExec => join.copy(isSkewJoin = true)
+      case other                      => other
+    }
+    marked.copyTagsFrom(join)
+    marked
+  }
+
+  private def sides(join: ShuffledJoin): Option[(ShuffledJoin, Seq[ShuffleLeaf])] = {
+    val leaves = join.children.map {
+      case SortExec(_, false, ShuffleLeaf(leaf), _) => Some(leaf)
+      case ShuffleLeaf(leaf)                        => Some(leaf)
+      case _                                        => None
+    }
+    Option.when(leaves.flatten.map(_.shuffle.shuffleOrigin) == Seq(ENSURE_REQUIREMENTS, ENSURE_REQUIREMENTS)) {
+      (join, leaves.flatten)
+    }
+  }
+}

@@ -1,0 +1,97 @@
+package io.apportion.decision
+
+/**
+ * Fills tasks with subpartitions, one after the other, up to a limit of bytes.
+ *
+ * @param bytes    of each subpartition; sums above `Long.MaxValue` count as that
+ * @param maxWidth the most subpartitions of a task
+ * @param splitIn  the tasks that it takes to read a single subpartition which is above the limit, or [[Filling.Never]]
+ */
+private[decision] final class Filling(
+    bytes: Array[Long],
+    maxWidth: Int = Int.MaxValue,
+    splitIn: (Int, Long) => Int = (_, _) => Filling.Never
+) {
+  private val n = bytes.length
+
+  /** The bytes before each subpartition. */
+  private val prefix = {
+    val sums = new Array[Long](n + 1)
+    var i = 0
+    while (i < n) {
+      sums(i + 1) = Bytes.add(sums(i), bytes(i))
+      i += 1
+    }
+    sums
+  }
+
+  private val largest = if (n == 0) 0L else bytes.max
+
+  def total: Long = prefix(n)
+
+  /**
+   * The least limit under which no more than `most` tasks are needed, found by bisection. With subpartitions as
+   * large as they are, there is always one.
+   */
+  def leastLimit(most: Int): Long = {
+    val mean = total / most + (if (total % most == 0) 0 else 1)
+    // Each task but the last would read more than the mean.
+    val enough = if (maxWidth >= n) Bytes.add(mean, largest).min(total) else total
+    var low = mean
+    var high = enough.max(low)
+    while (low < high) {
+      val limit = low + (high - low) / 2
+      if (tasks(limit, most) <= most) high = limit else low = limit + 1
+    }
+    low
+  }
+
+  /** How many tasks a limit makes; any number above `most` stands for more. */
+  def tasks(limit: Long, most: Int): Int = {
+    var start = 0
+    var used = 0L
+    while (start < n && used <= most) {
+      val next = end(start, limit)
+      if (next > start) {
+        used += 1
+        start = next
+      } else {
+        used += splitIn(start, limit)
+        start += 1
+      }
+    }
+    used.min(Filling.Never.toLong).toInt
+  }
+
+  /** Where the tasks end, in order; one ends where it starts if the subpartition there is above the limit. */
+  def steps(limit: Long): Iterator[(Int, Int)] = Iterator.unfold(0) { start =>
+    Option.when(start < n) {
+      val next = end(start, limit)
+      (start -> next, next.max(start + 1))
+    }
+  }
+
+  /** The furthest end of a task from `start` with no more bytes than the limit. */
+  private def end(start: Int, limit: Long): Int = {
+    val most = Bytes.add(prefix(start), limit)
+    // Doubling steps first: ranges are short where there are many.
+    var step = 1
+    while (start + step <= n - step && prefix(start + step) <= most) step *= 2
+    var (low, high) = (start, (start + step).min(n))
+    if (start + step > n - step) high = n
+    while (low < high) {
+      val middle = (low + high + 1) >>> 1
+      if (prefix(middle) <= most) low = middle else high = middle - 1
+    }
+    if (low - start > maxWidth) start + maxWidth else low
+  }
+}
+
+private[decision] object Filling {
+
+  /** More tasks than there can be. */
+  val Never: Int = Int.MaxValue
+
+  /** `width`, or all of `n` subpartitions if that many tasks cannot be so narrow. */
+  def width(width: Int, n: Int, tasks: Int): Int = if (width.toLong * tasks >= n) width else n
+}
