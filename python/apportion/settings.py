@@ -27,7 +27,7 @@ class Setting:
 
     name: str
     key: str
-    type: Literal["boolean", "int", "size", "double", "choice"]
+    type: Literal["boolean", "int", "size", "double", "choice", "text"]
     default: bool | int | float | str | None
     allowed: Mapping[str, Any]
     allowed_text: str
@@ -59,6 +59,8 @@ class Setting:
                     return float(value)
                 case "choice", str() if value.lower() in self.allowed["choices"]:
                     return value.lower()
+                case "text", str() if value.strip():
+                    return value
         raise SettingError(f"{self.keyword} is {value!r}: {self._allowed()} ({self.key})")
 
     def parse(self, text: str) -> bool | int | float | str:
@@ -103,6 +105,7 @@ class Settings:
     rounding: Literal["power-of-two", "exact", "waves"] | None = None
     max_blocks_per_task: int | None = None
     subpartitions: Literal["estimated", "spark"] | None = None
+    history_path: str | None = None
     max_blocks_per_shuffle: int | None = None
     min_task_volume: int | str | None = None
     mode: Literal["auto", "active", "reactive"] | None = None

@@ -13,6 +13,7 @@ TYPES: dict[str, Any] = {
     "int": int | None,
     "size": int | str | None,
     "double": float | None,
+    "text": str | None,
 }
 
 
@@ -64,6 +65,8 @@ def test_sizes_are_held_as_bytes(text: int | str, size: int) -> None:
         ({"data_volume_per_task": 1.5}, "data_volume_per_task is 1.5"),
         ({"data_volume_per_task": True}, "data_volume_per_task is True"),
         ({"min_task_volume": 2**63}, "min_task_volume is 9223372036854775808"),
+        ({"history_path": " "}, "history_path is ' ': allowed is a path"),
+        ({"history_path": 7}, "history_path is 7: allowed is a path"),
         ({"parallelism": 0}, r"parallelism is 0: allowed is 1 or more, or -1 \(decide\)"),
         ({"parallelism": -2}, "parallelism is -2"),
         ({"min_parallelism": 0}, r"min_parallelism is 0: .* \(spark\.apportion\.minPar"),

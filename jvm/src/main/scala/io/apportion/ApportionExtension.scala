@@ -1,6 +1,13 @@
 package io.apportion
 
-import io.apportion.aqe.{DecideShuffleReads, LocalReads, ReportDecisions, SubpartitionCounts, UserRepartitions}
+import io.apportion.aqe.{
+  DecideShuffleReads,
+  LocalReads,
+  RememberOutputs,
+  ReportDecisions,
+  SubpartitionCounts,
+  UserRepartitions
+}
 import io.apportion.conf.{Settings, SettingsCheck}
 import io.apportion.hints.{AssignBlocks, ResolveBlockHints}
 import io.apportion.report.DecisionsFunction
@@ -30,6 +37,7 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectQueryStageOptimizerRule(DecideShuffleReads(_))
     extensions.injectQueryStageOptimizerRule(LocalReads(_))
     extensions.injectQueryStageOptimizerRule(ReportDecisions(_))
+    extensions.injectQueryStageOptimizerRule(RememberOutputs(_))
 
     extensions.injectTableFunction(DecisionsFunction.description)
   }

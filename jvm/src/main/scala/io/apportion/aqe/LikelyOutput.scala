@@ -4,8 +4,8 @@ import io.apportion.decision.Bytes
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 import org.apache.spark.sql.execution._
-import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, ShuffleQueryStageExec}
-import org.apache.spark.sql.execution.exchange.{BroadcastExchangeLike, ShuffleExchangeLike}
+import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, QueryStageExec, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.exchange.{BroadcastExchangeLike, ReusedExchangeExec, ShuffleExchangeLike}
 import org.apache.spark.sql.execution.joins.{BroadcastNestedLoopJoinExec, CartesianProductExec}
 
 /**
@@ -45,6 +45,14 @@ private[aqe] object LikelyOutput {
   /** Of several plans together. */
   def sum(plans: Seq[SparkPlan]): Option[LikelyOutput] =
     plans.foldLeft(Option(nothing))((sum, plan) => for (one <- sum; other <- of(plan)) yield one + other)
+
+  /** The bytes of all leaves below a plan whose size is known, finished stages or not. */
+  def leafBytes(plan: SparkPlan): Long = plan match {
+    case stage: QueryStageExec         => leafBytes(stage.plan)
+    case reused: ReusedExchangeExec    => leafBytes(reused.child)
+    case leaf if leaf.children.isEmpty => ofLeaf(leaf).fold(0L)(_.stored)
+    case other                         => other.children.map(leafBytes).foldLeft(0L)(Bytes.add)
+  }
 
   private def ofFinished(stage: ShuffleQueryStageExec): LikelyOutput = {
     val stored = stage.mapStats.fold(0L)(stats => Bytes.sum(stats.bytesByPartitionId))

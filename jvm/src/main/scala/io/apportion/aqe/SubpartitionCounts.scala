@@ -49,17 +49,30 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
     val policy = GroupRead.policy(group, settings, None)
     val same = exchanges.map(SameShuffle.of).toSet
     val fixed = same.flatMap(running.get).maxOption.filter(_ >= SubpartitionCount.least(policy))
-    val likely = if (Settings.Subpartitions.get(conf) == "estimated") LikelyOutput.sum(exchanges) else None
-    val (n, why) = likely match {
-      case Some(output) =>
+    val (n, why) = likely(exchanges) match {
+      case Some((output, source)) =>
         val bytes = if (policy.rowBytes) output.expanded else output.stored
-        (SubpartitionCount.of(bytes, output.tasks, policy), s"estimate of ${Bytes.text(bytes)}")
+        (SubpartitionCount.of(bytes, output.tasks, policy), s"$source of ${Bytes.text(bytes)}")
       case None =>
         val planned = group.leaves.head.subpartitions
         (SubpartitionCount.unestimated(planned, policy), s"power of two for Spark's $planned")
     }
     Choice(exchanges.map(_.id).toSet, same, fixed.getOrElse(n), fixed.isDefined, why)
   }
+
+  /** What exchanges together are likely to put out, if that is to be estimated, and where it is known from. */
+  private def likely(exchanges: Seq[ShuffleExchangeExec]): Option[(LikelyOutput, String)] =
+    if (Settings.Subpartitions.get(conf) != "estimated") None
+    else {
+      val history = ExchangeHistory.of(session)
+      val remembered = exchanges.map(exchange => history.flatMap(ExchangeHistory.predict(_, exchange)))
+      val source = if (remembered.exists(_.isDefined)) "history" else "estimate"
+      exchanges
+        .zip(remembered)
+        .map { case (exchange, known) => known.orElse(LikelyOutput.of(exchange)) }
+        .reduce((sum, next) => for (one <- sum; other <- next) yield one + other)
+        .map(_ -> source)
+    }
 
   /** One number for the shuffles that Spark would run once if they were equal: that of one that runs already, else the largest. */
   @tailrec private def agreed(choices: Seq[Choice]): Seq[Choice] = {
@@ -77,10 +90,12 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
     case exchange: ShuffleExchangeExec =>
       choices.find(_.exchanges.contains(exchange.id)).fold(exchange) { choice =>
         val changed =
-          if (exchange.outputPartitioning.numPartitions == choice.n) Some(exchange)
-          else withCount(exchange.outputPartitioning, choice.n).map(p => exchange.copy(outputPartitioning = p))
-        changed.foreach(_.setTagValue(Why, choice.why))
-        changed.getOrElse(exchange)
+          if (exchange.outputPartitioning.numPartitions == choice.n) exchange
+          else
+            withCount(exchange.outputPartitioning, choice.n).fold(exchange)(p => exchange.copy(outputPartitioning = p))
+        changed.copyTagsFrom(exchange)
+        changed.setTagValue(Why, choice.why)
+        changed
       }
   }
 

@@ -31,6 +31,12 @@ object Allowed {
     def data: Map[String, Any] = Map("above" -> above, "below" -> below)
   }
 
+  /** @param text what it is, such as "a path" */
+  final case class Text(text: String) extends Allowed[String] {
+    def accepts(value: String): Boolean = value.trim.nonEmpty
+    def data: Map[String, Any] = Map.empty
+  }
+
   final case class OneOf(choices: String*) extends Allowed[String] {
     def accepts(value: String): Boolean = choices.contains(value)
     def text: String = choices.mkString(", ")
@@ -101,6 +107,12 @@ object Setting {
       .checkValue(allowed.accepts, mustBe(allowed))
       .createWithDefault(default)
     new Setting(name, "choice", Some(default), allowed, doc, since, _.getConf(entry))
+  }
+
+  /** Text that is not set by default. */
+  def optionalText(name: String, allowed: Allowed.Text, since: String, doc: String): Setting[Option[String]] = {
+    val entry = builder(name, since, doc).stringConf.checkValue(allowed.accepts, mustBe(allowed)).createOptional
+    new Setting(name, "text", None, allowed, doc, since, _.getConf(entry))
   }
 
   private def builder(name: String, since: String, doc: String) =

@@ -108,6 +108,14 @@ object Settings {
       "spark.sql.shuffle.partitions, lowered to a power of two."
   )
 
+  val HistoryPath: Setting[Option[String]] = Setting.optionalText(
+    "history.path",
+    Allowed.Text("a path"),
+    V010,
+    "A directory, on any file system that Spark can reach, with what exchanges really produced: a small file each, named by the " +
+      "plan below it without its literals. The next run of a query takes its subpartitions from there. Not kept if not set."
+  )
+
   val MaxBlocksPerShuffle: Setting[Long] = Setting.long(
     "maxBlocksPerShuffle",
     default = 1L << 24,
@@ -196,6 +204,7 @@ object Settings {
     Rounding,
     MaxBlocksPerTask,
     Subpartitions,
+    HistoryPath,
     MaxBlocksPerShuffle,
     MinTaskVolume,
     Mode,
