@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from apportion import Decision, decisions, hints, tpc
-from apportion.measure import compare, run, same_rows, without_ties
+from apportion.measure import ENABLED, compare, confs, run, same_rows, without_ties
 
 NUMBERS: dict[tpc.Benchmark, range] = {"tpch": range(1, 23), "tpcds": range(1, 100)}
 
@@ -61,6 +62,29 @@ def test_results_are_the_same_with_apportion_and_without(
     if number in QUICK[benchmark]:
         assert compared.apportion.rows
         assert compared.apportion.decisions
+
+
+@each_query
+def test_no_plan_shuffles_more_often_and_results_stay_with_balanced_ranges_of_estimated_numbers(
+    request: pytest.FixtureRequest, benchmark: tpc.Benchmark, number: int
+) -> None:
+    session = request.getfixturevalue(benchmark)
+    query = without_ties(session, tpc.queries(benchmark)[number])
+    decided = {"spark.apportion.subpartitions": "estimated", "spark.apportion.ranges": "balanced"}
+    with confs(session, {ENABLED: "false"}):
+        spark_shuffles, spark_rows = _shuffles(session, query)
+    with confs(session, decided):
+        shuffles, rows = _shuffles(session, query)
+    assert shuffles <= spark_shuffles
+    assert same_rows(rows, spark_rows)
+
+
+def _shuffles(session: SparkSession, query: str) -> tuple[int, list[Row]]:
+    """The shuffles in the plan that a query ended with, and its rows."""
+    result = session.sql(query)
+    rows = result.collect()
+    plan = result._jdf.queryExecution().executedPlan().toString()
+    return len(re.findall(r"(?<!\w)Exchange ", plan.split("== Initial Plan ==")[0])), rows
 
 
 @each_query

@@ -22,12 +22,15 @@ from apportion.cache import made_once
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Tasks so small that the shuffles of scale 1, tens of MB, have a dozen of them or more.
-CONF = {"spark.sql.adaptive.advisoryPartitionSizeInBytes": "4MB"}
+# Tasks so small that the scans and shuffles of scale 1, tens of MB, have a dozen of them or more.
+CONF = {
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "4MB",
+    "spark.sql.files.maxPartitionBytes": "4MB",
+}
 
 _ROWS = 1_300_000
 _KEYS = 100_000
-_FILES = 8
+_FILES = 32
 _PAYLOAD = "substr(base64(unhex(sha2(CAST(id AS string), 384))), 1, 50)"
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -40,9 +41,25 @@ def test_the_generated_suites(name: str, count: int) -> None:
 @pytest.fixture(scope="module")
 def skewed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
     """A session with the tables of the suite skew, 13,000 rows each, as views."""
+    return _session(spark, tmp_path_factory, 0.01, {"spark.sql.shuffle.partitions": "4"})
+
+
+@pytest.fixture(scope="module")
+def larger(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
+    """The same with 260,000 rows each, and tasks of 1 MB."""
+    return _session(spark, tmp_path_factory, 0.2, dict.fromkeys(skew.CONF, "1MB"))
+
+
+def _session(
+    spark: SparkSession,
+    tmp_path_factory: pytest.TempPathFactory,
+    scale: float,
+    conf: dict[str, str],
+) -> SparkSession:
     session = spark.newSession()
-    session.conf.set("spark.sql.shuffle.partitions", "4")
-    folder = skew.generate(session, 0.01, tmp_path_factory.mktemp("skew"))
+    for key, value in conf.items():
+        session.conf.set(key, value)
+    folder = skew.generate(session, scale, tmp_path_factory.mktemp("skew"))
     for table in folder.iterdir():
         session.read.parquet(str(table)).createOrReplaceTempView(table.name)
     return session
@@ -87,3 +104,16 @@ def test_the_queries_shuffle_the_rows(skewed: SparkSession, name: str) -> None:
     stages = _jvm.stage_metrics(skewed, group)
     # 50 bytes of payload that hardly compress.
     assert max(stage["shuffleReadBytes"] for stage in stages) > 13_000 * 40
+
+
+@pytest.mark.parametrize("name", skew.queries())
+def test_tasks_are_even_where_subpartitions_may_be_split(larger: SparkSession, name: str) -> None:
+    with measure.confs(larger, {"spark.apportion.ranges": "balanced"}):
+        run = measure.run(larger, skew.queries()[name])
+    shuffles = [decision for decision in run.decisions if decision.stages]
+    largest = max(shuffles, key=lambda decision: decision.input_bytes)
+    assert largest.tasks >= 8
+    if name.endswith(("-join", "-rebalance")) or name.startswith("lognormal"):
+        assert largest.largest_task_bytes / largest.mean_task_bytes <= 1.25
+    else:
+        assert re.search("not split, as .* reads all rows of a key in one task", largest.reason)

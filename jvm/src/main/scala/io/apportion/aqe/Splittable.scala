@@ -1,7 +1,5 @@
 package io.apportion.aqe
 
-import java.util.Locale
-
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.physical.{BroadcastDistribution, UnspecifiedDistribution}
 import org.apache.spark.sql.execution.{SortExec, SparkPlan}
@@ -54,7 +52,8 @@ private[aqe] object Splittable {
     case _: InnerLike                    => Splittable(Set(0, 1), TooCoarse)
     case LeftOuter | LeftSemi | LeftAnti => Splittable(Set(0), s"$TooCoarse, and the right side is read whole")
     case RightOuter                      => Splittable(Set(1), s"$TooCoarse, and the left side is read whole")
-    case other => Splittable(Set.empty, s"${other.sql.toLowerCase(Locale.ROOT)} joins read both sides whole")
+    case FullOuter                       => Splittable(Set.empty, "full outer joins read both sides whole")
+    case _                               => Splittable(Set.empty, "such joins read both sides whole")
   }
 }
 

@@ -45,7 +45,8 @@ object Decider {
       subpartitions = subpartitions,
       bytesByInput = bytesByInput,
       splits = split.fold(Seq.empty[Split])(_._2),
-      skewed = SkewSplits.whole(shuffles, ranges, bytesByInput, SkewSplits.fairShare(inputBytes, chosen.tasks, policy)),
+      skewed =
+        SkewSplits.unsplit(shuffles, ranges, bytesByInput, SkewSplits.fairShare(inputBytes, chosen.tasks, policy)),
       reason = Reason.of(chosen, inputBytes, broadcastTaken, raw, rounded, subpartitions, ranges.size, policy)
     )
   }

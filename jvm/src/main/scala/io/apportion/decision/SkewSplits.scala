@@ -18,9 +18,6 @@ private[decision] object SkewSplits {
   /** A subpartition above this many times what a task should read is worth to be split. */
   private val Tolerance = 1.25
 
-  /** A subpartition above this many times what a task should read is worth to be told about. */
-  private val Skewed = 2.0
-
   /** Parts are no larger than this much of the whole: cutting off less would help little. */
   private val LargestPart = 0.75
 
@@ -37,15 +34,15 @@ private[decision] object SkewSplits {
   def fairShare(inputBytes: Long, tasks: Int, policy: Policy): Long =
     (inputBytes / tasks.max(1)).max(policy.dataVolumePerTask.min(policy.minTaskVolume))
 
-  /** The subpartitions within ranges that are much larger than what a task should read. */
-  def whole(
+  /** The subpartitions within ranges that are worth to be split, but are not. */
+  def unsplit(
       shuffles: Seq[Input],
       ranges: Ranges,
       bytesByInput: Seq[Array[Long]],
       fairShare: Long
   ): Seq[Int] = {
     val rangeBytes = Bytes.sumEach(bytesByInput)
-    val threshold = fairShare * Skewed
+    val threshold = fairShare * Tolerance
     def bytes(i: Int) = shuffles.map(_.bytes).filter(i < _.length).map(_(i)).foldLeft(0L)(Bytes.add)
     rangeBytes.indices
       .filter(rangeBytes(_) > threshold)

@@ -111,7 +111,7 @@ class SkewSplitsSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     test(s"no split: $why") {
       val decision = Decider.decide(inputs, policy)
       assert(decision.splits.isEmpty)
-      val large = decision.largestTaskBytes > 2 * decision.inputBytes / decision.parallelism
+      val large = decision.largestTaskBytes > 1.25 * decision.inputBytes / decision.parallelism
       assert(decision.skewed == (if (large && policy.minTaskVolume == 1) Seq(2) else Nil))
     }
 }
