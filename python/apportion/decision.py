@@ -97,9 +97,7 @@ def decide(
         "inputs": [_request(stage_input, f"inputs[{i}]") for i, stage_input in enumerate(inputs)],
         "settings": {key.removeprefix(PREFIX): value for key, value in conf.items()},
     }
-    answer = _jvm.decide(spark, request)
-    answer["decided_at"] = datetime.datetime.fromisoformat(answer["decided_at"])
-    return _decision(answer)
+    return decision_from_json(_jvm.decide(spark, request))
 
 
 def decisions(spark: SparkSession) -> list[Decision]:
@@ -117,6 +115,15 @@ def decisions(spark: SparkSession) -> list[Decision]:
             raise
         raise _jvm.missing_extension(spark) from None
     return [_decision(row.asDict(recursive=True)) for row in rows]
+
+
+def decision_from_json(record: Mapping[str, Any]) -> Decision:
+    """Return the decision that the extension has written as JSON.
+
+    Raises `KeyError`, `TypeError` or `ValueError` for other data.
+    """
+    decided_at = datetime.datetime.fromisoformat(record["decided_at"])
+    return _decision({**record, "decided_at": decided_at})
 
 
 def _decision(record: Mapping[str, Any]) -> Decision:

@@ -15,9 +15,9 @@ from typer.testing import CliRunner, Result
 
 from apportion import jars
 from apportion.cli import app
-from apportion.cli.console import size_text
 from apportion.cli.progress import _state
 from apportion.settings import registry
+from apportion.units import size_text
 
 GROUPED = "SELECT city, count(*) AS n FROM people GROUP BY city ORDER BY city"
 

@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from apportion.decision import Decision
+from apportion.units import size_text
 
 QUERY_FAILED = 1
 USAGE_ERROR = 2
@@ -32,20 +33,6 @@ def fail(message: str, code: int = USAGE_ERROR) -> NoReturn:
     err.print("[bold red]Error:[/]", end=" ")
     err.print(message, markup=False, soft_wrap=True)
     raise typer.Exit(code)
-
-
-def size_text(size: int) -> str:
-    """Return bytes in the largest unit that they fill.
-
-    >>> size_text(1536)
-    '1.5 KiB'
-    """
-    amount = float(size)
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if amount < 1024:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1024
-    return f"{amount:.1f} PiB"
 
 
 def decisions_table(decisions: list[Decision]) -> Table:

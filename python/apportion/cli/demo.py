@@ -11,12 +11,13 @@ from rich.table import Table
 
 from apportion import cache, measure, tpc
 from apportion._jvm import short_errors
-from apportion.cli.console import QUERY_FAILED, fail, out, size_text
+from apportion.cli.console import QUERY_FAILED, fail, out
 from apportion.cli.progress import query_progress, waiting
 from apportion.cli.spark import Assignments, Master, start
 from apportion.cli.tables import find_tables, register
 from apportion.errors import ApportionError
 from apportion.measure import Comparison
+from apportion.units import size_text
 
 _ROUNDS = 2
 _DEFAULT_QUERIES = "1,3,5,9,18,21"

@@ -18,13 +18,14 @@ from rich.text import Text
 
 from apportion import measure
 from apportion._jvm import short_errors
-from apportion.cli.console import QUERY_FAILED, decisions_table, fail, out, size_text
+from apportion.cli.console import QUERY_FAILED, decisions_table, fail, out
 from apportion.cli.progress import query_progress, waiting
 from apportion.cli.spark import Assignments, Master, start
 from apportion.cli.statements import Statement, split
 from apportion.cli.tables import Table, find_tables, register
 from apportion.errors import ApportionError, QueryError, did_you_mean
 from apportion.measure import Comparison, Run
+from apportion.units import size_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

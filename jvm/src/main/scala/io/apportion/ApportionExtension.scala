@@ -10,7 +10,7 @@ import io.apportion.aqe.{
 }
 import io.apportion.conf.{Settings, SettingsCheck}
 import io.apportion.hints.{AssignBlocks, ResolveBlockHints}
-import io.apportion.report.DecisionsFunction
+import io.apportion.report.{DecisionsFunction, ShowTab}
 import io.apportion.sources.ScanTasks
 import org.apache.spark.sql.SparkSessionExtensions
 
@@ -39,6 +39,8 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectQueryStageOptimizerRule(ReportDecisions(_))
     extensions.injectQueryStageOptimizerRule(RememberOutputs(_))
 
+    // Where decisions are seen
     extensions.injectTableFunction(DecisionsFunction.description)
+    extensions.injectCheckRule(ShowTab(_))
   }
 }

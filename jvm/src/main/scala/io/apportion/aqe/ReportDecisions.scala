@@ -1,9 +1,8 @@
 package io.apportion.aqe
 
 import io.apportion.Guarded
-import io.apportion.conf.Settings
 import io.apportion.decision.{Bytes, Decision, Ranges}
-import io.apportion.report.{DecisionLog, DecisionRecord, Executions}
+import io.apportion.report.{DecisionRecord, Decisions}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.{
   CoalescedPartitionSpec,
@@ -21,10 +20,10 @@ case class ReportDecisions(session: SparkSession) extends Guarded[SparkPlan] {
     val decided = PendingDecisions.take(plan)
     val pending = if (decided.isEmpty) groupsThatSparkKeeps(plan) else decided
     if (pending.nonEmpty) {
-      val query = Executions.current(session)
       val layouts = layoutsIn(plan)
-      val records = pending.map { case (group, read) => record(group, read, layouts).copy(query = query) }
-      DecisionLog.of(Executions.owner(query, session)).add(records, Settings.RetainedDecisions.get(conf))
+      val decided = pending.map { case (group, read) => group -> record(group, read, layouts) }
+      Decisions.report(session, decided.map { case (group, record) => record -> group.bytes })
+      ExplainDecisions.mark(plan, decided)
     }
     plan
   }

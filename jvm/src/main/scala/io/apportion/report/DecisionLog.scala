@@ -10,13 +10,15 @@ import org.apache.spark.sql.SparkSession
 final class DecisionLog {
   private val records = mutable.Queue.empty[DecisionRecord]
 
-  /** Adds the records of one query, numbered after those it has already, and drops the oldest above `retained`. */
-  def add(batch: Seq[DecisionRecord], retained: Int): Unit = synchronized {
-    batch.foreach { record =>
-      val next = records.reverseIterator.find(_.query == record.query).fold(0)(_.group + 1)
-      records.enqueue(record.copy(group = next))
+  /** Adds the records of one query, numbered after those it has already, drops the oldest above `retained`, and gives the numbered ones. */
+  def add(batch: Seq[DecisionRecord], retained: Int): Seq[DecisionRecord] = synchronized {
+    val numbered = batch.map { record =>
+      val next = record.copy(group = records.reverseIterator.find(_.query == record.query).fold(0)(_.group + 1))
+      records.enqueue(next)
+      next
     }
     records.dropInPlace(math.max(0, records.size - retained))
+    numbered
   }
 
   def all: Seq[DecisionRecord] = synchronized(records.toList)

@@ -4,7 +4,7 @@ import io.apportion.Guarded
 import io.apportion.conf.{SessionPolicy, Settings}
 import io.apportion.decision.{Decider, Policy}
 import io.apportion.hints.OperatorBlock
-import io.apportion.report.{DecisionLog, DecisionRecord, Executions}
+import io.apportion.report.{DecisionRecord, Decisions, Executions}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.SessionWithConf
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -41,7 +41,7 @@ case class ScanTasks(session: SparkSession) extends Guarded[SparkPlan] {
       val decision = Decider.decideSource(splits.bytes, policy)
       val wanted = decision.parallelism.min(ScanTasks.Most)
       def report(tasks: Long, size: Long): Unit =
-        add(DecisionRecord.ofSource(scan.plan.nodeName.trim, decision, policy, tasks.toInt, size))
+        reportInQuery(DecisionRecord.ofSource(scan.plan.nodeName.trim, decision, policy, tasks.toInt, size))
 
       val sparks = new FileSplits(files, own.filesOpenCostInBytes)
       val sparksSize = sizeBySpark(scan.session, own, sparks.bytes)
@@ -94,11 +94,9 @@ case class ScanTasks(session: SparkSession) extends Guarded[SparkPlan] {
   private def ofUnknownSize(range: RangeExec): SparkPlan =
     settings.sourceDefault.fold(range)(tasks => range.copy(range = range.range.copy(numSlices = Some(tasks))))
 
-  private def add(record: DecisionRecord): Unit = Executions.current(session).foreach { query =>
-    DecisionLog
-      .of(Executions.owner(Some(query), session))
-      .add(Seq(record.copy(query = Some(query))), Settings.RetainedDecisions.get(conf))
-  }
+  /** Planning alone, as for EXPLAIN, is no query. */
+  private def reportInQuery(record: DecisionRecord): Unit =
+    if (Executions.current(session).isDefined) Decisions.report(session, Seq(record -> Nil))
 }
 
 object ScanTasks {

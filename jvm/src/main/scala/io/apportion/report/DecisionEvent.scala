@@ -1,0 +1,28 @@
+package io.apportion.report
+
+import com.fasterxml.jackson.databind.node.ObjectNode
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import org.apache.spark.scheduler.SparkListenerEvent
+
+/**
+ * A decision on Spark's listener bus, which puts it into the event log. Being nothing but JSON, it can be read back by a history
+ * server with any version of Apportion; one without Apportion leaves it out.
+ *
+ * @param decision the columns of [[DecisionRecord.schema]], and `subpartition_bytes`: for each shuffle that is read, the bytes of
+ *                 its subpartitions
+ */
+final case class DecisionEvent(decision: JsonNode) extends SparkListenerEvent
+
+object DecisionEvent {
+  private val json = new ObjectMapper
+
+  def of(record: DecisionRecord, subpartitionBytes: Seq[Array[Long]]): DecisionEvent = {
+    val decision = json.readTree(record.toRow.json).asInstanceOf[ObjectNode]
+    val inputs = decision.putArray("subpartition_bytes")
+    subpartitionBytes.foreach { bytes =>
+      val input = inputs.addArray()
+      bytes.foreach(input.add)
+    }
+    DecisionEvent(decision)
+  }
+}

@@ -1,0 +1,54 @@
+package org.apache.spark.apportion.ui
+
+import scala.collection.mutable
+import scala.util.control.NonFatal
+
+import org.apache.spark.{SparkConf, SparkContext}
+import org.apache.spark.scheduler.SparkListener
+import org.apache.spark.status.{AppHistoryServerPlugin, ElementTrackingStore}
+import org.apache.spark.ui.{SparkUI, SparkUITab}
+import org.slf4j.LoggerFactory
+
+/** The tab "Apportion" of an application's UI. */
+private[spark] final class ApportionTab(val decisions: DecisionStore, ui: SparkUI) extends SparkUITab(ui, "apportion") {
+  override val name = "Apportion"
+
+  attachPage(new QueriesPage(this))
+  attachPage(new QueryPage(this))
+}
+
+/** Puts the tab where an application shows its own. */
+object ApportionTab {
+  private val log = LoggerFactory.getLogger(getClass.getName.stripSuffix("$"))
+  private val attached = mutable.WeakHashMap.empty[SparkContext, Unit]
+
+  /** Adds the tab to the UI of a running application, once; without a UI there is nothing to do. */
+  def attach(sparkContext: SparkContext): Unit = attached.synchronized {
+    for (ui <- sparkContext.ui if !attached.contains(sparkContext)) {
+      attached(sparkContext) = ()
+      try attach(sparkContext, ui)
+      catch {
+        case failure @ (NonFatal(_) | _: LinkageError) => log.warn("There is no tab for Apportion in the UI", failure)
+      }
+    }
+  }
+
+  private def attach(sparkContext: SparkContext, ui: SparkUI): Unit = sparkContext.statusStore.store match {
+    case store: ElementTrackingStore =>
+      sparkContext.listenerBus.addToStatusQueue(new DecisionStore.Writer(store))
+      ui.attachTab(new ApportionTab(new DecisionStore(store), ui))
+    case _ =>
+  }
+}
+
+/** The same in the history server, for applications that have decisions in their logs. */
+final class HistoryPlugin extends AppHistoryServerPlugin {
+
+  override def createListeners(conf: SparkConf, store: ElementTrackingStore): Seq[SparkListener] =
+    Seq(new DecisionStore.Writer(store))
+
+  override def setupUI(ui: SparkUI): Unit = {
+    val decisions = new DecisionStore(ui.store.store)
+    if (!decisions.isEmpty) ui.attachTab(new ApportionTab(decisions, ui))
+  }
+}

@@ -1,0 +1,22 @@
+package org.apache.spark.deploy.history
+
+import java.nio.file.Path
+
+import org.apache.spark.{SecurityManager, SparkConf}
+
+/** A history server over the event logs of a directory; in Spark's namespace because its parts are private to it. */
+object HistoryServerOf {
+
+  /** Gives the server's address to the body. */
+  def logs(directory: Path)(body: String => Unit): Unit = {
+    val conf = new SparkConf(false).set("spark.history.fs.logDirectory", directory.toUri.toString)
+    val provider = new FsHistoryProvider(conf)
+    val server = new HistoryServer(conf, provider, new SecurityManager(conf), 0)
+    try {
+      server.initialize()
+      server.bind()
+      provider.checkForLogs()
+      body(s"http://localhost:${server.boundPort}")
+    } finally server.stop()
+  }
+}

@@ -1,0 +1,1 @@
+"""Draws queries: what was decided for each stage, and why."""

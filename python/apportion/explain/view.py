@@ -1,0 +1,205 @@
+"""A query as it is drawn: stages, what each reads, and why it has its tasks."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from apportion.decision import Decision
+from apportion.eventlog import Application, LoggedDecision, Query, Stage
+from apportion.explain.chains import Chains, chains
+from apportion.explain.fragments import Fragment, fragments
+
+
+@dataclasses.dataclass(frozen=True)
+class Ran:
+    """What the tasks of a stage did, all of its attempts together."""
+
+    stages: list[int]
+    """Ids of Spark's stages."""
+    tasks: int
+    most_tasks: int
+    """Tasks of the largest of them; a stage that samples rows for a sort runs twice."""
+    failed_tasks: int
+    started: int | None
+    """Milliseconds since 1970, when the first task was launched."""
+    ended: int | None
+    run_millis: int
+    """What the tasks took together."""
+    input_bytes: int
+    shuffle_read_bytes: int
+    shuffle_written_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class StageView:
+    """A stage of the plan."""
+
+    name: str
+    kind: str
+    """What becomes of its rows: shuffle, broadcast, cache, subquery or result."""
+    reads: list[str]
+    """Names of the stages it reads."""
+    depth: int
+    """Stages that have to run before it, one after the other: those of equal depth may overlap."""
+    chains: Chains
+    decisions: list[LoggedDecision]
+    ran: Ran | None
+    """None if no task of it ran, as far as the log goes."""
+
+    @property
+    def slots(self) -> int | None:
+        """Tasks that it would run at once if there were slots enough."""
+        decided = [each.decision.tasks for each in self.decisions if each.decision.stages]
+        ran = self.ran.most_tasks if self.ran else 0
+        return ran or max(decided, default=None)
+
+
+@dataclasses.dataclass(frozen=True)
+class QueryView:
+    """A query and its stages, each after those that it reads."""
+
+    id: int
+    description: str
+    seconds: float | None
+    """None if it had not ended."""
+    failure: str | None
+    stages: list[StageView]
+    peak_tasks: int
+    """The most tasks that ran at the same time."""
+
+    @property
+    def slots(self) -> int:
+        """Slots for its largest stage: with fewer, tasks of that stage wait."""
+        return max((stage.slots or 0 for stage in self.stages), default=0)
+
+    @property
+    def useful_slots(self) -> int:
+        """Slots that all stages of one depth would fill together."""
+        by_depth: dict[int, int] = {}
+        for stage in self.stages:
+            by_depth[stage.depth] = by_depth.get(stage.depth, 0) + (stage.slots or 0)
+        return max(by_depth.values(), default=0)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all of it as data for JSON."""
+        return {
+            "id": self.id,
+            "description": self.description,
+            "seconds": self.seconds,
+            "failure": self.failure,
+            "slots": self.slots,
+            "useful_slots": self.useful_slots,
+            "peak_tasks": self.peak_tasks,
+            "stages": [_stage_as_json(stage) for stage in self.stages],
+        }
+
+
+def view(application: Application, query: Query) -> QueryView:
+    """Return a query of an application as it is drawn."""
+    stages: list[StageView] = []
+    found = fragments(query.plan) if query.plan else []
+    unplaced = list(query.decisions)
+    depths: dict[int, int] = {}
+    for fragment in found:
+        depth = max((depths[id(read)] + 1 for read in fragment.inputs), default=0)
+        depths[id(fragment)] = depth
+        decided = [each for each in unplaced if _is_about(each.decision, fragment)]
+        unplaced = [each for each in unplaced if not any(each is other for other in decided)]
+        stages.append(
+            StageView(
+                name=fragment.name,
+                kind=fragment.kind,
+                reads=[read.name for read in fragment.inputs],
+                depth=depth,
+                chains=chains(fragment, application.conf),
+                decisions=decided,
+                ran=_ran(fragment, query.stages),
+            )
+        )
+    times = query.submitted, query.completed
+    seconds = (
+        (times[1] - times[0]) / 1000 if times[0] is not None and times[1] is not None else None
+    )
+    return QueryView(
+        query.id, query.description, seconds, query.failure, stages, _peak_tasks(query.stages)
+    )
+
+
+def _is_about(decision: Decision, fragment: Fragment) -> bool:
+    """Whether a decision is about what a fragment reads: the stages, or the files of a scan."""
+    if decision.stages:
+        read = {stage.query_stage for stage in fragment.inputs}
+        return read.issuperset(decision.stages)
+    return any(node.name.strip() == decision.operator for node in fragment.operators())
+
+
+def _ran(fragment: Fragment, stages: list[Stage]) -> Ran | None:
+    accumulators = fragment.accumulators()
+    own = [stage for stage in stages if stage.accumulators & accumulators]
+    if not own:
+        return None
+    return Ran(
+        stages=sorted({stage.id for stage in own}),
+        tasks=sum(len(stage.launched) for stage in own),
+        most_tasks=max(len(stage.launched) for stage in own),
+        failed_tasks=sum(stage.failed_tasks for stage in own),
+        started=min((min(stage.launched) for stage in own if stage.launched), default=None),
+        ended=max((max(stage.finished) for stage in own if stage.finished), default=None),
+        run_millis=sum(sum(stage.run_millis) for stage in own),
+        input_bytes=sum(sum(stage.input_bytes) for stage in own),
+        shuffle_read_bytes=sum(sum(stage.shuffle_read_bytes) for stage in own),
+        shuffle_written_bytes=sum(sum(stage.shuffle_written_bytes) for stage in own),
+    )
+
+
+def _peak_tasks(stages: list[Stage]) -> int:
+    """The most tasks that executors ran at once.
+
+    Spark notes the end of a task some milliseconds after it has given away the slot, so tasks count
+    from their launch for as long as they ran.
+    """
+    changes = sorted(
+        change
+        for stage in stages
+        for launched, millis in zip(stage.launched, stage.run_millis, strict=True)
+        for change in ((launched, 1), (launched + millis, -1))
+    )
+    peak = running = 0
+    for _, change in changes:
+        running += change
+        peak = max(peak, running)
+    return peak
+
+
+def _stage_as_json(stage: StageView) -> Mapping[str, Any]:
+    return {
+        "name": stage.name,
+        "kind": stage.kind,
+        "reads": stage.reads,
+        "depth": stage.depth,
+        "slots": stage.slots,
+        "ran": dataclasses.asdict(stage.ran) if stage.ran else None,
+        "pipelines": [
+            {
+                "codegen": pipeline.codegen,
+                "operators": [
+                    {"name": node.name, "text": node.text} for node in pipeline.operators
+                ],
+            }
+            for pipeline in stage.chains.pipelines
+        ],
+        "breaks": [
+            {"above": link.above.name, "below": link.below.name, "why": link.why.value}
+            for link in stage.chains.links
+        ],
+        "decisions": [
+            {
+                **dataclasses.asdict(each.decision),
+                "decided_at": each.decision.decided_at.isoformat(),
+                "subpartition_bytes": each.subpartition_bytes,
+            }
+            for each in stage.decisions
+        ],
+    }

@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apportion import eventlog
+from apportion.eventlog import Application
+
+SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQL"
+PLAN = {
+    "nodeName": "Exchange",
+    "simpleString": "Exchange hashpartitioning(k#1, 4)",
+    "children": [
+        {"nodeName": "Range", "simpleString": "Range (0, 10)", "children": [], "metrics": []}
+    ],
+    "metrics": [{"name": "data size", "accumulatorId": 7, "metricType": "size"}],
+}
+RECORD = {
+    "query": 3,
+    "group": 0,
+    "decided_at": "2026-11-21 10:00:00.123",
+    "operator": "HashAggregate",
+    "parallelism": 2,
+    "ranges": [{"start": 0, "end": 2}, {"start": 2, "end": 4}],
+    "reason": "2 tasks: because.",
+}
+
+
+def task(stage: int, launched: int, read: int, **info: Any) -> dict[str, Any]:
+    return {
+        "Event": "SparkListenerTaskEnd",
+        "Stage ID": stage,
+        "Stage Attempt ID": 0,
+        "Task Info": {
+            "Launch Time": launched,
+            "Finish Time": launched + 9,
+            "Failed": False,
+            "Killed": False,
+            **info,
+        },
+        "Task Metrics": {
+            "Executor Run Time": 8,
+            "Input Metrics": {"Bytes Read": 0},
+            "Shuffle Read Metrics": {"Remote Bytes Read": read, "Local Bytes Read": 1},
+            "Shuffle Write Metrics": {"Shuffle Bytes Written": 5},
+        },
+    }
+
+
+def stage(event: str, number: int, **more: Any) -> dict[str, Any]:
+    info = {
+        "Stage ID": number,
+        "Stage Attempt ID": 0,
+        "Stage Name": "collect",
+        "Parent IDs": [],
+        "Number of Tasks": 2,
+        **more,
+    }
+    return {"Event": f"SparkListenerStage{event}", "Stage Info": info}
+
+
+EVENTS: list[Mapping[str, Any]] = [
+    {"Event": "SparkListenerLogStart", "Spark Version": "4.2.0"},
+    {
+        "Event": "SparkListenerExecutorAdded",
+        "Timestamp": 1,
+        "Executor ID": "1",
+        "Executor Info": {"Total Cores": 4},
+    },
+    {"Event": "SparkListenerEnvironmentUpdate", "Spark Properties": {"spark.master": "local[4]"}},
+    {
+        "Event": "SparkListenerApplicationStart",
+        "App Name": "nightly",
+        "App ID": "local-17",
+        "Timestamp": 2,
+    },
+    {
+        "Event": f"{SQL}ExecutionStart",
+        "executionId": 3,
+        "description": "a query",
+        "time": 10,
+        "sparkPlanInfo": PLAN,
+    },
+    {
+        "Event": "SparkListenerJobStart",
+        "Stage IDs": [5, 6],
+        "Properties": {"spark.sql.execution.id": "3"},
+    },
+    {"Event": "SparkListenerJobStart", "Stage IDs": [9], "Properties": {}},
+    stage("Submitted", 5),
+    task(5, 20, 100),
+    task(5, 21, 200),
+    task(5, 22, 300, Failed=True),
+    stage(
+        "Completed",
+        5,
+        **{"Submission Time": 19, "Completion Time": 30, "Accumulables": [{"ID": 7}]},
+    ),
+    {
+        "Event": f"{SQL}AdaptiveExecutionUpdate",
+        "executionId": 3,
+        "sparkPlanInfo": {**PLAN, "nodeName": "Final"},
+    },
+    {
+        "Event": "io.apportion.report.DecisionEvent",
+        "decision": {**RECORD, "subpartition_bytes": [[1, 2, 3, 4]]},
+    },
+    stage("Submitted", 9),
+    {"Event": f"{SQL}ExecutionEnd", "executionId": 3, "time": 40, "errorMessage": ""},
+    {"Event": "SparkListenerExecutorRemoved", "Timestamp": 50, "Executor ID": "1"},
+    {"Event": "SparkListenerApplicationEnd", "Timestamp": 60},
+]
+
+
+def lines(events: list[Mapping[str, Any]]) -> list[str]:
+    return [json.dumps(event, separators=(",", ":")) for event in events]
+
+
+def read(tmp_path: Path, text: list[str]) -> Application:
+    log = tmp_path / "local-17"
+    log.write_text("\n".join(text))
+    return eventlog.read(log)
+
+
+@pytest.fixture
+def application(tmp_path: Path) -> Application:
+    return read(tmp_path, lines(EVENTS))
+
+
+def test_the_application(application: Application) -> None:
+    assert (application.id, application.name, application.spark_version) == (
+        "local-17",
+        "nightly",
+        "4.2.0",
+    )
+    assert (application.started, application.ended) == (2, 60)
+    assert application.conf == {"spark.master": "local[4]"}
+    assert application.slots == [(1, 4), (50, 0)]
+    assert application.skipped == []
+
+
+def test_queries_with_the_plan_they_ended_with(application: Application) -> None:
+    query = application.queries[3]
+    assert (query.description, query.submitted, query.completed) == ("a query", 10, 40)
+    assert query.failure is None
+    assert query.plan
+    assert [node.name for node in query.plan.walk()] == ["Final", "Range"]
+    assert query.plan.metrics == {"data size": 7}
+
+
+def test_stages_and_the_tasks_that_succeeded(application: Application) -> None:
+    assert [(stage.id, stage.query) for stage in application.stages] == [(5, 3), (9, None)]
+    (stage,) = application.queries[3].stages
+    assert (stage.submitted, stage.completed, stage.accumulators) == (19, 30, {7})
+    assert list(stage.launched) == [20, 21]
+    assert list(stage.shuffle_read_bytes) == [101, 201]
+    assert stage.failed_tasks == 1
+
+
+def test_decisions_with_what_they_were_made_from(application: Application) -> None:
+    (logged,) = application.queries[3].decisions
+    assert logged.decision.reason == "2 tasks: because."
+    assert logged.decision.ranges == [(0, 2), (2, 4)]
+    assert logged.subpartition_bytes == [[1, 2, 3, 4]]
+
+
+def test_names_of_events_need_not_come_first(tmp_path: Path) -> None:
+    turned = [json.dumps(dict(reversed(list(event.items())))) for event in EVENTS]
+    assert read(tmp_path, turned).queries[3].completed == 40
+
+
+@pytest.mark.parametrize("length", range(0, 1200, 50))
+def test_a_log_that_is_cut_off_anywhere(tmp_path: Path, length: int) -> None:
+    text = "\n".join(lines(EVENTS))[:length]
+    application = read(tmp_path, [text])
+    whole = [line for line in text.split("\n") if line in lines(EVENTS)]
+    cut = text.split("\n")[-1]
+    assert len(application.skipped) == (0 if cut in whole or not cut else 1) or not cut
+    assert (application.id == "local-17") == any("ApplicationStart" in line for line in whole)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{}",
+        "[]",
+        "null",
+        "7",
+        '"text"',
+        '{"Event":null}',
+        '{"Event":[]}',
+        '{"Event":"Unknown"}',
+        '{"Event":"SparkListenerTaskEnd"}',
+        '{"Event":"SparkListenerTaskEnd","Stage ID":"x","Stage Attempt ID":0}',
+        '{"Event":"SparkListenerStageSubmitted","Stage Info":[]}',
+        '{"Event":"SparkListenerApplicationStart","App Name":"a","Timestamp":"never"}',
+        '{"Event":"io.apportion.report.DecisionEvent","decision":{}}',
+        '{"Event":"io.apportion.report.DecisionEvent","decision":[1]}',
+        '{"Event":"io.apportion.report.DecisionEvent","decision":{"query":99,'
+        '"decided_at":"2026-11-21 10:00:00","ranges":[]}}',
+        '{"Event":"' + SQL + 'ExecutionStart","executionId":1e999,"description":"","time":0}',
+        '{"Event":"SparkListenerEnvironmentUpdate","Spark Properties":7}',
+        "[" * 100_000,
+        '{"Event":"SparkListenerJobStart","Stage IDs":{"a":1},'
+        '"Properties":{"spark.sql.execution.id":"x"}}',
+        "\\u0000\\ud800",
+    ],
+)
+def test_what_makes_no_sense_is_left_out(tmp_path: Path, line: str) -> None:
+    application = read(tmp_path, [*lines(EVENTS)[:5], line, *lines(EVENTS)[5:]])
+    assert application.ended == 60
+    assert len(application.queries[3].decisions) == 1
+    assert len(application.skipped) <= 1
+
+
+def test_what_was_left_out_is_counted(tmp_path: Path) -> None:
+    application = read(tmp_path, [*lines(EVENTS), "{", "{", '{"Event":"SparkListenerTaskEnd"}'])
+    assert application.skipped == [
+        "2 times: a line that is no event, such as the last one of a log cut off",
+        "an event SparkListenerTaskEnd that is not as Spark writes it: KeyError('Stage ID')",
+    ]
+
+
+def test_numbers_that_are_too_large(tmp_path: Path) -> None:
+    application = read(tmp_path, [*lines(EVENTS), json.dumps(task(5, 2**70, 1))])
+    (stage,) = application.queries[3].stages
+    assert {len(stage.launched), len(stage.finished), len(stage.run_millis)} == {2}
+    assert len(application.skipped) == 1
+
+
+@pytest.mark.parametrize(("depth", "kept"), [(1500, 1501), (4500, 4001), (50_000, None)])
+def test_deep_plans(tmp_path: Path, depth: int, kept: int | None) -> None:
+    node = '{"nodeName":"Project","simpleString":"Project","children":['
+    plan = node * depth + '{"nodeName":"Leaf","simpleString":"Leaf"}' + "]}" * depth
+    start = lines(EVENTS)[4].replace(json.dumps(PLAN, separators=(",", ":")), plan)
+    application = read(tmp_path, [start, *lines(EVENTS)[5:12]])
+    if kept is None:
+        assert len(application.skipped) == 1
+    else:
+        found = application.queries[3].plan
+        assert found
+        assert len(list(found.walk())) == kept

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import json
+from array import array
+
+import pytest
+
+from apportion.decision import decision_from_json
+from apportion.eventlog import Application, LoggedDecision, Query, Stage
+from apportion.explain import mermaid, text
+from apportion.explain.view import QueryView, view
+
+from .plans import plan
+
+PLAN = """
+    AdaptiveSparkPlan
+      WholeStageCodegen (2)
+        HashAggregate
+          InputAdapter
+            AQEShuffleRead
+              ShuffleQueryStage: 0
+                Exchange
+                  WholeStageCodegen (1)
+                    Range
+"""
+RECORD = {
+    "query": 3, "group": 0, "decided_at": "2026-11-21 10:00:00", "operator": "HashAggregate",
+    "stages": [0], "tasks": 2, "largest_task_bytes": 3000, "mean_task_bytes": 2048,
+    "ranges": [{"start": 0, "end": 2}, {"start": 2, "end": 4}], "reason": "2 tasks: because.",
+    "sources": {"parallelism": "hint on the query block, line 2", "mode": "default"},
+}  # fmt: skip
+
+
+def stage(number: int, accumulator: int, launched: list[int], **more: int) -> Stage:
+    times = array("q", launched)
+    made = Stage(number, 0, "collect", [], len(launched), 3, accumulators={accumulator})
+    made.launched, made.finished = times, array("q", [time + 30 for time in launched])
+    made.run_millis = array("q", [20] * len(launched))
+    for name in ("input_bytes", "shuffle_read_bytes", "shuffle_written_bytes"):
+        setattr(made, name, array("q", [more.get(name, 0)] * len(launched)))
+    return made
+
+
+@pytest.fixture
+def query() -> QueryView:
+    ran = Query(3, "SELECT <b>1</b>", submitted=0, completed=1500, plan=plan(PLAN))
+    ran.stages = [
+        stage(7, 7, [0, 5], shuffle_written_bytes=2048),
+        stage(9, 3, [25, 26], shuffle_read_bytes=2048),
+    ]
+    ran.decisions = [LoggedDecision(decision_from_json(RECORD), [[1024, 0, 2048, 1024]])]
+    return view(Application(), ran)
+
+
+def test_stages_with_what_was_decided_and_what_ran(query: QueryView) -> None:
+    below, result = query.stages
+    assert (below.name, below.reads, below.depth, below.slots) == ("stage 0", [], 0, 2)
+    assert (result.name, result.reads, result.depth, result.slots) == ("result", ["stage 0"], 1, 2)
+    assert [each.decision.reason for each in result.decisions] == ["2 tasks: because."]
+    assert not below.decisions
+    assert below.ran
+    assert result.ran
+    assert (below.ran.stages, result.ran.stages) == ([7], [9])
+    assert (query.slots, query.useful_slots, query.peak_tasks) == (2, 2, 2)
+
+
+def test_text(query: QueryView) -> None:
+    assert (
+        text.render(query)
+        == """\
+Query 3: SELECT <b>1</b> (1.5 s)
+  Slots: 2 for its largest stage, 2 for all stages that can run together.
+  At once ran 2 tasks at most.
+
+result (result): 2 tasks
+  reads stage 0
+  HashAggregate: 2 tasks: because.
+    ▄▁|█▄ 4 subpartitions, 4.0 KiB
+    largest task 2.9 KiB, mean 2.0 KiB
+    parallelism: hint on the query block, line 2
+  ran as Spark's stage 9, 0.0 s of tasks, 4.0 KiB read from shuffles
+  *(2) HashAggregate
+    chain ends, ShuffleQueryStage -> HashAggregate: exchange
+
+stage 0 (shuffle): 2 tasks
+  ran as Spark's stage 7, 0.0 s of tasks, 4.0 KiB written to a shuffle
+  Exchange
+  *(1) Range
+    chain ends, Range -> Exchange: exchange
+"""
+    )
+
+
+def test_mermaid(query: QueryView) -> None:
+    assert (
+        mermaid.render(query)
+        == """\
+flowchart BT
+  s0["stage 0: 2 tasks<br/>Exchange<br/>Range"]
+  s1["result: 2 tasks<br/>HashAggregate: 2 tasks: because.<br/>HashAggregate"]
+  s0 --> s1
+"""
+    )
+
+
+def test_mermaid_does_not_run_what_names_hold() -> None:
+    drawn = view(Application(), Query(1, "", plan=plan('Scan a"]; click s0 "x" <script>&#35;')))
+    assert '["result<br/>Scan a#quot;]; click s0 #quot;x#quot; #lt;script#gt;#amp;#35;35;"]' in (
+        mermaid.render(drawn)
+    )
+
+
+def test_json(query: QueryView) -> None:
+    data = json.loads(json.dumps(query.as_json()))
+    assert [stage["name"] for stage in data["stages"]] == ["stage 0", "result"]
+    assert data["stages"][1]["decisions"][0]["subpartition_bytes"] == [[1024, 0, 2048, 1024]]
+    assert data["stages"][1]["breaks"] == [
+        {"above": "HashAggregate", "below": "ShuffleQueryStage", "why": "exchange"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "ranges", "plotted"),
+    [
+        ([], [], ""),
+        ([0, 0], [(0, 2)], "▁▁"),
+        ([1, 2, 3], [(0, 1), (1, 3)], "▃|▅█"),
+        (list(range(128)), [(0, 64), (64, 128)], text.plot(range(1, 128, 2), [(0, 32), (32, 64)])),
+    ],
+)
+def test_plots(values: list[int], ranges: list[tuple[int, int]], plotted: str) -> None:
+    assert text.plot(values, ranges) == plotted
+
+
+def test_a_query_that_did_not_get_far() -> None:
+    failed = Query(1, "SELECT", failure="no such thing\n\tat java")
+    assert text.render(view(Application(), failed)).splitlines()[:2] == [
+        "Query 1: SELECT (not ended)",
+        "  failed: no such thing",
+    ]
