@@ -12,7 +12,7 @@ from apportion import eventlog
 from apportion.cli.console import err, fail, out
 from apportion.cli.progress import waiting
 from apportion.eventlog import Application, Query
-from apportion.explain import mermaid, text
+from apportion.explain import html, mermaid, text
 from apportion.explain.view import QueryView, view
 
 
@@ -29,8 +29,11 @@ def explain(
         typer.Option(help="A query by its number in Spark's UI; repeatable. Default: all decided."),
     ] = None,
     format: Annotated[
-        Literal["text", "json", "mermaid"],
-        typer.Option(help="text to read, json for programs, mermaid for Markdown."),
+        Literal["text", "html", "json", "mermaid"],
+        typer.Option(
+            help="text to read, html for a page to click through, json for programs, mermaid for "
+            "Markdown."
+        ),
     ] = "text",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Default: the terminal.")
@@ -45,9 +48,16 @@ def explain(
     with waiting(f"Reading {log}"):
         application = eventlog.read(log)
     views = [view(application, each) for each in _chosen(application, query or [], log)]
-    shown = {"text": _text, "json": _json, "mermaid": _mermaid}[format](views)
+    if format == "html":
+        title = f"{application.name or 'Application'} ({application.id})"
+        shown = html.render(title, views, application.skipped)
+    else:
+        shown = {"text": _text, "json": _json, "mermaid": _mermaid}[format](views)
     if output:
-        output.write_text(shown, encoding="utf-8")
+        try:
+            output.write_text(shown, encoding="utf-8")
+        except OSError as error:
+            fail(f"{output} cannot be written: {error.strerror}")
     else:
         out.print(shown, markup=False, soft_wrap=True, end="")
     for skipped in application.skipped:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from apportion.eventlog import PlanNode
 from apportion.explain.fragments import Fragment
@@ -143,9 +143,3 @@ def _fields(node: PlanNode) -> int:
     listed = next(iter(re.findall(r"\[([^\]]*)\]", node.text)), "")
     more = match[1] if (match := re.search(r"(\d+) more fields", listed)) else "0"
     return len(listed.split(", ")) + int(more)
-
-
-def explanations() -> Iterator[tuple[str, str]]:
-    """Yield each reason with its explanation, for the docs."""
-    for why in Break:
-        yield why.value, why.explanation

@@ -79,13 +79,8 @@ def _ran(ran: Ran) -> str:
         f"ran as Spark's {stages} {', '.join(map(str, ran.stages))}",
         f"{ran.run_millis / 1000:.1f} s of tasks",
     ]
-    for what, count in (
-        ("scanned", ran.input_bytes),
-        ("read from shuffles", ran.shuffle_read_bytes),
-        ("written to a shuffle", ran.shuffle_written_bytes),
-    ):
-        if count:
-            parts.append(f"{size_text(count)} {what}")
+    for what, count in ran.moved():
+        parts.append(f"{size_text(count)} {what}")
     if ran.failed_tasks:
         parts.append(f"{count_text(ran.failed_tasks, 'task')} failed")
     return ", ".join(parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,6 +31,15 @@ class Ran:
     input_bytes: int
     shuffle_read_bytes: int
     shuffle_written_bytes: int
+
+    def moved(self) -> list[tuple[str, int]]:
+        """Return what bytes it moved, in words, and how many; nothing for none."""
+        found = [
+            ("scanned", self.input_bytes),
+            ("read from shuffles", self.shuffle_read_bytes),
+            ("written to a shuffle", self.shuffle_written_bytes),
+        ]
+        return [(what, count) for what, count in found if count]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,8 +76,17 @@ class QueryView:
     """None if it had not ended."""
     failure: str | None
     stages: list[StageView]
-    peak_tasks: int
-    """The most tasks that ran at the same time."""
+    running: list[tuple[int, int]]
+    """How many tasks ran, from a time on: `(milliseconds since 1970, tasks)`, in order."""
+
+    def anchor(self, stage: str) -> str:
+        """Return the name of a stage that is its own in a page of several queries."""
+        return f"q{self.id}-{stage.replace(' ', '-')}"
+
+    @property
+    def peak_tasks(self) -> int:
+        """The most tasks that ran at the same time."""
+        return max((tasks for _, tasks in self.running), default=0)
 
     @property
     def slots(self) -> int:
@@ -123,7 +142,7 @@ def view(application: Application, query: Query) -> QueryView:
         (times[1] - times[0]) / 1000 if times[0] is not None and times[1] is not None else None
     )
     return QueryView(
-        query.id, query.description, seconds, query.failure, stages, _peak_tasks(query.stages)
+        query.id, query.description, seconds, query.failure, stages, _running(query.stages)
     )
 
 
@@ -154,23 +173,19 @@ def _ran(fragment: Fragment, stages: list[Stage]) -> Ran | None:
     )
 
 
-def _peak_tasks(stages: list[Stage]) -> int:
-    """The most tasks that executors ran at once.
+def _running(stages: list[Stage]) -> list[tuple[int, int]]:
+    """How many tasks executors ran at once.
 
     Spark notes the end of a task some milliseconds after it has given away the slot, so tasks count
     from their launch for as long as they ran.
     """
-    changes = sorted(
-        change
-        for stage in stages
-        for launched, millis in zip(stage.launched, stage.run_millis, strict=True)
-        for change in ((launched, 1), (launched + millis, -1))
-    )
-    peak = running = 0
-    for _, change in changes:
-        running += change
-        peak = max(peak, running)
-    return peak
+    changes: dict[int, int] = {}
+    for stage in stages:
+        for launched, millis in zip(stage.launched, stage.run_millis, strict=True):
+            changes[launched] = changes.get(launched, 0) + 1
+            changes[launched + millis] = changes.get(launched + millis, 0) - 1
+    running = itertools.accumulate(change for _, change in sorted(changes.items()))
+    return list(zip(sorted(changes), running, strict=True))
 
 
 def _stage_as_json(stage: StageView) -> Mapping[str, Any]:

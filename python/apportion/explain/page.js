@@ -1,0 +1,11 @@
+// Opens what a link leads to, and all of it for printing.
+const open = () => {
+  const chosen = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (chosen && chosen.tagName === "DETAILS") {
+    chosen.open = true;
+    chosen.querySelector("summary").focus();
+  }
+};
+addEventListener("hashchange", open);
+addEventListener("DOMContentLoaded", open);
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((d) => (d.open = true)));

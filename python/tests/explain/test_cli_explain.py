@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from apportion.cli import app
+from apportion.eventlog import PlanNode
+
+from .plans import plan
+from .test_render import PLAN, RECORD
+
+SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQL"
+
+
+def explain(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["explain", *map(str, arguments)])
+
+
+def info(node: PlanNode) -> dict[str, Any]:
+    children = [info(child) for child in node.children]
+    return {"nodeName": node.name, "simpleString": node.text, "children": children}
+
+
+def started(number: int, description: str) -> dict[str, Any]:
+    return {
+        "Event": f"{SQL}ExecutionStart", "executionId": number, "description": description,
+        "time": 0, "sparkPlanInfo": info(plan(PLAN)),
+    }  # fmt: skip
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Queries 3 and 4, of which 3 has a decision; the last line is cut off."""
+    events = [
+        {
+            "Event": "SparkListenerApplicationStart",
+            "App Name": "nightly",
+            "App ID": "local-17",
+            "Timestamp": 2,
+        },
+        started(3, "the daily report"),
+        {
+            "Event": "io.apportion.report.DecisionEvent",
+            "decision": {**RECORD, "subpartition_bytes": [[1, 2, 3, 4]]},
+        },
+        started(4, "another"),
+    ]
+    path = tmp_path / "local-17"
+    path.write_text("\n".join(json.dumps(event) for event in events) + '\n{"Event":')
+    return path
+
+
+def test_text_of_the_queries_with_decisions(log: Path) -> None:
+    result = explain(log)
+    assert result.exit_code == 0
+    assert "Query 3: the daily report" in result.stdout
+    assert "HashAggregate: 2 tasks: because." in result.stdout
+    assert "Query 4" not in result.stdout
+    assert result.stderr.startswith("Left out: a line that is no event")
+
+
+def test_one_query(log: Path) -> None:
+    shown = explain(log, "--query", "4").stdout
+    assert "Query 4: another" in shown
+    assert "Query 3" not in shown
+
+
+def test_other_formats(log: Path, tmp_path: Path) -> None:
+    assert json.loads(explain(log, "--format", "json").stdout)[0]["id"] == 3
+    assert explain(log, "--format", "mermaid").stdout.startswith("flowchart BT\n")
+    page = tmp_path / "page.html"
+    assert explain(log, "--format", "html", "-o", page).stdout == ""
+    assert "<title>nightly (local-17)</title>" in page.read_text("utf-8")
+    assert "Left out:" in page.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--query", "5"], "has no query 5; there are 3 to 4"),
+        (["--format", "pdf"], "'pdf' is not one of"),
+        (["-o", "no/such/place"], "no/such/place cannot be written: "),
+    ],
+)
+def test_wrong_usage(log: Path, arguments: list[str], message: str) -> None:
+    result = explain(log, *arguments)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+
+
+def test_logs_without_decisions(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(json.dumps(started(1, "")))
+    result = explain(tmp_path / "log")
+    assert result.exit_code == 2
+    assert "has no decision of Apportion in its 1 queries; --query shows one" in result.stderr
+    assert explain(tmp_path / "none").exit_code == 2

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from apportion.decision import decision_from_json
+from apportion.eventlog import Application, LoggedDecision, PlanNode, Query
+from apportion.explain import html
+from apportion.explain.view import view
+
+from .plans import plan
+from .test_render import PLAN, RECORD
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)> \"'&"
+
+
+class Page(HTMLParser):
+    """The elements of a page that matter here; it fails on tags that are not closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.tags: list[str] = []
+        self._open: list[str] = []
+        self.feed(text)
+        assert not self._open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        self.tags.append(tag)
+        assert not any(name.startswith("on") for name in values)
+        self.ids += [values["id"] or ""] if "id" in values else []
+        self.links += [values["href"] or ""] if "href" in values else []
+        if tag not in ("meta", "link", "img"):
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+
+def page(*queries: Query) -> Page:
+    views = [view(Application(), query) for query in queries]
+    return Page(html.render("nightly", views, ["a line"]))
+
+
+def decided(number: int, **changed: object) -> Query:
+    query = Query(number, "SELECT 1", plan=plan(PLAN))
+    logged = LoggedDecision(decision_from_json({**RECORD, **changed}), [[1024, 0, 2048, 1024]])
+    query.decisions.append(logged)
+    return query
+
+
+def test_links_lead_to_something_and_names_are_unique() -> None:
+    made = page(decided(1), decided(2))
+    assert len(made.ids) == len(set(made.ids)) == 6
+    assert {link.removeprefix("#") for link in made.links} == set(made.ids)
+
+
+def test_the_page_needs_nothing_else() -> None:
+    made = page(decided(1))
+    assert not {"link", "img", "iframe"} & set(made.tags)
+    assert made.tags.count("script") == 1
+    assert all(link.startswith("#") for link in made.links)
+
+
+@pytest.mark.parametrize(
+    "place", ["description", "failure", "operator", "reason", "node", "source"]
+)
+def test_names_are_text_whatever_they_hold(place: str) -> None:
+    query = decided(1)
+    if place in ("operator", "reason"):
+        query = decided(1, **{place: HOSTILE})
+    elif place == "source":
+        query = decided(1, sources={HOSTILE: HOSTILE})
+    elif place == "node":
+        query.plan = PlanNode(HOSTILE, HOSTILE, {}, [])
+    else:
+        setattr(query, place, HOSTILE)
+    made = page(query)
+    assert made.tags.count("script") == 1
+    assert "img" not in made.tags
+
+
+def test_the_formula_has_its_numbers() -> None:
+    numbers = {
+        "data_volume_per_task": 1000, "broadcast_cap": 500, "broadcast_bytes": 700, "raw": 9,
+        "rounded": 8, "input_bytes": 4096, "clamps": ["reactive"], "parallelism": 8,
+    }  # fmt: skip
+    text = html.render("", [view(Application(), decided(1, **numbers))])
+    rows = dict(re.findall(r'<tr><th scope="row">(.*?)</th><td>(.*?)</td></tr>', text))
+    assert rows["B, broadcast"] == "min(700, 500, 1,000 - 1) = 500"
+    assert rows["raw, bytes / (V - B)"] == "ceil(4,096 / (1,000 - 500)) = 9"
+    assert (rows["rounded"], rows["P, tasks decided"]) == ("8", "8")
+    assert rows["limits that changed it"] == "reactive"
+    assert rows["parallelism set by"] == "hint on the query block, line 2"
+
+
+def test_a_query_of_300_stages() -> None:
+    text = "Scan"
+    for number in range(300):
+        text = f"HashAggregate\n  ShuffleQueryStage: {number}\n    Exchange\n" + "\n".join(
+            f"      {line}" for line in text.splitlines()
+        )
+    made = page(Query(1, "SELECT", plan=plan(text)))
+    assert made.tags.count("details") == 301
