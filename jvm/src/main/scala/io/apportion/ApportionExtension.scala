@@ -2,6 +2,7 @@ package io.apportion
 
 import io.apportion.aqe.{
   DecideShuffleReads,
+  KeepBroadcasts,
   LocalReads,
   RememberOutputs,
   ReportDecisions,
@@ -32,6 +33,9 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
     // Before a shuffle runs
     extensions.injectQueryPostPlannerStrategyRule(UserRepartitions(_))
     extensions.injectQueryStagePrepRule(SubpartitionCounts(_))
+
+    // When stages have finished, before what is above them is planned again
+    extensions.injectRuntimeOptimizerRule(KeepBroadcasts(_))
 
     // When stages have finished, in this order, after Spark's own rules
     extensions.injectQueryStageOptimizerRule(DecideShuffleReads(_))

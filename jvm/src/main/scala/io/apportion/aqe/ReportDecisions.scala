@@ -2,7 +2,7 @@ package io.apportion.aqe
 
 import io.apportion.Guarded
 import io.apportion.decision.{Bytes, Decision, Ranges}
-import io.apportion.report.{DecisionRecord, Decisions}
+import io.apportion.report.{DecisionRecord, Decisions, OptimizedPlan}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.{
   CoalescedPartitionSpec,
@@ -17,12 +17,13 @@ import org.apache.spark.sql.internal.SQLConf
 case class ReportDecisions(session: SparkSession) extends Guarded[SparkPlan] {
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
+    OptimizedPlan.announce(session)
     val decided = PendingDecisions.take(plan)
     val pending = if (decided.isEmpty) groupsThatSparkKeeps(plan) else decided
     if (pending.nonEmpty) {
       val layouts = layoutsIn(plan)
       val decided = pending.map { case (group, read) => group -> record(group, read, layouts) }
-      Decisions.report(session, decided.map { case (group, record) => record -> group.bytes })
+      Decisions.report(session, plan, decided.map { case (group, record) => record -> group.bytes })
       ExplainDecisions.mark(plan, decided)
     }
     plan

@@ -95,6 +95,7 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
             withCount(exchange.outputPartitioning, choice.n).fold(exchange)(p => exchange.copy(outputPartitioning = p))
         changed.copyTagsFrom(exchange)
         changed.setTagValue(Why, choice.why)
+        changed.setTagValue(Planned, exchange.outputPartitioning.numPartitions)
         changed
       }
   }
@@ -121,7 +122,11 @@ object SubpartitionCounts {
   }
 
   private val Why = TreeNodeTag[String]("apportion.subpartitions")
+  private val Planned = TreeNodeTag[Int]("apportion.plannedSubpartitions")
 
   /** What the number of subpartitions of an exchange was made of, if it was chosen here. */
   def why(exchange: SparkPlan): Option[String] = exchange.getTagValue(Why)
+
+  /** How many subpartitions Spark had planned for an exchange whose number was chosen here. */
+  def planned(exchange: SparkPlan): Option[Int] = exchange.getTagValue(Planned)
 }

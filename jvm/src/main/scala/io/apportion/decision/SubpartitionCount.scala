@@ -33,6 +33,14 @@ object SubpartitionCount {
   def unestimated(n: Int, policy: Policy): Int =
     PowersOfTwo.down(n.toLong).toInt.max(least(policy))
 
+  /**
+   * How many subpartitions would have bytes if the keys of these had been hashed over `n`, which is not more than there are: exact
+   * if `n` divides their number, and else what is to be expected if each of those that have bytes has one key.
+   */
+  def filled(bytes: Array[Long], n: Int): Double =
+    if (bytes.length % n == 0) (0 until n).count(i => (i until bytes.length by n).exists(bytes(_) > 0)).toDouble
+    else n * (1 - math.pow(1 - 1.0 / n, bytes.count(_ > 0).toDouble))
+
   /** What is needed for the tasks that somebody asks for. */
   def least(policy: Policy): Int = policy.parallelism.getOrElse(policy.lowerBound).min(Most)
 }

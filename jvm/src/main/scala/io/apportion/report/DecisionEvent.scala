@@ -1,6 +1,6 @@
 package io.apportion.report
 
-import com.fasterxml.jackson.databind.node.ObjectNode
+import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.scheduler.SparkListenerEvent
 
@@ -8,16 +8,17 @@ import org.apache.spark.scheduler.SparkListenerEvent
  * A decision on Spark's listener bus, which puts it into the event log. Being nothing but JSON, it can be read back by a history
  * server with any version of Apportion; one without Apportion leaves it out.
  *
- * @param decision the columns of [[DecisionRecord.schema]], and `subpartition_bytes`: for each shuffle that is read, the bytes of
- *                 its subpartitions
+ * @param decision the columns of [[DecisionRecord.schema]]; `subpartition_bytes`: for each shuffle that is read, the bytes of
+ *                 its subpartitions; `operators`: what the stage was planned from, as places in the operators of a [[QueryEvent]]
  */
 final case class DecisionEvent(decision: JsonNode) extends SparkListenerEvent
 
 object DecisionEvent {
   private val json = new ObjectMapper
 
-  def of(record: DecisionRecord, subpartitionBytes: Seq[Array[Long]]): DecisionEvent = {
+  def of(record: DecisionRecord, subpartitionBytes: Seq[Array[Long]], operators: Seq[Int]): DecisionEvent = {
     val decision = json.readTree(record.toRow.json).asInstanceOf[ObjectNode]
+    operators.foreach(decision.withArray[ArrayNode]("operators").add(_))
     val inputs = decision.putArray("subpartition_bytes")
     subpartitionBytes.foreach { bytes =>
       val input = inputs.addArray()

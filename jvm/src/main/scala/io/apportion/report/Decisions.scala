@@ -3,19 +3,24 @@ package io.apportion.report
 import io.apportion.conf.Settings
 import org.apache.spark.apportion.ListenerBus
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.internal.SQLConf
 
 /** Makes decisions known: to the session that asks for them, and to whoever listens to Spark's events. */
 private[apportion] object Decisions {
 
-  /** @param decided records of the query that runs in this thread, each with the bytes of its shuffles' subpartitions */
-  def report(session: SparkSession, decided: Seq[(DecisionRecord, Seq[Array[Long]])]): Unit = {
+  /**
+   * @param stage   what the stage runs, which the decisions are about
+   * @param decided records of the query that runs in this thread, each with the bytes of its shuffles' subpartitions
+   */
+  def report(session: SparkSession, stage: SparkPlan, decided: Seq[(DecisionRecord, Seq[Array[Long]])]): Unit = {
     val query = Executions.current(session)
     val retained = Settings.RetainedDecisions.get(SQLConf.get)
     val records = decided.map(_._1.copy(query = query))
     val numbered = DecisionLog.of(Executions.owner(query, session)).add(records, retained)
+    val operators = OptimizedPlan.operatorsOf(stage)
     numbered.zip(decided).foreach { case (record, (_, bytes)) =>
-      ListenerBus.post(session.sparkContext, DecisionEvent.of(record, bytes))
+      ListenerBus.post(session.sparkContext, DecisionEvent.of(record, bytes, operators))
     }
   }
 }

@@ -2,7 +2,7 @@ package io.apportion.report
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.execution.SQLExecution
+import org.apache.spark.sql.execution.{QueryExecution, SQLExecution}
 
 /** Which query runs. */
 object Executions {
@@ -13,12 +13,12 @@ object Executions {
 
   /** The plan of the query that runs in this thread, before it was optimized. */
   def currentPlan: Option[LogicalPlan] =
-    SparkSession.getActiveSession
-      .flatMap(current)
-      .flatMap(id => Option(SQLExecution.getQueryExecution(id)))
-      .map(_.normalized)
+    SparkSession.getActiveSession.flatMap(current).flatMap(running).map(_.normalized)
 
   /** The session that the user runs a query in; Spark plans cached tables in a clone of it. */
   def owner(query: Option[Long], planning: SparkSession): SparkSession =
-    query.flatMap(id => Option(SQLExecution.getQueryExecution(id))).fold(planning)(_.sparkSession)
+    query.flatMap(running).fold(planning)(_.sparkSession)
+
+  /** The query that runs with this execution id. */
+  def running(id: Long): Option[QueryExecution] = Option(SQLExecution.getQueryExecution(id))
 }

@@ -26,12 +26,12 @@ case class ScanTasks(session: SparkSession) extends Guarded[SparkPlan] {
   override protected def applyGuarded(plan: SparkPlan): SparkPlan =
     if (Settings.SourcesEnabled.get(conf))
       plan.transformUp {
-        case FileScan(scan)                                    => ofFiles(scan)
+        case FileScan(scan)                                    => ofFiles(scan, plan)
         case range: RangeExec if range.range.numSlices.isEmpty => ofUnknownSize(range)
       }
     else plan
 
-  private def ofFiles(scan: FileScan): SparkPlan = {
+  private def ofFiles(scan: FileScan, stage: SparkPlan): SparkPlan = {
     val (files, own) = (scan.files, scan.session.sessionState.conf)
     if (files.forall(_.bytes == 0)) scan.plan
     else {
@@ -41,7 +41,7 @@ case class ScanTasks(session: SparkSession) extends Guarded[SparkPlan] {
       val decision = Decider.decideSource(splits.bytes, policy)
       val wanted = decision.parallelism.min(ScanTasks.Most)
       def report(tasks: Long, size: Long): Unit =
-        reportInQuery(DecisionRecord.ofSource(scan.plan.nodeName.trim, decision, policy, tasks.toInt, size))
+        reportInQuery(stage, DecisionRecord.ofSource(scan.plan.nodeName.trim, decision, policy, tasks.toInt, size))
 
       val sparks = new FileSplits(files, own.filesOpenCostInBytes)
       val sparksSize = sizeBySpark(scan.session, own, sparks.bytes)
@@ -95,8 +95,8 @@ case class ScanTasks(session: SparkSession) extends Guarded[SparkPlan] {
     settings.sourceDefault.fold(range)(tasks => range.copy(range = range.range.copy(numSlices = Some(tasks))))
 
   /** Planning alone, as for EXPLAIN, is no query. */
-  private def reportInQuery(record: DecisionRecord): Unit =
-    if (Executions.current(session).isDefined) Decisions.report(session, Seq(record -> Nil))
+  private def reportInQuery(stage: SparkPlan, record: DecisionRecord): Unit =
+    if (Executions.current(session).isDefined) Decisions.report(session, stage, Seq(record -> Nil))
 }
 
 object ScanTasks {

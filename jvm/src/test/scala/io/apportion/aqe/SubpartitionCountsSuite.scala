@@ -4,6 +4,7 @@ import io.apportion.SparkSuite
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, AdaptiveSparkPlanHelper, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.exchange.{ReusedExchangeExec, ShuffleExchangeLike}
+import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.scalatest.prop.TableDrivenPropertyChecks._
 
@@ -154,6 +155,23 @@ class SubpartitionCountsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
     val sparks = withSession(active :+ ("enabled" -> "false"): _*)(shuffles)
     assert(withSession(active: _*)(shuffles) == sparks)
+  }
+
+  test("what Spark would broadcast is still broadcast where it leaves most of more subpartitions empty") {
+    val query = "SELECT a.id FROM range(100000) a JOIN range(100000) b ON a.id = b.id WHERE b.id % 4000 = 1"
+    def broadcasts(settings: (String, String)*): Boolean =
+      withSession(Seq("mode" -> "active", "spark.sql.autoBroadcastJoinThreshold" -> "64KB") ++ settings: _*) {
+        session =>
+          val result = session.sql(query)
+          assert(result.collect().length == 25)
+          collect(result.queryExecution.executedPlan) { case join: BroadcastHashJoinExec => join }.nonEmpty
+      }
+    // 25 keys: some 13 of 16 subpartitions have rows, 22 of 100, 24 of 200.
+    for ((sparks, broadcast) <- Seq("16" -> true, "100" -> true, "200" -> false)) {
+      assert(broadcasts("enabled" -> "false", "spark.sql.shuffle.partitions" -> sparks) == broadcast)
+      assert(broadcasts("dataVolumePerTask" -> "8KB", "spark.sql.shuffle.partitions" -> sparks) == broadcast)
+    }
+    assert(broadcasts(), "few subpartitions are filled")
   }
 
   test("what the number was made of is in the record") {

@@ -34,4 +34,14 @@ class SubpartitionCountSuite extends AnyFunSuite {
     assert(SubpartitionCount.unestimated(200, volume64.copy(parallelism = Some(150))) == 150)
     assert(SubpartitionCount.unestimated(200, volume64.copy(minParallelism = 300)) == 512)
   }
+
+  test("the subpartitions that would be filled if there were fewer of them") {
+    val bytes = Array[Long](0, 9, 0, 0, 0, 9, 9, 0, 0, 9, 0, 0)
+    assert(SubpartitionCount.filled(bytes, 12) == 4)
+    assert(SubpartitionCount.filled(bytes, 6) == 4)
+    assert(SubpartitionCount.filled(bytes, 4) == 2)
+    assert(SubpartitionCount.filled(bytes, 1) == 1)
+    assert(SubpartitionCount.filled(new Array[Long](12), 4) == 0)
+    assert(math.abs(SubpartitionCount.filled(bytes, 5) - 5 * (1 - math.pow(0.8, 4))) < 1e-9)
+  }
 }

@@ -6,7 +6,7 @@ import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
 import io.apportion.SparkSuite
-import io.apportion.report.{DecisionEvent, DecisionLog}
+import io.apportion.report.{DecisionEvent, DecisionLog, QueryEvent}
 import org.apache.spark.SparkFirehoseListener
 import org.apache.spark.scheduler._
 
@@ -21,8 +21,10 @@ class EventLogSuite extends SparkSuite {
     "spark.eventLog.rolling.enabled" -> "false"
   )
 
+  private val sql = "SELECT k, count(*) FROM numbers WHERE k <> 5 GROUP BY k"
+
   private lazy val lines: Seq[String] = {
-    withSession("parallelism" -> "3")(_.sql("SELECT k, count(*) FROM numbers WHERE k <> 5 GROUP BY k").collect())
+    withSession("parallelism" -> "3")(_.sql(sql).collect())
     spark.sparkContext.listenerBus.waitUntilEmpty()
     Files.list(directory).iterator.asScala.toSeq.flatMap(Files.readAllLines(_).asScala)
   }
@@ -48,6 +50,46 @@ class EventLogSuite extends SparkSuite {
     assert(bytes.flatten.sum == decision.get("input_bytes").asLong)
     assert(decision.get("reason").asText.startsWith("3 tasks: parallelism is set to 3"))
     assert(decision.get("query").isIntegralNumber && decision.get("ranges").size == 3)
+  }
+
+  test("a query is in the log with its text and optimized plan, and decisions say which operators they are about") {
+    val events = replay(lines)._1
+    val decision = events.collect { case DecisionEvent(decision) => decision }.find(_.get("tasks").asInt == 3).get
+    val query = events.collectFirst {
+      case QueryEvent(query) if query.get("query") == decision.get("query") => query
+    }.get
+    val operators = query.get("operators").elements.asScala.toSeq
+    assert(query.get("sql").asText == sql)
+    assert(
+      operators.map(o => o.get("depth").asInt -> o.get("name").asText).take(2) == Seq(0 -> "Aggregate", 1 -> "Project")
+    )
+    val aggregate = operators.head
+    assert(
+      sql.substring(aggregate.get("start").asInt, aggregate.get("stop").asInt + 1).startsWith("SELECT k, count(*)")
+    )
+    assert(decision.get("operators").elements.asScala.map(_.asInt).toSeq == Seq(0))
+  }
+
+  test("a query is in the log before its decisions, and once, with its subqueries") {
+    val posted = mutable.Buffer.empty[SparkListenerEvent]
+    val listener = new SparkListener {
+      override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
+        case _: DecisionEvent | _: QueryEvent => posted += event
+        case _                                =>
+      }
+    }
+    spark.sparkContext.addSparkListener(listener)
+    withSession() { session =>
+      val query = "SELECT k, count(*) AS n FROM numbers GROUP BY k HAVING n > (SELECT count(*) FROM few)"
+      session.sql(query).collect()
+      spark.sparkContext.listenerBus.waitUntilEmpty()
+      val queries = posted.collect { case QueryEvent(query) => query }
+      assert(queries.size == 1 && posted.head.isInstanceOf[QueryEvent])
+      assert(queries.head.get("operators").elements.asScala.count(_.get("depth").asInt == 0) == 2)
+      val places = posted.collect { case DecisionEvent(decision) => decision.get("operators") }
+      assert(places.size == 2 && places.toSet.size == 2)
+    }
+    spark.sparkContext.removeSparkListener(listener)
   }
 
   test("a history server with another version of Apportion reads what it does not know") {
