@@ -115,6 +115,7 @@ class Settings:
     sources_default_parallelism: int | None = None
     hints_strict: bool | None = None
     retained_decisions: int | None = None
+    events_enabled: bool | None = None
 
     def __post_init__(self) -> None:
         for keyword, setting in registry().items():

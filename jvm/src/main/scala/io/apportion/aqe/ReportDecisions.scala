@@ -1,6 +1,7 @@
 package io.apportion.aqe
 
 import io.apportion.Guarded
+import io.apportion.conf.Settings
 import io.apportion.decision.{Bytes, Decision, Ranges}
 import io.apportion.report.{DecisionRecord, Decisions, OptimizedPlan}
 import org.apache.spark.sql.SparkSession
@@ -17,7 +18,7 @@ import org.apache.spark.sql.internal.SQLConf
 case class ReportDecisions(session: SparkSession) extends Guarded[SparkPlan] {
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
-    OptimizedPlan.announce(session)
+    if (Settings.EventsEnabled.get(conf)) OptimizedPlan.announce(session)
     val decided = PendingDecisions.take(plan)
     val pending = if (decided.isEmpty) groupsThatSparkKeeps(plan) else decided
     if (pending.nonEmpty) {

@@ -192,6 +192,14 @@ object Settings {
     "How many of a session's decisions are kept for apportion_decisions(); older ones are dropped."
   )
 
+  val EventsEnabled: Setting[Boolean] = Setting.boolean(
+    "events.enabled",
+    default = true,
+    V010,
+    "Whether queries and decisions are posted on Spark's listener bus: for the event log, Spark's UI and whoever listens. If not, " +
+      "the log does not grow by them, and only apportion_decisions() and EXPLAIN tell of them."
+  )
+
   val all: Seq[Setting[_]] = Seq(
     Enabled,
     Parallelism,
@@ -213,6 +221,7 @@ object Settings {
     SourcesMaxParallelism,
     SourcesDefaultParallelism,
     HintsStrict,
-    RetainedDecisions
+    RetainedDecisions,
+    EventsEnabled
   )
 }

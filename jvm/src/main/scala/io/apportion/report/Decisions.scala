@@ -18,9 +18,11 @@ private[apportion] object Decisions {
     val retained = Settings.RetainedDecisions.get(SQLConf.get)
     val records = decided.map(_._1.copy(query = query))
     val numbered = DecisionLog.of(Executions.owner(query, session)).add(records, retained)
-    val operators = OptimizedPlan.operatorsOf(stage)
-    numbered.zip(decided).foreach { case (record, (_, bytes)) =>
-      ListenerBus.post(session.sparkContext, DecisionEvent.of(record, bytes, operators))
+    if (Settings.EventsEnabled.get(SQLConf.get)) {
+      val operators = OptimizedPlan.operatorsOf(stage)
+      numbered.zip(decided).foreach { case (record, (_, bytes)) =>
+        ListenerBus.post(session.sparkContext, DecisionEvent.of(record, bytes, operators))
+      }
     }
   }
 }

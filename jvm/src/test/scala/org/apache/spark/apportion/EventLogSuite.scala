@@ -6,7 +6,7 @@ import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
 import io.apportion.SparkSuite
-import io.apportion.report.{DecisionEvent, DecisionLog, QueryEvent}
+import io.apportion.report.{DecisionEvent, DecisionRecord, QueryEvent}
 import org.apache.spark.SparkFirehoseListener
 import org.apache.spark.scheduler._
 
@@ -64,32 +64,40 @@ class EventLogSuite extends SparkSuite {
       operators.map(o => o.get("depth").asInt -> o.get("name").asText).take(2) == Seq(0 -> "Aggregate", 1 -> "Project")
     )
     val aggregate = operators.head
-    assert(
-      sql.substring(aggregate.get("start").asInt, aggregate.get("stop").asInt + 1).startsWith("SELECT k, count(*)")
-    )
+    assert(sql.substring(aggregate.get("start").asInt, aggregate.get("stop").asInt + 1) == "GROUP BY k")
     assert(decision.get("operators").elements.asScala.map(_.asInt).toSeq == Seq(0))
   }
 
-  test("a query is in the log before its decisions, and once, with its subqueries") {
-    val posted = mutable.Buffer.empty[SparkListenerEvent]
+  /** Apportion's events of a query. */
+  private def posted(query: String, settings: (String, String)*)(
+      check: (Seq[SparkListenerEvent], Seq[DecisionRecord]) => Unit
+  ): Unit = {
+    val events = mutable.Buffer.empty[SparkListenerEvent]
     val listener = new SparkListener {
       override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
-        case _: DecisionEvent | _: QueryEvent => posted += event
+        case _: DecisionEvent | _: QueryEvent => events += event
         case _                                =>
       }
     }
     spark.sparkContext.addSparkListener(listener)
-    withSession() { session =>
-      val query = "SELECT k, count(*) AS n FROM numbers GROUP BY k HAVING n > (SELECT count(*) FROM few)"
-      session.sql(query).collect()
-      spark.sparkContext.listenerBus.waitUntilEmpty()
-      val queries = posted.collect { case QueryEvent(query) => query }
-      assert(queries.size == 1 && posted.head.isInstanceOf[QueryEvent])
+    val told = decisionsOf(query, settings: _*)
+    spark.sparkContext.listenerBus.waitUntilEmpty()
+    spark.sparkContext.removeSparkListener(listener)
+    check(events.toSeq, told)
+  }
+
+  test("a query is in the log before its decisions, and once, with its subqueries") {
+    posted("SELECT k, count(*) AS n FROM numbers GROUP BY k HAVING n > (SELECT count(*) FROM few)") { (events, _) =>
+      val queries = events.collect { case QueryEvent(query) => query }
+      assert(queries.size == 1 && events.head.isInstanceOf[QueryEvent])
       assert(queries.head.get("operators").elements.asScala.count(_.get("depth").asInt == 0) == 2)
-      val places = posted.collect { case DecisionEvent(decision) => decision.get("operators") }
+      val places = events.collect { case DecisionEvent(decision) => decision.get("operators") }
       assert(places.size == 2 && places.toSet.size == 2)
     }
-    spark.sparkContext.removeSparkListener(listener)
+  }
+
+  test("nothing is posted if nobody wants events") {
+    posted(sql, "events.enabled" -> "false")((events, told) => assert(told.size == 1 && events.isEmpty))
   }
 
   test("a history server with another version of Apportion reads what it does not know") {
@@ -108,20 +116,12 @@ class EventLogSuite extends SparkSuite {
   }
 
   test("what is posted is what the session was told") {
-    val posted = mutable.Buffer.empty[(Long, Int, String)]
-    val listener = new SparkListener {
-      override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
-        case DecisionEvent(decision) =>
-          posted += ((decision.get("query").asLong, decision.get("group").asInt, decision.get("reason").asText))
-        case _ =>
-      }
-    }
-    spark.sparkContext.addSparkListener(listener)
-    withSession("parallelism" -> "2") { session =>
-      session.sql("SELECT a.k, count(*) FROM numbers a JOIN few b ON a.id = b.id GROUP BY a.k ORDER BY a.k").collect()
-      spark.sparkContext.listenerBus.waitUntilEmpty()
-      assert(posted.nonEmpty)
-      assert(posted == DecisionLog.of(session).all.map(record => (record.query.get, record.group, record.reason)))
+    posted("SELECT a.k, count(*) FROM numbers a JOIN few b ON a.id = b.id GROUP BY a.k ORDER BY a.k") {
+      (events, told) =>
+        val decided = events.collect { case DecisionEvent(decision) =>
+          (decision.get("query").asLong, decision.get("group").asInt, decision.get("reason").asText)
+        }
+        assert(decided.nonEmpty && decided == told.map(record => (record.query.get, record.group, record.reason)))
     }
   }
 }
