@@ -81,7 +81,7 @@ case class ReportDecisions(session: SparkSession) extends Guarded[SparkPlan] {
   private def skewRemarks(decision: Decision, notSplitAs: String): Seq[String] = {
     def count(n: Int) = if (n == 1) "1 subpartition" else s"$n subpartitions"
     val split = Option.when(decision.splits.nonEmpty)(
-      s"${decision.splits.map(_.tasks.size).sum} of them for parts of ${count(decision.splits.size)} too large for one task"
+      s"${decision.splits.map(_.tasks.size).sum} tasks for parts of ${count(decision.splits.size)} too large for one task"
     )
     val whole = Option.when(decision.skewed.nonEmpty)(
       s"with ${count(decision.skewed.size)} too large for one task but not split, as $notSplitAs"

@@ -30,6 +30,8 @@ object Decider {
       else if (shuffles.isEmpty) (plain, Ranges.none)
       else if (policy.balanced) inWaves(plain, Bytes.sumEach(shuffles.map(_.bytes)), maxWidth, policy)
       else (plain, Ranges.even(subpartitions, plain.tasks))
+    val splits = split.fold(Seq.empty[Split])(_._2)
+    val launched = if (ranges.size + splits.size == 0) chosen.tasks else ranges.size + splits.map(_.tasks.size).sum
     val bytesByInput = shuffles.map(input => ranges.bytesOf(input.bytes))
     Decision(
       parallelism = chosen.tasks,
@@ -44,10 +46,10 @@ object Decider {
       clamps = chosen.clamps,
       subpartitions = subpartitions,
       bytesByInput = bytesByInput,
-      splits = split.fold(Seq.empty[Split])(_._2),
+      splits = splits,
       skewed =
         SkewSplits.unsplit(shuffles, ranges, bytesByInput, SkewSplits.fairShare(inputBytes, chosen.tasks, policy)),
-      reason = Reason.of(chosen, inputBytes, broadcastTaken, raw, rounded, subpartitions, ranges.size, policy)
+      reason = Reason.of(chosen, launched, inputBytes, broadcastTaken, raw, rounded, subpartitions, ranges.size, policy)
     )
   }
 
@@ -68,7 +70,7 @@ object Decider {
       clamps = chosen.clamps,
       subpartitions = 0,
       bytesByInput = Nil,
-      reason = Reason.of(chosen, bytes, 0, raw, raw, 0, 0, policy)
+      reason = Reason.of(chosen, chosen.tasks, bytes, 0, raw, raw, 0, 0, policy)
     )
   }
 

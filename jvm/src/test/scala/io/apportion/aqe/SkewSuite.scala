@@ -11,7 +11,8 @@ class SkewSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   private val settings = Seq(
     "mode" -> "active",
     "dataVolumePerTask" -> "256KB",
-    "spark.sql.autoBroadcastJoinThreshold" -> "-1"
+    "spark.sql.autoBroadcastJoinThreshold" -> "-1",
+    "spark.sql.shuffle.partitions" -> "32"
   )
 
   override protected def newSession(settings: (String, String)*): SparkSession = {
