@@ -10,12 +10,14 @@ for decision in apportion.decisions(spark):
 
 from apportion.decision import Decision, Input, decide, decisions
 from apportion.errors import ApportionError, InputError, SettingError
+from apportion.explain.explained import Explained, explain
 from apportion.session import configure, get_or_create
 from apportion.settings import Settings
 
 __all__ = [
     "ApportionError",
     "Decision",
+    "Explained",
     "Input",
     "InputError",
     "SettingError",
@@ -23,5 +25,6 @@ __all__ = [
     "configure",
     "decide",
     "decisions",
+    "explain",
     "get_or_create",
 ]

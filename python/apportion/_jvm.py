@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 EXTENSION = "io.apportion.ApportionExtension"
 _BRIDGE = "io.apportion.PythonBridge"
+_MOST_MILLIS_OF_EVENTS = 60_000
 
 
 class StageMetrics(TypedDict):
@@ -133,6 +134,36 @@ def stage_metrics(spark: SparkSession, job_group: str) -> list[StageMetrics]:
     return metrics
 
 
+@contextlib.contextmanager
+def event_log(spark: SparkSession, directory: Path) -> Iterator[None]:
+    """Write the events of the block to one file in `directory`, whatever `spark.eventLog` says.
+
+    Raises `ApportionError` for a Spark Connect client.
+    """
+    if not _is_classic(spark):
+        raise _not_classic("running a query to explain it")
+    jvm: Any = spark._jvm
+    context = spark._jsparkSession.sparkContext()
+    conf = _class("org.apache.spark.SparkConf", jvm)(False)
+    conf.set("spark.eventLog.compress", "false").set("spark.eventLog.rolling.enabled", "false")
+    listener = _class("org.apache.spark.scheduler.EventLoggingListener", jvm)(
+        context.applicationId(),
+        _class("scala.Option", jvm).empty(),
+        _class("java.io.File", jvm)(str(directory)).toURI(),
+        conf,
+    )
+    listener.start()
+    bus = context.listenerBus()
+    bus.addToEventLogQueue(listener)
+    try:
+        yield
+        # What ran has ended, but its last events may be on their way.
+        bus.waitUntilEmpty(_MOST_MILLIS_OF_EVENTS)
+    finally:
+        bus.removeListener(listener)
+        listener.stop()
+
+
 def java_version(spark: SparkSession) -> str:
     """Return the version of the Java that a classic session runs on, such as `17.0.15`."""
     return str(_class("java.lang.System", spark._jvm).getProperty("java.version"))
@@ -157,12 +188,16 @@ def _is_classic(spark: SparkSession) -> bool:
     return hasattr(spark, "_jvm")
 
 
+def _not_classic(what: str) -> ApportionError:
+    return ApportionError(
+        f"{what} needs a classic Spark session, and this one is a Spark Connect client. "
+        "decisions() works on both"
+    )
+
+
 def _bridge(spark: SparkSession, what: str) -> Any:
     if not _is_classic(spark):
-        raise ApportionError(
-            f"{what} needs a classic Spark session, and this one is a Spark Connect client. "
-            "decisions() works on both"
-        )
+        raise _not_classic(what)
     bridge = _class(_BRIDGE, spark._jvm)
     if bridge is None:
         raise missing_extension()

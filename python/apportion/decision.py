@@ -74,6 +74,20 @@ class Decision:
     reason: str
     """The decision in one sentence."""
 
+    def _repr_html_(self) -> str:
+        from apportion.explain import html
+
+        return html.decision(self)
+
+
+class Decisions(list[Decision]):
+    """Decisions, which notebooks show as a table."""
+
+    def _repr_html_(self) -> str:
+        from apportion.explain import html
+
+        return html.decisions(self)
+
 
 _FIELDS = [field.name for field in dataclasses.fields(Decision)]
 
@@ -100,7 +114,7 @@ def decide(
     return decision_from_json(_jvm.decide(spark, request))
 
 
-def decisions(spark: SparkSession) -> list[Decision]:
+def decisions(spark: SparkSession) -> Decisions:
     """Return the session's last decisions, the latest last; on Spark Connect too.
 
     `Settings.retained_decisions` bounds how many there are. Raises `ApportionError` when the
@@ -114,7 +128,7 @@ def decisions(spark: SparkSession) -> list[Decision]:
         if error.getCondition() != "UNRESOLVABLE_TABLE_VALUED_FUNCTION":
             raise
         raise _jvm.missing_extension(spark) from None
-    return [_decision(row.asDict(recursive=True)) for row in rows]
+    return Decisions(_decision(row.asDict(recursive=True)) for row in rows)
 
 
 def decision_from_json(record: Mapping[str, Any]) -> Decision:

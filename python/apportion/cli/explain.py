@@ -2,31 +2,63 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from apportion import eventlog
+from apportion._jvm import short_errors
 from apportion.cli.console import err, fail, out
-from apportion.cli.progress import waiting
-from apportion.eventlog import Application, Query
-from apportion.explain import html, mermaid, text
-from apportion.explain.view import QueryView, view
+from apportion.cli.progress import query_progress, waiting
+from apportion.cli.sources import read_statements
+from apportion.cli.spark import Assignments, Master, start
+from apportion.cli.tables import find_tables, query_failed, register
+from apportion.errors import QueryError
+from apportion.explain import live, locate
+from apportion.explain.explained import Explained, of_log, of_run
+from apportion.units import count_text
+
+EXAMPLES = """\
+Examples:
+
+- `apportion explain report.sql --tables data/`: run your SQL and see its stages
+- `apportion explain /tmp/spark-events/local-1700000000000`: queries of an event log
+- `apportion explain http://localhost:4040`: those of an application that runs
+- `apportion explain http://history:18080/history/app-1 --query 7`: one that a history server knows
+- `apportion explain app-1 --logs /var/log/spark`: by its id
+- `apportion explain report.sql --format html -o report.html`: as a page to click through
+"""
 
 
 def explain(
-    log: Annotated[
-        Path,
+    what: Annotated[
+        str,
         typer.Argument(
-            metavar="LOG",
-            help="An event log: a file, plain or .zstd, or the directory of a rolling log.",
+            metavar="FILE.sql|LOG|URL|ID",
+            help="SQL to run: a file, or - for standard input. Or what ran: an event log (a file, "
+            "plain or .zstd, or the directory of a rolling log), the URL of an application's UI or "
+            "of its page in a history server, or an application's id.",
         ),
     ],
     query: Annotated[
         list[int] | None,
         typer.Option(help="A query by its number in Spark's UI; repeatable. Default: all decided."),
+    ] = None,
+    tables: Annotated[
+        Path | None,
+        typer.Option(
+            help="For SQL: a directory of parquet, csv or json tables, by file or folder name."
+        ),
+    ] = None,
+    assignments: Assignments = None,
+    master: Master = None,
+    logs: Annotated[
+        Path | None,
+        typer.Option(
+            help="For an id: the directory of event logs. Default: the history server's, as "
+            "SPARK_HISTORY_OPTS says, else /tmp/spark-events."
+        ),
     ] = None,
     format: Annotated[
         Literal["text", "html", "json", "mermaid"],
@@ -39,52 +71,61 @@ def explain(
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Default: the terminal.")
     ] = None,
 ) -> None:
-    """Show the stages of queries that ran: what each reads, its tasks and why, what is chained.
+    """Show the stages of queries: what each reads, its tasks and why, what is chained.
 
-    The log is read without Spark, also of an application that runs still or was killed.
+    Logs are read without Spark, also of an application that runs still or was killed. The UI of a
+    running application tells where it writes its log, which has to be readable from here.
 
-    Exit codes: 0 shown, 2 wrong usage or a log that cannot be read.
+    Exit codes: 0 shown, 1 a query failed, 2 wrong usage or a log that cannot be read.
     """
-    with waiting(f"Reading {log}"):
+    if what == "-" or what.lower().endswith(".sql"):
+        _refuse("a log, not for SQL", {"--logs": logs})
+        explained = _run(what, query or [], tables, assignments or [], master)
+    else:
+        _refuse(
+            f"SQL that is run, and {what} is none",
+            {"--tables": tables, "--set": assignments, "--master": master},
+        )
+        explained = _read(what, query or [], logs)
+    _write(explained, format, output)
+    for remark in explained.remarks:
+        err.print(f"Left out: {remark}", markup=False, soft_wrap=True)
+
+
+def _refuse(what_for: str, options: dict[str, object]) -> None:
+    given = [name for name, value in options.items() if value]
+    if given:
+        fail(f"{', '.join(given)}: only for {what_for}")
+
+
+def _run(
+    file: str, numbers: list[int], tables: Path | None, assignments: list[str], master: str | None
+) -> Explained:
+    statements = read_statements(file)
+    found = find_tables(tables) if tables else {}
+    spark = start(master, assignments)
+    try:
+        with short_errors(), waiting("Reading the tables' schemas"):
+            register(spark, found)
+        with short_errors(), query_progress(spark, count_text(len(statements), "statement")):
+            application, _, _ = live.run_sql(spark, [each.text for each in statements])
+    except QueryError as error:
+        query_failed(error, found)
+    return of_run(application, numbers)
+
+
+def _read(what: str, numbers: list[int], logs: Path | None) -> Explained:
+    with waiting(f"Reading {what}"), locate.event_log(what, logs) as log:
         application = eventlog.read(log)
-    views = [view(application, each) for each in _chosen(application, query or [], log)]
-    if format == "html":
-        title = f"{application.name or 'Application'} ({application.id})"
-        shown = html.render(title, views, application.skipped)
-    else:
-        shown = {"text": _text, "json": _json, "mermaid": _mermaid}[format](views)
-    if output:
-        try:
-            output.write_text(shown, encoding="utf-8")
-        except OSError as error:
-            fail(f"{output} cannot be written: {error.strerror}")
-    else:
+    return of_log(application, what, numbers)
+
+
+def _write(explained: Explained, format: str, output: Path | None) -> None:
+    shown: str = getattr(explained, format)()
+    if not output:
         out.print(shown, markup=False, soft_wrap=True, end="")
-    for skipped in application.skipped:
-        err.print(f"Left out: {skipped}", markup=False, soft_wrap=True)
-
-
-def _chosen(application: Application, numbers: list[int], log: Path) -> list[Query]:
-    known = application.queries
-    for number in numbers:
-        if number not in known:
-            there = f"{min(known)} to {max(known)}" if known else "none"
-            fail(f"{log} has no query {number}; there are {there}")
-    if numbers:
-        return [known[number] for number in numbers]
-    decided = [query for query in known.values() if query.decisions]
-    if not decided:
-        fail(f"{log} has no decision of Apportion in its {len(known)} queries; --query shows one")
-    return decided
-
-
-def _text(views: list[QueryView]) -> str:
-    return "\n".join(map(text.render, views))
-
-
-def _json(views: list[QueryView]) -> str:
-    return json.dumps([view.as_json() for view in views], indent=2, ensure_ascii=False) + "\n"
-
-
-def _mermaid(views: list[QueryView]) -> str:
-    return "\n".join(map(mermaid.render, views))
+        return
+    try:
+        output.write_text(shown, encoding="utf-8")
+    except OSError as error:
+        fail(f"{output} cannot be written: {error.strerror}")

@@ -6,11 +6,8 @@ import base64
 import dataclasses
 import datetime
 import json
-import re
-import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.table import Table as RichTable
@@ -20,17 +17,17 @@ from apportion import measure
 from apportion._jvm import short_errors
 from apportion.cli.console import QUERY_FAILED, decisions_table, fail, out
 from apportion.cli.progress import query_progress, waiting
+from apportion.cli.sources import read_statements
 from apportion.cli.spark import Assignments, Master, start
-from apportion.cli.statements import Statement, split
-from apportion.cli.tables import Table, find_tables, register
-from apportion.errors import ApportionError, QueryError, did_you_mean
+from apportion.cli.statements import Statement
+from apportion.cli.tables import find_tables, query_failed, register
+from apportion.errors import QueryError
 from apportion.measure import Comparison, Run
 from apportion.units import size_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_MISSING_TABLE = re.compile(r"\[TABLE_OR_VIEW_NOT_FOUND\] .*`(?P<table>[^`]+)` cannot be found\.")
 _TITLE_LENGTH = 70
 
 
@@ -58,7 +55,7 @@ def run(
 
     Exit codes: 0 all ran, 1 a query failed, 2 wrong usage or a missing file or table.
     """
-    statements = split(_read(file))
+    statements = read_statements(file)
     found = find_tables(tables) if tables else {}
     spark = start(master, assignments or [])
     reports = []
@@ -75,40 +72,17 @@ def run(
             if output == "text":
                 _print(statement, result, rows)
     except QueryError as error:
-        _fail(error, found)
+        query_failed(error, found)
     if output == "json":
         print(json.dumps(reports, indent=2, default=_json_value))
     if any(report.get("equal") is False for report in reports):
         fail("the results differ with Apportion and without", QUERY_FAILED)
 
 
-def _read(file: str) -> str:
-    if file == "-":
-        return sys.stdin.read()
-    path = Path(file)
-    try:
-        return path.read_text("utf-8")
-    except FileNotFoundError:
-        siblings = [each.name for each in path.parent.glob("*")]
-        nearest = did_you_mean(path.name, siblings)
-        raise ApportionError(f"there is no file {file}.{nearest}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ApportionError(f"{file} cannot be read as text: {error}") from error
-
-
 def _run(spark: SparkSession, statement: Statement, compare: bool) -> Run | Comparison:
     if compare and statement.is_query:
         return measure.compare(spark, statement.text)
     return measure.run(spark, statement.text)
-
-
-def _fail(error: QueryError, tables: Mapping[str, Table]) -> NoReturn:
-    missing = _MISSING_TABLE.match(str(error))
-    if not missing:
-        fail(str(error), QUERY_FAILED)
-    nearest = did_you_mean(missing["table"], tables)
-    known = f"Tables: {', '.join(tables)}" if tables else "Give the tables' directory with --tables"
-    fail(f"{missing[0]}{nearest} {known}")
 
 
 def _print(statement: Statement, result: Run | Comparison, head: int) -> None:

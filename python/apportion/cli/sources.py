@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from apportion.cli.console import fail
-from apportion.cli.statements import split
-from apportion.errors import ApportionError
+from apportion.cli.statements import Statement, split
+from apportion.errors import ApportionError, did_you_mean
 
 _STANDARD_INPUT = "-"
 
@@ -54,6 +54,24 @@ def _decode(name: str, content: bytes) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         fail(f"cannot read {name}: byte {error.start} is not UTF-8, which SQL files have to be")
+
+
+def read_statements(file: str) -> list[Statement]:
+    """Return the statements of a file of SQL, or of `-`.
+
+    Raises `ApportionError` for a file that is not there or no text, and as `split` does.
+    """
+    if file == _STANDARD_INPUT:
+        return split(sys.stdin.read())
+    path = Path(file)
+    try:
+        return split(path.read_text("utf-8"))
+    except FileNotFoundError:
+        siblings = [each.name for each in path.parent.glob("*")]
+        nearest = did_you_mean(path.name, siblings)
+        raise ApportionError(f"there is no file {file}.{nearest}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ApportionError(f"{file} cannot be read as text: {error}") from error
 
 
 def read_queries(paths: Sequence[str]) -> dict[str, str]:

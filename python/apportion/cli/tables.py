@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from apportion.errors import ApportionError
+from apportion.cli.console import QUERY_FAILED, fail
+from apportion.errors import ApportionError, QueryError, did_you_mean
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,6 +18,7 @@ _DATA_FILE = re.compile(
     rf"(?P<name>.+)\.(?P<extension>{'|'.join(_FORMATS)})(\.(gz|bz2|zst|lz4|snappy|deflate))?",
     re.IGNORECASE,
 )
+_MISSING_TABLE = re.compile(r"\[TABLE_OR_VIEW_NOT_FOUND\] .*`(?P<table>[^`]+)` cannot be found\.")
 _OPTIONS = {"csv": {"header": "true", "inferSchema": "true"}}
 
 
@@ -60,6 +62,16 @@ def register(spark: SparkSession, tables: Mapping[str, Table]) -> None:
     for name, table in tables.items():
         reader = spark.read.format(table.format).options(**_OPTIONS.get(table.format, {}))
         reader.load(str(table.path)).createOrReplaceTempView(f"`{name}`")
+
+
+def query_failed(error: QueryError, tables: Mapping[str, Table]) -> NoReturn:
+    """End the command with what Spark says; with the tables that there are if one is missing."""
+    missing = _MISSING_TABLE.match(str(error))
+    if not missing:
+        fail(str(error), QUERY_FAILED)
+    nearest = did_you_mean(missing["table"], tables)
+    known = f"Tables: {', '.join(tables)}" if tables else "Give the tables' directory with --tables"
+    fail(f"{missing[0]}{nearest} {known}")
 
 
 def _formats(path: Path) -> set[str]:

@@ -16,6 +16,21 @@ class LoggedDecision:
     decision: Decision
     subpartition_bytes: list[list[int]]
     """For each shuffle that is read, the bytes of its subpartitions as stored; empty for scans."""
+    operators: list[int] = dataclasses.field(default_factory=list)
+    """What the stage was planned from: places in the query's operators."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Operator:
+    """An operator of an optimized plan."""
+
+    depth: int
+    """In its plan's tree; a plan of a subquery begins again at 0."""
+    name: str
+    text: str
+    start: int | None = None
+    """Where in the query's text it comes from, `sql[start:end]`; None where nobody knows."""
+    end: int | None = None
 
 
 @dataclasses.dataclass
@@ -75,6 +90,14 @@ class Query:
     failure: str | None = None
     plan: PlanNode | None = None
     """The plan it ended with, as far as the log goes."""
+    conf: dict[str, str] = dataclasses.field(default_factory=dict)
+    """Confs of its session that are not as the application's."""
+    driver_metrics: dict[int, int] = dataclasses.field(default_factory=dict)
+    """Values of metrics that the driver counts, such as files of a scan, by accumulator."""
+    sql: str | None = None
+    """The text, if it was one and Apportion was on."""
+    operators: list[Operator] = dataclasses.field(default_factory=list)
+    """Those of the optimized plan, each after its parent; empty without Apportion."""
     decisions: list[LoggedDecision] = dataclasses.field(default_factory=list)
     stages: list[Stage] = dataclasses.field(default_factory=list)
 
@@ -95,5 +118,7 @@ class Application:
     """All stages, those of no query too."""
     slots: list[tuple[int, int]] = dataclasses.field(default_factory=list)
     """How many tasks could run at once, from a time on: `(milliseconds, cores)`."""
+    executor_cores: int = 0
+    """Cores of the executor that was added last; 0 if none was."""
     skipped: list[str] = dataclasses.field(default_factory=list)
     """What was left out, and why."""

@@ -11,10 +11,20 @@ from typing import Any, ClassVar
 
 from apportion.decision import decision_from_json
 from apportion.eventlog.files import Skipped, lines
-from apportion.eventlog.model import Application, LoggedDecision, PlanNode, Query, Stage
+from apportion.eventlog.model import Application, LoggedDecision, Operator, PlanNode, Query, Stage
 
 _SQL = "org.apache.spark.sql.execution.ui."
 _QUERY_ID = "spark.sql.execution.id"
+# The tasks that are kept, and the bytes of what else is: text of plans and decisions, for example.
+# Together they take up some hundred MB, or about 1 GB as Python's objects at the worst.
+MOST_TASKS = 2_000_000
+MOST_KEPT = 256 << 20
+# About what an entry of a dictionary and a stage without tasks take up.
+_SMALL, _STAGE = 100, 3000
+_LARGEST = 2**63
+# Names may hold what a terminal takes for commands.
+_CONTROL = dict.fromkeys([*range(9), *range(11, 32), *range(127, 160)], "\ufffd")
+
 # Plans are nested JSON, and those of hundreds of joins are deeper than Python allows by default.
 _RECURSION_LIMIT = 20_000
 _DEEPEST_PLAN = 4_000
@@ -25,8 +35,9 @@ Event = Mapping[str, Any]
 def read(path: str | PathLike[str]) -> Application:
     """Read an event log: a file, plain or zstd, or the directory of a rolling log.
 
-    Logs of running and killed applications are read as far as they go. Memory is bounded by what
-    is kept: a few numbers a task, the last plan of each query, and the decisions.
+    Logs of running and killed applications are read as far as they go. Memory is bounded: kept
+    are a few numbers a task, for the first `MOST_TASKS` of them, and stages, decisions and the
+    last plan of each query as far as `MOST_KEPT` bytes hold them.
 
     Raises `ApportionError` where there is no log, or one in a format that is not known.
     """
@@ -49,6 +60,10 @@ class _Reader:
         self._stages: dict[tuple[int, int], Stage] = {}
         self._query_of_stage: dict[int, int] = {}
         self._cores: dict[str, int] = {}
+        self._tasks = 0
+        self._line = 0
+        self._kept = 0
+        self._kept_of_query: dict[int, int] = {}
 
     def add(self, line: bytes) -> None:
         name = _name(line)
@@ -66,6 +81,7 @@ class _Reader:
             return
         if handler is None:
             return
+        self._line = len(line)
         try:
             handler(self, event)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -74,23 +90,23 @@ class _Reader:
 
     def _application_start(self, event: Event) -> None:
         application = self.application
-        application.id = str(event.get("App ID", ""))
-        application.name = str(event["App Name"])
+        application.id = _text(event.get("App ID", ""))
+        application.name = _text(event["App Name"])
         application.started = int(event["Timestamp"])
 
     def _application_end(self, event: Event) -> None:
         self.application.ended = int(event["Timestamp"])
 
     def _log_start(self, event: Event) -> None:
-        self.application.spark_version = str(event["Spark Version"])
+        self.application.spark_version = _text(event["Spark Version"])
 
     def _environment(self, event: Event) -> None:
-        properties = event["Spark Properties"]
-        pairs = properties.items() if isinstance(properties, dict) else properties
-        self.application.conf = {str(key): str(value) for key, value in pairs}
+        self.application.conf = _conf(event["Spark Properties"])
 
     def _executor_added(self, event: Event) -> None:
-        self._cores[str(event["Executor ID"])] = int(event["Executor Info"]["Total Cores"])
+        cores = int(event["Executor Info"]["Total Cores"])
+        self._cores[str(event["Executor ID"])] = cores
+        self.application.executor_cores = cores
         self._slots_changed(event)
 
     def _executor_removed(self, event: Event) -> None:
@@ -98,31 +114,44 @@ class _Reader:
         self._slots_changed(event)
 
     def _slots_changed(self, event: Event) -> None:
+        if not self._has_room("a change of the executors", _SMALL):
+            return
         self.application.slots.append((int(event["Timestamp"]), sum(self._cores.values())))
 
     def _query_start(self, event: Event) -> None:
+        number = int(event["executionId"])
+        if not self._has_room_for_plan(number):
+            return
         query = Query(
-            id=int(event["executionId"]),
-            description=str(event["description"]),
+            id=number,
+            description=_text(event["description"]),
             submitted=int(event["time"]),
             plan=_plan(event["sparkPlanInfo"]),
+            conf=_conf(event.get("modifiedConfigs") or {}),
         )
         self.application.queries[query.id] = query
 
     def _query_replanned(self, event: Event) -> None:
-        if query := self.application.queries.get(int(event["executionId"])):
+        query = self.application.queries.get(int(event["executionId"]))
+        if query and self._has_room_for_plan(query.id):
             query.plan = _plan(event["sparkPlanInfo"])
 
     def _query_end(self, event: Event) -> None:
         if query := self.application.queries.get(int(event["executionId"])):
             query.completed = int(event["time"])
-            query.failure = event.get("errorMessage") or None
+            query.failure = _text(event.get("errorMessage") or "") or None
+
+    def _driver_metrics(self, event: Event) -> None:
+        query = self.application.queries.get(int(event["executionId"]))
+        updates = event["accumUpdates"]
+        if query and self._has_room("metrics of the driver", _SMALL * len(updates)):
+            query.driver_metrics.update((int(id), int(value)) for id, value in updates)
 
     def _job_start(self, event: Event) -> None:
         query = (event.get("Properties") or {}).get(_QUERY_ID)
-        if query is not None:
-            for stage in event["Stage IDs"]:
-                self._query_of_stage[int(stage)] = int(query)
+        stages = event["Stage IDs"]
+        if query is not None and self._has_room("a job", _SMALL * len(stages)):
+            self._query_of_stage.update((int(stage), int(query)) for stage in stages)
 
     def _stage_submitted(self, event: Event) -> None:
         self._stage(event["Stage Info"])
@@ -130,23 +159,28 @@ class _Reader:
     def _stage_completed(self, event: Event) -> None:
         info = event["Stage Info"]
         stage = self._stage(info)
-        stage.submitted = info.get("Submission Time")
-        stage.completed = info.get("Completion Time")
-        stage.failure = info.get("Failure Reason") or None
-        stage.accumulators = {int(each["ID"]) for each in info.get("Accumulables", ())}
+        metrics = info.get("Accumulables", ())
+        if not stage or not self._has_room("metrics of a stage", _SMALL * len(metrics)):
+            return
+        stage.submitted = _time(info.get("Submission Time"))
+        stage.completed = _time(info.get("Completion Time"))
+        stage.failure = _text(info.get("Failure Reason") or "") or None
+        stage.accumulators = {int(each["ID"]) for each in metrics}
 
-    def _stage(self, info: Event) -> Stage:
+    def _stage(self, info: Event) -> Stage | None:
         key = (int(info["Stage ID"]), int(info["Stage Attempt ID"]))
         if key not in self._stages:
+            if not self._has_room("a stage", _STAGE):
+                return None
             query = self.application.queries.get(self._query_of_stage.get(key[0], -1))
             stage = Stage(
                 id=key[0],
                 attempt=key[1],
-                name=str(info["Stage Name"]),
+                name=_text(info["Stage Name"]),
                 parents=[int(parent) for parent in info.get("Parent IDs", ())],
                 tasks_planned=int(info["Number of Tasks"]),
                 query=query.id if query else None,
-                submitted=info.get("Submission Time"),
+                submitted=_time(info.get("Submission Time")),
             )
             self._stages[key] = stage
             self.application.stages.append(stage)
@@ -179,20 +213,54 @@ class _Reader:
             stage.shuffle_read_bytes,
             stage.shuffle_written_bytes,
         )
-        if any(not -(2**63) <= value < 2**63 for value in row):
+        if any(not -_LARGEST <= value < _LARGEST for value in row):
             raise ValueError("a number is too large")
+        if self._tasks == MOST_TASKS:
+            self.skipped.add(f"a task above the {MOST_TASKS:,} that are kept")
+            return
+        self._tasks += 1
         for column, value in zip(columns, row, strict=True):
             column.append(value)
 
     def _decision(self, event: Event) -> None:
         record = event["decision"]
         sizes = [[int(size) for size in each] for each in record.get("subpartition_bytes", ())]
-        logged = LoggedDecision(decision_from_json(record), sizes)
+        if any(not 0 <= size < _LARGEST for each in sizes for size in each):
+            raise ValueError("bytes of a subpartition are below 0 or too many")
+        if not all(isinstance(stage, int) for stage in record.get("stages") or ()):
+            raise TypeError("the stages of a decision are not numbers")
+        if not self._has_room("a decision", self._line):
+            return
+        operators = [int(place) for place in record.get("operators", ())]
+        logged = LoggedDecision(decision_from_json(record), sizes, operators)
         query = self.application.queries.get(logged.decision.query or 0)
         if query is None:
             self.skipped.add("a decision about a query that is not in the log")
         else:
             query.decisions.append(logged)
+
+    def _query_made(self, event: Event) -> None:
+        made = event["query"]
+        query = self.application.queries.get(int(made["query"]))
+        if query and self._has_room("the text of a query", self._line):
+            query.sql = _text(made["sql"]) if made.get("sql") else None
+            query.operators = [_operator(each) for each in made.get("operators", ())]
+
+    def _has_room(self, what: str, size: int) -> bool:
+        """Whether something may be kept that takes up so many bytes; else it is left out."""
+        if self._kept + size > MOST_KEPT:
+            self.skipped.add(f"{what} above the {MOST_KEPT >> 20} MiB of them that are kept")
+            return False
+        self._kept += size
+        return True
+
+    def _has_room_for_plan(self, query: int) -> bool:
+        """The same for the query's plan in this line, in place of the one before."""
+        growth = self._line - self._kept_of_query.get(query, 0)
+        if not self._has_room("the plan of a query", growth):
+            return False
+        self._kept_of_query[query] = self._line
+        return True
 
     _HANDLERS: ClassVar[dict[str, Callable[[_Reader, Event], None]]] = {
         "SparkListenerLogStart": _log_start,
@@ -204,11 +272,13 @@ class _Reader:
         f"{_SQL}SparkListenerSQLExecutionStart": _query_start,
         f"{_SQL}SparkListenerSQLAdaptiveExecutionUpdate": _query_replanned,
         f"{_SQL}SparkListenerSQLExecutionEnd": _query_end,
+        f"{_SQL}SparkListenerDriverAccumUpdates": _driver_metrics,
         "SparkListenerJobStart": _job_start,
         "SparkListenerStageSubmitted": _stage_submitted,
         "SparkListenerStageCompleted": _stage_completed,
         "SparkListenerTaskEnd": _task_end,
         "io.apportion.report.DecisionEvent": _decision,
+        "io.apportion.report.QueryEvent": _query_made,
     }
 
 
@@ -221,11 +291,29 @@ def _name(line: bytes) -> str:
     return line[len(start) : end].decode(errors="replace") if end > 0 else ""
 
 
+def _text(value: object) -> str:
+    return str(value).translate(_CONTROL)
+
+
+def _time(value: object) -> int | None:
+    return None if value is None else int(str(value))
+
+
+def _conf(pairs: Any) -> dict[str, str]:
+    items = pairs.items() if isinstance(pairs, dict) else pairs
+    return {str(key): str(value) for key, value in items}
+
+
+def _operator(info: Event) -> Operator:
+    place = (int(info["start"]), int(info["stop"]) + 1) if "start" in info else (None, None)
+    return Operator(int(info["depth"]), _text(info["name"]), _text(info["text"]), *place)
+
+
 def _plan(info: Event, depth: int = 0) -> PlanNode:
     children = info.get("children", ()) if depth < _DEEPEST_PLAN else ()
     return PlanNode(
-        name=str(info["nodeName"]),
-        text=str(info["simpleString"]),
+        name=_text(info["nodeName"]).strip(),
+        text=_text(info["simpleString"]),
         metrics={str(each["name"]): int(each["accumulatorId"]) for each in info.get("metrics", ())},
         children=[_plan(child, depth + 1) for child in children],
     )

@@ -20,6 +20,7 @@ class Break(enum.Enum):
 
     EXCHANGE = "exchange"
     CACHE = "cache"
+    SUBQUERY = "subquery"
     JOIN_SIDE = "side of a join"
     NO_CODEGEN = "operator without code generation"
     TOO_MANY_FIELDS = "too many fields"
@@ -35,6 +36,7 @@ class Break(enum.Enum):
 _EXPLANATIONS = {
     Break.EXCHANGE: "Rows go to other tasks: they are shuffled or broadcast, and a stage ends.",
     Break.CACHE: "Rows come from a cached table, where they are stored in columns.",
+    Break.SUBQUERY: "Rows go to the driver, as a value for the query around the subquery.",
     Break.JOIN_SIDE: "A sort-merge or shuffled hash join pulls rows from each side in turn, so "
     "that each side is a pipeline of its own.",
     Break.NO_CODEGEN: "The operator hands on rows one by one; Spark cannot compile it, as it "
@@ -49,6 +51,7 @@ _PLUMBING = {"AdaptiveSparkPlan", "AQEShuffleRead", "InputAdapter", "ResultQuery
 _JOINS_WITH_SIDES = {"SortMergeJoin", "ShuffledHashJoin"}
 _READS = {"ShuffleQueryStage", "BroadcastQueryStage", "ReusedExchange"}
 _EXCHANGES = {"Exchange", "BroadcastExchange"}
+_SUBQUERIES = {"Subquery", "SubqueryBroadcast", "ReusedSubquery"}
 _CACHES = {"InMemoryTableScan", "TableCacheQueryStage"}
 _COMPILABLE = {
     "BroadcastHashJoin", "BroadcastNestedLoopJoin", "ColumnarToRow", "Expand", "Filter", "Generate",
@@ -121,17 +124,24 @@ def _why(above: PlanNode, below: PlanNode, conf: Mapping[str, str]) -> Break:
         return Break.EXCHANGE
     if below.name in _CACHES:
         return Break.CACHE
+    if above.name in _SUBQUERIES or below.name in _SUBQUERIES:
+        return Break.SUBQUERY
     for node in (above, below):
-        if node.name not in _COMPILABLE:
+        if _kind(node) not in _COMPILABLE:
             return Break.NO_CODEGEN
     if conf.get("spark.sql.codegen.wholeStage", "true") == "false":
         return Break.SWITCHED_OFF
-    if above.name in _JOINS_WITH_SIDES:
+    if _kind(above) in _JOINS_WITH_SIDES:
         return Break.JOIN_SIDE
     most = int(conf.get("spark.sql.codegen.maxFields", "100"))
     if any(_fields(node) > most for node in (above, below)):
         return Break.TOO_MANY_FIELDS
     return Break.EXPRESSION
+
+
+def _kind(node: PlanNode) -> str:
+    """The operator's name without what Spark adds, as in `SortMergeJoin(skew=true)`."""
+    return node.name.partition("(")[0]
 
 
 def _number(name: str) -> int | None:

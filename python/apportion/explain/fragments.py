@@ -16,7 +16,8 @@ _QUERY_STAGES = {
 }
 _EXCHANGES = {"Exchange": "shuffle", "BroadcastExchange": "broadcast"}
 _SUBQUERIES = {"Subquery", "SubqueryBroadcast", "SubqueryAdaptiveBroadcast"}
-_PLAN_ID = re.compile(r"\[plan_id=(\d+)\]")
+_REUSED = {"ReusedExchange", "ReusedSubquery"}
+_PLAN_ID = re.compile(r"\[(?:plan_id=|id=#)(\d+)\]")
 # The only metrics of an exchange that the tasks update which write it.
 _WRITTEN = {"data size", "shuffle bytes written", "shuffle records written", "shuffle write time"}
 
@@ -26,7 +27,7 @@ class Fragment:
     """A part of the plan whose operators run in the same tasks."""
 
     name: str
-    """`result`, or what the plan calls it, such as `stage 3`."""
+    """`result`, or what the plan calls it, such as `stage 3`, or `subquery 1 stage 3`."""
     kind: str
     """shuffle, broadcast, cache, subquery or result: what becomes of its rows."""
     root: PlanNode
@@ -66,6 +67,7 @@ class _Cutter:
         self._by_plan_id: dict[str, Fragment] = {}
         self._numbers = itertools.count(1)
         self._reused: list[tuple[Fragment, int, str]] = []
+        self._subquery = ""
 
     def cut(self, plan: PlanNode) -> list[Fragment]:
         self._fragment(plan, "result", "result", None)
@@ -81,7 +83,7 @@ class _Cutter:
         waiting = list(reversed(root.children))
         while waiting:
             node = waiting.pop()
-            if node.name == "ReusedExchange":
+            if node.name in _REUSED:
                 if match := _PLAN_ID.search(node.text):
                     self._reused.append((fragment, len(fragment.inputs), match[1]))
             elif _begins_fragment(node):
@@ -99,9 +101,16 @@ class _Cutter:
             if below.name == "ReusedExchange":
                 match = _PLAN_ID.search(below.text)
                 return self._by_plan_id.get(match[1]) if match else None
-            return self._fragment(below, f"stage {number}", kind, number)
+            # A subquery has a plan of its own, whose stages are numbered from 0 as well.
+            return self._fragment(below, f"{self._subquery}stage {number}", kind, number)
         kind = _EXCHANGES.get(node.name, "subquery")
-        return self._fragment(node, f"{kind} {next(self._numbers)}", kind, None)
+        name = f"{kind} {next(self._numbers)}"
+        around = self._subquery
+        if kind == "subquery":
+            self._subquery = f"{name} "
+        fragment = self._fragment(node, name, kind, None)
+        self._subquery = around
+        return fragment
 
 
 def _begins_fragment(node: PlanNode) -> bool:
@@ -109,5 +118,5 @@ def _begins_fragment(node: PlanNode) -> bool:
         node.name in _QUERY_STAGES
         or node.name in _EXCHANGES
         or node.name in _SUBQUERIES
-        or node.name == "ReusedExchange"
+        or node.name in _REUSED
     )

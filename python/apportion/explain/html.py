@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.resources
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
+from apportion.decision import Decision
 from apportion.eventlog import LoggedDecision
 from apportion.explain.graph import graph
+from apportion.explain.layers import layers, origin
 from apportion.explain.plots import ranges_plot, slots_plot
 from apportion.explain.view import QueryView, StageView
 from apportion.units import count_text, size_text
@@ -16,6 +18,31 @@ from apportion.units import count_text, size_text
 def render(title: str, queries: Sequence[QueryView], remarks: Sequence[str] = ()) -> str:
     """Return the page; `remarks` are told at its top, such as what was left out of a log."""
     return "".join(_page(title, queries, remarks))
+
+
+def framed(title: str, page: str) -> str:
+    """Return a page as an element of another one, such as a notebook, of which it sees nothing."""
+    # Links within the page are of the frame's own address.
+    framed = page.replace("<head>", '<head>\n<base href="about:srcdoc">', 1)
+    return (
+        f'<iframe title="{escape(title)}" sandbox="allow-scripts" srcdoc="{escape(framed)}" '
+        'style="width: 100%; height: 36rem; border: 0; resize: vertical"></iframe>'
+    )
+
+
+def decision(decided: Decision) -> str:
+    """Return a decision with its numbers as elements of a page, such as a notebook."""
+    return "".join(_decision(LoggedDecision(decided, [])))
+
+
+def decisions(decided: Sequence[Decision]) -> str:
+    """Return a table with a line for each decision."""
+    return "".join(_decisions(decided))
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of texts."""
+    return "".join(_table(columns, rows))
 
 
 def _page(title: str, queries: Sequence[QueryView], remarks: Sequence[str]) -> Iterator[str]:
@@ -36,13 +63,12 @@ def _page(title: str, queries: Sequence[QueryView], remarks: Sequence[str]) -> I
 
 
 def _heading(query: QueryView) -> str:
-    first, *rest = query.description.strip().splitlines() or ["without a description"]
-    return f"Query {query.id}: {first}{' ...' if rest else ''}"
+    return f"Query {query.id}: {query.title}"
 
 
 def _query(query: QueryView) -> Iterator[str]:
     yield f'<section>\n<h2 id="q{query.id}">{escape(_heading(query))}</h2>\n'
-    if "\n" in query.description.strip():
+    if query.description.strip() not in ("", query.title):
         yield f"<pre>{escape(query.description)}</pre>\n"
     if query.failure:
         yield f"<p><strong>Failed:</strong> {escape(query.failure.splitlines()[0])}</p>\n"
@@ -55,6 +81,7 @@ def _query(query: QueryView) -> Iterator[str]:
     if query.running:
         yield f'<figure class="plot">{slots_plot(query.running)}'
         yield "<figcaption>Tasks that ran at the same time</figcaption></figure>\n"
+    yield layers(query)
     for stage in reversed(query.stages):
         yield from _stage(query, stage)
     yield "</section>\n"
@@ -69,6 +96,7 @@ def _stage(query: QueryView, stage: StageView) -> Iterator[str]:
     if stage.reads:
         links = (f'<a href="#{query.anchor(r)}">{escape(r)}</a>' for r in stage.reads)
         yield f"<p>Reads {', '.join(links)}.</p>\n"
+    yield origin(query, stage)
     for logged in stage.decisions:
         yield from _decision(logged)
     if stage.ran:
@@ -98,6 +126,33 @@ def _decision(logged: LoggedDecision) -> Iterator[str]:
     for name, value in rows:
         yield f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>\n'
     yield "</table></details>\n"
+
+
+def _decisions(decided: Sequence[Decision]) -> Iterator[str]:
+    columns = ["Query", "Read by", "Input", "Subpartitions", "Tasks", "Largest task", "Why"]
+    rows = (
+        (
+            "" if each.query is None else str(each.query),
+            each.operator,
+            size_text(each.input_bytes),
+            str(each.subpartitions or "-"),
+            str(each.tasks),
+            size_text(each.largest_task_bytes),
+            each.reason,
+        )
+        for each in decided
+    )
+    yield from _table(columns, rows)
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield "<table>\n<thead><tr>"
+    for column in columns:
+        yield f'<th scope="col">{escape(column)}</th>'
+    yield "</tr></thead>\n<tbody>\n"
+    for row in rows:
+        yield f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>\n"
+    yield "</tbody>\n</table>\n"
 
 
 def _formula(logged: LoggedDecision) -> Iterator[tuple[str, str]]:

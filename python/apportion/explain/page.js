@@ -1,10 +1,10 @@
 // Opens what a link leads to, and all of it for printing.
 const open = () => {
   const chosen = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  if (chosen && chosen.tagName === "DETAILS") {
-    chosen.open = true;
-    chosen.querySelector("summary").focus();
+  for (let around = chosen; around; around = around.parentElement) {
+    if (around.tagName === "DETAILS") around.open = true;
   }
+  if (chosen?.tagName === "DETAILS") chosen.querySelector("summary").focus();
 };
 addEventListener("hashchange", open);
 addEventListener("DOMContentLoaded", open);

@@ -14,28 +14,37 @@ _WIDTH, _HEIGHT = 1000, 100
 
 
 def ranges_plot(values: Sequence[int], ranges: Sequence[tuple[int, int]], description: str) -> str:
-    """Return a bar for each subpartition; its shade tells the ranges apart, by turns."""
+    """Return a bar for each subpartition; their shades tell the ranges apart, by turns."""
     width = -(-len(values) // _MOST) or 1
     bars = [max(values[start : start + width]) for start in range(0, len(values), width)]
     largest = max(bars, default=0) or 1
-    shades = ["none"] * len(values)
+    readers: list[int | None] = [None] * len(values)
     for number, (start, end) in enumerate(ranges):
-        shades[start:end] = [("even", "odd")[number % 2]] * (min(end, len(values)) - start)
+        readers[start:end] = [number] * (min(end, len(values)) - start)
 
     def draw() -> Iterator[str]:
         step = _WIDTH / max(len(bars), 1)
-        for place, bar in enumerate(bars):
-            height = max(_HEIGHT * bar / largest, 0.5)
-            first = place * width
-            last = min(first + width, len(values)) - 1
-            which = f"subpartition {first}" if first == last else f"subpartitions {first} to {last}"
-            yield (
-                f'<rect class="{shades[first]}" x="{place * step:.2f}" y="{_HEIGHT - height:.2f}" '
-                f'width="{step * 0.92:.2f}" height="{height:.2f}">'
-                f"<title>{which}: {size_text(bar)}</title></rect>"
+        # The bars of a range are one element: pages of hundreds of plots have to open as well.
+        for reader, places in itertools.groupby(range(len(bars)), lambda i: readers[i * width]):
+            shade = "none" if reader is None else ("even", "odd")[reader % 2]
+            own = list(places)
+            first, last = own[0] * width, min((own[-1] + 1) * width, len(values)) - 1
+            outline = "".join(
+                f"M{place * step:.2f} {_HEIGHT}v{-max(_HEIGHT * bars[place] / largest, 0.5):.2f}"
+                f"h{step * 0.92:.2f}V{_HEIGHT}"
+                for place in own
             )
+            title = _range_text(first, values[first : last + 1])
+            yield f'<path class="{shade}" d="{outline}"><title>{title}</title></path>'
 
     return _svg(draw(), description)
+
+
+def _range_text(first: int, values: Sequence[int]) -> str:
+    if len(values) == 1:
+        return f"subpartition {first}: {size_text(values[0])}"
+    total, largest = size_text(sum(values)), size_text(max(values))
+    return f"subpartitions {first} to {first + len(values) - 1}: {total}, the largest {largest}"
 
 
 def slots_plot(running: Sequence[tuple[int, int]]) -> str:

@@ -32,7 +32,7 @@ def plot(values: Sequence[int], ranges: Sequence[tuple[int, int]]) -> str:
 
 def _lines(query: QueryView) -> Iterator[str]:
     took = "not ended" if query.seconds is None else f"{query.seconds:.1f} s"
-    yield f"Query {query.id}: {query.description} ({took})"
+    yield f"Query {query.id}: {query.title} ({took})"
     if query.failure:
         yield f"  failed: {query.failure.splitlines()[0]}"
     together = f"{query.useful_slots} for all stages that can run together"
@@ -40,14 +40,16 @@ def _lines(query: QueryView) -> Iterator[str]:
     yield f"  At once ran {count_text(query.peak_tasks, 'task')} at most."
     for stage in reversed(query.stages):
         yield ""
-        yield from _stage(stage)
+        yield from _stage(query, stage)
 
 
-def _stage(stage: StageView) -> Iterator[str]:
+def _stage(query: QueryView, stage: StageView) -> Iterator[str]:
     tasks = f": {count_text(stage.slots, 'task')}" if stage.slots is not None else ""
     yield f"{stage.name} ({stage.kind}){tasks}"
     if stage.reads:
         yield f"  reads {', '.join(stage.reads)}"
+    if stage.blocks:
+        yield f"  of block {', '.join(f'{p} (line {query.line(p)})' for p in stage.blocks)}"
     for logged in stage.decisions:
         yield from _decision(logged)
     if stage.ran:

@@ -8,9 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from apportion.decision import Decision
-from apportion.eventlog import Application, LoggedDecision, Query, Stage
+from apportion.eventlog import Application, LoggedDecision, Operator, Query, Stage
 from apportion.explain.chains import Chains, chains
 from apportion.explain.fragments import Fragment, fragments
+from apportion.explain.origins import Origins, SqlBlock
+
+_LONGEST_TITLE = 100
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,9 +57,15 @@ class StageView:
     depth: int
     """Stages that have to run before it, one after the other: those of equal depth may overlap."""
     chains: Chains
+    operators: list[int]
+    """What it was planned from: places in the query's operators."""
+    blocks: list[str]
+    """Paths of the blocks of the query's text that these come from."""
     decisions: list[LoggedDecision]
     ran: Ran | None
     """None if no task of it ran, as far as the log goes."""
+    fragment: Fragment
+    """The part of the plan that it runs."""
 
     @property
     def slots(self) -> int | None:
@@ -76,12 +85,28 @@ class QueryView:
     """None if it had not ended."""
     failure: str | None
     stages: list[StageView]
+    sql: str | None
+    blocks: list[SqlBlock]
+    """The SELECTs of its text."""
+    operators: list[Operator]
+    """The optimized plan, each operator after its parent."""
     running: list[tuple[int, int]]
     """How many tasks ran, from a time on: `(milliseconds since 1970, tasks)`, in order."""
+
+    @property
+    def title(self) -> str:
+        """Its description as one line of at most 100 characters."""
+        line = " ".join(self.description.split()) or "without a description"
+        return line if len(line) <= _LONGEST_TITLE else f"{line[: _LONGEST_TITLE - 1]}…"
 
     def anchor(self, stage: str) -> str:
         """Return the name of a stage that is its own in a page of several queries."""
         return f"q{self.id}-{stage.replace(' ', '-')}"
+
+    def line(self, block: str) -> int:
+        """Return the line of the text, from 1, in which a block begins."""
+        start = next(each.start for each in self.blocks if each.path == block)
+        return (self.sql or "").count("\n", 0, start) + 1
 
     @property
     def peak_tasks(self) -> int:
@@ -111,12 +136,16 @@ class QueryView:
             "slots": self.slots,
             "useful_slots": self.useful_slots,
             "peak_tasks": self.peak_tasks,
+            "sql": self.sql,
+            "blocks": [dataclasses.asdict(block) for block in self.blocks],
+            "operators": [dataclasses.asdict(operator) for operator in self.operators],
             "stages": [_stage_as_json(stage) for stage in self.stages],
         }
 
 
 def view(application: Application, query: Query) -> QueryView:
     """Return a query of an application as it is drawn."""
+    origins = Origins(query)
     stages: list[StageView] = []
     found = fragments(query.plan) if query.plan else []
     unplaced = list(query.decisions)
@@ -126,6 +155,7 @@ def view(application: Application, query: Query) -> QueryView:
         depths[id(fragment)] = depth
         decided = [each for each in unplaced if _is_about(each.decision, fragment)]
         unplaced = [each for each in unplaced if not any(each is other for other in decided)]
+        operators = origins.of(fragment, [place for each in decided for place in each.operators])
         stages.append(
             StageView(
                 name=fragment.name,
@@ -133,8 +163,11 @@ def view(application: Application, query: Query) -> QueryView:
                 reads=[read.name for read in fragment.inputs],
                 depth=depth,
                 chains=chains(fragment, application.conf),
+                operators=operators,
+                blocks=origins.paths(operators),
                 decisions=decided,
                 ran=_ran(fragment, query.stages),
+                fragment=fragment,
             )
         )
     times = query.submitted, query.completed
@@ -142,7 +175,15 @@ def view(application: Application, query: Query) -> QueryView:
         (times[1] - times[0]) / 1000 if times[0] is not None and times[1] is not None else None
     )
     return QueryView(
-        query.id, query.description, seconds, query.failure, stages, _running(query.stages)
+        query.id,
+        query.description,
+        seconds,
+        query.failure,
+        stages,
+        query.sql,
+        origins.blocks,
+        query.operators,
+        _running(query.stages),
     )
 
 
@@ -193,6 +234,8 @@ def _stage_as_json(stage: StageView) -> Mapping[str, Any]:
         "name": stage.name,
         "kind": stage.kind,
         "reads": stage.reads,
+        "operators": stage.operators,
+        "blocks": stage.blocks,
         "depth": stage.depth,
         "slots": stage.slots,
         "ran": dataclasses.asdict(stage.ran) if stage.ran else None,

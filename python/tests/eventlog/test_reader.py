@@ -106,8 +106,19 @@ EVENTS: list[Mapping[str, Any]] = [
         "sparkPlanInfo": {**PLAN, "nodeName": "Final"},
     },
     {
+        "Event": "io.apportion.report.QueryEvent",
+        "query": {
+            "query": 3,
+            "sql": "SELECT 1",
+            "operators": [
+                {"depth": 0, "name": "Project", "text": "Project [1]", "start": 0, "stop": 7},
+                {"depth": 1, "name": "OneRowRelation", "text": "OneRowRelation"},
+            ],
+        },
+    },
+    {
         "Event": "io.apportion.report.DecisionEvent",
-        "decision": {**RECORD, "subpartition_bytes": [[1, 2, 3, 4]]},
+        "decision": {**RECORD, "subpartition_bytes": [[1, 2, 3, 4]], "operators": [1]},
     },
     stage("Submitted", 9),
     {"Event": f"{SQL}ExecutionEnd", "executionId": 3, "time": 40, "errorMessage": ""},
@@ -166,6 +177,19 @@ def test_decisions_with_what_they_were_made_from(application: Application) -> No
     assert logged.decision.reason == "2 tasks: because."
     assert logged.decision.ranges == [(0, 2), (2, 4)]
     assert logged.subpartition_bytes == [[1, 2, 3, 4]]
+
+
+def test_the_text_of_a_query_and_the_plan_that_decisions_point_into(
+    application: Application,
+) -> None:
+    query = application.queries[3]
+    assert query.sql == "SELECT 1"
+    assert [(each.depth, each.name) for each in query.operators] == [
+        (0, "Project"),
+        (1, "OneRowRelation"),
+    ]
+    assert [(each.start, each.end) for each in query.operators] == [(0, 8), (None, None)]
+    assert query.decisions[0].operators == [1]
 
 
 def test_names_of_events_need_not_come_first(tmp_path: Path) -> None:

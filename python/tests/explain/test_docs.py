@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 import typer.main
+from pyspark.sql import SparkSession
 
+import apportion
 from apportion.cli import app
 from apportion.explain.chains import Break
 
@@ -22,10 +24,14 @@ def test_the_options_exist(command: str) -> None:
     group.commands["explain"].make_context("explain", shlex.split(command))
 
 
-def test_the_example_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+def test_the_examples_run(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    of_frame, of_log = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    exec(of_frame, {"apportion": apportion, "spark": spark})
+    assert "HashAggregate: " in capsys.readouterr().out
     (tmp_path / "log").write_text('{"Event":"SparkListenerLogStart","Spark Version":"4.2.0"}')
-    exec(example, {"log": tmp_path / "log"})
+    exec(of_log, {"log": tmp_path / "log"})
     assert capsys.readouterr().out == ""
 
 

@@ -8,6 +8,7 @@ import pytest
 from apportion.decision import decision_from_json
 from apportion.eventlog import Application, LoggedDecision, PlanNode, Query
 from apportion.explain import html
+from apportion.explain.plots import ranges_plot
 from apportion.explain.view import view
 
 from .plans import plan
@@ -106,3 +107,21 @@ def test_a_query_of_300_stages() -> None:
         )
     made = page(Query(1, "SELECT", plan=plan(text)))
     assert made.tags.count("details") == 301
+
+
+def test_bars_of_a_range_are_told_together() -> None:
+    drawn = ranges_plot([1024, 0, 2048, 1024, 10], [(0, 3), (3, 4)], "sizes & ranges")
+    assert re.findall(r'class="(\w+)".*?<title>(.*?)</title>', drawn) == [
+        ("even", "subpartitions 0 to 2: 3.0 KiB, the largest 2.0 KiB"),
+        ("odd", "subpartition 3: 1.0 KiB"),
+        ("none", "subpartition 4: 10 B"),
+    ]
+    assert 'aria-label="sizes &amp; ranges"' in drawn
+
+
+@pytest.mark.parametrize("count", [0, 1, 400, 401, 100_000])
+def test_plots_have_a_bar_for_each_subpartition_or_for_several(count: int) -> None:
+    drawn = ranges_plot([1] * count, [(0, count)], "")
+    assert drawn.count("M") == min(count, 400) or 200 < drawn.count("M") < 400
+    if count:
+        assert f"subpartition{'s 0 to' if count > 1 else ''} {count - 1}: " in drawn

@@ -1,0 +1,54 @@
+"""Runs queries and reads what Spark's events tell of them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from apportion import _jvm, eventlog
+from apportion.eventlog import Application
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+
+def run_sql(
+    spark: SparkSession, statements: Sequence[str]
+) -> tuple[Application, list[str], list[Row]]:
+    """Run SQL statements as `run` does; each query is described by its statement."""
+    context = spark.sparkContext
+
+    def frames() -> Iterator[DataFrame]:
+        for statement in statements:
+            context.setJobDescription(statement)
+            yield spark.sql(statement)
+
+    try:
+        return run(spark, frames())
+    finally:
+        context.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
+
+
+def run(
+    spark: SparkSession, frames: Iterable[DataFrame]
+) -> tuple[Application, list[str], list[Row]]:
+    """Collect all of each DataFrame.
+
+    Returns what the events meanwhile tell of the application, and the columns and rows of the last
+    DataFrame. Raises what Spark raises, and `ApportionError` for a Spark Connect client.
+    """
+    columns: list[str] = []
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory(prefix="apportion-") as directory:
+        with _jvm.event_log(spark, Path(directory)):
+            for frame in frames:
+                columns, rows = frame.columns, frame.collect()
+        application = eventlog.read(directory)
+    # Told when the application started, which was before.
+    application.id = spark.sparkContext.applicationId
+    application.name = spark.sparkContext.appName or ""
+    application.spark_version = spark.version
+    application.conf = spark.conf.getAll
+    return application, columns, rows

@@ -1,0 +1,68 @@
+"""The cell magic `%%apportion`: runs SQL, and shows its rows and the explained query.
+
+%load_ext apportion.notebook
+
+%%apportion data_volume_per_task=16MB
+SELECT city, count(*) FROM people GROUP BY city
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, cell_magic, magics_class
+from IPython.display import display
+
+import apportion
+from apportion._jvm import short_errors
+from apportion.cli.statements import split
+from apportion.explain import html, live
+from apportion.explain.explained import Explained, of_run
+from apportion.measure import confs
+from apportion.settings import parse_assignments
+from apportion.units import count_text
+
+_ROWS = 20
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """Add the magic to IPython: what `%load_ext apportion.notebook` calls."""
+    shell.register_magics(ApportionMagics)
+
+
+@magics_class
+class ApportionMagics(Magics):
+    @cell_magic
+    def apportion(self, line: str, cell: str) -> Explained:
+        """Run the SQL of the cell, show the last statement's rows, and explain what ran.
+
+        Settings for the cell are given as NAME=VALUE. The session is the one that runs, or a new
+        one. All rows are collected, of which the first are shown.
+        """
+        settings = parse_assignments(line.split())
+        statements = [statement.text for statement in split(cell)]
+        spark = apportion.get_or_create()
+        with short_errors(), confs(spark, settings):
+            application, columns, rows = live.run_sql(spark, statements)
+        if columns:
+            display(_Rows(columns, rows))
+        return of_run(application)
+
+
+class _Rows:
+    """The head of a result."""
+
+    def __init__(self, columns: list[str], rows: list[Any]) -> None:
+        self._columns = columns
+        self._head = [
+            ["NULL" if value is None else str(value) for value in row] for row in rows[:_ROWS]
+        ]
+        shown = f", the first {_ROWS} shown" if len(rows) > _ROWS else ""
+        self._count = count_text(len(rows), "row") + shown
+
+    def __repr__(self) -> str:
+        return "\n".join(["\t".join(row) for row in [self._columns, *self._head]] + [self._count])
+
+    def _repr_html_(self) -> str:
+        return f"{html.table(self._columns, self._head)}<p>{self._count}</p>\n"

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+CHROMIUM = shutil.which("chromium")
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("there is no chromium to open pages in: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+class Tabs:
+    """Opens pages, and keeps what goes wrong in them."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self.errors: list[str] = []
+
+    def open(
+        self,
+        url: str = "about:blank",
+        width: int = 1280,
+        colours: Literal["light", "dark"] = "light",
+    ) -> Page:
+        viewport = {"width": width, "height": 800}
+        page = self._browser.new_page(viewport=viewport, color_scheme=colours)  # type: ignore[arg-type]
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("requestfailed", lambda request: self.errors.append(f"{request.url} failed"))
+        page.on(
+            "console",
+            lambda said: self.errors.append(said.text) if said.type == "error" else None,
+        )
+        page.goto(url)
+        return page
+
+    def close(self) -> None:
+        for context in self._browser.contexts:
+            context.close()
+
+
+@pytest.fixture
+def tabs(chromium: Browser) -> Iterator[Tabs]:
+    """Pages of a browser. The test fails for errors on their consoles."""
+    opened = Tabs(chromium)
+    yield opened
+    opened.close()
+    assert opened.errors == []
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> Path:
+    """Where a screenshot goes."""
+    return tmp_path / "page.png"

@@ -1,0 +1,225 @@
+"""Where logs are found: by id in a directory, or by the address of a UI or a history server."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import socket
+import threading
+import zipfile
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apportion import ApportionError
+from apportion.explain import locate
+
+
+class Spark:
+    """A server that answers as Spark does: below `/api/v1/`, and with pages elsewhere."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, bytes] = {}
+        answers = self.answers
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                is_api = self.path.startswith(("/api/", "/proxied/api/", "/closed/"))
+                found = answers.get(self.path, None if is_api else b"<!DOCTYPE html>")
+                self.send_response(200 if found else 401 if "closed" in self.path else 404)
+                self.end_headers()
+                self.wfile.write(found or b"")
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.root = f"http://127.0.0.1:{self.http.server_port}"
+
+    def lists(self, *ids: str, below: str = "", attempt: str | None = None) -> None:
+        applications = [{"id": number, "attempts": [{"attemptId": attempt}]} for number in ids]
+        self.says(f"{below}/api/v1/applications", applications)
+        for each in applications:
+            self.says(f"{below}/api/v1/applications/{each['id']}", each)
+
+    def runs(self, number: str, below: str = "", **conf: str) -> None:
+        """Have it be the UI of an application, which sends a zip without logs."""
+        self.lists(number, below=below)
+        self.answers[f"{below}/api/v1/applications/{number}/logs"] = packed({})
+        properties = [[f"spark.eventLog.{name}", value] for name, value in conf.items()]
+        self.says(
+            f"{below}/api/v1/applications/{number}/environment", {"sparkProperties": properties}
+        )
+
+    def says(self, path: str, answer: Any) -> None:
+        self.answers[path] = json.dumps(answer).encode()
+
+
+@pytest.fixture
+def spark_ui(monkeypatch: pytest.MonkeyPatch) -> Iterator[Spark]:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    server = Spark()
+    thread = threading.Thread(target=server.http.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield server
+    server.http.shutdown()
+    thread.join()
+    server.http.server_close()
+
+
+def packed(files: dict[str, str]) -> bytes:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as made:
+        for name, text in files.items():
+            made.writestr(name, text)
+    return content.getvalue()
+
+
+def found(what: str, logs: Path | None = None) -> str:
+    with locate.event_log(what, logs) as log:
+        return log.name
+
+
+def error(what: str, logs: Path | None = None) -> str:
+    with pytest.raises(ApportionError) as raised, locate.event_log(what, logs):
+        pass
+    return str(raised.value)
+
+
+# By id
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "app-1",
+        "app-1.zstd",
+        "app-1.inprogress",
+        "app-1_2.zstd.inprogress",
+        "eventlog_v2_app-1",
+        "eventlog_v2_app-1_1",
+    ],
+)
+def test_names_of_logs(tmp_path: Path, name: str) -> None:
+    for other in ("app-10", "app-1_x", "eventlog_v2_app-10", ".app-1.crc", name):
+        (tmp_path / other).touch()
+    assert found("app-1", tmp_path) == name
+
+
+def test_the_latest_attempt_counts(tmp_path: Path) -> None:
+    for attempt, written in ((1, 300), (2, 500), (3, 400)):
+        (tmp_path / f"app-1_{attempt}").touch()
+        os.utime(tmp_path / f"app-1_{attempt}", (written, written))
+    assert found("app-1", tmp_path) == "app-1_2"
+
+
+def test_ids_that_are_no_names_of_files(tmp_path: Path) -> None:
+    (tmp_path / "my-app_1").touch()
+    assert found("My App.1", tmp_path) == "my-app_1"
+
+
+def test_the_directory_of_the_history_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "app-1").touch()
+    monkeypatch.delenv("SPARK_HISTORY_OPTS", raising=False)
+    assert locate.history_logs() == Path("/tmp/spark-events")
+    option = f"-Dspark.history.fs.logDirectory=file://{tmp_path}"
+    monkeypatch.setenv("SPARK_HISTORY_OPTS", f"-Dspark.history.ui.port=1 {option}")
+    assert found("app-1") == "app-1"
+    monkeypatch.setenv("SPARK_HISTORY_OPTS", "-Dspark.history.fs.logDirectory=s3a://logs")
+    assert "spark.history.fs.logDirectory is s3a://logs, which is not on this" in error("app-1")
+
+
+def test_logs_that_are_not_there(tmp_path: Path) -> None:
+    (tmp_path / "app-20261121-0001.zstd").touch()
+    assert error(f"{tmp_path}/none") == f"there is no event log at {tmp_path}/none"
+    assert error("app-20261121-0002", tmp_path).endswith(
+        f"among the 1 in {tmp_path} (--logs). Did you mean app-20261121-0001?"
+    )
+    assert f"no directory {tmp_path}/none to look" in error("app-1", tmp_path / "none")
+
+
+# By URL
+
+
+def test_a_running_application(spark_ui: Spark, tmp_path: Path) -> None:
+    (tmp_path / "app-1.inprogress").touch()
+    spark_ui.runs("app-1", enabled="true", dir=tmp_path.as_uri())
+    for page in ("", "/", "/jobs/", "/SQL/execution/?id=3", "/apportion/query/?id=3#x"):
+        assert found(spark_ui.root + page) == "app-1.inprogress"
+
+
+def test_a_running_application_behind_a_proxy(spark_ui: Spark, tmp_path: Path) -> None:
+    (tmp_path / "app-1").touch()
+    spark_ui.runs("app-1", below="/proxied", enabled="true", dir=str(tmp_path))
+    assert found(f"{spark_ui.root}/proxied/SQL/") == "app-1"
+    assert "does not list applications" in error(f"{spark_ui.root}/other")
+
+
+@pytest.mark.parametrize(
+    ("conf", "message"),
+    [
+        ({}, "writes no event log, and a UI alone does not tell"),
+        ({"enabled": "false"}, "start it with spark.eventLog.enabled=true and spark.eventLog.dir"),
+        ({"enabled": "true", "dir": "hdfs://logs"}, "is hdfs://logs, which is not on this machine"),
+        ({"enabled": "true", "dir": "/no/where"}, "no directory /no/where to look"),
+    ],
+)
+def test_a_running_application_without_a_log_here(
+    spark_ui: Spark, conf: dict[str, str], message: str
+) -> None:
+    spark_ui.runs("app-1", **conf)
+    assert message in error(spark_ui.root)
+
+
+def test_an_application_of_a_history_server(spark_ui: Spark) -> None:
+    spark_ui.lists("app-2", "app-1")
+    logs = packed({"eventlog_v2_app-1/events_1_app-1": "{}", "eventlog_v2_app-1/appstatus": ""})
+    spark_ui.answers["/api/v1/applications/app-1/logs"] = logs
+    with locate.event_log(f"{spark_ui.root}/history/app-1/jobs/") as log:
+        assert [each.name for each in log.iterdir()] == ["eventlog_v2_app-1"]
+    assert not log.exists()
+    assert error(spark_ui.root) == (
+        f"{spark_ui.root} has 2 applications: name one as {spark_ui.root}/history/ID. "
+        "The newest: app-2, app-1"
+    )
+    assert error(f"{spark_ui.root}/history/app-3").endswith("has no application app-3")
+
+
+def test_attempts_have_logs_of_their_own(spark_ui: Spark) -> None:
+    spark_ui.lists("app-1", attempt="2")
+    for attempt in (1, 2):
+        logs = packed({f"app-1_{attempt}": "{}"})
+        spark_ui.answers[f"/api/v1/applications/app-1/{attempt}/logs"] = logs
+    for page, name in (("", "app-1_2"), ("/1/SQL/", "app-1_1")):
+        with locate.event_log(f"{spark_ui.root}/history/app-1{page}") as log:
+            assert [each.name for each in log.iterdir()] == [name]
+
+
+def test_addresses_of_something_else(spark_ui: Spark) -> None:
+    assert "http:/// names no host" in error("http:///")
+    assert f"no Spark UI or history server at {spark_ui.root}" in error(spark_ui.root)
+    assert "asks who you are (401 Unauthorized)" in error(f"{spark_ui.root}/closed")
+    spark_ui.says("/api/v1/applications", [])
+    assert error(spark_ui.root) == f"{spark_ui.root} has no application yet"
+    spark_ui.says("/api/v1/applications", ["no application"])
+    assert "does not list applications" in error(spark_ui.root)
+
+
+def test_addresses_without_a_server() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        assert "does not answer: [Errno 111] Connection refused" in error(url)
+
+
+def test_files_are_unpacked_below_their_directory_only(spark_ui: Spark) -> None:
+    spark_ui.lists("app-1")
+    spark_ui.answers["/api/v1/applications/app-1/logs"] = packed({"../../app-1": "{}"})
+    with locate.event_log(spark_ui.root) as log:
+        assert [each.name for each in log.iterdir()] == ["app-1"]

@@ -1,0 +1,201 @@
+"""Queries that are run to be explained: on the command line, in Python, in a notebook."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import RichOutput, capture_output
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner, Result
+
+import apportion
+from apportion import ApportionError
+from apportion.cli import app
+
+GROUPED = "SELECT city, count(*) AS n FROM people GROUP BY city"
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Path:
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    (folder / "people.csv").write_text("name,city\nAda,London\nAlan,<b>\nKay,London\n")
+    return folder
+
+
+def explain(*arguments: str | Path, stdin: str = "") -> Result:
+    return CliRunner().invoke(app, ["explain", *map(str, arguments)], input=stdin)
+
+
+# On the command line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.sql"], "there is no file none.sql"),
+        (["-", "--tables", "none"], "there is no directory none (--tables)"),
+        (["-", "--set", "min_paralelism=4"], "Did you mean min_parallelism?"),
+        (["-", "--logs", "."], "--logs: only for a log, not for SQL"),
+        (["app-1", "--set", "mode=active"], "--set: only for SQL that is run, and app-1 is none"),
+        (["app-1", "--logs", "none"], "no directory none to look for an application of that id"),
+        (["http://"], "http:// names no host: write http://HOST:PORT"),
+    ],
+)
+def test_wrong_usage(arguments: list[str], message: str) -> None:
+    result = explain(*arguments, stdin="SELECT 1")
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+    assert result.stdout == ""
+
+
+@pytest.mark.usefixtures("spark")
+class TestSql:
+    def test_a_file(self, tables: Path, tmp_path: Path) -> None:
+        file = tmp_path / "query.sql"
+        hinted = GROUPED.replace("SELECT", "SELECT /*+ PARALLELISM(1) */")
+        file.write_text(f"SET spark.apportion.mode; {hinted};")
+        result = explain(file, "--tables", tables)
+        assert result.exit_code == 0, result.stderr
+        assert result.stderr == ""
+        # Of the first statement there is nothing to decide, and it is left out.
+        assert result.stdout.startswith("Query ")
+        assert result.stdout.count("Query ") == 1
+        assert f": {hinted} (" in result.stdout
+        assert "HashAggregate: 1 task: parallelism is set to 1 (hint" in result.stdout
+        assert "reads stage 0" in result.stdout
+        assert "written to a shuffle" in result.stdout
+
+    def test_standard_input_as_a_page(self, tmp_path: Path) -> None:
+        page = tmp_path / "page.html"
+        sql = "SELECT DISTINCT id % 3 FROM range(9)"
+        assert explain("-", "--format", "html", "-o", page, stdin=sql).exit_code == 0
+        assert f"{sql}</h2>" in page.read_text("utf-8")
+        assert "<title>SQL golden tests (local-" in page.read_text("utf-8")
+
+    def test_nothing_decided(self) -> None:
+        result = explain("-", "--format", "json", stdin="SELECT 1")
+        [query] = json.loads(result.stdout)
+        assert (query["description"], query["slots"]) == ("SELECT 1", 1)
+
+    @pytest.mark.parametrize(
+        ("statement", "code", "message"),
+        [
+            ("SELECT * FROM poeple", 2, "cannot be found. Did you mean people? Tables: people"),
+            ("SELECT raise_error('no luck')", 1, "no luck"),
+        ],
+    )
+    def test_queries_that_fail(self, tables: Path, statement: str, code: int, message: str) -> None:
+        result = explain("-", "--tables", tables, stdin=statement)
+        assert result.exit_code == code
+        assert message in " ".join(result.stderr.split())
+
+    def test_a_number_that_is_not_there(self) -> None:
+        result = explain("-", "--query", "999999", stdin="SELECT 1")
+        assert result.exit_code == 2
+        assert "what ran has no query 999999; there are " in result.stderr
+
+
+# In Python
+
+
+def test_a_dataframe_is_planned_and_run_again(spark: SparkSession) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.apportion.parallelism", "2")
+    frame = session.range(0, 100, 1, 2).selectExpr("id % 10 AS k").groupBy("k").count()
+    frame.collect()
+    explained = apportion.explain(frame)
+    [query] = explained.queries
+    assert [each.decision.tasks for each in query.stages[-1].decisions] == [2]
+    assert "HashAggregate: 2 tasks: parallelism is set to 2" in repr(explained)
+    assert explained.mermaid().startswith("flowchart BT\n")
+    assert json.loads(explained.json())[0]["id"] == query.id
+    assert explained._repr_html_().startswith('<iframe title="SQL golden tests (local-')
+
+
+def test_logs_and_applications(tmp_path: Path) -> None:
+    start = {
+        "Event": "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart",
+        "executionId": 3, "description": "daily", "time": 0,
+        "sparkPlanInfo": {"nodeName": "Range", "simpleString": "Range (0, 9)"},
+    }  # fmt: skip
+    (tmp_path / "app-1").write_text(json.dumps(start))
+    for what in (tmp_path / "app-1", str(tmp_path / "app-1"), "app-1"):
+        assert "Query 3: daily" in apportion.explain(what, queries=[3], logs=tmp_path).text()
+    with pytest.raises(ApportionError, match="has no decision of Apportion in its 1 queries"):
+        apportion.explain(tmp_path / "app-1")
+
+
+def test_decisions_are_tables_in_notebooks(spark: SparkSession) -> None:
+    session = spark.newSession()
+    session.sql("SELECT DISTINCT id % 3 FROM range(0, 9, 1, 2)").collect()
+    decisions = apportion.decisions(session)
+    assert isinstance(decisions, list)
+    table = decisions._repr_html_()
+    assert table.count("<tr>") == 1 + len(decisions)
+    assert "<td>HashAggregate</td>" in table
+    [decision] = decisions
+    assert f"HashAggregate:</strong> {escape(decision.reason)}</p>" in decision._repr_html_()
+    assert "parallelism set by" in decision._repr_html_()
+
+
+# In a notebook
+
+
+@pytest.fixture
+def shell(spark: SparkSession) -> Iterator[InteractiveShell]:
+    """IPython with the magic, where `people` is a view."""
+    rows = "VALUES ('Ada', 'London'), ('Alan', '<b>'), ('Kay', 'London') AS people(name, city)"
+    spark.sql(f"CREATE OR REPLACE TEMP VIEW people AS SELECT * FROM {rows}")
+    shell = InteractiveShell.instance()
+    shell.run_line_magic("load_ext", "apportion.notebook")
+    yield shell
+    InteractiveShell.clear_instance()
+    spark.catalog.dropTempView("people")
+
+
+def run_cell(shell: InteractiveShell, cell: str) -> tuple[list[RichOutput], apportion.Explained]:
+    """What a cell displays, and its result."""
+    with capture_output() as captured:
+        result = shell.run_cell(cell)
+    result.raise_error()
+    return captured.outputs, result.result
+
+
+def test_a_cell_shows_rows_and_explains(shell: InteractiveShell) -> None:
+    (rows, *_), explained = run_cell(shell, f"%%apportion parallelism=2\n{GROUPED} ORDER BY city")
+    assert "<td>London</td><td>2</td>" in rows.data["text/html"]
+    assert "<td>&lt;b&gt;</td><td>1</td>" in rows.data["text/html"]
+    assert rows.data["text/plain"] == "city\tn\n<b>\t1\nLondon\t2\n2 rows"
+    assert "parallelism is set to 2 (session setting)" in explained.text()
+
+
+def test_the_setting_is_of_the_cell(shell: InteractiveShell, spark: SparkSession) -> None:
+    run_cell(shell, "%%apportion parallelism=2\nSELECT 1")
+    assert spark.conf.get("spark.apportion.parallelism") == "-1"
+
+
+def test_more_rows_than_are_shown(shell: InteractiveShell) -> None:
+    (rows, *_), _ = run_cell(shell, "%%apportion\nSELECT id FROM range(21)")
+    assert rows.data["text/html"].count("<tr>") == 21
+    assert "21 rows, the first 20 shown" in rows.data["text/html"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        ("%%apportion paralelism=2\nSELECT 1", "Did you mean parallelism?"),
+        ("%%apportion\n-- nothing", "there is no SQL statement to run"),
+        ("%%apportion\nSELECT * FROM nowhere", "TABLE_OR_VIEW_NOT_FOUND"),
+    ],
+)
+def test_cells_that_fail(shell: InteractiveShell, cell: str, message: str) -> None:
+    with capture_output():
+        result = shell.run_cell(cell)
+    with pytest.raises(ApportionError, match=message.replace("?", r"\?")):
+        result.raise_error()

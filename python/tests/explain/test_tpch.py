@@ -1,0 +1,87 @@
+"""What `apportion explain` says about the queries of TPC-H, as text, compared with a golden file.
+
+What differs from run to run is masked: ids, times, bytes, and how full bars are.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from apportion import tpc
+from apportion.explain import live, text
+from apportion.explain.view import view
+from apportion.measure import confs
+from apportion.testing import golden
+
+GOLDEN = Path(__file__).parent / "tpch.golden"
+
+# So small that stages have several tasks, and the same on every machine: joins are what Spark makes
+# of them before stages have run, as which of them ends first is chance.
+SETTINGS = {
+    "spark.apportion.mode": "active",
+    "spark.apportion.dataVolumePerTask": "64KB",
+    "spark.apportion.volume.measure": "estimated",
+    "spark.apportion.subpartitions": "spark",
+    "spark.apportion.sources.enabled": "false",
+    "spark.sql.shuffle.partitions": "16",
+    "spark.sql.autoBroadcastJoinThreshold": "64KB",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
+}
+
+MASKS = [
+    (r"^Query \d+: ", "Query: "),
+    (r"\([\d.]+ s\)", "(# s)"),
+    (r"[\d.]+ s of tasks", "# s of tasks"),
+    (r"(Spark's stages?) [\d, ]+,", r"\1 #,"),
+    (r"At once ran \d+ tasks?", "At once ran # tasks"),
+    (r"[\d.]+ ([KMG]i)?B\b", "# B"),
+    (r"\*\(\d+\)", "*(#)"),
+    (r"[▁▂▃▄▅▆▇█]", "▄"),
+]
+
+
+def masked(shown: str) -> golden.Entry:
+    """The lines, with stages numbered as they come."""
+    for pattern, replacement in MASKS:
+        shown = re.sub(pattern, replacement, shown, flags=re.MULTILINE)
+    numbers: dict[str, str] = {}
+    renumbered = re.sub(
+        r"\bstage (\d+)", lambda stage: numbers.setdefault(stage[0], f"stage {len(numbers)}"), shown
+    )
+    return tuple(line for line in renumbered.splitlines() if line)
+
+
+@pytest.fixture(scope="module")
+def explained(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, golden.Entry]:
+    """All queries, run one after the other."""
+    session = spark.newSession()
+    for table in tpc.generate("tpch", 0.01, tmp_path_factory.mktemp("tpch")).iterdir():
+        session.read.parquet(str(table)).createOrReplaceTempView(table.stem)
+    queries = tpc.queries("tpch")
+    with confs(session, SETTINGS):
+        application, _, _ = live.run_sql(session, list(queries.values()))
+    return {
+        f"query {number}": masked(text.render(view(application, query)))
+        for number, query in zip(queries, application.queries.values(), strict=True)
+    }
+
+
+@pytest.mark.parametrize("number", range(1, 23))
+def test_a_query(
+    explained: dict[str, golden.Entry], number: int, request: pytest.FixtureRequest
+) -> None:
+    name = f"query {number}"
+    if request.config.getoption("--update-golden"):
+        golden.write(GOLDEN, explained)
+    expected = golden.read(GOLDEN)[name]
+    assert explained[name] == expected, golden.difference(GOLDEN.name, expected, explained[name])
+
+
+def test_the_golden_file_has_no_other_queries(explained: dict[str, golden.Entry]) -> None:
+    assert list(golden.read(GOLDEN)) == list(explained)
