@@ -11,7 +11,7 @@ SBT := $(BIN)/python python/build_hook.py sbt
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: jars ## Run TPC-H queries with Apportion and without, and compare
@@ -36,6 +36,10 @@ bench-sql: jars ## Time TPC-H and TPC-DS with Apportion and without, at scale fa
 	@mkdir -p target/bench
 	@$(BIN)/apportion bench tpch --scale $(SF) --check --json target/bench/tpch.json --plot target/bench/tpch.png
 	@$(BIN)/apportion bench tpcds --scale $(SF) --check --json target/bench/tpcds.json --plot target/bench/tpcds.png
+
+.PHONY: bench-simulate
+bench-simulate: jars ## Log TPC-H, predict it in other configurations, measure these, and write docs/simulator-accuracy.md
+	@$(BIN)/python -m apportion.simulate.accuracy docs/simulator-accuracy.md --scale $(SF)
 
 .PHONY: generated
 generated: $(INSTALLED) ## Write the files that are generated from code: docs/settings.md and others

@@ -10,7 +10,7 @@ for decision in apportion.decisions(spark):
 
 from apportion.decision import Decision, Input, decide, decisions
 from apportion.errors import ApportionError, InputError, SettingError
-from apportion.explain.explained import Explained, explain
+from apportion.explaining.explained import Explained, explain
 from apportion.session import configure, get_or_create
 from apportion.settings import Settings
 

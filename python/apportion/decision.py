@@ -75,7 +75,7 @@ class Decision:
     """The decision in one sentence."""
 
     def _repr_html_(self) -> str:
-        from apportion.explain import html
+        from apportion.explaining import html
 
         return html.decision(self)
 
@@ -84,7 +84,7 @@ class Decisions(list[Decision]):
     """Decisions, which notebooks show as a table."""
 
     def _repr_html_(self) -> str:
-        from apportion.explain import html
+        from apportion.explaining import html
 
         return html.decisions(self)
 

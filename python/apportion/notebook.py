@@ -17,8 +17,8 @@ from IPython.display import display
 import apportion
 from apportion._jvm import short_errors
 from apportion.cli.statements import split
-from apportion.explain import html, live
-from apportion.explain.explained import Explained, of_run
+from apportion.explaining import html, live
+from apportion.explaining.explained import Explained, of_run
 from apportion.measure import confs
 from apportion.settings import parse_assignments
 from apportion.units import count_text

@@ -32,7 +32,7 @@ def check(file: Path) -> None:
     """Raise `ApportionError` when nothing can be drawn to a file of this name here."""
     if file.suffix not in _FORMATS:
         raise ApportionError(f"--plot {file}: the name has to end in {' or '.join(_FORMATS)}")
-    _figure()
+    figure()
 
 
 def draw(results: Results, summaries: Iterable[VariantSummary], file: Path) -> None:
@@ -40,28 +40,34 @@ def draw(results: Results, summaries: Iterable[VariantSummary], file: Path) -> N
 
     Raises `ApportionError` when matplotlib is not installed or the file cannot be written.
     """
-    figure = _figure()
+    drawn = figure()
     variants = [variant.name for variant in results.conditions.variants[1:]]
     width = max(_LEAST_WIDTH, 2 + _QUERY_WIDTH * len(results.queries))
-    figure.set_size_inches(width, 1 + _PANEL_HEIGHT * len(variants))
-    panels = figure.subplots(len(variants), sharex=True, sharey=True, squeeze=False)[:, 0]
+    drawn.set_size_inches(width, 1 + _PANEL_HEIGHT * len(variants))
+    panels = drawn.subplots(len(variants), sharex=True, sharey=True, squeeze=False)[:, 0]
     means = {each.variant: each.faster for each in summaries}
     for number, (variant, axes) in enumerate(zip(variants, panels, strict=True)):
         marker, color = _MARKERS[number % len(_MARKERS)], f"C{number}"
         _draw_queries(axes, results, variant, marker, color)
         _draw_mean(axes, variant, means.get(variant), color)
     _set_scale(panels[0])
-    figure.suptitle(title(results), fontsize="medium")
-    figure.supylabel("times faster, log scale")
+    drawn.suptitle(title(results), fontsize="medium")
+    drawn.supylabel("times faster, log scale")
     panels[-1].set_xlabel("query")
     panels[-1].set_xticks(range(len(results.queries)), list(results.queries), rotation=90)
+    save(drawn, file)
+
+
+def save(drawn: Figure, file: Path) -> None:
+    """Write a figure; raises `ApportionError` when the file cannot be written."""
     try:
-        figure.savefig(file, dpi=_DOTS_PER_INCH)
+        drawn.savefig(file, dpi=_DOTS_PER_INCH)
     except OSError as error:
         raise ApportionError(f"cannot write {file}: {error.strerror}") from error
 
 
-def _figure() -> Figure:
+def figure() -> Figure:
+    """Return an empty figure; raises `ApportionError` when matplotlib is not installed."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError as missing:

@@ -72,10 +72,19 @@ def parse(text: str) -> Variant:
 
     Raises `ApportionError` when it is not of that form, or a setting does not allow its value.
     """
-    name, _, assignments = text.partition(":")
-    if not re.fullmatch(r"[\w.-]+", name) or not assignments:
-        raise ApportionError(f"--variant {text}: write NAME:KEY=VALUE,KEY=VALUE")
+    name, assignments = split_variant(text, "--variant")
     try:
-        return Variant(name, parse_assignments(_COMMA.split(assignments)))
+        return Variant(name, parse_assignments(assignments))
     except SettingError as error:
         raise SettingError(f"--variant {text}: {error}") from None
+
+
+def split_variant(text: str, option: str) -> tuple[str, list[str]]:
+    """Return the name and the assignments of a text NAME:KEY=VALUE,..., given as an option.
+
+    Raises `ApportionError` when it is not of that form.
+    """
+    name, _, assignments = text.partition(":")
+    if not re.fullmatch(r"[\w.-]+", name) or not assignments:
+        raise ApportionError(f"{option} {text}: write NAME:KEY=VALUE,KEY=VALUE")
+    return name, _COMMA.split(assignments)

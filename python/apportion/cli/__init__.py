@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from apportion.cli import bench, demo, explain, jar, lint, run, settings
+from apportion.cli import bench, demo, explain, jar, lint, run, settings, simulate
 from apportion.cli.console import fail
 from apportion.errors import ApportionError
 
@@ -24,7 +24,9 @@ Examples:
 - `apportion run query.sql --tables data/ --compare`: beside Spark without Apportion
 - `apportion run query.sql --tables data/ --set data_volume_per_task=16MB`: try a setting
 - `apportion bench query.sql --tables data/`: time your SQL with Apportion and without
-- `apportion explain LOG`: the stages of queries that ran, from Spark's event log
+- `apportion explain query.sql --tables data/`: its stages, their tasks and why
+- `apportion explain LOG`: the same of queries that ran, from Spark's event log
+- `apportion simulate LOG --slots 160`: what they would do with other slots or settings
 - `apportion lint queries/`: find SQL hints that Spark would drop or refuse
 - `apportion settings`: what can be set
 - `spark-submit --jars $(apportion jar) --conf \
@@ -85,6 +87,7 @@ app.command("demo")(demo.demo)
 app.command("run")(run.run)
 app.command("bench", epilog=bench.EXAMPLES)(bench.bench)
 app.command("lint")(lint.lint_command)
-app.command("explain")(explain.explain)
+app.command("explain", epilog=explain.EXAMPLES)(explain.explain)
+app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate_command)
 app.command("settings")(settings.settings)
 app.command("jar")(jar.jar)

@@ -15,8 +15,8 @@ from apportion.cli.sources import read_statements
 from apportion.cli.spark import Assignments, Master, start
 from apportion.cli.tables import find_tables, query_failed, register
 from apportion.errors import QueryError
-from apportion.explain import live, locate
-from apportion.explain.explained import Explained, of_log, of_run
+from apportion.explaining import live, locate
+from apportion.explaining.explained import Explained, of_log, of_run
 from apportion.units import count_text
 
 EXAMPLES = """\

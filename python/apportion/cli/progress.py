@@ -58,8 +58,8 @@ def query_progress(spark: SparkSession, what: str) -> Iterator[None]:
             watcher.join()
 
 
-def counted(queries: Sequence[str]) -> Iterator[str]:
-    """Yield the queries, and show which one runs, how many are done and the time left.
+def counted(names: Sequence[str], what: str = "Query") -> Iterator[str]:
+    """Yield the names, of queries for example, and show whose turn it is and the time left.
 
     It is shown on a terminal.
     """
@@ -77,10 +77,10 @@ def counted(queries: Sequence[str]) -> Iterator[str]:
         disable=not err.is_terminal,
         speed_estimate_period=_SECONDS_OF_A_LONG_QUERY,
     ) as progress:
-        bar = progress.add_task("", total=len(queries))
-        for query in queries:
-            progress.update(bar, description=f"Query {query}", refresh=True)
-            yield query
+        bar = progress.add_task("", total=len(names))
+        for name in names:
+            progress.update(bar, description=f"{what} {name}", refresh=True)
+            yield name
             progress.advance(bar)
 
 

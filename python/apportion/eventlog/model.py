@@ -63,6 +63,8 @@ class Stage:
     parents: list[int]
     tasks_planned: int
     query: int | None
+    profile: int = 0
+    """Of resources: stages with the same profile share slots."""
     submitted: int | None = None
     """When, in milliseconds since 1970; as all times here."""
     completed: int | None = None

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from apportion import eventlog
-from apportion.explain import text
-from apportion.explain.view import view
+from apportion.explaining import text
+from apportion.explaining.view import view
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from apportion.explain.chains import Break, chains
-from apportion.explain.fragments import fragments
+from apportion.explaining.chains import Break, chains
+from apportion.explaining.fragments import fragments
 
 from .plans import plan
 

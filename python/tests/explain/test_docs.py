@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 import apportion
 from apportion.cli import app
-from apportion.explain.chains import Break
+from apportion.explaining.chains import Break
 
 PAGE = (Path(__file__).parents[3] / "docs" / "explaining.md").read_text("utf-8")
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from apportion import ApportionError
-from apportion.explain import locate
+from apportion.explaining import locate
 
 
 class Spark:

@@ -7,8 +7,8 @@ import pytest
 
 from apportion.decision import decision_from_json
 from apportion.eventlog import Application, LoggedDecision, Query, Stage
-from apportion.explain import mermaid, text
-from apportion.explain.view import QueryView, view
+from apportion.explaining import mermaid, text
+from apportion.explaining.view import QueryView, view
 
 from .plans import plan
 
@@ -138,3 +138,14 @@ def test_a_query_that_did_not_get_far() -> None:
         "Query 1: SELECT (not ended)",
         "  failed: no such thing",
     ]
+
+
+def test_stages_of_several_resource_profiles_share_no_slots() -> None:
+    query = Query(3, "an example", plan=plan(PLAN))
+    query.stages = [stage(7, 7, [0, 5]), stage(9, 3, [25, 26, 27])]
+    query.stages[1].profile = 1
+    made = view(Application(), query)
+    assert (made.slots_by_group, made.slots) == ({0: 2, 1: 3}, 5)
+    assert made.slots_text.startswith(
+        "Slots: 5 for the largest stages of its sharing groups (profile 0: 2, profile 1: 3), "
+    )

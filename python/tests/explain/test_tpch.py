@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from apportion import tpc
-from apportion.explain import live, text
-from apportion.explain.view import view
+from apportion.explaining import live, text
+from apportion.explaining.view import view
 from apportion.measure import confs
 from apportion.testing import golden
 

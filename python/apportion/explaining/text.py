@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from apportion.eventlog import LoggedDecision
-from apportion.explain.view import QueryView, Ran, StageView
+from apportion.explaining.view import QueryView, Ran, StageView
 from apportion.units import count_text, size_text
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -35,8 +35,7 @@ def _lines(query: QueryView) -> Iterator[str]:
     yield f"Query {query.id}: {query.title} ({took})"
     if query.failure:
         yield f"  failed: {query.failure.splitlines()[0]}"
-    together = f"{query.useful_slots} for all stages that can run together"
-    yield f"  Slots: {query.slots} for its largest stage, {together}."
+    yield f"  {query.slots_text}"
     yield f"  At once ran {count_text(query.peak_tasks, 'task')} at most."
     for stage in reversed(query.stages):
         yield ""

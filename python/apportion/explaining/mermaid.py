@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from apportion.explain.view import QueryView, StageView
+from apportion.explaining.view import QueryView, StageView
 
 
 def render(query: QueryView) -> str:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from apportion import eventlog
 from apportion.errors import ApportionError
 from apportion.eventlog import Application, Query
-from apportion.explain import html, live, locate, mermaid, text
-from apportion.explain.view import QueryView, view
+from apportion.explaining import html, live, locate, mermaid, text
+from apportion.explaining.view import QueryView, view
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

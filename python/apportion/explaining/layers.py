@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from apportion.explain.origins import SqlBlock
-from apportion.explain.view import QueryView, StageView
+from apportion.explaining.origins import SqlBlock
+from apportion.explaining.view import QueryView, StageView
 
 
 def layers(query: QueryView) -> str:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 
 from apportion.eventlog import PlanNode
-from apportion.explain.fragments import Fragment
+from apportion.explaining.fragments import Fragment
 
 
 class Break(enum.Enum):

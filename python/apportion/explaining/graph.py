@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from apportion.explain.view import QueryView, StageView
+from apportion.explaining.view import QueryView, StageView
 
 _WIDTH, _HEIGHT = 190, 58
 _GAP_X, _GAP_Y = 60, 18

@@ -6,7 +6,7 @@ import dataclasses
 import re
 
 from apportion.eventlog import PlanNode, Query
-from apportion.explain.fragments import Fragment
+from apportion.explaining.fragments import Fragment
 from apportion.hints import blocks
 
 _COLUMN = re.compile(r"#(\d+)")

@@ -11,8 +11,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from apportion.errors import ApportionError, did_you_mean
-from apportion.explain import rest
-from apportion.explain.rest import RunningApplication
+from apportion.explaining import rest
+from apportion.explaining.rest import RunningApplication
 
 # Where Spark writes and its history server reads, if they are not told otherwise.
 _DEFAULT_LOGS = "/tmp/spark-events"

@@ -8,10 +8,10 @@ from html import escape
 
 from apportion.decision import Decision
 from apportion.eventlog import LoggedDecision
-from apportion.explain.graph import graph
-from apportion.explain.layers import layers, origin
-from apportion.explain.plots import ranges_plot, slots_plot
-from apportion.explain.view import QueryView, StageView
+from apportion.explaining.graph import graph
+from apportion.explaining.layers import layers, origin
+from apportion.explaining.plots import ranges_plot, slots_plot
+from apportion.explaining.view import QueryView, StageView
 from apportion.units import count_text, size_text
 
 
@@ -73,10 +73,8 @@ def _query(query: QueryView) -> Iterator[str]:
     if query.failure:
         yield f"<p><strong>Failed:</strong> {escape(query.failure.splitlines()[0])}</p>\n"
     took = "It has not ended." if query.seconds is None else f"It took {query.seconds:.1f} s."
-    yield (
-        f"<p>{took} Slots: {query.slots} for its largest stage, {query.useful_slots} for all stages"
-        f" that can run together; {count_text(query.peak_tasks, 'task')} at most ran at once.</p>\n"
-    )
+    peak = f"At once ran {count_text(query.peak_tasks, 'task')} at most."
+    yield f"<p>{took} {escape(query.slots_text)} {peak}</p>\n"
     yield graph(query)
     if query.running:
         yield f'<figure class="plot">{slots_plot(query.running)}'

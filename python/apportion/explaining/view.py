@@ -9,9 +9,9 @@ from typing import Any
 
 from apportion.decision import Decision
 from apportion.eventlog import Application, LoggedDecision, Operator, Query, Stage
-from apportion.explain.chains import Chains, chains
-from apportion.explain.fragments import Fragment, fragments
-from apportion.explain.origins import Origins, SqlBlock
+from apportion.explaining.chains import Chains, chains
+from apportion.explaining.fragments import Fragment, fragments
+from apportion.explaining.origins import Origins, SqlBlock
 
 _LONGEST_TITLE = 100
 
@@ -26,6 +26,8 @@ class Ran:
     most_tasks: int
     """Tasks of the largest of them; a stage that samples rows for a sort runs twice."""
     failed_tasks: int
+    profile: int
+    """The resource profile: stages with the same one share slots."""
     started: int | None
     """Milliseconds since 1970, when the first task was launched."""
     ended: int | None
@@ -114,9 +116,30 @@ class QueryView:
         return max((tasks for _, tasks in self.running), default=0)
 
     @property
+    def slots_by_group(self) -> dict[int, int]:
+        """For each group of stages that share slots, by resource profile, those of its largest."""
+        groups: dict[int, int] = {}
+        for stage in self.stages:
+            group = stage.ran.profile if stage.ran else 0
+            groups[group] = max(groups.get(group, 0), stage.slots or 0)
+        return groups
+
+    @property
     def slots(self) -> int:
-        """Slots for its largest stage: with fewer, tasks of that stage wait."""
-        return max((stage.slots or 0 for stage in self.stages), default=0)
+        """Slots for the largest stage of each group: with fewer, tasks of one of them wait."""
+        return sum(self.slots_by_group.values())
+
+    @property
+    def slots_text(self) -> str:
+        """Return how many slots it can use, in words."""
+        groups = ", ".join(f"profile {key}: {n}" for key, n in sorted(self.slots_by_group.items()))
+        whose = "its largest stage"
+        if len(self.slots_by_group) > 1:
+            whose = f"the largest stages of its sharing groups ({groups})"
+        return (
+            f"Slots: {self.slots} for {whose}, "
+            f"{self.useful_slots} for all stages that can run together."
+        )
 
     @property
     def useful_slots(self) -> int:
@@ -134,6 +157,7 @@ class QueryView:
             "seconds": self.seconds,
             "failure": self.failure,
             "slots": self.slots,
+            "slots_by_group": self.slots_by_group,
             "useful_slots": self.useful_slots,
             "peak_tasks": self.peak_tasks,
             "sql": self.sql,
@@ -205,6 +229,7 @@ def _ran(fragment: Fragment, stages: list[Stage]) -> Ran | None:
         tasks=sum(len(stage.launched) for stage in own),
         most_tasks=max(len(stage.launched) for stage in own),
         failed_tasks=sum(stage.failed_tasks for stage in own),
+        profile=own[-1].profile,
         started=min((min(stage.launched) for stage in own if stage.launched), default=None),
         ended=max((max(stage.finished) for stage in own if stage.finished), default=None),
         run_millis=sum(sum(stage.run_millis) for stage in own),

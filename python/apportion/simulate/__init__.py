@@ -1,0 +1,14 @@
+"""Replays event logs in other scenarios: settings, slots, losses of executors, sizes of the data.
+
+application = apportion.eventlog.read("logs/local-1700000000000.zstd")
+simulation = simulate(application, [Scenario("wide", slots=160)])
+for row in simulation.rows:
+    print(row.name, row.total.makespan)
+"""
+
+from apportion.simulate.replay import Outcome, StageOutcome
+from apportion.simulate.scenarios import Scenario
+from apportion.simulate.scheduler import Loss
+from apportion.simulate.simulation import Simulation, simulate
+
+__all__ = ["Loss", "Outcome", "Scenario", "Simulation", "StageOutcome", "simulate"]

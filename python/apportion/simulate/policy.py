@@ -1,0 +1,150 @@
+"""What a decision has to respect, from the confs of a query and the slots it runs on."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from apportion.errors import SettingError
+from apportion.settings import find
+
+ADVISORY_SIZE = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
+_DEFAULTS: dict[str, str] = {
+    ADVISORY_SIZE: "64MB",
+    "spark.sql.adaptive.coalescePartitions.enabled": "true",
+    "spark.sql.adaptive.coalescePartitions.minPartitionSize": "1MB",
+    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "true",
+    "spark.sql.files.maxPartitionBytes": "128MB",
+    "spark.sql.files.openCostInBytes": "4MB",
+    "spark.sql.shuffle.partitions": "200",
+}
+
+
+class Confs:
+    """The confs of a query, typed; defaults stand for what is missing or not as Spark writes it."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = values
+
+    def setting(self, keyword: str) -> Any:
+        """Return a setting of Apportion's, by its keyword."""
+        setting = find(keyword)
+        text = self._values.get(setting.key)
+        try:
+            return setting.default if text is None else setting.parse(text)
+        except SettingError:
+            return setting.default
+
+    def text(self, key: str) -> str | None:
+        """Return the text of a conf, or of its default where one is known here."""
+        return self._values.get(key, _DEFAULTS.get(key))
+
+    def size(self, key: str) -> int:
+        """Return a conf of Spark's as bytes, 1 or more."""
+        sizes = find("data_volume_per_task")
+        for text in (self._values.get(key), _DEFAULTS[key]):
+            try:
+                return int(sizes.parse(text or ""))
+            except SettingError:
+                continue
+        return 1
+
+    def number(self, key: str) -> int | None:
+        """Return a conf of Spark's as a whole number, 1 or more."""
+        for text in (self._values.get(key), _DEFAULTS.get(key)):
+            if text is not None and text.isdecimal() and 1 <= int(text) < 2**31:
+                return int(text)
+        return None
+
+    def flag(self, key: str) -> bool:
+        """Return whether a conf is true."""
+        return (self.text(key) or "false").strip().lower() == "true"
+
+    @property
+    def enabled(self) -> bool:
+        """Whether Apportion decides, and not Spark."""
+        return bool(self.setting("enabled"))
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether executors come and go."""
+        local = (self.text("spark.master") or "").startswith("local")
+        return self.flag("spark.dynamicAllocation.enabled") and not local
+
+
+@dataclasses.dataclass(frozen=True)
+class Policy:
+    """The settings of a decision. Sizes are bytes; `io.apportion.decision.Policy` explains each."""
+
+    volume: int
+    broadcast_ratio: float = 0.5
+    least: int = 1
+    most: int = 32768
+    parallelism: int | None = None
+    slots: int | None = None
+    """Slots that a stage may fill greedily: those of reactive mode."""
+    steady_slots: int | None = None
+    min_task_volume: int = 1 << 20
+    balanced: bool = False
+    rounding: str = "power-of-two"
+    max_blocks_per_task: int = 1 << 15
+    max_blocks_per_shuffle: int = 1 << 24
+
+    @classmethod
+    def of(cls, confs: Confs, slots: int) -> Policy:
+        """Return the policy for a shuffle whose tasks have `slots` to themselves."""
+        mode = confs.setting("mode")
+        reactive = not confs.is_dynamic if mode == "auto" else mode == "reactive"
+        parallelism = confs.setting("parallelism")
+        return cls(
+            volume=confs.setting("data_volume_per_task") or confs.size(ADVISORY_SIZE),
+            broadcast_ratio=confs.setting("broadcast_ratio"),
+            least=confs.setting("min_parallelism"),
+            most=confs.setting("max_parallelism"),
+            parallelism=None if parallelism == -1 else parallelism,
+            slots=slots if reactive else None,
+            steady_slots=None if confs.is_dynamic else slots,
+            min_task_volume=confs.setting("min_task_volume"),
+            balanced=confs.setting("ranges") == "balanced",
+            rounding=confs.setting("rounding"),
+            max_blocks_per_task=confs.setting("max_blocks_per_task"),
+            max_blocks_per_shuffle=confs.setting("max_blocks_per_shuffle"),
+        )
+
+    @property
+    def is_power_of_two(self) -> bool:
+        """Whether numbers of tasks are powers of two."""
+        return not self.balanced or self.rounding == "power-of-two"
+
+    @property
+    def lower_bound(self) -> int:
+        """The least tasks that can be decided."""
+        return power_up(self.least) if self.is_power_of_two else self.least
+
+    @property
+    def upper_bound(self) -> int:
+        """The most tasks that can be decided."""
+        return power_down(self.most) if self.is_power_of_two else self.most
+
+    @property
+    def broadcast_cap(self) -> int:
+        """The most bytes that broadcasts take up of a task's volume."""
+        return math.ceil(self.volume * self.broadcast_ratio)
+
+
+def power_down(number: int) -> int:
+    """Return the largest power of two that is not above a number; 0 for 0."""
+    return 1 << (number.bit_length() - 1) if number > 0 else 0
+
+
+def power_up(number: int) -> int:
+    """Return the smallest power of two that is not below a number; 0 for 0."""
+    return 1 << (number - 1).bit_length() if number > 0 else 0
+
+
+def power_nearest(number: int) -> int:
+    """Return the nearer of the two powers of two around a number, the upper one in the middle."""
+    lower, upper = power_down(number), power_up(number)
+    return lower if number < (lower + upper) // 2 else upper

@@ -1,0 +1,230 @@
+"""Runs the queries of a log again, in a scenario."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from apportion.simulate import scheduler
+from apportion.simulate.fit import Model
+from apportion.simulate.layouts import Layouts, Read
+from apportion.simulate.scenarios import Scenario
+from apportion.simulate.workload import LoggedStage, Workload
+
+NO_DECISION = "the log has no decision about the shuffles that it reads"
+
+
+@dataclasses.dataclass(frozen=True)
+class StageOutcome:
+    """A stage in a scenario, or as it was measured."""
+
+    name: str
+    tasks: int
+    task_seconds: float
+    """Of all its tasks."""
+    largest_task_bytes: int
+    """What its largest task read of shuffles."""
+    is_as_logged: bool
+    """Whether these are the tasks that were logged, with their times."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """A query in a scenario, or as it was measured."""
+
+    makespan: float
+    """Seconds from the start of the query to its end."""
+    tasks: int
+    slot_seconds: float
+    """The time that tasks held slots."""
+    largest_task_bytes: int
+    """What the largest task read of shuffles."""
+    slots: int
+    reruns: int = 0
+    stages: list[StageOutcome] = dataclasses.field(default_factory=list)
+    notes: list[str] = dataclasses.field(default_factory=list)
+    """What could not be simulated as asked for."""
+
+
+def measured(workload: Workload) -> Outcome:
+    """Return a query as it was logged."""
+    stages = [
+        _Tasks(stage.name, stage.shuffle_bytes, stage.seconds, True).outcome
+        for stage in workload.stages
+    ]
+    return Outcome(
+        makespan=workload.seconds,
+        tasks=sum(stage.tasks for stage in stages),
+        slot_seconds=sum(stage.task_seconds for stage in stages),
+        largest_task_bytes=_largest(stages),
+        slots=workload.slots,
+        stages=stages,
+    )
+
+
+def replay(workload: Workload, model: Model, scenario: Scenario) -> Outcome:
+    """Return what a query would do in a scenario.
+
+    Raises `ApportionError` where executors are lost that are not there, and where there are more
+    tasks than are simulated.
+    """
+    planner = _Planner(workload, model, scenario)
+    slots = planner.layouts.slots
+    per_executor = min(scenario.executor_slots or workload.slots_per_executor, slots)
+    cluster = dataclasses.replace(model.cluster(slots, per_executor), losses=scenario.losses)
+    stages = planner.stages()
+    to_run = [
+        scheduler.Stage(planned.seconds, logged.after, logged.delay if planned.seconds else 0.0)
+        for planned, logged in zip(stages, workload.stages, strict=True)
+    ]
+    for place, limit in planner.limits():
+        stages.append(limit)
+        to_run.append(scheduler.Stage(limit.seconds, [place]))
+    ran = scheduler.run(to_run, cluster)
+    outcomes = [stage.outcome for stage in stages]
+    return Outcome(
+        makespan=ran.end + workload.tail,
+        tasks=ran.tasks,
+        slot_seconds=ran.slot_seconds,
+        largest_task_bytes=_largest(outcomes),
+        slots=slots,
+        reruns=ran.reruns,
+        stages=outcomes,
+        notes=planner.notes,
+    )
+
+
+def _largest(stages: Sequence[StageOutcome]) -> int:
+    return max((stage.largest_task_bytes for stage in stages), default=0)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Tasks:
+    """The tasks of a stage: what each reads of shuffles, and how long it takes."""
+
+    name: str
+    shuffle_bytes: Sequence[int]
+    seconds: Sequence[float]
+    is_as_logged: bool
+
+    @property
+    def outcome(self) -> StageOutcome:
+        return StageOutcome(
+            name=self.name,
+            tasks=len(self.seconds),
+            task_seconds=sum(self.seconds),
+            largest_task_bytes=max(self.shuffle_bytes, default=0),
+            is_as_logged=self.is_as_logged,
+        )
+
+
+class _Planner:
+    """Finds the tasks of all stages of a query in a scenario, one stage after the other."""
+
+    def __init__(self, workload: Workload, model: Model, scenario: Scenario) -> None:
+        self.layouts = Layouts(workload, scenario)
+        self.notes = self.layouts.notes
+        self._workload = workload
+        self._model = model
+        self._scale = scenario.scale
+        self._planned: list[_Tasks] = []
+        self._is_changed = scenario.scale != 1 or any(
+            workload.confs.get(key) != value for key, value in scenario.conf.items()
+        )
+
+    def stages(self) -> list[_Tasks]:
+        found = self._planned
+        for place, stage in enumerate(self._workload.stages):
+            planned = self._stage(place, stage)
+            found.append(planned)
+            self.layouts.check(sum(len(each.seconds) for each in found))
+            self.layouts.wrote(place, self._writes(stage, planned))
+        return list(found)
+
+    def limits(self) -> Iterator[tuple[int, _Tasks]]:
+        """Yield the stages that the log does not have, and the places of those they come after.
+
+        Rows that several tasks keep for a limit go to one more task.
+        """
+        for place, (stage, planned) in enumerate(
+            zip(self._workload.stages, self._planned, strict=True)
+        ):
+            if stage.limits and len(planned.seconds) > 1:
+                yield place, _Tasks(stage.name, [0], [self._model.overhead], False)
+
+    def _writes(self, stage: LoggedStage, planned: _Tasks) -> Sequence[int]:
+        """What each task of a stage writes; evenly shared where the tasks are other ones."""
+        if planned.is_as_logged:
+            return stage.written_bytes
+        count = len(planned.seconds)
+        return [int(sum(stage.written_bytes) * self._scale) // max(count, 1)] * count
+
+    def _stage(self, place: int, stage: LoggedStage) -> _Tasks:
+        if stage.limits_for is not None and len(self._planned[stage.limits_for].seconds) == 1:
+            return _Tasks(stage.name, [], [], False)
+        groups, scans = self.layouts.reads(stage)
+        combination = _combination(stage)
+        keeps = combination is None and stage.reads_shuffle and stage.limits_for is None
+        if keeps and self._is_changed:
+            self.notes.append(f"{stage.name} keeps its tasks: {_why_kept(stage)}")
+        if combination and any(not read.is_as_logged for read in (*groups, *scans)):
+            return self._new_tasks(place, stage, combination, groups, scans)
+        if self._scale == 1:
+            return _Tasks(stage.name, stage.shuffle_bytes, stage.seconds, True)
+        shuffled = [int(size * self._scale) for size in stage.shuffle_bytes]
+        scanned = [int(size * self._scale) for size in stage.input_bytes]
+        return self._timed(place, stage, shuffled, scanned)
+
+    def _new_tasks(
+        self,
+        place: int,
+        stage: LoggedStage,
+        combination: str,
+        groups: Sequence[Read],
+        scans: Sequence[Read],
+    ) -> _Tasks:
+        if combination == "product":
+            self.layouts.check(math.prod(len(read.task_bytes) for read in groups))
+            shuffled = [sum(sizes) for sizes in product(*(read.task_bytes for read in groups))]
+            return self._timed(place, stage, shuffled, [0] * len(shuffled))
+        shuffled = [size for read in groups for size in read.task_bytes]
+        scanned = [size for read in scans for size in read.task_bytes]
+        others = len(stage.seconds) - sum(stage.decided_tasks)
+        return self._timed(
+            place,
+            stage,
+            shuffled + [0] * (len(scanned) + others),
+            [0] * len(shuffled) + scanned + [0] * others,
+        )
+
+    def _timed(
+        self, place: int, stage: LoggedStage, shuffled: list[int], scanned: list[int]
+    ) -> _Tasks:
+        # Ranges are made by approximate sizes; times go by what tasks really read.
+        planned, read = sum(shuffled), sum(stage.shuffle_bytes) * self._scale
+        factor = read / planned if planned and read else 1.0
+        line = self._model.line(self._workload, place)
+        constant = line.seconds(0, len(shuffled), self._scale)
+        seconds = [
+            constant + line.per_byte * (own * factor + files)
+            for own, files in zip(shuffled, scanned, strict=True)
+        ]
+        return _Tasks(stage.name, shuffled, seconds, False)
+
+
+def _combination(stage: LoggedStage) -> str | None:
+    """How the tasks of a stage come from what it reads; None where that is not known."""
+    counts, tasks = stage.decided_tasks, len(stage.seconds)
+    if not counts or (stage.reads_shuffle and not stage.groups):
+        return None
+    if sum(counts) <= tasks and not (len(counts) > 1 and math.prod(counts) == tasks):
+        return "sum"
+    return "product" if not stage.scans and math.prod(counts) == tasks else None
+
+
+def _why_kept(stage: LoggedStage) -> str:
+    if stage.groups:
+        return "other tasks ran than were decided"
+    return NO_DECISION

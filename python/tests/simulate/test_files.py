@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import pytest
+
+from apportion.simulate.files import dealt, scan_tasks
+from apportion.simulate.policy import Confs
+from apportion.simulate.workload import Scan
+
+MB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("files", "file_bytes", "piece", "tasks"),
+    [
+        (1, 100 * MB, 40 * MB, 3),
+        (1, 80 * MB, 40 * MB, 2),
+        (10, 4 * MB, 40 * MB, 2),  # A file counts 4 MB more: five of them fill a task.
+        (10, 30 * MB, 40 * MB, 10),
+        (3, 50 * MB, 40 * MB, 4),  # A task for each whole piece, and one for the three rests.
+        (5, 0, 40 * MB, 1),
+    ],
+)
+def test_spark_deals_files(files: int, file_bytes: int, piece: int, tasks: int) -> None:
+    assert dealt(files, file_bytes, piece, opening=4 * MB) == tasks
+
+
+@pytest.mark.parametrize(
+    ("confs", "scale", "tasks"),
+    [
+        ({"spark.apportion.dataVolumePerTask": "10MB"}, 1, 11),
+        ({"spark.apportion.dataVolumePerTask": "10MB"}, 1000, 1000),
+        ({"spark.apportion.enabled": "false"}, 1, 2),
+        ({"spark.apportion.sources.enabled": "false"}, 10, 8),
+        ({"spark.apportion.sources.parallelism": "6"}, 1, 6),
+    ],
+)
+def test_scans(confs: dict[str, str], scale: float, tasks: int) -> None:
+    scan = Scan(files=1, bytes=100 * MB, decision=None)
+    assert scan_tasks(scan, Confs(confs), slots=2, default_parallelism=2, scale=scale) == tasks
