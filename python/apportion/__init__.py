@@ -8,11 +8,15 @@ for decision in apportion.decisions(spark):
     print(decision.reason)
 """
 
+from typing import TYPE_CHECKING, Any
+
 from apportion.decision import Decision, Input, decide, decisions
 from apportion.errors import ApportionError, InputError, SettingError
-from apportion.explaining.explained import Explained, explain
 from apportion.session import configure, get_or_create
 from apportion.settings import Settings
+
+if TYPE_CHECKING:
+    from apportion.explaining.explained import Explained, explain
 
 __all__ = [
     "ApportionError",
@@ -28,3 +32,12 @@ __all__ = [
     "explain",
     "get_or_create",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # It takes longer to import than all else together, mostly for sqlglot.
+    if name in ("Explained", "explain"):
+        from apportion.explaining import explained
+
+        return getattr(explained, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

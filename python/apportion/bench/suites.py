@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 GENERATED = ("tpch", "tpcds", "skew")
 
+# With Spark's 1 GB, queries of scale 1 fail for want of memory, or mostly collect garbage.
+_MEMORY = {"spark.driver.memory": "4g"}
+
 
 @dataclasses.dataclass(frozen=True)
 class Suite:
@@ -58,9 +61,9 @@ def generated(name: str, scale: float) -> Suite:
     match name:
         case "tpch" | "tpcds":
             texts = tpc.queries(name)
-            return Suite(name, {str(number): sql for number, sql in texts.items()}, {}, scale)
+            return Suite(name, {str(number): sql for number, sql in texts.items()}, _MEMORY, scale)
         case "skew":
-            return Suite(name, skew.queries(), skew.CONF, scale)
+            return Suite(name, skew.queries(), _MEMORY | skew.CONF, scale)
     raise ApportionError(f"unknown suite {name!r}: {', '.join(GENERATED)} are known")
 
 
