@@ -22,6 +22,28 @@ object Bytes {
     if (signs < 0) checkedSum(bytes, 0, bytes.length) else sum
   }
 
+  /** The largest count, 0 of none; `max` of the standard library would make an object of each. */
+  def largest(bytes: Array[Long]): Long = {
+    var largest = 0L
+    var i = 0
+    while (i < bytes.length) {
+      largest = math.max(largest, bytes(i))
+      i += 1
+    }
+    largest
+  }
+
+  /** The sum before each place, and that of all at the end. A method of its own: loops in constructors are compiled badly. */
+  def prefixSums(bytes: Array[Long]): Array[Long] = {
+    val sums = new Array[Long](bytes.length + 1)
+    var i = 0
+    while (i < bytes.length) {
+      sums(i + 1) = add(sums(i), bytes(i))
+      i += 1
+    }
+    sums
+  }
+
   /** Each count times a factor of 1 or more. */
   def scale(bytes: Array[Long], factor: Double): Array[Long] =
     if (factor == 1) bytes else bytes.map(count => (count * factor).toLong)

@@ -15,17 +15,9 @@ private[decision] final class Filling(
   private val n = bytes.length
 
   /** The bytes before each subpartition. */
-  private val prefix = {
-    val sums = new Array[Long](n + 1)
-    var i = 0
-    while (i < n) {
-      sums(i + 1) = Bytes.add(sums(i), bytes(i))
-      i += 1
-    }
-    sums
-  }
+  private val prefix = Bytes.prefixSums(bytes)
 
-  private val largest = if (n == 0) 0L else bytes.max
+  private val largest = Bytes.largest(bytes)
 
   def total: Long = prefix(n)
 

@@ -1,5 +1,7 @@
 package io.apportion.decision
 
+import scala.collection.mutable
+
 /**
  * A subpartition that several tasks read.
  *
@@ -42,11 +44,32 @@ private[decision] object SkewSplits {
       fairShare: Long
   ): Seq[Int] = {
     val rangeBytes = Bytes.sumEach(bytesByInput)
-    val threshold = fairShare * Tolerance
-    def bytes(i: Int) = shuffles.map(_.bytes).filter(i < _.length).map(_(i)).foldLeft(0L)(Bytes.add)
-    rangeBytes.indices
-      .filter(rangeBytes(_) > threshold)
-      .flatMap(k => (ranges.starts(k) until ranges.ends(k)).filter(bytes(_) > threshold))
+    val threshold = (fairShare * Tolerance).toLong
+    val inputs = shuffles.map(_.bytes).toArray
+    val found = mutable.ArrayBuffer.empty[Int]
+    // Loops, as there may be many ranges, and even ones are often above the threshold with none of their subpartitions.
+    var k = 0
+    while (k < rangeBytes.length) {
+      if (rangeBytes(k) > threshold) {
+        var i = ranges.starts(k)
+        while (i < ranges.ends(k)) {
+          if (sumAt(inputs, i) > threshold) found += i
+          i += 1
+        }
+      }
+      k += 1
+    }
+    found.toSeq
+  }
+
+  private def sumAt(inputs: Array[Array[Long]], i: Int): Long = {
+    var sum = 0L
+    var k = 0
+    while (k < inputs.length) {
+      if (i < inputs(k).length) sum = Bytes.add(sum, inputs(k)(i))
+      k += 1
+    }
+    sum
   }
 
   /**
