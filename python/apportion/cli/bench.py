@@ -16,6 +16,7 @@ from apportion.bench.suites import Suite
 from apportion.bench.summary import VariantSummary
 from apportion.bench.variants import choose
 from apportion.cli.console import QUERY_FAILED, err, fail, out
+from apportion.cli.options import PlotFile
 from apportion.cli.progress import counted, waiting
 from apportion.cli.sources import read_queries
 from apportion.cli.spark import Master, start
@@ -92,10 +93,7 @@ def bench(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Start over, in place of going on with the file.")
     ] = False,
-    plot_file: Annotated[
-        Path | None,
-        typer.Option("--plot", metavar="FILE", help="Draw the result to a .png or .svg file."),
-    ] = None,
+    plot_file: PlotFile = None,
     saved: Annotated[
         Path | None,
         typer.Option("--from", metavar="FILE", help="Show the result in a file, and run nothing."),

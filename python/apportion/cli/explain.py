@@ -10,6 +10,7 @@ import typer
 from apportion import eventlog
 from apportion._jvm import short_errors
 from apportion.cli.console import err, fail, out
+from apportion.cli.options import Output
 from apportion.cli.progress import query_progress, waiting
 from apportion.cli.sources import read_statements
 from apportion.cli.spark import Assignments, Master, start
@@ -67,9 +68,7 @@ def explain(
             "Markdown."
         ),
     ] = "text",
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Default: the terminal.")
-    ] = None,
+    output: Output = None,
 ) -> None:
     """Show the stages of queries: what each reads, its tasks and why, what is chained.
 

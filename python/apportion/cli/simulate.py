@@ -12,8 +12,8 @@ from rich.console import Console
 from apportion import eventlog
 from apportion.bench.plot import check
 from apportion.cli.console import err, fail, out
+from apportion.cli.options import Output, PlotFile
 from apportion.cli.progress import counted, waiting
-from apportion.eventlog import Application, Query
 from apportion.simulate import plot, report
 from apportion.simulate.scenarios import Scenario, losses, parse, spark, with_assignments
 from apportion.simulate.simulation import Simulation, simulate
@@ -82,16 +82,11 @@ def simulate_command(
             "executor_slots, scale, lose=N@SECONDS+N@SECONDS. Repeatable.",
         ),
     ] = None,
-    plot_file: Annotated[
-        Path | None,
-        typer.Option("--plot", metavar="FILE", help="Draw the result to a .png or .svg file."),
-    ] = None,
+    plot_file: PlotFile = None,
     format: Annotated[
         Literal["text", "json"], typer.Option(help="text to read, json for programs.")
     ] = "text",
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Default: the terminal.")
-    ] = None,
+    output: Output = None,
 ) -> None:
     """Replay an event log with other settings, slots, losses of executors or sizes of the data.
 
@@ -121,7 +116,7 @@ def simulate_command(
     result = simulate(
         application,
         [*changed, *own, spark(common)],
-        _chosen(application, query or [], log),
+        application.numbered(query, str(log)) if query else None,
         lambda names: counted(names, "Scenario"),
     )
     _show(result, format, output)
@@ -130,15 +125,6 @@ def simulate_command(
         err.print(f"Plot: {plot_file}", markup=False, soft_wrap=True)
     for left_out in application.skipped:
         err.print(f"Left out: {left_out}", markup=False, soft_wrap=True)
-
-
-def _chosen(application: Application, numbers: list[int], log: Path) -> list[Query]:
-    known = application.queries
-    for number in numbers:
-        if number not in known:
-            there = f"{min(known)} to {max(known)}" if known else "none"
-            fail(f"{log} has no query {number}; there are {there}")
-    return [known[number] for number in numbers] if numbers else list(known.values())
 
 
 def _show(result: Simulation, format: str, output: Path | None) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from apportion.decision import Decision
+from apportion.errors import ApportionError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,3 +125,17 @@ class Application:
     """Cores of the executor that was added last; 0 if none was."""
     skipped: list[str] = dataclasses.field(default_factory=list)
     """What was left out, and why."""
+
+    def numbered(self, numbers: Iterable[int], source: str) -> list[Query]:
+        """Return the queries of these numbers, in their order; `source` is for messages.
+
+        Raises `ApportionError` for a number that is not there.
+        """
+        known = self.queries
+        found: list[Query] = []
+        for number in numbers:
+            if number not in known:
+                there = f"{min(known)} to {max(known)}" if known else "none"
+                raise ApportionError(f"{source} has no query {number}; there are {there}")
+            found.append(known[number])
+        return found

@@ -84,7 +84,7 @@ def of_log(application: Application, source: str, numbers: Sequence[int] = ()) -
 
     Raises `ApportionError` for a number that is not there, and if nothing was decided.
     """
-    chosen = _chosen(application, numbers, source) or _decided(application)
+    chosen = application.numbered(numbers, source) or _decided(application)
     if not chosen:
         count = len(application.queries)
         raise ApportionError(
@@ -95,17 +95,8 @@ def of_log(application: Application, source: str, numbers: Sequence[int] = ()) -
 
 def of_run(application: Application, numbers: Sequence[int] = ()) -> Explained:
     """Return the same of queries that ran to be explained, all of them if nothing was decided."""
-    chosen = _chosen(application, numbers, "what ran") or _decided(application)
+    chosen = application.numbered(numbers, "what ran") or _decided(application)
     return _explained(application, chosen or list(application.queries.values()))
-
-
-def _chosen(application: Application, numbers: Sequence[int], source: str) -> list[Query]:
-    known = application.queries
-    for number in numbers:
-        if number not in known:
-            there = f"{min(known)} to {max(known)}" if known else "none"
-            raise ApportionError(f"{source} has no query {number}; there are {there}")
-    return [known[number] for number in numbers]
 
 
 def _decided(application: Application) -> list[Query]:

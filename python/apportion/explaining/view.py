@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from apportion.decision import Decision
@@ -66,8 +66,6 @@ class StageView:
     decisions: list[LoggedDecision]
     ran: Ran | None
     """None if no task of it ran, as far as the log goes."""
-    fragment: Fragment
-    """The part of the plan that it runs."""
 
     @property
     def slots(self) -> int | None:
@@ -190,8 +188,7 @@ def view(application: Application, query: Query) -> QueryView:
                 operators=operators,
                 blocks=origins.paths(operators),
                 decisions=decided,
-                ran=_ran(fragment, query.stages),
-                fragment=fragment,
+                ran=ran(fragment, query.stages),
             )
         )
     times = query.submitted, query.completed
@@ -219,7 +216,8 @@ def _is_about(decision: Decision, fragment: Fragment) -> bool:
     return any(node.name.strip() == decision.operator for node in fragment.operators())
 
 
-def _ran(fragment: Fragment, stages: list[Stage]) -> Ran | None:
+def ran(fragment: Fragment, stages: Sequence[Stage]) -> Ran | None:
+    """Return what the tasks of a fragment did, None if none of it ran."""
     accumulators = fragment.accumulators()
     own = [stage for stage in stages if stage.accumulators & accumulators]
     if not own:

@@ -40,10 +40,7 @@ def scenarios_table(simulation: Simulation) -> Table:
 
 def queries_table(simulation: Simulation) -> Table:
     """Return a line for each query: its makespan, and its tasks, in each scenario."""
-    table = Table(title="Makespan, s (tasks)", title_justify="left")
-    table.add_column("Query")
-    for row in simulation.rows:
-        table.add_column(escape(row.name), justify="right")
+    table = _side_by_side(simulation, "Makespan, s (tasks)", "Query")
     for place, workload in enumerate(simulation.workloads):
         cells = (row.outcomes[place] for row in simulation.rows)
         table.add_row(
@@ -55,10 +52,7 @@ def queries_table(simulation: Simulation) -> Table:
 
 def stages_table(simulation: Simulation) -> Table:
     """Return a line for each stage of the only query: its tasks in each scenario."""
-    table = Table(title="Tasks of each stage (seconds of all of them)", title_justify="left")
-    table.add_column("Stage")
-    for row in simulation.rows:
-        table.add_column(escape(row.name), justify="right")
+    table = _side_by_side(simulation, "Tasks of each stage (seconds of all of them)", "Stage")
     for place, stage in enumerate(simulation.workloads[0].stages):
         cells = (row.outcomes[0].stages[place] for row in simulation.rows)
         table.add_row(
@@ -97,6 +91,15 @@ def notes(simulation: Simulation) -> Iterator[str]:
             if not undecided or NO_DECISION not in note:
                 yield f"{row.name}: {note}" + (f" ({count} times)" if count > 1 else "")
     yield from simulation.left_out
+
+
+def _side_by_side(simulation: Simulation, title: str, what: str) -> Table:
+    """An empty table with a column for each scenario."""
+    table = Table(title=title, title_justify="left")
+    table.add_column(what)
+    for row in simulation.rows:
+        table.add_column(escape(row.name), justify="right")
+    return table
 
 
 def _title(simulation: Simulation) -> str:

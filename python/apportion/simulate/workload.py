@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 
 from apportion.decision import Decision
 from apportion.eventlog import Application, LoggedDecision, PlanNode, Query, Stage
-from apportion.explaining.fragments import Fragment
-from apportion.explaining.view import view
+from apportion.explaining.fragments import Fragment, fragments
+from apportion.explaining.view import ran
 from apportion.simulate.policy import Confs
 from apportion.simulate.scheduler import MOST_SLOTS
 
@@ -150,7 +150,7 @@ def workload(application: Application, query: Query) -> Workload | None:
     """Return what a query ran; None for one that has not ended or ran no task."""
     if query.submitted is None or query.completed is None:
         return None
-    stages = _Stages(application, query).found
+    stages = _Stages(query).found
     if not stages:
         return None
     start, end = query.submitted, query.completed
@@ -213,7 +213,7 @@ def _joined(columns: Iterable[array[int]]) -> array[int]:
 class _Stages:
     """Puts the stages that ran in order, with what the plan says about each."""
 
-    def __init__(self, application: Application, query: Query) -> None:
+    def __init__(self, query: Query) -> None:
         self._start = query.submitted or 0
         by_id: dict[int, list[Stage]] = {}
         for stage in query.stages:
@@ -222,27 +222,28 @@ class _Stages:
         runs = [_Ran(id, attempts) for id, attempts in by_id.items()]
         self._runs = sorted(runs, key=lambda run: (run.launched, run.submitted, run.id))
         self._places = {run.id: place for place, run in enumerate(self._runs)}
-        self._views = view(application, query).stages
-        # Plans of subqueries number their stages anew, so that names do not tell stages apart.
+        self._fragments = fragments(query.plan) if query.plan else []
+        self._ran = [ran(each, query.stages) for each in self._fragments]
         self._owners: dict[int, Fragment] = {}
         self._find_owners()
         self._find_owners_by_reads(query.stages)
-        self._scans = _deal_scans([each.fragment for each in self._views], query)
+        self._scans = _deal_scans(self._fragments, query)
         self._decisions = self._deal_decisions(query)
         self._latency = _typical([run.launched - run.submitted for run in self._runs])
         self.found = [self._stage(place, run) for place, run in enumerate(self._runs)]
 
     def _find_owners(self) -> None:
         """Finds the fragment of the plan that each stage ran."""
-        for each in self._views:
-            for id in each.ran.stages if each.ran else ():
+        for fragment, own in zip(self._fragments, self._ran, strict=True):
+            for id in own.stages if own else ():
                 if id in self._places:
-                    self._owners.setdefault(self._places[id], each.fragment)
+                    self._owners.setdefault(self._places[id], fragment)
 
     def _find_owners_by_reads(self, stages: Sequence[Stage]) -> None:
         """The same for stages without operators of their own, as one that broadcasts a shuffle."""
-        idle = [each.fragment for each in self._views if each.ran is None]
-        for fragment in idle:
+        for fragment, own in zip(self._fragments, self._ran, strict=True):
+            if own:
+                continue
             metrics = _read_metrics(fragment)
             for stage in stages:
                 place = self._places.get(stage.id)
@@ -255,14 +256,13 @@ class _Stages:
         A decision names stages by number. Where that fits several fragments, it is about the one
         whose shuffles have these bytes.
         """
-        fragments = [each.fragment for each in self._views]
         found: dict[int, list[LoggedDecision]] = {}
         for logged in query.decisions:
             stages = logged.decision.stages
             if not stages or not _is_sound(logged):
                 continue
             sizes = sum(map(sum, logged.subpartition_bytes))
-            reading = [each for each in fragments if set(stages) <= _writers(each).keys()]
+            reading = [each for each in self._fragments if set(stages) <= _writers(each).keys()]
             if reading:
                 nearest = min(reading, key=lambda each: abs(self._written(each, stages) - sizes))
                 found.setdefault(id(nearest), []).append(logged)

@@ -19,8 +19,8 @@ case class ReportDecisions(session: SparkSession) extends Guarded[SparkPlan] {
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
     if (Settings.EventsEnabled.get(conf)) OptimizedPlan.announce(session)
-    val decided = PendingDecisions.take(plan)
-    val pending = if (decided.isEmpty) groupsThatSparkKeeps(plan) else decided
+    val taken = PendingDecisions.take(plan)
+    val pending = if (taken.isEmpty) groupsThatSparkKeeps(plan) else taken
     if (pending.nonEmpty) {
       val layouts = layoutsIn(plan)
       val decided = pending.map { case (group, read) => group -> record(group, read, layouts) }

@@ -31,10 +31,11 @@ object Decider {
       else if (policy.balanced) inWaves(plain, Bytes.sumEach(shuffles.map(_.bytes)), maxWidth, policy)
       else (plain, Ranges.even(subpartitions, plain.tasks))
     val splits = split.fold(Seq.empty[Split])(_._2)
-    val launched = if (ranges.size + splits.size == 0) chosen.tasks else ranges.size + splits.map(_.tasks.size).sum
+    val tasks = if (ranges.size + splits.size == 0) chosen.tasks else ranges.size + splits.map(_.tasks.size).sum
     val bytesByInput = shuffles.map(input => ranges.bytesOf(input.bytes))
     Decision(
       parallelism = chosen.tasks,
+      tasks = tasks,
       ranges = ranges,
       kind = chosen.clamps.lastOption.getOrElse(Kind.Formula),
       inputBytes = inputBytes,
@@ -49,7 +50,7 @@ object Decider {
       splits = splits,
       skewed =
         SkewSplits.unsplit(shuffles, ranges, bytesByInput, SkewSplits.fairShare(inputBytes, chosen.tasks, policy)),
-      reason = Reason.of(chosen, launched, inputBytes, broadcastTaken, raw, rounded, subpartitions, ranges.size, policy)
+      reason = Reason.of(chosen, tasks, inputBytes, broadcastTaken, raw, rounded, subpartitions, ranges.size, policy)
     )
   }
 
@@ -59,6 +60,7 @@ object Decider {
     val chosen = policy.parallelism.fold(bounded(raw.max(1), bytes, policy))(p => Chosen(p, Seq(Kind.Explicit)))
     Decision(
       parallelism = chosen.tasks,
+      tasks = chosen.tasks,
       ranges = Ranges.none,
       kind = chosen.clamps.lastOption.getOrElse(Kind.Formula),
       inputBytes = bytes,

@@ -34,6 +34,8 @@ object Kind {
 /**
  * How many tasks read a group of inputs, which subpartitions each of them reads, and why.
  *
+ * @param tasks             that there will be: fewer than `parallelism` where no more would make the largest smaller, and more by
+ *                          the parts of subpartitions
  * @param inputBytes        bytes of all shuffle inputs
  * @param broadcastBytes    bytes of all broadcast inputs
  * @param dataVolumePerTask V, bytes a task should read
@@ -48,6 +50,7 @@ object Kind {
  */
 final case class Decision(
     parallelism: Int,
+    tasks: Int,
     ranges: Ranges,
     kind: Kind,
     inputBytes: Long,

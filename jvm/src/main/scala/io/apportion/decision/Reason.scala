@@ -3,10 +3,9 @@ package io.apportion.decision
 /** A decision in one sentence. */
 private[decision] object Reason {
 
-  /** @param launched the tasks that there will be; fewer than chosen do where no more makes the largest smaller */
   def of(
       chosen: Chosen,
-      launched: Int,
+      tasks: Int,
       inputBytes: Long,
       broadcastTaken: Long,
       raw: Long,
@@ -33,7 +32,7 @@ private[decision] object Reason {
       if (chosen.clamps.headOption.exists(Set[Clamp](Kind.Explicit, Kind.Source))) None
       else Some(formula(inputBytes, broadcastTaken, raw, rounded, policy))
     val rest = steps ++ layout(ranges, subpartitions, policy) ++ noWaves(policy)
-    s"${count(launched.toLong, "task")}: ${(start ++ rest).mkString(", ")}."
+    s"${count(tasks.toLong, "task")}: ${(start ++ rest).mkString(", ")}."
   }
 
   private def layout(ranges: Int, subpartitions: Int, policy: Policy): Option[String] =

@@ -80,7 +80,7 @@ object DecisionRecord {
     clamps = decision.clamps.map(_.name),
     subpartitions = decision.subpartitions,
     parallelism = decision.parallelism,
-    tasks = if (decision.taskBytes.isEmpty) decision.parallelism else decision.taskBytes.length,
+    tasks = decision.tasks,
     ranges = decision.ranges,
     layout = if (decision.splits.nonEmpty) "skew" else if (policy.balanced) "balanced" else "even",
     largestTaskBytes = decision.largestTaskBytes,
