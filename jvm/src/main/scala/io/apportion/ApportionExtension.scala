@@ -11,6 +11,7 @@ import io.apportion.aqe.{
 }
 import io.apportion.conf.{Settings, SettingsCheck}
 import io.apportion.hints.{AssignBlocks, ResolveBlockHints}
+import io.apportion.keys.KeyFunctions
 import io.apportion.report.{DecisionsFunction, ShowTab}
 import io.apportion.sources.ScanTasks
 import org.apache.spark.sql.SparkSessionExtensions
@@ -46,5 +47,8 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
     // Where decisions are seen
     extensions.injectTableFunction(DecisionsFunction.description)
     extensions.injectCheckRule(ShowTab(_))
+
+    // Functions of queries: even_key, task_of and others
+    KeyFunctions.descriptions.foreach(extensions.injectFunction)
   }
 }

@@ -1,0 +1,67 @@
+package io.apportion.keys
+
+import io.apportion.decision.Ranges
+import org.apache.spark.unsafe.hash.Murmur3_x86_32
+import org.scalacheck.Gen
+import org.scalatest.funsuite.AnyFunSuite
+import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
+
+class EvenKeysSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
+
+  /** Where Spark puts a BIGINT: Murmur3 with the seed 42, modulo the number of subpartitions. */
+  private def subpartitionOf(key: Long, subpartitions: Int): Int =
+    Math.floorMod(Murmur3_x86_32.hashLong(key, 42), subpartitions)
+
+  private def powersOfTwo(from: Int): Seq[Int] = (0 to 12).map(1 << _).filter(_ >= from)
+
+  private val key = Gen.oneOf(Gen.long, Gen.choose(-1000L, 1000L), Gen.oneOf(Long.MinValue, Long.MaxValue))
+  private val sizes = for {
+    tasks <- Gen.oneOf(Gen.choose(1, Int.MaxValue), Gen.choose(1, 100))
+    subpartitions <- Gen.oneOf(Gen.choose(tasks, Int.MaxValue), Gen.const(tasks), Gen.const(Int.MaxValue))
+  } yield (tasks, subpartitions)
+
+  test("p from 1 to 1,024, n of p, 2p, 4p and powers of two up to 4,096: key k is read by task k mod p") {
+    val wrong = for {
+      p <- (1 to 1024).iterator
+      n <- (Seq(p, 2 * p, 4 * p) ++ powersOfTwo(from = p)).distinct
+      ranges = Ranges.even(n, p)
+      k <- 0 until p
+      subpartition = subpartitionOf(EvenKeys.surrogate(k.toLong, p, n), n)
+      if subpartition < ranges.starts(k) || ranges.ends(k) <= subpartition
+    } yield (k, p, n)
+    assert(wrong.toList == Nil)
+  }
+
+  test("any key of any sizes, negative ones and the largest as well") {
+    forAll(key, sizes) { case (k, (p, n)) =>
+      val subpartition = subpartitionOf(EvenKeys.surrogate(k, p, n), n)
+      assert(EvenKeys.taskOf(subpartition, p, n) == Math.floorMod(k, p))
+    }
+  }
+
+  test("keys less than p * 2^32 apart have different surrogates") {
+    forAll(key, sizes, Gen.choose(1L, (1L << 32) - 1), Gen.choose(0.0, 1.0)) { case (k, (p, n), rounds, part) =>
+      val apart = (rounds - 1) * p + (part * p).toLong.max(1L)
+      whenever(k <= Long.MaxValue - apart) {
+        assert(EvenKeys.surrogate(k, p, n) != EvenKeys.surrogate(k + apart, p, n))
+      }
+    }
+  }
+
+  test("hashed into another number of subpartitions, surrogates fall about as evenly as any keys") {
+    val used = (0L until 1000L).map(k => subpartitionOf(EvenKeys.surrogate(k, 10, 10), 64)).distinct
+    assert(used.size > 60)
+  }
+
+  test("the task of each subpartition is the number of its even range") {
+    for ((p, n) <- Seq((1, 1), (5, 5), (3, 8), (7, 64), (1000, 1001), (1024, 4096))) {
+      val tasks =
+        Ranges.even(n, p).toSeq.zipWithIndex.flatMap { case ((start, end), task) => Seq.fill(end - start)(task) }
+      assert((0 until n).map(EvenKeys.taskOf(_, p, n)) == tasks)
+    }
+  }
+
+  test("the task of the largest subpartition there can be") {
+    assert(EvenKeys.taskOf(Int.MaxValue - 1, Int.MaxValue, Int.MaxValue) == Int.MaxValue - 1)
+  }
+}
