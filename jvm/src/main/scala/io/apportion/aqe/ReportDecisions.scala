@@ -1,10 +1,11 @@
 package io.apportion.aqe
 
 import io.apportion.Guarded
-import io.apportion.conf.Settings
-import io.apportion.decision.{Bytes, Decision, Ranges}
+import io.apportion.conf.{SessionPolicy, Settings}
+import io.apportion.decision.{Bytes, Decision, EmptyTasks, Policy, Ranges}
 import io.apportion.report.{DecisionRecord, Decisions, OptimizedPlan}
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.execution.{
   CoalescedPartitionSpec,
   PartialReducerPartitionSpec,
@@ -51,7 +52,7 @@ case class ReportDecisions(session: SparkSession) extends Guarded[SparkPlan] {
     )
     val found = outcome.fold(
       leftAlone(group, reads.map(_._2.partitionSpecs), _),
-      decided(_, reads.head._2, group.splittable.otherwise)
+      decided(group, _, reads.head._2)
     )
     found.copy(
       operator = group.operator,
@@ -62,7 +63,7 @@ case class ReportDecisions(session: SparkSession) extends Guarded[SparkPlan] {
     )
   }
 
-  private def decided(read: GroupRead, layout: AQEShuffleReadExec, notSplitAs: String): DecisionRecord = {
+  private def decided(group: ExchangeGroup, read: GroupRead, layout: AQEShuffleReadExec): DecisionRecord = {
     val record = DecisionRecord.of(read.decision, read.policy)
     if (layout.isLocalRead) {
       val tasks = layout.partitionSpecs.size
@@ -75,7 +76,11 @@ case class ReportDecisions(session: SparkSession) extends Guarded[SparkPlan] {
         layout = "local",
         reason = withRemark(record.reason, "reading map outputs locally")
       )
-    } else record.copy(reason = skewRemarks(read.decision, notSplitAs).foldLeft(record.reason)(withRemark))
+    } else {
+      val remarks = skewRemarks(read.decision, group.splittable.otherwise) ++
+        fewKeysRemark(group, read.decision.taskBytes, read.policy)
+      record.copy(reason = remarks.foldLeft(record.reason)(withRemark))
+    }
   }
 
   private def skewRemarks(decision: Decision, notSplitAs: String): Seq[String] = {
@@ -89,11 +94,22 @@ case class ReportDecisions(session: SparkSession) extends Guarded[SparkPlan] {
     split.toSeq ++ whole
   }
 
+  /** Surrogates of keys help only where rows are partitioned by the hash of keys. */
+  private def fewKeysRemark(group: ExchangeGroup, taskBytes: Array[Long], policy: Policy): Option[String] = {
+    val empty = EmptyTasks.beside(taskBytes, policy)
+    Option.when(empty > 0 && group.leaves.forall(_.shuffle.outputPartitioning.isInstanceOf[HashPartitioning]))(
+      s"$empty of ${taskBytes.length} tasks empty; see even_key"
+    )
+  }
+
   private def withRemark(reason: String, remark: String): String = s"${reason.stripSuffix(".")}, $remark."
 
   private def leftAlone(group: ExchangeGroup, layouts: Seq[Seq[ShufflePartitionSpec]], why: String): DecisionRecord = {
     val bytesByInput = if (layouts.isEmpty) group.bytes else layouts.map(_.map(bytesOf).toArray)
-    DecisionRecord.leftAlone(why, group.leaves.map(_.subpartitions).max, Bytes.sumEach(bytesByInput))
+    val taskBytes = Bytes.sumEach(bytesByInput)
+    val record = DecisionRecord.leftAlone(why, group.leaves.map(_.subpartitions).max, taskBytes)
+    val policy = GroupRead.policy(group, new SessionPolicy(conf, session.sparkContext), None)
+    record.copy(reason = fewKeysRemark(group, taskBytes, policy).foldLeft(record.reason)(withRemark))
   }
 
   private def bytesOf(spec: ShufflePartitionSpec): Long = spec match {

@@ -18,7 +18,7 @@ final case class Part(mapTasks: Option[(Int, Int)], bytes: Long)
 private[decision] object SkewSplits {
 
   /** A subpartition above this many times what a task should read is worth to be split. */
-  private val Tolerance = 1.25
+  val Tolerance = 1.25
 
   /** Parts are no larger than this much of the whole: cutting off less would help little. */
   private val LargestPart = 0.75

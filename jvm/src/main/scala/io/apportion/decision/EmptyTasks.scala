@@ -1,0 +1,18 @@
+package io.apportion.decision
+
+/** Tasks that get nothing while others get too much, as where rows are partitioned by a few keys of which several meet in one task. */
+object EmptyTasks {
+
+  /** How many there are; 0 where all that is read is in one task, as nothing could be dealt otherwise then, or no task gets too much. */
+  def beside(taskBytes: Array[Long], policy: Policy): Int = {
+    var empty = 0
+    var k = 0
+    while (k < taskBytes.length) {
+      if (taskBytes(k) == 0) empty += 1
+      k += 1
+    }
+    val fairShare = SkewSplits.fairShare(Bytes.sum(taskBytes), taskBytes.length, policy)
+    val isTooMuch = Bytes.largest(taskBytes) > fairShare * SkewSplits.Tolerance
+    if (isTooMuch && taskBytes.length - empty > 1) empty else 0
+  }
+}
