@@ -4,7 +4,7 @@ import io.apportion.keys.Arguments._
 import io.apportion.keys.FlinkKeys.MostKeyGroups
 import io.apportion.keys.KeyFunction.{Definition, Description}
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Cast, Expression, Literal}
+import org.apache.spark.sql.catalyst.expressions.{Cast, Expression, Literal, Pmod}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.types._
@@ -27,17 +27,21 @@ object KeyFunctions {
       "Keys less than p * 2^32 apart have different surrogates.",
     arguments = Seq(
       "k" -> "a whole number",
-      tasksMeaning,
+      "p" -> s"${tasksMeaning._2}, at most ${EvenKeys.MostTasks}",
       "n" -> s"${subpartitionsMeaning._2}, of which tasks read even ranges; by default p, as of repartition(p, surrogate)"
     ),
-    examples = Seq("_FUNC_(7, 5)" -> "7089861453", "task_of(5, 64, _FUNC_(-1, 5, 64))" -> "4")
+    examples = Seq("_FUNC_(7, 5)" -> "4468190088", "task_of(5, 64, _FUNC_(-1, 5, 64))" -> "4")
   )({
     case Seq(key, tasks, subpartitions @ _*) if subpartitions.size <= 1 =>
       for {
-        p <- constant("p", tasks)
+        p <- constant("p", tasks, most = EvenKeys.MostTasks)
         n <- subpartitions.headOption.fold[Checked[Int]](Right(p))(constant("n", _, least = p))
         k <- integer("k", key)
-      } yield StaticCall.of(EvenKeys, "surrogate", LongType)(k, Literal(p), Literal(n))
+      } yield StaticCall.of(EvenKeys, "surrogate", LongType)(
+        k,
+        Literal(p),
+        Literal(EvenKeys.of(p, n), ObjectType(classOf[EvenKeys]))
+      )
   })
 
   private val subpartitionOf = new Definition(
@@ -49,7 +53,7 @@ object KeyFunctions {
     examples = Seq("_FUNC_(200, 'Berlin')" -> "42", "_FUNC_(200, 7, CAST(NULL AS STRING))" -> "107")
   )({
     case Seq(subpartitions, columns @ _*) if columns.nonEmpty =>
-      constant("n", subpartitions).map(HashPartitioning(columns, _).partitionIdExpression)
+      constant("n", subpartitions).map(subpartition(columns, _))
   })
 
   private val taskOf = new Definition(
@@ -65,11 +69,7 @@ object KeyFunctions {
       for {
         p <- constant("p", tasks)
         n <- constant("n", subpartitions, least = p)
-      } yield StaticCall.of(EvenKeys, "taskOf", IntegerType)(
-        HashPartitioning(columns, n).partitionIdExpression,
-        Literal(p),
-        Literal(n)
-      )
+      } yield StaticCall.of(EvenKeys, "taskOf", IntegerType)(subpartition(columns, n), Literal(p), Literal(n))
   })
 
   private val flinkMaxParallelism = new Definition(
@@ -167,6 +167,12 @@ object KeyFunctions {
     val (start, end) = FlinkKeys.keyGroupRange(index, parallelism, maxParallelism)
     InternalRow(start, end)
   }
+
+  private def subpartition(columns: Seq[Expression], n: Int): Expression =
+    HashPartitioning(columns, n).partitionIdExpression match {
+      case pmod: Pmod => StaticCall.of(EvenKeys, "subpartitionOf", IntegerType)(pmod.left, Literal(n))
+      case other      => other
+    }
 
   private def flinkConstant(name: String, argument: Expression, least: Int = 1): Checked[Int] =
     constant(name, argument, least, MostKeyGroups)

@@ -23,10 +23,12 @@ private[keys] object Murmur3 {
   private final val InverseOfFinal1 = 0xa5cb9243
   private final val InverseOfFinal2 = 0x7ed1b41d
 
-  /** The long with this hash and these upper 32 bits. */
-  def longOf(hash: Int, upper: Int): Long = {
-    val afterLower = beforeStep(beforeFinal(hash)) ^ blockOf(upper)
-    val lower = wordOf(beforeStep(afterLower) ^ Seed)
+  /** The state after the lower 32 bits, and the upper ones added to it, of a long with this hash. */
+  def stateOf(hash: Int): Int = beforeStep(beforeFinal(hash))
+
+  /** The long with this state, and so with its hash, and these upper 32 bits. */
+  def longOf(state: Int, upper: Int): Long = {
+    val lower = wordOf(beforeStep(state ^ blockOf(upper)) ^ Seed)
     (upper.toLong << 32) | (lower & 0xffffffffL)
   }
 

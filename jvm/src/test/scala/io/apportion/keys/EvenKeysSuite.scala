@@ -1,5 +1,7 @@
 package io.apportion.keys
 
+import java.io.{ByteArrayInputStream, ByteArrayOutputStream, ObjectInputStream, ObjectOutputStream}
+
 import io.apportion.decision.Ranges
 import org.apache.spark.unsafe.hash.Murmur3_x86_32
 import org.scalacheck.Gen
@@ -12,11 +14,14 @@ class EvenKeysSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   private def subpartitionOf(key: Long, subpartitions: Int): Int =
     Math.floorMod(Murmur3_x86_32.hashLong(key, 42), subpartitions)
 
+  private def surrogate(key: Long, tasks: Int, subpartitions: Int): Long =
+    EvenKeys.surrogate(key, tasks, EvenKeys.of(tasks, subpartitions))
+
   private def powersOfTwo(from: Int): Seq[Int] = (0 to 12).map(1 << _).filter(_ >= from)
 
   private val key = Gen.oneOf(Gen.long, Gen.choose(-1000L, 1000L), Gen.oneOf(Long.MinValue, Long.MaxValue))
   private val sizes = for {
-    tasks <- Gen.oneOf(Gen.choose(1, Int.MaxValue), Gen.choose(1, 100))
+    tasks <- Gen.oneOf(Gen.choose(1, 10000), Gen.choose(1, 100), Gen.const(EvenKeys.MostTasks))
     subpartitions <- Gen.oneOf(Gen.choose(tasks, Int.MaxValue), Gen.const(tasks), Gen.const(Int.MaxValue))
   } yield (tasks, subpartitions)
 
@@ -26,7 +31,7 @@ class EvenKeysSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       n <- (Seq(p, 2 * p, 4 * p) ++ powersOfTwo(from = p)).distinct
       ranges = Ranges.even(n, p)
       k <- 0 until p
-      subpartition = subpartitionOf(EvenKeys.surrogate(k.toLong, p, n), n)
+      subpartition = subpartitionOf(surrogate(k.toLong, p, n), n)
       if subpartition < ranges.starts(k) || ranges.ends(k) <= subpartition
     } yield (k, p, n)
     assert(wrong.toList == Nil)
@@ -34,7 +39,7 @@ class EvenKeysSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   test("any key of any sizes, negative ones and the largest as well") {
     forAll(key, sizes) { case (k, (p, n)) =>
-      val subpartition = subpartitionOf(EvenKeys.surrogate(k, p, n), n)
+      val subpartition = subpartitionOf(surrogate(k, p, n), n)
       assert(EvenKeys.taskOf(subpartition, p, n) == Math.floorMod(k, p))
     }
   }
@@ -43,14 +48,29 @@ class EvenKeysSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     forAll(key, sizes, Gen.choose(1L, (1L << 32) - 1), Gen.choose(0.0, 1.0)) { case (k, (p, n), rounds, part) =>
       val apart = (rounds - 1) * p + (part * p).toLong.max(1L)
       whenever(k <= Long.MaxValue - apart) {
-        assert(EvenKeys.surrogate(k, p, n) != EvenKeys.surrogate(k + apart, p, n))
+        assert(surrogate(k, p, n) != surrogate(k + apart, p, n))
       }
     }
   }
 
-  test("hashed into another number of subpartitions, surrogates fall about as evenly as any keys") {
-    val used = (0L until 1000L).map(k => subpartitionOf(EvenKeys.surrogate(k, 10, 10), 64)).distinct
-    assert(used.size > 60)
+  test("hashed into another number of subpartitions, tasks fall about as evenly as any keys") {
+    val used =
+      (0L until 1000L).map(k => subpartitionOf(surrogate(k, 1000, 1000), 64)).groupBy(identity).values.map(_.size)
+    assert(used.size == 64 && used.max < 2 * 1000 / 64)
+  }
+
+  test("tables are kept, and of the numbers that are sent to an executor there is the same") {
+    val keys = EvenKeys.of(32768, 65536)
+    assert(EvenKeys.of(32768, 65536) eq keys)
+    val sent = new ByteArrayOutputStream
+    new ObjectOutputStream(sent).writeObject(keys)
+    assert(sent.size < 1000)
+    assert(new ObjectInputStream(new ByteArrayInputStream(sent.toByteArray)).readObject().asInstanceOf[AnyRef] eq keys)
+  }
+
+  test("numbers that are refused") {
+    for ((p, n) <- Seq((0, 5), (5, 4), (EvenKeys.MostTasks + 1, Int.MaxValue)))
+      assertThrows[IllegalArgumentException](EvenKeys.of(p, n))
   }
 
   test("the task of each subpartition is the number of its even range") {

@@ -135,11 +135,11 @@ class KeyFunctionsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   private val whole = "TINYINT, SMALLINT, INT and BIGINT"
 
   private val wrong = Seq(
-    "even_key(id, 0)" -> "p is 0: allowed is a constant, a whole number from 1 to 2147483647",
-    "even_key(id, -5)" -> "p is -5: allowed is a constant, a whole number from 1 to 2147483647",
-    "even_key(id, 3000000000)" -> "p is 3000000000: allowed is a constant, a whole number from 1 to 2147483647",
+    "even_key(id, 0)" -> "p is 0: allowed is a constant, a whole number from 1 to 1048576",
+    "even_key(id, -5)" -> "p is -5: allowed is a constant, a whole number from 1 to 1048576",
+    "even_key(id, 3000000000)" -> "p is 3000000000: allowed is a constant, a whole number from 1 to 1048576",
     "even_key(id, 5, 4)" -> "n is 4: allowed is a constant, a whole number from 5 to 2147483647",
-    "even_key(id, id)" -> "p is id: allowed is a constant, a whole number from 1 to 2147483647",
+    "even_key(id, id)" -> "p is id: allowed is a constant, a whole number from 1 to 1048576",
     "even_key(id, 2.5)" -> "p is 2.5: allowed is a constant, a whole number",
     "even_key(id, '5')" -> "p is 5: allowed is a constant, a whole number",
     "even_key(id, 5, CAST(rand() AS INT))" -> "n is CAST(rand() AS INT): allowed is a constant",

@@ -13,9 +13,6 @@ import org.apache.spark.sql.execution.QueryExecution
  */
 object HintBenchmark {
 
-  /** How much longer the second takes: the median over the rounds, and the quartiles. */
-  final case class Ratio(median: Double, lower: Double, upper: Double)
-
   final case class Result(name: String, plainMillis: Double, hinted: Ratio, withoutHints: Ratio)
 
   def run(): Seq[Result] = {
@@ -67,16 +64,11 @@ object HintBenchmark {
     val measured = times.drop(rounds / 4) // The first ones warm up.
     Result(
       name,
-      quantile(measured.map(_("plain")), 0.5),
-      ratio(measured.map(round => round("hinted") / round("plain"))),
-      ratio(measured.map(round => round("plain") / round("off")))
+      Ratio.quantile(measured.map(_("plain")), 0.5),
+      Ratio.of(measured.map(round => round("hinted") / round("plain"))),
+      Ratio.of(measured.map(round => round("plain") / round("off")))
     )
   }
-
-  private def ratio(ratios: Seq[Double]): Ratio =
-    Ratio(quantile(ratios, 0.5), quantile(ratios, 0.25), quantile(ratios, 0.75))
-
-  private def quantile(values: Seq[Double], share: Double): Double = values.sorted.apply((values.size * share).toInt)
 
   /** Milliseconds of analysis and optimization. */
   private def time(session: SparkSession, query: String, enabled: Boolean): Double = {
