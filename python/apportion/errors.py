@@ -15,7 +15,7 @@ class SettingError(ApportionError, ValueError):
 
 
 class InputError(ApportionError, ValueError):
-    """An input of `decide` that is not a list of byte counts."""
+    """An input of `decide` that is no list of byte counts, an argument of `apportion.keys`."""
 
 
 class QueryError(ApportionError):
