@@ -14,12 +14,14 @@ private[keys] object Arguments {
 
   type Checked[T] = Either[Stop, T]
 
+  val IntegerTypes = "TINYINT, SMALLINT, INT and BIGINT"
+
   /** A whole number in each row, as BIGINT. */
   def integer(name: String, argument: Expression): Checked[Expression] =
     argument.dataType match {
       case NullType          => Left(IsNull)
       case t if isInteger(t) => Right(Cast(argument, LongType))
-      case _                 => wrongType(name, argument, "TINYINT, SMALLINT, INT and BIGINT")
+      case _                 => wrongType(name, argument, IntegerTypes)
     }
 
   /** A whole number that is known when a query is analysed. */

@@ -188,6 +188,6 @@ object KeyFunctions {
     case LongType                           => Right(StaticCall.of(FlinkKeys, "hashOfLong", IntegerType)(key))
     case _: StringType                      => Right(StaticCall.of(FlinkKeys, "hashOfString", IntegerType)(key))
     case NullType                           => Left(IsNull)
-    case _                                  => wrongType(name, key, "STRING, TINYINT, SMALLINT, INT and BIGINT")
+    case _                                  => wrongType(name, key, s"STRING, $IntegerTypes")
   }
 }

@@ -25,6 +25,8 @@ private[keys] final case class StaticCall(
 
   override def prettyName: String = method
 
+  override protected def stringArgs: Iterator[Any] = children.iterator
+
   @transient private lazy val target: Method = Class
     .forName(owner, true, getClass.getClassLoader)
     .getMethods
