@@ -103,7 +103,7 @@ def _title(table: str, dealt: Dealt) -> str:
 def _print(title: str, dealt: Dealt) -> None:
     shown = Table("Task", title=Text(title), title_justify="left")
     for name, _ in dealt.deals():
-        shown.add_column(f"Values {name}", justify="right")
+        shown.add_column(f"Values, {name}", justify="right")
         shown.add_column("Rows", justify="right")
         shown.add_column("", width=_BAR_WIDTH)
     tasks = len(dealt.even.rows)
