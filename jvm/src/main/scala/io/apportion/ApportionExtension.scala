@@ -1,6 +1,7 @@
 package io.apportion
 
 import io.apportion.aqe.{
+  AwaitSlots,
   DecideShuffleReads,
   KeepBroadcasts,
   LocalReads,
@@ -11,7 +12,7 @@ import io.apportion.aqe.{
 }
 import io.apportion.conf.{Settings, SettingsCheck}
 import io.apportion.hints.{AssignBlocks, ResolveBlockHints}
-import io.apportion.report.{DecisionsFunction, ShowTab}
+import io.apportion.report.{ShowTab, TableFunctions}
 import io.apportion.sources.ScanTasks
 import org.apache.spark.sql.SparkSessionExtensions
 
@@ -38,13 +39,14 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectRuntimeOptimizerRule(KeepBroadcasts(_))
 
     // When stages have finished, in this order, after Spark's own rules
+    extensions.injectQueryStageOptimizerRule(AwaitSlots(_))
     extensions.injectQueryStageOptimizerRule(DecideShuffleReads(_))
     extensions.injectQueryStageOptimizerRule(LocalReads(_))
     extensions.injectQueryStageOptimizerRule(ReportDecisions(_))
     extensions.injectQueryStageOptimizerRule(RememberOutputs(_))
 
     // Where decisions are seen
-    extensions.injectTableFunction(DecisionsFunction.description)
+    TableFunctions.all.foreach(extensions.injectTableFunction)
     extensions.injectCheckRule(ShowTab(_))
   }
 }
