@@ -12,7 +12,7 @@ from apportion.errors import ApportionError, QueryError, SettingError
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Row, SparkSession
 
 EXTENSION = "io.apportion.ApportionExtension"
 _BRIDGE = "io.apportion.PythonBridge"
@@ -120,6 +120,25 @@ def decide(spark: SparkSession, request: Mapping[str, Any]) -> dict[str, Any]:
         raise SettingError(refused.getMessage() or str(refused)) from None
     decision: dict[str, Any] = json.loads(answer)
     return decision
+
+
+def table(spark: SparkSession, function: str, *arguments: str | int) -> list[Row]:
+    """Return the rows of one of the extension's table functions; on Spark Connect too.
+
+    Raises `ApportionError` when the session runs without the extension.
+    """
+    from pyspark.errors import AnalysisException
+    from pyspark.sql.functions import lit
+
+    names = [f"a{i}" for i in range(len(arguments))]
+    call = f"{function}({', '.join(f':{name}' for name in names)})"
+    values = {name: lit(value) for name, value in zip(names, arguments, strict=True)}
+    try:
+        return spark.sql(f"SELECT * FROM {call}", values).collect()
+    except AnalysisException as error:
+        if error.getCondition() != "UNRESOLVABLE_TABLE_VALUED_FUNCTION":
+            raise
+        raise missing_extension(spark) from None
 
 
 def watch_stages(spark: SparkSession) -> None:

@@ -286,7 +286,7 @@ class Session:
             raise ValueError(f"{key} cannot be {value}")
         self.settings[key] = value
 
-    def sql(self, text):
+    def sql(self, text, args=None):
         if text == "SELECT * FROM apportion_decisions()":
             return Frame(None, self.decisions[-3:])
         command, _, argument = text.strip().partition(" ")

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from apportion.cli import bench, demo, explain, jar, lint, run, settings, simulate
+from apportion.cli import bench, demo, explain, jar, lint, run, settings, simulate, slots
 from apportion.cli.console import fail
 from apportion.errors import ApportionError
 
@@ -27,6 +27,7 @@ Examples:
 - `apportion explain query.sql --tables data/`: its stages, their tasks and why
 - `apportion explain LOG`: the same of queries that ran, from Spark's event log
 - `apportion simulate LOG --slots 160`: what they would do with other slots or settings
+- `apportion slots query.sql --tables data/`: the slots that its stages need, without running it
 - `apportion lint queries/`: find SQL hints that Spark would drop or refuse
 - `apportion settings`: what can be set
 - `spark-submit --jars $(apportion jar) --conf \
@@ -89,5 +90,6 @@ app.command("bench", epilog=bench.EXAMPLES)(bench.bench)
 app.command("lint")(lint.lint_command)
 app.command("explain", epilog=explain.EXAMPLES)(explain.explain)
 app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate_command)
+app.command("slots", epilog=slots.EXAMPLES)(slots.slots_command)
 app.command("settings")(settings.settings)
 app.command("jar")(jar.jar)
