@@ -142,12 +142,6 @@ assert spark.conf.get("spark.apportion.minParallelism") == "4"
     assert report(run(code)) == {"jars": [ours()], "extensions": [EXTENSION], "decisions": 0}
 
 
-@pytest.fixture
-def connect() -> None:
-    for package in ("grpc", "pandas", "pyarrow"):
-        pytest.importorskip(package, reason="pyspark[connect] is not installed")
-
-
 @pytest.mark.usefixtures("connect")
 def test_spark_connect() -> None:
     code = f"""

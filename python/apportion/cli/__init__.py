@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from apportion.cli import bench, demo, explain, jar, lint, run, settings, simulate
+from apportion.cli import bench, demo, doctor, explain, jar, lint, run, settings, simulate
 from apportion.cli.console import fail
 from apportion.errors import ApportionError
 
@@ -29,6 +29,7 @@ Examples:
 - `apportion simulate LOG --slots 160`: what they would do with other slots or settings
 - `apportion lint queries/`: find SQL hints that Spark would drop or refuse
 - `apportion settings`: what can be set
+- `apportion doctor`: find what keeps it from deciding
 - `spark-submit --jars $(apportion jar) --conf \
 spark.sql.extensions=io.apportion.ApportionExtension app.py`: in any Spark program
 """
@@ -91,3 +92,4 @@ app.command("explain", epilog=explain.EXAMPLES)(explain.explain)
 app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate_command)
 app.command("settings")(settings.settings)
 app.command("jar")(jar.jar)
+app.command("doctor", epilog=doctor.EXAMPLES)(doctor.doctor)
