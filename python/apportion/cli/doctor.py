@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import socket
 from typing import Annotated, Literal
-from urllib.parse import urlparse
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
-from apportion.cli.console import err, fail, out
+from apportion.cli.console import fail, out
 from apportion.cli.progress import waiting
 from apportion.cli.spark import start
-from apportion.doctor import Finding, Verdict, examine, examine_session, prove
+from apportion.doctor import Finding, Verdict, examine, examine_server, prove
 from apportion.errors import ApportionError
 
 EXAMPLES = """\
@@ -32,8 +30,7 @@ _COLORS: dict[Verdict, str] = {"ok": "green", "warning": "yellow", "problem": "b
 # A session to look at needs no cluster.
 _LOCAL = "local[2]"
 _HERE = "spark.submit.deployMode=client"
-_CONNECT_PORT = 15002
-_SECONDS_TO_CONNECT = 10
+_NOT_STARTED = Finding("Session", "Spark was not started", "warning", "mend the problems first")
 
 
 def doctor(
@@ -71,13 +68,14 @@ def doctor(
     given = dict(_pair(assignment) for assignment in conf or [])
     if remote and given:
         fail("--conf: a Spark Connect server has its own, leave it out with --remote")
-    findings = _server(remote) if remote else examine(given)
-    are_fine = _are_fine(findings)
-    if is_started and are_fine and not remote:
-        findings += _session(given)
+    if remote:
+        with waiting(f"Running a query on {remote}"):
+            findings = examine_server(remote)
+    else:
+        findings = examine(given)
+        if is_started:
+            findings += _session(given) if _are_fine(findings) else [_NOT_STARTED]
     _show(findings, format)
-    if is_started and not are_fine and not remote:
-        err.print("Spark was not started: mend the problems first.")
     if not _are_fine(findings):
         raise typer.Exit(_PROBLEM_FOUND)
 
@@ -100,27 +98,6 @@ def _session(given: dict[str, str]) -> list[Finding]:
             return prove(spark)
     except ApportionError as error:
         return [Finding("Session", _LOCAL, "problem", str(error))]
-
-
-def _server(remote: str) -> list[Finding]:
-    url = urlparse(remote)
-    if url.scheme != "sc" or not url.hostname:
-        fail(f"--remote {remote}: write sc://HOST or sc://HOST:PORT")
-    try:
-        # Spark's client would try for minutes.
-        socket.create_connection(
-            (url.hostname, url.port or _CONNECT_PORT), _SECONDS_TO_CONNECT
-        ).close()
-    except OSError as error:
-        return [Finding("Server", remote, "problem", f"nothing answers there: {error}")]
-    from pyspark.errors import PySparkException
-    from pyspark.sql import SparkSession
-
-    try:
-        with waiting(f"Running a query on {remote}"):
-            return examine_session(SparkSession.builder.remote(remote).getOrCreate())
-    except (PySparkException, ImportError) as error:
-        return [Finding("Server", remote, "problem", str(error))]
 
 
 def _show(findings: list[Finding], format: str) -> None:

@@ -8,7 +8,7 @@
 A check looks at one thing and yields what it finds. The modules, by what their checks look at:
 `installation` (Python, Java, Spark, the jar), `jar_files` (jars that Spark is given),
 `configuration` (Spark's conf), `neighbours` (other extensions), `session` (a session that runs).
-`conf` reads the conf that Spark would start with.
+`conf` reads the conf that Spark would start with, `server` finds a Spark Connect server.
 """
 
 from __future__ import annotations
@@ -16,13 +16,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from apportion.doctor import conf, configuration, installation, jar_files, neighbours, session
+from apportion.doctor import (
+    conf,
+    configuration,
+    installation,
+    jar_files,
+    neighbours,
+    server,
+    session,
+)
 from apportion.doctor.finding import Check, Finding, Setup, Verdict
+from apportion.errors import ApportionError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Finding", "Verdict", "examine", "examine_session", "prove"]
+__all__ = ["Finding", "Verdict", "examine", "examine_server", "examine_session", "prove"]
 
 _INSTALLATION: tuple[Check, ...] = (
     installation.python,
@@ -54,6 +63,16 @@ def examine(given: Mapping[str, str] | None = None) -> list[Finding]:
 def examine_session(spark: SparkSession) -> list[Finding]:
     """Examine a session that runs, also a Spark Connect client's: its conf, and what it decides."""
     return [*_run(_CONFIGURATION, Setup(conf.of_session(spark), spark)), *prove(spark)]
+
+
+def examine_server(url: str) -> list[Finding]:
+    """Examine a Spark Connect server, `sc://host`; raises `ApportionError` for another URL."""
+    server.address(url)
+    try:
+        spark = server.connect(url)
+    except ApportionError as error:
+        return [Finding("Server", url, "problem", str(error))]
+    return examine_session(spark)
 
 
 def prove(spark: SparkSession) -> list[Finding]:
