@@ -110,3 +110,12 @@ def test_every_version_of_the_changelog_is_one_that_is_built() -> None:
     (version,) = re.findall(r'version := "(.*)"', (ROOT / "build.sbt").read_text("utf-8"))
     versions = re.findall(r"^## (\S+)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
     assert versions[0] == version
+
+
+def test_what_was_measured_is_told_as_it_was_measured() -> None:
+    told = re.findall(
+        r"[\d.]+ \([\d.]+ to [\d.]+\)|[\d,]+ → [\d,]+", (DOCS / "tuning.md").read_text("utf-8")
+    )
+    measured = (DOCS / "benchmarking.md").read_text("utf-8")
+    assert told
+    assert [number for number in told if number not in measured] == []
