@@ -26,29 +26,21 @@ _VERSION = re.compile(r"__version__(?:: str)? = [\"'](?P<full>(?P<minor>\d+\.\d+
 
 def python(setup: Setup) -> Iterator[Finding]:
     """The Python of this process, and the one that runs Python functions in queries."""
-    own = _python_version()
-    here = f"Python {own} ({sys.executable})"
+    version = ".".join(map(str, sys.version_info[:3]))
+    here = f"Python {version} ({sys.executable})"
     worker = os.environ.get("PYSPARK_PYTHON") or "python3"
-    of_tasks = f"{here}; of tasks: {worker}"
-    if not (path := shutil.which(worker)):
-        yield Finding(
-            "Python",
-            of_tasks,
-            "warning",
-            f"there is no program {worker}, so that Python functions in queries fail: set "
-            f"PYSPARK_PYTHON to {sys.executable}",
-        )
-        return
-    theirs = _answer(path, "-c", "import sys; print('%d.%d' % sys.version_info[:2])").strip()
-    if theirs == own.rpartition(".")[0]:
+    path = shutil.which(worker)
+    theirs = path and _answer(path, "-c", "import sys; print('%d.%d' % sys.version_info[:2])")
+    if theirs and theirs.strip() == version.rpartition(".")[0]:
         yield Finding("Python", here)
         return
+    finding = f"is Python {theirs.strip()}" if theirs else "is no program that starts"
     yield Finding(
         "Python",
-        of_tasks,
+        f"{here}; of tasks: {worker}",
         "warning",
-        f"tasks would run on Python {theirs or 'that does not start'}, and Spark then refuses "
-        f"Python functions in queries: set PYSPARK_PYTHON to {sys.executable}",
+        f"{worker} {finding}, so that Python functions in queries fail: set PYSPARK_PYTHON to "
+        f"{sys.executable}",
     )
 
 
@@ -104,10 +96,6 @@ def jar(setup: Setup) -> Iterator[Finding]:
         yield Finding("Jar", f"{version}: {jars.find()}")
     except ApportionError as error:
         yield Finding("Jar", str(version), "problem", str(error))
-
-
-def _python_version() -> str:
-    return ".".join(map(str, sys.version_info[:3]))
 
 
 def _pyspark_version() -> re.Match[str] | None:

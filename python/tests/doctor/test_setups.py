@@ -339,8 +339,8 @@ def another_python_for_tasks(machine: Machine) -> None:
         (kyuubi_that_chooses_subpartitions, "Other extensions", "set it to false"),
         (coalescing_that_is_set, "Spark's coalescing", "no effect where Apportion decides"),
         (apportion_off, "Adaptive execution", "Apportion is switched off"),
-        (no_python_for_tasks, "Python", "there is no program /gone/python3"),
-        (another_python_for_tasks, "Python", "tasks would run on Python 3.9"),
+        (no_python_for_tasks, "Python", "/gone/python3 is no program that starts"),
+        (another_python_for_tasks, "Python", "python3 is Python 3.9, so that"),
     ],
 )  # fmt: skip
 def test_something_to_know(
