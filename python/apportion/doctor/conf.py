@@ -83,13 +83,10 @@ def read(given: Mapping[str, str]) -> Conf:
 
 def submit_arguments() -> list[str]:
     """Return the words of PYSPARK_SUBMIT_ARGS, none where it is not set."""
-    text = os.environ.get(SUBMIT_ARGS, "")
     try:
-        return shlex.split(text)
+        return shlex.split(os.environ.get(SUBMIT_ARGS, ""))
     except ValueError as error:
-        raise ApportionError(
-            f"{SUBMIT_ARGS} is {text!r}: {error}. Write it as for a shell"
-        ) from None
+        raise ApportionError(f"{SUBMIT_ARGS} is no command line: {error}") from None
 
 
 def _options(arguments: Iterable[str]) -> Iterator[tuple[str, str]]:

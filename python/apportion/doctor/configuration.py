@@ -21,7 +21,8 @@ _STILL_READ = f"{_COALESCING}initialPartitionNum"
 def arguments(setup: Setup) -> Iterator[Finding]:
     """Whether PYSPARK_SUBMIT_ARGS, if set, is what pyspark can start Spark with."""
     if setup.session is None and (words := submit_arguments()):
-        looked_at = f"{SUBMIT_ARGS}={' '.join(words)}"
+        # The others may hold what nobody should read.
+        looked_at = f"{SUBMIT_ARGS} ends with {words[-1]}"
         if words[-1] == "pyspark-shell":
             yield Finding("Submit arguments", looked_at)
         else:
@@ -34,7 +35,8 @@ def extension(setup: Setup) -> Iterator[Finding]:
     names = setup.conf.listed(EXTENSIONS)
     looked_at = _shown(setup.conf, EXTENSIONS)
     others = [name for name in names if "apportion" not in name.lower()]
-    right = f"--conf {EXTENSIONS}={','.join([*others, EXTENSION])}"
+    # First, as some replace what Apportion looks for.
+    right = f"--conf {EXTENSIONS}={','.join([EXTENSION, *others])}"
     wrong = [name for name in names if name not in (*others, EXTENSION)]
     if wrong:
         advice = (

@@ -223,7 +223,7 @@ JAVA = "need Java 17 or newer: install one, and set JAVA_HOME to its folder"
             jar_without_the_extension,
             "Extension",
             f"spark.sql.extensions={DELTA},{KYUUBI} ",
-            f"Use --conf spark.sql.extensions={DELTA},{KYUUBI},{EXTENSION}",
+            f"Use --conf spark.sql.extensions={EXTENSION},{DELTA},{KYUUBI}",
         ),
         (
             settings_without_the_extension,
@@ -235,7 +235,7 @@ JAVA = "need Java 17 or newer: install one, and set JAVA_HOME to its folder"
             extension_misspelt,
             "Extension",
             "io.apportion.ApportionExtensions (",
-            f"Use --conf spark.sql.extensions={DELTA},{EXTENSION}",
+            f"Use --conf spark.sql.extensions={EXTENSION},{DELTA}",
         ),
         (extension_named_twice, "Extension", f"{EXTENSION},{EXTENSION} (", "there twice"),
         (
@@ -277,7 +277,7 @@ JAVA = "need Java 17 or newer: install one, and set JAVA_HOME to its folder"
         (
             arguments_without_pyspark_shell,
             "Submit arguments",
-            "PYSPARK_SUBMIT_ARGS=--master local[2]",
+            "PYSPARK_SUBMIT_ARGS ends with local[2]",
             "put pyspark-shell at its end",
         ),
     ],
@@ -412,5 +412,5 @@ def test_the_nearest_source_counts(machine: Machine) -> None:
 
 def test_arguments_that_are_no_command_line(machine: Machine) -> None:
     machine.set("PYSPARK_SUBMIT_ARGS", "--name 'unclosed pyspark-shell")
-    with pytest.raises(ApportionError, match=r"PYSPARK_SUBMIT_ARGS is .* No closing quotation"):
+    with pytest.raises(ApportionError, match=r"PYSPARK_SUBMIT_ARGS is no .* No closing quotation"):
         doctor.examine()
