@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from apportion import jars
 
 from .pages import commands
 
-QUERY = "SELECT id % 7 AS key, count(*) FROM range(100) GROUP BY id % 7"
+QUERY = "SELECT id % 7 AS key, count(*) FROM range(0, 100, 1, 2) GROUP BY id % 7"
 REASONS = "SELECT reason FROM apportion_decisions()"
 PYTHON = f"""
 spark.sql("{QUERY}").collect()
@@ -27,6 +28,8 @@ from pyspark.sql import SparkSession
 spark = SparkSession.builder.getOrCreate()
 {PYTHON}
 """
+# Python takes a pipe for no shell, and makes no session, unless told.
+ENVIRONMENT = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON_OPTS": "-i"}
 HERE = ["--master", "local[1]", "--conf", "spark.ui.enabled=false"]
 
 
@@ -57,7 +60,7 @@ def test_the_program_decides(program: str, more: list[str], stdin: str, tmp_path
     run = subprocess.run(
         [home / "bin" / program, *HERE, *options, *more],
         cwd=tmp_path,
-        env={**os.environ, "SPARK_HOME": str(home)},
+        env={**os.environ, **ENVIRONMENT, "SPARK_HOME": str(home)},
         input=stdin,
         capture_output=True,
         text=True,
