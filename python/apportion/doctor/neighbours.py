@@ -13,7 +13,7 @@ _COMET = "org.apache.comet.CometSparkSessionExtensions"
 _KYUUBI = "org.apache.kyuubi.sql.KyuubiSparkSQLExtension"
 _KYUUBI_PARTITIONS = "spark.sql.optimizer.dynamicShufflePartitions"
 
-# Their advice for whoever runs them beside Apportion, in any order.
+# What there is to know of each, where nothing is in the way.
 _KNOWN = {
     "io.delta.sql.DeltaSparkSessionExtension": (
         "Delta Lake has no rules in adaptive execution. Its optimized writes have a shuffle of "
