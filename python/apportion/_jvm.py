@@ -159,7 +159,7 @@ def event_log(spark: SparkSession, directory: Path) -> Iterator[None]:
 
     Raises `ApportionError` for a Spark Connect client.
     """
-    if not _is_classic(spark):
+    if not is_classic(spark):
         raise _not_classic("running a query to explain it")
     jvm: Any = spark._jvm
     context = spark._jsparkSession.sparkContext()
@@ -188,9 +188,21 @@ def java_version(spark: SparkSession) -> str:
     return str(_class("java.lang.System", spark._jvm).getProperty("java.version"))
 
 
+def extension_places(spark: SparkSession) -> list[str]:
+    """Return the jars and folders in which the JVM of a classic session finds the extension."""
+    loader = _class("java.lang.Thread", spark._jvm).currentThread().getContextClassLoader()
+    entry = EXTENSION.replace(".", "/") + ".class"
+    found = loader.getResources(entry)
+    places = []
+    while found.hasMoreElements():
+        url = found.nextElement().toString()
+        places.append(url.removeprefix("jar:").removesuffix(entry).removesuffix("!/"))
+    return places
+
+
 def missing_extension(spark: SparkSession | None = None) -> ApportionError:
     """Return the error for a session, or the one that runs, without the extension."""
-    if spark is not None and not _is_classic(spark):
+    if spark is not None and not is_classic(spark):
         return ApportionError(
             "the Spark Connect server runs without Apportion's extension: start it with "
             f"--jars <the path that `apportion jar` prints> --conf spark.sql.extensions={EXTENSION}"
@@ -202,7 +214,8 @@ def missing_extension(spark: SparkSession | None = None) -> ApportionError:
     )
 
 
-def _is_classic(spark: SparkSession) -> bool:
+def is_classic(spark: SparkSession) -> bool:
+    """Whether a session has a JVM of its own: it is no Spark Connect client."""
     # A Connect client has the attribute too, and raises AttributeError.
     return hasattr(spark, "_jvm")
 
@@ -215,7 +228,7 @@ def _not_classic(what: str) -> ApportionError:
 
 
 def _bridge(spark: SparkSession, what: str) -> Any:
-    if not _is_classic(spark):
+    if not is_classic(spark):
         raise _not_classic(what)
     bridge = _class(_BRIDGE, spark._jvm)
     if bridge is None:

@@ -12,7 +12,18 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from apportion.cli import bench, demo, explain, jar, lint, run, settings, simulate, slots
+from apportion.cli import (
+    bench,
+    demo,
+    doctor,
+    explain,
+    jar,
+    lint,
+    run,
+    settings,
+    simulate,
+    slots,
+)
 from apportion.cli.console import fail
 from apportion.errors import ApportionError
 
@@ -30,6 +41,7 @@ Examples:
 - `apportion slots query.sql --tables data/`: the slots that its stages need, without running it
 - `apportion lint queries/`: find SQL hints that Spark would drop or refuse
 - `apportion settings`: what can be set
+- `apportion doctor`: find what keeps it from deciding
 - `spark-submit --jars $(apportion jar) --conf \
 spark.sql.extensions=io.apportion.ApportionExtension app.py`: in any Spark program
 """
@@ -93,3 +105,4 @@ app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate_command)
 app.command("slots", epilog=slots.EXAMPLES)(slots.slots_command)
 app.command("settings")(settings.settings)
 app.command("jar")(jar.jar)
+app.command("doctor", epilog=doctor.EXAMPLES)(doctor.doctor)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from apportion.cli import app
 
-DOC = Path(__file__).parents[3] / "docs" / "resources.md"
 QUERY = "SELECT id % 10 AS k, count(*) FROM range(0, 1000, 1, 4) GROUP BY 1"
 
 
@@ -49,20 +46,3 @@ def test_what_spark_refuses_is_told_without_a_traceback(query: Path) -> None:
     assert shown.exit_code == 2
     assert "nowhere" in shown.stderr
     assert "Traceback" not in shown.stderr
-
-
-@pytest.mark.parametrize(
-    "example", re.findall(r"```sql\n(SELECT.*?)```", DOC.read_text("utf-8"), re.DOTALL)
-)
-def test_sql_examples_of_the_docs_run(spark: SparkSession, example: str) -> None:
-    spark.sql(QUERY).collect()
-    assert spark.newSession().sql(example).collect()
-
-
-def test_python_examples_of_the_docs_run(
-    spark: SparkSession, capsys: pytest.CaptureFixture[str]
-) -> None:
-    spark.sql("SELECT 1").collect()
-    (example,) = re.findall(r"```python\n(.*?)```", DOC.read_text("utf-8"), re.DOTALL)
-    exec(compile(example, str(DOC), "exec"), {})
-    assert re.match(r"1 / \d+ / \d+ \d+\n", capsys.readouterr().out)

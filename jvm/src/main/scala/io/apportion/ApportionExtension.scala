@@ -46,7 +46,9 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectQueryStageOptimizerRule(RememberOutputs(_))
 
     // Where decisions are seen
-    TableFunctions.all.foreach(extensions.injectTableFunction)
+    extensions.injectTableFunction(TableFunctions.decisions)
+    extensions.injectTableFunction(TableFunctions.resources)
+    extensions.injectTableFunction(TableFunctions.slots)
     extensions.injectCheckRule(ShowTab(_))
   }
 }

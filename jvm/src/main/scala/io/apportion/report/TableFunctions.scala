@@ -12,30 +12,33 @@ import org.apache.spark.sql.types.StructType
 object TableFunctions {
   type Description = (FunctionIdentifier, ExpressionInfo, Seq[Expression] => LogicalPlan)
 
-  val all: Seq[Description] = Seq(
-    function(
-      "apportion_decisions",
-      "_FUNC_() - The last decisions of this session on the parallelism of stages, oldest first.",
-      DecisionRecord.schema
-    ) { (session, arguments) =>
-      require(arguments.isEmpty, s"apportion_decisions takes no arguments, not ${arguments.map(_.sql).mkString(", ")}")
-      DecisionLog.of(session).all.map(_.toRow)
-    },
-    function(
-      "apportion_resources",
-      "_FUNC_() - The last changes of this application's slots and of what its queries need of them, oldest first.",
-      ResourceHistory.schema
-    ) { (session, arguments) =>
-      require(arguments.isEmpty, s"apportion_resources takes no arguments, not ${arguments.map(_.sql).mkString(", ")}")
-      Coordination.of(session.sparkContext).changes.map(_.toRow)
-    },
-    function(
-      "apportion_slots",
-      "_FUNC_(query[, slots]) - The slots that each stage of a query would need, which is planned for that and does not run; and " +
-        "how so many slots, or those that are there, would be dealt to stages that can run at once.",
-      PlannedSlots.schema
-    )(PlannedSlots.rows)
-  )
+  val decisions: Description = function(
+    "apportion_decisions",
+    "_FUNC_() - The last decisions of this session on the parallelism of stages, oldest first.",
+    DecisionRecord.schema
+  ) { (session, arguments) =>
+    refuseAny("apportion_decisions", arguments)
+    DecisionLog.of(session).all.map(_.toRow)
+  }
+
+  val resources: Description = function(
+    "apportion_resources",
+    "_FUNC_() - The last changes of this application's slots and of what its queries need of them, oldest first.",
+    ResourceHistory.schema
+  ) { (session, arguments) =>
+    refuseAny("apportion_resources", arguments)
+    Coordination.of(session.sparkContext).changes.map(_.toRow)
+  }
+
+  val slots: Description = function(
+    "apportion_slots",
+    "_FUNC_(query[, slots]) - The slots that each stage of a query would need, which is planned for that and does not run; and " +
+      "how so many slots, or those that are there, would be dealt to stages that can run at once.",
+    PlannedSlots.schema
+  )(PlannedSlots.rows)
+
+  private def refuseAny(name: String, arguments: Seq[Expression]): Unit =
+    require(arguments.isEmpty, s"$name takes no arguments, not ${arguments.map(_.sql).mkString(", ")}")
 
   private def function(name: String, usage: String, schema: StructType)(
       rows: (SparkSession, Seq[Expression]) => Seq[Row]
