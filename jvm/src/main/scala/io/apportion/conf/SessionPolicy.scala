@@ -3,7 +3,7 @@ package io.apportion.conf
 import io.apportion.decision.{Policy, Rounding}
 import io.apportion.resources.{Patience, RescalingPolicy, ResourceRequirement, ResourceSpec, Terms}
 import org.apache.spark.SparkContext
-import org.apache.spark.apportion.Cluster
+import org.apache.spark.apportion.{Cluster, ClusterDefaults}
 import org.apache.spark.sql.internal.SQLConf
 
 /** The policy that a session's settings make, and who set each of them. */
@@ -118,6 +118,10 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
 
   private def setBy(key: String): String =
     if (!conf.contains(key)) "default"
-    else if (sparkContext.getConf.getOption(key).contains(conf.getConfString(key))) "submit-time conf"
-    else "session setting"
+    else {
+      val value = conf.getConfString(key)
+      if (!sparkContext.getConf.getOption(key).contains(value)) "session setting"
+      else if (ClusterDefaults.conf.get(key).contains(value)) "spark-defaults.conf"
+      else "submit-time conf"
+    }
 }
