@@ -44,6 +44,11 @@ bench-simulate: jars ## Log TPC-H, predict it in other configurations, measure t
 .PHONY: generated
 generated: $(INSTALLED) ## Write the files that are generated from code: docs/settings.md and others
 	@$(SBT) "Test/runMain io.apportion.GeneratedFiles"
+	@$(BIN)/python docs/pictures/draw.py
+
+.PHONY: docs
+docs: $(INSTALLED) ## Build the documentation as a site into target/site
+	@$(BIN)/mkdocs build --quiet --strict
 
 .PHONY: format
 format: $(INSTALLED) ## Format all sources
@@ -74,5 +79,5 @@ scala-test-all: jars
 $(INSTALLED): pyproject.toml build.sbt
 	@echo "Installing into $(VENV) and building the jars (minutes, the first time) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[spark,demo,plot,dev]'
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[spark,demo,plot,docs,dev]'
 	@touch $@

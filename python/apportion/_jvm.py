@@ -12,7 +12,7 @@ from apportion.errors import ApportionError, QueryError, SettingError
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Row, SparkSession
 
 EXTENSION = "io.apportion.ApportionExtension"
 _BRIDGE = "io.apportion.PythonBridge"
@@ -122,6 +122,25 @@ def decide(spark: SparkSession, request: Mapping[str, Any]) -> dict[str, Any]:
     return decision
 
 
+def table(spark: SparkSession, function: str, *arguments: str | int) -> list[Row]:
+    """Return the rows of one of the extension's table functions; on Spark Connect too.
+
+    Raises `ApportionError` when the session runs without the extension.
+    """
+    from pyspark.errors import AnalysisException
+    from pyspark.sql.functions import lit
+
+    names = [f"a{i}" for i in range(len(arguments))]
+    call = f"{function}({', '.join(f':{name}' for name in names)})"
+    values = {name: lit(value) for name, value in zip(names, arguments, strict=True)}
+    try:
+        return spark.sql(f"SELECT * FROM {call}", values).collect()
+    except AnalysisException as error:
+        if error.getCondition() != "UNRESOLVABLE_TABLE_VALUED_FUNCTION":
+            raise
+        raise missing_extension(spark) from None
+
+
 def watch_stages(spark: SparkSession) -> None:
     """Have the blocks counted that stages write from now on, for `stage_metrics`."""
     _bridge(spark, "stage metrics").watchStages(spark._jsparkSession)
@@ -140,7 +159,7 @@ def event_log(spark: SparkSession, directory: Path) -> Iterator[None]:
 
     Raises `ApportionError` for a Spark Connect client.
     """
-    if not _is_classic(spark):
+    if not is_classic(spark):
         raise _not_classic("running a query to explain it")
     jvm: Any = spark._jvm
     context = spark._jsparkSession.sparkContext()
@@ -169,9 +188,21 @@ def java_version(spark: SparkSession) -> str:
     return str(_class("java.lang.System", spark._jvm).getProperty("java.version"))
 
 
+def extension_places(spark: SparkSession) -> list[str]:
+    """Return the jars and folders in which the JVM of a classic session finds the extension."""
+    loader = _class("java.lang.Thread", spark._jvm).currentThread().getContextClassLoader()
+    entry = EXTENSION.replace(".", "/") + ".class"
+    found = loader.getResources(entry)
+    places = []
+    while found.hasMoreElements():
+        url = found.nextElement().toString()
+        places.append(url.removeprefix("jar:").removesuffix(entry).removesuffix("!/"))
+    return places
+
+
 def missing_extension(spark: SparkSession | None = None) -> ApportionError:
     """Return the error for a session, or the one that runs, without the extension."""
-    if spark is not None and not _is_classic(spark):
+    if spark is not None and not is_classic(spark):
         return ApportionError(
             "the Spark Connect server runs without Apportion's extension: start it with "
             f"--jars <the path that `apportion jar` prints> --conf spark.sql.extensions={EXTENSION}"
@@ -183,7 +214,8 @@ def missing_extension(spark: SparkSession | None = None) -> ApportionError:
     )
 
 
-def _is_classic(spark: SparkSession) -> bool:
+def is_classic(spark: SparkSession) -> bool:
+    """Whether a session has a JVM of its own: it is no Spark Connect client."""
     # A Connect client has the attribute too, and raises AttributeError.
     return hasattr(spark, "_jvm")
 
@@ -196,7 +228,7 @@ def _not_classic(what: str) -> ApportionError:
 
 
 def _bridge(spark: SparkSession, what: str) -> Any:
-    if not _is_classic(spark):
+    if not is_classic(spark):
         raise _not_classic(what)
     bridge = _class(_BRIDGE, spark._jvm)
     if bridge is None:

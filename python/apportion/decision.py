@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from apportion import _jvm
 from apportion.errors import InputError
+from apportion.resources import Requirement, requirement_of
 from apportion.settings import PREFIX, Settings
 
 if TYPE_CHECKING:
@@ -73,6 +74,12 @@ class Decision:
     """What decided in the end: formula, reactive, explicit, minimum, maximum, subpartitions, ..."""
     reason: str
     """The decision in one sentence."""
+    requirement: Requirement | None
+    """Slots that the stage declares; None for a group left alone, and in older logs."""
+    slots: int | None
+    """Slots that were there; None in older logs."""
+    slots_lost: int
+    """Slots that the query had before, and had lost by then: more than 0 is degraded."""
 
     def _repr_html_(self) -> str:
         from apportion.explaining import html
@@ -120,14 +127,7 @@ def decisions(spark: SparkSession) -> Decisions:
     `Settings.retained_decisions` bounds how many there are. Raises `ApportionError` when the
     session has no Apportion in it.
     """
-    from pyspark.errors import AnalysisException
-
-    try:
-        rows = spark.sql("SELECT * FROM apportion_decisions()").collect()
-    except AnalysisException as error:
-        if error.getCondition() != "UNRESOLVABLE_TABLE_VALUED_FUNCTION":
-            raise
-        raise _jvm.missing_extension(spark) from None
+    rows = _jvm.table(spark, "apportion_decisions")
     return Decisions(_decision(row.asDict(recursive=True)) for row in rows)
 
 
@@ -143,6 +143,8 @@ def decision_from_json(record: Mapping[str, Any]) -> Decision:
 def _decision(record: Mapping[str, Any]) -> Decision:
     values: dict[str, Any] = {name: record.get(name) for name in _FIELDS}
     values["ranges"] = [(each["start"], each["end"]) for each in record["ranges"]]
+    values["requirement"] = requirement_of(record.get("requirement"))
+    values["slots_lost"] = record.get("slots_lost") or 0
     return Decision(**values)
 
 

@@ -12,7 +12,7 @@ from apportion.errors import ApportionError
 
 _PACKAGE = Path(__file__).parent
 _CORE = re.compile(r"spark-core_(?P<scala>\d+\.\d+)-(?P<version>(?P<minor>\d+\.\d+)\..*)\.jar")
-_JAR = re.compile(r"apportion-spark-(?P<minor>\d+\.\d+)_(?P<scala>\d+\.\d+)-.*\.jar")
+_JAR = re.compile(r"apportion-spark-(?P<minor>\d+\.\d+)_(?P<scala>\d+\.\d+)-(?P<version>.*)\.jar")
 
 
 class SparkVersion(NamedTuple):
@@ -23,6 +23,13 @@ class SparkVersion(NamedTuple):
 
     def __str__(self) -> str:
         return f"Spark {self.minor} (Scala {self.scala})"
+
+
+class JarName(NamedTuple):
+    """What the name of one of Apportion's jars says."""
+
+    spark: SparkVersion
+    version: str
 
 
 def find() -> Path:
@@ -80,6 +87,12 @@ def jar_folder() -> Path:
     return checkout / "target" / "jars" if is_checkout else _PACKAGE / "jars"
 
 
+def parse_name(file: str) -> JarName | None:
+    """Return what the name of a jar says, None for a jar that is not Apportion's."""
+    match = _JAR.fullmatch(file)
+    return match and JarName(SparkVersion(match["minor"], match["scala"]), match["version"])
+
+
 def bundled(folder: Path) -> dict[SparkVersion, Path]:
     """Return the jars in `folder` by the Spark that they are for.
 
@@ -87,10 +100,10 @@ def bundled(folder: Path) -> dict[SparkVersion, Path]:
     """
     jars: dict[SparkVersion, Path] = {}
     for jar in sorted(folder.glob("*.jar")):
-        match = _JAR.fullmatch(jar.name)
-        if not match:
+        name = parse_name(jar.name)
+        if not name:
             continue
-        version = SparkVersion(match["minor"], match["scala"])
+        version = name.spark
         if version in jars:
             raise ApportionError(
                 f"two jars of Apportion for {version} in {folder}: {jars[version].name} and "

@@ -19,6 +19,8 @@ _LARGEST_SIZE = 2**63 - 1
 # What Spark reads (64, 64b, 64k, 64kb), and 64KiB.
 _SIZE = re.compile(r"(\d{1,19})(?:b|([kmgtp])(?:i?b)?)?", re.ASCII)
 _UNITS = "bkmgtp"
+_TIME = re.compile(r"(\d{1,10})(s|m|min|h|d)?", re.ASCII)
+_SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Setting:
 
     name: str
     key: str
-    type: Literal["boolean", "int", "size", "double", "choice", "text"]
+    type: Literal["boolean", "int", "size", "duration", "double", "choice", "text"]
     default: bool | int | float | str | None
     allowed: Mapping[str, Any]
     allowed_text: str
@@ -55,6 +57,10 @@ class Setting:
                     return value
                 case "size", str() if self._within(size := _bytes(value), _LARGEST_SIZE):
                     return size
+                case "duration", int() if self._within(value, _LARGEST_INT):
+                    return value
+                case "duration", str() if self._within(time := _seconds(value), _LARGEST_INT):
+                    return time
                 case "double", (int() | float()) if self._between(value):
                     return float(value)
                 case "choice", str() if value.lower() in self.allowed["choices"]:
@@ -72,6 +78,8 @@ class Setting:
             return (
                 f"allowed is a size of {self.allowed_text}, a number of bytes or text like '64MB'"
             )
+        if self.type == "duration":
+            return f"allowed is {self.allowed_text}, a number or text like '30s' or '5min'"
         if self.type == "choice":
             return f"allowed is one of {self.allowed_text}"
         return f"allowed is {self.allowed_text}"
@@ -88,7 +96,8 @@ class Settings:
     """Apportion's settings; None leaves a setting as the session has it.
 
     Sizes are bytes, or text as Spark reads it ("64MB", "1g"; binary units) and also "64MiB"; they
-    are held as bytes. Each field is documented by `apportion settings`.
+    are held as bytes. Times are seconds, or text ("30s", "5min"), and held as seconds. Each field
+    is documented by `apportion settings`.
 
     Raises `SettingError` for a value that is not allowed, and for bounds with no power of two
     between them.
@@ -113,6 +122,16 @@ class Settings:
     sources_parallelism: int | None = None
     sources_max_parallelism: int | None = None
     sources_default_parallelism: int | None = None
+    resources_min_slots: int | None = None
+    resources_target_slots: int | None = None
+    resources_max_slots: int | None = None
+    resources_request: bool | None = None
+    resources_timeout: int | str | None = None
+    resources_stabilization: int | str | None = None
+    resources_cooldown: int | str | None = None
+    resources_rescaling: str | None = None
+    resources_finish_within: int | str | None = None
+    resources_poll_interval: int | str | None = None
     hints_strict: bool | None = None
     retained_decisions: int | None = None
     events_enabled: bool | None = None
@@ -220,6 +239,12 @@ def _bytes(text: str) -> int:
         return -1
     number, unit = match.groups()
     return int(number) << (10 * _UNITS.index(unit or "b"))
+
+
+def _seconds(text: str) -> int:
+    """Return the seconds that `text` stands for, or -1, which no setting allows, when for none."""
+    match = _TIME.fullmatch(text.strip().lower())
+    return int(match[1]) * _SECONDS[match[2] or "s"] if match else -1
 
 
 def _text(value: object) -> str:

@@ -12,3 +12,10 @@ def spark(apportion_spark: SparkSession) -> SparkSession:
     `spark.newSession()`.
     """
     return apportion_spark
+
+
+@pytest.fixture
+def connect() -> None:
+    """Skips a test of Spark Connect where its packages are not installed."""
+    for package in ("grpc", "pandas", "pyarrow"):
+        pytest.importorskip(package, reason="pyspark[connect] is not installed")

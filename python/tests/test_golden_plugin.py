@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql import types as t
 
 from apportion.testing import golden
@@ -286,7 +288,7 @@ class Session:
             raise ValueError(f"{key} cannot be {value}")
         self.settings[key] = value
 
-    def sql(self, text):
+    def sql(self, text, args=None):
         if text == "SELECT * FROM apportion_decisions()":
             return Frame(None, self.decisions[-3:])
         command, _, argument = text.strip().partition(" ")
@@ -557,3 +559,30 @@ def test_the_plugin_works_with_xdist_but_for_updates(project: pytest.Pytester) -
     refused = project.runpytest("-n", "2", "--update-golden")
     assert refused.ret == pytest.ExitCode.USAGE_ERROR
     refused.stderr.fnmatch_lines(["ERROR: --update-golden writes to shared files: run it*-n"])
+
+
+# On Spark Connect
+
+
+@pytest.mark.usefixtures("connect")
+def test_goldens_are_the_same_on_spark_connect(
+    pytester: pytest.Pytester, spark: SparkSession
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "testing.md").read_text("utf-8")
+    (script,) = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+    (conftest,) = [
+        text for text in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "sc://" in text
+    ]
+    (expected,) = re.findall(r"```text\n(-- name: .*?)```", page, re.DOTALL)
+    folder = pytester.mkdir("sql_tests")
+    (folder / "orders.sql").write_text(script)
+    pytester.makeini("[pytest]\napportion_sql_tests = sql_tests\n")
+    # A server in the same process, and its client.
+    pytester.makeconftest(
+        "import apportion, pytest\nfrom pyspark.sql import SparkSession\n\n"
+        + conftest.replace("sc://localhost:15002", "local[2]")
+    )
+    pytester.runpytest_subprocess("--update-golden").assert_outcomes(passed=2)
+    assert (folder / "orders.golden").read_text() == expected
+    (pytester.path / "conftest.py").unlink()
+    pytester.runpytest().assert_outcomes(passed=2)

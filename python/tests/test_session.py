@@ -109,6 +109,29 @@ def test_submit_arguments_and_spark_defaults_are_kept(tmp_path: Path) -> None:
     }
 
 
+def test_a_decision_names_the_level_that_each_setting_comes_from(tmp_path: Path) -> None:
+    (tmp_path / "spark-defaults.conf").write_text(
+        "spark.apportion.parallelism  3\nspark.apportion.minTaskVolume  2m\n"
+    )
+    code = f"""{BUILDER}
+builder.config("spark.apportion.broadcastRatio", "0.4")
+spark = apportion.configure(builder).getOrCreate()
+spark.conf.set("spark.apportion.minTaskVolume", "1m")
+query = "SELECT id % 9, count(*) FROM range(0, 100, 1, 2) GROUP BY 1"
+spark.sql(query).collect()
+spark.sql(query.replace("SELECT", "SELECT /*+ PARALLELISM(2) */")).collect()
+names = ["parallelism", "broadcastRatio", "minTaskVolume", "ranges"]
+for decision in apportion.decisions(spark):
+    print(*(decision.sources[name] for name in names), sep="; ")
+"""
+    finished = run(code, SPARK_CONF_DIR=str(tmp_path))
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stdout.splitlines() == [
+        "spark-defaults.conf; submit-time conf; session setting; default",
+        "hint on the query block, line 1; submit-time conf; session setting; default",
+    ]
+
+
 def test_a_program_of_spark_submit(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(f"{BUILDER}\nspark = apportion.configure(builder).getOrCreate()\n{REPORT}")
@@ -142,12 +165,6 @@ assert spark.conf.get("spark.apportion.minParallelism") == "4"
     assert report(run(code)) == {"jars": [ours()], "extensions": [EXTENSION], "decisions": 0}
 
 
-@pytest.fixture
-def connect() -> None:
-    for package in ("grpc", "pandas", "pyarrow"):
-        pytest.importorskip(package, reason="pyspark[connect] is not installed")
-
-
 @pytest.mark.usefixtures("connect")
 def test_spark_connect() -> None:
     code = f"""
@@ -156,10 +173,9 @@ from pyspark.sql import SparkSession
 spark = apportion.configure(SparkSession.builder.remote("local[1]")).getOrCreate()
 client = SparkSession.builder.remote("sc://localhost")
 assert apportion.configure(client, parallelism=2).getOrCreate() is spark
-spark.conf.set("spark.sql.shuffle.partitions", "8")
 spark.range(0, 100, 1, 2).selectExpr("id % 10 AS k").groupBy("k").count().collect()
 [decision] = apportion.decisions(spark)
-assert (decision.parallelism, decision.ranges) == (2, [(0, 4), (4, 8)]), decision
+assert (decision.parallelism, decision.ranges) == (2, [(0, 1), (1, 2)]), decision
 try:
     apportion.decide(spark, [])
 except apportion.ApportionError as error:

@@ -12,6 +12,7 @@ TYPES: dict[str, Any] = {
     "boolean": bool | None,
     "int": int | None,
     "size": int | str | None,
+    "duration": int | str | None,
     "double": float | None,
     "text": str | None,
 }
@@ -28,6 +29,14 @@ def test_the_fields_are_the_registry_with_its_types() -> None:
             assert choices == setting.allowed["choices"], keyword
         else:
             assert hints[keyword] == TYPES[setting.type], keyword
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [(30, 30), ("30", 30), ("30s", 30), (" 5MIN ", 300), ("5m", 300), ("1h", 3600)],
+)
+def test_times_are_held_as_seconds(text: int | str, seconds: int) -> None:
+    assert Settings(resources_timeout=text).resources_timeout == seconds
 
 
 @pytest.mark.parametrize(
@@ -54,6 +63,8 @@ def test_sizes_are_held_as_bytes(text: int | str, size: int) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
+        ({"resources_timeout": -1}, "resources_timeout is -1: allowed is 0 seconds or more"),
+        ({"resources_timeout": "soon"}, "resources_timeout is 'soon': allowed is 0 seconds"),
         ({"data_volume_per_task": 0}, "data_volume_per_task is 0: allowed is a size of 1"),
         ({"data_volume_per_task": "0MB"}, "data_volume_per_task is '0MB': allowed is a size of"),
         ({"data_volume_per_task": "1.5GiB"}, "data_volume_per_task is '1.5GiB'"),

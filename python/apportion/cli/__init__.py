@@ -12,7 +12,19 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from apportion.cli import bench, demo, explain, jar, keys, lint, run, settings, simulate
+from apportion.cli import (
+    bench,
+    demo,
+    doctor,
+    explain,
+    jar,
+    keys,
+    lint,
+    run,
+    settings,
+    simulate,
+    slots,
+)
 from apportion.cli.console import fail
 from apportion.errors import ApportionError
 
@@ -27,9 +39,11 @@ Examples:
 - `apportion explain query.sql --tables data/`: its stages, their tasks and why
 - `apportion explain LOG`: the same of queries that ran, from Spark's event log
 - `apportion simulate LOG --slots 160`: what they would do with other slots or settings
+- `apportion slots query.sql --tables data/`: the slots that its stages need, without running it
 - `apportion keys events --columns tenant --tasks 16 --tables data/`: how few values fall over tasks
 - `apportion lint queries/`: find SQL hints that Spark would drop or refuse
 - `apportion settings`: what can be set
+- `apportion doctor`: find what keeps it from deciding
 - `spark-submit --jars $(apportion jar) --conf \
 spark.sql.extensions=io.apportion.ApportionExtension app.py`: in any Spark program
 """
@@ -90,6 +104,8 @@ app.command("bench", epilog=bench.EXAMPLES)(bench.bench)
 app.command("lint")(lint.lint_command)
 app.command("explain", epilog=explain.EXAMPLES)(explain.explain)
 app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate_command)
+app.command("slots", epilog=slots.EXAMPLES)(slots.slots_command)
 app.command("keys", epilog=keys.EXAMPLES)(keys.keys_command)
 app.command("settings")(settings.settings)
 app.command("jar")(jar.jar)
+app.command("doctor", epilog=doctor.EXAMPLES)(doctor.doctor)

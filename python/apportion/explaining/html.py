@@ -168,6 +168,9 @@ def _formula(logged: LoggedDecision) -> Iterator[tuple[str, str]]:
     yield "rounded", f"{decision.rounded:,}"
     yield "limits that changed it", ", ".join(decision.clamps) or "none"
     yield "P, tasks decided", f"{decision.parallelism:,}"
+    if decision.requirement:
+        yield "slots: least / would like / can use", str(decision.requirement)
+        yield "slots that were there", f"{decision.slots}"
 
 
 def _ran(stage: StageView) -> Iterator[str]:

@@ -69,6 +69,8 @@ def _decision(logged: LoggedDecision) -> Iterator[str]:
         yield f"    {plot(sums, decision.ranges)} {count}, {size_text(sum(sums))}"
     largest, mean = size_text(decision.largest_task_bytes), size_text(decision.mean_task_bytes)
     yield f"    largest task {largest}, mean {mean}"
+    if decision.requirement:
+        yield f"    slots {decision.requirement} (least / would like / can use)"
     for name, who in sorted(decision.sources.items()):
         if who != "default":
             yield f"    {name}: {who}"

@@ -5,8 +5,9 @@ statement is a test, `sql_tests/joins.sql::inner join`, and may run alone, in an
 pytest-xdist: what a statement needs, the setups above it make.
 
 The statements run in new sessions of the fixture `apportion_spark`, one per file. The default is a
-session of two cores; for another, define a session-scoped fixture of that name in a conftest.py.
-What all files share has to be in its catalog: temporary views belong to one session.
+session of two cores; for another, a Spark Connect client's among them, define a session-scoped
+fixture of that name in a conftest.py. What all files share has to be in its catalog: temporary
+views belong to one session.
 """
 
 from __future__ import annotations

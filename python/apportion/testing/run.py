@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ class ScriptRun:
 
     def __init__(self, script: Script, path: str, spark: SparkSession) -> None:
         self._path = path
-        self._session = spark.newSession()
+        self._session = _session_of_its_own(spark)
         self._setups_done = 0
         for key, value in script.settings.items():
             try:
@@ -106,6 +106,12 @@ class ScriptRun:
                     conf.unset(key)
                 else:
                     conf.set(key, old)
+
+
+def _session_of_its_own(spark: SparkSession) -> SparkSession:
+    # Spark Connect's clients have no newSession; a clone begins with what the session has.
+    clone: Callable[[], SparkSession] | None = getattr(spark, "cloneSession", None)
+    return spark.newSession() if clone is None else clone()
 
 
 def _identity(decision: Decision) -> tuple[object, ...]:

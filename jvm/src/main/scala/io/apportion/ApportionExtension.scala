@@ -1,6 +1,7 @@
 package io.apportion
 
 import io.apportion.aqe.{
+  AwaitSlots,
   DecideShuffleReads,
   KeepBroadcasts,
   LocalReads,
@@ -12,7 +13,7 @@ import io.apportion.aqe.{
 import io.apportion.conf.{Settings, SettingsCheck}
 import io.apportion.hints.{AssignBlocks, ResolveBlockHints}
 import io.apportion.keys.KeyFunctions
-import io.apportion.report.{DecisionsFunction, ShowTab}
+import io.apportion.report.{ShowTab, TableFunctions}
 import io.apportion.sources.ScanTasks
 import org.apache.spark.sql.SparkSessionExtensions
 
@@ -39,13 +40,16 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectRuntimeOptimizerRule(KeepBroadcasts(_))
 
     // When stages have finished, in this order, after Spark's own rules
+    extensions.injectQueryStageOptimizerRule(AwaitSlots(_))
     extensions.injectQueryStageOptimizerRule(DecideShuffleReads(_))
     extensions.injectQueryStageOptimizerRule(LocalReads(_))
     extensions.injectQueryStageOptimizerRule(ReportDecisions(_))
     extensions.injectQueryStageOptimizerRule(RememberOutputs(_))
 
     // Where decisions are seen
-    extensions.injectTableFunction(DecisionsFunction.description)
+    extensions.injectTableFunction(TableFunctions.decisions)
+    extensions.injectTableFunction(TableFunctions.resources)
+    extensions.injectTableFunction(TableFunctions.slots)
     extensions.injectCheckRule(ShowTab(_))
 
     // Functions of queries: even_key, task_of and others

@@ -6,7 +6,6 @@ import java.util.concurrent.ConcurrentHashMap
 import scala.util.control.NonFatal
 
 import io.apportion.conf.Settings
-import io.apportion.hints.InvalidHint
 import io.apportion.report.Executions
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -15,7 +14,7 @@ import org.slf4j.LoggerFactory
 
 /**
  * A rule that never breaks a query: where Apportion is off it leaves the plan to Spark, and if it throws, Spark's plan goes on as
- * it was and the failure is logged, once a query. Only the errors of strict hints, which somebody asked for, get through.
+ * it was and the failure is logged, once a query. Only errors that somebody asked for get through.
  */
 trait Guarded[Plan <: TreeNode[_]] extends Rule[Plan] {
   protected def session: SparkSession
@@ -28,7 +27,7 @@ trait Guarded[Plan <: TreeNode[_]] extends Rule[Plan] {
     try
       if (Settings.Enabled.get(conf)) applyGuarded(plan) else applyWhenOff(plan)
     catch {
-      case strict: InvalidHint                       => throw strict
+      case wanted: AskedFor                          => throw wanted
       case failure @ (NonFatal(_) | _: LinkageError) =>
         Guarded.report(this, Executions.current(session), failure)
         plan

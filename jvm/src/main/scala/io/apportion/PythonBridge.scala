@@ -6,7 +6,7 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import io.apportion.conf.{SessionPolicy, Setting, Settings}
 import io.apportion.decision.{Decider, Input}
-import io.apportion.report.DecisionRecord
+import io.apportion.report.{DecisionRecord, RowJson}
 import org.apache.spark.apportion.StageMetrics
 import org.apache.spark.sql.SparkSession
 
@@ -30,7 +30,7 @@ object PythonBridge {
     val settings = root.path("settings")
     settings.fieldNames.asScala.foreach(name => conf.setConfString(Setting.Prefix + name, settings.get(name).asText))
     val policy = new SessionPolicy(conf, session.sparkContext).policy()
-    DecisionRecord.of(Decider.decide(inputs, policy), policy).toRow.json
+    RowJson.of(DecisionRecord.of(Decider.decide(inputs, policy), policy).toRow).toString
   }
 
   /** Has the blocks of stages counted that run after this. */

@@ -1,8 +1,9 @@
 package io.apportion.conf
 
 import io.apportion.decision.{Policy, Rounding}
+import io.apportion.resources.{Patience, RescalingPolicy, ResourceRequirement, ResourceSpec, Terms}
 import org.apache.spark.SparkContext
-import org.apache.spark.apportion.ClusterSlots
+import org.apache.spark.apportion.{Cluster, ClusterDefaults}
 import org.apache.spark.sql.internal.SQLConf
 
 /** The policy that a session's settings make, and who set each of them. */
@@ -18,7 +19,7 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
       maxParallelism = Settings.MaxParallelism.get(conf),
       parallelism = Some(Settings.Parallelism.get(conf)).filter(_ != -1),
       slots = if (reactive) slots.orElse(clusterSlots) else None,
-      steadySlots = if (isDynamic) None else slots.orElse(clusterSlots),
+      steadySlots = if (slotsFollow) None else slots.orElse(clusterSlots),
       minTaskVolume = Settings.MinTaskVolume.get(conf),
       sourceParallelism = sourceDefault.getOrElse(1),
       balanced = Settings.Ranges.get(conf) == "balanced",
@@ -69,15 +70,44 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
   def sourceDefault: Option[Int] = Some(Settings.SourcesDefaultParallelism.get(conf)).filter(_ != -1)
 
   /** The slots of all executors that are registered now, if there are any yet. */
-  lazy val clusterSlots: Option[Int] = Some(ClusterSlots.total(sparkContext)).filter(_ > 0)
+  lazy val clusterSlots: Option[Int] = Some(Cluster.slots(sparkContext)).filter(_ > 0)
 
-  private def reactive: Boolean = Settings.Mode.get(conf) match {
-    case "auto" => !isDynamic
+  /** On which terms a query runs. */
+  def terms: Terms = {
+    val most = Some(Settings.MaxSlots.get(conf)).filter(_ != -1).getOrElse(Settings.MaxParallelism.get(conf))
+    val (least, bound) = Cluster.dynamicBounds(sparkContext).getOrElse((Int.MaxValue, Int.MaxValue))
+    val max = most.min(bound).max(1)
+    val min = Settings.MinSlots.get(conf).min(least).min(max)
+    val set = Some(Settings.TargetSlots.get(conf)).filter(_ != -1)
+    val target = set.getOrElse(if (reactive) max else sparkContext.defaultParallelism)
+    val asks = Settings.RequestExecutors.get(conf) && !reactive && Cluster.canBeAsked(sparkContext)
+    new Terms(
+      ResourceRequirement(min, min, max).aimingAt(target),
+      Patience(
+        timeout = Settings.ResourceTimeout.get(conf),
+        // Who waits for nothing does not wait for more either.
+        stabilization = if (min == 0) 0 else Settings.Stabilization.get(conf),
+        cooldown = Settings.Cooldown.get(conf)
+      ),
+      asks,
+      followsStages = set.isEmpty && !reactive,
+      RescalingPolicy.ofSetting(Settings.Rescaling.get(conf), Settings.FinishWithin.get(conf)),
+      Settings.PollInterval.get(conf)
+    )
+  }
+
+  /** What a slot is made of. */
+  def spec: ResourceSpec = Cluster.spec(sparkContext)
+
+  /** Whether stages use the slots that are there, instead of asking for those that they need. */
+  lazy val reactive: Boolean = Settings.Mode.get(conf) match {
+    case "auto" => !slotsFollow
     case mode   => mode == "reactive"
   }
 
-  private def isDynamic: Boolean =
-    sparkContext.getConf.getBoolean("spark.dynamicAllocation.enabled", defaultValue = false) && !sparkContext.isLocal
+  /** Whether slots come and go as queries need them. */
+  private def slotsFollow: Boolean =
+    Cluster.isDynamic(sparkContext) || (Settings.RequestExecutors.get(conf) && Cluster.canBeAsked(sparkContext))
 
   private def dataVolumePerTask: (Long, String) = Settings.DataVolumePerTask.get(conf) match {
     case Some(bytes) => (bytes, setBy(Settings.DataVolumePerTask.key))
@@ -88,6 +118,10 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
 
   private def setBy(key: String): String =
     if (!conf.contains(key)) "default"
-    else if (sparkContext.getConf.getOption(key).contains(conf.getConfString(key))) "submit-time conf"
-    else "session setting"
+    else {
+      val value = conf.getConfString(key)
+      if (!sparkContext.getConf.getOption(key).contains(value)) "session setting"
+      else if (ClusterDefaults.conf.get(key).contains(value)) "spark-defaults.conf"
+      else "submit-time conf"
+    }
 }

@@ -1,5 +1,7 @@
 package io.apportion.conf
 
+import java.util.concurrent.TimeUnit
+
 import org.apache.spark.network.util.ByteUnit
 import org.apache.spark.sql.internal.SQLConf
 
@@ -99,6 +101,30 @@ object Setting {
   def optionalSize(name: String, allowed: Allowed[Long], since: String, doc: String): Setting[Option[Long]] = {
     val entry = sizeBuilder(name, allowed, since, doc).createOptional
     new Setting(name, "size", None, allowed, doc, since, _.getConf(entry))
+  }
+
+  /** A time in milliseconds; units such as 30s and 5min are understood, and a plain number is one of seconds. */
+  def duration(name: String, default: Long, allowed: Allowed[Long], since: String, doc: String): Setting[Long] = {
+    val entry = builder(name, since, doc)
+      .timeConf(TimeUnit.SECONDS)
+      .checkValue(allowed.accepts, mustBe(allowed))
+      .createWithDefault(default)
+    new Setting(
+      name,
+      "duration",
+      Some(default),
+      allowed,
+      doc,
+      since,
+      conf => TimeUnit.SECONDS.toMillis(conf.getConf(entry))
+    )
+  }
+
+  /** Text with a default. */
+  def text(name: String, default: String, allowed: Allowed.Text, since: String, doc: String): Setting[String] = {
+    val entry =
+      builder(name, since, doc).stringConf.checkValue(allowed.accepts, mustBe(allowed)).createWithDefault(default)
+    new Setting(name, "text", Some(default), allowed, doc, since, _.getConf(entry))
   }
 
   def choice(name: String, default: String, allowed: Allowed.OneOf, since: String, doc: String): Setting[String] = {

@@ -140,7 +140,7 @@ object Settings {
     Allowed.OneOf("auto", "active", "reactive"),
     V010,
     "active: the bytes decide. reactive: they do, and small stages are spread over the slots that are there, as long as " +
-      "every task keeps minTaskVolume. auto: active with dynamic allocation, else reactive."
+      "every task keeps minTaskVolume. auto: active with dynamic allocation and resources.request, else reactive."
   )
 
   val SourcesEnabled: Setting[Boolean] = Setting.boolean(
@@ -174,6 +174,90 @@ object Settings {
     Allowed.AtLeast(1, or = Some(-1L -> "leave it to Spark")),
     V010,
     "Tasks of a source whose size is not known and whose tasks the query does not give, as the table function range."
+  )
+
+  val MinSlots: Setting[Int] = Setting.int(
+    "resources.minSlots",
+    default = 0,
+    Allowed.AtLeast(0),
+    V010,
+    "Slots without which no stage of a query starts: it waits for them, resources.timeout at most, and fails if they do not come. 0 " +
+      "waits for nothing. With dynamic allocation, which asks for nothing before there are tasks, no more than its minExecutors " +
+      "hold is waited for."
+  )
+
+  val TargetSlots: Setting[Int] = Setting.int(
+    "resources.targetSlots",
+    default = -1,
+    Allowed.AtLeast(1, or = Some(-1L -> "as many as stages have tasks")),
+    V010,
+    "Slots that a query would like: it starts without waiting for more, and these are asked for if executors are."
+  )
+
+  val MaxSlots: Setting[Int] = Setting.int(
+    "resources.maxSlots",
+    default = -1,
+    Allowed.AtLeast(1, or = Some(-1L -> "maxParallelism")),
+    V010,
+    "The most slots that are ever asked for."
+  )
+
+  val RequestExecutors: Setting[Boolean] = Setting.boolean(
+    "resources.request",
+    default = false,
+    V010,
+    "Whether the cluster manager is asked for executors with as many slots as queries would like (active mode). With dynamic " +
+      "allocation, which asks itself, it is not."
+  )
+
+  val ResourceTimeout: Setting[Long] = Setting.duration(
+    "resources.timeout",
+    default = 300,
+    Allowed.AtLeast(0, " seconds"),
+    V010,
+    "How long a query waits for its minSlots, at its start and after it has lost executors, before it fails."
+  )
+
+  val Stabilization: Setting[Long] = Setting.duration(
+    "resources.stabilization",
+    default = 10,
+    Allowed.AtLeast(0, " seconds"),
+    V010,
+    "How long the number of slots must not have changed for a query to start with fewer than it would like."
+  )
+
+  val Cooldown: Setting[Long] = Setting.duration(
+    "resources.cooldown",
+    default = 30,
+    Allowed.AtLeast(0, " seconds"),
+    V010,
+    "The least time between two changes of what the cluster is asked for, unless a query waits for its minSlots."
+  )
+
+  val Rescaling: Setting[String] = Setting.text(
+    "resources.rescaling",
+    default = "fixed",
+    Allowed.Text("fixed, backlog or the name of a class"),
+    V010,
+    "What changes the slots that a running query would like. fixed: nothing but its stages. backlog: the bytes that its tasks have " +
+      "still to read and the speed they are read with, so that they are read within resources.finishWithin. Or the name of a " +
+      "class that extends io.apportion.resources.RescalingPolicy and needs no arguments."
+  )
+
+  val FinishWithin: Setting[Long] = Setting.duration(
+    "resources.finishWithin",
+    default = 600,
+    Allowed.AtLeast(1, " second"),
+    V010,
+    "The time in which resources.rescaling=backlog means to read what waits."
+  )
+
+  val PollInterval: Setting[Long] = Setting.duration(
+    "resources.pollInterval",
+    default = 10,
+    Allowed.AtLeast(1, " second"),
+    V010,
+    "How often resources.rescaling is asked."
   )
 
   val HintsStrict: Setting[Boolean] = Setting.boolean(
@@ -220,6 +304,16 @@ object Settings {
     SourcesParallelism,
     SourcesMaxParallelism,
     SourcesDefaultParallelism,
+    MinSlots,
+    TargetSlots,
+    MaxSlots,
+    RequestExecutors,
+    ResourceTimeout,
+    Stabilization,
+    Cooldown,
+    Rescaling,
+    FinishWithin,
+    PollInterval,
     HintsStrict,
     RetainedDecisions,
     EventsEnabled

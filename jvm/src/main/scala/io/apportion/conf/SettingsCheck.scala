@@ -1,6 +1,7 @@
 package io.apportion.conf
 
 import io.apportion.decision.Policy
+import io.apportion.resources.RescalingPolicy
 import org.apache.commons.text.similarity.LevenshteinDistance
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -19,6 +20,7 @@ case class SettingsCheck(session: SparkSession) extends (LogicalPlan => Unit) {
       val candidate = SQLConf.get.clone()
       candidate.setConfString(key, value)
       checkBounds(candidate)
+      if (key == Settings.Rescaling.key) RescalingPolicy.ofSetting(value, Settings.FinishWithin.get(candidate))
     case _: SetCommand | _: ResetCommand =>
     case _                               => if (Settings.Enabled.get(SQLConf.get)) checkBounds(SQLConf.get)
   }
@@ -35,5 +37,13 @@ case class SettingsCheck(session: SparkSession) extends (LogicalPlan => Unit) {
   private def checkBounds(conf: SQLConf): Unit =
     Policy
       .boundsProblem(Settings.MinParallelism.get(conf), Settings.MaxParallelism.get(conf), Setting.Prefix)
+      .orElse(slotsProblem(conf))
       .foreach(problem => throw new IllegalArgumentException(s"$problem."))
+
+  private def slotsProblem(conf: SQLConf): Option[String] = {
+    val (min, max) = (Settings.MinSlots.get(conf), Settings.MaxSlots.get(conf))
+    Option.when(max != -1 && min > max)(
+      s"${Settings.MinSlots.key} is $min and ${Settings.MaxSlots.key} is $max: the first must not be above the second"
+    )
+  }
 }

@@ -1,5 +1,6 @@
 package io.apportion.hints
 
+import io.apportion.AskedFor
 import org.apache.spark.sql.AnalysisException
 
 /** The analysis error that a wrong hint is under `spark.apportion.hints.strict`. */
@@ -14,7 +15,8 @@ final class InvalidHint(problem: HintProblem)
         problem.suggestion.map("suggestion" -> _),
       // PySpark logs errors that have a context, with texts for Spark's own error classes alone, and fails at others.
       context = Array.empty
-    ) {
+    )
+    with AskedFor {
 
   /** Syntax error or access rule violation. */
   override def getSqlState: String = "42601"

@@ -1,7 +1,7 @@
 package io.apportion.report
 
-import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
-import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import com.fasterxml.jackson.databind.JsonNode
+import com.fasterxml.jackson.databind.node.ArrayNode
 import org.apache.spark.scheduler.SparkListenerEvent
 
 /**
@@ -14,10 +14,9 @@ import org.apache.spark.scheduler.SparkListenerEvent
 final case class DecisionEvent(decision: JsonNode) extends SparkListenerEvent
 
 object DecisionEvent {
-  private val json = new ObjectMapper
 
   def of(record: DecisionRecord, subpartitionBytes: Seq[Array[Long]], operators: Seq[Int]): DecisionEvent = {
-    val decision = json.readTree(record.toRow.json).asInstanceOf[ObjectNode]
+    val decision = RowJson.of(record.toRow)
     operators.foreach(decision.withArray[ArrayNode]("operators").add(_))
     val inputs = decision.putArray("subpartition_bytes")
     subpartitionBytes.foreach { bytes =>

@@ -2,7 +2,8 @@ package io.apportion.report
 
 import java.sql.Timestamp
 
-import io.apportion.decision.{Bytes, Decision, Policy, Ranges}
+import io.apportion.decision.{Bytes, Decision, Kind, Policy, Ranges}
+import io.apportion.resources.ResourceRequirement
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.catalyst.expressions.GenericRowWithSchema
 import org.apache.spark.sql.types._
@@ -34,8 +35,18 @@ final case class DecisionRecord(
     meanTaskBytes: Long,
     sources: Map[String, String] = Map.empty,
     kind: String,
-    reason: String
+    reason: String,
+    requirement: Option[ResourceRequirement] = None,
+    slots: Option[Int] = None,
+    slotsLost: Int = 0
 ) {
+
+  /** The record with the slots that were there, and how many fewer these were than the query had before. */
+  def on(slots: Int, lost: Int): DecisionRecord = {
+    val had = slots + lost
+    val remark = if (lost > 0) s", degraded: $slots of $had slots are left." else "."
+    copy(slots = Some(slots), slotsLost = lost, reason = reason.stripSuffix(".") + remark)
+  }
 
   /** The record as a row of [[DecisionRecord.schema]]. */
   def toRow: Row = new GenericRowWithSchema(
@@ -62,7 +73,10 @@ final case class DecisionRecord(
       meanTaskBytes,
       sources,
       kind,
-      reason
+      reason,
+      requirement.map(need => Row(need.min, need.target, need.max)).orNull,
+      slots.orNull,
+      slotsLost
     ),
     DecisionRecord.schema
   )
@@ -87,8 +101,18 @@ object DecisionRecord {
     meanTaskBytes = decision.meanTaskBytes,
     sources = policy.setBy,
     kind = decision.kind.name,
-    reason = decision.reason
+    reason = decision.reason,
+    requirement = Some(requirementOf(decision, policy))
   )
+
+  /** Of what was decided: the bytes' number, all slots where these may be filled, or what somebody set. */
+  private def requirementOf(decision: Decision, policy: Policy): ResourceRequirement = {
+    val subpartitions = if (decision.subpartitions > 0) decision.subpartitions else Int.MaxValue
+    val most = policy.upperBound.min(subpartitions).max(decision.tasks)
+    if (decision.clamps.headOption.contains(Kind.Explicit)) ResourceRequirement.explicitly(decision.tasks)
+    else if (policy.slots.isDefined) ResourceRequirement.reactive(most)
+    else ResourceRequirement.active(decision.tasks, most)
+  }
 
   /** The record of a source that is read in pieces of `size` bytes. */
   def ofSource(operator: String, decision: Decision, policy: Policy, tasks: Int, size: Long): DecisionRecord =
@@ -162,7 +186,14 @@ object DecisionRecord {
         "who set each setting: a name of a setting to where its value comes from"
       ),
       column("kind", StringType, "what decided in the end"),
-      column("reason", StringType, "the decision in one sentence")
+      column("reason", StringType, "the decision in one sentence"),
+      column(
+        "requirement",
+        StructType(Seq("min", "target", "max").map(StructField(_, IntegerType))),
+        "slots: those without which the stage does not start, those it would like, and those beyond which it can use no more"
+      ),
+      column("slots", IntegerType, "slots of the executors that were registered"),
+      column("slots_lost", IntegerType, "slots that the query had before, and had lost when it was decided")
     )
   )
 

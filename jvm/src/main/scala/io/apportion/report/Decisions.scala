@@ -1,6 +1,7 @@
 package io.apportion.report
 
 import io.apportion.conf.Settings
+import io.apportion.resources.Coordination
 import org.apache.spark.apportion.ListenerBus
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
@@ -16,7 +17,10 @@ private[apportion] object Decisions {
   def report(session: SparkSession, stage: SparkPlan, decided: Seq[(DecisionRecord, Seq[Array[Long]])]): Unit = {
     val query = Executions.current(session)
     val retained = Settings.RetainedDecisions.get(SQLConf.get)
-    val records = decided.map(_._1.copy(query = query))
+    val coordination = Coordination.of(session.sparkContext)
+    query.foreach(coordination.stageHas(_, decided.map(_._1.tasks).sum))
+    val (slots, lost) = coordination.standing(query)
+    val records = decided.map(_._1.copy(query = query).on(slots, lost))
     val numbered = DecisionLog.of(Executions.owner(query, session)).add(records, retained)
     if (Settings.EventsEnabled.get(SQLConf.get)) {
       val operators = OptimizedPlan.operatorsOf(stage)

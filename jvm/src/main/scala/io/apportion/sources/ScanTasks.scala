@@ -2,7 +2,7 @@ package io.apportion.sources
 
 import io.apportion.Guarded
 import io.apportion.conf.{SessionPolicy, Settings}
-import io.apportion.decision.{Decider, Policy}
+import io.apportion.decision.{Decider, Decision, Policy}
 import io.apportion.hints.OperatorBlock
 import io.apportion.report.{DecisionRecord, Decisions, Executions}
 import org.apache.spark.sql.SparkSession
@@ -35,10 +35,7 @@ case class ScanTasks(session: SparkSession) extends Guarded[SparkPlan] {
     val (files, own) = (scan.files, scan.session.sessionState.conf)
     if (files.forall(_.bytes == 0)) scan.plan
     else {
-      val policy = policyFor(scan, own)
-      // To open a file takes no more than a task's share, however small that is.
-      val splits = new FileSplits(files, own.filesOpenCostInBytes.min(policy.dataVolumePerTask))
-      val decision = Decider.decideSource(splits.bytes, policy)
+      val (splits, decision, policy) = decided(scan, files)
       val wanted = decision.parallelism.min(ScanTasks.Most)
       def report(tasks: Long, size: Long): Unit =
         reportInQuery(stage, DecisionRecord.ofSource(scan.plan.nodeName.trim, decision, policy, tasks.toInt, size))
@@ -54,6 +51,25 @@ case class ScanTasks(session: SparkSession) extends Guarded[SparkPlan] {
         cut(scan, size, splits.openCost)
       }
     }
+  }
+
+  /** How many tasks are decided for a plan that scans files, as far as the files are known; none for other plans and empty files. */
+  def decide(plan: SparkPlan): Option[(Decision, Policy)] = plan match {
+    case FileScan(scan) if Settings.SourcesEnabled.get(conf) =>
+      val files = scan.files
+      Option.when(files.exists(_.bytes > 0)) {
+        val (_, decision, policy) = decided(scan, files)
+        (decision, policy)
+      }
+    case _ => None
+  }
+
+  private def decided(scan: FileScan, files: Seq[FileSplits.File]): (FileSplits, Decision, Policy) = {
+    val own = scan.session.sessionState.conf
+    val policy = policyFor(scan, own)
+    // To open a file takes no more than a task's share, however small that is.
+    val splits = new FileSplits(files, own.filesOpenCostInBytes.min(policy.dataVolumePerTask))
+    (splits, Decider.decideSource(splits.bytes, policy), policy)
   }
 
   /** What a hint says, else an option of the reader, else the session. */

@@ -1,0 +1,223 @@
+"""Draws the pictures of the documentation: `python docs/pictures/draw.py` writes them.
+
+Ranges and numbers of tasks in them are what `apportion.simulate` decides, as the extension does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from apportion.simulate.policy import power_nearest
+from apportion.simulate.ranges import Range, balanced, even, sums
+
+FOLDER = Path(__file__).parent
+WIDTH = 720
+INK, FAINT, LINE, PAPER = "#1c2733", "#5b6b7b", "#c8d2dc", "#ffffff"
+CARD, BAR, BAR_2, ACCENT = "#f5f7f9", "#3b78c3", "#8fb7e6", "#c2703d"
+SHADES = (BAR, ACCENT, "#3f8f6b", "#8a63b0")
+
+# Of one shuffle in MiB, in the order of its subpartitions: two of them are heavy.
+SIZES = [22, 17, 25, 20, 15, 24, 96, 19, 23, 16, 58, 21, 18, 26, 20, 14]
+TASKS = 4
+
+
+def stages() -> str:
+    """Two stages write 8 subpartitions each; each task of the next stage reads 2 of both."""
+    n, tasks, cell = 8, 4, 36
+    parts = []
+    scans = [(40, "stage 1: scan of orders", 3), (392, "stage 2: scan of customers", 2)]
+    for left, name, map_tasks in scans:
+        parts.append(_text(left, 30, name, weight=600))
+        for k in range(map_tasks):
+            parts.append(_box(left + 98 * k, 42, 90, f"map task {k + 1}"))
+            parts.append(_arrow(left + 98 * k + 45, 76, left + 98 * k + 45, 104))
+        for k, (start, end) in enumerate(even(n, tasks)):
+            for i in range(start, end):
+                parts.append(_rect(left + cell * i, 108, cell - 3, 34, SHADES[k]))
+                parts.append(_text(left + cell * i + 16, 130, str(i), PAPER, "middle"))
+            middle = left + cell * (start + end) / 2
+            parts.append(_line(middle, 144, 125 + 157 * k, 224, SHADES[k], 2))
+    for k in range(tasks):
+        parts.append(_box(70 + 157 * k, 226, 110, f"task {k + 1}", SHADES[k]))
+    parts.append(_text(360, 288, "stage 3: join", anchor="middle", weight=600))
+    return _svg(305, "Stages, shuffles and ranges", parts)
+
+
+def ranges() -> str:
+    """The same bytes, read in even and in balanced ranges."""
+    rows = [
+        ("even: each task reads 4 subpartitions", even(len(SIZES), TASKS)),
+        ("balanced: the largest task is as small as it can be", balanced(SIZES, TASKS)),
+    ]
+    parts = []
+    for row, (title, found) in enumerate(rows):
+        parts += _bars(30 + 190 * row, title, found)
+    return _svg(400, "Even and balanced ranges of the same subpartitions", parts)
+
+
+def _bars(top: int, title: str, found: Sequence[Range]) -> list[str]:
+    step, height = 40, 90
+    largest = max(sums(SIZES, found))
+    parts = [_text(40, top, title, INK, weight=600)]
+    for k, ((start, end), total) in enumerate(zip(found, sums(SIZES, found), strict=True)):
+        shade = (BAR, BAR_2)[k % 2]
+        for i in range(start, end):
+            tall = height * SIZES[i] / max(SIZES)
+            parts.append(_rect(40 + step * i, top + 15 + height - tall, step - 4, tall, shade))
+        left, right = 40 + step * start, 36 + step * end
+        parts.append(_line(left, top + 112, right, top + 112, shade, 3))
+        color = ACCENT if total == largest else FAINT
+        label = f"task {k + 1}: {total} MiB"
+        parts.append(_text((left + right) / 2, top + 132, label, color, "middle"))
+    return parts
+
+
+def formula() -> str:
+    """The power of two nearest to the tasks that the volume asks for."""
+    most, left, bottom, step, unit = 24, 60, 250, 26, 6.2
+    parts = [
+        _text(left + 13 * step, bottom + 44, "raw: tasks that the bytes ask for", FAINT, "middle"),
+        _text(left - 34, 24, "P: tasks that are decided"),
+    ]
+    for tasks in (4, 8, 16, 32):
+        y = bottom - unit * tasks
+        parts.append(_line(left, y, left + (most + 0.5) * step, y, LINE))
+        parts.append(_text(left - 10, y + 4, str(tasks), FAINT, "end"))
+    for raw in range(1, most + 1):
+        x = left + (raw - 0.5) * step
+        chosen = power_nearest(raw)
+        shade = BAR if chosen == raw else BAR_2
+        parts.append(_rect(x, bottom - unit * chosen, step - 4, unit * chosen, shade))
+        parts.append(_text(x + (step - 4) / 2, bottom + 18, str(raw), FAINT, "middle"))
+    return _svg(310, "Tasks that are decided, by those that the bytes ask for", parts)
+
+
+def volume() -> str:
+    """How 300 MiB with a broadcast of 14 MiB become 8 tasks of a volume of 64 MiB."""
+    total, size, broadcast = 300, 64, 14
+    share = size - broadcast
+    raw = -(-total // share)
+    chosen = power_nearest(raw)
+    scale = 2.1
+    parts = [_text(40, 28, f"shuffle inputs: {total} MiB", weight=600)]
+    parts.append(_rect(40, 40, total * scale, 34, CARD, LINE))
+    task = f"V = {size} MiB a task, B = {broadcast} MiB of it broadcast"
+    parts.append(_text(40, 108, task, weight=600))
+    for k in range(raw):
+        x = 40 + k * (share * scale + 1)
+        parts.append(_rect(x, 120, share * scale - 2, 34, BAR))
+        parts.append(_text(x + share * scale / 2, 142, f"{share}", PAPER, "middle"))
+    parts.append(_text(40, 176, f"raw = {total} / ({size} - {broadcast}) = {raw}", FAINT))
+    parts.append(_text(40, 216, f"P = {chosen}: the power of two nearest to {raw}", weight=600))
+    for k in range(chosen):
+        wide = total * scale / chosen
+        parts.append(_rect(40 + k * wide, 228, wide - 3, 34, BAR_2))
+        label = f"{total / chosen:.1f}"
+        parts.append(_text(40 + (k + 0.5) * wide, 250, label, INK, "middle"))
+    return _svg(290, "From bytes to tasks", parts)
+
+
+def waves() -> str:
+    """Seven tasks on six slots take two waves, six tasks one."""
+    slots, work = 6, 7 * 20
+    parts = []
+    for row, tasks in enumerate((7, 6)):
+        top = 40 + 190 * row
+        seconds = work / tasks
+        last = -(-tasks // slots) * seconds
+        title = f"{tasks} tasks on {slots} slots: done after {last / 10:.1f} s"
+        parts.append(_text(40, top - 12, title, weight=600))
+        for task in range(tasks):
+            wave, slot = divmod(task, slots)
+            x, y = 110 + wave * seconds * 12, top + 24 * slot
+            parts.append(_rect(x, y, seconds * 12 - 3, 20, (BAR, ACCENT)[wave]))
+            parts.append(_text(x + 8, y + 15, f"task {task + 1}", PAPER))
+        for slot in range(slots):
+            parts.append(_text(40, top + 24 * slot + 15, f"slot {slot + 1}", FAINT))
+    return _svg(390, "Waves of tasks on slots", parts)
+
+
+def flow() -> str:
+    """What becomes of a query, and where Apportion is."""
+    steps = [
+        ("SQL text", "hints/", "which block is each hint for"),
+        ("physical plan", "aqe/", "subpartitions of each exchange"),
+        ("stages run", "", "Spark writes the shuffles"),
+        ("bytes", "decision/", "how many tasks, which ranges"),
+        ("next stage", "aqe/", "reads these ranges"),
+        ("event", "report/", "table, EXPLAIN, UI, event log"),
+    ]
+    parts = []
+    for k, (what, room, does) in enumerate(steps):
+        top = 20 + 54 * k
+        parts.append(_box(40, top, 150, what))
+        if k + 1 < len(steps):
+            parts.append(_arrow(115, top + 34, 115, top + 52))
+        if room:
+            parts.append(_text(220, top + 24, room, ACCENT, weight=600))
+        parts.append(_text(320, top + 24, does, FAINT if not room else INK))
+    return _svg(350, "What becomes of a query", parts)
+
+
+PICTURES: dict[str, Callable[[], str]] = {
+    f"{draw.__name__}.svg": draw for draw in (stages, volume, formula, ranges, waves, flow)
+}
+
+
+def _box(x: float, y: float, width: float, text: str, stroke: str = LINE) -> str:
+    label = _text(x + width / 2, y + 22, text, anchor="middle")
+    return _rect(x, y, width, 34, CARD, stroke) + label
+
+
+def _rect(x: float, y: float, width: float, height: float, fill: str, stroke: str = "none") -> str:
+    return (
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="3" '
+        f'fill="{fill}" stroke="{stroke}"/>'
+    )
+
+
+def _line(x: float, y: float, to_x: float, to_y: float, color: str, width: int = 1) -> str:
+    return (
+        f'<path d="M{x:.1f} {y:.1f}L{to_x:.1f} {to_y:.1f}" stroke="{color}" '
+        f'stroke-width="{width}"/>'
+    )
+
+
+def _arrow(x: float, y: float, to_x: float, to_y: float) -> str:
+    return (
+        f'<path d="M{x:.1f} {y:.1f}L{to_x:.1f} {to_y:.1f}" stroke="{FAINT}" '
+        'marker-end="url(#head)"/>'
+    )
+
+
+def _text(
+    x: float, y: float, text: str, color: str = INK, anchor: str = "start", weight: int = 400
+) -> str:
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" fill="{color}" text-anchor="{anchor}" '
+        f'font-weight="{weight}">{text}</text>'
+    )
+
+
+def _svg(height: int, title: str, parts: Sequence[str]) -> str:
+    # A paper of its own: the site is read on light and on dark.
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
+            f'width="{WIDTH}" role="img" font-family="system-ui, sans-serif" font-size="14" '
+            'fill="none">',
+            f"<title>{title}</title>",
+            '<defs><marker id="head" markerWidth="8" markerHeight="8" refX="7" refY="4" '
+            f'orient="auto"><path d="M0 0L8 4L0 8z" fill="{FAINT}"/></marker></defs>',
+            f'<rect width="{WIDTH}" height="{height}" rx="8" fill="{PAPER}"/>',
+            *parts,
+            "</svg>",
+            "",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    for name, draw in PICTURES.items():
+        (FOLDER / name).write_text(draw(), "utf-8")

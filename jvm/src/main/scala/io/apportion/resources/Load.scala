@@ -1,0 +1,77 @@
+package io.apportion.resources
+
+import scala.collection.mutable
+
+import org.apache.spark.executor.TaskMetrics
+import org.apache.spark.scheduler.StageInfo
+
+/** What queries that run have still to do, as their jobs and tasks begin and end. */
+private[resources] final class Load {
+  import Load._
+
+  private val jobs = mutable.Map.empty[Int, Job]
+  private val stages = mutable.Map.empty[Int, Stage]
+  private val begun = mutable.Map.empty[Long, Long]
+  private val speeds = mutable.Map.empty[Long, Speed]
+
+  def jobStarts(query: Long, job: Int, its: Seq[StageInfo], now: Long): Unit = {
+    begun.getOrElseUpdate(query, now)
+    jobs.update(job, Job(query, its.map(_.stageId)))
+    its.foreach(stage => stages.getOrElseUpdate(stage.stageId, new Stage(query, stage.numTasks)))
+  }
+
+  def jobEnds(job: Int): Unit = jobs.remove(job).foreach(_.stages.foreach(stages.remove))
+
+  def taskEnds(stage: Int, metrics: TaskMetrics): Unit =
+    for (its <- stages.get(stage) if metrics != null) {
+      its.finished += 1
+      val speed = speeds.getOrElseUpdate(its.query, new Speed)
+      speed.bytes += metrics.inputMetrics.bytesRead + metrics.shuffleReadMetrics.totalBytesRead
+      speed.tasks += 1
+      speed.millis += metrics.executorRunTime
+    }
+
+  def queryEnds(query: Long): Unit = {
+    begun.remove(query)
+    speeds.remove(query)
+  }
+
+  def jobsOf(query: Long): Seq[Int] = jobs.collect { case (id, job) if job.query == query => id }.toSeq
+
+  /** Of the largest stage that has not ended. */
+  def tasksOf(query: Long): Int = unfinished(query).map(_.tasks).maxOption.getOrElse(0)
+
+  /** Tasks that have not ended are taken for as large as the mean of those that have. */
+  def of(query: Long, requirement: ResourceRequirement, slots: Int, now: Long): QueryLoad = {
+    val speed = speeds.getOrElse(query, new Speed)
+    val waiting = unfinished(query).map(stage => (stage.tasks - stage.finished).toLong).sum
+    QueryLoad(
+      requirement,
+      slots,
+      waitingBytes = (waiting * speed.meanBytes).toLong,
+      bytesPerSlotSecond = speed.bytesPerSecond,
+      runningMillis = begun.get(query).fold(0L)(now - _)
+    )
+  }
+
+  private def unfinished(query: Long): Iterable[Stage] =
+    stages.values.filter(stage => stage.query == query && stage.finished < stage.tasks)
+}
+
+private object Load {
+  private final case class Job(query: Long, stages: Seq[Int])
+
+  private final class Stage(val query: Long, val tasks: Int) {
+    var finished = 0
+  }
+
+  /** Of the finished tasks of a query. */
+  private final class Speed {
+    var bytes = 0L
+    var tasks = 0L
+    var millis = 0L
+
+    def meanBytes: Double = if (tasks == 0) 0 else bytes.toDouble / tasks
+    def bytesPerSecond: Double = if (millis == 0) 0 else bytes * 1000.0 / millis
+  }
+}

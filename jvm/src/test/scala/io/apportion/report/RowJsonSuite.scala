@@ -1,0 +1,13 @@
+package io.apportion.report
+
+import io.apportion.SparkSuite
+
+class RowJsonSuite extends SparkSuite {
+
+  test("records are what Spark's own writer makes of them") {
+    val decided = decisionsOf("SELECT k, count(*) FROM numbers GROUP BY k ORDER BY k", "ranges" -> "balanced")
+    val made = DecisionRecord.leftAlone("\"quoted\" <why>\n", 4, Array(1L << 40, 0)) +: decided
+    assert(made.size > 2)
+    made.map(_.toRow).foreach(row => assert(RowJson.of(row).toString == row.json))
+  }
+}

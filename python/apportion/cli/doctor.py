@@ -1,0 +1,116 @@
+"""`apportion doctor`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Annotated, Literal
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from apportion.cli.console import fail, out
+from apportion.cli.progress import waiting
+from apportion.cli.spark import start
+from apportion.doctor import Finding, Verdict, examine, examine_server, prove
+from apportion.errors import ApportionError
+
+EXAMPLES = """\
+Examples:
+
+- `apportion doctor`: Python, Java, Spark, jar and conf of this machine, and a query to prove it
+- `apportion doctor --conf spark.jars=lib/apportion.jar`: with conf that you give to spark-submit
+- `apportion doctor --no-start --format json`: without starting Spark, for programs
+- `apportion doctor --remote sc://localhost`: a Spark Connect server
+"""
+
+_PROBLEM_FOUND = 1
+_COLORS: dict[Verdict, str] = {"ok": "green", "warning": "yellow", "problem": "bold red"}
+# A session to look at needs no cluster.
+_LOCAL = "local[2]"
+_HERE = "spark.submit.deployMode=client"
+_NOT_STARTED = Finding("Session", "Spark was not started", "warning", "mend the problems first")
+
+
+def doctor(
+    conf: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--conf",
+            metavar="KEY=VALUE",
+            help="Conf that your programs are started with, as for spark-submit. Repeatable.",
+        ),
+    ] = None,
+    remote: Annotated[
+        str | None,
+        typer.Option(metavar="sc://HOST", help="Examine a Spark Connect server, and nothing here."),
+    ] = None,
+    is_started: Annotated[
+        bool,
+        typer.Option(
+            "--start/--no-start",
+            help="Start Spark on this machine where nothing is wrong so far, and run a query.",
+        ),
+    ] = True,
+    format: Annotated[
+        Literal["text", "json"], typer.Option(help="text to read, json for programs.")
+    ] = "text",
+) -> None:
+    """Find what keeps Apportion from deciding, and say what to do.
+
+    Looks at Python, Java, Spark, Apportion's jars, the conf (--conf, PYSPARK_SUBMIT_ARGS,
+    spark-defaults.conf) and other extensions. Then starts Spark, and looks whether a query is
+    decided.
+
+    Exit codes: 0 nothing is wrong, 1 a problem was found, 2 wrong usage.
+    """
+    given = dict(_pair(assignment) for assignment in conf or [])
+    if remote and given:
+        fail("--conf: a Spark Connect server has its own, leave it out with --remote")
+    if remote:
+        with waiting(f"Running a query on {remote}"):
+            findings = examine_server(remote)
+    else:
+        findings = examine(given)
+        if is_started:
+            findings += _session(given) if _are_fine(findings) else [_NOT_STARTED]
+    _show(findings, format)
+    if not _are_fine(findings):
+        raise typer.Exit(_PROBLEM_FOUND)
+
+
+def _pair(assignment: str) -> tuple[str, str]:
+    key, equals, value = assignment.partition("=")
+    if not equals:
+        fail(f"--conf {assignment}: write KEY=VALUE")
+    return key, value
+
+
+def _are_fine(findings: list[Finding]) -> bool:
+    return all(finding.verdict != "problem" for finding in findings)
+
+
+def _session(given: dict[str, str]) -> list[Finding]:
+    try:
+        spark = start(_LOCAL, [*(f"{key}={value}" for key, value in given.items()), _HERE])
+        with waiting("Running a query"):
+            return prove(spark)
+    except ApportionError as error:
+        return [Finding("Session", _LOCAL, "problem", str(error))]
+
+
+def _show(findings: list[Finding], format: str) -> None:
+    if format == "json":
+        print(json.dumps([dataclasses.asdict(finding) for finding in findings], indent=2))
+        return
+    table = Table("Check", "Verdict", "Looked at", "Advice", show_lines=True)
+    for finding in findings:
+        color = _COLORS[finding.verdict]
+        table.add_row(
+            finding.check,
+            f"[{color}]{finding.verdict}",
+            escape(finding.looked_at),
+            escape(finding.advice),
+        )
+    out.print(table)

@@ -1,0 +1,132 @@
+"""The conf that Spark would start with, as far as files and variables tell, and who set what."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from apportion import jars
+from apportion.errors import ApportionError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SUBMIT_ARGS = "PYSPARK_SUBMIT_ARGS"
+
+# Options of spark-submit that stand for a conf.
+_OPTIONS = {
+    "--jars": "spark.jars",
+    "--packages": "spark.jars.packages",
+    "--driver-class-path": "spark.driver.extraClassPath",
+}
+# A line of a properties file: `key value`, `key=value` or `key: value`.
+_PROPERTY = re.compile(r"\s*([^\s#!=:][^\s=:]*)\s*[=:\s]\s*(.*?)\s*")
+
+
+class Entry(NamedTuple):
+    """A setting of Spark's, and where it is set."""
+
+    key: str
+    value: str
+    source: str
+
+
+class Conf:
+    """Entries by key: of several for one key the first counts, as Spark's nearest source does."""
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self._entries: dict[str, Entry] = {}
+        for entry in entries:
+            self._entries.setdefault(entry.key, entry)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries.values())
+
+    def find(self, key: str) -> Entry | None:
+        return self._entries.get(key)
+
+    def listed(self, key: str, separator: str = ",") -> list[str]:
+        """Return the parts of a value that is a list; none where the key is not set."""
+        entry = self.find(key)
+        parts = entry.value.split(separator) if entry else []
+        return [part.strip() for part in parts if part.strip()]
+
+    def is_false(self, key: str) -> bool:
+        entry = self.find(key)
+        return entry is not None and entry.value.strip().lower() == "false"
+
+
+def of_session(spark: SparkSession) -> Conf:
+    """Return what a session has, on Spark Connect the server's."""
+    return Conf(Entry(key, value, "the session") for key, value in spark.conf.getAll.items())
+
+
+def read(given: Mapping[str, str]) -> Conf:
+    """Return what a program started from here has: what is `given`, then Spark's own sources.
+
+    These are PYSPARK_SUBMIT_ARGS, then the properties file that it names or spark-defaults.conf.
+
+    Raises `ApportionError` for submit arguments that are no words of a command line.
+    """
+    entries = [Entry(key, value, "--conf") for key, value in given.items()]
+    arguments = submit_arguments()
+    entries += _submitted(arguments)
+    file = _properties_file(arguments)
+    if file and file.is_file():
+        entries += properties(file)
+    return Conf(entries)
+
+
+def submit_arguments() -> list[str]:
+    """Return the words of PYSPARK_SUBMIT_ARGS, none where it is not set."""
+    try:
+        return shlex.split(os.environ.get(SUBMIT_ARGS, ""))
+    except ValueError as error:
+        raise ApportionError(f"{SUBMIT_ARGS} is no command line: {error}") from None
+
+
+def _options(arguments: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the options of spark-submit that have a value, as `--option value` or with a `=`."""
+    option = ""
+    for argument in arguments:
+        if option:
+            yield option, argument
+            option = ""
+        elif argument.startswith("--") and "=" in argument:
+            name, _, value = argument.partition("=")
+            yield name, value
+        elif argument in (*_OPTIONS, "--conf", "-c", "--properties-file"):
+            option = argument
+
+
+def _submitted(arguments: Iterable[str]) -> Iterator[Entry]:
+    for option, value in _options(arguments):
+        if option in ("--conf", "-c"):
+            key, _, value = value.partition("=")
+            yield Entry(key, value, f"{SUBMIT_ARGS}, {option}")
+        elif option in _OPTIONS:
+            yield Entry(_OPTIONS[option], value, f"{SUBMIT_ARGS}, {option}")
+
+
+def _properties_file(arguments: Iterable[str]) -> Path | None:
+    if named := dict(_options(arguments)).get("--properties-file"):
+        return Path(named)
+    if folder := os.environ.get("SPARK_CONF_DIR"):
+        return Path(folder, "spark-defaults.conf")
+    try:
+        return jars.spark_home() / "conf" / "spark-defaults.conf"
+    except ApportionError:
+        return None
+
+
+def properties(file: Path) -> Iterator[Entry]:
+    """Yield the entries of a properties file such as spark-defaults.conf, the last one first."""
+    lines = file.read_text("utf-8", errors="replace").splitlines()
+    # As Java reads it: of a key that comes twice the last one counts.
+    for number, line in reversed(list(enumerate(lines, 1))):
+        if match := _PROPERTY.fullmatch(line):
+            yield Entry(match[1], match[2], f"{file}, line {number}")

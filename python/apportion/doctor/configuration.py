@@ -1,0 +1,140 @@
+"""Spark's conf: the extension, adaptive execution, and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from apportion._jvm import EXTENSION
+from apportion.doctor import jar_files
+from apportion.doctor.conf import SUBMIT_ARGS, Conf, Entry, submit_arguments
+from apportion.doctor.finding import Finding, Setup
+from apportion.errors import SettingError, did_you_mean
+from apportion.settings import PREFIX, Settings, find, registry
+
+EXTENSIONS = "spark.sql.extensions"
+_ADAPTIVE = "spark.sql.adaptive.enabled"
+_COALESCING = "spark.sql.adaptive.coalescePartitions."
+# With subpartitions=spark, and where nothing can be estimated, this is Spark's number.
+_STILL_READ = f"{_COALESCING}initialPartitionNum"
+
+
+def arguments(setup: Setup) -> Iterator[Finding]:
+    """Whether PYSPARK_SUBMIT_ARGS, if set, is what pyspark can start Spark with."""
+    if setup.session is None and (words := submit_arguments()):
+        # The others may hold what nobody should read.
+        looked_at = f"{SUBMIT_ARGS} ends with {words[-1]}"
+        if words[-1] == "pyspark-shell":
+            yield Finding("Submit arguments", looked_at)
+        else:
+            advice = "pyspark cannot start Spark with it: put pyspark-shell at its end"
+            yield Finding("Submit arguments", looked_at, "problem", advice)
+
+
+def extension(setup: Setup) -> Iterator[Finding]:
+    """Whether Spark loads Apportion, beside what else it loads."""
+    names = setup.conf.listed(EXTENSIONS)
+    looked_at = _shown(setup.conf, EXTENSIONS)
+    others = [name for name in names if "apportion" not in name.lower()]
+    # First, as some replace what Apportion looks for.
+    right = f"--conf {EXTENSIONS}={','.join([EXTENSION, *others])}"
+    wrong = [name for name in names if name not in (*others, EXTENSION)]
+    if wrong:
+        advice = (
+            f"there is no class {wrong[0]}: Spark only logs that it cannot use it, and goes on "
+            f"without it. Use {right}"
+        )
+        yield Finding("Extension", looked_at, "problem", advice)
+    elif names.count(EXTENSION) > 1:
+        advice = f"{EXTENSION} is there twice, and its rules would run twice. Use {right}"
+        yield Finding("Extension", looked_at, "problem", advice)
+    elif EXTENSION in names:
+        yield Finding("Extension", looked_at)
+    elif setup.session is not None or _is_meant(setup):
+        advice = f"nothing loads Apportion, and nothing is decided. Use {right}"
+        yield Finding("Extension", looked_at, "problem", advice)
+    else:
+        advice = (
+            "apportion.configure() and get_or_create() add it to their sessions. Programs without "
+            f"these need --jars $(apportion jar) {right}"
+        )
+        yield Finding("Extension", looked_at, "ok", advice)
+
+
+def adaptive(setup: Setup) -> Iterator[Finding]:
+    """Whether anything is decided: that happens inside adaptive execution."""
+    if setup.conf.is_false(_ADAPTIVE):
+        advice = (
+            "shuffles are decided by adaptive execution, and none is while it is off: remove the "
+            "setting, true is Spark's default"
+        )
+        yield Finding("Adaptive execution", _shown(setup.conf, _ADAPTIVE), "problem", advice)
+    else:
+        yield Finding("Adaptive execution", _shown(setup.conf, _ADAPTIVE))
+    if setup.conf.is_false(f"{PREFIX}enabled"):
+        looked_at = _shown(setup.conf, f"{PREFIX}enabled")
+        yield Finding("Adaptive execution", looked_at, "warning", "Apportion is switched off")
+
+
+def coalescing(setup: Setup) -> Iterator[Finding]:
+    """Settings of Spark's that stop mattering."""
+    unused = [
+        entry
+        for entry in setup.conf
+        if entry.key.startswith(_COALESCING) and entry.key != _STILL_READ
+    ]
+    if unused:
+        yield Finding(
+            "Spark's coalescing",
+            "; ".join(map(_entry_text, unused)),
+            "warning",
+            "these have no effect where Apportion decides: see `apportion settings` for what takes "
+            f"their place (to have Spark coalesce, {PREFIX}enabled=false)",
+        )
+
+
+def settings(setup: Setup) -> Iterator[Finding]:
+    """Settings of Apportion: their names and values."""
+    own = [entry for entry in setup.conf if entry.key.lower().startswith(PREFIX)]
+    wrong = [finding for entry in own for finding in _setting(entry)] or list(_bounds(own))
+    yield from wrong
+    if not wrong:
+        yield Finding("Settings", "; ".join(map(_entry_text, own)) or f"no {PREFIX}* is set")
+
+
+def _setting(entry: Entry) -> Iterator[Finding]:
+    keys = [setting.key for setting in registry().values()]
+    if entry.key not in keys:
+        advice = (
+            f"there is no such setting, and Spark does not say so.{did_you_mean(entry.key, keys)} "
+            "`apportion settings` lists all"
+        )
+        yield Finding("Settings", _entry_text(entry), "problem", advice)
+        return
+    try:
+        find(entry.key).parse(entry.value)
+    except SettingError as error:
+        yield Finding("Settings", _entry_text(entry), "problem", str(error))
+
+
+def _bounds(own: list[Entry]) -> Iterator[Finding]:
+    values = {find(entry.key).keyword: find(entry.key).parse(entry.value) for entry in own}
+    try:
+        Settings.from_kwargs(**values)
+    except SettingError as error:
+        looked_at = "; ".join(_entry_text(entry) for entry in own if "Parallelism" in entry.key)
+        yield Finding("Settings", looked_at, "problem", str(error))
+
+
+def _is_meant(setup: Setup) -> bool:
+    """Whether the conf has anything that is of use with Apportion alone."""
+    has_jar = next(jar_files.given(setup), None) is not None
+    return has_jar or any(entry.key.lower().startswith(PREFIX) for entry in setup.conf)
+
+
+def _shown(conf: Conf, key: str) -> str:
+    entry = conf.find(key)
+    return _entry_text(entry) if entry else f"{key} is not set"
+
+
+def _entry_text(entry: Entry) -> str:
+    return f"{entry.key}={entry.value} ({entry.source})"

@@ -1,0 +1,102 @@
+"""Jars of Apportion that are given to Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote, urlparse
+
+from apportion import jars
+from apportion.doctor.finding import Finding, Setup
+from apportion.errors import ApportionError
+
+# Where Spark takes jars from, and what is between them.
+_LISTS = {
+    "spark.jars": ",",
+    "spark.driver.extraClassPath": ":",
+    "spark.executor.extraClassPath": ":",
+}
+_PACKAGES = "spark.jars.packages"
+
+
+class GivenJar(NamedTuple):
+    """A jar of Apportion, by its name."""
+
+    path: str
+    name: jars.JarName
+    where: str
+
+    def __str__(self) -> str:
+        return f"{self.path} ({self.where})"
+
+
+def given(setup: Setup) -> Iterator[GivenJar]:
+    """Yield the jars of Apportion that the conf or the folder of Spark's own jars has."""
+    for key, separator in _LISTS.items():
+        for path in setup.conf.listed(key, separator):
+            if name := jars.parse_name(path.rpartition("/")[2]):
+                yield GivenJar(path, name, key)
+    for coordinates in setup.conf.listed(_PACKAGES):
+        if name := jars.parse_name("-".join(coordinates.split(":")[1:]) + ".jar"):
+            yield GivenJar(coordinates, name, _PACKAGES)
+    try:
+        folder = jars.spark_home() / "jars"
+    except ApportionError:
+        return
+    for file in sorted(folder.glob("apportion-*.jar")):
+        if name := jars.parse_name(file.name):
+            yield GivenJar(str(file), name, "Spark's own jars")
+
+
+def fits(setup: Setup) -> Iterator[Finding]:
+    """Whether each jar is there, and for the Spark that would run."""
+    try:
+        spark = jars.installed_spark()
+    except ApportionError:
+        return
+    for jar in given(setup):
+        file = _local_file(jar)
+        if jar.name.spark != spark:
+            advice = f"it is for {jar.name.spark}, and {spark} would run: give {_right_jar()}"
+            yield Finding("Jar given", str(jar), "problem", advice)
+        elif file and not file.is_file():
+            advice = f"there is no such file: give {_right_jar()}"
+            yield Finding("Jar given", str(jar), "problem", advice)
+        else:
+            yield Finding("Jar given", str(jar))
+
+
+def copies(setup: Setup) -> Iterator[Finding]:
+    """Whether all jars are of one version, that of this package among them."""
+    found = {str(jar): jar.name.version for jar in given(setup)}
+    if not found:
+        return
+    try:
+        own = jars.find()
+    except ApportionError:
+        return
+    if name := jars.parse_name(own.name):
+        found[f"{own} (this package)"] = name.version
+    if len(set(found.values())) > 1:
+        yield Finding(
+            "Versions of the jar",
+            "; ".join(f"{version}: {jar}" for jar, version in found.items()),
+            "problem",
+            "the JVM takes classes from whichever comes first: keep one version, and remove the "
+            "others",
+        )
+
+
+def _local_file(jar: GivenJar) -> Path | None:
+    if jar.where == _PACKAGES:
+        return None
+    url = urlparse(jar.path)
+    return Path(unquote(url.path)) if url.scheme in ("", "file") else None
+
+
+def _right_jar() -> str:
+    try:
+        return str(jars.find())
+    except ApportionError:
+        return "the path that `apportion jar` prints"

@@ -1,0 +1,121 @@
+"""The site: every page is in it, every link leads somewhere, and it is read without a network."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from .pages import ROOT
+
+DOCS = ROOT / "docs"
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the site, built as `make docs` builds it."""
+    pytest.importorskip("mkdocs", reason="mkdocs is not installed (the extra docs)")
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    # It refuses pages that are in no menu, and links and anchors that lead nowhere.
+    assert run.returncode == 0, run.stderr
+    return folder
+
+
+def test_every_page_is_there(site: Path) -> None:
+    built = {path.name for path in site.glob("*.html")} - {"404.html"}
+    assert built == {f"{page.stem}.html" for page in DOCS.glob("*.md")}
+
+
+def test_every_page_is_in_the_menu() -> None:
+    menu = re.findall(
+        r"^ +- .*?: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE
+    )
+    assert sorted(menu) == sorted(page.name for page in DOCS.glob("*.md"))
+
+
+def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+    loaded = re.compile(
+        r"<(?:script|img|iframe|source)\b[^>]*\bsrc=[\"']?((?:https?:)?//[^\"'\s>]*)"
+        r"|<link\b[^>]*\brel=[\"']?(?:stylesheet|preconnect|icon)[^>]*href=[\"']?(https?:[^\"'\s>]*)"
+        r"|url\([\"']?(https?:[^)]*)"
+    )
+    files = [*site.rglob("*.html"), *site.rglob("*.css"), *site.rglob("*.svg")]
+    found = [(file.name, loaded.findall(file.read_text("utf-8"))) for file in files]
+    assert [(name, urls) for name, urls in found if urls] == []
+
+
+def test_the_drawing_program_is_not_published(site: Path) -> None:
+    assert list(site.rglob("*.py")) == []
+
+
+@pytest.mark.parametrize("target", re.findall(r"\]\(([^):]*)\)", README))
+def test_links_of_the_readme_lead_somewhere(target: str) -> None:
+    assert (ROOT / target).is_file()
+
+
+# Pictures
+
+
+@pytest.fixture(scope="module")
+def draw() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("draw", DOCS / "pictures" / "draw.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_pictures_are_what_is_drawn(draw: ModuleType) -> None:
+    drawn = {name: picture() for name, picture in draw.PICTURES.items()}
+    kept = {file.name: file.read_text("utf-8") for file in DOCS.glob("pictures/*.svg")}
+    assert kept == drawn, "make generated draws them"
+
+
+def test_every_picture_is_shown_and_described(draw: ModuleType) -> None:
+    text = "".join(page.read_text("utf-8") for page in DOCS.glob("*.md"))
+    shown = re.findall(r"!\[[^\]]{30,}\]\(pictures/(\w+\.svg)\)", text)
+    assert sorted(shown) == sorted(draw.PICTURES)
+
+
+# What pages list
+
+
+def test_everything_that_is_put_into_spark_is_explained() -> None:
+    source = ROOT / "jvm/src/main/scala/io/apportion/ApportionExtension.scala"
+    injected = re.findall(r"\.inject\w+\((\w+)", source.read_text("utf-8"))
+    page = (DOCS / "inside.md").read_text("utf-8")
+    table = page.split("## What is put into Spark")[1].split("\n## ")[0]
+    assert set(re.findall(r"^\|.*?\| `(\w+)` \|", table, re.MULTILINE)) == set(injected)
+
+
+def test_every_check_of_the_doctor_is_explained() -> None:
+    sources = (ROOT / "python/apportion").glob("**/*doctor*/**/*.py")
+    code = "".join(path.read_text("utf-8") for path in sources)
+    code += (ROOT / "python/apportion/cli/doctor.py").read_text("utf-8")
+    checks = set(re.findall(r"Finding\(\s*\"([^\"]+)\"", code))
+    page = (DOCS / "troubleshooting.md").read_text("utf-8").split("\n## ")[1]
+    assert set(re.findall(r"^\| ([A-Z][^|]*?) \|", page, re.MULTILINE)) == checks
+
+
+def test_every_version_of_the_changelog_is_one_that_is_built() -> None:
+    (version,) = re.findall(r'version := "(.*)"', (ROOT / "build.sbt").read_text("utf-8"))
+    versions = re.findall(r"^## (\S+)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    assert versions[0] == version
+
+
+def test_what_was_measured_is_told_as_it_was_measured() -> None:
+    told = re.findall(
+        r"[\d.]+ \([\d.]+ to [\d.]+\)|[\d,]+ → [\d,]+", (DOCS / "tuning.md").read_text("utf-8")
+    )
+    measured = (DOCS / "benchmarking.md").read_text("utf-8")
+    assert told
+    assert [number for number in told if number not in measured] == []

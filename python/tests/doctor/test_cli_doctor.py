@@ -1,0 +1,193 @@
+"""The command: what it prints, its exit codes, and that it starts Spark only where that helps."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner, Result
+
+from apportion import doctor, jars
+from apportion.cli import app
+
+from .conftest import JAR, Machine
+
+EXTENSION = "io.apportion.ApportionExtension"
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["doctor", *arguments], env={"COLUMNS": "200"})
+
+
+# What needs no Spark
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_table_of_checks() -> None:
+    result = call("--no-start")
+    assert result.exit_code == 0, result.stderr
+    assert [line.split()[1:3] for line in result.stdout.splitlines() if " ok " in line] == [
+        ["Python", "│"], ["Java", "│"], ["Spark", "│"], ["Jar", "│"], ["Extension", "│"],
+        ["Adaptive", "execution"], ["Settings", "│"],
+    ]  # fmt: skip
+    assert result.stderr == ""
+
+
+def test_a_problem_is_told_and_spark_is_not_started(machine: Machine) -> None:
+    machine.java("11.0.27")
+    result = call()
+    assert result.exit_code == 1
+    assert "Java 11.0.27" in result.stdout
+    assert "problem" in result.stdout
+    assert "mend the problems first" in result.stdout
+
+
+def test_json_is_for_programs(machine: Machine) -> None:
+    ours = machine.folder / "ours" / JAR
+    result = call("--no-start", "--format", "json", "--conf", f"spark.jars={ours}")
+    assert result.exit_code == 1
+    *_, extension, adaptive, settings = json.loads(result.stdout)
+    assert extension == {
+        "check": "Extension",
+        "looked_at": "spark.sql.extensions is not set",
+        "verdict": "problem",
+        "advice": "nothing loads Apportion, and nothing is decided. Use "
+        f"--conf spark.sql.extensions={EXTENSION}",
+    }
+    assert (adaptive["verdict"], settings["verdict"]) == ("ok", "ok")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--conf", "spark.jars"], "--conf spark.jars: write KEY=VALUE"),
+        (
+            ["--remote", "localhost:15002"],
+            "localhost:15002 is no Spark Connect server: write sc://HOST",
+        ),
+        (["--remote", "sc://x", "--conf", "a=b"], "leave it out with --remote"),
+        (["--format", "xml"], "'xml' is not one of"),
+    ],
+)
+def test_wrong_usage(arguments: list[str], message: str) -> None:
+    result = call(*arguments)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+
+
+def test_a_server_that_does_not_answer() -> None:
+    with socket.socket() as unused:
+        unused.bind(("localhost", 0))
+        port = unused.getsockname()[1]
+        result = call("--remote", f"sc://localhost:{port}", "--format", "json")
+    assert result.exit_code == 1
+    (finding,) = json.loads(result.stdout)
+    assert (finding["check"], finding["looked_at"]) == ("Server", f"sc://localhost:{port}")
+    assert "nothing answers there" in finding["advice"]
+
+
+# On the session of the tests
+
+
+def test_a_query_proves_that_something_is_decided(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    result = call("--format", "json")
+    assert result.exit_code == 0, result.stdout
+    findings = {finding["check"]: finding for finding in json.loads(result.stdout)}
+    assert (
+        f"a query on Spark {spark.version}: HashAggregate: 1 task"
+        in (findings["Session"]["looked_at"])
+    )
+    assert findings["Loaded from"]["looked_at"] == jars.find().as_uri().replace("///", "/")
+
+
+def test_a_session_in_which_nothing_is_decided(spark: SparkSession) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.sql.adaptive.enabled", "false")
+    problems = {
+        finding.check: finding
+        for finding in doctor.examine_session(session)
+        if finding.verdict == "problem"
+    }
+    assert problems.keys() == {"Adaptive execution", "Session"}
+    assert "(the session)" in problems["Adaptive execution"].looked_at
+    assert "look for 'which goes on with Spark's own plan'" in problems["Session"].advice
+
+
+def test_settings_of_a_session(spark: SparkSession) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.apportion.minParalelism", "2")
+    (problem,) = (each for each in doctor.examine_session(session) if each.verdict == "problem")
+    assert "Did you mean spark.apportion.minParallelism?" in problem.advice
+
+
+# What starts Spark itself
+
+
+def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("SPARK_")}
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env={**inherited, "PYSPARK_PYTHON": sys.executable, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_two_copies_that_their_names_do_not_show(tmp_path: Path) -> None:
+    copy = tmp_path / "renamed.jar"
+    copy.write_bytes(jars.find().read_bytes())
+    finished = run(
+        f"""
+        from apportion.cli import app
+        app(["doctor", "--format", "json", "--conf", "spark.jars={copy},{jars.find()}"])
+        """,
+        PYSPARK_SUBMIT_ARGS=f"--conf spark.sql.extensions={EXTENSION} pyspark-shell",
+    )
+    assert finished.returncode == 1, finished.stderr
+    (problem,) = (each for each in json.loads(finished.stdout) if each["verdict"] == "problem")
+    assert problem["check"] == "Loaded from"
+    assert str(copy) in problem["looked_at"]
+    assert "keep one" in problem["advice"]
+
+
+@pytest.mark.usefixtures("connect")
+def test_a_server_without_the_extension() -> None:
+    finished = run("""
+    from pyspark.sql import SparkSession
+    from apportion.cli import app
+    SparkSession.builder.remote("local[1]").getOrCreate()
+    app(["doctor", "--remote", "sc://localhost", "--format", "json"])
+    """)
+    assert finished.returncode == 1, finished.stderr
+    findings = {finding["check"]: finding for finding in json.loads(finished.stdout)}
+    assert findings["Extension"]["verdict"] == "problem"
+    assert (
+        "the Spark Connect server runs without Apportion's extension"
+        in (findings["Session"]["advice"])
+    )
+
+
+@pytest.mark.usefixtures("connect")
+def test_a_server_with_the_extension() -> None:
+    finished = run("""
+    import apportion
+    from apportion.cli import app
+    from pyspark.sql import SparkSession
+    apportion.configure(SparkSession.builder.remote("local[1]")).getOrCreate()
+    app(["doctor", "--remote", "sc://localhost", "--format", "json"])
+    """)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    *_, session = json.loads(finished.stdout)
+    assert "HashAggregate: 1 task" in session["looked_at"]

@@ -1,0 +1,48 @@
+"""`apportion slots`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from apportion.cli import app
+
+QUERY = "SELECT id % 10 AS k, count(*) FROM range(0, 1000, 1, 4) GROUP BY 1"
+
+
+@pytest.fixture
+def query(tmp_path: Path) -> Path:
+    file = tmp_path / "query.sql"
+    file.write_text(f"{QUERY};\nSELECT 1", "utf-8")
+    return file
+
+
+@pytest.mark.usefixtures("spark")
+def test_text_has_a_table_for_each_query(query: Path) -> None:
+    shown = CliRunner().invoke(app, ["slots", str(query), "--slots", "3"])
+    assert shown.exit_code == 0, shown.output
+    assert "0 (shuffle)" in shown.stdout
+    assert "1 (result)" in shown.stdout
+    assert shown.stdout.count("The query:") == 2
+    assert "4 tasks at once at most; here are 3 slots" in shown.stdout
+
+
+@pytest.mark.usefixtures("spark")
+def test_json_is_data(query: Path) -> None:
+    shown = CliRunner().invoke(app, ["slots", str(query), "--format", "json"])
+    first, second = json.loads(shown.stdout)
+    assert first["statement"] == QUERY
+    assert first["stages"][0]["requirement"] == {"min": 1, "target": 4, "max": 4}
+    assert len(second["stages"]) == 1
+
+
+@pytest.mark.usefixtures("spark")
+def test_what_spark_refuses_is_told_without_a_traceback(query: Path) -> None:
+    query.write_text("SELECT nothing FROM nowhere", "utf-8")
+    shown = CliRunner().invoke(app, ["slots", str(query)])
+    assert shown.exit_code == 2
+    assert "nowhere" in shown.stderr
+    assert "Traceback" not in shown.stderr

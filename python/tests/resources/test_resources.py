@@ -1,0 +1,78 @@
+"""What queries need of slots, on the two that tests have."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+import apportion
+from apportion import InputError, resources
+from apportion.resources import Requirement
+
+QUERY = "SELECT id % 10 AS k, count(*) FROM range(0, 1000, 1, 4) GROUP BY 1"
+
+
+def test_a_query_is_planned_and_does_not_run(spark: SparkSession) -> None:
+    plan = resources.plan(spark.newSession(), "SELECT raise_error('it ran') FROM range(9)")
+    assert [stage.kind for stage in plan.stages] == ["result"]
+
+
+def test_stages_groups_and_the_query(spark: SparkSession) -> None:
+    plan = resources.plan(spark.newSession(), QUERY, slots=3)
+    scan, result = plan.stages
+    assert (scan.kind, scan.reads, scan.depth, scan.tasks) == ("shuffle", [], 0, 4)
+    assert (result.kind, result.reads, result.depth) == ("result", [0], 1)
+    assert (scan.requirement, scan.slots) == (Requirement(1, 4, 4), 3)
+    assert scan.spec.cores == 1
+    assert scan.spec.memory_bytes > 0
+    (group,) = plan.groups
+    assert group.requirement == plan.requirement
+    assert group.spec.cores == 2, "one for each stage"
+    assert (plan.at_once, plan.slots) == (4, 3)
+
+
+def test_a_hint_is_needed_as_it_is(spark: SparkSession) -> None:
+    plan = resources.plan(spark, QUERY.replace("SELECT", "SELECT /*+ PARALLELISM(7) */", 1))
+    assert plan.requirement == Requirement(7, 7, 7)
+    assert plan.stages[1].slots is None, "two slots are too few"
+    assert "hint on the query block, line 1" in plan.stages[1].why
+
+
+@pytest.mark.parametrize("text", ["a 'quote'", '"double"', "back\\slash", "two\nlines", "r'raw'"])
+def test_any_text_can_be_in_a_query(spark: SparkSession, text: str) -> None:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    plan = resources.plan(spark, f"SELECT '{escaped}', count(*) FROM range(9)")
+    assert len(plan.stages) == 2
+
+
+@pytest.mark.parametrize("slots", [0, -1, True, 2.5, "many", 2**31])
+def test_slots_that_are_none_are_refused(spark: SparkSession, slots: object) -> None:
+    with pytest.raises(InputError, match=r"slots is .*: allowed is a whole number, 1 or more"):
+        resources.plan(spark, QUERY, slots)  # type: ignore[arg-type]
+
+
+def test_a_query_that_spark_cannot_plan_is_its_error(spark: SparkSession) -> None:
+    with pytest.raises(AnalysisException):
+        resources.plan(spark, "SELEKT 1")
+
+
+def test_state_and_history(spark: SparkSession) -> None:
+    session = spark.newSession()
+    session.sql(QUERY).collect()
+    query = apportion.decisions(session)[-1].query
+    of_query = [each for each in resources.history(session) if each.query == query]
+    assert of_query[0].phase == "running"
+    assert of_query[0].requirement
+    assert of_query[0].requirement.min == 0
+    state = resources.state(session)
+    assert (state.slots, state.declared) == (2, None)
+
+
+def test_decisions_say_what_was_declared(spark: SparkSession) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.apportion.parallelism", "3")
+    session.sql(QUERY).collect()
+    decision = apportion.decisions(session)[-1]
+    assert decision.requirement == Requirement(3, 3, 3)
+    assert (decision.slots, decision.slots_lost) == (2, 0)
