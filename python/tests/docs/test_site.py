@@ -90,8 +90,8 @@ def test_every_picture_is_shown_and_described(draw: ModuleType) -> None:
 
 
 def test_everything_that_is_put_into_spark_is_explained() -> None:
-    source = ROOT / "jvm/src/main/scala/io/apportion/ApportionExtension.scala"
-    injected = re.findall(r"\.inject\w+\((\w+)", source.read_text("utf-8"))
+    source = (ROOT / "jvm/src/main/scala/io/apportion/ApportionExtension.scala").read_text("utf-8")
+    injected = re.findall(r"^(?=.*extensions\.inject).*?\b([A-Z]\w+)", source, re.MULTILINE)
     page = (DOCS / "inside.md").read_text("utf-8")
     table = page.split("## What is put into Spark")[1].split("\n## ")[0]
     assert set(re.findall(r"^\|.*?\| `(\w+)` \|", table, re.MULTILINE)) == set(injected)
