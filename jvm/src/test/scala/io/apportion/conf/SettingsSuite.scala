@@ -1,6 +1,6 @@
 package io.apportion.conf
 
-import io.apportion.SparkSuite
+import io.apportion.{Logged, SparkSuite}
 import org.apache.spark.sql.SparkSession
 import org.scalatest.prop.TableDrivenPropertyChecks._
 
@@ -39,6 +39,20 @@ class SettingsSuite extends SparkSuite {
       session.sql("SET spark.apportion.maxParallelism=8")
       session.sql("SELECT 1").collect()
     }
+  }
+
+  test("an unknown name that did not come by SET is named in the log, once") {
+    val lines = Logged.by(classOf[SettingsCheck].getName) {
+      withSession("maxParalelism" -> "7") { session =>
+        session.sql("SELECT 1").collect()
+        session.sql("SELECT 2").collect()
+      }
+    }
+    assert(
+      lines == Seq(
+        "Unknown setting spark.apportion.maxParalelism. Did you mean spark.apportion.maxParallelism? It is ignored."
+      )
+    )
   }
 
   test("a wrong value at submit time is refused when the session starts") {
