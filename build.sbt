@@ -11,10 +11,13 @@ val jars = taskKey[Seq[File]]("Packages Apportion for every Spark version, and n
 
 ThisBuild / jarFolder := (ThisBuild / baseDirectory).value / "target" / "jars"
 
-val compilerOptions = Seq(
+val JavaOfTests = 17
+
+def compilerOptions(java: Int) = Seq(
   "-encoding",
   "utf8",
-  "-release:17",
+  "-release",
+  java.toString,
   "-deprecation",
   "-feature",
   "-unchecked",
@@ -37,7 +40,8 @@ def sparkProject(build: SparkBuild): Project =
     .settings(
       name := s"apportion-spark-${build.spark.minor}",
       scalaVersion := build.scalaVersion,
-      scalacOptions := compilerOptions,
+      Compile / scalacOptions := compilerOptions(build.spark.java),
+      Test / scalacOptions := compilerOptions(JavaOfTests),
       target := (ThisBuild / baseDirectory).value / "target" / build.id,
       libraryDependencies ++= Seq(
         "org.apache.spark" %% "spark-sql" % build.spark.artifact % Provided,
@@ -69,7 +73,7 @@ lazy val benchmarks = project
   .dependsOn(newest % "compile->compile;compile->provided;compile->test")
   .settings(
     publish / skip := true,
-    scalacOptions := compilerOptions,
+    scalacOptions := compilerOptions(JavaOfTests),
     Compile / sourceDirectory := (ThisBuild / baseDirectory).value / "jvm" / "src" / "jmh",
     inConfig(Jmh)(sparkJvm)
   )
