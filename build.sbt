@@ -35,8 +35,21 @@ val sparkJvm = Seq(
   )
 )
 
+// The one suite that runs on every Spark in continuous integration: to compile all suites for each would take too long.
+val Smoke = config("smoke").extend(Test, Provided)
+
+val smokeSettings = inConfig(Smoke)(Defaults.testSettings ++ sparkJvm) ++ Seq(
+  Smoke / unmanagedSources := Seq("SparkSuite", "SmokeSuite").map(name =>
+    (Test / sourceDirectory).value / "scala" / "io" / "apportion" / s"$name.scala"
+  ),
+  Smoke / internalDependencyClasspath := (Compile / exportedProducts).value,
+  Smoke / scalacOptions := compilerOptions(JavaOfTests)
+)
+
 def sparkProject(build: SparkBuild): Project =
   Project(build.id, file("jvm"))
+    .configs(Smoke)
+    .settings(smokeSettings)
     .settings(
       name := s"apportion-spark-${build.spark.minor}",
       scalaVersion := build.scalaVersion,
@@ -100,3 +113,4 @@ val formatted = SparkBuild.all.map(_.id) :+ "benchmarks"
 addCommandAlias("format", (formatted.map(_ + "/scalafmtAll") :+ "scalafmtSbt").mkString(";"))
 addCommandAlias("formatCheck", (formatted.map(_ + "/scalafmtCheckAll") :+ "scalafmtSbtCheck").mkString(";"))
 addCommandAlias("testAll", SparkBuild.all.map(_.id + "/test").mkString(";"))
+addCommandAlias("smokeTestOthers", SparkBuild.all.tail.map(_.id + "/Smoke/test").mkString(";"))
