@@ -40,6 +40,9 @@ CORE = (
     "python/tests/test_tables.py",
 )
 
+# Where the newest packages do not fit the newest pyspark of a version: its numpy is older.
+MORE_PACKAGES = {"3.5": ["pyarrow<21"]}
+
 # What is different there for who uses Apportion.
 DIFFERENT = {
     "3.5": "`EXPLAIN` does not tell decisions; the Spark Connect server is a package of its own",
@@ -141,7 +144,12 @@ def install(minor: str, venv: Path) -> bool:
     done = venv / "installed"
     if not done.exists():
         create = [sys.executable, "-m", "venv", "--clear", str(venv)]
-        packages = ["--editable", ".[demo,test]", f"pyspark[connect]=={minor}.*"]
+        packages = [
+            "--editable",
+            ".[demo,test]",
+            f"pyspark=={minor}.*",
+            *MORE_PACKAGES.get(minor, []),
+        ]
         add = [str(venv / "bin" / "python"), "-m", "pip", "install", *packages]
         if logged(venv.name, create) and logged(venv.name, add):
             done.touch()
