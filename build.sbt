@@ -39,9 +39,11 @@ val sparkJvm = Seq(
 val Smoke = config("smoke").extend(Test, Provided)
 
 val smokeSettings = inConfig(Smoke)(Defaults.testSettings ++ sparkJvm) ++ Seq(
-  Smoke / unmanagedSources := Seq("SparkSuite", "SmokeSuite").map(name =>
-    (Test / sourceDirectory).value / "scala" / "io" / "apportion" / s"$name.scala"
-  ),
+  Smoke / unmanagedSources := Seq(
+    "io/apportion/SmokeSuite.scala",
+    "io/apportion/SparkSuite.scala",
+    "org/apache/spark/sql/ActiveSession.scala"
+  ).map((Test / sourceDirectory).value / "scala" / _),
   Smoke / internalDependencyClasspath := (Compile / exportedProducts).value,
   Smoke / scalacOptions := compilerOptions(JavaOfTests)
 )
