@@ -25,6 +25,14 @@ test: check scala-test ## Check formats, lint and types; run the Scala and the P
 test-all: check scala-test-all ## The same with the slow tests, and the Scala tests on every Spark version
 	@$(BIN)/pytest -m ''
 
+.PHONY: test-matrix
+test-matrix: $(INSTALLED) ## Run the Scala tests and the core of the Python tests on every Spark, and write docs/spark-versions.md
+	@$(BIN)/python python/matrix.py
+
+.PHONY: smoke-test
+smoke-test: jars ## Run one Scala suite on each Spark but the newest
+	@$(SBT) smokeTestOthers
+
 .PHONY: bench
 bench: $(INSTALLED) ## Measure what deciding and hints cost, and write it to docs/benchmarks.md
 	@$(SBT) "benchmarks/Jmh/runMain org.apache.spark.apportion.BenchmarkReport"

@@ -11,10 +11,13 @@ val jars = taskKey[Seq[File]]("Packages Apportion for every Spark version, and n
 
 ThisBuild / jarFolder := (ThisBuild / baseDirectory).value / "target" / "jars"
 
-val compilerOptions = Seq(
+val JavaOfTests = 17
+
+def compilerOptions(java: Int) = Seq(
   "-encoding",
   "utf8",
-  "-release:17",
+  "-release",
+  java.toString,
   "-deprecation",
   "-feature",
   "-unchecked",
@@ -32,12 +35,28 @@ val sparkJvm = Seq(
   )
 )
 
+// The one suite that runs on every Spark in continuous integration: to compile all suites for each would take too long.
+val Smoke = config("smoke").extend(Test, Provided)
+
+val smokeSettings = inConfig(Smoke)(Defaults.testSettings ++ sparkJvm) ++ Seq(
+  Smoke / unmanagedSources := Seq(
+    "io/apportion/SmokeSuite.scala",
+    "io/apportion/SparkSuite.scala",
+    "org/apache/spark/sql/ActiveSession.scala"
+  ).map((Test / sourceDirectory).value / "scala" / _),
+  Smoke / internalDependencyClasspath := (Compile / exportedProducts).value,
+  Smoke / scalacOptions := compilerOptions(JavaOfTests)
+)
+
 def sparkProject(build: SparkBuild): Project =
   Project(build.id, file("jvm"))
+    .configs(Smoke)
+    .settings(smokeSettings)
     .settings(
       name := s"apportion-spark-${build.spark.minor}",
       scalaVersion := build.scalaVersion,
-      scalacOptions := compilerOptions,
+      Compile / scalacOptions := compilerOptions(build.spark.java),
+      Test / scalacOptions := compilerOptions(JavaOfTests),
       target := (ThisBuild / baseDirectory).value / "target" / build.id,
       libraryDependencies ++= Seq(
         "org.apache.spark" %% "spark-sql" % build.spark.artifact % Provided,
@@ -69,7 +88,7 @@ lazy val benchmarks = project
   .dependsOn(newest % "compile->compile;compile->provided;compile->test")
   .settings(
     publish / skip := true,
-    scalacOptions := compilerOptions,
+    scalacOptions := compilerOptions(JavaOfTests),
     Compile / sourceDirectory := (ThisBuild / baseDirectory).value / "jvm" / "src" / "jmh",
     inConfig(Jmh)(sparkJvm)
   )
@@ -96,3 +115,4 @@ val formatted = SparkBuild.all.map(_.id) :+ "benchmarks"
 addCommandAlias("format", (formatted.map(_ + "/scalafmtAll") :+ "scalafmtSbt").mkString(";"))
 addCommandAlias("formatCheck", (formatted.map(_ + "/scalafmtCheckAll") :+ "scalafmtSbtCheck").mkString(";"))
 addCommandAlias("testAll", SparkBuild.all.map(_.id + "/test").mkString(";"))
+addCommandAlias("smokeTestOthers", SparkBuild.all.tail.map(_.id + "/Smoke/test").mkString(";"))

@@ -7,6 +7,8 @@
  *   the release of `spark-sql` to compile and test against
  * @param scalaVersions
  *   a full Scala version for each Scala binary version that this Spark is published for
+ * @param java
+ *   the oldest Java that this Spark runs on, and so its jar does
  * @param shims
  *   folders beside `jvm/src/main/scala` (and `jvm/src/test/scala`) with the sources that differ between Spark versions. A
  *   folder that several versions need is listed by each of them; one that does not exist is ignored.
@@ -15,6 +17,7 @@ final case class SparkVersion(
     minor: String,
     artifact: String,
     scalaVersions: Seq[String],
+    java: Int,
     shims: Seq[String]
 ) {
 
@@ -26,8 +29,10 @@ object SparkVersion {
 
   /** Every supported version, the newest first. */
   val all: Seq[SparkVersion] = Seq(
-    SparkVersion("4.2", "4.2.0", Seq("2.13.18"), Seq("scala-spark-4.2")),
-    SparkVersion("4.1", "4.1.3", Seq("2.13.17"), Seq("scala-spark-4.1"))
+    SparkVersion("4.2", "4.2.0", Seq("2.13.18"), 17, Seq("scala-spark-4")),
+    SparkVersion("4.1", "4.1.3", Seq("2.13.17"), 17, Seq("scala-spark-4")),
+    SparkVersion("4.0", "4.0.4", Seq("2.13.16"), 17, Seq("scala-spark-4")),
+    SparkVersion("3.5", "3.5.9", Seq("2.13.8", "2.12.18"), 8, Seq("scala-spark-3"))
   )
 }
 

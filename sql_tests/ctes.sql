@@ -24,5 +24,6 @@ WITH firsts AS (SELECT banner, min(click) AS click FROM clicks GROUP BY banner),
 SELECT count(*) AS n, min(banner) AS first FROM changed
 
 -- name: a recursive cte
+-- spark: >= 4.1
 WITH RECURSIVE steps(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM steps WHERE n < 5)
 SELECT n % 2 AS odd, sum(n) AS total FROM steps GROUP BY 1

@@ -29,6 +29,7 @@ SELECT count(*) AS n, sum(length(line)) AS chars FROM (
 SELECT level FROM logs WHERE level < 4 UNION SELECT level FROM logs WHERE level > 2
 
 -- name: a union whose branches agree with the aggregate above is one group
+-- spark: >= 4.1
 SELECT level, sum(n) AS n FROM (
   SELECT level, count(*) AS n FROM logs GROUP BY level
   UNION ALL

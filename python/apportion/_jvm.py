@@ -117,7 +117,7 @@ def decide(spark: SparkSession, request: Mapping[str, Any]) -> dict[str, Any]:
     try:
         answer = bridge.decide(spark._jsparkSession, json.dumps(request))
     except IllegalArgumentException as refused:
-        raise SettingError(refused.getMessage() or str(refused)) from None
+        raise SettingError(str(refused)) from None
     decision: dict[str, Any] = json.loads(answer)
     return decision
 
@@ -136,7 +136,7 @@ def table(spark: SparkSession, function: str, *arguments: str | int) -> list[Row
     try:
         return spark.sql(f"SELECT * FROM {call}", values).collect()
     except AnalysisException as error:
-        if error.getCondition() != "UNRESOLVABLE_TABLE_VALUED_FUNCTION":
+        if "[UNRESOLVABLE_TABLE_VALUED_FUNCTION]" not in str(error):
             raise
         raise missing_extension(spark) from None
 

@@ -21,6 +21,11 @@ class SparkVersion(NamedTuple):
     minor: str
     scala: str
 
+    @property
+    def oldest_java(self) -> int:
+        """The oldest Java that it runs on."""
+        return 8 if self.minor == "3.5" else 17
+
     def __str__(self) -> str:
         return f"Spark {self.minor} (Scala {self.scala})"
 
@@ -78,6 +83,14 @@ def installed_spark() -> SparkVersion:
         f"no spark-core_<scala>-<version>.jar in {folder}: set SPARK_HOME to a folder with Spark "
         "in it, or unset it to run the installed pyspark's"
     )
+
+
+def oldest_java() -> int:
+    """Return the oldest Java for the Spark that will run; for the newest where there is none."""
+    try:
+        return installed_spark().oldest_java
+    except ApportionError:
+        return 17
 
 
 def jar_folder() -> Path:

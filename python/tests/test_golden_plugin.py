@@ -14,7 +14,7 @@ from pyspark.sql import types as t
 
 from apportion.testing import golden
 from apportion.testing.render import cell, row_lines, widths
-from apportion.testing.script import Options, ScriptError, parse
+from apportion.testing.script import Options, ScriptError, SparkRange, parse
 
 pytest_plugins = ["pytester"]
 
@@ -78,19 +78,19 @@ SELECT * FROM u
         (
             "-- name: a\n-- ordr: kept\nSELECT 1",
             "x.sql:2: unknown directive 'ordr', did you mean 'order'? Known are name, setup, set, "
-            "error, order, decisions and digits (a comment that is no directive can begin with "
-            "'---')",
+            "error, order, decisions, digits and spark (a comment that is no directive can begin "
+            "with '---')",
         ),
         (
             "-- name: a\n-- todo: think\nSELECT 1",
             "x.sql:2: unknown directive 'todo'. Known are name, setup, set, error, order, "
-            "decisions and digits (a comment that is no directive can begin with '---')",
+            "decisions, digits and spark (a comment that is no directive can begin with '---')",
         ),
         (
             "-- name: a\n-- Set: x = 1\nSELECT 1",
             "x.sql:2: unknown directive 'Set', did you mean 'set'? Known are name, setup, set, "
-            "error, order, decisions and digits (a comment that is no directive can begin with "
-            "'---')",
+            "error, order, decisions, digits and spark (a comment that is no directive can begin "
+            "with '---')",
         ),
         (
             "-- error: X\n-- name: a\nSELECT 1",
@@ -134,6 +134,10 @@ SELECT * FROM u
             "-- name: a\n-- error:\nSELECT 1",
             "x.sql:2: 'error:' without the condition or text to expect",
         ),
+        (
+            "-- name: a\n-- spark: 4.1\nSELECT 1",
+            "x.sql:2: 'spark: 4.1' is not of the form '>= X.Y' or '< X.Y'",
+        ),
     ],
 )
 def test_a_broken_script_is_refused_with_file_line_and_what_is_allowed(
@@ -142,6 +146,18 @@ def test_a_broken_script_is_refused_with_file_line_and_what_is_allowed(
     with pytest.raises(ScriptError) as refused:
         parse(text, "x.sql")
     assert str(refused.value) == problem
+
+
+@pytest.mark.parametrize(
+    ("versions", "of_spark_40"),
+    [(">= 4.1", False), (">= 4.0", True), (">=3.5", True), ("< 4.1", True), ("< 4.0", False)],
+)
+def test_versions_of_spark_that_a_statement_is_for(versions: str, of_spark_40: bool) -> None:
+    script = parse(f"-- name: a\n-- spark: {versions}\nSELECT 1", "x.sql")
+    found = script.statements[0].options.spark
+    assert found is not None
+    assert found.has("4.0.4") == of_spark_40
+    assert not SparkRange("<", (4, 10)).has("4.10.0")
 
 
 def test_every_problem_of_a_script_is_told_at_once() -> None:
@@ -273,6 +289,8 @@ class Frame:
 
 
 class Session:
+    version = "4.0.4"
+
     def __init__(self):
         self.history, self.settings, self.decisions = [], {}, []
         self.conf = self.catalog = self
@@ -331,6 +349,13 @@ def _write(project: pytest.Pytester, name: str, text: str) -> Path:
     path = project.path / "sql_tests" / name
     path.write_text(text)
     return path
+
+
+def test_a_statement_for_other_versions_is_skipped(project: pytest.Pytester) -> None:
+    _write(project, "x.sql", "-- name: a\n-- spark: < 4.1\nSELECT 1\n")
+    project.runpytest("--update-golden").assert_outcomes(passed=1)
+    _write(project, "x.sql", "-- name: a\n-- spark: >= 4.1\nFAIL never run\n")
+    project.runpytest().assert_outcomes(skipped=1)
 
 
 def test_update_golden_writes_what_the_next_run_compares_with(project: pytest.Pytester) -> None:

@@ -80,7 +80,8 @@ def test_without_spark_home_it_is_pysparks_own(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.delenv("SPARK_HOME", raising=False)
     minor = ".".join(pyspark.__version__.split(".")[:2])
-    assert jars.installed_spark() == SparkVersion(minor, "2.13")
+    scala = "2.12" if minor == "3.5" else "2.13"
+    assert jars.installed_spark() == SparkVersion(minor, scala)
 
 
 def test_without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,6 +59,7 @@ def start(master: str | None, assignments: Iterable[str]) -> SparkSession:
         except PySparkRuntimeError as error:
             log.seek(0)
             lines = log.read().decode(errors="replace").splitlines()[-_LAST_LINES:]
+            needs = f"It needs Java {jars.oldest_java()} or later"
             raise ApportionError(
-                "\n".join(["Spark did not start. It needs Java 17 or later; its output:", *lines])
+                "\n".join([f"Spark did not start. {needs}; its output:", *lines])
             ) from error

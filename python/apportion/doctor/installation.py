@@ -15,12 +15,7 @@ from apportion import jars
 from apportion.doctor.finding import Finding, Setup
 from apportion.errors import ApportionError
 
-_OLDEST_JAVA = 17
 _SECONDS_TO_ANSWER = 60
-_JAVA_ADVICE = (
-    f"Spark and Apportion need Java {_OLDEST_JAVA} or newer: install one, and set JAVA_HOME to its "
-    "folder"
-)
 _VERSION = re.compile(r"__version__(?:: str)? = [\"'](?P<full>(?P<minor>\d+\.\d+)[^\"']*)[\"']")
 
 
@@ -46,20 +41,25 @@ def python(setup: Setup) -> Iterator[Finding]:
 
 def java(setup: Setup) -> Iterator[Finding]:
     """The Java that Spark's scripts would start: JAVA_HOME's if that is set, else PATH's."""
+    oldest = jars.oldest_java()
+    advice = (
+        f"Spark and Apportion need Java {oldest} or newer: install one, and set JAVA_HOME to its "
+        "folder"
+    )
     home = os.environ.get("JAVA_HOME")
     where = f"JAVA_HOME={home}" if home else "java on PATH"
     path = shutil.which("java", path=Path(home, "bin")) if home else shutil.which("java")
     if path is None:
         found = "has no bin/java" if home else "not found"
-        yield Finding("Java", f"{where}: {found}", "problem", _JAVA_ADVICE)
+        yield Finding("Java", f"{where}: {found}", "problem", advice)
         return
     printed = _answer(path, "-version")
     match = re.search(r'version "(?P<full>(?:1\.)?(?P<major>\d+)[^"]*)', printed)
     if match is None:
         said = f"{path} does not tell its version: {printed.strip() or 'it prints nothing'}"
-        yield Finding("Java", said, "problem", _JAVA_ADVICE)
-    elif int(match["major"]) < _OLDEST_JAVA:
-        yield Finding("Java", f"{where}: Java {match['full']}", "problem", _JAVA_ADVICE)
+        yield Finding("Java", said, "problem", advice)
+    elif int(match["major"]) < oldest:
+        yield Finding("Java", f"{where}: Java {match['full']}", "problem", advice)
     else:
         yield Finding("Java", f"{where}: Java {match['full']}")
 

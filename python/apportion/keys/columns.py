@@ -52,7 +52,7 @@ def subpartitions_of(spark: SparkSession, p: int, n: int | None) -> int:
     try:
         _ = spark.sql(f"SELECT task_of({p}, {subpartitions}, 0)").schema
     except AnalysisException as error:
-        if error.getCondition() != "UNRESOLVED_ROUTINE":
+        if "[UNRESOLVED_ROUTINE]" not in str(error):
             raise
         raise _jvm.missing_extension(spark) from None
     return subpartitions

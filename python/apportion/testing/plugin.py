@@ -123,6 +123,9 @@ class SqlFile(pytest.File):
 
     def _test(self, statement: Statement) -> Callable[..., None]:
         def test(apportion_spark: SparkSession) -> None:
+            versions = statement.options.spark
+            if versions and not versions.has(apportion_spark.version):
+                pytest.skip(f"for Spark {versions}")
             entry = self._entry(statement, apportion_spark)
             if entry is not None:
                 self._compare(statement, entry)

@@ -9,6 +9,7 @@
 | `-- order: kept` | rows are compared in their order (default: `sorted`) |
 | `-- decisions: off` | decisions are not compared (default: `on`) |
 | `-- digits: N` | floating-point values are compared to N significant digits, 1 to 17 |
+| `-- spark: >= X.Y` | the statement is skipped on other versions of Spark; `< X.Y` as well |
 
 Directives stand above their block's SQL; above the first block, `set`, `order`, `decisions` and
 `digits` hold for the whole file. A block is one SQL statement, with or without a final `;`.
@@ -46,13 +47,31 @@ class Options:
     """How a statement is compared.
 
     `error` is what its error has to say, None where it has to succeed. `digits` is None where
-    floating-point values are compared exactly.
+    floating-point values are compared exactly. `spark` is None for every version.
     """
 
     error: str | None = None
     ordered: bool = False
     decisions: bool = True
     digits: int | None = None
+    spark: SparkRange | None = None
+
+
+@dataclass(frozen=True)
+class SparkRange:
+    """The versions of Spark from one on, or below it."""
+
+    comparison: str
+    version: tuple[int, int]
+
+    def has(self, version: str) -> bool:
+        """Whether a version such as `4.1.3` is one of them."""
+        major, minor = version.split(".")[:2]
+        is_newer = (int(major), int(minor)) >= self.version
+        return is_newer == (self.comparison == ">=")
+
+    def __str__(self) -> str:
+        return f"{self.comparison} {self.version[0]}.{self.version[1]}"
 
 
 @dataclass(frozen=True)
@@ -115,13 +134,14 @@ class _Directive:
 
 
 _TOP = ("set", "order", "decisions", "digits")
-_ALLOWED = {"top": _TOP, "setup": ("set",), "name": (*_TOP, "error")}
-_WORDS = ("name", "setup", "set", "error", "order", "decisions", "digits")
+_ALLOWED = {"top": _TOP, "setup": ("set",), "name": (*_TOP, "error", "spark")}
+_WORDS = ("name", "setup", "set", "error", "order", "decisions", "digits", "spark")
 _VALUES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "order": ("ordered", "sorted or kept", {"sorted": False, "kept": True}),
     "decisions": ("decisions", "on or off", {"on": True, "off": False}),
     "digits": ("digits", "1 to 17", {str(digits): digits for digits in range(1, 18)}),
 }
+_SPARK = re.compile(r"(>=|<)\s*(\d+)\.(\d+)")
 _COMMENT = re.compile(r"\s*--\s*(?P<word>[A-Za-z][\w-]*)\s*(?P<rest>.*)")
 _NOT_SQL = re.compile(r"--[^\n]*|/\*(?!\+)[\s\S]*?\*/|[\s;]")
 
@@ -260,6 +280,14 @@ def _options(section: _Section, defaults: Options, problems: _Problems) -> Optio
             if not directive.value:
                 problems.add(directive.line, "'error:' without the condition or text to expect")
             changes["error"] = directive.value
+        if directive.word == "spark":
+            if not (match := _SPARK.fullmatch(directive.value)):
+                problems.add(
+                    directive.line,
+                    f"'spark: {directive.value}' is not of the form '>= X.Y' or '< X.Y'",
+                )
+                continue
+            changes["spark"] = SparkRange(match[1], (int(match[2]), int(match[3])))
     return replace(defaults, **changes)
 
 

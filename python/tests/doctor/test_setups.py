@@ -44,6 +44,11 @@ def test_a_machine_that_is_set_up_for_spark_submit_is_fine(machine: Machine) -> 
     assert "Delta Lake" in found["Other extensions"].advice
 
 
+def test_spark_35_runs_on_older_java(machine: Machine) -> None:
+    spark_35_on_java_8(machine)
+    assert {finding.verdict for finding in doctor.examine()} == {"ok"}
+
+
 def no_java(machine: Machine) -> None:
     machine.java(None)
 
@@ -59,6 +64,17 @@ def java_too_old(machine: Machine) -> None:
 
 def java_8(machine: Machine) -> None:
     machine.java("1.8.0_392")
+
+
+def spark_35_on_java_8(machine: Machine) -> None:
+    machine.java("1.8.0_392")
+    machine.spark("3.5.9", "2.12")
+    machine.jars("apportion-spark-3.5_2.12-0.1.0.jar")
+
+
+def java_7(machine: Machine) -> None:
+    spark_35_on_java_8(machine)
+    machine.java("1.7.0_80")
 
 
 def pyspark_missing(machine: Machine) -> None:
@@ -173,6 +189,7 @@ JAVA = "need Java 17 or newer: install one, and set JAVA_HOME to its folder"
         (java_home_without_java, "Java", "/gone: has no bin/java", JAVA),
         (java_too_old, "Java", "/jdk: Java 11.0.27", JAVA),
         (java_8, "Java", "java on PATH: Java 1.8.0_392", JAVA),
+        (java_7, "Java", "java on PATH: Java 1.7.0_80", "need Java 8 or newer"),
         (pyspark_missing, "Spark", "SPARK_HOME is not set", "pip install 'apportion[spark]'"),
         (no_spark_in_spark_home, "Spark", "/empty", "set SPARK_HOME to a folder with Spark in it"),
         (

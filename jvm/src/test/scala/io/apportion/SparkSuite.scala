@@ -1,7 +1,7 @@
 package io.apportion
 
 import io.apportion.report.{DecisionLog, DecisionRecord}
-import org.apache.spark.sql.{DataFrame, SparkSession, SparkSessionExtensions}
+import org.apache.spark.sql.{ActiveSession, DataFrame, SparkSession, SparkSessionExtensions}
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -42,7 +42,7 @@ trait SparkSuite extends AnyFunSuite with BeforeAndAfterAll {
 
   protected def withSession[T](settings: (String, String)*)(body: SparkSession => T): T = {
     val session = newSession(settings: _*)
-    session.withActive(body(session))
+    ActiveSession.in(session)(body(session))
   }
 
   /** The decisions for one query, in the order they were made. */

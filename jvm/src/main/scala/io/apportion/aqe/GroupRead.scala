@@ -1,7 +1,5 @@
 package io.apportion.aqe
 
-import scala.collection.immutable.ArraySeq
-
 import io.apportion.conf.SessionPolicy
 import io.apportion.decision.{Bytes, Decision, Input, Policy, Ranges, Split}
 import org.apache.spark.apportion.MapBlocks
@@ -58,7 +56,7 @@ private[aqe] object GroupRead {
   }
 
   private def blocksOf(stage: ShuffleQueryStageExec, subpartition: Int): Array[Long] =
-    MapBlocks.of(stage.shuffle.shuffleId, subpartition)
+    stage.mapStats.fold(Array.empty[Long])(stats => MapBlocks.of(stats.shuffleId, subpartition))
 
   /** Ranges and parts of split subpartitions, in the order of subpartitions. */
   private def withSplits(
@@ -100,5 +98,5 @@ object RangeSpecs {
 
   /** A spec for each range, with the bytes it reads. */
   def of(ranges: Ranges, bytes: Array[Long]): Seq[CoalescedPartitionSpec] =
-    ArraySeq.tabulate(ranges.size)(k => CoalescedPartitionSpec(ranges.starts(k), ranges.ends(k), bytes(k)))
+    IndexedSeq.tabulate(ranges.size)(k => CoalescedPartitionSpec(ranges.starts(k), ranges.ends(k), bytes(k)))
 }

@@ -26,7 +26,7 @@ case class ReportDecisions(session: SparkSession) extends Guarded[SparkPlan] {
       val layouts = layoutsIn(plan)
       val decided = pending.map { case (group, read) => group -> record(group, read, layouts) }
       Decisions.report(session, plan, decided.map { case (group, record) => record -> group.bytes })
-      ExplainDecisions.mark(plan, decided)
+      DecisionTexts.mark(plan, decided)
     }
     plan
   }
@@ -57,7 +57,7 @@ case class ReportDecisions(session: SparkSession) extends Guarded[SparkPlan] {
     found.copy(
       operator = group.operator,
       stages = group.stages.map(_.id),
-      shuffles = group.stages.map(_.shuffle.shuffleId),
+      shuffles = group.stages.flatMap(_.mapStats).map(_.shuffleId),
       sources =
         found.sources ++ group.leaves.flatMap(leaf => SubpartitionCounts.why(leaf.shuffle)).map("subpartitions" -> _)
     )

@@ -90,6 +90,6 @@ object Bytes {
     val units = Seq("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
     val exponent = (63 - java.lang.Long.numberOfLeadingZeros(math.max(bytes, 1))) / 10
     if (exponent == 0) s"$bytes B"
-    else String.format(java.util.Locale.ROOT, "%.1f %s", bytes / math.pow(1024, exponent), units(exponent - 1))
+    else "%.1f %s".formatLocal(java.util.Locale.ROOT, bytes / math.pow(1024, exponent), units(exponent - 1))
   }
 }

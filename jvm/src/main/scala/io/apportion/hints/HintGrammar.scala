@@ -23,7 +23,7 @@ private[hints] object HintGrammar {
       sameName: (String, String) => Boolean
   ): Read[BlockHints] = {
     val in = new Arguments(hint)
-    (normal(hint.name), hint.parameters) match {
+    (normal(hint.name), argumentsOf(hint)) match {
       case (Parallelism, Seq(n)) =>
         in.count(n).map(n => BlockHints(parallelism = Some(in.hinted(TaskCount.Exactly(n)))))
       case (Parallelism, Seq(min, max)) =>
@@ -61,7 +61,13 @@ private[hints] object HintGrammar {
     }
 
   private def text(hint: UnresolvedHint): String =
-    if (hint.parameters.isEmpty) hint.name else s"${hint.name}(${hint.parameters.map(text).mkString(", ")})"
+    if (hint.parameters.isEmpty) hint.name else s"${hint.name}(${argumentsOf(hint).map(text).mkString(", ")})"
+
+  /** Before Spark 4 a DataFrame's hint has plain values. */
+  private def argumentsOf(hint: UnresolvedHint): Seq[Expression] = (hint.parameters: Seq[Any]).map {
+    case expression: Expression => expression
+    case value                  => Literal(value)
+  }
 
   /** As it was written, or nearly. */
   private def text(expression: Expression): String = expression match {

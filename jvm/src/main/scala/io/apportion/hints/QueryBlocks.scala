@@ -68,7 +68,7 @@ private final class QueryBlocks {
         case None       => if (child.children.isEmpty) block else block.nested
       }
     case _: View                                   => block.nested
-    case _: Union | _: SetOperation | _: UnionLoop => block.nested
+    case _: Union | _: SetOperation | RecursiveUnion() => block.nested
     case _                                         => block
   }
 

@@ -6,6 +6,7 @@ import java.util.concurrent.ConcurrentHashMap
 import scala.util.{Failure, Success, Try}
 
 import com.fasterxml.jackson.databind.{DeserializationFeature, JsonNode, ObjectMapper}
+import org.apache.commons.io.IOUtils
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, Path}
 import org.apache.spark.sql.SparkSession
@@ -59,8 +60,9 @@ private[apportion] final class History private (directory: Path, hadoopConf: Con
     val path = file(fingerprint)
     Option.when(fileSystem.exists(path)) {
       val in = fileSystem.open(path)
+      val bytes = new Array[Byte](MostBytes + 1)
       val text =
-        try new String(in.readNBytes(MostBytes + 1), UTF_8)
+        try new String(bytes, 0, IOUtils.read(in, bytes), UTF_8)
         finally in.close()
       parse(text, fingerprint)
     }

@@ -49,7 +49,7 @@ private[resources] final class ResourceHistory {
       case (id, now) if before.queries.get(id).forall(was => was.phase != now.phase || was.need != now.need) =>
         change(Some(id), Some(now.phase.name), Some(now.need))
     }
-    val ended = before.queries.removedAll(after.queries.keys).toSeq.sortBy(_._1).map { case (id, was) =>
+    val ended = (before.queries -- after.queries.keys).toSeq.sortBy(_._1).map { case (id, was) =>
       change(Some(id), Some("ended"), Some(was.need))
     }
     val sameCluster = before.slots == after.slots && before.declared == after.declared
@@ -58,7 +58,7 @@ private[resources] final class ResourceHistory {
     if (changes.size > MostChanges) changes.dropInPlace(changes.size - MostChanges)
   }
 
-  def all: Seq[ResourceChange] = changes.toSeq
+  def all: Seq[ResourceChange] = changes.toList
 }
 
 object ResourceHistory {

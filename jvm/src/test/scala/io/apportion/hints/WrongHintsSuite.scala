@@ -102,7 +102,7 @@ class WrongHintsSuite extends SparkSuite {
 
   test("an error has a class, a state, parameters and a position") {
     val error = refused("PARALLELISM(0)")
-    assert(error.getCondition == "APPORTION_INVALID_HINT.APH303")
+    assert(error.errorClass.contains("APPORTION_INVALID_HINT.APH303"))
     assert(error.getSqlState == "42601")
     assert(error.getMessageParameters.get("hint") == "PARALLELISM(0)")
     assert(error.line.contains(2) && error.startPosition.contains(25))

@@ -99,7 +99,7 @@ class CoordinatorSchedulesSuite extends AnyFunSuite {
     val start =
       (0 to 2).map(n => (Coordinator(slots = n, changedAt = -9).begin(1, small, short, asks = true, now = 0), 0L))
     val seen = mutable.Set.empty[Key]
-    val queue = mutable.Queue.from(start)
+    val queue = mutable.Queue(start: _*)
     val phases = mutable.Set.empty[String]
     while (queue.nonEmpty) {
       val (c, now) = queue.dequeue()

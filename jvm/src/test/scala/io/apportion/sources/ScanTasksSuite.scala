@@ -5,7 +5,7 @@ import io.apportion.report.DecisionLog
 import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
-import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.apache.spark.sql.{ActiveSession, DataFrame, SparkSession}
 import org.scalatest.prop.TableDrivenPropertyChecks._
 
 /** How many tasks scan the files of a table: `orders` (parquet, four files) and `lines` (csv, one file). */
@@ -25,7 +25,7 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   private def scans(session: SparkSession, query: DataFrame): Seq[String] = {
     query.collect()
     collectWithSubqueries(query.queryExecution.executedPlan) { case scan: FileSourceScanExec =>
-      s"${scan.tableIdentifier.fold("")(_.table)}: ${session.withActive(scan.inputRDD.getNumPartitions)}"
+      s"${scan.tableIdentifier.fold("")(_.table)}: ${ActiveSession.in(session)(scan.inputRDD.getNumPartitions)}"
     }.sorted
   }
 
@@ -210,7 +210,7 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
         }
     }
 
-  private def tasksOfScan(session: SparkSession, query: DataFrame): Int = session.withActive {
+  private def tasksOfScan(session: SparkSession, query: DataFrame): Int = ActiveSession.in(session) {
     collectFirst(query.queryExecution.executedPlan) {
       case scan: FileSourceScanExec => scan.inputRDD.getNumPartitions
       case scan: BatchScanExec      => scan.inputRDD.getNumPartitions

@@ -6,13 +6,12 @@ import scala.xml.{Elem, Node}
 
 import com.fasterxml.jackson.databind.JsonNode
 import io.apportion.decision.Bytes
-import jakarta.servlet.http.HttpServletRequest
 import org.apache.spark.ui.{UIUtils, WebUIPage}
 
 /** All queries with their decisions in short. */
 private[ui] final class QueriesPage(tab: ApportionTab) extends WebUIPage("") {
 
-  override def render(request: HttpServletRequest): Seq[Node] = {
+  override def render(request: Servlet.Request): Seq[Node] = {
     val queries = tab.decisions.byQuery.toSeq.sortBy(-_._1)
     val content =
       if (queries.isEmpty) <p>No decision yet: they come with the first query that shuffles rows.</p>
@@ -26,7 +25,7 @@ private[ui] final class QueriesPage(tab: ApportionTab) extends WebUIPage("") {
     UIUtils.headerSparkPage(request, "Apportion", content, tab)
   }
 
-  private def row(request: HttpServletRequest, query: Long, decisions: Seq[JsonNode]): Seq[Node] =
+  private def row(request: Servlet.Request, query: Long, decisions: Seq[JsonNode]): Seq[Node] =
     <tr>
       <td><a href={s"${UIUtils.prependBaseUri(request, tab.basePath)}/apportion/query/?id=$query"}>{query}</a></td>
       <td>{decisions.size}</td>
@@ -43,7 +42,7 @@ private[ui] final class QueriesPage(tab: ApportionTab) extends WebUIPage("") {
 /** The decisions of one query, with their reasons and ranges. */
 private[ui] final class QueryPage(tab: ApportionTab) extends WebUIPage("query") {
 
-  override def render(request: HttpServletRequest): Seq[Node] = {
+  override def render(request: Servlet.Request): Seq[Node] = {
     val query = Option(request.getParameter("id")).flatMap(id => Try(id.toLong).toOption)
     val decisions = query.flatMap(tab.decisions.byQuery.get).getOrElse(Nil)
     val title = s"Decisions about query ${query.fold("")(_.toString)}"
@@ -53,7 +52,7 @@ private[ui] final class QueryPage(tab: ApportionTab) extends WebUIPage("query") 
     UIUtils.headerSparkPage(request, title, content, tab)
   }
 
-  private def link(request: HttpServletRequest, query: Long): Elem =
+  private def link(request: Servlet.Request, query: Long): Elem =
     <p><a href={s"${UIUtils.prependBaseUri(request, tab.basePath)}/SQL/execution/?id=$query"}>Its plan</a></p>
 
   private def section(decision: JsonNode): Elem =

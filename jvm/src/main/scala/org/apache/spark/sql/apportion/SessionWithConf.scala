@@ -1,11 +1,11 @@
 package org.apache.spark.sql.apportion
 
-import org.apache.spark.sql.{classic, SparkSession}
+import org.apache.spark.sql.SparkSession
 
 /** A session like another one but for some settings; Spark keeps cloning sessions to itself. */
 object SessionWithConf {
   def of(session: SparkSession, settings: (String, String)*): SparkSession = {
-    val clone = session.asInstanceOf[classic.SparkSession].cloneSession()
+    val clone = session.asInstanceOf[Classic.SparkSession].cloneSession()
     settings.foreach { case (key, value) => clone.conf.set(key, value) }
     clone
   }

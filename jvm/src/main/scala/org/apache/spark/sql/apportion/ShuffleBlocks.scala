@@ -26,8 +26,9 @@ final class ShuffleBlocks private extends SparkListener with AdaptiveSparkPlanHe
 
   override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
     case end: SparkListenerSQLExecutionEnd if end.qe != null =>
-      collectWithSubqueries(end.qe.executedPlan) { case stage: ShuffleQueryStageExec => stage.shuffle }
-        .foreach(shuffle => subpartitions(shuffle.shuffleId) = shuffle.outputPartitioning.numPartitions)
+      collectWithSubqueries(end.qe.executedPlan) {
+        case stage: ShuffleQueryStageExec if stage.isMaterialized => stage.mapStats
+      }.flatten.foreach(stats => subpartitions(stats.shuffleId) = stats.bytesByPartitionId.length)
     case _ =>
   }
 }

@@ -1,0 +1,26 @@
+// Each package has the methods, so that no source has to import what only Scala 2.12 needs.
+
+package io.apportion {
+  package object aqe extends Scala213
+  package object conf extends Scala213
+  package object decision extends Scala213
+  package object hints extends Scala213
+  package object history extends Scala213
+  package object report extends Scala213
+  package object resources extends Scala213
+  package object sources extends Scala213
+}
+
+package org.apache.spark {
+  import _root_.io.apportion.Scala213
+
+  package object apportion extends Scala213
+
+  package apportion {
+    package object ui extends Scala213
+  }
+
+  package sql {
+    package object apportion extends Scala213
+  }
+}

@@ -1,0 +1,14 @@
+package io.apportion.aqe
+
+import org.apache.spark.sql.ExtendedExplainGenerator
+import org.apache.spark.sql.execution.SparkPlan
+
+/**
+ * Has `EXPLAIN` tell decisions, with `spark.sql.extendedExplainProviders=io.apportion.aqe.ExplainDecisions`; Spark 3.5 does not ask
+ * anybody.
+ */
+class ExplainDecisions extends ExtendedExplainGenerator {
+  override def title: String = "Apportion"
+
+  override def generateExtendedInfo(plan: SparkPlan): String = DecisionTexts.of(plan).mkString("\n")
+}

@@ -1,0 +1,220 @@
+"""Runs the tests on every Spark that there is a jar for, and writes docs/spark-versions.md.
+
+    python python/matrix.py            all of them
+    python python/matrix.py 4.0 3.5    these versions alone; the page stays as it is
+
+The Scala tests run in sbt. The core of the Python tests runs in a virtual environment for each
+version, with the newest pyspark that pip has of it. What the tests print is in target/matrix.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import build_hook
+from apportion import jars
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "target" / "matrix"
+PAGE = ROOT / "docs" / "spark-versions.md"
+
+# What depends on the Spark that runs.
+CORE = (
+    "sql_tests",
+    "python/tests/eventlog",
+    "python/tests/explain",
+    "python/tests/hints",
+    "python/tests/keys",
+    "python/tests/test_decide.py",
+    "python/tests/test_decisions.py",
+    "python/tests/test_golden_plugin.py",
+    "python/tests/test_jars.py",
+    "python/tests/test_measure.py",
+    "python/tests/test_session.py",
+    "python/tests/test_tables.py",
+)
+
+# Where the newest packages do not fit the newest pyspark of a version: its numpy is older.
+MORE_PACKAGES = {"3.5": ["pyarrow<21"]}
+
+# What is different there for who uses Apportion.
+DIFFERENT = {
+    "3.5": "`EXPLAIN` does not tell decisions; the Spark Connect server is a package of its own",
+}
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many tests passed, of those that were not skipped."""
+
+    passed: int
+    of: int
+
+    @property
+    def is_green(self) -> bool:
+        """Whether there were tests, and all of them passed."""
+        return 0 < self.passed == self.of
+
+    def __str__(self) -> str:
+        return str(self.passed) if self.is_green else f"**{self.passed} of {self.of}**"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What the tests gave with one jar."""
+
+    jar: str
+    spark: jars.SparkVersion
+    scala: Count
+    python: Count | None
+    """None where pip has no such Spark."""
+
+    @property
+    def is_green(self) -> bool:
+        return self.scala.is_green and (self.python is None or self.python.is_green)
+
+
+def main(minors: Sequence[str]) -> int:
+    """Run the tests, print the table, and return 1 if a test failed or a version is unknown."""
+    names = {jar.name: jars.parse_name(jar.name) for jar in build_hook.build_jars(ROOT)}
+    builds = {jar: name.spark for jar, name in names.items() if name}
+    known = list(dict.fromkeys(spark.minor for spark in builds.values()))
+    if unknown := [minor for minor in minors if minor not in known]:
+        print(f"error: no jar for Spark {', '.join(unknown)}. Known: {', '.join(known)}")
+        return 1
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    results = [
+        run(jar, spark, project(spark, builds.values()))
+        for jar, spark in builds.items()
+        if not minors or spark.minor in minors
+    ]
+    print("\n" + table(results))
+    if not minors:
+        PAGE.write_text(page(results), "utf-8")
+    return 0 if all(result.is_green for result in results) else 1
+
+
+def project(spark: jars.SparkVersion, builds: Iterable[jars.SparkVersion]) -> str:
+    """Return the name of a build's project in sbt, as project/SparkVersion.scala makes it."""
+    name = f"spark{spark.minor.replace('.', '')}"
+    is_only = sum(build.minor == spark.minor for build in builds) == 1
+    return name if is_only else f"{name}_{spark.scala.replace('.', '_')}"
+
+
+def run(jar: str, spark: jars.SparkVersion, name: str) -> Result:
+    """Run the tests with one jar, and tell how they went."""
+    print(f"{spark}: Scala tests ...", flush=True)
+    scala = scala_tests(name)
+    print(f"{spark}: {scala} Scala tests passed. Python tests ...", flush=True)
+    python = python_tests(spark, name)
+    print(f"{spark}: {python or 'no'} Python tests passed", flush=True)
+    return Result(jar, spark, scala, python)
+
+
+def scala_tests(name: str) -> Count:
+    """Run the Scala tests of an sbt project."""
+    reports = ROOT / "target" / name / "test-reports"
+    shutil.rmtree(reports, ignore_errors=True)
+    logged(f"{name}-scala", build_hook.sbt_command(ROOT, [f"{name}/test"]))
+    return count(reports.glob("*.xml"))
+
+
+def python_tests(spark: jars.SparkVersion, name: str) -> Count | None:
+    """Run the core of the Python tests, if pip has that Spark with that Scala."""
+    venv = FOLDER / f"venv-{spark.minor}"
+    if not install(spark.minor, venv):
+        return Count(0, 0)
+    if not list(venv.glob(f"lib/*/site-packages/pyspark/jars/spark-core_{spark.scala}-*.jar")):
+        return None
+    report = FOLDER / f"{name}-python.xml"
+    report.unlink(missing_ok=True)
+    python = str(venv / "bin" / "python")
+    logged(f"{name}-python", [python, "-m", "pytest", f"--junitxml={report}", *CORE])
+    return count(report.parent.glob(report.name))
+
+
+def install(minor: str, venv: Path) -> bool:
+    """Make the virtual environment of a Spark version unless it is there; say whether it is."""
+    done = venv / "installed"
+    if not done.exists():
+        create = [sys.executable, "-m", "venv", "--clear", str(venv)]
+        packages = [
+            "--editable",
+            ".[demo,test]",
+            f"pyspark=={minor}.*",
+            *MORE_PACKAGES.get(minor, []),
+        ]
+        add = [str(venv / "bin" / "python"), "-m", "pip", "install", *packages]
+        if logged(venv.name, create) and logged(venv.name, add):
+            done.touch()
+    return done.exists()
+
+
+def logged(name: str, command: Sequence[str]) -> bool:
+    """Run a command, its output in a file of target/matrix; say whether it ended well."""
+    with (FOLDER / f"{name}.log").open("w") as log:
+        run = subprocess.run(
+            command,
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    return run.returncode == 0
+
+
+def count(reports: Iterable[Path]) -> Count:
+    """Count the tests in reports as JUnit writes them."""
+    passed = of = 0
+    for report in reports:
+        for case in ET.parse(report).iter("testcase"):
+            results = {child.tag for child in case}
+            of += "skipped" not in results
+            passed += not results & {"skipped", "failure", "error"}
+    return Count(passed, of)
+
+
+def table(results: Iterable[Result]) -> str:
+    """Return the results as a table of Markdown."""
+    rows = [
+        ("Spark", "Scala", "Java", "Jar", "Scala tests", "Python tests", "What is different"),
+        ("---",) * 7,
+        *(
+            (
+                result.spark.minor,
+                result.spark.scala,
+                f"{result.spark.oldest_java} or newer",
+                f"`{result.jar}`",
+                str(result.scala),
+                "not in pip" if result.python is None else str(result.python),
+                DIFFERENT.get(result.spark.minor, ""),
+            )
+            for result in results
+        ),
+    ]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def page(results: Iterable[Result]) -> str:
+    """Return the page of the documentation."""
+    return f"""# Spark versions
+
+A wheel of Apportion has a jar for each of these, and `apportion.configure` takes the one for the
+Spark that runs. `make test-matrix` wrote this page: how many tests passed on each.
+
+{table(results)}
+
+The Scala tests run on a release of each version from Maven, the Python tests on the newest one that
+pip has. Other versions are refused, with the list of those that there are jars for.
+"""
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,68 @@
+"""`make test-matrix`, without the tests that it runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import matrix
+from apportion.jars import SparkVersion
+from matrix import Count, Result
+
+ROOT = Path(__file__).resolve().parents[2]
+
+REPORT = """
+<testsuite>
+  <testcase name="passes" />
+  <testcase name="prints"><system-out>text</system-out></testcase>
+  <testcase name="is skipped"><skipped /></testcase>
+  <testcase name="fails"><failure /></testcase>
+  <testcase name="breaks"><error /></testcase>
+</testsuite>
+"""
+
+
+def result(minor: str, scala: str, scala_tests: Count, python_tests: Count | None) -> Result:
+    return Result("a.jar", SparkVersion(minor, scala), scala_tests, python_tests)
+
+
+def test_tests_that_are_skipped_do_not_count(tmp_path: Path) -> None:
+    (tmp_path / "report.xml").write_text(REPORT)
+    assert matrix.count([tmp_path / "report.xml"]) == Count(passed=2, of=4)
+
+
+def test_a_run_without_tests_is_not_green() -> None:
+    assert not matrix.count([]).is_green
+    assert not result("4.2", "2.13", Count(0, 0), None).is_green
+    assert not result("4.2", "2.13", Count(3, 3), Count(0, 0)).is_green
+    assert result("4.2", "2.13", Count(3, 3), None).is_green
+
+
+def test_the_table() -> None:
+    rows = matrix.table(
+        [
+            result("4.2", "2.13", Count(7, 7), Count(4, 5)),
+            result("3.5", "2.13", Count(7, 7), None),
+        ]
+    ).splitlines()
+    assert rows[2] == "| 4.2 | 2.13 | 17 or newer | `a.jar` | 7 | **4 of 5** |  |"
+    assert rows[3].startswith("| 3.5 | 2.13 | 8 or newer | `a.jar` | 7 | not in pip | `EXPLAIN`")
+
+
+def test_projects_of_sbt() -> None:
+    new, old, oldest = (
+        SparkVersion("4.2", "2.13"),
+        SparkVersion("3.5", "2.13"),
+        SparkVersion("3.5", "2.12"),
+    )
+    names = [matrix.project(each, [new, old, oldest]) for each in (new, old, oldest)]
+    assert names == ["spark42", "spark35_2_13", "spark35_2_12"]
+
+
+def test_the_oldest_java_is_what_jars_are_compiled_for() -> None:
+    builds = (ROOT / "project/SparkVersion.scala").read_text()
+    declared = re.findall(r'SparkVersion\("([\d.]+)", "[\d.]+", Seq\(.*?\), (\d+),', builds)
+    assert len(declared) >= 4
+    assert [SparkVersion(minor, "").oldest_java for minor, _ in declared] == [
+        int(java) for _, java in declared
+    ]
