@@ -96,7 +96,6 @@ def load(jar: Path) -> None:
 @contextlib.contextmanager
 def short_errors() -> Iterator[None]:
     """Raise what Spark raises as a `QueryError`."""
-    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:
@@ -104,9 +103,13 @@ def short_errors() -> Iterator[None]:
     except PySparkException as error:
         # The analyzer puts the plan behind its message.
         raise QueryError(str(error).split(";\n")[0].strip()) from error
-    except Py4JJavaError as error:
-        # What pyspark has no class for. The message's other lines are stacks and executor logs.
-        raise QueryError(error.java_exception.toString().splitlines()[0]) from error
+    except Exception as error:
+        # What pyspark has no class for is a Py4JJavaError, which a Spark Connect client may not
+        # have. The message's other lines are stacks and executor logs.
+        exception: Any = getattr(error, "java_exception", None)
+        if exception is None:
+            raise
+        raise QueryError(exception.toString().splitlines()[0]) from error
 
 
 def decide(spark: SparkSession, request: Mapping[str, Any]) -> dict[str, Any]:

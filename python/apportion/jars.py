@@ -71,6 +71,13 @@ def installed_spark() -> SparkVersion:
     Raises `ApportionError` when there is no Spark, or no such jar in it.
     """
     folder = spark_home() / "jars"
+    if not folder.exists() and not os.environ.get("SPARK_HOME"):
+        raise ApportionError(
+            f"the Python package pyspark in {folder.parent} has no Spark in it, as that of "
+            "pyspark-client: it talks to a Spark Connect server, SparkSession.builder.remote("
+            "'sc://host'). To run Spark here, pip install 'apportion[spark]' in its place, or set "
+            "SPARK_HOME"
+        )
     for core in sorted(folder.glob("spark-core_*.jar")):
         if match := _CORE.fullmatch(core.name):
             return SparkVersion(match["minor"], match["scala"])

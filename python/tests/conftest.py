@@ -1,7 +1,12 @@
 from __future__ import annotations
 
+import os
+
 import pytest
 from pyspark.sql import SparkSession
+
+# pytest-xdist sets it for its workers, and tables would be folded to that width.
+os.environ.pop("COLUMNS", None)
 
 
 @pytest.fixture(scope="session")

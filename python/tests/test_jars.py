@@ -90,5 +90,12 @@ def test_without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
         jars.spark_home()
 
 
+def test_with_pyspark_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    monkeypatch.setattr(jars, "spark_home", lambda: tmp_path)
+    with pytest.raises(ApportionError, match=f"pyspark in {tmp_path} has no Spark .*sc://host"):
+        jars.installed_spark()
+
+
 def test_this_checkout_has_a_jar_for_the_installed_spark() -> None:
     assert jars.find().is_file()
