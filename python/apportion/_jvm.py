@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypedDict
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 EXTENSION = "io.apportion.ApportionExtension"
 _BRIDGE = "io.apportion.PythonBridge"
 _MOST_MILLIS_OF_EVENTS = 60_000
+_EXPLAINING = "running a query to explain it"
 
 
 class StageMetrics(TypedDict):
@@ -163,7 +164,7 @@ def event_log(spark: SparkSession, directory: Path) -> Iterator[None]:
     Raises `ApportionError` for a Spark Connect client.
     """
     if not is_classic(spark):
-        raise _not_classic("running a query to explain it")
+        raise _not_classic(_EXPLAINING)
     jvm: Any = spark._jvm
     context = spark._jsparkSession.sparkContext()
     conf = _class("org.apache.spark.SparkConf", jvm)(False)
@@ -184,6 +185,21 @@ def event_log(spark: SparkSession, directory: Path) -> Iterator[None]:
     finally:
         bus.removeListener(listener)
         listener.stop()
+
+
+@contextlib.contextmanager
+def job_description(spark: SparkSession) -> Iterator[Callable[[str], None]]:
+    """Yield what sets the description of the next jobs, until the end of the block.
+
+    Raises `ApportionError` for a Spark Connect client.
+    """
+    if not is_classic(spark):
+        raise _not_classic(_EXPLAINING)
+    context = spark.sparkContext
+    try:
+        yield context.setJobDescription
+    finally:
+        context.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
 
 
 def java_version(spark: SparkSession) -> str:

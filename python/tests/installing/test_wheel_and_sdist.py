@@ -85,8 +85,8 @@ def test_the_wheel_is_small(built: Distributions) -> None:
 
 
 def test_their_metadata_is_right(built: Distributions) -> None:
-    command = [sys.executable, "-m", "twine", "check", "--strict", built.wheel, built.sdist]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "twine", "check", "--strict"]
+    run = subprocess.run([*command, *built], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
 
 

@@ -1,0 +1,107 @@
+"""A Spark that is there already, and an environment with the wheel but no package pyspark.
+
+The commands of docs/deploying.md run as they stand.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from apportion import jars
+
+from .bare import Bare
+from .commands import options
+from .distributions import Distributions
+
+QUERY = "SELECT id % 7 AS key, count(*) FROM range(0, 100, 1, 2) GROUP BY id % 7"
+REASONS = "SELECT reason FROM apportion_decisions()"
+PYTHON = f"""
+import apportion
+spark.sql("{QUERY}").collect()
+print(apportion.decisions(spark)[-1].reason)
+"""
+SCALA = f"""
+spark.sql("{QUERY}").collect()
+spark.sql("{REASONS}").collect().foreach(println)
+"""
+PROGRAM = f"""
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+{PYTHON}
+"""
+SESSION_OF_ITS_OWN = """
+import apportion
+from pyspark.sql import SparkSession
+spark = apportion.configure(SparkSession.builder).getOrCreate()
+spark.range(0, 100, 1, 2).groupBy("id").count().collect()
+print(apportion.decisions(spark)[-1].reason)
+"""
+
+
+@pytest.fixture(scope="module")
+def bare(built: Distributions, tmp_path_factory: pytest.TempPathFactory) -> Bare:
+    return Bare(tmp_path_factory.mktemp("existing_spark"), built.wheel)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SPARK_HOME as a download of Spark has it, from the files of the package pyspark."""
+    folder, package = tmp_path_factory.mktemp("spark"), jars.spark_home()
+    for name in ("bin", "sbin", "jars"):
+        (folder / name).symlink_to(package / name)
+    (folder / "python").mkdir()
+    (folder / "python" / "lib").symlink_to(package / "python" / "lib")
+    (folder / "python" / "pyspark").symlink_to(package)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("program", "more", "stdin"),
+    [
+        ("spark-submit", [], ""),
+        pytest.param("spark-sql", ["-e", f"{QUERY}; {REASONS};"], "", marks=pytest.mark.slow),
+        pytest.param("spark-shell", [], SCALA, marks=pytest.mark.slow),
+        pytest.param("pyspark", [], PYTHON, marks=pytest.mark.slow),
+    ],
+)
+def test_a_command_of_the_page(
+    program: str, more: list[str], stdin: str, bare: Bare, home: Path
+) -> None:
+    (bare.folder / "app.py").write_text(PROGRAM)
+    jar = bare.run("apportion", "jar", SPARK_HOME=str(home)).strip()
+    printed = bare.run(
+        home / "bin" / program,
+        *options(jar, program),
+        *more,
+        stdin=stdin,
+        SPARK_HOME=str(home),
+        # Python takes a pipe for no shell, unless told.
+        PYSPARK_DRIVER_PYTHON_OPTS="-i",
+    )
+    assert "1 task: " in printed
+
+
+@pytest.mark.slow
+def test_a_program_with_a_session_of_its_own(bare: Bare, home: Path) -> None:
+    (bare.folder / "app.py").write_text(SESSION_OF_ITS_OWN)
+    submit = (home / "bin" / "spark-submit", "--master", "local[2]", "app.py")
+    assert "1 task: " in bare.run(*submit, SPARK_HOME=str(home))
+
+
+@pytest.mark.slow
+def test_the_doctor_finds_nothing_wrong(bare: Bare, home: Path) -> None:
+    printed = bare.run("apportion", "doctor", "--no-start", SPARK_HOME=str(home))
+    assert str(home) in printed.replace("\n", "")
+
+
+def test_without_spark_it_says_what_to_install(bare: Bare) -> None:
+    code = """
+import apportion
+try:
+    apportion.get_or_create()
+except apportion.ApportionError as error:
+    print(error)
+"""
+    assert "pip install 'apportion[spark]'" in bare.python(code)
