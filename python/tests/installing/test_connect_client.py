@@ -8,9 +8,9 @@ from importlib.metadata import version
 
 import pytest
 
+from tests.bare import Bare
 from tests.docs.pages import ROOT
 
-from .bare import Bare
 from .distributions import Distributions
 from .servers import running
 
@@ -27,9 +27,10 @@ Client = Callable[[str], str]
 
 @pytest.fixture(scope="module")
 def bare(built: Distributions, tmp_path_factory: pytest.TempPathFactory) -> Bare:
+    # What a client of another version can ask for is up to Spark.
     minor = version("pyspark").rpartition(".")[0]
     folder = tmp_path_factory.mktemp("connect")
-    return Bare(folder, built.wheel, f"pyspark-client=={minor}.*", "pytest")
+    return Bare(folder, f"{built.wheel}[connect]", f"pyspark-client=={minor}.*", "pytest")
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from apportion import jars
+from tests.bare import Bare
 
-from .bare import Bare
 from .commands import options
 from .distributions import Distributions
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.bare import Bare
 from tests.docs.pages import ROOT, blocks
 
-from .bare import Bare
 from .distributions import Distributions
 
 README = "\n".join(block.text for block in blocks("python") if block.page == "README.md")

@@ -144,12 +144,6 @@ assert sorted(map(tuple, tasks)) == [(task, 20) for task in range(5)], tasks
 """
 
 
-@pytest.fixture
-def connect() -> None:
-    for package in ("grpc", "pandas", "pyarrow"):
-        pytest.importorskip(package, reason="pyspark[connect] is not installed")
-
-
 @pytest.mark.usefixtures("connect")
 def test_spark_connect() -> None:
     code = PROGRAM.format(
