@@ -54,13 +54,22 @@ def spark_home() -> Path:
 
     Raises `ApportionError` when there is neither.
     """
-    if os.environ.get("SPARK_HOME"):
-        return Path(os.environ["SPARK_HOME"])
+    home = os.environ.get("SPARK_HOME")
+    return Path(home) if home else pyspark_folder()
+
+
+def pyspark_folder() -> Path:
+    """Return the folder of the Python package pyspark, without importing it.
+
+    Raises `ApportionError` when Python does not find it.
+    """
     package = importlib.util.find_spec("pyspark")
     if package is None or not package.submodule_search_locations:
+        home = os.environ.get("SPARK_HOME")
+        own = f"{home}/python and {home}/python/lib/py4j-*.zip" if home else "your platform's own"
         raise ApportionError(
             "the Python package pyspark is not installed: pip install 'apportion[spark]', or put "
-            "your platform's own pyspark on PYTHONPATH"
+            f"{own} on PYTHONPATH, as spark-submit does"
         )
     return Path(package.submodule_search_locations[0])
 

@@ -91,9 +91,10 @@ def test_a_program_with_a_session_of_its_own(bare: Bare, home: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_doctor_finds_nothing_wrong(bare: Bare, home: Path) -> None:
-    printed = bare.run("apportion", "doctor", "--no-start", SPARK_HOME=str(home))
-    assert str(home) in printed.replace("\n", "")
+def test_the_command_line_with_the_python_of_that_spark(bare: Bare, home: Path) -> None:
+    (py4j,) = (home / "python" / "lib").glob("py4j-*.zip")
+    python = {"SPARK_HOME": str(home), "PYTHONPATH": f"{home}/python:{py4j}"}
+    assert "HashAggregate: 1 task" in bare.run("apportion", "doctor", **python)
 
 
 def test_without_spark_it_says_what_to_install(bare: Bare) -> None:
