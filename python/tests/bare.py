@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -13,15 +14,23 @@ _OURS = ("PYTHON", "SPARK_", "PYSPARK_", "VIRTUAL_ENV", "PYTEST_")
 
 
 class Bare:
-    """A virtual environment with packages in it, and a folder to work in."""
+    """A virtual environment with packages in it, for a `with` block, and a folder to work in."""
 
     def __init__(self, folder: Path, *packages: str | Path) -> None:
         self.folder = folder / "work"
         self.folder.mkdir()
-        self._bin = folder / "venv" / "bin"
-        venv.create(self._bin.parent)
-        pip = (sys.executable, "-m", "pip", "--python", self._bin / "python", "install", "--quiet")
+        self._venv = folder / "venv"
+        self._python = self._venv / "bin" / "python"
+        venv.create(self._venv)
+        pip = (sys.executable, "-m", "pip", "--python", self._python, "install", "--quiet")
         self.run(*pip, *packages)
+
+    def __enter__(self) -> Bare:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        # With pyspark it is half a gigabyte, and pytest would keep it.
+        shutil.rmtree(self._venv)
 
     def python(self, code: str, **variables: str) -> str:
         """Return what a program in Python prints."""
@@ -32,8 +41,8 @@ class Bare:
         inherited = {
             name: value for name, value in os.environ.items() if not name.startswith(_OURS)
         }
-        path = os.pathsep.join([str(self._bin), inherited["PATH"]])
-        python = str(self._bin / "python")
+        path = os.pathsep.join([str(self._python.parent), inherited["PATH"]])
+        python = str(self._python)
         run = subprocess.run(
             # Finds programs on the PATH that it is given, not on this process's.
             ["env", *map(str, command)],

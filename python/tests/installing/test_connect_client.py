@@ -26,11 +26,12 @@ Client = Callable[[str], str]
 
 
 @pytest.fixture(scope="module")
-def bare(built: Distributions, tmp_path_factory: pytest.TempPathFactory) -> Bare:
+def bare(built: Distributions, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bare]:
     # What a client of another version can ask for is up to Spark.
     minor = version("pyspark").rpartition(".")[0]
-    folder = tmp_path_factory.mktemp("connect")
-    return Bare(folder, f"{built.wheel}[connect]", f"pyspark-client=={minor}.*", "pytest")
+    packages = (f"{built.wheel}[connect]", f"pyspark-client=={minor}.*", "pytest")
+    with Bare(tmp_path_factory.mktemp("connect"), *packages) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +66,8 @@ spark.sql("SET spark.apportion.parallelism = 4").collect()
 spark.sql(query).collect()
 spark.conf.set("spark.apportion.parallelism", "2")
 spark.sql(query).collect()
-spark.range(0, 100, 1, 2).hint("parallelism", 16).groupBy("id").count().collect()
+keys = spark.range(0, 100, 1, 2).selectExpr("id % 7 AS key")
+keys.groupBy("key").count().hint("parallelism", 16).collect()
 for decision in apportion.decisions(spark):
     print(decision.parallelism, decision.sources["parallelism"])
 for row in spark.sql("SELECT parallelism FROM apportion_decisions()").collect():

@@ -5,6 +5,7 @@ The commands of docs/deploying.md run as they stand.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,18 +32,18 @@ from pyspark.sql import SparkSession
 spark = SparkSession.builder.getOrCreate()
 {PYTHON}
 """
-SESSION_OF_ITS_OWN = """
+SESSION_OF_ITS_OWN = f"""
 import apportion
 from pyspark.sql import SparkSession
 spark = apportion.configure(SparkSession.builder).getOrCreate()
-spark.range(0, 100, 1, 2).groupBy("id").count().collect()
-print(apportion.decisions(spark)[-1].reason)
+{PYTHON}
 """
 
 
 @pytest.fixture(scope="module")
-def bare(built: Distributions, tmp_path_factory: pytest.TempPathFactory) -> Bare:
-    return Bare(tmp_path_factory.mktemp("existing_spark"), built.wheel)
+def bare(built: Distributions, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bare]:
+    with Bare(tmp_path_factory.mktemp("existing_spark"), built.wheel) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
