@@ -34,7 +34,9 @@ class Bare:
 
     def python(self, code: str, **variables: str) -> str:
         """Return what a program in Python prints."""
-        return self.run("python", "-c", code, **variables)
+        # pyspark-client takes `python -c` for a doctest.
+        (self.folder / "program.py").write_text(code, "utf-8")
+        return self.run("python", "program.py", **variables)
 
     def run(self, *command: str | Path, stdin: str = "", **variables: str) -> str:
         """Return what a command prints that is given these environment variables too."""

@@ -39,7 +39,11 @@ FORMATS = {
         spark="4.2",
         package="io.delta:delta-spark_4.2_2.13:4.4.0",
         extension="io.delta.sql.DeltaSparkSessionExtension",
-        conf={"spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog"},
+        conf={
+            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+            # Of the table's log, which is read in each statement: 50 by default.
+            "spark.databricks.delta.snapshotPartitions": "2",
+        },
         create={
             "files are rewritten": f"{COLUMNS} USING delta",
             "rows are marked": f"{COLUMNS} USING delta PARTITIONED BY (key) TBLPROPERTIES ("
