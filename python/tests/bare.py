@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 import venv
 from pathlib import Path
+
+from tests import programs
 
 # Variables of the environment that the tests run in.
 _OURS = ("PYTHON", "SPARK_", "PYSPARK_", "VIRTUAL_ENV", "PYTEST_")
@@ -45,15 +46,5 @@ class Bare:
         }
         path = os.pathsep.join([str(self._python.parent), inherited["PATH"]])
         python = str(self._python)
-        run = subprocess.run(
-            # Finds programs on the PATH that it is given, not on this process's.
-            ["env", *map(str, command)],
-            cwd=self.folder,
-            env={**inherited, "PATH": path, "PYSPARK_PYTHON": python, **variables},
-            input=stdin,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert run.returncode == 0, run.stdout + run.stderr
-        return run.stdout
+        environment = {**inherited, "PATH": path, "PYSPARK_PYTHON": python, **variables}
+        return programs.run(*command, folder=self.folder, environment=environment, stdin=stdin)

@@ -8,6 +8,9 @@ from tests.docs.pages import commands
 
 # What a test adds to them.
 HERE = ["--master", "local[2]", "--conf", "spark.ui.enabled=false"]
+# What is decided, into one task.
+QUERY = "SELECT id % 7 AS key, count(*) FROM range(0, 100, 1, 2) GROUP BY id % 7"
+REASONS = "SELECT reason FROM apportion_decisions()"
 
 
 def options(jar: str | Path, *words: str) -> list[str]:

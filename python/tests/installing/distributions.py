@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tarfile
 from pathlib import Path
 from typing import NamedTuple
+
+from tests import programs
 
 
 class Distributions(NamedTuple):
@@ -16,11 +17,8 @@ class Distributions(NamedTuple):
 
 def build(root: Path, folder: Path) -> Distributions:
     """Build both from the sources at `root`; sbt runs unless the jars are up to date."""
-    command = [sys.executable, "-m", "build", "--no-isolation", "--sdist", "--wheel"]
-    run = subprocess.run(
-        [*command, "--outdir", folder, root], capture_output=True, text=True, check=False
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
+    command = (sys.executable, "-m", "build", "--no-isolation", "--sdist", "--wheel")
+    programs.run(*command, "--outdir", folder, root)
     (wheel,) = folder.glob("*.whl")
     (sdist,) = folder.glob("*.tar.gz")
     return Distributions(wheel, sdist)

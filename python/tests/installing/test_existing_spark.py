@@ -13,11 +13,9 @@ import pytest
 from apportion import jars
 from tests.bare import Bare
 
-from .commands import options
+from .commands import QUERY, REASONS, options
 from .distributions import Distributions
 
-QUERY = "SELECT id % 7 AS key, count(*) FROM range(0, 100, 1, 2) GROUP BY id % 7"
-REASONS = "SELECT reason FROM apportion_decisions()"
 PYTHON = f"""
 import apportion
 spark.sql("{QUERY}").collect()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
@@ -11,31 +10,29 @@ from xml.etree import ElementTree
 import pytest
 
 from apportion import jars
+from tests import programs
 from tests.docs.pages import ROOT
 
-from .commands import HERE
+from .commands import HERE, QUERY, REASONS
 
 pytestmark = pytest.mark.slow
 
 GROUP = "io.apportion"
 JARS = sorted((ROOT / "target" / "jars").glob("*.jar"))
 POM = {"": "http://maven.apache.org/POM/4.0.0"}
-QUERY = "SELECT id % 7 AS key, count(*) FROM range(0, 100, 1, 2) GROUP BY id % 7"
-REASONS = "SELECT reason FROM apportion_decisions()"
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home folder, whose local Maven repository has the jars."""
     folder = tmp_path_factory.mktemp("home")
-    run = subprocess.run(
-        [sys.executable, ROOT / "python" / "build_hook.py", "sbt", "publishAll"],
-        env={**os.environ, "JAVA_TOOL_OPTIONS": f"-Dmaven.repo.local={folder}/.m2/repository"},
-        capture_output=True,
-        text=True,
-        check=False,
+    programs.run(
+        *(sys.executable, ROOT / "python" / "build_hook.py", "sbt", "publishAll"),
+        environment={
+            **os.environ,
+            "JAVA_TOOL_OPTIONS": f"-Dmaven.repo.local={folder / '.m2' / 'repository'}",
+        },
     )
-    assert run.returncode == 0, run.stdout + run.stderr
     return folder
 
 
@@ -79,19 +76,13 @@ def scala(jar: Path) -> str:
 def test_spark_finds_it_by_its_coordinates(home: Path, tmp_path: Path) -> None:
     artifact, version = jars.find().stem.rsplit("-", 1)
     nowhere = "-Dhttps.proxyHost=localhost -Dhttps.proxyPort=9"
-    run = subprocess.run(
-        [
-            *(str(jars.spark_home() / "bin" / "spark-sql"), *HERE),
-            *("--packages", f"{GROUP}:{artifact}:{version}"),
-            *("--driver-java-options", f"-Duser.home={home} {nowhere}"),
-            *("--conf", "spark.sql.extensions=io.apportion.ApportionExtension"),
-            *("-e", f"{QUERY}; {REASONS};"),
-        ],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
+    printed = programs.run(
+        jars.spark_home() / "bin" / "spark-sql",
+        *HERE,
+        *("--packages", f"{GROUP}:{artifact}:{version}"),
+        *("--driver-java-options", f"-Duser.home={home} {nowhere}"),
+        *("--conf", "spark.sql.extensions=io.apportion.ApportionExtension"),
+        *("-e", f"{QUERY}; {REASONS};"),
+        folder=tmp_path,
     )
-    assert run.returncode == 0, run.stderr
-    assert "1 task: " in run.stdout
-    assert "found io.apportion#" in run.stderr
+    assert "1 task: " in printed

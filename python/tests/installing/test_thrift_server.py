@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from apportion import jars
+from tests import programs
 from tests.docs.pages import blocks
 
 from .servers import running
@@ -27,16 +27,10 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_hint_setting_and_decisions(url: str, tmp_path: Path) -> None:
     (script,) = [block.text for block in blocks("sql") if block.page == "deploying.md"]
     (tmp_path / "page.sql").write_text(f"{script}\nSELECT even_key(1, 5) AS surrogate;\n")
-    run = subprocess.run(
-        [jars.spark_home() / "bin" / "beeline", "--outputformat=tsv2", "-u", url, "-f", "page.sql"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    decision = next(line for line in run.stdout.splitlines() if "HashAggregate" in line)
+    beeline = (jars.spark_home() / "bin" / "beeline", "--outputformat=tsv2")
+    printed = programs.run(*beeline, "-u", url, "-f", "page.sql", folder=tmp_path)
+    decision = next(line for line in printed.splitlines() if "HashAggregate" in line)
     _, operator, parallelism, reason = decision.split("\t")
     assert (operator, parallelism) == ("HashAggregate", "8")
     assert "hint" in reason
-    assert "surrogate\n" in run.stdout
+    assert "surrogate\n" in printed
