@@ -68,6 +68,13 @@ format: $(INSTALLED) ## Format all sources
 jars: $(INSTALLED) ## Build the jars for every Spark version into target/jars, if they are not up to date
 	@$(JARS)
 
+.PHONY: dist
+dist: jars ## Build the wheel and the sdist into dist/, and check them
+	@rm -rf dist
+	@$(BIN)/python -m build --no-isolation --sdist --wheel
+	@$(BIN)/pytest --quiet python/tests/installing/test_wheel_and_sdist.py
+	@du -h dist/*
+
 .PHONY: clean
 clean: ## Remove the virtual environment and all that was built
 	rm -rf $(VENV) target project/target project/project dist

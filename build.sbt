@@ -1,9 +1,11 @@
 // One project for each build in project/SparkVersion.scala (spark42, spark41, ...), all from the same sources in jvm/. The root
-// project stands for the newest: `sbt test` tests that one, `sbt spark41/test` another, `sbt testAll` each. `sbt jars` packages all.
+// project stands for the newest: `sbt test` tests that one, `sbt spark41/test` another, `sbt testAll` each. `sbt jars` packages all,
+// `sbt publishAll` puts them into the local Maven repository.
 
 ThisBuild / version := "0.1.0"
 ThisBuild / organization := "io.apportion"
 ThisBuild / scalaVersion := SparkBuild.default.scalaVersion
+ThisBuild / versionScheme := Some("early-semver")
 ThisBuild / licenses := Seq(License.Apache2)
 
 val jarFolder = settingKey[File]("Where the jars go, and jars.txt, which lists them.")
@@ -48,6 +50,14 @@ val smokeSettings = inConfig(Smoke)(Defaults.testSettings ++ sparkJvm) ++ Seq(
   Smoke / scalacOptions := compilerOptions(JavaOfTests)
 )
 
+val publishing: Seq[Setting[_]] = Seq(
+  description := "Decides how many tasks read each shuffle of a Spark SQL query, from the bytes it produced",
+  Compile / packageBin / mappings += (ThisBuild / baseDirectory).value / "LICENSE" -> "META-INF/LICENSE",
+  // Maven repositories ask for a jar of an API's pages; the API of this one is SQL.
+  Compile / doc / sources := Nil,
+  makePomConfiguration ~= (_.withConfigurations(Vector(Compile, Provided)))
+)
+
 def sparkProject(build: SparkBuild): Project =
   Project(build.id, file("jvm"))
     .configs(Smoke)
@@ -58,6 +68,9 @@ def sparkProject(build: SparkBuild): Project =
       Compile / scalacOptions := compilerOptions(build.spark.java),
       Test / scalacOptions := compilerOptions(JavaOfTests),
       target := (ThisBuild / baseDirectory).value / "target" / build.id,
+      publishing,
+      // Spark brings it.
+      autoScalaLibrary := false,
       libraryDependencies ++= Seq(
         "org.apache.spark" %% "spark-sql" % build.spark.artifact % Provided,
         // Tables that MERGE INTO can write to; the schemas and queries of TPC-DS and TPC-H
@@ -116,3 +129,4 @@ addCommandAlias("format", (formatted.map(_ + "/scalafmtAll") :+ "scalafmtSbt").m
 addCommandAlias("formatCheck", (formatted.map(_ + "/scalafmtCheckAll") :+ "scalafmtSbtCheck").mkString(";"))
 addCommandAlias("testAll", SparkBuild.all.map(_.id + "/test").mkString(";"))
 addCommandAlias("smokeTestOthers", SparkBuild.all.tail.map(_.id + "/Smoke/test").mkString(";"))
+addCommandAlias("publishAll", SparkBuild.all.map(_.id + "/publishM2").mkString(";"))

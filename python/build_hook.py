@@ -28,6 +28,7 @@ MINIMUM_JAVA = 17
 
 # What the jars are built from. Anything else can change without a new build.
 SOURCES = (
+    "LICENSE",
     "build.sbt",
     "project/*.sbt",
     "project/*.scala",

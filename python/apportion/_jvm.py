@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypedDict
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 EXTENSION = "io.apportion.ApportionExtension"
 _BRIDGE = "io.apportion.PythonBridge"
 _MOST_MILLIS_OF_EVENTS = 60_000
+_EXPLAINING = "running a query to explain it"
 
 
 class StageMetrics(TypedDict):
@@ -96,7 +97,6 @@ def load(jar: Path) -> None:
 @contextlib.contextmanager
 def short_errors() -> Iterator[None]:
     """Raise what Spark raises as a `QueryError`."""
-    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:
@@ -104,9 +104,13 @@ def short_errors() -> Iterator[None]:
     except PySparkException as error:
         # The analyzer puts the plan behind its message.
         raise QueryError(str(error).split(";\n")[0].strip()) from error
-    except Py4JJavaError as error:
-        # What pyspark has no class for. The message's other lines are stacks and executor logs.
-        raise QueryError(error.java_exception.toString().splitlines()[0]) from error
+    except Exception as error:
+        # What pyspark has no class for is a Py4JJavaError, which a Spark Connect client may not
+        # have. The message's other lines are stacks and executor logs.
+        exception: Any = getattr(error, "java_exception", None)
+        if exception is None:
+            raise
+        raise QueryError(exception.toString().splitlines()[0]) from error
 
 
 def decide(spark: SparkSession, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -160,7 +164,7 @@ def event_log(spark: SparkSession, directory: Path) -> Iterator[None]:
     Raises `ApportionError` for a Spark Connect client.
     """
     if not is_classic(spark):
-        raise _not_classic("running a query to explain it")
+        raise _not_classic(_EXPLAINING)
     jvm: Any = spark._jvm
     context = spark._jsparkSession.sparkContext()
     conf = _class("org.apache.spark.SparkConf", jvm)(False)
@@ -181,6 +185,21 @@ def event_log(spark: SparkSession, directory: Path) -> Iterator[None]:
     finally:
         bus.removeListener(listener)
         listener.stop()
+
+
+@contextlib.contextmanager
+def job_description(spark: SparkSession) -> Iterator[Callable[[str], None]]:
+    """Yield what sets the description of the next jobs, until the end of the block.
+
+    Raises `ApportionError` for a Spark Connect client.
+    """
+    if not is_classic(spark):
+        raise _not_classic(_EXPLAINING)
+    context = spark.sparkContext
+    try:
+        yield context.setJobDescription
+    finally:
+        context.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
 
 
 def java_version(spark: SparkSession) -> str:

@@ -59,13 +59,22 @@ def spark_home() -> Path:
 
     Raises `ApportionError` when there is neither.
     """
-    if os.environ.get("SPARK_HOME"):
-        return Path(os.environ["SPARK_HOME"])
+    home = os.environ.get("SPARK_HOME")
+    return Path(home) if home else pyspark_folder()
+
+
+def pyspark_folder() -> Path:
+    """Return the folder of the Python package pyspark, without importing it.
+
+    Raises `ApportionError` when Python does not find it.
+    """
     package = importlib.util.find_spec("pyspark")
     if package is None or not package.submodule_search_locations:
+        home = os.environ.get("SPARK_HOME")
+        own = f"{home}/python and {home}/python/lib/py4j-*.zip" if home else "your platform's own"
         raise ApportionError(
             "the Python package pyspark is not installed: pip install 'apportion[spark]', or put "
-            "your platform's own pyspark on PYTHONPATH"
+            f"{own} on PYTHONPATH, as spark-submit does"
         )
     return Path(package.submodule_search_locations[0])
 
@@ -76,6 +85,13 @@ def installed_spark() -> SparkVersion:
     Raises `ApportionError` when there is no Spark, or no such jar in it.
     """
     folder = spark_home() / "jars"
+    if not folder.exists() and not os.environ.get("SPARK_HOME"):
+        raise ApportionError(
+            f"the Python package pyspark in {folder.parent} has no Spark in it, as that of "
+            "pyspark-client: it talks to a Spark Connect server, SparkSession.builder.remote("
+            "'sc://host'). To run Spark here, pip install 'apportion[spark]' in its place, or set "
+            "SPARK_HOME"
+        )
     for core in sorted(folder.glob("spark-core_*.jar")):
         if match := _CORE.fullmatch(core.name):
             return SparkVersion(match["minor"], match["scala"])

@@ -42,7 +42,7 @@ def get_or_create(**settings: Any) -> SparkSession:
 
     Raises as `configure` and its builder do, and `ApportionError` when there is no pyspark.
     """
-    jars.spark_home()
+    jars.pyspark_folder()
     from pyspark.sql import SparkSession
 
     return configure(SparkSession.builder, **settings).getOrCreate()

@@ -1,9 +1,16 @@
 from __future__ import annotations
 
+import fcntl
+import os
+from collections.abc import Iterator
+
 import pytest
 from pyspark.sql import SparkSession
 
 from apportion import jars
+
+# pytest-xdist sets it for its workers, and tables would be folded to that width.
+os.environ.pop("COLUMNS", None)
 
 
 @pytest.fixture(scope="session")
@@ -17,9 +24,13 @@ def spark(apportion_spark: SparkSession) -> SparkSession:
 
 
 @pytest.fixture
-def connect() -> None:
-    """Skips a test of Spark Connect where its packages are not installed."""
+def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """For a test that starts a Spark Connect server; skipped where its packages are missing."""
     if not list(jars.spark_home().glob("jars/spark-connect_*.jar")):
         pytest.skip("Spark 3.5 has the server in a package of its own")
     for package in ("grpc", "pandas", "pyarrow"):
         pytest.importorskip(package, reason="pyspark[connect] is not installed")
+    # All of them listen on one port: one at a time, whatever worker of pytest-xdist it is of.
+    with (tmp_path_factory.getbasetemp().parent / "connect.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -204,6 +204,7 @@ def test_sbt_that_fails(path: Path, checkout: Path) -> None:
 @pytest.mark.parametrize(
     "changed",
     [
+        "LICENSE",
         "build.sbt",
         "project/build.properties",
         "project/SparkVersion.scala",

@@ -87,8 +87,22 @@ def test_without_spark_home_it_is_pysparks_own(monkeypatch: pytest.MonkeyPatch) 
 def test_without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPARK_HOME", raising=False)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(ApportionError, match=r"pip install 'apportion\[spark\]'"):
+    with pytest.raises(ApportionError, match=r"pip install 'apportion\[spark\]', .* platform's"):
         jars.spark_home()
+
+
+def test_without_pyspark_but_with_a_spark(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    assert jars.spark_home() == home
+    with pytest.raises(ApportionError, match=rf"put {home}/python and .* on PYTHONPATH"):
+        jars.pyspark_folder()
+
+
+def test_with_pyspark_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    monkeypatch.setattr(jars, "spark_home", lambda: tmp_path)
+    with pytest.raises(ApportionError, match=f"pyspark in {tmp_path} has no Spark .*sc://host"):
+        jars.installed_spark()
 
 
 def test_this_checkout_has_a_jar_for_the_installed_spark() -> None:

@@ -42,6 +42,7 @@ def start(master: str | None, assignments: Iterable[str]) -> SparkSession:
     """
     conf = parse_assignments(assignments)
     jars.find()
+    jars.pyspark_folder()  # Says what to do where there is no pyspark.
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 

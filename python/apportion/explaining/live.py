@@ -18,17 +18,14 @@ def run_sql(
     spark: SparkSession, statements: Sequence[str]
 ) -> tuple[Application, list[str], list[Row]]:
     """Run SQL statements as `run` does; each query is described by its statement."""
-    context = spark.sparkContext
+    with _jvm.job_description(spark) as describe:
 
-    def frames() -> Iterator[DataFrame]:
-        for statement in statements:
-            context.setJobDescription(statement)
-            yield spark.sql(statement)
+        def frames() -> Iterator[DataFrame]:
+            for statement in statements:
+                describe(statement)
+                yield spark.sql(statement)
 
-    try:
         return run(spark, frames())
-    finally:
-        context.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
 
 
 def run(

@@ -76,7 +76,7 @@ def apportion_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkS
     import apportion
     from apportion import jars
 
-    jars.spark_home()  # Says what to do where there is no pyspark.
+    jars.pyspark_folder()  # Says what to do where there is no pyspark.
     from pyspark.sql import SparkSession
 
     if SparkSession.getActiveSession() is not None:

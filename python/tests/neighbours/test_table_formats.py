@@ -1,0 +1,196 @@
+"""Delta Lake and Iceberg, from Maven: tables are the same with Apportion and without."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apportion import jars
+from apportion._jvm import EXTENSION
+from tests.bare import Bare
+
+pytestmark = pytest.mark.slow
+
+
+@dataclasses.dataclass(frozen=True)
+class Format:
+    """A format of tables, for the newest Spark that its makers have a release for."""
+
+    spark: str
+    package: str
+    extension: str
+    conf: dict[str, str]
+    create: dict[str, str]
+    """Ways to create the table."""
+    compact: str
+    first_version: str
+    """A query for the version after the first insert."""
+
+
+COLUMNS = "CREATE TABLE items (id BIGINT, key INT, amount DECIMAL(12, 2))"
+FORMATS = {
+    "delta": Format(
+        spark="4.2",
+        package="io.delta:delta-spark_4.2_2.13:4.4.0",
+        extension="io.delta.sql.DeltaSparkSessionExtension",
+        conf={
+            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+            # Of the table's log, which is read in each statement: 50 by default.
+            "spark.databricks.delta.snapshotPartitions": "2",
+        },
+        create={
+            "files are rewritten": f"{COLUMNS} USING delta",
+            "rows are marked": f"{COLUMNS} USING delta PARTITIONED BY (key) TBLPROPERTIES ("
+            "'delta.enableDeletionVectors' = 'true', 'delta.enableChangeDataFeed' = 'true', "
+            "'delta.autoOptimize.optimizeWrite' = 'true')",
+        },
+        compact="OPTIMIZE items ZORDER BY (id)",
+        first_version="SELECT 1",
+    ),
+    "iceberg": Format(
+        spark="4.1",
+        package="org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
+        extension="org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        conf={
+            "spark.sql.defaultCatalog": "ice",
+            "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
+            "spark.sql.catalog.ice.type": "hadoop",
+            "spark.sql.catalog.ice.warehouse": "warehouse",
+            "spark.sql.catalog.ice.default-namespace": "db",
+        },
+        create={
+            "files are rewritten": f"{COLUMNS} USING iceberg",
+            "rows are marked": f"{COLUMNS} USING iceberg PARTITIONED BY (key) TBLPROPERTIES ("
+            "'write.delete.mode' = 'merge-on-read', 'write.update.mode' = 'merge-on-read', "
+            "'write.merge.mode' = 'merge-on-read', 'write.distribution-mode' = 'range')",
+        },
+        compact="CALL ice.system.rewrite_data_files(table => 'db.items', strategy => 'sort', "
+        "sort_order => 'id DESC NULLS LAST', options => map('rewrite-all', 'true'))",
+        first_version="SELECT snapshot_id FROM items.snapshots ORDER BY committed_at LIMIT 1",
+    ),
+}
+READ = "SELECT key, count(*), sum(id), sum(amount) FROM items GROUP BY key"
+STATEMENTS = {
+    "insert": "INSERT INTO items SELECT id, id % 10, id % 7 FROM range(0, 20000, 1, 4)",
+    "insert more": "INSERT INTO items SELECT id, id % 10, 0.5 FROM range(20000, 30000, 1, 3)",
+    "read": READ,
+    "changes": "CREATE TEMPORARY VIEW changes AS SELECT id * 3 AS id, CAST(id % 10 AS INT) AS key, "
+    "CAST(id AS DECIMAL(12, 2)) AS amount FROM range(0, 15000, 1, 4)",
+    "join": "SELECT count(*), sum(i.amount - c.amount) FROM items i JOIN changes c ON i.id = c.id",
+    "update": "UPDATE items SET amount = amount + 1 WHERE id % 7 = 0",
+    "delete": "DELETE FROM items WHERE id % 11 = 0",
+    "deleted": READ,
+    "merge": "MERGE INTO items USING changes ON items.id = changes.id "
+    "WHEN MATCHED AND changes.id % 5 = 0 THEN DELETE "
+    "WHEN MATCHED THEN UPDATE SET amount = items.amount + changes.amount "
+    "WHEN NOT MATCHED THEN INSERT *",
+    "merged": READ,
+    "overwrite": "INSERT OVERWRITE items SELECT id, key, amount FROM items DISTRIBUTE BY key",
+    "overwritten": READ,
+}
+# Runs statements by name. Prints the rows of queries, and what was decided in each statement. Its
+# folder is where the tables are.
+PROGRAM = """
+import json, os, sys
+from pyspark.sql import SparkSession
+from pyspark.errors import AnalysisException
+
+DECISIONS = "SELECT operator, layout, reason FROM apportion_decisions()"
+given = json.load(sys.stdin)
+os.chdir(sys.argv[1])
+spark = SparkSession.builder.getOrCreate()
+
+def run(sql):
+    return sorted(map(str, spark.sql(sql).collect()))
+
+def decisions():
+    try:
+        return [row.asDict() for row in spark.sql(DECISIONS).collect()]
+    except AnalysisException:  # Apportion is not there.
+        return []
+
+rows, decided = {}, {}
+for name, sql in given["statements"].items():
+    before = decisions()
+    result = run(sql)
+    decided[name] = decisions()[len(before):]
+    if sql.startswith("SELECT"):
+        rows[name] = result
+version = spark.sql(given["first version"]).first()[0]
+rows["time travel"] = run(f"SELECT count(*), sum(amount) FROM items VERSION AS OF {version}")
+print(json.dumps({"rows": rows, "decided": decided}))
+"""
+# Small, so that there is something to decide.
+SETTINGS = {
+    "spark.master": "local[2]",
+    "spark.ui.enabled": "false",
+    "spark.sql.warehouse.dir": "warehouse",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.apportion.mode": "active",
+    "spark.apportion.dataVolumePerTask": "8KB",
+}
+
+
+@pytest.fixture(scope="module", params=FORMATS)
+def tables(request: pytest.FixtureRequest) -> Format:
+    return FORMATS[request.param]
+
+
+@pytest.fixture(scope="module")
+def bare(tables: Format, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bare]:
+    """An environment with the Spark of the format."""
+    with Bare(tmp_path_factory.mktemp("spark"), f"pyspark=={tables.spark}.*") as made:
+        yield made
+
+
+@pytest.mark.parametrize("way", ["files are rewritten", "rows are marked"])
+def test_tables_are_the_same(tables: Format, way: str, bare: Bare, tmp_path: Path) -> None:
+    orders = {
+        "without": [tables.extension],
+        "first": [EXTENSION, tables.extension],
+        "last": [tables.extension, EXTENSION],
+    }
+    ran = {
+        order: run(tables, way, extensions, bare, tmp_path / order)
+        for order, extensions in orders.items()
+    }
+    assert ran["first"]["rows"] == ran["without"]["rows"]
+    assert ran["last"]["rows"] == ran["without"]["rows"]
+    for order in ("first", "last"):
+        in_merge = [each["layout"] for each in ran[order]["decided"]["merge"]]
+        assert "even" in in_merge, ran[order]["decided"]["merge"]
+
+
+def run(
+    tables: Format, way: str, extensions: list[str], bare: Bare, folder: Path
+) -> dict[str, Any]:
+    """Return the rows of queries and the decisions of statements, by their names."""
+    statements = {
+        "create": tables.create[way],
+        **STATEMENTS,
+        "compact": tables.compact,
+        "compacted": READ,
+    }
+    given = {"statements": statements, "first version": tables.first_version}
+    spark = jars.SparkVersion(tables.spark, "2.13")
+    conf = {**SETTINGS, **tables.conf, "spark.sql.extensions": ",".join(extensions)}
+    arguments = [
+        *("--packages", tables.package, "--jars", str(jars.bundled(jars.jar_folder())[spark])),
+        *(word for key, value in conf.items() for word in ("--conf", f"{key}={value}")),
+    ]
+    submitted = shlex.join([*arguments, "pyspark-shell"])
+    folder.mkdir()
+    printed = bare.run(
+        *("python", "-c", PROGRAM, folder),
+        stdin=json.dumps(given),
+        PYSPARK_SUBMIT_ARGS=submitted,
+    )
+    result: dict[str, Any] = json.loads(printed.splitlines()[-1])
+    return result
