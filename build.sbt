@@ -115,4 +115,4 @@ val formatted = SparkBuild.all.map(_.id) :+ "benchmarks"
 addCommandAlias("format", (formatted.map(_ + "/scalafmtAll") :+ "scalafmtSbt").mkString(";"))
 addCommandAlias("formatCheck", (formatted.map(_ + "/scalafmtCheckAll") :+ "scalafmtSbtCheck").mkString(";"))
 addCommandAlias("testAll", SparkBuild.all.map(_.id + "/test").mkString(";"))
-addCommandAlias("smokeTestOthers", SparkBuild.all.tail.map(_.id + "/Smoke/test").mkString(";"))
+addCommandAlias("smokeTestOthers", SparkBuild.all.tail.map(_.id + "/Smoke/test").mkString("all ", " ", ""))
