@@ -45,7 +45,9 @@ MORE_PACKAGES = {"3.5": ["pyarrow<21"]}
 
 # What is different there for who uses Apportion.
 DIFFERENT = {
-    "3.5": "`EXPLAIN` does not tell decisions; the Spark Connect server is a package of its own",
+    "4.0": "the branches of a union are always read apart",
+    "3.5": "the same; `EXPLAIN` does not tell decisions; the Spark Connect server is a package of "
+    "its own",
 }
 
 
