@@ -45,7 +45,9 @@ MORE_PACKAGES = {"3.5": ["pyarrow<21"]}
 
 # What is different there for who uses Apportion.
 DIFFERENT = {
-    "3.5": "`EXPLAIN` does not tell decisions; the Spark Connect server is a package of its own",
+    "4.0": "the branches of a union are always read apart",
+    "3.5": "the same; `EXPLAIN` does not tell decisions; the Spark Connect server is a package of "
+    "its own",
 }
 
 
@@ -83,7 +85,8 @@ class Result:
 def main(minors: Sequence[str]) -> int:
     """Run the tests, print the table, and return 1 if a test failed or a version is unknown."""
     names = {jar.name: jars.parse_name(jar.name) for jar in build_hook.build_jars(ROOT)}
-    builds = {jar: name.spark for jar, name in names.items() if name}
+    found = {jar: name.spark for jar, name in names.items() if name}
+    builds = dict(sorted(found.items(), key=lambda build: build[1], reverse=True))
     known = list(dict.fromkeys(spark.minor for spark in builds.values()))
     if unknown := [minor for minor in minors if minor not in known]:
         print(f"error: no jar for Spark {', '.join(unknown)}. Known: {', '.join(known)}")

@@ -16,6 +16,7 @@ CACHE TABLE per_queue AS SELECT queue, count(ticket) AS n FROM tickets GROUP BY 
 CACHE TABLE per_ticket AS SELECT ticket, min(queue) AS queue FROM tickets GROUP BY ticket
 
 -- name: filling the cache where Spark lets its partitions change
+-- spark: >= 4.0
 -- set: spark.sql.optimizer.canChangeCachedPlanOutputPartitioning = true
 CACHE TABLE per_queue_changed AS SELECT queue, max(ticket) AS last FROM tickets GROUP BY queue
 

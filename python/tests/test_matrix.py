@@ -46,7 +46,9 @@ def test_the_table() -> None:
         ]
     ).splitlines()
     assert rows[2] == "| 4.2 | 2.13 | 17 or newer | `a.jar` | 7 | **4 of 5** |  |"
-    assert rows[3].startswith("| 3.5 | 2.13 | 8 or newer | `a.jar` | 7 | not in pip | `EXPLAIN`")
+    assert rows[3].startswith(
+        "| 3.5 | 2.13 | 8 or newer | `a.jar` | 7 | not in pip | the same; `EXPLAIN`"
+    )
 
 
 def test_projects_of_sbt() -> None:
@@ -59,10 +61,21 @@ def test_projects_of_sbt() -> None:
     assert names == ["spark42", "spark35_2_13", "spark35_2_12"]
 
 
-def test_the_oldest_java_is_what_jars_are_compiled_for() -> None:
+def declared() -> list[tuple[str, str, str]]:
+    """Version, Scala versions and oldest Java of each Spark, as the build has them."""
     builds = (ROOT / "project/SparkVersion.scala").read_text()
-    declared = re.findall(r'SparkVersion\("([\d.]+)", "[\d.]+", Seq\(.*?\), (\d+),', builds)
-    assert len(declared) >= 4
-    assert [SparkVersion(minor, "").oldest_java for minor, _ in declared] == [
-        int(java) for _, java in declared
-    ]
+    found = re.findall(r'SparkVersion\("([\d.]+)", "[\d.]+", Seq\((.*?)\), (\d+),', builds)
+    assert found
+    return found
+
+
+def test_the_oldest_java_is_what_jars_are_compiled_for() -> None:
+    for minor, _, java in declared():
+        assert SparkVersion(minor, "").oldest_java == int(java), minor
+
+
+def test_the_page_has_every_version() -> None:
+    for minor, scalas, java in declared():
+        for scala in re.findall(r"\d\.\d+", scalas):
+            row = f"| {minor} | {scala} | {java} or newer |"
+            assert row in matrix.PAGE.read_text("utf-8")

@@ -32,9 +32,9 @@ SETTINGS = {
 }
 
 # What finished stages turn out to be can spare later ones their shuffle, if these have not begun:
-# how many have is a matter of time, with Apportion and without.
+# how many have is a matter of time, and how large they are one of how many tasks there were.
 PLANNED_ONCE = {
-    "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.adaptive.optimizer.excludedRules": (
         "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"
     ),

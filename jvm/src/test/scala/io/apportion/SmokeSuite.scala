@@ -12,7 +12,9 @@ import org.apache.spark.sql.{AnalysisException, Row, SparkSession}
 class SmokeSuite extends SparkSuite {
 
   /** The rows of a query and the layouts of its decisions; Spark alone gives the same rows. */
-  private def layouts(query: String, settings: (String, String)*)(prepare: SparkSession => Unit = _ => ()): Seq[String] =
+  private def layouts(query: String, settings: (String, String)*)(
+      prepare: SparkSession => Unit = _ => ()
+  ): Seq[String] =
     withSession(settings: _*) { session =>
       prepare(session)
       def rows: Seq[Row] = session.sql(query).collect().toSeq.sortBy(_.toString)

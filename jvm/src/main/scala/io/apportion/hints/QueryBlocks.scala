@@ -67,9 +67,9 @@ private final class QueryBlocks {
         case Some(hint) => block.nested(BlockHints(scans = Some(hint)))
         case None       => if (child.children.isEmpty) block else block.nested
       }
-    case _: View                                   => block.nested
+    case _: View                                       => block.nested
     case _: Union | _: SetOperation | RecursiveUnion() => block.nested
-    case _                                         => block
+    case _                                             => block
   }
 
   private def scanHint(block: QueryBlock, alias: SubqueryAlias): Option[Hinted[Int]] = {
