@@ -51,11 +51,13 @@ val smokeSettings = inConfig(Smoke)(Defaults.testSettings ++ sparkJvm) ++ Seq(
 )
 
 val publishing: Seq[Setting[_]] = Seq(
+  // sbt would make 4-2 of 4.2.
+  moduleName := name.value,
   description := "Decides how many tasks read each shuffle of a Spark SQL query, from the bytes it produced",
   Compile / packageBin / mappings += (ThisBuild / baseDirectory).value / "LICENSE" -> "META-INF/LICENSE",
   // Maven repositories ask for a jar of an API's pages; the API of this one is SQL.
   Compile / doc / sources := Nil,
-  makePomConfiguration ~= (_.withConfigurations(Vector(Compile, Provided)))
+  pomPostProcess := PomWithoutTests.of
 )
 
 def sparkProject(build: SparkBuild): Project =
