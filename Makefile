@@ -19,7 +19,7 @@ demo: jars ## Run TPC-H queries with Apportion and without, and compare
 
 .PHONY: test
 test: check scala-test ## Check formats, lint and types; run the Scala and the Python tests, but not the slow ones
-	@$(BIN)/pytest
+	@$(BIN)/pytest -n 2 --dist loadfile
 
 .PHONY: test-all
 test-all: check scala-test-all ## The same with the slow tests, and the Scala tests on every Spark version
