@@ -4,7 +4,7 @@ import java.nio.file.Path
 
 import org.apache.spark.{SecurityManager, SparkConf}
 import org.scalatest.Assertions.assert
-import org.scalatest.concurrent.Eventually.{eventually, timeout}
+import org.scalatest.concurrent.Eventually._
 import org.scalatest.time.{Minute, Span}
 
 /** A history server over the event logs of a directory; in Spark's namespace because its parts are private to it. */
