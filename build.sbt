@@ -132,5 +132,6 @@ addCommandAlias("format", (formatted.map(_ + "/scalafmtAll") :+ "scalafmtSbt").m
 addCommandAlias("formatCheck", (formatted.map(_ + "/scalafmtCheckAll") :+ "scalafmtSbtCheck").mkString(";"))
 addCommandAlias("testAll", SparkBuild.all.map(_.id + "/test").mkString(";"))
 // One build of each other Spark.
-addCommandAlias("smokeTestOthers", SparkVersion.all.tail.map(_.builds.last.id + "/Smoke/test").mkString("all ", " ", ""))
+val smokeTests = SparkVersion.all.tail.map(_.builds.last.id + "/Smoke/test")
+addCommandAlias("smokeTestOthers", smokeTests.mkString("all ", " ", ""))
 addCommandAlias("publishAll", SparkBuild.all.map(_.id + "/publishM2").mkString(";"))

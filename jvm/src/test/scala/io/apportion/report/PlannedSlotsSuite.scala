@@ -54,7 +54,7 @@ class PlannedSlotsSuite extends SparkSuite {
 
   test("nothing is run: not the query, not a command") {
     slotsOf("SELECT raise_error('it ran') FROM numbers GROUP BY 1", "")
-    slotsOf("CREATE TABLE never_made AS SELECT k, count(*) AS n FROM numbers GROUP BY k", "")
+    slotsOf("CREATE TABLE never_made USING parquet AS SELECT k, count(*) AS n FROM numbers GROUP BY k", "")
     assert(!spark.catalog.tableExists("never_made"))
   }
 

@@ -74,7 +74,8 @@ object Cluster {
 
   private def slotsByConf(sparkContext: SparkContext): Int = {
     val conf = sparkContext.getConf
-    conf.getOption(EXECUTOR_CORES.key).fold(1)(_.toInt) / conf.get(CPUS_PER_TASK)
+    // CPUs are a fraction from Spark 4.3 on.
+    (conf.getOption(EXECUTOR_CORES.key).fold(1.0)(_.toDouble) / conf.get(CPUS_PER_TASK).toDouble).toInt
   }
 
   private def activeExecutors(sparkContext: SparkContext) =
