@@ -72,7 +72,8 @@ FORMATS = {
         },
         compact="CALL ice.system.rewrite_data_files(table => 'db.items', strategy => 'sort', "
         "sort_order => 'id DESC NULLS LAST', options => map('rewrite-all', 'true'))",
-        first_version="SELECT snapshot_id FROM items.snapshots ORDER BY committed_at LIMIT 1",
+        first_version="SELECT snapshot_id FROM ice.db.items.snapshots "
+        "ORDER BY committed_at LIMIT 1",
     ),
 }
 READ = "SELECT key, count(*), sum(id), sum(amount) FROM items GROUP BY key"
