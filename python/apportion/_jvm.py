@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 EXTENSION = "io.apportion.ApportionExtension"
 _BRIDGE = "io.apportion.PythonBridge"
 _MOST_MILLIS_OF_EVENTS = 60_000
+_NO_SUCH_FUNCTION = (
+    "UNRESOLVABLE_TABLE_VALUED_FUNCTION",
+    # Where another catalog, such as Iceberg's, is the default.
+    "MISSING_CATALOG_ABILITY.TABLE_VALUED_FUNCTIONS",
+)
 _EXPLAINING = "running a query to explain it"
 
 
@@ -140,7 +145,7 @@ def table(spark: SparkSession, function: str, *arguments: str | int) -> list[Row
     try:
         return spark.sql(f"SELECT * FROM {call}", values).collect()
     except AnalysisException as error:
-        if "[UNRESOLVABLE_TABLE_VALUED_FUNCTION]" not in str(error):
+        if not any(f"[{condition}]" in str(error) for condition in _NO_SUCH_FUNCTION):
             raise
         raise missing_extension(spark) from None
 

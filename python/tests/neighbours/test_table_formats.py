@@ -72,15 +72,16 @@ FORMATS = {
         },
         compact="CALL ice.system.rewrite_data_files(table => 'db.items', strategy => 'sort', "
         "sort_order => 'id DESC NULLS LAST', options => map('rewrite-all', 'true'))",
-        first_version="SELECT snapshot_id FROM items.snapshots ORDER BY committed_at LIMIT 1",
+        first_version="SELECT snapshot_id FROM ice.db.items.snapshots "
+        "ORDER BY committed_at LIMIT 1",
     ),
 }
 READ = "SELECT key, count(*), sum(id), sum(amount) FROM items GROUP BY key"
 STATEMENTS = {
-    "insert": "INSERT INTO items SELECT id, id % 10, id % 7 FROM range(0, 20000, 1, 4)",
-    "insert more": "INSERT INTO items SELECT id, id % 10, 0.5 FROM range(20000, 30000, 1, 3)",
+    "insert": "INSERT INTO items SELECT id, id % 4, id % 7 FROM range(0, 20000, 1, 4)",
+    "insert more": "INSERT INTO items SELECT id, id % 4, 0.5 FROM range(20000, 30000, 1, 3)",
     "read": READ,
-    "changes": "CREATE TEMPORARY VIEW changes AS SELECT id * 3 AS id, CAST(id % 10 AS INT) AS key, "
+    "changes": "CREATE TEMPORARY VIEW changes AS SELECT id * 3 AS id, CAST(id % 4 AS INT) AS key, "
     "CAST(id AS DECIMAL(12, 2)) AS amount FROM range(0, 15000, 1, 4)",
     "join": "SELECT count(*), sum(i.amount - c.amount) FROM items i JOIN changes c ON i.id = c.id",
     "update": "UPDATE items SET amount = amount + 1 WHERE id % 7 = 0",
