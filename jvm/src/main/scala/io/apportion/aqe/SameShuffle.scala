@@ -2,7 +2,7 @@ package io.apportion.aqe
 
 import org.apache.spark.sql.execution.{InputAdapter, SparkPlan, WholeStageCodegenExec}
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, QueryStageExec, ShuffleQueryStageExec}
-import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
+import org.apache.spark.sql.execution.exchange.{ReusedExchangeExec, ShuffleExchangeLike}
 
 /**
  * Stands for all shuffles that Spark may run once for several readers, if their numbers of subpartitions are equal. It may stand
@@ -30,6 +30,7 @@ private[aqe] object SameShuffle {
   /** Of the kinds of operators and of what the leaves read, without what Spark adds once a stage is made. */
   private def hash(plan: SparkPlan): Int = plan match {
     case stage: QueryStageExec                                              => hash(stage.plan)
+    case reused: ReusedExchangeExec                                         => hash(reused.child)
     case _: InputAdapter | _: WholeStageCodegenExec | _: AQEShuffleReadExec => hash(plan.children.head)
     case leaf if leaf.children.isEmpty                                      => leaf.canonicalized.hashCode
     case other => (other.getClass, other.children.map(hash)).hashCode
