@@ -36,7 +36,8 @@ SETTINGS = {
 PLANNED_ONCE = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.adaptive.optimizer.excludedRules": (
-        "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"
+        "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation,"
+        "org.apache.spark.sql.catalyst.optimizer.OptimizeOneRowPlan"
     ),
 }
 

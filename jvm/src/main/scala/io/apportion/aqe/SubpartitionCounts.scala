@@ -2,7 +2,7 @@ package io.apportion.aqe
 
 import scala.annotation.tailrec
 
-import io.apportion.Guarded
+import io.apportion.{CaseClass, Guarded}
 import io.apportion.conf.{SessionPolicy, Settings}
 import io.apportion.decision.{Bytes, SubpartitionCount}
 import org.apache.spark.sql.SparkSession
@@ -22,8 +22,9 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
     UserRepartitions.forgetKept(plan)
     val settings = new SessionPolicy(conf, session.sparkContext)
-    lazy val running = SameShuffle.running(plan)
-    val choices = agreed(groupsOf(plan).filter(isChangeable).map(choose(_, settings, running)))
+    val groups = groupsOf(plan)
+    lazy val settled = groups.flatMap(besideRunning).toMap ++ SameShuffle.running(plan)
+    val choices = agreed(groups.filter(isChangeable).map(choose(_, settings, settled)))
     Validated.applyAll(plan, choices)(change)
   }
 
@@ -31,6 +32,12 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
     ExchangeGroup.collect(plan) ++ plan.collect { case exchange: Exchange =>
       ExchangeGroup.collect(exchange.child)
     }.flatten
+
+  /** Shuffles that are read together with one that runs: they have its number. */
+  private def besideRunning(group: ExchangeGroup): Seq[(SameShuffle, Int)] = group.leaves.map(_.node).collect {
+    case exchange: ShuffleExchangeExec if group.stages.nonEmpty =>
+      SameShuffle.of(exchange) -> exchange.outputPartitioning.numPartitions
+  }
 
   private def isChangeable(group: ExchangeGroup): Boolean = group.forbidden.isEmpty && group.leaves.map(_.node).forall {
     case exchange: ShuffleExchangeExec =>
@@ -43,12 +50,12 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
     case _                              => false
   }
 
-  /** @param running numbers of shuffles that run already */
-  private def choose(group: ExchangeGroup, settings: SessionPolicy, running: Map[SameShuffle, Int]): Choice = {
+  /** @param settled numbers of shuffles that can be no others any more */
+  private def choose(group: ExchangeGroup, settings: SessionPolicy, settled: Map[SameShuffle, Int]): Choice = {
     val exchanges = group.leaves.map(_.node).collect { case exchange: ShuffleExchangeExec => exchange }
     val policy = GroupRead.policy(group, settings, None)
     val same = exchanges.map(SameShuffle.of).toSet
-    val fixed = same.flatMap(running.get).maxOption.filter(_ >= SubpartitionCount.least(policy))
+    val fixed = same.flatMap(settled.get).maxOption.filter(_ >= SubpartitionCount.least(policy))
     val (n, why) = likely(exchanges) match {
       case Some((output, source)) =>
         val bytes = if (policy.rowBytes) output.expanded else output.stored
@@ -92,7 +99,7 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
         val changed =
           if (exchange.outputPartitioning.numPartitions == choice.n) exchange
           else
-            withCount(exchange.outputPartitioning, choice.n).fold(exchange)(p => exchange.copy(outputPartitioning = p))
+            withCount(exchange.outputPartitioning, choice.n).fold(exchange)(CaseClass.withFirst(exchange, _))
         changed.copyTagsFrom(exchange)
         changed.setTagValue(Why, choice.why)
         changed.setTagValue(Planned, exchange.outputPartitioning.numPartitions)

@@ -1,9 +1,10 @@
 package io.apportion.aqe
 
 import io.apportion.SparkSuite
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, AdaptiveSparkPlanHelper, ShuffleQueryStageExec}
-import org.apache.spark.sql.execution.exchange.{ReusedExchangeExec, ShuffleExchangeLike}
+import org.apache.spark.sql.execution.exchange.{ReusedExchangeExec, ShuffleExchangeExec, ShuffleExchangeLike}
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.scalatest.prop.TableDrivenPropertyChecks._
@@ -13,12 +14,13 @@ class SubpartitionCountsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   private val active = Seq("mode" -> "active", "spark.sql.autoBroadcastJoinThreshold" -> "-1")
 
   /** Of the exchanges of a plan that has not run, from the top. */
-  private def planned(query: DataFrame): Seq[Int] = {
-    val initial = query.queryExecution.executedPlan.collectFirst { case plan: AdaptiveSparkPlanExec =>
-      plan.initialPlan
-    }
-    initial.get.collect { case exchange: ShuffleExchangeLike => exchange.outputPartitioning.numPartitions }
-  }
+  private def planned(query: DataFrame): Seq[Int] = numbers(initialPlan(query))
+
+  private def initialPlan(query: DataFrame): SparkPlan =
+    query.queryExecution.executedPlan.collectFirst { case plan: AdaptiveSparkPlanExec => plan.initialPlan }.get
+
+  private def numbers(plan: SparkPlan): Seq[Int] =
+    plan.collect { case exchange: ShuffleExchangeLike => exchange.outputPartitioning.numPartitions }
 
   private val cases = Table[String, String, Seq[(String, String)], Seq[Int]](
     ("case", "query", "settings", "subpartitions"),
@@ -157,6 +159,35 @@ class SubpartitionCountsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(withSession(active: _*)(shuffles) == sparks)
   }
 
+  test("what is read with a shuffle that runs has its number, and so have all that Spark would reuse it for") {
+    withSession(active: _*) { session =>
+      val query = """SELECT a.id FROM range(100000000) a JOIN range(500) d ON a.id = d.id UNION ALL
+                    |SELECT b.id FROM range(1000) b JOIN range(500) d ON b.id = d.id""".stripMargin
+      val initial = initialPlan(session.sql(query))
+      assert(numbers(initial) == Seq(32, 32, 32, 32), "the larger of both joins")
+      val exchanges = initial.collect { case exchange: ShuffleExchangeExec => exchange }
+      val (large, beside) = (exchanges.head, exchanges(1))
+      val running = initial.transform {
+        case exchange if exchange eq large  => ShuffleQueryStageExec(0, at(large, 4), large.canonicalized)
+        case exchange if exchange eq beside => at(beside, 4)
+      }
+      assert(numbers(SubpartitionCounts(session)(running)) == Seq(4, 4, 4))
+    }
+  }
+
+  test("a shuffle over a stage is the same whether the stage is reused or not") {
+    withSession(active: _*) { session =>
+      val plan = initialPlan(
+        session.sql("SELECT n, count(*) FROM (SELECT id % 9, count(*) AS n FROM range(100) GROUP BY 1) GROUP BY n")
+      )
+      val outer = plan.collectFirst { case exchange: ShuffleExchangeExec => exchange }.get
+      val reusing = outer.transform {
+        case inner: ShuffleExchangeExec if inner ne outer => ReusedExchangeExec(inner.output, inner)
+      }
+      assert(SameShuffle.of(reusing.asInstanceOf[ShuffleExchangeExec]) == SameShuffle.of(outer))
+    }
+  }
+
   test("what Spark would broadcast is still broadcast where it leaves most of more subpartitions empty") {
     val query = "SELECT a.id FROM range(100000) a JOIN range(100000) b ON a.id = b.id WHERE b.id % 4000 = 1"
     def broadcasts(settings: (String, String)*): Boolean =
@@ -177,6 +208,11 @@ class SubpartitionCountsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   test("what the number was made of is in the record") {
     val record = decisionOf("SELECT k, count(*) FROM numbers GROUP BY k", active: _*)
     assert(record.sources("subpartitions") == "estimate of 234.4 KiB")
+  }
+
+  private def at(exchange: ShuffleExchangeExec, n: Int): ShuffleExchangeExec = exchange.outputPartitioning match {
+    case hash: HashPartitioning => exchange.copy(outputPartitioning = hash.copy(numPartitions = n))
+    case other                  => fail(s"no hash partitioning: $other")
   }
 
   /** Of the shuffles that ran, each once, from the top. */
