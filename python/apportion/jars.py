@@ -14,6 +14,12 @@ _PACKAGE = Path(__file__).parent
 _CORE = re.compile(r"spark-core_(?P<scala>\d+\.\d+)-(?P<version>(?P<minor>\d+\.\d+)\..*)\.jar")
 _JAR = re.compile(r"apportion-spark-(?P<minor>\d+\.\d+)_(?P<scala>\d+\.\d+)-(?P<version>.*)\.jar")
 
+_OLDEST_JAVA = 17
+
+# Versions whose classes, as far as Apportion uses them, are those of the version before: its jar
+# compiled against them is the same.
+_SAME_JAR = {"4.2": ("4.3",)}
+
 
 class SparkVersion(NamedTuple):
     """A Spark and its Scala, as far as a jar depends on them: `4.2` and `2.13`."""
@@ -24,7 +30,7 @@ class SparkVersion(NamedTuple):
     @property
     def oldest_java(self) -> int:
         """The oldest Java that it runs on."""
-        return 8 if self.minor == "3.5" else 17
+        return 8 if self.minor == "3.5" else _OLDEST_JAVA
 
     def __str__(self) -> str:
         return f"Spark {self.minor} (Scala {self.scala})"
@@ -34,7 +40,14 @@ class JarName(NamedTuple):
     """What the name of one of Apportion's jars says."""
 
     spark: SparkVersion
+    """What it was compiled against."""
     version: str
+
+    @property
+    def runs_on(self) -> list[SparkVersion]:
+        """Every Spark that it is for."""
+        newer = _SAME_JAR.get(self.spark.minor, ())
+        return [self.spark, *(SparkVersion(minor, self.spark.scala) for minor in newer)]
 
 
 def find() -> Path:
@@ -106,7 +119,7 @@ def oldest_java() -> int:
     try:
         return installed_spark().oldest_java
     except ApportionError:
-        return 17
+        return _OLDEST_JAVA
 
 
 def jar_folder() -> Path:
@@ -130,15 +143,13 @@ def bundled(folder: Path) -> dict[SparkVersion, Path]:
     jars: dict[SparkVersion, Path] = {}
     for jar in sorted(folder.glob("*.jar")):
         name = parse_name(jar.name)
-        if not name:
-            continue
-        version = name.spark
-        if version in jars:
-            raise ApportionError(
-                f"two jars of Apportion for {version} in {folder}: {jars[version].name} and "
-                f"{jar.name}. Delete the old one"
-            )
-        jars[version] = jar
+        for version in name.runs_on if name else ():
+            if version in jars:
+                raise ApportionError(
+                    f"two jars of Apportion for {version} in {folder}: {jars[version].name} and "
+                    f"{jar.name}. Delete the old one"
+                )
+            jars[version] = jar
     if not jars:
         raise ApportionError(
             f"no jar of Apportion (apportion-spark-*.jar) in {folder}: in a source checkout, "

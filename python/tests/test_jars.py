@@ -27,6 +27,7 @@ def put(folder: Path, *names: str) -> None:
     ("core", "ours"),
     [
         ("spark-core_2.13-4.2.0.jar", "apportion-spark-4.2_2.13-0.1.0.jar"),
+        ("spark-core_2.13-4.3.0.jar", "apportion-spark-4.2_2.13-0.1.0.jar"),
         ("spark-core_2.13-4.1.3.jar", "apportion-spark-4.1_2.13-0.1.0.jar"),
         ("spark-core_2.12-3.5.1-amzn-0.jar", "apportion-spark-3.5_2.12-0.1.0.jar"),
         ("spark-core_2.13-4.2.0-SNAPSHOT.jar", "apportion-spark-4.2_2.13-0.1.0.jar"),
@@ -52,7 +53,8 @@ def test_no_jar_fits(home: Path) -> None:
         jars.find()
     assert "fits Spark 3.4 (Scala 2.12)" in str(error.value)
     assert str(home) in str(error.value)
-    assert "Supported: Spark 4.2 (Scala 2.13), Spark 4.1 (Scala 2.13)" in str(error.value)
+    supported = (f"Spark {minor} (Scala 2.13)" for minor in ("4.3", "4.2", "4.1"))
+    assert f"Supported: {', '.join(supported)}." in str(error.value)
 
 
 def test_no_jars_were_built(home: Path) -> None:

@@ -57,7 +57,7 @@ def fits(setup: Setup) -> Iterator[Finding]:
         return
     for jar in given(setup):
         file = _local_file(jar)
-        if jar.name.spark != spark:
+        if spark not in jar.name.runs_on:
             advice = f"it is for {jar.name.spark}, and {spark} would run: give {_right_jar()}"
             yield Finding("Jar given", str(jar), "problem", advice)
         elif file and not file.is_file():

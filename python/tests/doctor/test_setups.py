@@ -202,7 +202,8 @@ JAVA = "need Java 17 or newer: install one, and set JAVA_HOME to its folder"
             unsupported_spark,
             "Jar",
             "Spark 3.4 (Scala 2.12)",
-            "Supported: Spark 4.2 (Scala 2.13), Spark 4.1 (Scala 2.13). Install one of these",
+            "Supported: Spark 4.3 (Scala 2.13), Spark 4.2 (Scala 2.13), Spark 4.1 (Scala 2.13). "
+            "Install one of these",
         ),
         (jars_were_not_built, "Jar", "Spark 4.2", "build it with: make jars"),
         (

@@ -95,11 +95,10 @@ case class ReportDecisions(session: SparkSession) extends Guarded[SparkPlan] {
   }
 
   /** Surrogates of keys help only where rows are partitioned by the hash of keys. */
-  private def fewKeysRemark(group: ExchangeGroup, taskBytes: Array[Long], policy: Policy): Option[String] = {
-    val empty = EmptyTasks.beside(taskBytes, policy)
-    Option.when(empty > 0 && group.leaves.forall(_.shuffle.outputPartitioning.isInstanceOf[HashPartitioning]))(
-      s"$empty of ${taskBytes.length} tasks empty; see even_key"
-    )
+  private def fewKeysRemark(group: ExchangeGroup, taskBytes: Array[Long], policy: => Policy): Option[String] = {
+    val isByKeys = group.leaves.forall(_.shuffle.outputPartitioning.isInstanceOf[HashPartitioning])
+    val empty = if (isByKeys) EmptyTasks.beside(taskBytes, policy) else 0
+    Option.when(empty > 0)(s"$empty of ${taskBytes.length} tasks empty; see even_key")
   }
 
   private def withRemark(reason: String, remark: String): String = s"${reason.stripSuffix(".")}, $remark."
@@ -108,7 +107,7 @@ case class ReportDecisions(session: SparkSession) extends Guarded[SparkPlan] {
     val bytesByInput = if (layouts.isEmpty) group.bytes else layouts.map(_.map(bytesOf).toArray)
     val taskBytes = Bytes.sumEach(bytesByInput)
     val record = DecisionRecord.leftAlone(why, group.leaves.map(_.subpartitions).max, taskBytes)
-    val policy = GroupRead.policy(group, new SessionPolicy(conf, session.sparkContext), None)
+    def policy = GroupRead.policy(group, new SessionPolicy(conf, session.sparkContext), None)
     record.copy(reason = fewKeysRemark(group, taskBytes, policy).foldLeft(record.reason)(withRemark))
   }
 

@@ -3,6 +3,8 @@ package io.apportion.conf
 import java.util.{Set => JSet}
 import java.util.concurrent.ConcurrentHashMap
 
+import scala.collection.immutable.ListSet
+
 import io.apportion.decision.Policy
 import io.apportion.resources.RescalingPolicy
 import org.apache.commons.text.similarity.LevenshteinDistance
@@ -17,10 +19,12 @@ import org.slf4j.LoggerFactory
  * `SET` is refused itself; values that came another way are refused at the first query, unknown names are named in the log.
  */
 case class SettingsCheck(session: SparkSession) extends (LogicalPlan => Unit) {
+  import SettingsCheck._
 
   override def apply(plan: LogicalPlan): Unit = plan match {
     case SetCommand(Some((key, Some(value)))) if key.startsWith(Setting.Prefix) =>
-      unknown(key).foreach(problem => throw new IllegalArgumentException(s"$problem Known settings: $known."))
+      if (isUnknown(key))
+        throw new IllegalArgumentException(s"${unknown(key)} Known settings: ${names.mkString(", ")}.")
       val candidate = SQLConf.get.clone()
       candidate.setConfString(key, value)
       checkBounds(candidate)
@@ -29,21 +33,18 @@ case class SettingsCheck(session: SparkSession) extends (LogicalPlan => Unit) {
     case _                               =>
       if (Settings.Enabled.get(SQLConf.get)) {
         checkBounds(SQLConf.get)
-        SQLConf.get.getAllConfs.keys.filter(_.startsWith(Setting.Prefix)).foreach(warnIfUnknown)
+        for (key <- SQLConf.get.getAllConfs.keys if key.startsWith(Setting.Prefix) && isUnknown(key) && named.add(key))
+          log.warn(s"${unknown(key)} It is ignored.")
       }
   }
 
-  private def warnIfUnknown(key: String): Unit =
-    for (problem <- unknown(key) if SettingsCheck.named.add(key)) SettingsCheck.log.warn(s"$problem It is ignored.")
+  private def isUnknown(key: String): Boolean = !names.contains(key)
 
-  private def unknown(key: String): Option[String] =
-    Option.when(!Settings.all.exists(_.key == key)) {
-      val distance = LevenshteinDistance.getDefaultInstance
-      val nearest = Settings.all.map(_.key).minBy(known => distance(known.toLowerCase, key.toLowerCase))
-      s"Unknown setting $key. Did you mean $nearest?"
-    }
-
-  private def known: String = Settings.all.map(_.key).mkString(", ")
+  private def unknown(key: String): String = {
+    val distance = LevenshteinDistance.getDefaultInstance
+    val nearest = names.minBy(name => distance(name.toLowerCase, key.toLowerCase))
+    s"Unknown setting $key. Did you mean $nearest?"
+  }
 
   private def checkBounds(conf: SQLConf): Unit =
     Policy
@@ -61,6 +62,8 @@ case class SettingsCheck(session: SparkSession) extends (LogicalPlan => Unit) {
 
 object SettingsCheck {
   private val log = LoggerFactory.getLogger(getClass.getName.stripSuffix("$"))
+
+  private val names = ListSet(Settings.all.map(_.key): _*)
 
   /** Unknown names that the log has. */
   private val named: JSet[String] = ConcurrentHashMap.newKeySet()

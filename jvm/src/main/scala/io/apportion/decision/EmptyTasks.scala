@@ -4,15 +4,15 @@ package io.apportion.decision
 object EmptyTasks {
 
   /** How many there are; 0 where all that is read is in one task, as nothing could be dealt otherwise then, or no task gets too much. */
-  def beside(taskBytes: Array[Long], policy: Policy): Int = {
+  def beside(taskBytes: Array[Long], policy: => Policy): Int = {
     var empty = 0
     var k = 0
     while (k < taskBytes.length) {
       if (taskBytes(k) == 0) empty += 1
       k += 1
     }
-    val fairShare = SkewSplits.fairShare(Bytes.sum(taskBytes), taskBytes.length, policy)
-    val isTooMuch = Bytes.largest(taskBytes) > fairShare * SkewSplits.Tolerance
-    if (isTooMuch && taskBytes.length - empty > 1) empty else 0
+    def fairShare = SkewSplits.fairShare(Bytes.sum(taskBytes), taskBytes.length, policy)
+    def isTooMuch = Bytes.largest(taskBytes) > fairShare * SkewSplits.Tolerance
+    if (empty > 0 && taskBytes.length - empty > 1 && isTooMuch) empty else 0
   }
 }

@@ -1,6 +1,6 @@
 package io.apportion.hints
 
-import io.apportion.Guarded
+import io.apportion.{CaseClass, Guarded}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.optimizer.InlineCTE
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -25,6 +25,7 @@ case class AssignBlocks(session: SparkSession) extends Guarded[LogicalPlan] {
    * up cached plans before it does so, thus none that it would find may change.
    */
   private def inlineCtes(plan: LogicalPlan): LogicalPlan =
-    if (plan.containsPattern(CTE) && !CachedPlans.exists(session, plan)(_.containsPattern(CTE))) InlineCTE()(plan)
+    if (plan.containsPattern(CTE) && !CachedPlans.exists(session, plan)(_.containsPattern(CTE)))
+      CaseClass.ofFalse(classOf[InlineCTE])(plan)
     else plan
 }

@@ -2,6 +2,7 @@ package io.apportion.sources
 
 import scala.jdk.CollectionConverters._
 
+import io.apportion.CaseClass
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{Expression, PlanExpression}
@@ -66,7 +67,7 @@ private[sources] object FileScan {
     )
 
     def withSession(other: SparkSession, option: (String, String)): SparkPlan =
-      scan.copy(relation = relation.copy(options = relation.options + option)(other))
+      CaseClass.withFirst(scan, relation.copy(options = relation.options + option)(other))
   }
 
   private final class OfTable(scan: BatchScanExec, table: TableScan) extends FileScan(scan) {

@@ -74,8 +74,9 @@ object Cluster {
 
   private def slotsByConf(sparkContext: SparkContext): Int = {
     val conf = sparkContext.getConf
+    def number(key: String): Double = conf.getOption(key).fold(1.0)(_.toDouble)
     // CPUs are a fraction from Spark 4.3 on.
-    (conf.getOption(EXECUTOR_CORES.key).fold(1.0)(_.toDouble) / conf.get(CPUS_PER_TASK).toDouble).toInt
+    (number(EXECUTOR_CORES.key) / number(CPUS_PER_TASK.key)).toInt
   }
 
   private def activeExecutors(sparkContext: SparkContext) =
