@@ -7,16 +7,12 @@ import datetime
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from apportion import _jvm
-from apportion.errors import InputError
+from apportion import _jvm, numbers
 from apportion.resources import Requirement, requirement_of
 from apportion.settings import PREFIX, Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_LARGEST_INT = 2**31 - 1
-_LARGEST_LONG = 2**63 - 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,12 +146,5 @@ def _decision(record: Mapping[str, Any]) -> Decision:
 
 def _request(stage_input: Input, name: str) -> dict[str, Any]:
     for j, size in enumerate(stage_input.bytes):
-        _check(size, f"{name}.bytes[{j}]", 0, _LARGEST_LONG)
+        numbers.check(f"{name}.bytes[{j}]", size, 0, numbers.LARGEST_LONG)
     return {"bytes": list(stage_input.bytes), "broadcast": bool(stage_input.broadcast)}
-
-
-def _check(value: object, name: str, least: int, most: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InputError(f"{name} is {value!r}: allowed is a whole number, {least} or more")
-    if not least <= value <= most:
-        raise InputError(f"{name} is {value}: allowed is {least} to {most}")

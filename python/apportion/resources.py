@@ -9,13 +9,10 @@ import dataclasses
 import datetime
 from typing import TYPE_CHECKING, Any
 
-from apportion import _jvm
-from apportion.errors import InputError
+from apportion import _jvm, numbers
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
-
-_LARGEST_INT = 2**31 - 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,8 +132,8 @@ def plan(spark: SparkSession, sql: str, slots: int | None = None) -> QuerySlots:
     Raises `InputError` for a number that is not 1 or more, `ApportionError` when the session has no
     Apportion in it, and what Spark raises for a query that it cannot plan.
     """
-    if slots is not None and not (type(slots) is int and 1 <= slots <= _LARGEST_INT):
-        raise InputError(f"slots is {slots!r}: allowed is a whole number, 1 or more, or None")
+    if slots is not None:
+        numbers.check("slots", slots)
     rows = _jvm.table(spark, "apportion_slots", *([sql] if slots is None else [sql, slots]))
     query = next(row for row in rows if row["kind"] == "query")
     return QuerySlots(

@@ -11,10 +11,10 @@ from functools import cache
 from typing import Any, Literal
 
 from apportion.errors import SettingError, did_you_mean
+from apportion.numbers import LARGEST_INT
 
 PREFIX = "spark.apportion."
 
-_LARGEST_INT = 2**31 - 1
 _LARGEST_SIZE = 2**63 - 1
 # What Spark reads (64, 64b, 64k, 64kb), and 64KiB.
 _SIZE = re.compile(r"(\d{1,19})(?:b|([kmgtp])(?:i?b)?)?", re.ASCII)
@@ -51,15 +51,15 @@ class Setting:
             match self.type, value:
                 case "boolean", bool():
                     return value
-                case "int", int() if self._within(value, _LARGEST_INT):
+                case "int", int() if self._within(value, LARGEST_INT):
                     return value
                 case "size", int() if self._within(value, _LARGEST_SIZE):
                     return value
                 case "size", str() if self._within(size := _bytes(value), _LARGEST_SIZE):
                     return size
-                case "duration", int() if self._within(value, _LARGEST_INT):
+                case "duration", int() if self._within(value, LARGEST_INT):
                     return value
-                case "duration", str() if self._within(time := _seconds(value), _LARGEST_INT):
+                case "duration", str() if self._within(time := _seconds(value), LARGEST_INT):
                     return time
                 case "double", (int() | float()) if self._between(value):
                     return float(value)

@@ -144,7 +144,10 @@ def test_sums_near_the_largest_long(session: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        ([[1], [1, -1]], r"inputs\[1\]\.bytes\[1\] is -1: allowed is 0 to 92233720"),
+        (
+            [[1], [1, -1]],
+            r"inputs\[1\]\.bytes\[1\] is -1: allowed is a whole number from 0 to 9",
+        ),
         ([[2**63]], r"inputs\[0\]\.bytes\[0\] is 9223372036854775808"),
         ([[1.5]], r"inputs\[0\]\.bytes\[0\] is 1\.5: allowed is a whole number"),
         ([["1"]], r"inputs\[0\]\.bytes\[0\] is '1'"),

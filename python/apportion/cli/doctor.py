@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
 from apportion.cli.console import fail, out
+from apportion.cli.options import Format
 from apportion.cli.progress import waiting
 from apportion.cli.spark import start
 from apportion.doctor import Finding, Verdict, examine, examine_server, prove
@@ -53,9 +54,7 @@ def doctor(
             help="Start Spark on this machine where nothing is wrong so far, and run a query.",
         ),
     ] = True,
-    format: Annotated[
-        Literal["text", "json"], typer.Option(help="text to read, json for programs.")
-    ] = "text",
+    format: Format = "text",
 ) -> None:
     """Find what keeps Apportion from deciding, and say what to do.
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -14,7 +13,7 @@ from rich.text import Text
 from apportion._jvm import short_errors
 from apportion.bench.plot import check
 from apportion.cli.console import err, fail, out
-from apportion.cli.options import PlotFile
+from apportion.cli.options import Format, PlotFile, Tables
 from apportion.cli.progress import query_progress, waiting
 from apportion.cli.spark import Assignments, Master, start
 from apportion.cli.tables import find_tables, query_failed, register
@@ -49,14 +48,9 @@ def keys_command(
         int | None,
         typer.Option(metavar="N", help="Tasks read even ranges of so many. Default: one a task."),
     ] = None,
-    tables: Annotated[
-        Path | None,
-        typer.Option(help="A directory of parquet, csv or json tables, by file or folder name."),
-    ] = None,
+    tables: Tables = None,
     plot_file: PlotFile = None,
-    output: Annotated[
-        Literal["text", "json"], typer.Option("--format", help="How to print.")
-    ] = "text",
+    format: Format = "text",
     assignments: Assignments = None,
     master: Master = None,
 ) -> None:
@@ -83,7 +77,7 @@ def keys_command(
     except QueryError as error:
         query_failed(error, found)
     title = _title(table, dealt)
-    if output == "json":
+    if format == "json":
         print(json.dumps({"table": table, **dataclasses.asdict(dealt)}, indent=2))
     else:
         _print(title, dealt)

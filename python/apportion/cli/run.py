@@ -6,8 +6,7 @@ import base64
 import dataclasses
 import datetime
 import json
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table as RichTable
@@ -16,6 +15,7 @@ from rich.text import Text
 from apportion import measure
 from apportion._jvm import short_errors
 from apportion.cli.console import QUERY_FAILED, decisions_table, fail, out
+from apportion.cli.options import Format, Tables
 from apportion.cli.progress import query_progress, waiting
 from apportion.cli.sources import read_statements
 from apportion.cli.spark import Assignments, Master, start
@@ -33,18 +33,13 @@ _TITLE_LENGTH = 70
 
 def run(
     file: Annotated[str, typer.Argument(help="A file of SQL statements, or - for standard input.")],
-    tables: Annotated[
-        Path | None,
-        typer.Option(help="A directory of parquet, csv or json tables, by file or folder name."),
-    ] = None,
+    tables: Tables = None,
     compare: Annotated[
         bool,
         typer.Option("--compare", help="Run each query without Apportion as well, side by side."),
     ] = False,
     rows: Annotated[int, typer.Option(min=0, help="Rows of each result to show.")] = 20,
-    output: Annotated[
-        Literal["text", "json"], typer.Option("--format", help="How to print.")
-    ] = "text",
+    format: Format = "text",
     assignments: Assignments = None,
     master: Master = None,
 ) -> None:
@@ -69,11 +64,11 @@ def run(
             ):
                 result = _run(spark, statement, compare)
             reports.append(_report(statement, result, rows))
-            if output == "text":
+            if format == "text":
                 _print(statement, result, rows)
     except QueryError as error:
         query_failed(error, found)
-    if output == "json":
+    if format == "json":
         print(json.dumps(reports, indent=2, default=_json_value))
     if any(report.get("equal") is False for report in reports):
         fail("the results differ with Apportion and without", QUERY_FAILED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -12,7 +12,7 @@ from rich.console import Console
 from apportion import eventlog
 from apportion.bench.plot import check
 from apportion.cli.console import err, fail, out
-from apportion.cli.options import Output, PlotFile
+from apportion.cli.options import Format, Output, PlotFile
 from apportion.cli.progress import counted, waiting
 from apportion.simulate import plot, report
 from apportion.simulate.scenarios import Scenario, losses, parse, spark, with_assignments
@@ -83,9 +83,7 @@ def simulate_command(
         ),
     ] = None,
     plot_file: PlotFile = None,
-    format: Annotated[
-        Literal["text", "json"], typer.Option(help="text to read, json for programs.")
-    ] = "text",
+    format: Format = "text",
     output: Output = None,
 ) -> None:
     """Replay an event log with other settings, slots, losses of executors or sizes of the data.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from rich.markup import escape
@@ -14,6 +13,7 @@ from rich.table import Table
 from apportion import resources
 from apportion._jvm import short_errors
 from apportion.cli.console import out
+from apportion.cli.options import Format, Tables
 from apportion.cli.progress import waiting
 from apportion.cli.sources import read_statements
 from apportion.cli.spark import Assignments, Master, start
@@ -34,17 +34,12 @@ Examples:
 
 def slots_command(
     file: Annotated[str, typer.Argument(help="A file of SQL queries, or - for standard input.")],
-    tables: Annotated[
-        Path | None,
-        typer.Option(help="A directory of parquet, csv or json tables, by file or folder name."),
-    ] = None,
+    tables: Tables = None,
     slots: Annotated[
         int | None,
         typer.Option(min=1, help="Slots to deal to stages. Default: those of the Spark that runs."),
     ] = None,
-    output: Annotated[
-        Literal["text", "json"], typer.Option("--format", help="How to print.")
-    ] = "text",
+    format: Format = "text",
     assignments: Assignments = None,
     master: Master = None,
 ) -> None:
@@ -66,7 +61,7 @@ def slots_command(
             plans += [(each, resources.plan(spark, each.text, slots)) for each in statements]
     except QueryError as error:
         query_failed(error, found)
-    if output == "json":
+    if format == "json":
         entries = [{"statement": s.text, **dataclasses.asdict(plan)} for s, plan in plans]
         print(json.dumps(entries, indent=2))
         return

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from apportion.cli.console import QUERY_FAILED, fail
 from apportion.errors import ApportionError, QueryError, did_you_mean
+from apportion.names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,7 +62,7 @@ def register(spark: SparkSession, tables: Mapping[str, Table]) -> None:
     """Make each table a temporary view of its name."""
     for name, table in tables.items():
         reader = spark.read.format(table.format).options(**_OPTIONS.get(table.format, {}))
-        reader.load(str(table.path)).createOrReplaceTempView(f"`{name}`")
+        reader.load(str(table.path)).createOrReplaceTempView(quoted(name))
 
 
 def query_failed(error: QueryError, tables: Mapping[str, Table]) -> NoReturn:

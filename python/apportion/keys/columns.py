@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from apportion import _jvm
+from apportion import _jvm, numbers
 from apportion.errors import InputError, did_you_mean
-from apportion.keys import numbers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -31,11 +30,6 @@ def names_of(df: DataFrame, cols: str | Sequence[str]) -> list[str]:
                 f"Columns: {', '.join(df.columns)}"
             )
     return names
-
-
-def quoted(name: str) -> str:
-    """Return a column's name as SQL has it, whatever is in it."""
-    return "`{}`".format(name.replace("`", "``"))
 
 
 def subpartitions_of(spark: SparkSession, p: int, n: int | None) -> int:

@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from apportion.keys.columns import collect_few, names_of, quoted, subpartitions_of
+from apportion.keys.columns import collect_few, names_of, subpartitions_of
+from apportion.names import quoted
 from apportion.units import count_text
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from functools import lru_cache, reduce
 from operator import index as as_int
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, overload
 
+from apportion import numbers
 from apportion.errors import InputError
-from apportion.keys import numbers
 
 if TYPE_CHECKING:
     import numpy as np

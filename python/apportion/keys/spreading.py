@@ -8,7 +8,8 @@ from operator import and_
 from typing import TYPE_CHECKING
 
 from apportion.errors import InputError
-from apportion.keys.columns import collect_few, names_of, quoted, subpartitions_of
+from apportion.keys.columns import collect_few, names_of, subpartitions_of
+from apportion.names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

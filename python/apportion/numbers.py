@@ -5,6 +5,7 @@ from __future__ import annotations
 from apportion.errors import InputError
 
 LARGEST_INT = 2**31 - 1
+LARGEST_LONG = 2**63 - 1
 
 
 def check(name: str, value: int, least: int = 1, most: int = LARGEST_INT) -> None:
