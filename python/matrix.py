@@ -1,14 +1,16 @@
-"""Runs the tests on every Spark that there is a jar for, and writes docs/spark-versions.md.
+"""Runs the tests on every Spark that a jar is for, and writes docs/spark-versions.md.
 
     python python/matrix.py            all of them
-    python python/matrix.py 4.0 3.5    these versions alone; the page stays as it is
+    python python/matrix.py 4.0 3.5    these versions alone; the page's other rows stay
 
-The Scala tests run in sbt. The core of the Python tests runs in a virtual environment for each
-version, with the newest pyspark that pip has of it. What the tests print is in target/matrix.
+The Scala tests run in sbt, on the Spark that the jar is compiled against. The core of the Python
+tests runs in a virtual environment for each version, with the newest pyspark that pip has of it.
+What the tests print is in target/matrix.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -40,11 +42,14 @@ CORE = (
     "python/tests/test_tables.py",
 )
 
+IN_TWO = ("-n", "2", "--dist", "loadfile")
+
 # Where the newest packages do not fit the newest pyspark of a version: its numpy is older.
 MORE_PACKAGES = {"3.5": ["pyarrow<21"]}
 
 # What is different there for who uses Apportion.
 DIFFERENT = {
+    "4.3": "it is not in Maven; the classes of the jar are those that its jars would make",
     "4.0": "the branches of a union are always read apart",
     "3.5": "the same; `EXPLAIN` does not tell decisions; the Spark Connect server is a package of "
     "its own",
@@ -73,33 +78,36 @@ class Result:
 
     jar: str
     spark: jars.SparkVersion
-    scala: Count
+    scala: Count | None
+    """None where the jar is compiled against another Spark."""
     python: Count | None
     """None where pip has no such Spark."""
 
     @property
     def is_green(self) -> bool:
-        return self.scala.is_green and (self.python is None or self.python.is_green)
+        counts = [count for count in (self.scala, self.python) if count]
+        return bool(counts) and all(count.is_green for count in counts)
 
 
 def main(minors: Sequence[str]) -> int:
     """Run the tests, print the table, and return 1 if a test failed or a version is unknown."""
     names = {jar.name: jars.parse_name(jar.name) for jar in build_hook.build_jars(ROOT)}
-    found = {jar: name.spark for jar, name in names.items() if name}
-    builds = dict(sorted(found.items(), key=lambda build: build[1], reverse=True))
-    known = list(dict.fromkeys(spark.minor for spark in builds.values()))
+    builds = {jar: name for jar, name in names.items() if name}
+    runs = [(spark, jar) for jar, name in builds.items() for spark in name.runs_on]
+    runs.sort(reverse=True)
+    known = list(dict.fromkeys(spark.minor for spark, _ in runs))
     if unknown := [minor for minor in minors if minor not in known]:
         print(f"error: no jar for Spark {', '.join(unknown)}. Known: {', '.join(known)}")
         return 1
+    compiled = [name.spark for name in builds.values()]
     FOLDER.mkdir(parents=True, exist_ok=True)
     results = [
-        run(jar, spark, project(spark, builds.values()))
-        for jar, spark in builds.items()
+        run(jar, spark, project(spark, compiled) if spark in compiled else None)
+        for spark, jar in runs
         if not minors or spark.minor in minors
     ]
-    print("\n" + table(results))
-    if not minors:
-        PAGE.write_text(page(results), "utf-8")
+    print("\n" + table(map(row, results)))
+    PAGE.write_text(page(results, PAGE.read_text("utf-8")), "utf-8")
     return 0 if all(result.is_green for result in results) else 1
 
 
@@ -110,12 +118,15 @@ def project(spark: jars.SparkVersion, builds: Iterable[jars.SparkVersion]) -> st
     return name if is_only else f"{name}_{spark.scala.replace('.', '_')}"
 
 
-def run(jar: str, spark: jars.SparkVersion, name: str) -> Result:
-    """Run the tests with one jar, and tell how they went."""
-    print(f"{spark}: Scala tests ...", flush=True)
-    scala = scala_tests(name)
-    print(f"{spark}: {scala} Scala tests passed. Python tests ...", flush=True)
-    python = python_tests(spark, name)
+def run(jar: str, spark: jars.SparkVersion, name: str | None) -> Result:
+    """Run the tests with one jar, whose project in sbt has this name, and tell how they went."""
+    scala = None
+    if name:
+        print(f"{spark}: Scala tests ...", flush=True)
+        scala = scala_tests(name)
+        print(f"{spark}: {scala} Scala tests passed", flush=True)
+    print(f"{spark}: Python tests ...", flush=True)
+    python = python_tests(spark)
     print(f"{spark}: {python or 'no'} Python tests passed", flush=True)
     return Result(jar, spark, scala, python)
 
@@ -128,17 +139,18 @@ def scala_tests(name: str) -> Count:
     return count(reports.glob("*.xml"))
 
 
-def python_tests(spark: jars.SparkVersion, name: str) -> Count | None:
+def python_tests(spark: jars.SparkVersion) -> Count | None:
     """Run the core of the Python tests, if pip has that Spark with that Scala."""
     venv = FOLDER / f"venv-{spark.minor}"
     if not install(spark.minor, venv):
         return Count(0, 0)
     if not list(venv.glob(f"lib/*/site-packages/pyspark/jars/spark-core_{spark.scala}-*.jar")):
         return None
-    report = FOLDER / f"{name}-python.xml"
+    name = f"spark-{spark.minor}-{spark.scala}-python"
+    report = FOLDER / f"{name}.xml"
     report.unlink(missing_ok=True)
     python = str(venv / "bin" / "python")
-    logged(f"{name}-python", [python, "-m", "pytest", f"--junitxml={report}", *CORE])
+    logged(name, [python, "-m", "pytest", *IN_TWO, f"--junitxml={report}", *CORE])
     return count(report.parent.glob(report.name))
 
 
@@ -184,38 +196,47 @@ def count(reports: Iterable[Path]) -> Count:
     return Count(passed, of)
 
 
-def table(results: Iterable[Result]) -> str:
-    """Return the results as a table of Markdown."""
-    rows = [
-        ("Spark", "Scala", "Java", "Jar", "Scala tests", "Python tests", "What is different"),
-        ("---",) * 7,
-        *(
-            (
-                result.spark.minor,
-                result.spark.scala,
-                f"{result.spark.oldest_java} or newer",
-                f"`{result.jar}`",
-                str(result.scala),
-                "not in pip" if result.python is None else str(result.python),
-                DIFFERENT.get(result.spark.minor, ""),
-            )
-            for result in results
-        ),
-    ]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+def row(result: Result) -> tuple[str, ...]:
+    """Return a result as the cells of the table."""
+    return (
+        result.spark.minor,
+        result.spark.scala,
+        f"{result.spark.oldest_java} or newer",
+        f"`{result.jar}`",
+        "as compiled" if result.scala is None else str(result.scala),
+        "not in pip" if result.python is None else str(result.python),
+        DIFFERENT.get(result.spark.minor, ""),
+    )
 
 
-def page(results: Iterable[Result]) -> str:
-    """Return the page of the documentation."""
+def table(rows: Iterable[Sequence[str]]) -> str:
+    """Return rows as a table of Markdown."""
+    head = "Spark", "Scala", "Java", "Jar", "Scala tests", "Python tests", "What is different"
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ("---",) * 7, *rows))
+
+
+def rows_in(page: str) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """Return the rows of the table in a page, by Spark and Scala."""
+    lines = re.findall(r"^\| (\d.*) \|$", page, re.MULTILINE)
+    rows = (tuple(cell.strip() for cell in line.split(" | ")) for line in lines)
+    return {cells[:2]: cells for cells in rows}
+
+
+def page(results: Iterable[Result], before: str) -> str:
+    """Return the page of the documentation, with the rows of versions that did not run now."""
+    rows = rows_in(before) | {cells[:2]: cells for cells in map(row, results)}
+    newest_first = (rows[build] for build in sorted(rows, reverse=True))
     return f"""# Spark versions
 
 A wheel of Apportion has a jar for each of these, and `apportion.configure` takes the one for the
 Spark that runs. `make test-matrix` wrote this page: how many tests passed on each.
 
-{table(results)}
+{table(newest_first)}
 
 The Scala tests run on a release of each version from Maven, the Python tests on the newest one that
-pip has. Other versions are refused, with the list of those that there are jars for.
+pip has. Where a jar was compiled against another version (as compiled), a test compiles the sources
+against this one and compares the classes. Other versions of Spark are refused, with the list of
+these.
 """
 
 

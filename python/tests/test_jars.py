@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from apportion import ApportionError, jars
 from apportion.jars import SparkVersion
+from tests import programs
+
+MAIN = Path(__file__).resolve().parents[2] / "jvm" / "src" / "main"
+SOURCES = MAIN / "scala", MAIN / "scala-spark-4"
 
 
 @pytest.fixture
@@ -109,3 +114,20 @@ def test_with_pyspark_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_this_checkout_has_a_jar_for_the_installed_spark() -> None:
     assert jars.find().is_file()
+
+
+def test_the_jar_is_what_the_sources_would_make_with_this_spark(tmp_path: Path) -> None:
+    spark, jar = jars.installed_spark(), jars.find()
+    name = jars.parse_name(jar.name)
+    if name and name.spark == spark:
+        pytest.skip(f"{jar.name} is compiled against Spark {spark.minor}")
+    programs.run(
+        *("java", "-cp", jars.spark_home() / "jars" / "*", "scala.tools.nsc.Main", "-usejavacp"),
+        *("-release", str(spark.oldest_java), "-d", tmp_path),
+        *(each for folder in SOURCES for each in folder.rglob("*.scala")),
+    )
+    with zipfile.ZipFile(jar) as classes:
+        names = {each for each in classes.namelist() if each.endswith(".class")}
+        assert names == {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*.class")}
+        differ = [each for each in names if classes.read(each) != (tmp_path / each).read_bytes()]
+    assert not differ

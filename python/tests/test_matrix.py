@@ -22,7 +22,7 @@ REPORT = """
 """
 
 
-def result(minor: str, scala: str, scala_tests: Count, python_tests: Count | None) -> Result:
+def result(minor: str, scala: str, scala_tests: Count | None, python_tests: Count | None) -> Result:
     return Result("a.jar", SparkVersion(minor, scala), scala_tests, python_tests)
 
 
@@ -38,17 +38,32 @@ def test_a_run_without_tests_is_not_green() -> None:
     assert result("4.2", "2.13", Count(3, 3), None).is_green
 
 
-def test_the_table() -> None:
-    rows = matrix.table(
-        [
-            result("4.2", "2.13", Count(7, 7), Count(4, 5)),
-            result("3.5", "2.13", Count(7, 7), None),
-        ]
-    ).splitlines()
-    assert rows[2] == "| 4.2 | 2.13 | 17 or newer | `a.jar` | 7 | **4 of 5** |  |"
-    assert rows[3].startswith(
-        "| 3.5 | 2.13 | 8 or newer | `a.jar` | 7 | not in pip | the same; `EXPLAIN`"
+def test_the_table_has_a_row_for_each_result() -> None:
+    assert matrix.row(result("4.2", "2.13", Count(7, 7), Count(4, 5)))[:-1] == (
+        "4.2",
+        "2.13",
+        "17 or newer",
+        "`a.jar`",
+        "7",
+        "**4 of 5**",
     )
+    assert matrix.row(result("3.5", "2.13", Count(7, 7), None))[2:6] == (
+        "8 or newer",
+        "`a.jar`",
+        "7",
+        "not in pip",
+    )
+    assert matrix.row(result("4.3", "2.13", None, Count(5, 5)))[4:6] == ("as compiled", "5")
+
+
+def test_the_page_keeps_rows_of_versions_that_did_not_run() -> None:
+    first = matrix.page([result("4.2", "2.13", Count(7, 7), Count(4, 5))], "")
+    second = matrix.page([result("4.3", "2.13", None, Count(5, 5))], first)
+    third = matrix.page([result("4.2", "2.13", Count(8, 8), Count(5, 5))], second)
+    assert [cells[4:6] for cells in matrix.rows_in(third).values()] == [
+        ("as compiled", "5"),
+        ("8", "5"),
+    ]
 
 
 def test_projects_of_sbt() -> None:
