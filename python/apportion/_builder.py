@@ -42,7 +42,7 @@ class ApportionBuilder(SparkSession.Builder):
         _jvm.load(jar)
         ours = {_EXTENSIONS: _jvm.EXTENSION, _JARS: jar.as_uri()}
         self._options = options | {
-            key: merged(options.get(key) or _jvm.submitted(key), value)
+            key: merged(value, options.get(key) or _jvm.submitted(key))
             for key, value in ours.items()
         }
         try:
@@ -71,11 +71,13 @@ def is_client(options: dict[str, str]) -> bool:
     return remote.startswith("sc://")
 
 
-def merged(values: str, ours: str) -> str:
-    """Return comma-separated `values` with `ours` among them.
+def merged(ours: str, values: str) -> str:
+    """Return comma-separated `values` with `ours` among them: in front, if it is not there yet.
 
-    >>> merged("a.jar, b.jar", "c.jar")
-    'a.jar,b.jar,c.jar'
+    Some extensions replace exchanges; in front of them ours still sees Spark's.
+
+    >>> merged("c.jar", "a.jar, b.jar")
+    'c.jar,a.jar,b.jar'
     """
     entries = [value.strip() for value in values.split(",") if value.strip()]
-    return ",".join(dict.fromkeys([*entries, ours]))
+    return ",".join(entries if ours in entries else [ours, *entries])

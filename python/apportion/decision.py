@@ -49,7 +49,7 @@ class Decision:
     raw: int | None
     """Tasks that the volume asks for."""
     rounded: int | None
-    """The nearest power of two to `raw`."""
+    """`raw` as it was rounded: to the nearest power of two, or as the setting `rounding` says."""
     clamps: list[str]
     """Limits that changed the number, in order."""
     subpartitions: int
@@ -61,13 +61,13 @@ class Decision:
     ranges: list[tuple[int, int]]
     """Subpartitions that each task reads, `(start, end)` with end excluded."""
     layout: str
-    """even, skew (ranges beside parts of subpartitions), local, or unchanged."""
+    """even, balanced, skew (ranges beside parts of subpartitions), local, files or unchanged."""
     largest_task_bytes: int
     mean_task_bytes: int
     sources: dict[str, str]
     """Who set each setting, by the setting's name."""
     kind: str
-    """What decided in the end: formula, reactive, explicit, minimum, maximum, subpartitions, ..."""
+    """What decided in the end: formula, or the last limit that changed the number."""
     reason: str
     """The decision in one sentence."""
     requirement: Requirement | None

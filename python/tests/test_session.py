@@ -37,14 +37,14 @@ builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "fa
     ("values", "expected"),
     [
         ("", "ours"),
-        ("a", "a,ours"),
-        (" a , b,", "a,b,ours"),
+        ("a", "ours,a"),
+        (" a , b,", "ours,a,b"),
         ("a,ours,b", "a,ours,b"),
-        ("a,a", "a,ours"),
+        ("a,,a", "ours,a,a"),
     ],
 )
 def test_merged(values: str, expected: str) -> None:
-    assert merged(values, "ours") == expected
+    assert merged("ours", values) == expected
 
 
 def run(code: str, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -88,8 +88,8 @@ assert builder._options["spark.sql.extensions"] == "a.B"
 assert builder.getOrCreate() is spark
 """
     assert report(run(code)) == {
-        "jars": [before, after, ours()],
-        "extensions": ["a.B", EXTENSION],
+        "jars": [ours(), before, after],
+        "extensions": [EXTENSION, "a.B"],
         "decisions": 0,
     }
 
@@ -103,8 +103,8 @@ def test_submit_arguments_and_spark_defaults_are_kept(tmp_path: Path) -> None:
         code, SPARK_CONF_DIR=str(tmp_path), PYSPARK_SUBMIT_ARGS=f"--jars {other} pyspark-shell"
     )
     assert report(finished) == {
-        "jars": [other, ours()],
-        "extensions": ["a.B", "c.D", EXTENSION],
+        "jars": [ours(), other],
+        "extensions": [EXTENSION, "a.B", "c.D"],
         "decisions": 0,
     }
 
@@ -137,7 +137,7 @@ def test_a_program_of_spark_submit(tmp_path: Path) -> None:
     program.write_text(f"{BUILDER}\nspark = apportion.configure(builder).getOrCreate()\n{REPORT}")
     submit = str(jars.spark_home() / "bin" / "spark-submit")
     finished = run(str(program), submit, "--conf", "spark.sql.extensions=a.B")
-    assert report(finished)["extensions"] == ["a.B", EXTENSION]
+    assert report(finished)["extensions"] == [EXTENSION, "a.B"]
 
 
 def test_a_session_without_the_extension_has_to_stop_first() -> None:

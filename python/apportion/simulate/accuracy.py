@@ -162,27 +162,28 @@ def _page(
         "configurations. It then ran in these. The fastest of"
     )
     yield (
-        f"{rounds} rounds, after one to warm up, are compared. `make bench-simulate` writes this "
-        "page anew."
+        f"{rounds} rounds, after one to warm up, are compared. `make bench-simulate SF={scale:g}` "
+        "writes this page anew."
     )
     yield ""
-    yield "The slowest round took longer than the fastest by what is below `spread`, in the median."
+    yield (
+        "`spread` is by how much longer the slowest round of a query took than its fastest: the "
+        "median of the queries."
+    )
     yield ""
     yield "| configuration | is set | median error | largest | spread | queries with these tasks |"
     yield "| --- | --- | ---: | ---: | ---: | ---: |"
     for variant in PREDICTED:
         found = results[variant.name]
         errors = [each.error for each in found]
-        changed = ", ".join(
-            f"`{key.removeprefix('spark.')}={value}`" for key, value in variant.conf.items()
-        )
+        changed = ", ".join(f"`{key}={value}`" for key, value in variant.conf.items())
         exact = sum(each.is_exact for each in found)
         yield (
             f"| {variant.name} | {changed} | {statistics.median(errors):.1%} | {max(errors):.1%} "
             f"| {statistics.median(each.spread for each in found):.1%} | {exact} of {len(found)} |"
         )
     yield ""
-    common = ", ".join(f"`{key.removeprefix('spark.')}={value}`" for key, value in COMMON.items())
+    common = ", ".join(f"`{key}={value}`" for key, value in COMMON.items())
     yield f"In all of them: {common}, unless the table says otherwise."
     for variant in PREDICTED:
         yield ""

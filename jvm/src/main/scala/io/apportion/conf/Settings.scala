@@ -130,7 +130,7 @@ object Settings {
     default = 1L << 20,
     Allowed.AtLeast(1, " byte"),
     V010,
-    "Bytes that every task keeps when a stage is spread over free slots (reactive mode), and at most the volume of " +
+    "Bytes that every task keeps when a stage is spread over the cluster's slots (reactive mode), and at most the volume of " +
       "a task under a join that multiplies rows."
   )
 
@@ -140,7 +140,7 @@ object Settings {
     Allowed.OneOf("auto", "active", "reactive"),
     V010,
     "active: the bytes decide. reactive: they do, and small stages are spread over the slots that are there, as long as " +
-      "every task keeps minTaskVolume. auto: active with dynamic allocation and resources.request, else reactive."
+      "every task keeps minTaskVolume. auto: active with dynamic allocation, or where resources.request asks the cluster manager; else reactive."
   )
 
   val SourcesEnabled: Setting[Boolean] = Setting.boolean(

@@ -13,22 +13,32 @@ final class Input(
     val blocks: Option[Int => Array[Long]] = None
 )
 
-/** What decided a parallelism in the end. */
-sealed abstract class Kind(val name: String)
+/**
+ * What decided a parallelism in the end.
+ *
+ * @param doc for the documentation
+ */
+sealed abstract class Kind(val name: String, val doc: String)
 
 /** What changes the number that the formula gives. */
-sealed abstract class Clamp(name: String) extends Kind(name)
+sealed abstract class Clamp(name: String, doc: String) extends Kind(name, doc)
 
 object Kind {
-  case object Formula extends Kind("formula")
-  case object Reactive extends Clamp("reactive")
-  case object Explicit extends Clamp("explicit")
-  case object Minimum extends Clamp("minimum")
-  case object Maximum extends Clamp("maximum")
-  case object FanIn extends Clamp("fanIn")
-  case object Waves extends Clamp("waves")
-  case object Subpartitions extends Clamp("subpartitions")
-  case object Source extends Clamp("source")
+  case object Formula extends Kind("formula", "the volume of a task decided")
+  case object Reactive extends Clamp("reactive", "raised to use the slots of the cluster")
+  case object Explicit
+      extends Clamp(
+        "explicit",
+        "a number was set: by a hint, `parallelism`, `sources.parallelism` or the reader's option `apportion.tasks`"
+      )
+  case object Minimum extends Clamp("minimum", "raised to `minParallelism`, or a hint's minimum")
+  case object Maximum extends Clamp("maximum", "lowered to `maxParallelism`, or a hint's maximum")
+  case object FanIn extends Clamp("fanIn", "raised so that no task fetches more blocks than `maxBlocksPerTask`")
+  case object Waves extends Clamp("waves", "changed to fill the waves of tasks on the slots (`rounding=waves`)")
+  case object Subpartitions extends Clamp("subpartitions", "there were fewer subpartitions than tasks asked for")
+  case object Source extends Clamp("source", "nothing is known of the input, so it got `sources.defaultParallelism`")
+
+  val all: Seq[Kind] = Seq(Formula, Reactive, Explicit, Minimum, Maximum, FanIn, Waves, Subpartitions, Source)
 }
 
 /**

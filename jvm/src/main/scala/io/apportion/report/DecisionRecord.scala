@@ -159,7 +159,7 @@ object DecisionRecord {
       column("data_volume_per_task", LongType, "bytes that a task should read"),
       column("broadcast_cap", LongType, "the most bytes of a task's volume that broadcasts can take up"),
       column("raw", LongType, "tasks that the volume asks for"),
-      column("rounded", LongType, "the nearest power of two to that"),
+      column("rounded", LongType, "that number as it was rounded: to the nearest power of two, or as `rounding` says; of scans, the same number"),
       column("clamps", ArrayType(StringType), "limits that changed the number, in order"),
       column("subpartitions", IntegerType, "subpartitions of each shuffle, the most tasks there can be"),
       column("parallelism", IntegerType, "tasks that were decided"),
@@ -190,7 +190,7 @@ object DecisionRecord {
       column(
         "requirement",
         StructType(Seq("min", "target", "max").map(StructField(_, IntegerType))),
-        "slots: those without which the stage does not start, those it would like, and those beyond which it can use no more"
+        "slots that the stage declares: least, wanted, and the most that it can use"
       ),
       column("slots", IntegerType, "slots of the executors that were registered"),
       column("slots_lost", IntegerType, "slots that the query had before, and had lost when it was decided")

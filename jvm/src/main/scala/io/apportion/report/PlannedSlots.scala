@@ -117,7 +117,7 @@ private[report] object PlannedSlots {
       column(
         "requirement",
         StructType(Seq("min", "target", "max").map(StructField(_, IntegerType))),
-        "slots: those without which it does not start, those it would like, and those beyond which it can use no more"
+        "slots that it declares: least, wanted, and the most that it can use"
       ),
       column(
         "spec",

@@ -114,8 +114,8 @@ object BenchmarkReport {
     }
     s"""## Functions on keys
       |
-      |Against Spark's own `hash` of the same key, turn by turn in one session: seconds that a core is busy, each with the range that
-      |makes the rows and a sum of the results; so does the key alone, or its length. Median of the rounds' ratios, and the
+      |Against Spark's own `hash` of the same key, turn by turn in one session: seconds that one core is busy, making the rows and summing
+      |the results included; the rows of the key alone, or its length, are that and no function. Median of the rounds' ratios, and the
       |quartiles. The table of `even_key` for 32,768 tasks took $firstTable ms to make, as the first of its JVM; it is kept.
       |
       |""".stripMargin +

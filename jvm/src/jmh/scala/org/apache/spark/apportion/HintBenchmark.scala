@@ -24,7 +24,7 @@ object HintBenchmark {
     try {
       TpcTables.createViews(session)
       Seq(
-        measure(session, "all 103 of TPC-DS, one after the other", tpcds, rounds = 8),
+        measure(session, "all 103 texts of TPC-DS, one after the other", tpcds, rounds = 8),
         measure(session, "10 blocks in a union", Seq(union(10)), rounds = 60),
         measure(session, "50 blocks in a union", Seq(union(50)), rounds = 40),
         measure(session, "200 blocks in a union", Seq(union(200)), rounds = 40),
