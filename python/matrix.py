@@ -29,6 +29,7 @@ PAGE = ROOT / "docs" / "spark-versions.md"
 # What depends on the Spark that runs.
 CORE = (
     "sql_tests",
+    "python/tests/doctor",
     "python/tests/eventlog",
     "python/tests/explain",
     "python/tests/hints",

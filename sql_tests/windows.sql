@@ -15,7 +15,7 @@ WHERE place = 1 AND user < 5
 
 -- name: all rows of each partition
 SELECT count(*) AS n, sum(place) AS places, max(page) AS last FROM (
-  SELECT page, rank() OVER (PARTITION BY user ORDER BY id) AS place FROM visits)
+  SELECT page, rank() OVER (PARTITION BY user ORDER BY page) AS place FROM visits)
 
 -- name: two windows over one partitioning share a shuffle
 SELECT count(*) AS n, sum(place) AS places, sum(running) AS running, max(page) AS last FROM (

@@ -207,6 +207,14 @@ def job_description(spark: SparkSession) -> Iterator[Callable[[str], None]]:
         context.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
 
 
+def session_conf(spark: SparkSession) -> dict[str, str]:
+    """Return all that is set in a session; on Spark Connect too."""
+    if hasattr(spark.conf, "getAll"):
+        return spark.conf.getAll
+    # pyspark 3.5 has none. What looks like a secret is redacted there.
+    return {row["key"]: row["value"] for row in spark.sql("SET").collect()}
+
+
 def java_version(spark: SparkSession) -> str:
     """Return the version of the Java that a classic session runs on, such as `17.0.15`."""
     return str(_class("java.lang.System", spark._jvm).getProperty("java.version"))

@@ -47,5 +47,5 @@ def run(
     application.id = spark.sparkContext.applicationId
     application.name = spark.sparkContext.appName or ""
     application.spark_version = spark.version
-    application.conf = spark.conf.getAll
+    application.conf = _jvm.session_conf(spark)
     return application, columns, rows
