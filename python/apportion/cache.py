@@ -7,6 +7,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from apportion.errors import ApportionError
+
 
 def directory() -> Path:
     """Return where generated tables are kept, unless a command is told otherwise."""
@@ -18,11 +20,17 @@ def made_once(folder: Path, write: Callable[[Path], None]) -> Path:
     """Return `folder`; if it is not there, have `write` fill an empty folder that becomes it.
 
     A folder that is there is complete, as it gets its name only after `write`. What `write` puts
-    beside the folder it is given is deleted.
+    beside the folder it is given is deleted. Raises `ApportionError` if the folder cannot be made.
     """
     if folder.exists():
         return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ApportionError(
+            f"{error.filename} cannot be made, where generated tables are kept: {error.strerror}. "
+            "Name another directory with --data"
+        ) from error
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
         filled = Path(scratch, "filled")
         filled.mkdir()

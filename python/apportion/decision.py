@@ -92,7 +92,7 @@ class Decisions(list[Decision]):
         return html.decisions(self)
 
 
-_FIELDS = [field.name for field in dataclasses.fields(Decision)]
+_FIELDS = {field.name: str(field.type) for field in dataclasses.fields(Decision)}
 
 
 def decide(
@@ -141,6 +141,11 @@ def _decision(record: Mapping[str, Any]) -> Decision:
     values["ranges"] = [(each["start"], each["end"]) for each in record["ranges"]]
     values["requirement"] = requirement_of(record.get("requirement"))
     values["slots_lost"] = record.get("slots_lost") or 0
+    for name, annotation in _FIELDS.items():
+        expected, *none = annotation.removeprefix("datetime.").split(" | ")
+        is_none = none and values[name] is None
+        if not is_none and type(values[name]).__name__ != expected.partition("[")[0]:
+            raise TypeError(f"{name} of a decision is {values[name]!r}")
     return Decision(**values)
 
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import sqlglot
+from sqlglot.errors import SqlglotError
 
 from apportion import _jvm
 from apportion.decision import Decision, decisions
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 ENABLED = "spark.apportion.enabled"
 _RELATIVE_TOLERANCE = 1e-9
+_OTHER_ORDERS = ("sort", "cluster", "distribute")
+_WITHOUT_ORDER = r"\b(map<|variant|interval$)"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,14 +106,24 @@ def without_ties(spark: SparkSession, query: str) -> str:
     """Append all result columns to the order that a query's final LIMIT cuts.
 
     Where that order has ties, which rows are cut off is anybody's choice; then only equal rows are
-    tied. A query without such a LIMIT is returned as it is. Raises what Spark raises.
+    tied. A query is returned as it is without such a LIMIT, where sqlglot cannot read it, where it
+    is ordered otherwise than by columns, and where a column has no order. Raises what Spark raises.
     """
     limit = re.search(r"\bLIMIT\s+\d+\s*$", query, re.IGNORECASE)
     if limit is None:
         return query
-    columns = ", ".join(str(place + 1) for place in range(len(spark.sql(query).columns)))
-    ordered = sqlglot.parse_one(query, read="spark").args.get("order")
-    return f"{query[: limit.start()]}{',' if ordered else 'ORDER BY'} {columns} {limit.group()}"
+    try:
+        clauses = sqlglot.parse_one(query, read="spark").args
+    except SqlglotError:
+        return query
+    order = clauses.get("order")
+    if any(map(clauses.get, _OTHER_ORDERS)) or (order and order.expressions[0].name == "ALL"):
+        return query
+    fields = spark.sql(query).schema
+    if any(re.search(_WITHOUT_ORDER, field.dataType.simpleString()) for field in fields):
+        return query
+    columns = ", ".join(str(place + 1) for place in range(len(fields)))
+    return f"{query[: limit.start()]}{',' if order else 'ORDER BY'} {columns} {limit.group()}"
 
 
 @contextmanager

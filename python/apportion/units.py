@@ -22,5 +22,8 @@ def count_text(number: int, noun: str) -> str:
 
     >>> count_text(2, "task")
     '2 tasks'
+    >>> count_text(0, "query")
+    '0 queries'
     """
-    return f"1 {noun}" if number == 1 else f"{number} {noun}s"
+    plural = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
+    return f"{number} {noun if number == 1 else plural}"

@@ -85,7 +85,7 @@ def test_version() -> None:
         (["run"], "Missing argument"),
         (["run", "{folder}/quary.sql"], "there is no file {folder}/quary.sql. Did you mean query"),
         (["run", "{folder}/none/x.sql"], "there is no file {folder}/none/x.sql."),
-        (["run", "{folder}"], "{folder} cannot be read as text"),
+        (["run", "{folder}"], "{folder} is a directory"),
         (["run", "{sql}", "--tables", "{folder}/none"], "there is no directory {folder}/none"),
         (["run", "{sql}", "--tables", "{folder}"], "no parquet, csv or json files or folders in"),
         (["run", "{sql}", "--set", "min_paralelism=4"], "Did you mean min_parallelism?"),
@@ -113,6 +113,21 @@ def test_wrong_usage(sql: Path, arguments: list[str], message: str) -> None:
 )
 def test_size_text(size: int, text: str) -> None:
     assert size_text(size) == text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--master", "local[x]"], "Spark did not start: "),
+        (["--set", "spark.driver.cores=many"], 'For input string: "many"'),
+    ],
+)
+def test_conf_that_spark_refuses(sql: Path, arguments: list[str], message: str) -> None:
+    command = [sys.executable, "-m", "apportion", "run", str(sql), *arguments]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert finished.returncode == 2
+    assert message in finished.stderr
+    assert "Traceback" not in finished.stderr
 
 
 def stage(number: int, tasks: int, completed: int) -> SparkStageInfo:
@@ -169,6 +184,23 @@ class TestRun:
         assert aggregate["ranges"] == [[0, aggregate["subpartitions"]]]
         assert report["seconds"] > 0
         assert "equal" not in report
+
+    def test_json_is_json_whatever_is_in_rows(self) -> None:
+        values = "map(1.5, 'x', 2.5, ':key:'), double('NaN'), -double('Infinity')"
+        result = call("run", "-", "--format", "json", stdin=f"SELECT {values}; SELECT nothing")
+        assert result.exit_code == 1
+        assert "nothing" in result.stderr
+        [report] = json.loads(result.stdout)
+        assert report["rows"] == [[{"1.5": "x", "2.5": ":key:"}, "nan", "-inf"]]
+
+    def test_text_is_shown_as_it_is(self) -> None:
+        result = call("run", "-", stdin="SELECT 'urn:id:5 [/x]' AS `:key: [b]`")
+        assert ":key: [b] urn:id:5 [/x] 1 row" in flat(result.stdout)
+
+    def test_a_file_that_windows_has_written(self, tmp_path: Path) -> None:
+        (tmp_path / "windows.sql").write_bytes(b"\xef\xbb\xbfSELECT 1 AS one;\r\n")
+        result = call("run", tmp_path / "windows.sql", "--compare")
+        assert "Results are equal." in result.stdout, result.stderr
 
     def test_json_has_every_type(self) -> None:
         values = (

@@ -319,8 +319,10 @@ class Session:
         values = {field.name: None for field in dataclasses.fields(Decision)}
         values |= dict(
             query=next(self.queries), group=0, decided_at=datetime.datetime.now(),
-            operator="HashAggregate", subpartitions=8, parallelism=int(argument),
-            tasks=int(argument), layout="even", kind="formula",
+            operator="HashAggregate", stages=[], shuffles=[], input_bytes=0, broadcast_bytes=0,
+            clamps=[], subpartitions=8, parallelism=int(argument), tasks=int(argument),
+            layout="even", largest_task_bytes=0, mean_task_bytes=0, sources={}, kind="formula",
+            reason="",
             ranges=[Row(start=i, end=i + 1) for i in range(int(argument))],
         )
         self.decisions.append(Row(**values))

@@ -84,7 +84,17 @@ def test_confs_are_set_for_a_block_and_put_back(session: SparkSession) -> None:
         ("SELECT 1 a, 2 b ORDER BY a LIMIT 3", "SELECT 1 a, 2 b ORDER BY a , 1, 2 LIMIT 3"),
         ("SELECT 1 a, 2 b limit 3", "SELECT 1 a, 2 b ORDER BY 1, 2 limit 3"),
         ("SELECT 1 a ORDER BY a", "SELECT 1 a ORDER BY a"),
-        ("SELECT * FROM (SELECT 1 a LIMIT 3)", "SELECT * FROM (SELECT 1 a LIMIT 3)"),
+        *(
+            (query, query)
+            for query in (
+                "SELECT * FROM (SELECT 1 a LIMIT 3)",
+                "SELECT 1 a SORT BY a LIMIT 3",
+                "SELECT 1 a ORDER BY ALL LIMIT 3",
+                "SELECT map(1, 2) m LIMIT 3",
+                "SELECT array(struct(map(1, 2))) m LIMIT 3",
+                "WITH RECURSIVE r MAX RECURSION LEVEL 3 AS (SELECT 1 a) SELECT a FROM r LIMIT 3",
+            )
+        ),
     ],
 )
 def test_without_ties(session: SparkSession, query: str, without: str) -> None:

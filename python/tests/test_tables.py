@@ -37,6 +37,7 @@ def test_find_tables(tmp_path: Path, files: list[str], tables: dict[str, str]) -
     [
         (["README.md"], "no parquet, csv or json files or folders in"),
         (["a.csv", "a.json"], r"two tables are named a: .*a\.csv and .*a\.json"),
+        (["A.csv", "a.csv"], r"two tables are named a: .*A\.csv and .*a\.csv"),
         (["a/x.csv", "a/y.json"], "the folder .*/a mixes formats: csv, json"),
     ],
 )

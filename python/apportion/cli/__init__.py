@@ -25,8 +25,8 @@ from apportion.cli import (
     simulate,
     slots,
 )
-from apportion.cli.console import fail
-from apportion.errors import ApportionError
+from apportion.cli.console import QUERY_FAILED, USAGE_ERROR, fail
+from apportion.errors import ApportionError, QueryError
 
 _EXAMPLES = """\
 Examples:
@@ -57,7 +57,7 @@ class _Commands(typer.core.TyperGroup):
             with _quiet():
                 return super().invoke(ctx)
         except ApportionError as error:
-            fail(str(error))
+            fail(str(error), QUERY_FAILED if isinstance(error, QueryError) else USAGE_ERROR)
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from apportion.cli.sources import read_queries
 from apportion.cli.spark import Master, start
 from apportion.cli.tables import find_tables, register
 from apportion.errors import did_you_mean
+from apportion.paths import found
 from apportion.settings import parse_assignments
 
 EXAMPLES = """\
@@ -148,7 +149,7 @@ def bench(
     if queries is not None:
         suite = suite.only(queries)
     file = json_file or Path(f"bench-{suite.name}.json")
-    found = find_tables(tables) if tables else {}
+    own = find_tables(tables) if tables else {}
 
     spark = start(master, [f"{key}={value}" for key, value in conditions.conf.items()])
     results = Results(conditions, Environment.of(spark))
@@ -157,9 +158,9 @@ def bench(
     try_variants(spark, conditions.variants)
     if suite.scale is not None:
         with waiting(f"Generating {suite.name} at scale {suite.scale:g}"), _jvm.short_errors():
-            found = find_tables(suites.generate_tables(spark, suite, data or cache.directory()))
+            own = find_tables(suites.generate_tables(spark, suite, data or cache.directory()))
     with waiting("Reading the tables' schemas"), _jvm.short_errors():
-        register(spark, found)
+        register(spark, own)
 
     if results.queries:
         done = ", ".join(results.queries)
@@ -190,7 +191,7 @@ def _suite(what: list[str], scale: float | None, tables: Path | None) -> Suite:
     for path in what:
         if path in suites.GENERATED:
             fail(f"the suite {path} is measured alone, not with other suites or files")
-        if path != "-" and not Path(path).exists():
+        if path != "-" and not found(path):
             nearest = did_you_mean(path, suites.GENERATED)
             fail(f"there is no suite or file {path}.{nearest} Suites: {known}")
     if scale is not None:
@@ -206,7 +207,7 @@ def _show(results: Results, plot_file: Path | None) -> list[VariantSummary]:
     out.print(report.variants_table(summaries))
     if plot_file:
         plot.draw(results, summaries, plot_file)
-        out.print(f"Plot: {plot_file}", markup=False, soft_wrap=True)
+        err.print(f"Plot: {plot_file}", markup=False, soft_wrap=True)
     return summaries
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import NoReturn
 
 import typer
@@ -24,8 +27,9 @@ def _width(is_terminal: bool) -> int | None:
     return None if is_terminal or "COLUMNS" in os.environ else _PIPED_WIDTH
 
 
-out = Console(width=_width(sys.stdout.isatty()), highlight=False)
-err = Console(stderr=True, highlight=False)
+# Text that is shown is the user's as well: `:key:` in it is no picture of a key.
+out = Console(width=_width(sys.stdout.isatty()), highlight=False, emoji=False)
+err = Console(stderr=True, highlight=False, emoji=False)
 
 
 def fail(message: str, code: int = USAGE_ERROR) -> NoReturn:
@@ -35,6 +39,19 @@ def fail(message: str, code: int = USAGE_ERROR) -> NoReturn:
     raise typer.Exit(code)
 
 
+@contextmanager
+def writing(file: Path | None) -> Iterator[Console]:
+    """Give the console of a file for the block, or that of standard output where it is None."""
+    if file is None:
+        yield out
+        return
+    try:
+        with file.open("w", encoding="utf-8") as opened:
+            yield Console(file=opened, width=out.width, highlight=False, emoji=False)
+    except OSError as error:
+        fail(f"{file} cannot be written: {error.strerror}")
+
+
 def decisions_table(decisions: list[Decision]) -> Table:
     """Return one line for each group of shuffles or scan: what reads it, its tasks, and why."""
     table = Table("Read by", "Input", "Subpartitions", "Tasks", "Largest task", "Why")
@@ -42,7 +59,7 @@ def decisions_table(decisions: list[Decision]) -> Table:
         column.justify = "right"
     for decision in decisions:
         table.add_row(
-            decision.operator,
+            escape(decision.operator),
             size_text(decision.input_bytes),
             str(decision.subpartitions or "-"),
             str(decision.tasks),

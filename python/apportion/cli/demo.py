@@ -39,7 +39,9 @@ def demo(
     """Run TPC-H queries on generated data with Apportion and without, and compare.
 
     Each query runs in turns both ways; the fastest run of each way counts. The results must be
-    equal: if not, the exit code is 1.
+    equal.
+
+    Exit codes: 0 all ran, 1 a query failed or had another result, 2 wrong usage.
     """
     numbers = _numbers(queries)
     with waiting(f"Generating TPC-H at scale factor {scale:g}"):
@@ -99,7 +101,7 @@ def _explain(comparisons: dict[int, Comparison]) -> None:
         return
     decision, number = max(decided, key=lambda each: each[0].input_bytes)
     out.print(
-        f"\nThe largest shuffle was read in query {number}, by {decision.operator}. "
+        f"\nThe largest shuffle was read in query {number}, by {escape(decision.operator)}. "
         f"Apportion's reason for its tasks:\n  [bold]{escape(decision.reason)}"
     )
 
@@ -110,6 +112,6 @@ def _next_steps(tables: Path) -> None:
         "  apportion demo --set data_volume_per_task=256KB\n"
         "Your own SQL, on these tables or on yours, with every decision:\n"
         '  echo "SELECT l_orderkey, sum(l_quantity) FROM lineitem GROUP BY 1" |\n'
-        f"    apportion run - --tables {tables} --compare\n"
+        f"    apportion run - --tables {escape(str(tables))} --compare\n"
         "In Python: spark = apportion.get_or_create(), then apportion.decisions(spark)."
     )

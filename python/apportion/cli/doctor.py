@@ -30,7 +30,7 @@ _PROBLEM_FOUND = 1
 _COLORS: dict[Verdict, str] = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 # A session to look at needs no cluster.
 _LOCAL = "local[2]"
-_HERE = "spark.submit.deployMode=client"
+_HERE = (f"spark.master={_LOCAL}", "spark.submit.deployMode=client")
 _NOT_STARTED = Finding("Session", "Spark was not started", "warning", "mend the problems first")
 
 
@@ -92,7 +92,7 @@ def _are_fine(findings: list[Finding]) -> bool:
 
 def _session(given: dict[str, str]) -> list[Finding]:
     try:
-        spark = start(_LOCAL, [*(f"{key}={value}" for key, value in given.items()), _HERE])
+        spark = start(None, [*(f"{key}={value}" for key, value in given.items()), *_HERE])
         with waiting("Running a query"):
             return prove(spark)
     except ApportionError as error:

@@ -9,7 +9,7 @@ import typer
 
 from apportion import eventlog
 from apportion._jvm import short_errors
-from apportion.cli.console import err, fail, out
+from apportion.cli.console import err, fail, writing
 from apportion.cli.options import Output
 from apportion.cli.progress import query_progress, waiting
 from apportion.cli.sources import read_statements
@@ -86,7 +86,8 @@ def explain(
             {"--tables": tables, "--set": assignments, "--master": master},
         )
         explained = _read(what, query or [], logs)
-    _write(explained, format, output)
+    with writing(output) as console:
+        console.file.write(getattr(explained, format)())
     for remark in explained.remarks:
         err.print(f"Left out: {remark}", markup=False, soft_wrap=True)
 
@@ -117,14 +118,3 @@ def _read(what: str, numbers: list[int], logs: Path | None) -> Explained:
     with waiting(f"Reading {what}"), locate.event_log(what, logs) as log:
         application = eventlog.read(log)
     return of_log(application, what, numbers)
-
-
-def _write(explained: Explained, format: str, output: Path | None) -> None:
-    shown: str = getattr(explained, format)()
-    if not output:
-        out.print(shown, markup=False, soft_wrap=True, end="")
-        return
-    try:
-        output.write_text(shown, encoding="utf-8")
-    except OSError as error:
-        fail(f"{output} cannot be written: {error.strerror}")

@@ -19,7 +19,10 @@ from apportion.cli.spark import Assignments, Master, start
 from apportion.cli.tables import find_tables, query_failed, register
 from apportion.errors import QueryError
 from apportion.keys import dealing, plot
+from apportion.keys.columns import MOST_TASKS
 from apportion.keys.dealing import Dealt
+from apportion.names import quoted
+from apportion.numbers import LARGEST_INT
 from apportion.units import count_text
 
 EXAMPLES = """\
@@ -43,10 +46,16 @@ def keys_command(
     columns: Annotated[
         str, typer.Option(metavar="NAME,NAME,...", help="What rows are partitioned by.")
     ],
-    tasks: Annotated[int, typer.Option(metavar="P", min=1, help="Tasks that read them.")],
+    tasks: Annotated[
+        int, typer.Option(metavar="P", min=1, max=MOST_TASKS, help="Tasks that read them.")
+    ],
     subpartitions: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Tasks read even ranges of so many. Default: one a task."),
+        typer.Option(
+            metavar="N",
+            max=LARGEST_INT,
+            help="Tasks read even ranges of so many. Default: one a task.",
+        ),
     ] = None,
     tables: Tables = None,
     plot_file: PlotFile = None,
@@ -70,7 +79,7 @@ def keys_command(
     try:
         with short_errors(), waiting("Reading the tables' schemas"):
             register(spark, found)
-            df = spark.table(table)
+            df = spark.table(quoted(table) if table in found else table)
         with short_errors(), query_progress(spark, "Counting values"):
             names = [name.strip() for name in columns.split(",")]
             dealt = dealing.deal(df, names, tasks, subpartitions)

@@ -17,8 +17,9 @@ from apportion.cli.sources import Source, read_sources
 from apportion.errors import did_you_mean
 from apportion.hints import CODES, Finding, lint
 from apportion.hints.position import Positions
+from apportion.units import count_text
 
-HAS_FINDINGS = 1
+_HAS_FINDINGS = 1
 _FILES_WORTH_A_PROGRESS_BAR = 20
 _STYLES = {"error": "bold red", "warning": "bold yellow"}
 
@@ -56,7 +57,7 @@ def lint_command(
     checked = [_check(source, ignored) for source in _with_progress(sources)]
     {"text": _print_text, "json": _print_json, "github": _print_github}[format](checked)
     if any(findings for _, findings in checked):
-        raise typer.Exit(HAS_FINDINGS)
+        raise typer.Exit(_HAS_FINDINGS)
 
 
 def _codes(names: list[str]) -> set[str]:
@@ -87,8 +88,10 @@ def _print_text(checked: list[_Checked]) -> None:
                 out.print()
     count = sum(len(findings) for _, findings in checked)
     bad = sum(1 for _, findings in checked if findings)
-    files = _plural(len(checked), "file")
-    summary = f"{_plural(count, 'finding')} in {bad} of {files}" if count else f"{files}, all clean"
+    files = count_text(len(checked), "file")
+    summary = (
+        f"{count_text(count, 'finding')} in {bad} of {files}" if count else f"{files}, all clean"
+    )
     err.print(summary, markup=False)
 
 
@@ -116,10 +119,6 @@ def _excerpt(positions: Positions, finding: Finding) -> Text:
 def _flat(text: str) -> str:
     # One width for a tab wherever it is, so that the carets stay below what they mean.
     return text.replace("\t", "    ")
-
-
-def _plural(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _print_json(checked: list[_Checked]) -> None:

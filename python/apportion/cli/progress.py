@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -30,7 +31,7 @@ _SECONDS_OF_A_LONG_QUERY = 3600.0
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
     """Show that something goes on, on a terminal."""
-    with err.status(what):
+    with err.status(escape(what)):
         yield
 
 

@@ -6,6 +6,7 @@ import base64
 import dataclasses
 import datetime
 import json
+import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,12 +24,10 @@ from apportion.cli.statements import Statement
 from apportion.cli.tables import find_tables, query_failed, register
 from apportion.errors import QueryError
 from apportion.measure import Comparison, Run
-from apportion.units import size_text
+from apportion.units import count_text, size_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_TITLE_LENGTH = 70
 
 
 def run(
@@ -68,8 +67,9 @@ def run(
                 _print(statement, result, rows)
     except QueryError as error:
         query_failed(error, found)
-    if format == "json":
-        print(json.dumps(reports, indent=2, default=_json_value))
+    finally:
+        if format == "json":
+            print(json.dumps(_json_value(reports), indent=2, allow_nan=False))
     if any(report.get("equal") is False for report in reports):
         fail("the results differ with Apportion and without", QUERY_FAILED)
 
@@ -82,11 +82,11 @@ def _run(spark: SparkSession, statement: Statement, compare: bool) -> Run | Comp
 
 def _print(statement: Statement, result: Run | Comparison, head: int) -> None:
     run = result.apportion if isinstance(result, Comparison) else result
-    out.rule(Text(statement.text.splitlines()[0][:_TITLE_LENGTH]), align="left")
+    out.rule(Text(statement.title), align="left")
     if run.columns:
         out.print(_rows_table(run, head))
         shown = f", the first {head} shown" if len(run.rows) > head else ""
-        count = "1 row" if len(run.rows) == 1 else f"{len(run.rows)} rows"
+        count = count_text(len(run.rows), "row")
         out.print(f"{count} in {run.seconds:.2f} s{shown}\n")
     if isinstance(result, Comparison):
         out.print(_comparison_table(result))
@@ -138,8 +138,17 @@ def _measures(run: Run) -> dict[str, Any]:
     }
 
 
-def _json_value(value: object) -> str:
+def _json_value(value: object) -> object:
+    """A value of a row as JSON can have it: keys are text, and so is what JSON has no type for."""
     match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case dict():
+            return {str(_json_value(key)): _json_value(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_json_value(each) for each in value]
         case datetime.date() | datetime.time():
             return value.isoformat()
         case bytes() | bytearray():

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from apportion import eventlog
 from apportion.bench.plot import check
-from apportion.cli.console import err, fail, out
+from apportion.cli.console import err, writing
 from apportion.cli.options import Format, Output, PlotFile
 from apportion.cli.progress import counted, waiting
 from apportion.simulate import plot, report
@@ -117,7 +117,8 @@ def simulate_command(
         application.numbered(query, str(log)) if query else None,
         lambda names: counted(names, "Scenario"),
     )
-    _show(result, format, output)
+    with writing(output) as console:
+        _print(result, format, console)
     if plot_file:
         plot.draw(result, plot_file)
         err.print(f"Plot: {plot_file}", markup=False, soft_wrap=True)
@@ -125,21 +126,9 @@ def simulate_command(
         err.print(f"Left out: {left_out}", markup=False, soft_wrap=True)
 
 
-def _show(result: Simulation, format: str, output: Path | None) -> None:
-    if output is None:
-        _print(result, format, out)
-        return
-    try:
-        with output.open("w", encoding="utf-8") as file:
-            _print(result, format, Console(file=file, width=out.width, highlight=False))
-    except OSError as error:
-        fail(f"{output} cannot be written: {error.strerror}")
-
-
 def _print(result: Simulation, format: str, console: Console) -> None:
     if format == "json":
-        text = json.dumps(result.as_json(), indent=2, ensure_ascii=False)
-        console.print(text, markup=False, soft_wrap=True)
+        console.file.write(json.dumps(result.as_json(), indent=2, ensure_ascii=False) + "\n")
         return
     single = len(result.workloads) == 1
     console.print(report.stages_table(result) if single else report.queries_table(result))

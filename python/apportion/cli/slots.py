@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from apportion import resources
 from apportion._jvm import short_errors
@@ -66,7 +67,7 @@ def slots_command(
         print(json.dumps(entries, indent=2))
         return
     for statement, plan in plans:
-        out.rule(statement.text.splitlines()[0], align="left", characters="-")
+        out.rule(Text(statement.title), align="left", characters="-")
         _print(plan)
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from apportion.cli.console import fail
 from apportion.cli.statements import Statement, split
 from apportion.errors import ApportionError, did_you_mean
+from apportion.paths import found
 
 _STANDARD_INPUT = "-"
 
@@ -29,17 +30,18 @@ def read_sources(path: str) -> list[Source]:
     """
     if path == _STANDARD_INPUT:
         return [Source("<stdin>", _decode("<stdin>", sys.stdin.buffer.read()))]
-    found = Path(path)
-    if not found.is_dir():
-        return [_read(found)]
-    files = sorted(file for file in found.rglob("*.sql") if _is_visible(file.relative_to(found)))
+    directory = found(path)
+    if not directory or not directory.is_dir():
+        return [_read(Path(path))]
+    files = sorted(file for file in directory.rglob("*.sql") if _is_source(file, directory))
     if not files:
         fail(f"{path} has no .sql files in it: name the files to check, or another directory")
     return [_read(file) for file in files]
 
 
-def _is_visible(file: Path) -> bool:
-    return file.name.endswith(".sql") and not any(part.startswith(".") for part in file.parts)
+def _is_source(file: Path, below: Path) -> bool:
+    parts = file.relative_to(below).parts
+    return file.is_file() and not any(part.startswith(".") for part in parts)
 
 
 def _read(file: Path) -> Source:
@@ -59,19 +61,17 @@ def _decode(name: str, content: bytes) -> str:
 def read_statements(file: str) -> list[Statement]:
     """Return the statements of a file of SQL, or of `-`.
 
-    Raises `ApportionError` for a file that is not there or no text, and as `split` does.
+    Ends the command for a file that is not there or no text; raises `ApportionError` as `split`
+    does.
     """
-    if file == _STANDARD_INPUT:
-        return split(sys.stdin.read())
-    path = Path(file)
-    try:
-        return split(path.read_text("utf-8"))
-    except FileNotFoundError:
-        siblings = [each.name for each in path.parent.glob("*")]
-        nearest = did_you_mean(path.name, siblings)
-        raise ApportionError(f"there is no file {file}.{nearest}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ApportionError(f"{file} cannot be read as text: {error}") from error
+    if file != _STANDARD_INPUT:
+        path = Path(file)
+        if not found(file):
+            siblings = [each.name for each in path.parent.glob("*")]
+            fail(f"there is no file {file}.{did_you_mean(path.name, siblings)}")
+        if path.is_dir():
+            fail(f"{file} is a directory: name a file of SQL")
+    return [statement for source in read_sources(file) for statement in split(source.sql)]
 
 
 def read_queries(paths: Sequence[str]) -> dict[str, str]:
@@ -93,5 +93,9 @@ def read_queries(paths: Sequence[str]) -> dict[str, str]:
             name = f"{file.relative_to(root).with_suffix('').as_posix()}:{number}"
             if not statement.is_query:
                 fail(f"{source.name}: statement {number} is no query, and only queries are run")
+            if name in queries:
+                fail(
+                    f"{source.name}: another file has the queries {name.partition(':')[0]} already"
+                )
             queries[name] = statement.text
     return queries

@@ -11,7 +11,7 @@ import typer
 import apportion
 from apportion import _jvm, jars
 from apportion.cli.progress import waiting
-from apportion.errors import ApportionError
+from apportion.errors import ApportionError, QueryError
 from apportion.settings import parse_assignments
 
 if TYPE_CHECKING:
@@ -46,21 +46,33 @@ def start(master: str | None, assignments: Iterable[str]) -> SparkSession:
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
+    from apportion._builder import is_client
+
     builder = SparkSession.builder.appName("apportion").config("spark.ui.enabled", "false")
     if master:
         builder.master(master)
     for key, value in conf.items():
         builder.config(key, value)
     apportion.configure(builder)
+    if is_client(builder._options):
+        raise ApportionError(
+            "SPARK_REMOTE names a Spark Connect server, and the commands start a Spark of their "
+            "own: unset it"
+        )
     # Spark's log goes to a file that nobody has to see, unless it is the last thing Spark said.
     with tempfile.TemporaryFile() as log, waiting("Starting Spark"):
         try:
-            _jvm.start(builder._options, log)
-            return builder.getOrCreate()
-        except PySparkRuntimeError as error:
+            with _jvm.short_errors():
+                _jvm.start(builder._options, log)
+                return builder.getOrCreate()
+        except QueryError as error:
+            # What Java says of a conf, where there is a Java; else pyspark waited for it in vain.
+            if not isinstance(error.__cause__, PySparkRuntimeError):
+                raise ApportionError(f"Spark did not start: {error}") from error
             log.seek(0)
-            lines = log.read().decode(errors="replace").splitlines()[-_LAST_LINES:]
+            lines = log.read().decode(errors="replace").splitlines()
+            told = [line for line in lines if not line.lstrip().startswith("at ")][-_LAST_LINES:]
             needs = f"It needs Java {jars.oldest_java()} or later"
             raise ApportionError(
-                "\n".join([f"Spark did not start. {needs}; its output:", *lines])
+                "\n".join([f"Spark did not start. {needs}; its output:", *told])
             ) from error

@@ -9,6 +9,7 @@ from sqlglot.errors import TokenError
 
 from apportion.errors import ApportionError
 
+_TITLE_LENGTH = 70
 _QUERY_STARTS = {
     TokenType.SELECT,
     TokenType.WITH,
@@ -24,6 +25,11 @@ class Statement(NamedTuple):
 
     text: str
     is_query: bool
+
+    @property
+    def title(self) -> str:
+        """Its first line, cut where that is long."""
+        return self.text.splitlines()[0][:_TITLE_LENGTH]
 
 
 def split(text: str) -> list[Statement]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from apportion import _jvm
 from apportion.doctor import (
     conf,
     configuration,
@@ -69,10 +70,10 @@ def examine_server(url: str) -> list[Finding]:
     """Examine a Spark Connect server, `sc://host`; raises `ApportionError` for another URL."""
     server.address(url)
     try:
-        spark = server.connect(url)
+        with _jvm.short_errors():
+            return examine_session(server.connect(url))
     except ApportionError as error:
         return [Finding("Server", url, "problem", str(error))]
-    return examine_session(spark)
 
 
 def prove(spark: SparkSession) -> list[Finding]:

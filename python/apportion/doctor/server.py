@@ -17,10 +17,16 @@ _SECONDS_TO_ANSWER = 10
 
 def address(url: str) -> tuple[str, int]:
     """Return the host and port of a server; raises `ApportionError` if `url` is none of one."""
-    parts = urlparse(url)
-    if parts.scheme != "sc" or not parts.hostname:
-        raise ApportionError(f"{url} is no Spark Connect server: write sc://HOST or sc://HOST:PORT")
-    return parts.hostname, parts.port or _PORT
+    wrong = ApportionError(f"{url} is no Spark Connect server: write sc://HOST or sc://HOST:PORT")
+    try:
+        # Parameters of the client may stand behind the host, as in sc://host:15002/;token=...
+        parts = urlparse(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise wrong from None
+    if parts.scheme != "sc" or not host:
+        raise wrong
+    return host, port or _PORT
 
 
 def connect(url: str) -> SparkSession:

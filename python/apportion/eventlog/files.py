@@ -79,11 +79,17 @@ def _rolled(directory: Path) -> list[Path]:
 def lines(path: Path, skipped: Skipped) -> Iterator[bytes]:
     """Yield the lines of a log, as far as they can be read.
 
-    Raises `ApportionError` for a compression that is not known here.
+    Raises `ApportionError` for a compression that is not known here, and a file that cannot be
+    read.
     """
-    for part in parts(path):
-        with _open(part) as stream:
-            yield from _split(stream, part, skipped)
+    try:
+        for part in parts(path):
+            with _open(part) as stream:
+                yield from _split(stream, part, skipped)
+    except OSError as error:
+        raise ApportionError(
+            f"{error.filename or path} cannot be read: {error.strerror}"
+        ) from error
 
 
 def _open(file: Path) -> IO[bytes]:

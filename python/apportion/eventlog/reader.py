@@ -227,15 +227,21 @@ class _Reader:
         sizes = [[int(size) for size in each] for each in record.get("subpartition_bytes", ())]
         if any(not 0 <= size < _LARGEST for each in sizes for size in each):
             raise ValueError("bytes of a subpartition are below 0 or too many")
+        if len({len(each) for each in sizes}) > 1:
+            raise ValueError("the shuffles of a decision have unequally many subpartitions")
         if not all(isinstance(stage, int) for stage in record.get("stages") or ()):
             raise TypeError("the stages of a decision are not numbers")
         if not self._has_room("a decision", self._line):
             return
         operators = [int(place) for place in record.get("operators", ())]
         logged = LoggedDecision(decision_from_json(record), sizes, operators)
-        query = self.application.queries.get(logged.decision.query or 0)
+        number = logged.decision.query
+        query = None if number is None else self.application.queries.get(number)
         if query is None:
-            self.skipped.add("a decision about a query that is not in the log")
+            where = (
+                "outside of a query" if number is None else "about a query that is not in the log"
+            )
+            self.skipped.add(f"a decision {where}")
         else:
             query.decisions.append(logged)
 

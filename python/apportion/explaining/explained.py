@@ -13,6 +13,7 @@ from apportion.errors import ApportionError
 from apportion.eventlog import Application, Query
 from apportion.explaining import html, live, locate, mermaid, text
 from apportion.explaining.view import QueryView, view
+from apportion.units import count_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -86,10 +87,9 @@ def of_log(application: Application, source: str, numbers: Sequence[int] = ()) -
     """
     chosen = application.numbered(numbers, source) or _decided(application)
     if not chosen:
-        count = len(application.queries)
-        raise ApportionError(
-            f"{source} has no decision of Apportion in its {count} queries; --query shows one"
-        )
+        count = count_text(len(application.queries), "query")
+        what = f"no decision of Apportion in its {count}" if application.queries else "no queries"
+        raise ApportionError("; ".join([f"{source} has {what}", *application.skipped]))
     return _explained(application, chosen)
 
 

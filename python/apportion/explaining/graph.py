@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from html import escape
 
 from apportion.explaining.view import QueryView, StageView
+from apportion.units import count_text
 
 _WIDTH, _HEIGHT = 190, 58
 _GAP_X, _GAP_Y = 60, 18
@@ -63,7 +64,7 @@ def _boxes(query: QueryView, places: dict[str, tuple[int, int]]) -> Iterator[str
         label = next((each.decision.operator for each in stage.decisions), "") or next(
             (name for name in operators if not name.endswith("Exchange")), ""
         )
-        tasks = "" if stage.slots is None else f", {stage.slots} tasks"
+        tasks = "" if stage.slots is None else f", {count_text(stage.slots, 'task')}"
         yield (
             f'<a href="#{query.anchor(stage.name)}" aria-label="{escape(stage.name)}{tasks}">'
             f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}"/>'

@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 from apportion.errors import ApportionError, did_you_mean
 from apportion.explaining import rest
 from apportion.explaining.rest import RunningApplication
+from apportion.paths import found
 
 # Where Spark writes and its history server reads, if they are not told otherwise.
 _DEFAULT_LOGS = "/tmp/spark-events"
@@ -31,9 +32,9 @@ def event_log(what: str, logs: str | os.PathLike[str] | None = None) -> Iterator
     Raises `ApportionError` where there is none.
     """
     if what.startswith(("http://", "https://")):
-        with rest.application(what) as found:
-            yield _of_running(found) if isinstance(found, RunningApplication) else found
-    elif Path(what).exists():
+        with rest.application(what) as told:
+            yield _of_running(told) if isinstance(told, RunningApplication) else told
+    elif found(what):
         yield Path(what)
     elif "/" in what:
         raise ApportionError(f"there is no event log at {what}")
@@ -76,7 +77,7 @@ def _in_logs(application: str, directory: Path) -> Path:
     if not directory.is_dir():
         raise ApportionError(
             f"there is no event log {application}, and no directory {directory} to look for an "
-            "application of that id in: name the directory of its log (--logs)"
+            "application of that id in: name the directory of its log"
         )
     written = _as_written(application)
     logs = [each for each in directory.iterdir() if not each.name.startswith(".")]
@@ -86,7 +87,7 @@ def _in_logs(application: str, directory: Path) -> Path:
         nearest = did_you_mean(written, map(_id, logs))
         raise ApportionError(
             f"there is no event log {application}, and none of an application of that id among "
-            f"the {len(logs)} in {directory} (--logs).{nearest}"
+            f"the {len(logs)} in {directory}.{nearest}"
         )
     return max(own, key=lambda each: each.stat().st_mtime)
 

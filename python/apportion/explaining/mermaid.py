@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from apportion.explaining.view import QueryView, StageView
+from apportion.units import count_text
 
 
 def render(query: QueryView) -> str:
@@ -23,7 +24,7 @@ def _lines(query: QueryView) -> Iterator[str]:
 
 
 def _label(stage: StageView) -> str:
-    tasks = "" if stage.slots is None else f": {stage.slots} tasks"
+    tasks = "" if stage.slots is None else f": {count_text(stage.slots, 'task')}"
     decided = [f"{each.decision.operator}: {each.decision.reason}" for each in stage.decisions]
     operators = [
         " ← ".join(node.name for node in pipeline.operators) for pipeline in stage.chains.pipelines

@@ -57,7 +57,10 @@ def application(url: str) -> Iterator[Path | RunningApplication]:
 
 def _find_api(url: str) -> tuple[str, list[Any]]:
     """Find what the path is below, and the applications that are listed there."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise ApportionError(f"{url} is no URL ({error}): write http://HOST:PORT") from None
     if not parts.netloc:
         raise ApportionError(f"{url} names no host: write http://HOST:PORT")
     root = f"{parts.scheme}://{parts.netloc}"

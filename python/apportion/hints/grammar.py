@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from apportion.hints.comment import Argument, Hint
 from apportion.hints.findings import Complaint
+from apportion.units import count_text
 
 LARGEST_COUNT = 2**31 - 1
 _LARGEST_VOLUME = 2**63 - 1
@@ -248,7 +249,7 @@ def _check_arguments(hint: Hint) -> Iterator[Complaint]:
     form = forms.get(len(hint.arguments))
     if form is None:
         given = len(hint.arguments)
-        counted = f"{given or 'no'} argument{'' if given == 1 else 's'}"
+        counted = count_text(given, "argument") if given else "no arguments"
         message = f"{hint.name} has {counted}: it is written {usage(hint.name)}"
         example = " or ".join(form.example for form in APPORTION[hint.name])
         yield Complaint("APH301", hint.start, hint.end, message, f"for example {example}")

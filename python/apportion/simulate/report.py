@@ -104,7 +104,7 @@ def _side_by_side(simulation: Simulation, title: str, what: str) -> Table:
 
 def _title(simulation: Simulation) -> str:
     queries = len(simulation.workloads)
-    return "1 query" if queries == 1 else f"{queries} queries, one after the other"
+    return count_text(queries, "query") + ("" if queries == 1 else ", one after the other")
 
 
 def _label(row: Row) -> str:

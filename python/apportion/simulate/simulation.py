@@ -92,6 +92,7 @@ def simulate(
         raise ApportionError(
             "; ".join(["there is no query to simulate", *left_out[:3]])
             + (f"; and {len(left_out) - 3} more" if len(left_out) > 3 else "")
+            + "".join(f"; left out: {each}" for each in application.skipped)
         )
     model = fit(workloads)
     by_name = _by_name([Scenario("replay"), *scenarios])

@@ -125,7 +125,7 @@ class TestOnSpark:
         ratio = r"[\d.]+ \([\d.]+ to [\d.]+\)"
         assert re.search(rf" 6 [\d.]+ ({ratio} ){{3}}\d+ → \d+, \d+, \d+ ", text)
         assert re.search(rf" balanced {ratio} [\d.]+ \([16]\) ", text)
-        assert "Plot: p.svg All runs: bench-tpch.json" in text
+        assert "All runs: bench-tpch.json" in text
         assert Path("p.svg").is_file()
         assert load(Path("bench-tpch.json")).queries.keys() == {"1", "6"}
         assert len(json.loads(Path("bench-tpch.json").read_text())["summary"]["variants"]) == 4

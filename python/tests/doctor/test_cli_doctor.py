@@ -72,6 +72,8 @@ def test_json_is_for_programs(machine: Machine) -> None:
             ["--remote", "localhost:15002"],
             "localhost:15002 is no Spark Connect server: write sc://HOST",
         ),
+        (["--remote", "sc://x:port"], "sc://x:port is no Spark Connect server"),
+        (["--remote", "sc://x:99999"], "sc://x:99999 is no Spark Connect server"),
         (["--remote", "sc://x", "--conf", "a=b"], "leave it out with --remote"),
         (["--format", "xml"], "'xml' is not one of"),
     ],

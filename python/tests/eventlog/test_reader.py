@@ -9,6 +9,7 @@ import pytest
 
 from apportion import eventlog
 from apportion.eventlog import Application
+from tests.records import RECORD
 
 SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQL"
 PLAN = {
@@ -19,15 +20,10 @@ PLAN = {
     ],
     "metrics": [{"name": "data size", "accumulatorId": 7, "metricType": "size"}],
 }
-RECORD = {
-    "query": 3,
-    "group": 0,
-    "decided_at": "2026-11-21 10:00:00.123",
-    "operator": "HashAggregate",
-    "parallelism": 2,
-    "ranges": [{"start": 0, "end": 2}, {"start": 2, "end": 4}],
-    "reason": "2 tasks: because.",
-}
+
+
+def decided(**more: Any) -> dict[str, Any]:
+    return {"Event": "io.apportion.report.DecisionEvent", "decision": {**RECORD, **more}}
 
 
 def task(stage: int, launched: int, read: int, **info: Any) -> dict[str, Any]:
@@ -116,10 +112,7 @@ EVENTS: list[Mapping[str, Any]] = [
             ],
         },
     },
-    {
-        "Event": "io.apportion.report.DecisionEvent",
-        "decision": {**RECORD, "subpartition_bytes": [[1, 2, 3, 4]], "operators": [1]},
-    },
+    decided(subpartition_bytes=[[1, 2, 3, 4]], operators=[1]),
     stage("Submitted", 9),
     {"Event": f"{SQL}ExecutionEnd", "executionId": 3, "time": 40, "errorMessage": ""},
     {"Event": "SparkListenerExecutorRemoved", "Timestamp": 50, "Executor ID": "1"},
@@ -224,8 +217,11 @@ def test_a_log_that_is_cut_off_anywhere(tmp_path: Path, length: int) -> None:
         '{"Event":"SparkListenerApplicationStart","App Name":"a","Timestamp":"never"}',
         '{"Event":"io.apportion.report.DecisionEvent","decision":{}}',
         '{"Event":"io.apportion.report.DecisionEvent","decision":[1]}',
-        '{"Event":"io.apportion.report.DecisionEvent","decision":{"query":99,'
-        '"decided_at":"2026-11-21 10:00:00","ranges":[]}}',
+        json.dumps(decided(query=99)),
+        json.dumps(decided(query=None)),
+        json.dumps(decided(reason=None)),
+        json.dumps(decided(raw="2")),
+        json.dumps(decided(subpartition_bytes=[[1, 2], [3]])),
         '{"Event":"' + SQL + 'ExecutionStart","executionId":1e999,"description":"","time":0}',
         '{"Event":"SparkListenerEnvironmentUpdate","Spark Properties":7}',
         "[" * 100_000,

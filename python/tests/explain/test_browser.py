@@ -16,7 +16,7 @@ from apportion.explaining.view import view
 
 from .conftest import Tabs
 from .plans import plan
-from .test_render import RECORD, stage
+from .test_render import DECIDED, stage
 
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text("utf-8")
 MOST_SECONDS = 2.0
@@ -35,7 +35,7 @@ def query(
     made = Query(number, description, submitted=0, completed=1500, plan=plan(text))
     made.stages = [stage(7, 1, [0, 5, 25])]
     for place in range(stages):
-        decision = decision_from_json({**RECORD, "stages": [place], "ranges": ranges})
+        decision = decision_from_json({**DECIDED, "stages": [place], "ranges": ranges})
         sizes = [1024 + place * part for part in range(subpartitions)]
         made.decisions.append(LoggedDecision(decision, [sizes]))
     return made

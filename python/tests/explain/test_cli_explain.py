@@ -11,7 +11,7 @@ from apportion.cli import app
 from apportion.eventlog import PlanNode
 
 from .plans import plan
-from .test_render import PLAN, RECORD
+from .test_render import DECIDED, PLAN
 
 SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQL"
 
@@ -45,7 +45,7 @@ def log(tmp_path: Path) -> Path:
         started(3, "the daily report"),
         {
             "Event": "io.apportion.report.DecisionEvent",
-            "decision": {**RECORD, "subpartition_bytes": [[1, 2, 3, 4]]},
+            "decision": {**DECIDED, "subpartition_bytes": [[1, 2, 3, 4]]},
         },
         started(4, "another"),
     ]
@@ -96,5 +96,18 @@ def test_logs_without_decisions(tmp_path: Path) -> None:
     (tmp_path / "log").write_text(json.dumps(started(1, "")))
     result = explain(tmp_path / "log")
     assert result.exit_code == 2
-    assert "has no decision of Apportion in its 1 queries; --query shows one" in result.stderr
+    assert "has no decision of Apportion in its 1 query" in result.stderr
     assert explain(tmp_path / "none").exit_code == 2
+
+
+@pytest.mark.parametrize("what", ["SELECT " + "a" * 300, "http://[::1"])
+def test_what_can_be_no_path_is_told(what: str) -> None:
+    result = explain(what)
+    assert result.exit_code == 2
+    assert what[:40] in result.stderr
+
+
+def test_what_was_left_out_is_told_where_nothing_is_left(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("no event")
+    result = explain(tmp_path / "log")
+    assert "log has no queries; a line that is no event" in " ".join(result.stderr.split())

@@ -12,7 +12,7 @@ from apportion.explaining.plots import ranges_plot
 from apportion.explaining.view import view
 
 from .plans import plan
-from .test_render import PLAN, RECORD
+from .test_render import DECIDED, PLAN
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)> \"'&"
 
@@ -49,7 +49,7 @@ def page(*queries: Query) -> Page:
 
 def decided(number: int, **changed: object) -> Query:
     query = Query(number, "SELECT 1", plan=plan(PLAN))
-    logged = LoggedDecision(decision_from_json({**RECORD, **changed}), [[1024, 0, 2048, 1024]])
+    logged = LoggedDecision(decision_from_json({**DECIDED, **changed}), [[1024, 0, 2048, 1024]])
     query.decisions.append(logged)
     return query
 

@@ -9,7 +9,7 @@ from apportion.explaining.view import QueryView, view
 
 from .plans import plan
 from .test_html import Page
-from .test_render import RECORD
+from .test_render import DECIDED
 
 SQL = """WITH busy AS (SELECT k, count(*) AS n FROM numbers GROUP BY k)
 SELECT n, count(*) FROM busy WHERE n > 1 GROUP BY n"""
@@ -44,7 +44,7 @@ def example(sql: str | None = SQL) -> QueryView:
             operator(3, "Relation [k#2,other#9] parquet", "numbers"),
         ],
     )
-    record = {**RECORD, "query": 7}
+    record = {**DECIDED, "query": 7}
     for stage, operators in ((1, [0]), (0, [0, 1, 2])):
         decided = decision_from_json({**record, "stages": [stage]})
         query.decisions.append(LoggedDecision(decided, [[1, 2]], operators))

@@ -9,6 +9,7 @@ from apportion.decision import decision_from_json
 from apportion.eventlog import Application, LoggedDecision, Query, Stage
 from apportion.explaining import mermaid, text
 from apportion.explaining.view import QueryView, view
+from tests.records import RECORD
 
 from .plans import plan
 
@@ -23,12 +24,12 @@ PLAN = """
                   WholeStageCodegen (1)
                     Range
 """
-RECORD = {
-    "query": 3, "group": 0, "decided_at": "2026-11-21 10:00:00", "operator": "HashAggregate",
-    "stages": [0], "tasks": 2, "largest_task_bytes": 3000, "mean_task_bytes": 2048,
-    "ranges": [{"start": 0, "end": 2}, {"start": 2, "end": 4}], "reason": "2 tasks: because.",
+DECIDED = {
+    **RECORD,
+    "largest_task_bytes": 3000,
+    "mean_task_bytes": 2048,
     "sources": {"parallelism": "hint on the query block, line 2", "mode": "default"},
-}  # fmt: skip
+}
 
 
 def stage(number: int, accumulator: int, launched: list[int], **more: int) -> Stage:
@@ -48,7 +49,7 @@ def query() -> QueryView:
         stage(7, 7, [0, 5], shuffle_written_bytes=2048),
         stage(9, 3, [25, 26], shuffle_read_bytes=2048),
     ]
-    ran.decisions = [LoggedDecision(decision_from_json(RECORD), [[1024, 0, 2048, 1024]])]
+    ran.decisions = [LoggedDecision(decision_from_json(DECIDED), [[1024, 0, 2048, 1024]])]
     return view(Application(), ran)
 
 

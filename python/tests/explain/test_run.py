@@ -127,7 +127,7 @@ def test_logs_and_applications(tmp_path: Path) -> None:
     (tmp_path / "app-1").write_text(json.dumps(start))
     for what in (tmp_path / "app-1", str(tmp_path / "app-1"), "app-1"):
         assert "Query 3: daily" in apportion.explain(what, queries=[3], logs=tmp_path).text()
-    with pytest.raises(ApportionError, match="has no decision of Apportion in its 1 queries"):
+    with pytest.raises(ApportionError, match="has no decision of Apportion in its 1 query"):
         apportion.explain(tmp_path / "app-1")
 
 

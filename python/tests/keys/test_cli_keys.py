@@ -29,6 +29,11 @@ def keys(*arguments: str | Path) -> Result:
 
 @pytest.mark.usefixtures("spark")
 class TestKeys:
+    def test_a_table_with_any_name(self, tables: Path) -> None:
+        (tables / "events.csv").rename(tables / "my-events.2026.csv")
+        result = keys("my-events.2026", "--columns", "kind", "--tasks", "2", "--tables", tables)
+        assert "kind of my-events.2026: 2 values" in result.stdout, result.stderr
+
     def test_a_table_with_bars(self, tables: Path) -> None:
         result = keys("events", "--columns", "bucket", "--tasks", "5", "--tables", tables)
         assert result.exit_code == 0, result.stderr

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.records import RECORD
+
 Event = dict[str, Any]
 
 SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQL"
@@ -19,17 +21,12 @@ CONF = {"spark.master": "local[2]", "spark.apportion.dataVolumePerTask": str(4 <
 def decision(query: int = 3, sizes: Sequence[Sequence[int]] = (SIZES,), **more: Any) -> Event:
     """Two tasks of two subpartitions each."""
     record = {
-        "query": query, "group": 0, "decided_at": "2026-11-21 10:00:00",
-        "operator": "HashAggregate", "stages": [0], "shuffles": [0],
-        "input_bytes": sum(map(sum, sizes)), "broadcast_bytes": 0,
-        "data_volume_per_task": 4 << 20, "broadcast_cap": 2 << 20, "raw": 2, "rounded": 2,
-        "clamps": [], "subpartitions": 4, "parallelism": 2, "tasks": 2,
-        "ranges": [{"start": 0, "end": 2}, {"start": 2, "end": 4}], "layout": "even",
-        "largest_task_bytes": 5 << 20, "mean_task_bytes": 4 << 20, "kind": "formula",
-        "reason": "2 tasks: because.",
+        **RECORD,
+        "query": query,
+        "input_bytes": sum(map(sum, sizes)),
         "sources": {"dataVolumePerTask": "default", "subpartitions": "estimate of 8.0 MiB"},
         "subpartition_bytes": sizes,
-    }  # fmt: skip
+    }
     return {"Event": "io.apportion.report.DecisionEvent", "decision": {**record, **more}}
 
 

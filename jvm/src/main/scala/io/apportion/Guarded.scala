@@ -27,8 +27,8 @@ trait Guarded[Plan <: TreeNode[_]] extends Rule[Plan] {
     try
       if (Settings.Enabled.get(conf)) applyGuarded(plan) else applyWhenOff(plan)
     catch {
-      case wanted: AskedFor                          => throw wanted
-      case failure @ (NonFatal(_) | _: LinkageError) =>
+      case wanted: AskedFor                                                  => throw wanted
+      case failure @ (NonFatal(_) | _: LinkageError | _: StackOverflowError) =>
         Guarded.report(this, Executions.current(session), failure)
         plan
     }

@@ -27,7 +27,7 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
       rowBytes = Settings.VolumeMeasure.get(conf) == "estimated",
       maxBlocksPerTask = Settings.MaxBlocksPerTask.get(conf),
       maxBlocksPerShuffle = Settings.MaxBlocksPerShuffle.get(conf),
-      exactSizesUpTo = sparkContext.getConf.getInt("spark.shuffle.minNumPartitionsToHighlyCompress", 2000),
+      exactSizesUpTo = Cluster.exactSizesUpTo(sparkContext),
       setBy = Settings.all.map(setting => setting.name -> setBy(setting.key)).toMap +
         (Settings.DataVolumePerTask.name -> volumeSetBy)
     )
@@ -120,7 +120,7 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
     if (!conf.contains(key)) "default"
     else {
       val value = conf.getConfString(key)
-      if (!sparkContext.getConf.getOption(key).contains(value)) "session setting"
+      if (!Cluster.submitted(sparkContext, key).contains(value)) "session setting"
       else if (ClusterDefaults.conf.get(key).contains(value)) "spark-defaults.conf"
       else "submit-time conf"
     }

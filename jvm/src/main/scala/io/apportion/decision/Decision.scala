@@ -56,7 +56,7 @@ object Kind {
  * @param subpartitions     N, the most tasks that there can be; 0 without shuffle inputs
  * @param bytesByInput      per shuffle input, the bytes that each range has of it
  * @param splits            subpartitions that are read in parts, beside the ranges
- * @param skewed            subpartitions that are too large for one task but not split, the largest first
+ * @param skewed            subpartitions that are too large for one task but not split
  */
 final case class Decision(
     parallelism: Int,

@@ -17,11 +17,14 @@ private[hints] final case class HintMark private (hints: BlockHints, isTop: Bool
 private[hints] object HintMark {
   private val Tag = TreeNodeTag[HintMark]("apportion.hintMark")
 
+  /** Whether a query of this application has had a hint: until then nobody has to look for any. */
+  @volatile private[hints] var areUsed = false
+
   def of(node: LogicalPlan): Option[HintMark] = node.getTagValue(Tag)
 
   def remove(node: LogicalPlan): Unit = node.unsetTagValue(Tag)
 
-  def isIn(plan: LogicalPlan): Boolean = plan.exists(node =>
+  def isIn(plan: LogicalPlan): Boolean = areUsed && plan.exists(node =>
     of(node).isDefined || node.containsPattern(PLAN_EXPRESSION) && node.expressions.exists(_.exists {
       case subquery: SubqueryExpression => isIn(subquery.plan)
       case _                            => false
@@ -33,6 +36,7 @@ private[hints] object HintMark {
    * leaves. Hints put on the same block before come after these.
    */
   def put(block: LogicalPlan, hints: BlockHints): LogicalPlan = {
+    areUsed = true
     val earlier = of(block).filter(_.isTop).map(_.hints)
     val own = HintMark(earlier.fold(hints)(hints.orElse), isTop = false)
     val isShared = block.analyzed || block.children.isEmpty

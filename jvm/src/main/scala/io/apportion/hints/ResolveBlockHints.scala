@@ -16,12 +16,13 @@ import org.slf4j.LoggerFactory
  */
 case class ResolveBlockHints(session: SparkSession) extends Guarded[LogicalPlan] {
 
-  override protected def applyGuarded(plan: LogicalPlan): LogicalPlan =
-    plan
-      .resolveOperatorsDownWithPruning(_.containsPattern(UNRESOLVED_HINT)) { case hint: UnresolvedHint =>
-        resolve(hint)
-      }
-      .resolveOperatorsUp { case node: UnaryNode => HintMark.extend(node) }
+  override protected def applyGuarded(plan: LogicalPlan): LogicalPlan = {
+    val resolved = plan.resolveOperatorsDownWithPruning(_.containsPattern(UNRESOLVED_HINT)) {
+      case hint: UnresolvedHint => resolve(hint)
+    }
+    if (HintMark.areUsed) resolved.resolveOperatorsUp { case node: UnaryNode => HintMark.extend(node) }
+    else resolved
+  }
 
   /** Spark fails at some queries with a hint that it does not know: an ORDER BY over it cannot find columns that are not selected. */
   override protected def applyWhenOff(plan: LogicalPlan): LogicalPlan =

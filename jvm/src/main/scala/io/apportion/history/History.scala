@@ -1,7 +1,7 @@
 package io.apportion.history
 
 import java.nio.charset.StandardCharsets.UTF_8
-import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.{ConcurrentHashMap, TimeUnit}
 
 import scala.util.{Failure, Success, Try}
 
@@ -20,11 +20,16 @@ private[apportion] final class History private (directory: Path, hadoopConf: Con
   import History._
 
   private val known = new ConcurrentHashMap[String, Option[Output]]
+  @volatile private var failedAt = Option.empty[Long]
 
   /** What the exchange with that fingerprint produced last, as far as is known since this application began. */
   def find(fingerprint: String): Option[Output] = {
     if (known.size > MostKnown) known.clear()
-    known.computeIfAbsent(fingerprint, _ => read(fingerprint))
+    Option(known.get(fingerprint)).getOrElse {
+      val found = read(fingerprint)
+      // Another query may have remembered it meanwhile.
+      Option(known.putIfAbsent(fingerprint, found)).getOrElse(found)
+    }
   }
 
   /** The same, scaled to what the plan reads now; None if the data has become another. */
@@ -43,7 +48,7 @@ private[apportion] final class History private (directory: Path, hadoopConf: Con
   def remember(fingerprint: String, output: Output): Unit =
     if (!find(fingerprint).exists(_.isNear(output))) {
       known.put(fingerprint, Some(output))
-      Try(write(fingerprint, output)).failed.foreach(once("write", _))
+      if (isTried) Try(write(fingerprint, output)).failed.foreach(failed("write", _))
     }
 
   private def file(fingerprint: String) = new Path(directory, s"$fingerprint.json")
@@ -56,7 +61,9 @@ private[apportion] final class History private (directory: Path, hadoopConf: Con
     own
   }
 
-  private def read(fingerprint: String): Option[Output] = Try {
+  private def read(fingerprint: String): Option[Output] = if (isTried) tryToRead(fingerprint) else None
+
+  private def tryToRead(fingerprint: String): Option[Output] = Try {
     val path = file(fingerprint)
     Option.when(fileSystem.exists(path)) {
       val in = fileSystem.open(path)
@@ -73,7 +80,7 @@ private[apportion] final class History private (directory: Path, hadoopConf: Con
       log.warn(s"${file(fingerprint)} is left out: $problem")
       None
     case Failure(failure) =>
-      once("read", failure)
+      failed("read", failure)
       None
   }
 
@@ -83,9 +90,14 @@ private[apportion] final class History private (directory: Path, hadoopConf: Con
     finally out.close()
   }
 
+  /** A file system that does not answer would keep each query waiting: it is left alone for a while. */
+  private def isTried: Boolean = failedAt.forall(System.nanoTime() - _ > NanosWithoutTrying)
+
   /** Nothing is said of further files of a directory that cannot be used. */
-  private def once(what: String, failure: Throwable): Unit =
-    if (failed.add(s"$what $directory")) log.warn(s"Cannot $what the history in $directory: $failure")
+  private def failed(what: String, failure: Throwable): Unit = {
+    failedAt = Some(System.nanoTime())
+    if (named.add(s"$what $directory")) log.warn(s"Cannot $what the history in $directory: $failure")
+  }
 }
 
 private[apportion] object History {
@@ -95,7 +107,9 @@ private[apportion] object History {
   private val MostBytes = 4096
   private val Format = "apportion-history-1"
 
-  private val failed = ConcurrentHashMap.newKeySet[String]
+  private val NanosWithoutTrying = TimeUnit.MINUTES.toNanos(1)
+
+  private val named = ConcurrentHashMap.newKeySet[String]
   private val byDirectory = new ConcurrentHashMap[Path, History]
 
   /** The history in a directory, which all sessions of the application share. */

@@ -1,10 +1,12 @@
 package io.apportion.resources
 
+import java.util.Properties
 import java.util.concurrent.{ConcurrentHashMap, Executors, ScheduledExecutorService, TimeUnit}
 
 import scala.collection.mutable
+import scala.util.control.NonFatal
 
-import org.apache.spark.SparkContext
+import org.apache.spark.{SparkContext, Success}
 import org.apache.spark.apportion.Cluster
 import org.apache.spark.scheduler._
 import org.apache.spark.sql.execution.SQLExecution
@@ -26,8 +28,8 @@ private[apportion] final class Coordination(sparkContext: SparkContext) extends 
   private var timer = Option.empty[ScheduledExecutorService]
 
   /** Returns when a stage of a query may start; throws [[NotEnoughSlots]] if it has waited in vain. */
-  def await(query: Long, its: Terms): Unit = synchronized {
-    terms.update(query, its)
+  def await(query: Long, asked: => Terms): Unit = synchronized {
+    val its = terms.getOrElseUpdate(query, asked)
     if (its.needsTimer) startTimer()
     update(_.begin(query, its.need, its.patience, its.asks, now()))
     while (coordinator.mustWait(query) && !sparkContext.isStopped) {
@@ -55,24 +57,31 @@ private[apportion] final class Coordination(sparkContext: SparkContext) extends 
   override def onExecutorRemoved(event: SparkListenerExecutorRemoved): Unit = slotsMayHaveChanged()
 
   override def onJobStart(event: SparkListenerJobStart): Unit = synchronized {
-    val query = Option(event.properties).flatMap(p => Option(p.getProperty(SQLExecution.EXECUTION_ID_KEY)))
-    query.foreach(id => load.jobStarts(id.toLong, event.jobId, event.stageInfos, now()))
+    queryOf(event.properties).foreach(load.jobStarts(_, event.jobId, now()))
   }
 
   override def onJobEnd(event: SparkListenerJobEnd): Unit = synchronized(load.jobEnds(event.jobId))
 
-  override def onTaskEnd(event: SparkListenerTaskEnd): Unit = synchronized(
-    load.taskEnds(event.stageId, event.taskMetrics)
-  )
+  override def onStageSubmitted(event: SparkListenerStageSubmitted): Unit = synchronized {
+    queryOf(event.properties).foreach(load.stageStarts(_, event.stageInfo.stageId, event.stageInfo.numTasks))
+  }
+
+  override def onStageCompleted(event: SparkListenerStageCompleted): Unit = synchronized {
+    load.stageEnds(event.stageInfo.stageId)
+  }
+
+  override def onTaskEnd(event: SparkListenerTaskEnd): Unit =
+    if (event.reason == Success) synchronized(load.taskEnds(event.stageId, event.taskMetrics))
 
   override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
-    case end: SparkListenerSQLExecutionEnd =>
-      synchronized {
-        terms.remove(end.executionId)
-        load.queryEnds(end.executionId)
-        update(_.end(end.executionId, now()))
-      }
-    case _ =>
+    case end: SparkListenerSQLExecutionEnd => synchronized(queryEnds(end.executionId))
+    case _                                 =>
+  }
+
+  private def queryEnds(query: Long): Unit = {
+    terms.remove(query)
+    load.queryEnds(query)
+    update(_.end(query, now()))
   }
 
   override def onApplicationEnd(event: SparkListenerApplicationEnd): Unit = synchronized {
@@ -129,23 +138,31 @@ private[apportion] final class Coordination(sparkContext: SparkContext) extends 
 
   private def poll(): Unit = if (!sparkContext.isStopped) {
     val slots = Cluster.slots(sparkContext)
-    synchronized {
+    val due = synchronized {
       update(_.slotsAre(slots, now()))
+      // A busy listener bus loses events.
+      terms.keys.toSeq.filter(SQLExecution.getQueryExecution(_) == null).foreach(queryEnds)
       for {
         (query, its) <- terms.toSeq
         policy <- its.rescaling if its.isDue(now())
         standing <- coordinator.queries.get(query)
-      } {
-        val target = policy.target(load.of(query, standing.need, slots, now()))
-        update(_.retarget(query, target, now()))
-      }
+      } yield (query, policy, load.of(query, standing.need, slots, now()))
+    }
+    // A policy is the user's own, and may take its time.
+    for ((query, policy, its) <- due) {
+      val target = policy.target(its)
+      synchronized(update(_.retarget(query, target, now())))
     }
   }
+
+  private def queryOf(properties: Properties): Option[Long] =
+    Option(properties).flatMap(its => Option(its.getProperty(SQLExecution.EXECUTION_ID_KEY))).map(_.toLong)
 
   private def quietly(what: String)(body: => Unit): Unit =
     try body
     catch {
-      case failure: Exception => log.warn(s"$what failed; it is tried again with the next change", failure)
+      case failure @ (NonFatal(_) | _: LinkageError) =>
+        log.warn(s"$what failed; it is tried again with the next change", failure)
     }
 }
 

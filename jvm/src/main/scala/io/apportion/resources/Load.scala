@@ -3,25 +3,29 @@ package io.apportion.resources
 import scala.collection.mutable
 
 import org.apache.spark.executor.TaskMetrics
-import org.apache.spark.scheduler.StageInfo
 
 /** What queries that run have still to do, as their jobs and tasks begin and end. */
 private[resources] final class Load {
   import Load._
 
-  private val jobs = mutable.Map.empty[Int, Job]
+  private val jobs = mutable.Map.empty[Int, Long]
   private val stages = mutable.Map.empty[Int, Stage]
   private val begun = mutable.Map.empty[Long, Long]
   private val speeds = mutable.Map.empty[Long, Speed]
 
-  def jobStarts(query: Long, job: Int, its: Seq[StageInfo], now: Long): Unit = {
+  def jobStarts(query: Long, job: Int, now: Long): Unit = {
     begun.getOrElseUpdate(query, now)
-    jobs.update(job, Job(query, its.map(_.stageId)))
-    its.foreach(stage => stages.getOrElseUpdate(stage.stageId, new Stage(query, stage.numTasks)))
+    jobs.update(job, query)
   }
 
-  def jobEnds(job: Int): Unit = jobs.remove(job).foreach(_.stages.foreach(stages.remove))
+  def jobEnds(job: Int): Unit = jobs.remove(job)
 
+  /** Of a job's stages many may have run before, and are not submitted again. */
+  def stageStarts(query: Long, stage: Int, tasks: Int): Unit = stages.update(stage, new Stage(query, tasks))
+
+  def stageEnds(stage: Int): Unit = stages.remove(stage)
+
+  /** Of a task that ended well. */
   def taskEnds(stage: Int, metrics: TaskMetrics): Unit =
     for (its <- stages.get(stage) if metrics != null) {
       its.finished += 1
@@ -36,7 +40,7 @@ private[resources] final class Load {
     speeds.remove(query)
   }
 
-  def jobsOf(query: Long): Seq[Int] = jobs.collect { case (id, job) if job.query == query => id }.toSeq
+  def jobsOf(query: Long): Seq[Int] = jobs.collect { case (id, `query`) => id }.toSeq
 
   /** Of the largest stage that has not ended. */
   def tasksOf(query: Long): Int = unfinished(query).map(_.tasks).maxOption.getOrElse(0)
@@ -59,8 +63,6 @@ private[resources] final class Load {
 }
 
 private object Load {
-  private final case class Job(query: Long, stages: Seq[Int])
-
   private final class Stage(val query: Long, val tasks: Int) {
     var finished = 0
   }

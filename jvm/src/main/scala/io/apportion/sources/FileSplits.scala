@@ -1,5 +1,7 @@
 package io.apportion.sources
 
+import java.util.Arrays
+
 /**
  * How Spark deals files to the tasks of a scan: it cuts those that can be cut into pieces of a size, and fills one task after
  * the other with them, the largest first, up to that size.
@@ -12,18 +14,33 @@ final class FileSplits(files: Seq[FileSplits.File], val openCost: Long) {
   /** What the scan costs, as Spark counts it. */
   val bytes: Long = files.map(_.bytes + openCost).sum
 
+  private val (cuttable, uncut) = {
+    val (some, others) = files.partition(_.canBeCut)
+    (some.map(_.bytes).toArray, others.map(_.bytes).toArray)
+  }
+
   /** The tasks that a size makes. */
   def tasks(size: Long): Long = {
-    val (cut, whole) = files.filter(_.bytes > 0).partition(file => file.canBeCut && file.bytes > size)
     // A piece of the full size is a task of its own; what is left of a file shares one.
-    val rest = whole.map(_.bytes) ++ cut.map(_.bytes % size).filter(_ > 0)
-    var (tasks, filled) = (cut.map(_.bytes / size).sum, size)
-    rest.sorted(Ordering[Long].reverse).foreach { piece =>
-      if (filled > size - piece) {
+    val rest = new Array[Long](cuttable.length + uncut.length)
+    var tasks = 0L
+    var k = 0
+    while (k < cuttable.length) {
+      tasks += cuttable(k) / size
+      rest(k) = cuttable(k) % size
+      k += 1
+    }
+    System.arraycopy(uncut, 0, rest, cuttable.length, uncut.length)
+    Arrays.sort(rest)
+    var filled = size
+    k = rest.length - 1
+    while (k >= 0 && rest(k) > 0) {
+      if (filled > size - rest(k)) {
         tasks += 1
         filled = 0
       }
-      filled += piece + openCost
+      filled += rest(k) + openCost
+      k -= 1
     }
     tasks
   }
@@ -34,11 +51,12 @@ final class FileSplits(files: Seq[FileSplits.File], val openCost: Long) {
    */
   def sizeFor(wanted: Int): Long = {
     var (low, high) = (1L, bytes.max(1))
-    while (low < high) {
+    // As exact as one task in sixteen times as many as are wanted.
+    while (high - low > low / 16 / wanted.max(1)) {
       val size = low + (high - low) / 2
       if (tasks(size) <= wanted) high = size else low = size + 1
     }
-    val tried = (0 to Tries).map(step => (low - low / 4 / Tries * step - step.min(1)).max(1))
+    val tried = (0 to Tries).map(step => (high - high / 4 / Tries * step - step.min(1)).max(1))
     tried.minBy(size => math.abs(tasks(size) - wanted))
   }
 }

@@ -24,21 +24,24 @@ case class ScanTasks(session: SparkSession) extends Guarded[SparkPlan] {
   private lazy val settings = new SessionPolicy(conf, session.sparkContext)
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan =
-    if (Settings.SourcesEnabled.get(conf))
-      plan.transformUp {
-        case FileScan(scan)                                    => ofFiles(scan, plan)
+    if (Settings.SourcesEnabled.get(conf)) {
+      val records = Seq.newBuilder[DecisionRecord]
+      val cut = plan.transformUp {
+        case FileScan(scan)                                    => ofFiles(scan, records += _)
         case range: RangeExec if range.range.numSlices.isEmpty => ofUnknownSize(range)
       }
-    else plan
+      reportInQuery(plan, records.result())
+      cut
+    } else plan
 
-  private def ofFiles(scan: FileScan, stage: SparkPlan): SparkPlan = {
+  private def ofFiles(scan: FileScan, reported: DecisionRecord => Unit): SparkPlan = {
     val (files, own) = (scan.files, scan.session.sessionState.conf)
     if (files.forall(_.bytes == 0)) scan.plan
     else {
       val (splits, decision, policy) = decided(scan, files)
       val wanted = decision.parallelism.min(ScanTasks.Most)
       def report(tasks: Long, size: Long): Unit =
-        reportInQuery(stage, DecisionRecord.ofSource(scan.plan.nodeName.trim, decision, policy, tasks.toInt, size))
+        reported(DecisionRecord.ofSource(scan.plan.nodeName.trim, decision, policy, tasks.toInt, size))
 
       val sparks = new FileSplits(files, own.filesOpenCostInBytes)
       val sparksSize = sizeBySpark(scan.session, own, sparks.bytes)
@@ -111,8 +114,9 @@ case class ScanTasks(session: SparkSession) extends Guarded[SparkPlan] {
     settings.sourceDefault.fold(range)(tasks => range.copy(range = range.range.copy(numSlices = Some(tasks))))
 
   /** Planning alone, as for EXPLAIN, is no query. */
-  private def reportInQuery(stage: SparkPlan, record: DecisionRecord): Unit =
-    if (Executions.current(session).isDefined) Decisions.report(session, stage, Seq(record -> Nil))
+  private def reportInQuery(stage: SparkPlan, records: Seq[DecisionRecord]): Unit =
+    if (records.nonEmpty && Executions.current(session).isDefined)
+      Decisions.report(session, stage, records.map(_ -> Nil))
 }
 
 object ScanTasks {

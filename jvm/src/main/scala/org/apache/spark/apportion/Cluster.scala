@@ -5,8 +5,15 @@ import org.apache.spark.{ExecutorAllocationClient, SparkContext}
 import org.apache.spark.internal.config._
 import org.apache.spark.resource.ResourceProfile
 
-/** In Spark's namespace because the scheduler's backend, resource profiles and the list of executors are private to it. */
+/** In Spark's namespace because its conf itself, the scheduler's backend, resource profiles and the list of executors are private to it. */
 object Cluster {
+
+  /** What the application was started with for a key. */
+  def submitted(sparkContext: SparkContext, key: String): Option[String] = sparkContext.conf.getOption(key)
+
+  /** The subpartitions up to which Spark keeps the bytes of each. */
+  def exactSizesUpTo(sparkContext: SparkContext): Int =
+    sparkContext.conf.get(SHUFFLE_MIN_NUM_PARTS_TO_HIGHLY_COMPRESS)
 
   /** How many tasks of the default resource profile the registered executors run at once. */
   def slots(sparkContext: SparkContext): Int =
@@ -26,7 +33,7 @@ object Cluster {
 
   /** Whether Spark asks for executors itself, as tasks wait for them. */
   def isDynamic(sparkContext: SparkContext): Boolean =
-    sparkContext.getConf.get(DYN_ALLOCATION_ENABLED) && !sparkContext.isLocal
+    sparkContext.conf.get(DYN_ALLOCATION_ENABLED) && !sparkContext.isLocal
 
   /** Whether there is somebody to ask for executors. */
   def canBeAsked(sparkContext: SparkContext): Boolean =
@@ -34,7 +41,7 @@ object Cluster {
 
   /** The slots that dynamic allocation keeps at least and at most. */
   def dynamicBounds(sparkContext: SparkContext): Option[(Int, Int)] = Option.when(isDynamic(sparkContext)) {
-    val conf = sparkContext.getConf
+    val conf = sparkContext.conf
     val each = slotsPerExecutor(sparkContext).toLong
     def slotsOf(executors: Int): Int = (executors * each).min(Int.MaxValue.toLong).toInt
     (slotsOf(conf.get(DYN_ALLOCATION_MIN_EXECUTORS)), slotsOf(conf.get(DYN_ALLOCATION_MAX_EXECUTORS)))
@@ -47,7 +54,7 @@ object Cluster {
   def request(sparkContext: SparkContext, slots: Int): Boolean = {
     val each = slotsPerExecutor(sparkContext)
     val executors = slots / each + (if (slots % each == 0) 0 else 1)
-    val least = sparkContext.getConf.get(EXECUTOR_INSTANCES).getOrElse(0)
+    val least = sparkContext.conf.get(EXECUTOR_INSTANCES).getOrElse(0)
     sparkContext.requestTotalExecutors(executors.max(least), 0, Map.empty)
   }
 
@@ -73,7 +80,7 @@ object Cluster {
     sparkContext.resourceProfileManager.defaultResourceProfile
 
   private def slotsByConf(sparkContext: SparkContext): Int = {
-    val conf = sparkContext.getConf
+    val conf = sparkContext.conf
     def number(key: String): Double = conf.getOption(key).fold(1.0)(_.toDouble)
     // CPUs are a fraction from Spark 4.3 on.
     (number(EXECUTOR_CORES.key) / number(CPUS_PER_TASK.key)).toInt

@@ -6,4 +6,7 @@ import org.apache.spark.sql
 private[sql] object Classic {
   type SparkSession = sql.SparkSession
   val Dataset: sql.Dataset.type = sql.Dataset
+
+  /** A session has none before Spark 4. */
+  def releaseArtifacts(session: SparkSession): Unit = ()
 }

@@ -6,4 +6,6 @@ import org.apache.spark.sql.classic
 private[sql] object Classic {
   type SparkSession = classic.SparkSession
   val Dataset: classic.Dataset.type = classic.Dataset
+
+  def releaseArtifacts(session: SparkSession): Unit = session.sessionState.artifactManager.close()
 }

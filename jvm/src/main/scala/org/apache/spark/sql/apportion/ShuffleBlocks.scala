@@ -12,23 +12,23 @@ import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
  * have them.
  */
 final class ShuffleBlocks private extends SparkListener with AdaptiveSparkPlanHelper {
-  private val written = TrieMap.empty[Int, (Int, Int)]
-  private val subpartitions = TrieMap.empty[Int, Int]
+  private val written = newest[(Int, Int)]
+  private val subpartitions = newest[Int]
 
   /** 0 for a stage that writes no shuffle, or whose query runs still. */
   def of(stage: Int): Long =
-    written.get(stage).fold(0L) { case (shuffle, mapTasks) => mapTasks.toLong * subpartitions.getOrElse(shuffle, 0) }
+    Option(written.get(stage)).fold(0L) { case (shuffle, mapTasks) => mapTasks.toLong * subpartitions.getOrDefault(shuffle, 0) }
 
   override def onStageCompleted(event: SparkListenerStageCompleted): Unit = {
     val stage = event.stageInfo
-    stage.shuffleDepId.foreach(shuffle => written(stage.stageId) = (shuffle, stage.numTasks))
+    stage.shuffleDepId.foreach(shuffle => written.put(stage.stageId, (shuffle, stage.numTasks)))
   }
 
   override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
     case end: SparkListenerSQLExecutionEnd if end.qe != null =>
       collectWithSubqueries(end.qe.executedPlan) {
         case stage: ShuffleQueryStageExec if stage.isMaterialized => stage.mapStats
-      }.flatten.foreach(stats => subpartitions(stats.shuffleId) = stats.bytesByPartitionId.length)
+      }.flatten.foreach(stats => subpartitions.put(stats.shuffleId, stats.bytesByPartitionId.length))
     case _ =>
   }
 }
