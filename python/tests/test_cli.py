@@ -119,7 +119,7 @@ def test_size_text(size: int, text: str) -> None:
     ("arguments", "message"),
     [
         (["--master", "local[x]"], "Spark did not start: "),
-        (["--set", "spark.driver.cores=many"], 'For input string: "many"'),
+        (["--set", "spark.driver.cores=many"], "Driver cores must be a positive number"),
     ],
 )
 def test_conf_that_spark_refuses(sql: Path, arguments: list[str], message: str) -> None:

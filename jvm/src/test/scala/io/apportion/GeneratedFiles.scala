@@ -68,7 +68,8 @@ object GeneratedFiles {
     "",
     "`kind` and `clamps`:",
     "",
-    (Kind.all.map(kind => s"- `${kind.name}`: ${kind.doc}.") :+ "- `unchanged`: left alone; `reason` says why.").mkString("\n")
+    (Kind.all.map(kind => s"- `${kind.name}`: ${kind.doc}.") :+ "- `unchanged`: left alone; `reason` says why.")
+      .mkString("\n")
   )
 
   private def slots: String = lines(

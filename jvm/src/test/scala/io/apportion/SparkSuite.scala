@@ -1,6 +1,7 @@
 package io.apportion
 
 import io.apportion.report.{DecisionLog, DecisionRecord}
+import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.{ActiveSession, DataFrame, SparkSession, SparkSessionExtensions}
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
@@ -52,6 +53,9 @@ trait SparkSuite extends AnyFunSuite with BeforeAndAfterAll {
   /** The decision for a query that needs only one. */
   protected def decisionOf(query: String, settings: (String, String)*): DecisionRecord =
     only(decisionsOf(query, settings: _*))
+
+  /** Skips a test on versions of Spark that are older than this. */
+  protected def since(version: String): Unit = assume(SPARK_VERSION >= version, s"since Spark $version")
 
   protected def only(decisions: Seq[DecisionRecord]): DecisionRecord = {
     assert(decisions.size == 1)

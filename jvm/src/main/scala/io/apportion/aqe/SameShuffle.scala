@@ -1,5 +1,7 @@
 package io.apportion.aqe
 
+import java.util.IdentityHashMap
+
 import org.apache.spark.sql.execution.{InputAdapter, SparkPlan, WholeStageCodegenExec}
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, QueryStageExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.exchange.{ReusedExchangeExec, ShuffleExchangeLike}
@@ -10,7 +12,9 @@ import org.apache.spark.sql.execution.exchange.{ReusedExchangeExec, ShuffleExcha
  */
 private[aqe] final case class SameShuffle(hash: Int)
 
-private[aqe] object SameShuffle {
+/** Finds out which shuffles of a plan are the same; what it has seen it does not look at again. */
+private[aqe] final class SameShuffles {
+  private val hashes = new IdentityHashMap[SparkPlan, Int]
 
   def of(exchange: ShuffleExchangeLike): SameShuffle = SameShuffle(hash(exchange))
 
@@ -28,7 +32,15 @@ private[aqe] object SameShuffle {
     .toMap
 
   /** Of the kinds of operators and of what the leaves read, without what Spark adds once a stage is made. */
-  private def hash(plan: SparkPlan): Int = plan match {
+  private def hash(plan: SparkPlan): Int =
+    if (hashes.containsKey(plan)) hashes.get(plan)
+    else {
+      val own = hashOf(plan)
+      hashes.put(plan, own)
+      own
+    }
+
+  private def hashOf(plan: SparkPlan): Int = plan match {
     case stage: QueryStageExec                                              => hash(stage.plan)
     case reused: ReusedExchangeExec                                         => hash(reused.child)
     case _: InputAdapter | _: WholeStageCodegenExec | _: AQEShuffleReadExec => hash(plan.children.head)

@@ -23,8 +23,9 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
     UserRepartitions.forgetKept(plan)
     val settings = new SessionPolicy(conf, session.sparkContext)
     val groups = groupsOf(plan)
-    lazy val settled = groups.flatMap(besideRunning).toMap ++ SameShuffle.running(plan)
-    val choices = agreed(groups.filter(isChangeable).map(choose(_, settings, settled)))
+    val shuffles = new SameShuffles
+    lazy val settled = groups.flatMap(besideRunning(_, shuffles)).toMap ++ shuffles.running(plan)
+    val choices = agreed(groups.filter(isChangeable).map(choose(_, settings, shuffles, settled)))
     Validated.applyAll(plan, choices)(change)
   }
 
@@ -34,10 +35,11 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
     }.flatten
 
   /** Shuffles that are read together with one that runs: they have its number. */
-  private def besideRunning(group: ExchangeGroup): Seq[(SameShuffle, Int)] = group.leaves.map(_.node).collect {
-    case exchange: ShuffleExchangeExec if group.stages.nonEmpty =>
-      SameShuffle.of(exchange) -> exchange.outputPartitioning.numPartitions
-  }
+  private def besideRunning(group: ExchangeGroup, shuffles: SameShuffles): Seq[(SameShuffle, Int)] =
+    group.leaves.map(_.node).collect {
+      case exchange: ShuffleExchangeExec if group.stages.nonEmpty =>
+        shuffles.of(exchange) -> exchange.outputPartitioning.numPartitions
+    }
 
   private def isChangeable(group: ExchangeGroup): Boolean = group.forbidden.isEmpty && group.leaves.map(_.node).forall {
     case exchange: ShuffleExchangeExec =>
@@ -51,10 +53,15 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
   }
 
   /** @param settled numbers of shuffles that can be no others any more */
-  private def choose(group: ExchangeGroup, settings: SessionPolicy, settled: Map[SameShuffle, Int]): Choice = {
+  private def choose(
+      group: ExchangeGroup,
+      settings: SessionPolicy,
+      shuffles: SameShuffles,
+      settled: Map[SameShuffle, Int]
+  ): Choice = {
     val exchanges = group.leaves.map(_.node).collect { case exchange: ShuffleExchangeExec => exchange }
     val policy = GroupRead.policy(group, settings, None)
-    val same = exchanges.map(SameShuffle.of).toSet
+    val same = exchanges.map(shuffles.of).toSet
     val fixed = same.flatMap(settled.get).maxOption.filter(_ >= SubpartitionCount.least(policy))
     val (n, why) = likely(exchanges) match {
       case Some((output, source)) =>

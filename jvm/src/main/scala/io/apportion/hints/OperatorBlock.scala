@@ -29,7 +29,9 @@ object OperatorBlock {
 
   /** The block of the table that a scan reads. */
   def ofScan(scan: SparkPlan): Option[QueryBlock] =
-    scan.logicalLink.filter(_ => HintMark.areUsed).flatMap(link => columnsFor(link).flatMap(new Search(_).homeOfLeaves(link)))
+    scan.logicalLink
+      .filter(_ => HintMark.areUsed)
+      .flatMap(link => columnsFor(link).flatMap(new Search(_).homeOfLeaves(link)))
 
   /** All tags of an operator and of what is below it can be lost; the plan that Spark began with has its own. */
   private def columnsFor(node: LogicalPlan): Option[PlanColumns] =

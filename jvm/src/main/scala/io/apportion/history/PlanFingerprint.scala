@@ -5,7 +5,7 @@ import java.security.MessageDigest
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.execution._
-import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, AQEShuffleReadExec, QueryStageExec}
+import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, AdaptiveSparkPlanExec, QueryStageExec}
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
@@ -24,14 +24,14 @@ private[apportion] object PlanFingerprint {
   }
 
   private def describe(plan: SparkPlan): String = plan match {
-    case stage: QueryStageExec        => describe(stage.plan)
-    case reused: ReusedExchangeExec   => describe(reused.child)
+    case stage: QueryStageExec      => describe(stage.plan)
+    case reused: ReusedExchangeExec => describe(reused.child)
     // Of what is cached.
     case adaptive: AdaptiveSparkPlanExec => describe(adaptive.inputPlan)
-    case Transparent(child)           => describe(child)
-    case join: BaseJoinExec           => node(join, s"Join ${join.joinType}", joinTerms(join))
-    case aggregate: BaseAggregateExec => node(aggregate, "Aggregate", aggregate.expressions.map(text))
-    case scan: FileSourceScanExec     =>
+    case Transparent(child)              => describe(child)
+    case join: BaseJoinExec              => node(join, s"Join ${join.joinType}", joinTerms(join))
+    case aggregate: BaseAggregateExec    => node(aggregate, "Aggregate", aggregate.expressions.map(text))
+    case scan: FileSourceScanExec        =>
       node(scan, source(scan), (scan.partitionFilters ++ scan.dataFilters).filter(isOwn).map(text))
     case scan: BatchScanExec           => node(scan, s"Scan ${scan.table.name}", Nil)
     case cached: InMemoryTableScanExec =>

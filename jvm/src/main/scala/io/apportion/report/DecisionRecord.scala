@@ -159,7 +159,11 @@ object DecisionRecord {
       column("data_volume_per_task", LongType, "bytes that a task should read"),
       column("broadcast_cap", LongType, "the most bytes of a task's volume that broadcasts can take up"),
       column("raw", LongType, "tasks that the volume asks for"),
-      column("rounded", LongType, "that number as it was rounded: to the nearest power of two, or as `rounding` says; of scans, the same number"),
+      column(
+        "rounded",
+        LongType,
+        "that number as it was rounded: to the nearest power of two, or as `rounding` says; of scans, the same number"
+      ),
       column("clamps", ArrayType(StringType), "limits that changed the number, in order"),
       column("subpartitions", IntegerType, "subpartitions of each shuffle, the most tasks there can be"),
       column("parallelism", IntegerType, "tasks that were decided"),

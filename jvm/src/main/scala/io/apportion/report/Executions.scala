@@ -9,7 +9,9 @@ object Executions {
 
   /** The execution id of the query that runs in this thread, as Spark's UI shows it; a thread may have that of one that has ended. */
   def current(session: SparkSession): Option[Long] =
-    Option(session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)).map(_.toLong).filter(running(_).isDefined)
+    Option(session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY))
+      .map(_.toLong)
+      .filter(running(_).isDefined)
 
   /** The plan of the query that runs in this thread, before it was optimized. */
   def currentPlan: Option[LogicalPlan] =

@@ -9,7 +9,7 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
 /** The rows of `apportion_slots(query[, slots])`: one for each stage, for each group of stages that share slots, and for the query. */
-private[report] object PlannedSlots {
+private[apportion] object PlannedSlots {
   private val AllStages = "query"
   private val SharingGroup = "group"
 

@@ -2,6 +2,7 @@ package io.apportion.report
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.scheduler.SparkListenerEvent
+import org.apache.spark.sql.apportion.Redacted
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
 /**
@@ -22,17 +23,18 @@ object QueryEvent {
 
   def of(id: Long, sql: Option[String], operators: Seq[(Int, LogicalPlan)]): QueryEvent = {
     val query = json.createObjectNode().put("query", id)
-    sql.foreach(text => query.put("sql", text.take(MostCharacters)))
+    val shown = sql.map(Redacted(_))
+    shown.foreach(text => query.put("sql", text.take(MostCharacters)))
     val written = query.putArray("operators")
     operators.take(MostOperators).foreach { case (depth, operator) =>
       val one = written
         .addObject()
         .put("depth", depth)
         .put("name", operator.nodeName)
-        .put("text", operator.simpleString(MostFields).take(MostCharactersOfOperator))
+        .put("text", Redacted(operator.simpleString(MostFields)).take(MostCharactersOfOperator))
       val origin = operator.origin
-      // What comes from the text of a view has its place there.
-      if (origin.sqlText == sql)
+      // What comes from the text of a view has its place there, and nothing is where it was in a text with parts replaced.
+      if (origin.sqlText == sql && shown == sql)
         for (start <- origin.startIndex; stop <- origin.stopIndex) one.put("start", start).put("stop", stop)
     }
     QueryEvent(query)

@@ -71,7 +71,7 @@ private[apportion] final class Coordination(sparkContext: SparkContext) extends 
   }
 
   override def onTaskEnd(event: SparkListenerTaskEnd): Unit =
-    if (event.reason == Success) synchronized(load.taskEnds(event.stageId, event.taskMetrics))
+    if (event.reason == Success) synchronized(load.taskEnds(event.stageId, Option(event.taskMetrics)))
 
   override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
     case end: SparkListenerSQLExecutionEnd => synchronized(queryEnds(end.executionId))

@@ -26,14 +26,15 @@ private[resources] final class Load {
   def stageEnds(stage: Int): Unit = stages.remove(stage)
 
   /** Of a task that ended well. */
-  def taskEnds(stage: Int, metrics: TaskMetrics): Unit =
-    for (its <- stages.get(stage) if metrics != null) {
-      its.finished += 1
+  def taskEnds(stage: Int, metrics: Option[TaskMetrics]): Unit = for (its <- stages.get(stage)) {
+    its.finished += 1
+    for (measured <- metrics) {
       val speed = speeds.getOrElseUpdate(its.query, new Speed)
-      speed.bytes += metrics.inputMetrics.bytesRead + metrics.shuffleReadMetrics.totalBytesRead
+      speed.bytes += measured.inputMetrics.bytesRead + measured.shuffleReadMetrics.totalBytesRead
       speed.tasks += 1
-      speed.millis += metrics.executorRunTime
+      speed.millis += measured.executorRunTime
     }
+  }
 
   def queryEnds(query: Long): Unit = {
     begun.remove(query)

@@ -23,9 +23,6 @@ object SlotSharing {
   def groups(stages: Seq[StageNeed]): Map[Int, ResourceRequirement] =
     stages.groupMap(_.profile)(_.requirement).map { case (profile, own) => profile -> within(own) }
 
-  /** What a query needs. */
-  def ofQuery(stages: Seq[StageNeed]): ResourceRequirement = across(groups(stages).toSeq.sortBy(_._1).map(_._2))
-
   /** Slots that all stages which can run at once would fill together. */
   def atOnce(stages: Seq[StageNeed]): Long =
     stages.groupMapReduce(_.depth)(_.requirement.target.toLong)(_ + _).values.maxOption.getOrElse(0L)

@@ -51,12 +51,11 @@ final class FileSplits(files: Seq[FileSplits.File], val openCost: Long) {
    */
   def sizeFor(wanted: Int): Long = {
     var (low, high) = (1L, bytes.max(1))
-    // As exact as one task in sixteen times as many as are wanted.
-    while (high - low > low / 16 / wanted.max(1)) {
+    while (low < high) {
       val size = low + (high - low) / 2
       if (tasks(size) <= wanted) high = size else low = size + 1
     }
-    val tried = (0 to Tries).map(step => (high - high / 4 / Tries * step - step.min(1)).max(1))
+    val tried = (0 to Tries).map(step => (low - low / 4 / Tries * step - step.min(1)).max(1))
     tried.minBy(size => math.abs(tasks(size) - wanted))
   }
 }

@@ -184,7 +184,8 @@ class SubpartitionCountsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       val reusing = outer.transform {
         case inner: ShuffleExchangeExec if inner ne outer => ReusedExchangeExec(inner.output, inner)
       }
-      assert(SameShuffle.of(reusing.asInstanceOf[ShuffleExchangeExec]) == SameShuffle.of(outer))
+      val shuffles = new SameShuffles
+      assert(shuffles.of(reusing.asInstanceOf[ShuffleExchangeExec]) == shuffles.of(outer))
     }
   }
 

@@ -14,7 +14,7 @@ class SettingsSuite extends SparkSuite {
     ("SET spark.apportion.minParallelism=many", "spark.apportion.minParallelism"),
     ("SET spark.apportion.minParallelism=0", "Allowed: 1 or more."),
     ("SET spark.apportion.dataVolumePerTask=0", "Allowed: 1 byte or more."),
-    ("SET spark.apportion.dataVolumePerTask=64 Mib of data", "spark.apportion.dataVolumePerTask"),
+    ("SET spark.apportion.dataVolumePerTask=64 Mib of data", "64 Mib of data"),
     ("SET spark.apportion.broadcastRatio=1", "Allowed: above 0.0 and below 1.0."),
     ("SET spark.apportion.ranges=uneven", "Allowed: even, balanced."),
     ("SET spark.apportion.mode=eager", "Allowed: auto, active, reactive."),

@@ -386,6 +386,7 @@ class HintMatrixSuite extends HintSuite {
 
   forAll(cases) { (name, query, expected) =>
     test(name) {
+      if (name == "a recursive one") since("4.1")
       withSession(settings: _*) { session =>
         val (hinted, plain) = (session.sql(query), session.sql(withoutHints(query)))
         assert(shape(hinted.queryExecution.optimizedPlan) == shape(plain.queryExecution.optimizedPlan))

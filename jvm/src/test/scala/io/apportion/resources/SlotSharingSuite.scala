@@ -19,7 +19,7 @@ class SlotSharingSuite extends AnyFunSuite {
 
   test("a query needs the sum over its groups of what the largest stage of each needs") {
     val stages = Seq(StageNeed(0, 0, scan), StageNeed(0, 1, join), StageNeed(7, 1, scan))
-    val query = SlotSharing.ofQuery(stages)
+    val query = SlotSharing.across(SlotSharing.groups(stages).values.toSeq)
     assert((query.min, query.target, query.max) == ((3, 40, 128)))
   }
 

@@ -1,8 +1,6 @@
 package org.apache.spark.apportion.ui
 
-import java.util.concurrent.atomic.AtomicLong
-
-import scala.jdk.CollectionConverters._
+import scala.collection.mutable
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import io.apportion.report.DecisionEvent
@@ -29,22 +27,31 @@ private[spark] final class DecisionStore(store: KVStore) {
 private[spark] object DecisionStore {
   private val mapper = new ObjectMapper
 
-  /** The decisions that are kept; the oldest make way. */
+  /** The decisions that are kept, and the characters of all of them; the oldest make way. */
   private val MostKept = 10000
+  private val MostCharacters = 64L << 20
 
   /** Puts the decisions of an application into its store, while it runs or when its log is read. */
   final class Writer(store: ElementTrackingStore) extends SparkListener {
-    private val next = new AtomicLong
-
-    store.addTrigger(classOf[DecisionData], MostKept.toLong) { count =>
-      val oldest = store.view(classOf[DecisionData]).max(count - MostKept).asScala.map(_.id).toSeq
-      oldest.foreach(store.delete(classOf[DecisionData], _))
-    }
+    private val kept = mutable.Queue.empty[(Long, Int)]
+    private var next = 0L
+    private var characters = 0L
 
     override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
-      case DecisionEvent(decision) =>
-        store.write(new DecisionData(next.getAndIncrement(), decision.toString), checkTriggers = true)
-      case _ =>
+      case DecisionEvent(decision) => keep(decision.toString)
+      case _                       =>
+    }
+
+    private def keep(json: String): Unit = {
+      store.write(new DecisionData(next, json))
+      kept.enqueue(next -> json.length)
+      next += 1
+      characters += json.length
+      while (kept.size > MostKept || (characters > MostCharacters && kept.size > 1)) {
+        val (oldest, length) = kept.dequeue()
+        store.delete(classOf[DecisionData], oldest)
+        characters -= length
+      }
     }
   }
 }

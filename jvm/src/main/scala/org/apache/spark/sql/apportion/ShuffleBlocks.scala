@@ -1,5 +1,7 @@
 package org.apache.spark.sql.apportion
 
+import java.util.{Collections, LinkedHashMap, Map => JMap}
+
 import scala.collection.concurrent.TrieMap
 
 import org.apache.spark.SparkContext
@@ -12,12 +14,16 @@ import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
  * have them.
  */
 final class ShuffleBlocks private extends SparkListener with AdaptiveSparkPlanHelper {
+  import ShuffleBlocks._
+
   private val written = newest[(Int, Int)]
   private val subpartitions = newest[Int]
 
   /** 0 for a stage that writes no shuffle, or whose query runs still. */
   def of(stage: Int): Long =
-    Option(written.get(stage)).fold(0L) { case (shuffle, mapTasks) => mapTasks.toLong * subpartitions.getOrDefault(shuffle, 0) }
+    Option(written.get(stage)).fold(0L) { case (shuffle, mapTasks) =>
+      mapTasks.toLong * subpartitions.getOrDefault(shuffle, 0)
+    }
 
   override def onStageCompleted(event: SparkListenerStageCompleted): Unit = {
     val stage = event.stageInfo
@@ -34,7 +40,12 @@ final class ShuffleBlocks private extends SparkListener with AdaptiveSparkPlanHe
 }
 
 object ShuffleBlocks {
+  private val MostKept = 10000
   private val byContext = TrieMap.empty[SparkContext, ShuffleBlocks]
+
+  private def newest[Value]: JMap[Int, Value] = Collections.synchronizedMap(new LinkedHashMap[Int, Value] {
+    override def removeEldestEntry(eldest: JMap.Entry[Int, Value]): Boolean = size > MostKept
+  })
 
   /** Counts from the first call on. */
   def in(context: SparkContext): ShuffleBlocks = synchronized {
