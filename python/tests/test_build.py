@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import build_hook
+from apportion import jars
 from build_hook import BuildError, JarsHook, build_jars, fingerprint
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -339,10 +340,9 @@ def test_script_prints_its_usage(arguments: list[str], capsys: pytest.CaptureFix
 
 
 def test_the_spark_extra_is_the_range_of_supported_versions() -> None:
-    scala = (ROOT / "project/SparkVersion.scala").read_text()
+    builds = [jars.parse_name(jar.name) for jar in jars.jar_folder().glob("*.jar")]
     minors = sorted(
-        (int(major), int(minor))
-        for major, minor in re.findall(r'SparkVersion\(\s*"(\d+)\.(\d+)"', scala)
+        tuple(map(int, spark.minor.split("."))) for name in builds if name for spark in name.runs_on
     )
     (oldest, newest) = (minors[0], minors[-1])
     extra = f"pyspark>={oldest[0]}.{oldest[1]},<{newest[0]}.{newest[1] + 1}"

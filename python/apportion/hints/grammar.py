@@ -118,11 +118,11 @@ def _table(hint: Hint, argument: Argument) -> Complaint | None:
 # Every hint of Apportion, one entry each.
 APPORTION: dict[str, tuple[Form, ...]] = {
     "PARALLELISM": (
-        Form((Parameter("n", _count),), "PARALLELISM(8)", "the block's stages use n tasks"),
+        Form((Parameter("n", _count),), "PARALLELISM(8)", "the block's stages use 8 tasks"),
         Form(
             (Parameter("min", _count), Parameter("max", _count)),
             "PARALLELISM(4, 64)",
-            "the number of tasks is decided within min and max, both included",
+            "the number of tasks is decided from 4 to 64",
         ),
     ),
     "DATA_VOLUME": (
@@ -150,12 +150,12 @@ APPORTION: dict[str, tuple[Form, ...]] = {
         Form(
             (Parameter("n", _count),),
             "SOURCE_PARALLELISM(16)",
-            "every scan of the block uses n tasks",
+            "every scan of the block uses 16 tasks",
         ),
         Form(
             (Parameter("table", _table), Parameter("n", _count)),
             "SOURCE_PARALLELISM(t, 16)",
-            "the scan of t, a table or alias of the block, uses n tasks",
+            "the scan of t, a table or alias of the block, uses 16 tasks",
         ),
     ),
 }

@@ -139,7 +139,7 @@ def test_logs_that_are_not_there(tmp_path: Path) -> None:
     (tmp_path / "app-20261121-0001.zstd").touch()
     assert error(f"{tmp_path}/none") == f"there is no event log at {tmp_path}/none"
     assert error("app-20261121-0002", tmp_path).endswith(
-        f"among the 1 in {tmp_path} (--logs). Did you mean app-20261121-0001?"
+        f"among the 1 in {tmp_path}. Did you mean app-20261121-0001?"
     )
     assert f"no directory {tmp_path}/none to look" in error("app-1", tmp_path / "none")
 
