@@ -92,7 +92,13 @@ class Decisions(list[Decision]):
         return html.decisions(self)
 
 
-_FIELDS = {field.name: str(field.type) for field in dataclasses.fields(Decision)}
+def _expected(annotation: str) -> set[str]:
+    """Return the names of the types that a field of this annotation can have."""
+    names = annotation.replace("None", "NoneType").replace("datetime.", "").split(" | ")
+    return {name.partition("[")[0] for name in names}
+
+
+_FIELDS = {field.name: _expected(str(field.type)) for field in dataclasses.fields(Decision)}
 
 
 def decide(
@@ -141,10 +147,8 @@ def _decision(record: Mapping[str, Any]) -> Decision:
     values["ranges"] = [(each["start"], each["end"]) for each in record["ranges"]]
     values["requirement"] = requirement_of(record.get("requirement"))
     values["slots_lost"] = record.get("slots_lost") or 0
-    for name, annotation in _FIELDS.items():
-        expected, *none = annotation.removeprefix("datetime.").split(" | ")
-        is_none = none and values[name] is None
-        if not is_none and type(values[name]).__name__ != expected.partition("[")[0]:
+    for name, expected in _FIELDS.items():
+        if type(values[name]).__name__ not in expected:
             raise TypeError(f"{name} of a decision is {values[name]!r}")
     return Decision(**values)
 

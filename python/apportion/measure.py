@@ -117,7 +117,9 @@ def without_ties(spark: SparkSession, query: str) -> str:
     except SqlglotError:
         return query
     order = clauses.get("order")
-    if any(map(clauses.get, _OTHER_ORDERS)) or (order and order.expressions[0].name == "ALL"):
+    if any(map(clauses.get, _OTHER_ORDERS)) or (
+        order and order.expressions[0].name.upper() == "ALL"
+    ):
         return query
     fields = spark.sql(query).schema
     if any(re.search(_WITHOUT_ORDER, field.dataType.simpleString()) for field in fields):

@@ -40,7 +40,6 @@ def find_tables(directory: Path) -> dict[str, Table]:
     if not directory.is_dir():
         raise ApportionError(f"there is no directory {directory} (--tables)")
     tables: dict[str, Table] = {}
-    names: dict[str, Path] = {}
     for path in sorted(directory.iterdir()):
         formats = _formats(path)
         if not formats:
@@ -52,9 +51,8 @@ def find_tables(directory: Path) -> dict[str, Table]:
         match = _DATA_FILE.fullmatch(path.name)
         name = match["name"] if match else path.name
         # Spark's names are the same in upper and lower case.
-        if other := names.get(name.lower()):
-            raise ApportionError(f"two tables are named {name}: {other} and {path}")
-        names[name.lower()] = path
+        if same := [other for other in tables if other.lower() == name.lower()]:
+            raise ApportionError(f"two tables are named {name}: {tables[same[0]].path} and {path}")
         tables[name] = Table(path, formats.pop())
     if not tables:
         raise ApportionError(f"there are no parquet, csv or json files or folders in {directory}")

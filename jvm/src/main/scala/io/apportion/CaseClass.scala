@@ -8,12 +8,12 @@ private[apportion] object CaseClass {
 
   /** The same, but for its first field. */
   def withFirst[T <: Product](value: T, first: Any): T =
-    of(value.getClass.asInstanceOf[Class[T]], Iterator.single(first) ++ value.productIterator.drop(1))
+    make(value.getClass.asInstanceOf[Class[T]], Iterator.single(first) ++ value.productIterator.drop(1))
 
   /** With all of its fields false. */
-  def ofFalse[T](of: Class[T]): T =
-    this.of(of, Iterator.continually(false).take(of.getConstructors.head.getParameterCount))
+  def ofFalse[T](kind: Class[T]): T =
+    make(kind, Iterator.continually(false).take(kind.getConstructors.head.getParameterCount))
 
-  private def of[T](of: Class[T], fields: Iterator[Any]): T =
-    of.cast(of.getConstructors.head.newInstance(fields.map(_.asInstanceOf[AnyRef]).toSeq: _*))
+  private def make[T](kind: Class[T], fields: Iterator[Any]): T =
+    kind.cast(kind.getConstructors.head.newInstance(fields.map(_.asInstanceOf[AnyRef]).toSeq: _*))
 }

@@ -3,8 +3,6 @@ package io.apportion.conf
 import java.util.{Set => JSet}
 import java.util.concurrent.ConcurrentHashMap
 
-import scala.collection.immutable.ListSet
-
 import io.apportion.decision.Policy
 import io.apportion.resources.RescalingPolicy
 import org.apache.commons.text.similarity.LevenshteinDistance
@@ -63,7 +61,7 @@ case class SettingsCheck(session: SparkSession) extends (LogicalPlan => Unit) {
 object SettingsCheck {
   private val log = LoggerFactory.getLogger(getClass.getName.stripSuffix("$"))
 
-  private val names = ListSet(Settings.all.map(_.key): _*)
+  private val names = Settings.all.map(_.key)
 
   /** Unknown names that the log has. */
   private val named: JSet[String] = ConcurrentHashMap.newKeySet()

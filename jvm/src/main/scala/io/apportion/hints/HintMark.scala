@@ -17,8 +17,10 @@ private[hints] final case class HintMark private (hints: BlockHints, isTop: Bool
 private[hints] object HintMark {
   private val Tag = TreeNodeTag[HintMark]("apportion.hintMark")
 
+  @volatile private var wasPut = false
+
   /** Whether a query of this application has had a hint: until then nobody has to look for any. */
-  @volatile private[hints] var areUsed = false
+  def areUsed: Boolean = wasPut
 
   def of(node: LogicalPlan): Option[HintMark] = node.getTagValue(Tag)
 
@@ -36,7 +38,7 @@ private[hints] object HintMark {
    * leaves. Hints put on the same block before come after these.
    */
   def put(block: LogicalPlan, hints: BlockHints): LogicalPlan = {
-    areUsed = true
+    wasPut = true
     val earlier = of(block).filter(_.isTop).map(_.hints)
     val own = HintMark(earlier.fold(hints)(hints.orElse), isTop = false)
     val isShared = block.analyzed || block.children.isEmpty

@@ -18,8 +18,7 @@ object OperatorBlock {
    * @param readers per block the operators that read one another, from the exchange upwards, or the exchange alone; the first of
    *                them that is of a known block counts
    */
-  def ofEach(readers: Seq[Seq[SparkPlan]]): Seq[QueryBlock] = if (!HintMark.areUsed) Nil
-  else {
+  def ofEach(readers: Seq[Seq[SparkPlan]]): Seq[QueryBlock] = {
     val logical = readers.map(_.flatMap(_.logicalLink).map(unwrap).distinct).filter(_.nonEmpty)
     logical.flatten.headOption.flatMap(columnsFor).toSeq.flatMap { columns =>
       val search = new Search(columns)
@@ -29,13 +28,13 @@ object OperatorBlock {
 
   /** The block of the table that a scan reads. */
   def ofScan(scan: SparkPlan): Option[QueryBlock] =
-    scan.logicalLink
-      .filter(_ => HintMark.areUsed)
-      .flatMap(link => columnsFor(link).flatMap(new Search(_).homeOfLeaves(link)))
+    scan.logicalLink.flatMap(link => columnsFor(link).flatMap(new Search(_).homeOfLeaves(link)))
 
   /** All tags of an operator and of what is below it can be lost; the plan that Spark began with has its own. */
   private def columnsFor(node: LogicalPlan): Option[PlanColumns] =
-    columnsOf(node).orElse(Executions.currentPlan.flatMap(QueryBlocks.placed).map(_.block.columns))
+    if (HintMark.areUsed)
+      columnsOf(node).orElse(Executions.currentPlan.flatMap(QueryBlocks.placed).map(_.block.columns))
+    else None
 
   private def unwrap(node: LogicalPlan): LogicalPlan = node match {
     case stage: LogicalQueryStage => unwrap(stage.logicalPlan)

@@ -20,15 +20,23 @@ private[apportion] final class History private (directory: Path, hadoopConf: Con
   import History._
 
   private val known = new ConcurrentHashMap[String, Option[Output]]
+
+  /** What could not be written, and is tried again. */
+  private val unwritten = ConcurrentHashMap.newKeySet[String]
   @volatile private var failedAt = Option.empty[Long]
 
   /** What the exchange with that fingerprint produced last, as far as is known since this application began. */
   def find(fingerprint: String): Option[Output] = {
-    if (known.size > MostKnown) known.clear()
+    if (known.size > MostKnown) {
+      known.clear()
+      unwritten.clear()
+    }
     Option(known.get(fingerprint)).getOrElse {
-      val found = read(fingerprint)
-      // Another query may have remembered it meanwhile.
-      Option(known.putIfAbsent(fingerprint, found)).getOrElse(found)
+      if (isTried) {
+        val found = read(fingerprint)
+        // Another query may have remembered it meanwhile.
+        Option(known.putIfAbsent(fingerprint, found)).getOrElse(found)
+      } else None
     }
   }
 
@@ -46,9 +54,14 @@ private[apportion] final class History private (directory: Path, hadoopConf: Con
 
   /** Keeps what an exchange produced, if that is news. */
   def remember(fingerprint: String, output: Output): Unit =
-    if (!find(fingerprint).exists(_.isNear(output))) {
+    if (unwritten.contains(fingerprint) || !find(fingerprint).exists(_.isNear(output))) {
       known.put(fingerprint, Some(output))
-      if (isTried) Try(write(fingerprint, output)).failed.foreach(failed("write", _))
+      unwritten.add(fingerprint)
+      if (isTried)
+        Try(write(fingerprint, output)) match {
+          case Success(_)       => unwritten.remove(fingerprint)
+          case Failure(failure) => failed("write", failure)
+        }
     }
 
   private def file(fingerprint: String) = new Path(directory, s"$fingerprint.json")
@@ -61,9 +74,7 @@ private[apportion] final class History private (directory: Path, hadoopConf: Con
     own
   }
 
-  private def read(fingerprint: String): Option[Output] = if (isTried) tryToRead(fingerprint) else None
-
-  private def tryToRead(fingerprint: String): Option[Output] = Try {
+  private def read(fingerprint: String): Option[Output] = Try {
     val path = file(fingerprint)
     Option.when(fileSystem.exists(path)) {
       val in = fileSystem.open(path)
