@@ -19,11 +19,6 @@ def scan_tasks(
     if scan.decision and settled.is_fixed_scan(scan.decision):
         return min(max(1, scan.decision.parallelism), _MOST)
     size, opening = int(scan.bytes * scale), confs.size(_OPEN_COST)
-    if confs.enabled and confs.setting("sources_enabled"):
-        policy = settled.source_policy(confs, slots)
-        # To open a file costs no more than what a task reads.
-        tasks = decide_source(size + scan.files * min(opening, policy.volume), policy)
-        return min(tasks, _MOST)
     least = (
         confs.number("spark.sql.files.minPartitionNum")
         or confs.number("spark.sql.leafNodeDefaultParallelism")
@@ -31,7 +26,13 @@ def scan_tasks(
     )
     piece = max(opening, (size + scan.files * opening) // least)
     piece = min(piece, confs.size("spark.sql.files.maxPartitionBytes"))
-    return dealt(scan.files, size // scan.files, piece, opening)
+    sparks = dealt(scan.files, size // scan.files, piece, opening)
+    if not (confs.enabled and confs.setting("sources_enabled")):
+        return sparks
+    policy = settled.source_policy(confs, slots, sparks)
+    # To open a file costs no more than what a task reads.
+    tasks = decide_source(size + scan.files * min(opening, policy.volume), policy)
+    return min(tasks, max(_MOST, sparks))
 
 
 def dealt(files: int, file_bytes: int, piece: int, opening: int) -> int:

@@ -37,6 +37,10 @@ class Confs:
         except SettingError:
             return setting.default
 
+    def is_set(self, keyword: str) -> bool:
+        """Return whether a setting of Apportion's is set, be it to its default."""
+        return find(keyword).key in self._values
+
     def text(self, key: str) -> str | None:
         """Return the text of a conf, or of its default where one is known here."""
         return self._values.get(key, _DEFAULTS.get(key))

@@ -64,10 +64,12 @@ def policy(decision: Decision, confs: Confs, slots: int) -> Policy:
     return found
 
 
-def source_policy(confs: Confs, slots: int) -> Policy:
-    """Return the policy for scans of files."""
+def source_policy(confs: Confs, slots: int, sparks: int) -> Policy:
+    """Return the policy for scans of files; `sparks` is the number of tasks that Spark would make."""
     parallelism = confs.setting("sources_parallelism")
     most = confs.setting("sources_max_parallelism")
+    if not confs.is_set("sources_max_parallelism"):
+        most = max(most, sparks)
     of_shuffles = Policy.of(confs, slots)
     return dataclasses.replace(
         of_shuffles,

@@ -29,6 +29,9 @@ def test_spark_deals_files(files: int, file_bytes: int, piece: int, tasks: int) 
     [
         ({"spark.apportion.dataVolumePerTask": "10MB"}, 1, 11),
         ({"spark.apportion.dataVolumePerTask": "10MB"}, 1000, 1000),
+        # Not fewer than Spark makes, unless the maximum is set.
+        ({"spark.apportion.dataVolumePerTask": "10MB"}, 10_000, 7813),
+        ({"spark.apportion.sources.maxParallelism": "1000"}, 10_000, 1000),
         ({"spark.apportion.enabled": "false"}, 1, 2),
         ({"spark.apportion.sources.enabled": "false"}, 10, 8),
         ({"spark.apportion.sources.parallelism": "6"}, 1, 6),
