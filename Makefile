@@ -47,7 +47,7 @@ bench-sql: jars ## Time TPC-H and TPC-DS with Apportion and without, at scale fa
 
 .PHONY: bench-simulate
 bench-simulate: jars ## Log TPC-H, predict it in other configurations, measure these, and write docs/simulator-accuracy.md
-	@$(BIN)/python -m apportion.simulate.accuracy docs/simulator-accuracy.md --scale $(SF)
+	@$(BIN)/python python/simulator_accuracy.py docs/simulator-accuracy.md --scale $(SF)
 
 .PHONY: generated
 generated: $(INSTALLED) ## Write the files that are generated from code: docs/settings.md and others

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from apportion.simulate.policy import power_nearest
+from apportion.numbers import power_nearest
 from apportion.simulate.ranges import Range, balanced, even, sums
 
 FOLDER = Path(__file__).parent

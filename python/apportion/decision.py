@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from apportion import _jvm, numbers
@@ -133,6 +134,18 @@ def decisions(spark: SparkSession) -> Decisions:
     return Decisions(_decision(row.asDict(recursive=True)) for row in rows)
 
 
+@contextmanager
+def decisions_taken(spark: SparkSession) -> Iterator[Decisions]:
+    """Give a list that has the decisions of the block once that has ended; raises as `decisions`.
+
+    Of more than `Settings.retained_decisions` it has the last.
+    """
+    before = set(map(_identity, decisions(spark)))
+    taken = Decisions()
+    yield taken
+    taken.extend(each for each in decisions(spark) if _identity(each) not in before)
+
+
 def decision_from_json(record: Mapping[str, Any]) -> Decision:
     """Return the decision that the extension has written as JSON.
 
@@ -140,6 +153,10 @@ def decision_from_json(record: Mapping[str, Any]) -> Decision:
     """
     decided_at = datetime.datetime.fromisoformat(record["decided_at"])
     return _decision({**record, "decided_at": decided_at})
+
+
+def _identity(decision: Decision) -> tuple[object, ...]:
+    return decision.query, decision.group, decision.decided_at
 
 
 def _decision(record: Mapping[str, Any]) -> Decision:

@@ -15,7 +15,8 @@ import sqlglot
 from sqlglot.errors import SqlglotError
 
 from apportion import _jvm
-from apportion.decision import Decision, decisions
+from apportion.decision import Decision, decisions_taken
+from apportion.session import confs
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -55,8 +56,7 @@ def run(spark: SparkSession, statement: str) -> Run:
 
     Raises what Spark raises, and `ApportionError` when the session has no Apportion in it.
     """
-    before = {(decision.query, decision.group) for decision in decisions(spark)}
-    with job_group(spark) as group:
+    with decisions_taken(spark) as taken, job_group(spark) as group:
         start = time.perf_counter()
         result = spark.sql(statement)
         rows = result.collect()
@@ -68,7 +68,7 @@ def run(spark: SparkSession, statement: str) -> Run:
         seconds=seconds,
         tasks=sum(stage["tasks"] for stage in stages),
         largest_task_bytes=max((stage["largestTaskBytes"] for stage in stages), default=0),
-        decisions=[d for d in decisions(spark) if (d.query, d.group) not in before],
+        decisions=taken,
     )
 
 
@@ -138,22 +138,6 @@ def job_group(spark: SparkSession) -> Iterator[str]:
         yield name
     finally:
         context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
-
-
-@contextmanager
-def confs(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Set confs of the session for the block, and put back what was there before."""
-    before = {key: spark.conf.get(key, None) for key in values}
-    try:
-        for key, value in values.items():
-            spark.conf.set(key, value)
-        yield
-    finally:
-        for key, value_before in before.items():
-            if value_before is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, value_before)
 
 
 def _same(left: Any, right: Any) -> bool:

@@ -19,7 +19,7 @@ from apportion._jvm import short_errors
 from apportion.cli.statements import split
 from apportion.explaining import html, live
 from apportion.explaining.explained import Explained, of_run
-from apportion.measure import confs
+from apportion.session import confs
 from apportion.settings import parse_assignments
 from apportion.units import count_text
 

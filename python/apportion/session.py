@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from apportion import jars
@@ -46,3 +48,24 @@ def get_or_create(**settings: Any) -> SparkSession:
     from pyspark.sql import SparkSession
 
     return configure(SparkSession.builder, **settings).getOrCreate()
+
+
+@contextmanager
+def confs(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
+    """Set confs of the session for the block, and put back what was there before.
+
+    Raises what Spark raises for a conf that it refuses; then none of them is set.
+    """
+    before: dict[str, str | None] = {}
+    try:
+        for key, value in values.items():
+            old = spark.conf.get(key, None)
+            spark.conf.set(key, value)
+            before[key] = old
+        yield
+    finally:
+        for key, old in before.items():
+            if old is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, old)

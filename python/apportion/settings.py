@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, Literal
 
 from apportion.errors import SettingError, did_you_mean
-from apportion.numbers import LARGEST_INT
+from apportion.numbers import LARGEST_INT, power_down, power_up
 
 PREFIX = "spark.apportion."
 
@@ -167,8 +167,7 @@ class Settings:
         # With only one of them given, the session's other bound decides: the extension checks that.
         if self.min_parallelism is None or self.max_parallelism is None:
             return
-        raised = 1 << (self.min_parallelism - 1).bit_length()
-        lowered = 1 << (self.max_parallelism.bit_length() - 1)
+        raised, lowered = power_up(self.min_parallelism), power_down(self.max_parallelism)
         if lowered < raised:
             raise SettingError(
                 f"min_parallelism is {self.min_parallelism} and max_parallelism is "

@@ -68,16 +68,6 @@ def test_a_command_runs_too(session: SparkSession) -> None:
     assert session.conf.get("spark.sql.shuffle.partitions") == "8"
 
 
-def test_confs_are_set_for_a_block_and_put_back(session: SparkSession) -> None:
-    session.conf.set("spark.sql.shuffle.partitions", "16")
-    values = {"spark.sql.shuffle.partitions": "3", "spark.sql.some.key": "x"}
-    with measure.confs(session, values):
-        assert session.conf.get("spark.sql.shuffle.partitions") == "3"
-        assert session.conf.get("spark.sql.some.key") == "x"
-    assert session.conf.get("spark.sql.shuffle.partitions") == "16"
-    assert session.conf.get("spark.sql.some.key", None) is None
-
-
 @pytest.mark.parametrize(
     ("query", "without"),
     [

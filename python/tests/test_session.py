@@ -1,4 +1,4 @@
-"""Sessions with Apportion. Each scenario starts its own Spark, in a process of its own."""
+"""Sessions with Apportion. Each scenario of starting one has a process of its own."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 import apportion
 from apportion import ApportionError, SettingError, Settings, jars
 from apportion._builder import merged
+from apportion.session import confs
 
 EXTENSION = "io.apportion.ApportionExtension"
 REPORT = """
@@ -239,3 +240,20 @@ def test_import_is_fast_and_needs_no_pyspark() -> None:
     assert not {"pyspark", "py4j", "duckdb", "typer", "sqlglot"} & set(sys.modules)
     """
     assert run(code).returncode == 0
+
+
+def test_confs_are_set_for_a_block_and_put_back(session: SparkSession) -> None:
+    session.conf.set("spark.sql.shuffle.partitions", "16")
+    values = {"spark.sql.shuffle.partitions": "3", "spark.sql.some.key": "x"}
+    with confs(session, values):
+        assert session.conf.get("spark.sql.shuffle.partitions") == "3"
+        assert session.conf.get("spark.sql.some.key") == "x"
+    assert session.conf.get("spark.sql.shuffle.partitions") == "16"
+    assert session.conf.get("spark.sql.some.key", None) is None
+
+
+def test_of_confs_of_which_spark_refuses_one_none_is_set(session: SparkSession) -> None:
+    values = {"spark.sql.some.key": "x", "spark.sql.warehouse.dir": "elsewhere"}
+    with pytest.raises(Exception, match=r"spark\.sql\.warehouse\.dir"), confs(session, values):
+        pass
+    assert session.conf.get("spark.sql.some.key", None) is None

@@ -10,7 +10,8 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from apportion import Decision, decisions, hints, tpc
-from apportion.measure import ENABLED, compare, confs, run, same_rows, without_ties
+from apportion.measure import ENABLED, compare, run, same_rows, without_ties
+from apportion.session import confs
 
 NUMBERS: dict[tpc.Benchmark, range] = {"tpch": range(1, 23), "tpcds": range(1, 100)}
 

@@ -11,7 +11,8 @@ from apportion import _jvm
 from apportion.bench.results import Conditions, QueryResult, Run
 from apportion.bench.variants import Variant
 from apportion.errors import ApportionError, QueryError
-from apportion.measure import confs, job_group, same_rows, without_ties
+from apportion.measure import job_group, same_rows, without_ties
+from apportion.session import confs
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession

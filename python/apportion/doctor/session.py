@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from apportion import _jvm
-from apportion.decision import decisions
+from apportion.decision import decisions_taken
 from apportion.doctor.finding import Finding, Setup
 from apportion.errors import ApportionError
 
@@ -57,8 +57,6 @@ def loaded_from(setup: Setup) -> Iterator[Finding]:
 
 def _decided(spark: SparkSession) -> str | None:
     """Return the reason of a decision that is taken now, None where none is."""
-    before = {(each.query, each.decided_at) for each in decisions(spark)}
-    with _jvm.short_errors():
+    with decisions_taken(spark) as taken, _jvm.short_errors():
         spark.sql(_QUERY).collect()
-    taken = [each for each in decisions(spark) if (each.query, each.decided_at) not in before]
     return f"{taken[-1].operator}: {taken[-1].reason}" if taken else None

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from apportion.hints.comment import Argument, Hint
 from apportion.hints.findings import Complaint
+from apportion.numbers import power_down, power_up
 from apportion.units import count_text
 
 LARGEST_COUNT = 2**31 - 1
@@ -275,8 +276,7 @@ def _check_bounds(hint: Hint) -> Iterator[Complaint]:
             "APH304", hint.start, hint.end, message, f"write {hint.name}({high}, {low})"
         )
         return
-    raised = 1 << (low - 1).bit_length()
-    lowered = 1 << (high.bit_length() - 1)
+    raised, lowered = power_up(low), power_down(high)
     if raised > lowered:
         message = f"{hint.name} has no power of two between {low} and {high}"
         write = f"write {hint.name}({lowered}, {high})"

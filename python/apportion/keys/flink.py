@@ -48,7 +48,7 @@ def max_parallelism(parallelism: int) -> int:
     """
     numbers.check("parallelism", parallelism, most=MOST_KEY_GROUPS)
     ample = parallelism + parallelism // 2
-    return min(max(1 << (ample - 1).bit_length(), _LEAST_MAX_PARALLELISM), MOST_KEY_GROUPS)
+    return min(max(numbers.power_up(ample), _LEAST_MAX_PARALLELISM), MOST_KEY_GROUPS)
 
 
 def key_group(key: int | str, max_parallelism: int, *, long: bool = False) -> int:

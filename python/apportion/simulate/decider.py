@@ -8,8 +8,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+from apportion.numbers import power_down, power_nearest, power_up
 from apportion.simulate import skew
-from apportion.simulate.policy import Policy, power_down, power_nearest, power_up
+from apportion.simulate.policy import Policy
 from apportion.simulate.ranges import Range, balanced, even, sum_each, sums
 
 # What beginning a wave and launching a task cost, in bytes that a task reads in that time.

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from apportion.errors import SettingError
+from apportion.numbers import power_down, power_up
 from apportion.settings import find
 
 ADVISORY_SIZE = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
@@ -136,19 +137,3 @@ class Policy:
     def broadcast_cap(self) -> int:
         """The most bytes that broadcasts take up of a task's volume."""
         return math.ceil(self.volume * self.broadcast_ratio)
-
-
-def power_down(number: int) -> int:
-    """Return the largest power of two that is not above a number; 0 for 0."""
-    return 1 << (number.bit_length() - 1) if number > 0 else 0
-
-
-def power_up(number: int) -> int:
-    """Return the smallest power of two that is not below a number; 0 for 0."""
-    return 1 << (number - 1).bit_length() if number > 0 else 0
-
-
-def power_nearest(number: int) -> int:
-    """Return the nearer of the two powers of two around a number, the upper one in the middle."""
-    lower, upper = power_down(number), power_up(number)
-    return lower if number < (lower + upper) // 2 else upper

@@ -65,7 +65,7 @@ def policy(decision: Decision, confs: Confs, slots: int) -> Policy:
 
 
 def source_policy(confs: Confs, slots: int, sparks: int) -> Policy:
-    """Return the policy for scans of files; `sparks` is the number of tasks that Spark would make."""
+    """Return the policy for scans of files, of which Spark would make `sparks` tasks."""
     parallelism = confs.setting("sources_parallelism")
     most = confs.setting("sources_max_parallelism")
     if not confs.is_set("sources_max_parallelism"):

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from itertools import accumulate
 from math import gcd
 
+from apportion.numbers import power_down, power_up
 from apportion.simulate.decider import likely_tasks
-from apportion.simulate.policy import Policy, power_down, power_up
+from apportion.simulate.policy import Policy
 
 MOST = 32768
 # What an estimate may be wrong by, and how much finer balanced ranges are cut.

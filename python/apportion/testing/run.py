@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from apportion.decision import Decision, decisions
+from apportion.decision import Decision, decisions_taken
 from apportion.errors import ApportionError
+from apportion.session import confs
 from apportion.testing.render import decision_lines, printable, row_lines
 
 if TYPE_CHECKING:
@@ -66,19 +67,21 @@ class ScriptRun:
 
     def _set_up(self, setup: Block) -> None:
         try:
-            with self._settings(setup.settings):
+            with confs(self._session, setup.settings):
                 self._session.sql(setup.sql).collect()
         except Exception as error:
             raise StatementError(f"{self._path}:{setup.line}: setup failed: {error}") from error
 
     def _entry(self, statement: Statement) -> Entry:
         options = statement.options
-        before = {_identity(decision) for decision in self._decisions(statement)}
-        with self._settings(statement.settings):
+        taken: list[Decision] = []
+        with ExitStack() as stack:
+            if options.decisions:
+                taken = stack.enter_context(decisions_taken(self._session))
+            stack.enter_context(confs(self._session, statement.settings))
             frame = self._session.sql(statement.sql)
             schema = frame.schema
             rows = frame.collect()
-        taken = [each for each in self._decisions(statement) if _identity(each) not in before]
         lines = row_lines(rows, schema, ordered=options.ordered, digits=options.digits)
         return (
             f"-- schema: {printable(schema.simpleString())}",
@@ -87,32 +90,8 @@ class ScriptRun:
             *(f"-- decision: {line}" for line in decision_lines(taken)),
         )
 
-    def _decisions(self, statement: Statement) -> list[Decision]:
-        return decisions(self._session) if statement.options.decisions else []
-
-    @contextmanager
-    def _settings(self, settings: Mapping[str, str]) -> Iterator[None]:
-        conf = self._session.conf
-        before: dict[str, str | None] = {}
-        try:
-            for key, value in settings.items():
-                old = conf.get(key, None)
-                conf.set(key, value)
-                before[key] = old
-            yield
-        finally:
-            for key, old in before.items():
-                if old is None:
-                    conf.unset(key)
-                else:
-                    conf.set(key, old)
-
 
 def _session_of_its_own(spark: SparkSession) -> SparkSession:
     # Spark Connect's clients have no newSession; a clone begins with what the session has.
     clone: Callable[[], SparkSession] | None = getattr(spark, "cloneSession", None)
     return spark.newSession() if clone is None else clone()
-
-
-def _identity(decision: Decision) -> tuple[object, ...]:
-    return decision.query, decision.group, decision.decided_at

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from apportion import ApportionError, _jvm, measure
 from apportion.bench import skew, suites
 from apportion.bench.suites import Suite
+from apportion.session import confs
 
 SUITE = Suite("made-up", {"first": "SELECT 1", "second": "SELECT 2", "9": "SELECT 9"})
 
@@ -108,7 +109,7 @@ def test_the_queries_shuffle_the_rows(skewed: SparkSession, name: str) -> None:
 
 @pytest.mark.parametrize("name", skew.queries())
 def test_tasks_are_even_where_subpartitions_may_be_split(larger: SparkSession, name: str) -> None:
-    with measure.confs(larger, {"spark.apportion.ranges": "balanced"}):
+    with confs(larger, {"spark.apportion.ranges": "balanced"}):
         run = measure.run(larger, skew.queries()[name])
     shuffles = [decision for decision in run.decisions if decision.stages]
     largest = max(shuffles, key=lambda decision: decision.input_bytes)

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from apportion import jars, tpc
 from apportion.explaining import live, text
 from apportion.explaining.view import view
-from apportion.measure import confs
+from apportion.session import confs
 from apportion.testing import golden
 
 GOLDEN = Path(__file__).parent / "tpch.golden"

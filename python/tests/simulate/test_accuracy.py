@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import simulator_accuracy as accuracy
 from apportion import eventlog
 from apportion.bench.environment import Environment
-from apportion.simulate import accuracy
 
 from . import logs
 

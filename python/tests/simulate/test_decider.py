@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import apportion
+from apportion.numbers import power_down, power_nearest, power_up
 from apportion.simulate import subpartitions
 from apportion.simulate.decider import (
     ShuffleInput,
@@ -17,7 +18,7 @@ from apportion.simulate.decider import (
     likely_tasks,
     wave_price,
 )
-from apportion.simulate.policy import Confs, Policy, power_down, power_nearest, power_up
+from apportion.simulate.policy import Confs, Policy
 
 MB = 1 << 20
 

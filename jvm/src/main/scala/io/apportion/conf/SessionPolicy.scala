@@ -37,15 +37,19 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
    * The policy for scans of files.
    *
    * @param cutting the conf of the session that Spark cuts them by
+   * @param sparks  the tasks that Spark would make: not fewer are decided, unless the maximum is set
    */
-  def source(cutting: SQLConf): Policy = {
+  def source(cutting: SQLConf, sparks: Int): Policy = {
     val (volume, volumeSetBy) = Settings.DataVolumePerTask.get(conf) match {
       case Some(bytes) => (bytes, setBy(Settings.DataVolumePerTask.key))
       case None        =>
         (cutting.filesMaxPartitionBytes.max(1), s"Spark's maximum, ${setBy(SQLConf.FILES_MAX_PARTITION_BYTES.key)}")
     }
     def who(setting: Setting[_]) = s"${setting.name}, ${setBy(setting.key)}"
-    val most = Settings.SourcesMaxParallelism.get(conf)
+    val most = {
+      val ofSetting = Settings.SourcesMaxParallelism.get(conf)
+      if (conf.contains(Settings.SourcesMaxParallelism.key)) ofSetting else ofSetting.max(sparks)
+    }
     val decided = policy().copy(
       dataVolumePerTask = volume,
       minParallelism = cutting.filesMinPartitionNum.getOrElse(1).min(most),

@@ -165,7 +165,8 @@ object Settings {
     default = 1000,
     Allowed.AtLeast(1),
     V010,
-    "The most tasks that are decided for a scan of files."
+    "The most tasks that are decided for a scan of files. Unless this is set, it is Spark's number of tasks if that is more, so " +
+      "that scans of terabytes have no larger tasks than Spark's."
   )
 
   val SourcesDefaultParallelism: Setting[Int] = Setting.int(

@@ -34,52 +34,62 @@ case class ScanTasks(session: SparkSession) extends Guarded[SparkPlan] {
       cut
     } else plan
 
-  private def ofFiles(scan: FileScan, reported: DecisionRecord => Unit): SparkPlan = {
-    val (files, own) = (scan.files, scan.session.sessionState.conf)
-    if (files.forall(_.bytes == 0)) scan.plan
-    else {
-      val (splits, decision, policy) = decided(scan, files)
-      val wanted = decision.parallelism.min(ScanTasks.Most)
+  private def ofFiles(scan: FileScan, reported: DecisionRecord => Unit): SparkPlan =
+    ScanOfFiles.of(scan).fold(scan.plan) { files =>
       def report(tasks: Long, size: Long): Unit =
-        reported(DecisionRecord.ofSource(scan.plan.nodeName.trim, decision, policy, tasks.toInt, size))
+        reported(DecisionRecord.ofSource(scan.plan.nodeName.trim, files.decision, files.policy, tasks.toInt, size))
 
-      val sparks = new FileSplits(files, own.filesOpenCostInBytes)
-      val sparksSize = sizeBySpark(scan.session, own, sparks.bytes)
-      if (sparks.tasks(sparksSize) == wanted) {
-        report(wanted.toLong, sparksSize)
+      val wanted = files.decision.parallelism.min(files.sparksTasks.max(ScanTasks.Most))
+      if (files.sparksTasks == wanted) {
+        report(wanted.toLong, files.sparksSize)
         scan.plan
       } else {
-        val size = splits.sizeFor(wanted)
-        report(splits.tasks(size), size)
-        cut(scan, size, splits.openCost)
+        val size = files.splits.sizeFor(wanted)
+        report(files.splits.tasks(size), size)
+        cut(scan, size, files.splits.openCost)
       }
     }
-  }
 
   /** How many tasks are decided for a plan that scans files, as far as the files are known; none for other plans and empty files. */
   def decide(plan: SparkPlan): Option[(Decision, Policy)] = plan match {
     case FileScan(scan) if Settings.SourcesEnabled.get(conf) =>
-      val files = scan.files
-      Option.when(files.exists(_.bytes > 0)) {
-        val (_, decision, policy) = decided(scan, files)
-        (decision, policy)
-      }
+      ScanOfFiles.of(scan).map(files => (files.decision, files.policy))
     case _ => None
   }
 
-  private def decided(scan: FileScan, files: Seq[FileSplits.File]): (FileSplits, Decision, Policy) = {
-    val own = scan.session.sessionState.conf
-    val policy = policyFor(scan, own)
+  /** What Spark would do with the files of a scan, and what is decided. */
+  private final class ScanOfFiles(scan: FileScan, files: Seq[FileSplits.File]) {
+    private val own = scan.session.sessionState.conf
+
+    /** The size by which Spark would cut the files, and the tasks that makes. */
+    val (sparksSize, sparksTasks) = {
+      val splits = new FileSplits(files, own.filesOpenCostInBytes)
+      def default =
+        own.getConf(SQLConf.LEAF_NODE_DEFAULT_PARALLELISM).getOrElse(scan.session.sparkContext.defaultParallelism)
+      val perTask = splits.bytes / own.filesMinPartitionNum.getOrElse(default)
+      val size = own.filesMaxPartitionBytes.min(own.filesOpenCostInBytes.max(perTask)).max(1)
+      (size, splits.tasks(size).min(Int.MaxValue).toInt)
+    }
+
+    val policy: Policy = {
+      val ofSession = settings.source(own, sparksTasks)
+      val ofReader = scan.option(ScanTasks.Option).fold(ofSession)(withOption(ofSession, _))
+      OperatorBlock.ofScan(scan.plan).fold(ofReader)(_.hints.overSource(ofReader))
+    }
+
     // To open a file takes no more than a task's share, however small that is.
     val splits = new FileSplits(files, own.filesOpenCostInBytes.min(policy.dataVolumePerTask))
-    (splits, Decider.decideSource(splits.bytes, policy), policy)
+
+    val decision: Decision = Decider.decideSource(splits.bytes, policy)
   }
 
-  /** What a hint says, else an option of the reader, else the session. */
-  private def policyFor(scan: FileScan, own: SQLConf): Policy = {
-    val ofSession = settings.source(own)
-    val ofReader = scan.option(ScanTasks.Option).fold(ofSession)(withOption(ofSession, _))
-    OperatorBlock.ofScan(scan.plan).fold(ofReader)(_.hints.overSource(ofReader))
+  private object ScanOfFiles {
+
+    /** None if there is nothing to read. */
+    def of(scan: FileScan): Option[ScanOfFiles] = {
+      val files = scan.files
+      Option.when(files.exists(_.bytes > 0))(new ScanOfFiles(scan, files))
+    }
   }
 
   private def withOption(policy: Policy, value: String): Policy = value.trim.toIntOption.filter(_ >= 1) match {
@@ -89,13 +99,6 @@ case class ScanTasks(session: SparkSession) extends Guarded[SparkPlan] {
         s"Option ${ScanTasks.Option} of the reader is '$value'; it must be a number, 1 or more. It is left out."
       )
       policy
-  }
-
-  /** The size by which Spark would cut the files. */
-  private def sizeBySpark(session: SparkSession, own: SQLConf, bytes: Long): Long = {
-    def default = own.getConf(SQLConf.LEAF_NODE_DEFAULT_PARALLELISM).getOrElse(session.sparkContext.defaultParallelism)
-    val perTask = bytes / own.filesMinPartitionNum.getOrElse(default)
-    own.filesMaxPartitionBytes.min(own.filesOpenCostInBytes.max(perTask)).max(1)
   }
 
   private def cut(scan: FileScan, size: Long, openCost: Long): SparkPlan = {
@@ -126,7 +129,7 @@ object ScanTasks {
 
   private val CutBy = "apportion.cutBy"
 
-  /** More tasks than this are not made, whatever is asked for: the driver keeps all of them. */
+  /** No more tasks than this and than Spark's are made, whatever is asked for: the driver keeps all of them. */
   private val Most = 32768
 
   /** The rule where it also meets plans that have no shuffle and are not adaptive for that. */

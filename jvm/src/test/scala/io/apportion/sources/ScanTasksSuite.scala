@@ -171,6 +171,19 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
+  test("a very large scan gets as many tasks as Spark makes, unless the most is set") {
+    val pieces = "spark.sql.files.maxPartitionBytes" -> "100"
+    def tasks(settings: (String, String)*): Int = withSession(small ++ Seq("mode" -> "active", pieces) ++ settings: _*) {
+      session => tasksOfScan(session, session.table("lines"))
+    }
+    val sparks = tasks("sources.enabled" -> "false")
+    assert(sparks > 1000)
+    assert(tasks() == sparks)
+    assert(tasks("sources.maxParallelism" -> "1000") == 1000)
+    // That is Spark's own number where it makes no more than the default.
+    assert(tasks("dataVolumePerTask" -> "10") == sparks)
+  }
+
   test("the record says why") {
     withSession(Seq("mode" -> "active", "dataVolumePerTask" -> "20KB") ++ small: _*) { session =>
       val record = only(decisionsOf(session, session.table("orders")))

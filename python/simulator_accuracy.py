@@ -2,7 +2,7 @@
 
 TPC-H is logged in one configuration, predicted for others, and measured in these:
 
-    python -m apportion.simulate.accuracy docs/simulator-accuracy.md --scale 1
+    python python/simulator_accuracy.py docs/simulator-accuracy.md --scale 1
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from apportion.bench.variants import Variant
 from apportion.cli.progress import counted
 from apportion.cli.spark import start
 from apportion.cli.tables import find_tables, register
-from apportion.measure import ENABLED, confs
+from apportion.measure import ENABLED
+from apportion.session import confs
 from apportion.simulate.fit import Model, fit
 from apportion.simulate.replay import Outcome, measured, replay
 from apportion.simulate.scenarios import Scenario
