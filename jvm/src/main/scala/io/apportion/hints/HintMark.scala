@@ -53,9 +53,13 @@ private[hints] object HintMark {
     marked
   }
 
-  /** Marks what a block's ORDER BY, LIMIT and their like became, directly above the topmost node of the block so far. */
+  /**
+   * Marks what a block's ORDER BY, LIMIT and their like became, directly above the topmost node of the block so far; and what
+   * the analyzer of Spark 3.5 made of the topmost nodes, whose marks it loses.
+   */
   def extend(node: UnaryNode): LogicalPlan = {
-    if (organizesBlock(node) && of(node).isEmpty) of(node.child).filter(_.isTop).foreach(node.setTagValue(Tag, _))
+    def isInBlock(child: HintMark) = if (child.isTop) organizesBlock(node) else !beginsBlock(node)
+    if (of(node).isEmpty) of(node.child).filter(isInBlock).foreach(node.setTagValue(Tag, _))
     node
   }
 
@@ -64,6 +68,11 @@ private[hints] object HintMark {
     case _: UnresolvedHint                         => true
     case unary: UnaryNode if organizesBlock(unary) => leadsToHint(unary.child)
     case _                                         => false
+  }
+
+  private def beginsBlock(node: UnaryNode): Boolean = node match {
+    case _: SubqueryAlias | _: View | _: UnresolvedHint => true
+    case _                                              => false
   }
 
   private def organizesBlock(node: UnaryNode): Boolean = node match {

@@ -108,8 +108,18 @@ object OperatorBlock {
       QueryBlock.common(columns.flatMap(home(_, below)))
 
     /** A column that the optimizer made is of the block of those that it was made of. */
-    private def home(column: Attribute, below: LogicalPlan): Option[QueryBlock] =
-      plan.homeOf(column.exprId).orElse(madeOf(column, below).flatMap(homeOfAll(_, below)))
+    private def home(column: Attribute, below: LogicalPlan): Option[QueryBlock] = {
+      val homes = plan.homesOf(column.exprId)
+      def ofTables = homeOfLeaves(sourceOf(column, below))
+      val narrowed = if (homes.size > 1) homes.filter(home => ofTables.exists(home.holds)) else homes
+      QueryBlock
+        .common(if (narrowed.isEmpty) homes else narrowed)
+        .orElse(madeOf(column, below).flatMap(homeOfAll(_, below)))
+    }
+
+    /** The node that the column comes from. */
+    private def sourceOf(column: Attribute, node: LogicalPlan): LogicalPlan =
+      children(node).find(_.output.exists(_.exprId == column.exprId)).fold(node)(sourceOf(column, _))
 
     private def madeOf(column: Attribute, below: LogicalPlan): Option[Iterable[Attribute]] =
       children(below).iterator

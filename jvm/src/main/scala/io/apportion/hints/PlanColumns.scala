@@ -18,8 +18,11 @@ import org.apache.spark.sql.catalyst.plans.logical._
 private[hints] final class PlanColumns(family: mutable.Buffer[PlanColumns]) {
   family += this
 
-  /** The block in which a column comes to be: by a scan, an alias, or as the result of an operator. */
-  private val homes = mutable.LongMap.empty[QueryBlock]
+  /**
+   * The block in which a column comes to be: by a scan, an alias, or as the result of an operator. It is of several where two
+   * uses of one DataFrame, and in Spark 3.5 of one view, have the same columns.
+   */
+  private val homes = mutable.LongMap.empty[Set[QueryBlock]]
 
   /** The blocks whose aggregates a column is computed from, with nothing but projections and unions in between. */
   private val aggregates = mutable.LongMap.empty[Set[QueryBlock]]
@@ -27,8 +30,10 @@ private[hints] final class PlanColumns(family: mutable.Buffer[PlanColumns]) {
   /** The blocks that group by exactly these columns without computing an aggregate: DISTINCT and its like. */
   private val groupings = mutable.Map.empty[Set[Long], Set[QueryBlock]]
 
-  def homeOf(column: ExprId): Option[QueryBlock] =
-    homes.get(column.id).orElse(QueryBlock.common(family.flatMap(_.homes.get(column.id))))
+  def homesOf(column: ExprId): Set[QueryBlock] =
+    homes.getOrElse(column.id, family.flatMap(_.homes.get(column.id)).flatten.toSet)
+
+  def homeOf(column: ExprId): Option[QueryBlock] = QueryBlock.common(homesOf(column))
 
   def aggregatesOf(column: ExprId): Set[QueryBlock] =
     aggregates.getOrElse(column.id, family.flatMap(_.aggregates.get(column.id)).flatten.toSet)
@@ -66,15 +71,17 @@ private[hints] final class PlanColumns(family: mutable.Buffer[PlanColumns]) {
     case alias: Alias =>
       noteHome(alias, block)
       alias.child.foreach {
-        case column: Attribute => noteAggregates(alias.exprId, aggregatesOf(column.exprId))
-        case _                 =>
+        case column: Attribute =>
+          val all = aggregatesOf(column.exprId)
+          val inside = all.filter(block.holds)
+          noteAggregates(alias.exprId, if (inside.isEmpty) all else inside)
+        case _ =>
       }
     case _ =>
   }
 
-  /** Two uses of one DataFrame have the same columns. */
   private def noteHome(column: NamedExpression, block: QueryBlock): Unit =
-    homes(column.exprId.id) = homes.get(column.exprId.id).fold(block)(_ commonWith block)
+    homes(column.exprId.id) = homes.getOrElse(column.exprId.id, Set.empty) + block
 
   private def noteAggregates(column: ExprId, blocks: Set[QueryBlock]): Unit =
     if (blocks.nonEmpty) aggregates(column.id) = aggregates.getOrElse(column.id, Set.empty) ++ blocks

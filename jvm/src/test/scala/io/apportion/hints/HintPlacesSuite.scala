@@ -166,6 +166,7 @@ class HintPlacesSuite extends HintSuite {
       assert(stages(session, hinted) == Seq("HashAggregate: 8"))
       val number = session.sql("SELECT /*+ PARALLELISM(:n) */ k, count(*) FROM numbers GROUP BY k", Map("n" -> 8))
       assert(stages(session, number) == Seq("HashAggregate: 8"))
+      since("4.0")
       val immediate =
         session.sql("EXECUTE IMMEDIATE 'SELECT /*+ PARALLELISM(8) */ k, count(*) FROM numbers GROUP BY k'")
       assert(stages(session, immediate) == Seq("HashAggregate: 8"))
