@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check
 JARS := $(BIN)/python python/build_hook.py jars
 SBT := $(BIN)/python python/build_hook.py sbt
 
@@ -91,8 +92,12 @@ scala-test: jars
 scala-test-all: jars
 	@$(SBT) formatCheck testAll benchmarks/compile
 
+# The jars are built while packages are fetched, and not by the build hook of the package.
 $(INSTALLED): pyproject.toml build.sbt
 	@echo "Installing into $(VENV) and building the jars (minutes, the first time) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[spark,demo,plot,docs,dev]'
+	@$(PIP_INSTALL) hatchling 'jgo<4'
+	@$(JARS) & jars=$$!; \
+	  HATCH_BUILD_NO_HOOKS=true $(PIP_INSTALL) --editable '.[spark,demo,plot,docs,dev]'; installed=$$?; \
+	  wait $$jars && exit $$installed
 	@touch $@
