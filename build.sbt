@@ -11,6 +11,13 @@ ThisBuild / licenses := Seq(License.Apache2)
 val jarFolder = settingKey[File]("Where the jars go, and jars.txt, which lists them.")
 val jars = taskKey[Seq[File]]("Packages Apportion for every Spark version, and nothing else into the jars folder.")
 
+// As sbt's default, but for two JVMs of tests at a time.
+Global / concurrentRestrictions := Seq(
+  Tags.limitAll(java.lang.Runtime.getRuntime.availableProcessors),
+  Tags.limit(Tags.ForkedTestGroup, 2),
+  Tags.exclusiveGroup(Tags.Clean)
+)
+
 ThisBuild / jarFolder := (ThisBuild / baseDirectory).value / "target" / "jars"
 
 val JavaOfTests = 17
@@ -85,8 +92,12 @@ def sparkProject(build: SparkBuild): Project =
       for (config <- Seq(Compile, Test))
         yield config / unmanagedSourceDirectories ++= build.spark.shims.map((config / sourceDirectory).value / _),
       Compile / packageBin / artifactPath := jarFolder.value / build.jarName(version.value),
-      // One Spark session in one JVM, and scarce cores.
+      // One Spark session in one JVM. Two of them, as a small query keeps one core busy.
       Test / parallelExecution := false,
+      Test / testGrouping := (Test / definedTests).value
+        .groupBy(test => if (test.name.matches(".*\\.(aqe|hints)\\..*")) "aqe and hints" else "others")
+        .map { case (name, tests) => Tests.Group(name, tests, Tests.SubProcess((Test / forkOptions).value)) }
+        .toSeq,
       Test / testOptions += Tests.Argument(TestFrameworks.ScalaTest, "-oDF"),
       inConfig(Test)(sparkJvm)
     )

@@ -242,7 +242,8 @@ def test_import_is_fast_and_needs_no_pyspark() -> None:
     assert run(code).returncode == 0
 
 
-def test_confs_are_set_for_a_block_and_put_back(session: SparkSession) -> None:
+def test_confs_are_set_for_a_block_and_put_back(spark: SparkSession) -> None:
+    session = spark.newSession()
     session.conf.set("spark.sql.shuffle.partitions", "16")
     values = {"spark.sql.shuffle.partitions": "3", "spark.sql.some.key": "x"}
     with confs(session, values):
@@ -252,7 +253,8 @@ def test_confs_are_set_for_a_block_and_put_back(session: SparkSession) -> None:
     assert session.conf.get("spark.sql.some.key", None) is None
 
 
-def test_of_confs_of_which_spark_refuses_one_none_is_set(session: SparkSession) -> None:
+def test_of_confs_of_which_spark_refuses_one_none_is_set(spark: SparkSession) -> None:
+    session = spark.newSession()
     values = {"spark.sql.some.key": "x", "spark.sql.warehouse.dir": "elsewhere"}
     with pytest.raises(Exception, match=r"spark\.sql\.warehouse\.dir"), confs(session, values):
         pass

@@ -11,6 +11,9 @@ from apportion.bench import skew, suites
 from apportion.bench.suites import Suite
 from apportion.session import confs
 
+# Joins as of the other tables.
+SLOW = {"lognormal-join", "hot-join"}
+
 SUITE = Suite("made-up", {"first": "SELECT 1", "second": "SELECT 2", "9": "SELECT 9"})
 
 
@@ -107,7 +110,10 @@ def test_the_queries_shuffle_the_rows(skewed: SparkSession, name: str) -> None:
     assert max(stage["shuffleReadBytes"] for stage in stages) > 13_000 * 40
 
 
-@pytest.mark.parametrize("name", skew.queries())
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in skew.queries()],
+)
 def test_tasks_are_even_where_subpartitions_may_be_split(larger: SparkSession, name: str) -> None:
     with confs(larger, {"spark.apportion.ranges": "balanced"}):
         run = measure.run(larger, skew.queries()[name])

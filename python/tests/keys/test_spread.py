@@ -145,6 +145,7 @@ assert sorted(map(tuple, tasks)) == [(task, 20) for task in range(5)], tasks
 """
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("connect")
 def test_spark_connect() -> None:
     code = PROGRAM.format(

@@ -57,6 +57,7 @@ def sized(cluster: Cluster, driver: Driver, workers: int) -> None:
     driver.has_executors(workers)
 
 
+@pytest.mark.slow
 def test_it_waits_for_its_least_slots_and_asks_for_those_it_would_like(
     cluster: Cluster, driver: Driver
 ) -> None:
@@ -152,6 +153,7 @@ def test_fifty_queries_while_executors_are_killed_for_five_minutes(
         killing.join()
 
 
+@pytest.mark.slow
 def test_dynamic_allocation_asks_within_its_own_bounds_and_the_application_ends(
     cluster: Cluster, driver: Driver
 ) -> None:

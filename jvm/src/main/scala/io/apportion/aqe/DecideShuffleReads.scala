@@ -30,7 +30,8 @@ case class DecideShuffleReads(
     decided
   }
 
-  private def planReads(groups: Seq[ExchangeGroup]): Seq[PendingDecisions.Pending] = {
+  private def planReads(groups: Seq[ExchangeGroup]): Seq[PendingDecisions.Pending] = if (groups.isEmpty) Nil
+  else {
     val settings = new SessionPolicy(conf, session.sparkContext)
     val slots = settings.clusterSlots.fold(groups.map(_ => Option.empty[Int]))(shareSlots(_, groups))
     groups.zip(slots).map { case (group, share) =>

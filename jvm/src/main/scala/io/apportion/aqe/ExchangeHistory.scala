@@ -2,7 +2,6 @@ package io.apportion.aqe
 
 import io.apportion.Guarded
 import io.apportion.conf.Settings
-import io.apportion.decision.Bytes
 import io.apportion.history.{History, Output, PlanFingerprint}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
@@ -38,7 +37,7 @@ case class RememberOutputs(session: SparkSession) extends Guarded[SparkPlan] {
       stage <- plan.collect { case ShuffleLeaf(ShuffleLeaf(_, _, Some(stage))) => stage }.distinctBy(_.id)
       (fingerprint, leafBytes) <- stage.shuffle.getTagValue(ExchangeHistory.Mark)
     } {
-      val stored = stage.mapStats.fold(0L)(stats => Bytes.sum(stats.bytesByPartitionId))
+      val stored = Expansion.stored(stage)
       history.remember(fingerprint, Output(stored, (stored * Expansion.of(stage)).toLong, leafBytes))
     }
     plan

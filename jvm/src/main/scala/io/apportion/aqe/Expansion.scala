@@ -9,9 +9,12 @@ private[aqe] object Expansion {
   /** What is supposed of files that nobody has read yet. */
   val OfFiles = 4.0
 
+  /** The bytes that a finished stage stored. */
+  def stored(stage: ShuffleQueryStageExec): Long = stage.mapStats.fold(0L)(stats => Bytes.sum(stats.bytesByPartitionId))
+
   /** By what a finished stage has counted of its rows; never below 1. */
   def of(stage: ShuffleQueryStageExec): Double = {
-    val stored = stage.mapStats.fold(0L)(stats => Bytes.sum(stats.bytesByPartitionId))
-    if (stored == 0) 1 else (stage.getRuntimeStatistics.sizeInBytes.toDouble / stored).max(1)
+    val bytes = stored(stage)
+    if (bytes == 0) 1 else (stage.getRuntimeStatistics.sizeInBytes.toDouble / bytes).max(1)
   }
 }

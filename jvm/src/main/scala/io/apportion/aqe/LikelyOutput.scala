@@ -55,7 +55,7 @@ private[aqe] object LikelyOutput {
   }
 
   private def ofFinished(stage: ShuffleQueryStageExec): LikelyOutput = {
-    val stored = stage.mapStats.fold(0L)(stats => Bytes.sum(stats.bytesByPartitionId))
+    val stored = Expansion.stored(stage)
     val subpartitions = stage.shuffle.outputPartitioning.numPartitions
     LikelyOutput(stored, (stored * Expansion.of(stage)).toLong, tasks(stage, stored).min(subpartitions.toLong))
   }

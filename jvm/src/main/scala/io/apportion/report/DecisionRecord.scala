@@ -2,6 +2,8 @@ package io.apportion.report
 
 import java.sql.Timestamp
 
+import io.apportion.Columns
+import io.apportion.Columns.column
 import io.apportion.decision.{Bytes, Decision, Kind, Policy, Ranges}
 import io.apportion.resources.ResourceRequirement
 import org.apache.spark.sql.Row
@@ -74,7 +76,7 @@ final case class DecisionRecord(
       sources,
       kind,
       reason,
-      requirement.map(need => Row(need.min, need.target, need.max)).orNull,
+      requirement.map(Columns.requirement).orNull,
       slots.orNull,
       slotsLost
     ),
@@ -134,7 +136,7 @@ object DecisionRecord {
       parallelism = taskBytes.length,
       tasks = taskBytes.length,
       layout = "unchanged",
-      largestTaskBytes = taskBytes.maxOption.getOrElse(0),
+      largestTaskBytes = Bytes.largest(taskBytes),
       meanTaskBytes = if (taskBytes.isEmpty) 0 else inputBytes / taskBytes.length,
       kind = "unchanged",
       reason = s"Left alone: $why."
@@ -193,14 +195,11 @@ object DecisionRecord {
       column("reason", StringType, "the decision in one sentence"),
       column(
         "requirement",
-        StructType(Seq("min", "target", "max").map(StructField(_, IntegerType))),
+        Columns.Requirement,
         "slots that the stage declares: least, wanted, and the most that it can use"
       ),
       column("slots", IntegerType, "slots of the executors that were registered"),
       column("slots_lost", IntegerType, "slots that the query had before, and had lost when it was decided")
     )
   )
-
-  private def column(name: String, dataType: DataType, comment: String): StructField =
-    StructField(name, dataType).withComment(comment)
 }

@@ -1,5 +1,7 @@
 package io.apportion.report
 
+import io.apportion.Columns
+import io.apportion.Columns.column
 import io.apportion.aqe.{PlannedStage, PlannedStages}
 import io.apportion.resources.{ResourceRequirement, SlotDistribution, SlotSharing}
 import org.apache.spark.apportion.Cluster
@@ -58,7 +60,7 @@ private[apportion] object PlannedSlots {
     stage.need.profile,
     stage.bytes.orNull,
     stage.tasks.toLong,
-    asRow(stage.need.requirement),
+    Columns.requirement(stage.need.requirement),
     specOf(stage.need.requirement),
     dealt(stage.number).orNull,
     stage.why
@@ -80,13 +82,11 @@ private[apportion] object PlannedSlots {
       profile.orNull,
       null,
       atOnce.orNull,
-      asRow(need),
+      Columns.requirement(need),
       specOf(need),
       slots.orNull,
       null
     )
-
-  private def asRow(need: ResourceRequirement): Row = Row(need.min, need.target, need.max)
 
   private def specOf(need: ResourceRequirement): Row =
     Row(need.spec.cores, need.spec.memoryBytes, need.spec.overheadBytes, need.spec.custom)
@@ -116,7 +116,7 @@ private[apportion] object PlannedSlots {
       ),
       column(
         "requirement",
-        StructType(Seq("min", "target", "max").map(StructField(_, IntegerType))),
+        Columns.Requirement,
         "slots that it declares: least, wanted, and the most that it can use"
       ),
       column(
@@ -135,7 +135,4 @@ private[apportion] object PlannedSlots {
       column("why", StringType, "what its tasks and requirement come from")
     )
   )
-
-  private def column(name: String, dataType: DataType, comment: String): StructField =
-    StructField(name, dataType).withComment(comment)
 }

@@ -4,6 +4,8 @@ import java.sql.Timestamp
 
 import scala.collection.mutable
 
+import io.apportion.Columns
+import io.apportion.Columns.column
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.types._
 
@@ -28,7 +30,7 @@ final case class ResourceChange(
     at,
     query.orNull,
     phase.orNull,
-    need.map(n => Row(n.min, n.target, n.max)).orNull,
+    need.map(Columns.requirement).orNull,
     slots,
     lost,
     declared.orNull
@@ -67,17 +69,17 @@ object ResourceHistory {
   /** The columns of `apportion_resources()`, each with what it holds. */
   val schema: StructType = StructType(
     Seq(
-      StructField("at", TimestampType).withComment("when it changed"),
-      StructField("query", LongType).withComment("SQL execution id of the query; none if it concerns the application"),
-      StructField("phase", StringType)
-        .withComment("where the query stands: waiting, stabilizing, running, rescaling, failed or ended"),
-      StructField(
-        "requirement",
-        StructType(Seq("min", "target", "max").map(StructField(_, IntegerType)))
-      ).withComment("slots that the query declares"),
-      StructField("slots", IntegerType).withComment("slots of the registered executors"),
-      StructField("slots_lost", IntegerType).withComment("slots that the query had before, and are gone"),
-      StructField("declared", IntegerType).withComment("slots that the cluster is asked for; none if it is not")
+      column("at", TimestampType, "when it changed"),
+      column("query", LongType, "SQL execution id of the query; none if it concerns the application"),
+      column(
+        "phase",
+        StringType,
+        "where the query stands: waiting, stabilizing, running, rescaling, failed or ended"
+      ),
+      column("requirement", Columns.Requirement, "slots that the query declares"),
+      column("slots", IntegerType, "slots of the registered executors"),
+      column("slots_lost", IntegerType, "slots that the query had before, and are gone"),
+      column("declared", IntegerType, "slots that the cluster is asked for; none if it is not")
     )
   )
 }
