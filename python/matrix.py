@@ -11,7 +11,6 @@ What the tests print is in target/matrix.
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -134,10 +133,9 @@ def run(jar: str, spark: jars.SparkVersion, name: str | None) -> Result:
 
 def scala_tests(name: str) -> Count:
     """Run the Scala tests of an sbt project."""
-    reports = ROOT / "target" / name / "test-reports"
-    shutil.rmtree(reports, ignore_errors=True)
-    logged(f"{name}-scala", build_hook.sbt_command(ROOT, [f"{name}/test"]))
-    return count(reports.glob("*.xml"))
+    log = f"{name}-scala"
+    logged(log, build_hook.sbt_command(ROOT, [f"{name}/test"]))
+    return counted_by_sbt((FOLDER / f"{log}.log").read_text("utf-8", errors="replace"))
 
 
 def python_tests(spark: jars.SparkVersion) -> Count | None:
@@ -152,7 +150,7 @@ def python_tests(spark: jars.SparkVersion) -> Count | None:
     report.unlink(missing_ok=True)
     python = str(venv / "bin" / "python")
     logged(name, [python, "-m", "pytest", *IN_TWO, f"--junitxml={report}", *CORE])
-    return count(report.parent.glob(report.name))
+    return counted_by_pytest(report)
 
 
 def install(minor: str, venv: Path) -> bool:
@@ -186,15 +184,18 @@ def logged(name: str, command: Sequence[str]) -> bool:
     return run.returncode == 0
 
 
-def count(reports: Iterable[Path]) -> Count:
-    """Count the tests in reports as JUnit writes them."""
-    passed = of = 0
-    for report in reports:
-        for case in ET.parse(report).iter("testcase"):
-            results = {child.tag for child in case}
-            of += "skipped" not in results
-            passed += not results & {"skipped", "failure", "error"}
-    return Count(passed, of)
+def counted_by_sbt(log: str) -> Count:
+    """Return the count in what sbt printed; its total is without cancelled tests."""
+    found = re.search(r"Total (\d+), Failed \d+, Errors \d+, Passed (\d+)", log)
+    return Count(passed=int(found[2]), of=int(found[1])) if found else Count(0, 0)
+
+
+def counted_by_pytest(report: Path) -> Count:
+    """Count the tests in a report as JUnit writes it; there is none where pytest did not start."""
+    cases = ET.parse(report).iter("testcase") if report.exists() else ()
+    results = [{child.tag for child in case} for case in cases]
+    ran = [result for result in results if "skipped" not in result]
+    return Count(passed=sum(not result & {"failure", "error"} for result in ran), of=len(ran))
 
 
 def row(result: Result) -> tuple[str, ...]:

@@ -28,11 +28,14 @@ def result(minor: str, scala: str, scala_tests: Count | None, python_tests: Coun
 
 def test_tests_that_are_skipped_do_not_count(tmp_path: Path) -> None:
     (tmp_path / "report.xml").write_text(REPORT)
-    assert matrix.count([tmp_path / "report.xml"]) == Count(passed=2, of=4)
+    assert matrix.counted_by_pytest(tmp_path / "report.xml") == Count(passed=2, of=4)
+    printed = "[error] Failed: Total 10, Failed 2, Errors 1, Passed 7, Canceled 3"
+    assert matrix.counted_by_sbt(printed) == Count(passed=7, of=10)
 
 
 def test_a_run_without_tests_is_not_green() -> None:
-    assert not matrix.count([]).is_green
+    assert not matrix.counted_by_sbt("[error] Compilation failed").is_green
+    assert not matrix.counted_by_pytest(Path("missing.xml")).is_green
     assert not result("4.2", "2.13", Count(0, 0), None).is_green
     assert not result("4.2", "2.13", Count(3, 3), Count(0, 0)).is_green
     assert result("4.2", "2.13", Count(3, 3), None).is_green

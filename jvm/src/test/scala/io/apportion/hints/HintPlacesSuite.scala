@@ -30,6 +30,10 @@ class HintPlacesSuite extends HintSuite {
       assert(
         stages(session, hinted.filter("k > 10").groupBy("c").count()) == Seq("HashAggregate: 3", "HashAggregate: 8")
       )
+      val ofSql = session.sql(
+        "SELECT /*+ PARALLELISM(8) */ k, count(*) AS c FROM numbers GROUP BY GROUPING SETS ((k), ())"
+      )
+      assert(stages(session, ofSql.groupBy("c").count()) == Seq("HashAggregate: 3", "HashAggregate: 8"))
     }
   }
 
