@@ -58,7 +58,8 @@ private[hints] object HintMark {
    * the analyzer of Spark 3.5 made of the topmost nodes, whose marks it loses.
    */
   def extend(node: UnaryNode): LogicalPlan = {
-    def isInBlock(child: HintMark) = if (child.isTop) organizesBlock(node) else !node.child.analyzed && !beginsBlock(node)
+    def isInBlock(child: HintMark) =
+      if (child.isTop) organizesBlock(node) else !node.child.analyzed && !beginsBlock(node)
     if (of(node).isEmpty) of(node.child).filter(isInBlock).foreach(node.setTagValue(Tag, _))
     node
   }
