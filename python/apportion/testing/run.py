@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from apportion import _jvm
 from apportion.decision import Decision, decisions_taken
 from apportion.errors import ApportionError
 from apportion.session import confs
@@ -92,6 +93,19 @@ class ScriptRun:
 
 
 def _session_of_its_own(spark: SparkSession) -> SparkSession:
-    # Spark Connect's clients have no newSession; a clone begins with what the session has.
+    # Spark Connect's clients have no newSession; since 4.1 a clone begins with what theirs has.
     clone: Callable[[], SparkSession] | None = getattr(spark, "cloneSession", None)
-    return spark.newSession() if clone is None else clone()
+    if clone is not None:
+        return clone()
+    if _jvm.is_classic(spark):
+        return spark.newSession()
+    session_class: Any = type(spark)
+    own: SparkSession = session_class(spark.client._builder)
+    for key, value in _confs(spark).items() - _confs(own).items():
+        if own.conf.isModifiable(key):
+            own.conf.set(key, value)
+    return own
+
+
+def _confs(spark: SparkSession) -> dict[str, str]:
+    return {row["key"]: row["value"] for row in spark.sql("SET").collect()}

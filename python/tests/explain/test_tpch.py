@@ -34,9 +34,9 @@ SETTINGS = {
 }
 
 # The queries of which other versions of Spark make another plan than the newest that jars are
-# compiled against: 4.3 merges two aggregates of rows that are partitioned already; 3.5 drops other
-# projections, subqueries and empty relations.
-OTHER_PLANS = {"4.3": {3, 13, 18}, "3.5": {15, 17, 20, 22}}
+# compiled against: 4.3 merges two aggregates of rows that are partitioned already; older ones drop
+# other projections, subqueries and empty relations.
+OTHER_PLANS = {"4.3": {3, 13, 18}, "4.0": {15, 20}, "3.5": {15, 17, 20, 22}}
 
 MASKS = [
     (r"^Query \d+: ", "Query: "),
