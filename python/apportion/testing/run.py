@@ -101,11 +101,11 @@ def _session_of_its_own(spark: SparkSession) -> SparkSession:
         return spark.newSession()
     session_class: Any = type(spark)
     own: SparkSession = session_class(spark.client._builder)
-    for key, value in _confs(spark).items() - _confs(own).items():
+    for key, value in _set_in(spark).items() - _set_in(own).items():
         if own.conf.isModifiable(key):
             own.conf.set(key, value)
     return own
 
 
-def _confs(spark: SparkSession) -> dict[str, str]:
+def _set_in(spark: SparkSession) -> dict[str, str]:
     return {row["key"]: row["value"] for row in spark.sql("SET").collect()}

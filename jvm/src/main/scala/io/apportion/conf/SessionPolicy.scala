@@ -46,9 +46,11 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
         (cutting.filesMaxPartitionBytes.max(1), s"Spark's maximum, ${setBy(SQLConf.FILES_MAX_PARTITION_BYTES.key)}")
     }
     def who(setting: Setting[_]) = s"${setting.name}, ${setBy(setting.key)}"
-    val most = {
+    val (most, mostSetBy) = {
       val ofSetting = Settings.SourcesMaxParallelism.get(conf)
-      if (conf.contains(Settings.SourcesMaxParallelism.key)) ofSetting else ofSetting.max(sparks)
+      if (conf.contains(Settings.SourcesMaxParallelism.key) || ofSetting >= sparks)
+        (ofSetting, who(Settings.SourcesMaxParallelism))
+      else (sparks, "as many as Spark makes")
     }
     val decided = policy().copy(
       dataVolumePerTask = volume,
@@ -63,7 +65,7 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
       setBy = Map(
         "dataVolumePerTask" -> volumeSetBy,
         "minParallelism" -> SQLConf.FILES_MIN_PARTITION_NUM.key,
-        "maxParallelism" -> who(Settings.SourcesMaxParallelism)
+        "maxParallelism" -> mostSetBy
       )
     )
     val set = Settings.SourcesParallelism.get(conf)

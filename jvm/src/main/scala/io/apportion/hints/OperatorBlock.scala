@@ -110,7 +110,7 @@ object OperatorBlock {
     /** A column that the optimizer made is of the block of those that it was made of. */
     private def home(column: Attribute, below: LogicalPlan): Option[QueryBlock] = {
       val homes = plan.homesOf(column.exprId)
-      def ofTables = homeOfLeaves(sourceOf(column, below))
+      lazy val ofTables = homeOfLeaves(sourceOf(column, below))
       val narrowed = if (homes.size > 1) homes.filter(home => ofTables.exists(home.holds)) else homes
       QueryBlock
         .common(if (narrowed.isEmpty) homes else narrowed)

@@ -182,6 +182,13 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(tasks("sources.maxParallelism" -> "1000") == 1000)
     // That is Spark's own number where it makes no more than the default.
     assert(tasks("dataVolumePerTask" -> "10") == sparks)
+    withSession(small ++ Seq("mode" -> "active", pieces, "dataVolumePerTask" -> "10"): _*) { session =>
+      val scan = collectFirst(session.table("lines").queryExecution.executedPlan) { case its: FileSourceScanExec =>
+        its
+      }
+      val (decision, _) = ActiveSession.in(session)(ScanTasks(session).decide(scan.get)).get
+      assert(decision.reason.contains(s"lowered to $sparks by maxParallelism $sparks (as many as Spark makes)"))
+    }
   }
 
   test("the record says why") {
