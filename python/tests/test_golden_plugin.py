@@ -290,6 +290,7 @@ class Frame:
 
 class Session:
     version = "4.0.4"
+    _jvm = None  # There is one: no Spark Connect client.
 
     def __init__(self):
         self.history, self.settings, self.decisions = [], {}, []
