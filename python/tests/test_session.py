@@ -189,6 +189,7 @@ else:
     assert conf["decisions"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("connect")
 def test_a_spark_connect_server_without_the_extension() -> None:
     code = """

@@ -147,6 +147,7 @@ def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_two_copies_that_their_names_do_not_show(tmp_path: Path) -> None:
     copy = tmp_path / "renamed.jar"
     copy.write_bytes(jars.find().read_bytes())
