@@ -1,17 +1,23 @@
 """Draws the pictures of the documentation: `python docs/pictures/draw.py` writes them.
 
 Ranges and numbers of tasks in them are what `apportion.simulate` decides, as the extension does.
+A page of `apportion explain` is taken from a browser, where there is chromium.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from playwright.sync_api import sync_playwright
+
+import apportion
 from apportion.numbers import power_nearest
 from apportion.simulate.ranges import Range, balanced, even, sums
 
 FOLDER = Path(__file__).parent
+LOG = FOLDER.parent.parent / "python/tests/eventlog/golden/spark-4.2.zstd"
 WIDTH = 720
 INK, FAINT, LINE, PAPER = "#1c2733", "#5b6b7b", "#c8d2dc", "#ffffff"
 CARD, BAR, BAR_2, ACCENT = "#f5f7f9", "#3b78c3", "#8fb7e6", "#c2703d"
@@ -165,6 +171,17 @@ PICTURES: dict[str, Callable[[], str]] = {
 }
 
 
+def photograph(chromium: str, file: Path) -> None:
+    """Write what a browser shows of the page for a join that an event log tells of."""
+    html = apportion.explain(LOG, queries=[1]).html()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1320, "height": 908}, color_scheme="light")
+        page.set_content(html)
+        page.screenshot(path=file)
+        browser.close()
+
+
 def _box(x: float, y: float, width: float, text: str, stroke: str = LINE) -> str:
     label = _text(x + width / 2, y + 22, text, anchor="middle")
     return _rect(x, y, width, 34, CARD, stroke) + label
@@ -221,3 +238,5 @@ def _svg(height: int, title: str, parts: Sequence[str]) -> str:
 if __name__ == "__main__":
     for name, draw in PICTURES.items():
         (FOLDER / name).write_text(draw(), "utf-8")
+    if chromium := shutil.which("chromium"):
+        photograph(chromium, FOLDER / "explained.png")

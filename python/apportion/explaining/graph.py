@@ -8,8 +8,8 @@ from html import escape
 from apportion.explaining.view import QueryView, StageView
 from apportion.units import count_text
 
-_WIDTH, _HEIGHT = 190, 58
-_GAP_X, _GAP_Y = 60, 18
+_WIDTH, _HEIGHT = 200, 58
+_GAP_X, _GAP_Y = 40, 18
 _MARGIN = 12
 _LONGEST = 24
 

@@ -109,10 +109,11 @@ def _decision(logged: LoggedDecision) -> Iterator[str]:
     if logged.subpartition_bytes:
         sums = [sum(sizes) for sizes in zip(*logged.subpartition_bytes, strict=True)]
         largest, mean = decision.largest_task_bytes, decision.mean_task_bytes
+        # Tasks that read map outputs locally have none.
+        ranges = f", in {count_text(len(decision.ranges), 'range')}" if decision.ranges else ""
         caption = (
-            f"{count_text(len(sums), 'subpartition')}, {size_text(sum(sums))}, in "
-            f"{count_text(len(decision.ranges), 'range')}; the largest task reads "
-            f"{size_text(largest)}, the mean {size_text(mean)}"
+            f"{count_text(len(sums), 'subpartition')}, {size_text(sum(sums))}{ranges}; "
+            f"the largest task reads {size_text(largest)}, the mean {size_text(mean)}"
         )
         yield f'<figure class="plot">{ranges_plot(sums, decision.ranges, caption)}'
         yield f"<figcaption>{caption}</figcaption></figure>\n"
