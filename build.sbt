@@ -92,12 +92,18 @@ def sparkProject(build: SparkBuild): Project =
       for (config <- Seq(Compile, Test))
         yield config / unmanagedSourceDirectories ++= build.spark.shims.map((config / sourceDirectory).value / _),
       Compile / packageBin / artifactPath := jarFolder.value / build.jarName(version.value),
-      // One Spark session in one JVM. Two of them, as a small query keeps one core busy.
-      Test / parallelExecution := false,
-      Test / testGrouping := (Test / definedTests).value
-        .groupBy(test => if (test.name.matches(".*\\.(aqe|hints)\\..*")) "aqe and hints" else "others")
-        .map { case (name, tests) => Tests.Group(name, tests, Tests.SubProcess((Test / forkOptions).value)) }
-        .toSeq,
+      // The suites of a JVM run one after the other, as it has one Spark. Two of them, as a small query keeps one core busy.
+      Test / testGrouping := {
+        val options = (Test / forkOptions).value
+        val folder = target.value
+        (Test / definedTests).value
+          .groupBy(test => if (test.name.matches(".*\\.(aqe|hints)\\..*")) "aqe-and-hints" else "others")
+          .map { case (name, tests) =>
+            val ofItsOwn = s"-Dspark.sql.warehouse.dir=${folder / "warehouse" / name}"
+            Tests.Group(name, tests, Tests.SubProcess(options.withRunJVMOptions(options.runJVMOptions :+ ofItsOwn)))
+          }
+          .toSeq
+      },
       Test / testOptions += Tests.Argument(TestFrameworks.ScalaTest, "-oDF"),
       inConfig(Test)(sparkJvm)
     )
