@@ -5,6 +5,7 @@ import io.apportion.aqe.{
   DecideShuffleReads,
   KeepBroadcasts,
   LocalReads,
+  RegisterShuffles,
   RememberOutputs,
   ReportDecisions,
   SubpartitionCounts,
@@ -33,6 +34,7 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectColumnar(ScanTasks.columnarRule)
 
     // Before a shuffle runs
+    extensions.injectPlannerStrategy(_ => RegisterShuffles)
     extensions.injectQueryPostPlannerStrategyRule(UserRepartitions(_))
     extensions.injectQueryStagePrepRule(SubpartitionCounts(_))
 

@@ -18,6 +18,7 @@ import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, BroadcastNes
  * @param multipliesRows whether the tasks run a join whose input bytes say little of its work
  * @param splittable    which of the shuffles may be read in parts of subpartitions
  * @param forbidden     why the group has to be left alone, if so
+ * @param keepsCount    why its shuffles keep Spark's number of partitions, if so; their ranges may be decided all the same
  */
 final case class ExchangeGroup(
     leaves: Seq[ShuffleLeaf],
@@ -26,7 +27,8 @@ final case class ExchangeGroup(
     broadcasts: Seq[BroadcastQueryStageExec],
     multipliesRows: Boolean,
     splittable: Splittable,
-    forbidden: Option[String]
+    forbidden: Option[String],
+    keepsCount: Option[String] = None
 ) {
 
   /** What reads them, as the plan calls it. */
@@ -62,7 +64,8 @@ object ExchangeGroup {
       multipliesRows: Boolean = false,
       partitioningMatters: Boolean = false,
       keeping: Option[SparkPlan] = None,
-      forbidden: Option[String] = None
+      forbidden: Option[String] = None,
+      keepsCount: Option[String] = None
   ) {
     def through(node: SparkPlan): Path = copy(
       consumers = if (isTransparent(node)) consumers else node :: consumers,
@@ -70,7 +73,8 @@ object ExchangeGroup {
       multipliesRows = multipliesRows || multiplies(node),
       partitioningMatters = partitioningMatters || node.requiredChildDistribution.exists(_ != UnspecifiedDistribution),
       keeping = if (Splittable.needsPartitions(node)) Some(node) else keeping,
-      forbidden = forbidden.orElse(UserRepartitions.pinned(node))
+      forbidden = forbidden.orElse(UserRepartitions.pinned(node)),
+      keepsCount = keepsCount.orElse(UserRepartitions.keepsCount(node))
     )
   }
 
@@ -111,8 +115,18 @@ object ExchangeGroup {
       broadcasts = (path.broadcasts ++ operators.flatMap(broadcastsBelow)).distinctBy(_.id),
       multipliesRows = path.multipliesRows || operators.exists(multiplies),
       splittable = Splittable.of(nodes.head, shuffles, keeping),
-      forbidden = forbidden
+      forbidden = forbidden,
+      keepsCount = path.keepsCount.orElse(operators.flatMap(keepsCount).headOption)
     )
+  }
+
+  /**
+   * Why the shuffles that an operator reads keep Spark's number. The children of a partition-aware union (Spark 4.1 and later) may be
+   * started at different times, and a plan in which their numbers differ needs one more exchange.
+   */
+  private def keepsCount(operator: SparkPlan): Option[String] = operator match {
+    case _: UnionExec => Some("a union keeps the partitions of its children, which have to agree")
+    case other        => UserRepartitions.keepsCount(other)
   }
 
   /** What tasks run from a node down to the exchanges and other leaves that they read; not what is broadcast to them. */

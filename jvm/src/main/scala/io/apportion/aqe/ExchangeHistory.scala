@@ -18,15 +18,18 @@ private[aqe] object ExchangeHistory {
     Settings.HistoryPath.get(session.sessionState.conf).map(History.in(_, session))
 
   /** What an exchange is likely to put out. It is marked, so that what it puts out indeed is remembered. */
-  def predict(history: History, exchange: ShuffleExchangeLike): Option[LikelyOutput] = {
+  def predict(history: History, exchange: ShuffleExchangeLike): Option[Remembered] = {
     val fingerprint = PlanFingerprint.of(exchange.child)
     val leafBytes = LikelyOutput.leafBytes(exchange.child)
     exchange.setTagValue(Mark, fingerprint -> leafBytes)
-    history.predict(fingerprint, leafBytes).map { output =>
-      LikelyOutput(output.stored, output.expanded, LikelyOutput.of(exchange).fold(1L)(_.tasks))
-    }
+    history
+      .predict(fingerprint, leafBytes)
+      .map(output => Remembered(output.stored, output.expanded, sameLiterals = false))
   }
 }
+
+/** The largest output of recent runs, scaled to what the plan reads now. */
+private[aqe] final case class Remembered(stored: Long, expanded: Long, sameLiterals: Boolean)
 
 /** Remembers what finished stages produced, for the next run. */
 case class RememberOutputs(session: SparkSession) extends Guarded[SparkPlan] {

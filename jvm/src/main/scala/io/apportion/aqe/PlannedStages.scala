@@ -111,7 +111,7 @@ private[apportion] object PlannedStages {
       val policy = GroupRead.policy(group, settings, None)
       val subpartitions = group.leaves.map(_.subpartitions).max
       val output = LikelyOutput.sum(group.leaves.map(_.node))
-      val bytes = output.map(likely => if (policy.rowBytes) likely.expanded else likely.stored)
+      val bytes = (if (policy.rowBytes) output.expanded else output.stored).typical
       group.forbidden match {
         case Some(why) => Part(group.operator, bytes, subpartitions, upTo(subpartitions), s"left alone: $why")
         case None      => decided(group.operator, bytes, subpartitions, policy)

@@ -2,136 +2,200 @@ package io.apportion.aqe
 
 import scala.annotation.tailrec
 
-import io.apportion.{CaseClass, Guarded}
+import io.apportion.Guarded
 import io.apportion.conf.{SessionPolicy, Settings}
-import io.apportion.decision.{Bytes, SubpartitionCount}
+import io.apportion.decision.{Policy, ShuffleDefaults, SubpartitionCount}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.RebalancePartitions
-import org.apache.spark.sql.catalyst.plans.physical._
+import org.apache.spark.sql.catalyst.plans.physical.ClusteredDistribution
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.adaptive.QueryStageExec
 import org.apache.spark.sql.execution.exchange.{Exchange, ShuffleExchangeExec}
+import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
+import org.apache.spark.sql.internal.SQLConf
 
 /**
- * Before a shuffle runs, gives it a power of two of subpartitions with room for the tasks that are likely to read it, where Spark
- * gives all of them 200. Numbers that the query gives stay, and so do exchanges that must agree with one that cannot change.
+ * Before a shuffle runs, sets its number of partitions from the interval in which its bytes are likely to lie; see
+ * [[SubpartitionCount]]. Spark's own number stays wherever the query or Spark relies on it.
  */
 case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] {
   import SubpartitionCounts._
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
     UserRepartitions.forgetKept(plan)
+    val choices = choicesFor(plan)
+    val changed = Validated.applyAll(plan, choices)(change)
+    val registry = ShuffleRegistry.of(plan)
+    for (choice <- choices if choice.isFinal; key <- choice.keys) registry.choose(key, choice.n)
+    changed
+  }
+
+  private def choicesFor(plan: SparkPlan): Seq[Choice] = {
     val settings = new SessionPolicy(conf, session.sparkContext)
+    val query = new Query(ShuffleRegistry.of(plan), settings.shuffleDefaults)
     val groups = groupsOf(plan)
-    val shuffles = new SameShuffles
-    lazy val settled = groups.flatMap(besideRunning(_, shuffles)).toMap ++ shuffles.running(plan)
-    val choices = agreed(groups.filter(isChangeable).map(choose(_, settings, shuffles, settled)))
-    Validated.applyAll(plan, choices)(change)
+    val (changeable, others) = groups.partition(isChangeable)
+    val kept =
+      others.flatMap(exchangesOf).map(exchange => query.keys.of(exchange) -> exchange.outputPartitioning.numPartitions)
+    val settled = kept.toMap ++ query.keys.running(plan)
+    agreed(changeable.map(choose(_, settings, query, settled)), readTogether(plan))
   }
 
-  private def groupsOf(plan: SparkPlan): Seq[ExchangeGroup] =
-    ExchangeGroup.collect(plan) ++ plan.collect { case exchange: Exchange =>
-      ExchangeGroup.collect(exchange.child)
-    }.flatten
+  /** The groups of each plan fragment. In the last stage of a cached plan Spark changes no read, so N has to be Spark's there. */
+  private def groupsOf(plan: SparkPlan): Seq[ExchangeGroup] = {
+    val last = ExchangeGroup.collect(plan)
+    val isCached = !conf.getConf(SQLConf.ADAPTIVE_EXECUTION_APPLY_FINAL_STAGE_SHUFFLE_OPTIMIZATIONS)
+    val inLast =
+      if (isCached) last.map(_.copy(keepsCount = Some("Spark keeps the partitions of a cached plan"))) else last
+    inLast ++ plan.collect { case exchange: Exchange => ExchangeGroup.collect(exchange.child) }.flatten
+  }
 
-  /** Shuffles that are read together with one that runs: they have its number. */
-  private def besideRunning(group: ExchangeGroup, shuffles: SameShuffles): Seq[(SameShuffle, Int)] =
-    group.leaves.map(_.node).collect {
-      case exchange: ShuffleExchangeExec if group.stages.nonEmpty =>
-        shuffles.of(exchange) -> exchange.outputPartitioning.numPartitions
+  private def exchangesOf(group: ExchangeGroup): Seq[ShuffleExchangeExec] =
+    group.leaves.map(_.node).collect { case exchange: ShuffleExchangeExec => exchange }
+
+  private def isChangeable(group: ExchangeGroup): Boolean =
+    group.forbidden.isEmpty && group.keepsCount.isEmpty && group.leaves.map(_.node).forall {
+      case exchange: ShuffleExchangeExec => !isGivenByQuery(exchange) && ShuffleKey.hasNumber(exchange)
+      case _                             => false
     }
-
-  private def isChangeable(group: ExchangeGroup): Boolean = group.forbidden.isEmpty && group.leaves.map(_.node).forall {
-    case exchange: ShuffleExchangeExec =>
-      !isGivenByQuery(exchange) && withCount(exchange.outputPartitioning, 1).isDefined
-    case _ => false
-  }
 
   private def isGivenByQuery(exchange: ShuffleExchangeExec): Boolean = exchange.logicalLink.exists {
     case rebalance: RebalancePartitions => rebalance.optNumPartitions.isDefined
     case _                              => false
   }
 
-  /** @param settled numbers of shuffles that can be no others any more */
+  /** @param settled numbers of shuffles in this plan that can be no others any more */
   private def choose(
       group: ExchangeGroup,
       settings: SessionPolicy,
-      shuffles: SameShuffles,
-      settled: Map[SameShuffle, Int]
+      query: Query,
+      settled: Map[ShuffleKey, Int]
   ): Choice = {
-    val exchanges = group.leaves.map(_.node).collect { case exchange: ShuffleExchangeExec => exchange }
+    val exchanges = exchangesOf(group)
     val policy = GroupRead.policy(group, settings, None)
-    val same = exchanges.map(shuffles.of).toSet
-    val fixed = same.flatMap(settled.get).maxOption.filter(_ >= SubpartitionCount.least(policy))
-    val (n, why) = likely(exchanges) match {
-      case Some((output, source)) =>
-        val bytes = if (policy.rowBytes) output.expanded else output.stored
-        (SubpartitionCount.of(bytes, output.tasks, policy), s"$source of ${Bytes.text(bytes)}")
-      case None =>
-        val planned = group.leaves.head.subpartitions
-        (SubpartitionCount.unestimated(planned, policy), s"power of two for Spark's $planned")
-    }
-    Choice(exchanges.map(_.id).toSet, same, fixed.getOrElse(n), fixed.isDefined, why)
+    val keys = exchanges.map(query.keys.of)
+    val isShared = exchanges.exists(query.isShared)
+    val (own, why) = estimated(exchanges, isShared, query.defaults, policy)
+    val enough = own.min(query.defaults.partitions).max(SubpartitionCount.least(policy))
+    // Where the first choice is not enough by what is known now, the shuffle runs once more, but not in tasks that are too large.
+    val first =
+      keys.flatMap(settled.get).maxOption.orElse(keys.flatMap(query.registry.number).maxOption).filter(_ >= enough)
+    Choice(
+      exchanges.map(_.id).toSet,
+      keys.toSet,
+      first.getOrElse(own),
+      isFixed = first.isDefined,
+      first.filter(_ != own).fold(why)(n => s"the same shuffle has $n elsewhere in the query"),
+      isFinal = isShared || exchanges.exists(isReady)
+    )
   }
 
-  /** What exchanges together are likely to put out, if that is to be estimated, and where it is known from. */
-  private def likely(exchanges: Seq[ShuffleExchangeExec]): Option[(LikelyOutput, String)] =
-    if (Settings.Subpartitions.get(conf) != "estimated") None
+  /** Whether Spark starts an exchange now: all stages below it have finished, so no later plan of it knows more. */
+  private def isReady(exchange: ShuffleExchangeExec): Boolean = !exchange.child.exists {
+    case stage: QueryStageExec => !stage.isMaterialized
+    case _: Exchange           => true
+    case _                     => false
+  }
+
+  /** N of exchanges that are read together, by their bytes if these are to be estimated, and what it was made of. */
+  private def estimated(
+      exchanges: Seq[ShuffleExchangeExec],
+      isShared: Boolean,
+      defaults: ShuffleDefaults,
+      policy: Policy
+  ): (Int, String) =
+    if (Settings.Subpartitions.get(conf) != "estimated")
+      (SubpartitionCount.unestimated(defaults, policy), s"spark.sql.shuffle.partitions, ${defaults.partitions}")
     else {
-      val history = ExchangeHistory.of(session)
-      val remembered = exchanges.map(exchange => history.flatMap(ExchangeHistory.predict(_, exchange)))
-      val source = if (remembered.exists(_.isDefined)) "history" else "estimate"
-      exchanges
-        .zip(remembered)
-        .map { case (exchange, known) => known.orElse(LikelyOutput.of(exchange)) }
-        .reduce((sum, next) => for (one <- sum; other <- next) yield one + other)
-        .map(_ -> source)
+      val (output, source) = likely(exchanges)
+      val bytes = if (policy.rowBytes) output.expanded else output.stored
+      // A subquery is planned before the plan around it, whose groups may need more.
+      val n = SubpartitionCount.of(if (isShared) bytes.unbounded else bytes, output.tasks, defaults, policy)
+      (n, if (isShared) s"$source of $bytes, and a subquery that reads the same" else s"$source of $bytes")
     }
 
-  /** One number for the shuffles that Spark would run once if they were equal: that of one that runs already, else the largest. */
-  @tailrec private def agreed(choices: Seq[Choice]): Seq[Choice] = {
-    val best = choices
-      .flatMap(choice => choice.same.map(_ -> choice))
-      .groupMapReduce(_._1)(_._2)((one, other) => Seq(one, other).maxBy(_.weight))
+  /** What exchanges together are likely to put out, and where it is known from. */
+  private def likely(exchanges: Seq[ShuffleExchangeExec]): (LikelyOutput, String) = {
+    val history = ExchangeHistory.of(session)
+    val remembered = exchanges.map(exchange => history.flatMap(ExchangeHistory.predict(_, exchange)))
+    val outputs = exchanges.zip(remembered).map { case (exchange, known) =>
+      known.foldLeft(LikelyOutput.of(exchange))(_ corrected _)
+    }
+    (outputs.reduce(_ + _), if (remembered.exists(_.isDefined)) "history" else "estimate")
+  }
+
+  /** Exchanges below both sides of a broadcast join that Spark could run as a join of two shuffles, once it knows their sizes. */
+  private def readTogether(plan: SparkPlan): Seq[Set[Int]] = plan
+    .collect { case join: BroadcastHashJoinExec =>
+      val sides = join.children.map {
+        case exchange: Exchange => exchange.child
+        case side               => side
+      }
+      val areClustered = sides.zip(Seq(join.leftKeys, join.rightKeys)).forall { case (side, keys) =>
+        side.outputPartitioning.satisfies(ClusteredDistribution(keys))
+      }
+      if (areClustered) sides.flatMap(ExchangeGroup.collect).flatMap(exchangesOf).map(_.id).toSet else Set.empty[Int]
+    }
+    .filter(_.size > 1)
+
+  /**
+   * One number for the shuffles that Spark would run once if they were equal, and for those that a join may read together: a fixed
+   * one, else the largest.
+   */
+  @tailrec private def agreed(choices: Seq[Choice], together: Seq[Set[Int]]): Seq[Choice] = {
+    def related(one: Choice, other: Choice) = (one.keys & other.keys).nonEmpty ||
+      together.exists(ids => (ids & one.exchanges).nonEmpty && (ids & other.exchanges).nonEmpty)
     val next = choices.map { choice =>
-      val first = choice.same.map(best).maxBy(_.weight)
+      val first = choices.filter(related(choice, _)).maxBy(_.weight)
       choice.copy(n = first.n, isFixed = first.isFixed, why = first.why)
     }
-    if (next == choices) choices else agreed(next)
+    if (next == choices) choices else agreed(next, together)
   }
 
-  private def change(plan: SparkPlan, choices: Seq[Choice]): SparkPlan = plan.transformDown {
-    case exchange: ShuffleExchangeExec =>
-      choices.find(_.exchanges.contains(exchange.id)).fold(exchange) { choice =>
-        val changed =
-          if (exchange.outputPartitioning.numPartitions == choice.n) exchange
-          else
-            withCount(exchange.outputPartitioning, choice.n).fold(exchange)(CaseClass.withFirst(exchange, _))
+  private def change(plan: SparkPlan, choices: Seq[Choice]): SparkPlan = {
+    val byExchange = (for (choice <- choices; id <- choice.exchanges) yield id -> choice).toMap
+    plan.transformDown { case exchange: ShuffleExchangeExec =>
+      byExchange.get(exchange.id).fold(exchange) { choice =>
+        val changed = ShuffleKey.withNumber(exchange, choice.n)
         changed.copyTagsFrom(exchange)
         changed.setTagValue(Why, choice.why)
         changed.setTagValue(Planned, exchange.outputPartitioning.numPartitions)
         changed
       }
-  }
-
-  private def withCount(partitioning: Partitioning, n: Int): Option[Partitioning] = partitioning match {
-    case hash: HashPartitioning    => Some(hash.copy(numPartitions = n))
-    case range: RangePartitioning  => Some(range.copy(numPartitions = n))
-    case _: RoundRobinPartitioning => Some(RoundRobinPartitioning(n))
-    case _                         => None
+    }
   }
 }
 
 object SubpartitionCounts {
 
+  /** What the choices for one plan of a query have in common. */
+  private final class Query(val registry: ShuffleRegistry, val defaults: ShuffleDefaults) {
+    val keys = new ShuffleKeys
+
+    /** Whether an exchange can occur in a subquery as well. */
+    def isShared(exchange: ShuffleExchangeExec): Boolean =
+      exchange.child
+        .collectFirst { case node if node.logicalLink.isDefined => node.logicalLink.get }
+        .exists(registry.isShared)
+  }
+
   /**
    * A number for the exchanges of a group.
    *
    * @param exchanges by id
-   * @param isFixed   whether one of them would be read from a shuffle that runs already
+   * @param isFixed   whether it is the number of an equal shuffle that was chosen before
    * @param why       what the number was made of
+   * @param isFinal   whether the number can be no other from now on
    */
-  private final case class Choice(exchanges: Set[Int], same: Set[SameShuffle], n: Int, isFixed: Boolean, why: String) {
+  private final case class Choice(
+      exchanges: Set[Int],
+      keys: Set[ShuffleKey],
+      n: Int,
+      isFixed: Boolean,
+      why: String,
+      isFinal: Boolean
+  ) {
     def weight: (Boolean, Int) = (isFixed, n)
   }
 

@@ -1,6 +1,6 @@
 package io.apportion.conf
 
-import io.apportion.decision.{Policy, Rounding}
+import io.apportion.decision.{Policy, Rounding, ShuffleDefaults}
 import io.apportion.resources.{Patience, RescalingPolicy, ResourceRequirement, ResourceSpec, Terms}
 import org.apache.spark.SparkContext
 import org.apache.spark.apportion.{Cluster, ClusterDefaults}
@@ -101,6 +101,13 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
       Settings.PollInterval.get(conf)
     )
   }
+
+  /** The number of partitions that Spark itself gives a shuffle. */
+  def shuffleDefaults: ShuffleDefaults = ShuffleDefaults(
+    partitions = conf.numShufflePartitions,
+    bypassUpTo = Cluster.bypassUpTo(sparkContext),
+    exactSizesUpTo = Cluster.exactSizesUpTo(sparkContext)
+  )
 
   /** What a slot is made of. */
   def spec: ResourceSpec = Cluster.spec(sparkContext)

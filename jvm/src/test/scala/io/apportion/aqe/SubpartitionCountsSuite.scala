@@ -26,12 +26,18 @@ class SubpartitionCountsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     ("case", "query", "settings", "subpartitions"),
     ("a small table", "SELECT id * 2 AS k, count(*) FROM range(1000) GROUP BY k", Nil, Seq(2)),
     ("8 GB", "SELECT id * 2 AS k, count(*) FROM range(1000000000) GROUP BY k", Nil, Seq(256)),
-    ("200 GB", "SELECT id * 2 AS k, count(*) FROM range(25000000000) GROUP BY k", Nil, Seq(8192)),
     (
-      "200 GB in smaller tasks, but 2^24 blocks at most",
+      "200 GB of which an aggregate may leave little",
       "SELECT id * 2 AS k, count(*) FROM range(25000000000) GROUP BY k",
-      Seq("dataVolumePerTask" -> "1MB"),
-      Seq(8192)
+      Nil,
+      Seq(256)
+    ),
+    ("200 GB of which nothing is dropped", "SELECT id * 2 AS k FROM range(25000000000) ORDER BY k", Nil, Seq(512)),
+    (
+      "200 GB in smaller tasks, but 2^20 blocks at most",
+      "SELECT id * 2 AS k FROM range(25000000000) ORDER BY k",
+      Seq("dataVolumePerTask" -> "1MB", "maxBlocksPerShuffle" -> "1048576"),
+      Seq(512)
     ),
     (
       "slots that can be used",
@@ -55,7 +61,7 @@ class SubpartitionCountsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       "a rollup, which writes each row several times",
       "SELECT id, id % 7, count(*) FROM range(100000000) GROUP BY ROLLUP (id, id % 7)",
       Nil,
-      Seq(128)
+      Seq(256)
     ),
     ("a number that the query gives", "SELECT /*+ REPARTITION(50) */ * FROM range(1000)", Nil, Seq(50)),
     ("also with columns", "SELECT /*+ REPARTITION(50, id) */ * FROM range(1000)", Nil, Seq(50)),
@@ -77,13 +83,13 @@ class SubpartitionCountsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       "rows are multiplied by a number that nobody knows",
       "SELECT x, count(*) FROM (SELECT explode(sequence(0, id)) AS x FROM range(1000)) GROUP BY x",
       Nil,
-      Seq(128)
+      Seq(256)
     ),
     (
       "estimates off",
       "SELECT id * 2 AS k, count(*) FROM range(1000) GROUP BY k",
       Seq("subpartitions" -> "spark"),
-      Seq(128)
+      Seq(256)
     ),
     (
       "maxParallelism",
@@ -125,25 +131,30 @@ class SubpartitionCountsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
-  test("a table whose size is not known keeps Spark's number, lowered to a power of two") {
+  test("a table whose size is not known keeps Spark's number, raised to a power of two") {
     withSession(active: _*) { session =>
       val rows = session.range(1000).toDF().rdd
       val unknown = session.createDataFrame(rows, session.range(1).schema)
-      assert(planned(unknown.groupBy("id").count()) == Seq(128))
+      assert(planned(unknown.groupBy("id").count()) == Seq(256))
     }
   }
 
   test("once stages have finished, their bytes count") {
     withSession(active: _*) { session =>
       // 8 MB a side before the filter, next to nothing after it.
-      val query = session.sql("""SELECT a.k, count(*) FROM
-                                |  (SELECT id, id % 7 AS k FROM range(1000000) WHERE id % 1000 = 0) a
-                                |  JOIN (SELECT id FROM range(1000000) WHERE id % 1000 = 0) b ON a.id = b.id
-                                |GROUP BY a.k""".stripMargin)
+      def numbers(side: String): (Seq[Int], Seq[Int]) = {
+        val query = session.sql(s"""SELECT a.k, count(*) FROM
+                                   |  (SELECT id, id % 7 AS k FROM range(1000000) WHERE id % 1000 = 0) a
+                                   |  JOIN ($side) b ON a.id = b.id
+                                   |GROUP BY a.k""".stripMargin)
+        val before = planned(query)
+        query.collect()
+        (before, ran(query.queryExecution.executedPlan))
+      }
       session.conf.set("spark.apportion.dataVolumePerTask", "256KB")
-      assert(planned(query) == Seq(128, 128, 128))
-      query.collect()
-      assert(ran(query.queryExecution.executedPlan) == Seq(2, 128, 128))
+      val some = "FROM range(1000000) WHERE id % 1000 = 0"
+      assert(numbers(s"SELECT DISTINCT id $some") == ((Seq(256, 256, 256), Seq(2, 256, 256))))
+      assert(numbers(s"SELECT id $some") == ((Seq(256, 256, 256), Seq(256, 256, 256))), "the join may multiply rows")
     }
   }
 
@@ -184,8 +195,8 @@ class SubpartitionCountsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       val reusing = outer.transform {
         case inner: ShuffleExchangeExec if inner ne outer => ReusedExchangeExec(inner.output, inner)
       }
-      val shuffles = new SameShuffles
-      assert(shuffles.of(reusing.asInstanceOf[ShuffleExchangeExec]) == shuffles.of(outer))
+      val shuffles = new ShuffleKeys
+      assert(shuffles.of(reusing) == shuffles.of(outer))
     }
   }
 
@@ -208,7 +219,7 @@ class SubpartitionCountsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
 
   test("what the number was made of is in the record") {
     val record = decisionOf("SELECT k, count(*) FROM numbers GROUP BY k", active: _*)
-    assert(record.sources("subpartitions") == "estimate of 234.4 KiB")
+    assert(record.sources("subpartitions") == "estimate of 2.4 KiB to 234.4 KiB")
   }
 
   private def at(exchange: ShuffleExchangeExec, n: Int): ShuffleExchangeExec = exchange.outputPartitioning match {

@@ -15,6 +15,9 @@ object Cluster {
   def exactSizesUpTo(sparkContext: SparkContext): Int =
     sparkContext.conf.get(SHUFFLE_MIN_NUM_PARTS_TO_HIGHLY_COMPRESS)
 
+  /** The partitions up to which a map task may write a file for each. */
+  def bypassUpTo(sparkContext: SparkContext): Int = sparkContext.conf.get(SHUFFLE_SORT_BYPASS_MERGE_THRESHOLD)
+
   /** How many tasks of the default resource profile the registered executors run at once. */
   def slots(sparkContext: SparkContext): Int =
     sparkContext.schedulerBackend.maxNumConcurrentTasks(profile(sparkContext))

@@ -1,0 +1,87 @@
+package io.apportion.aqe
+
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.util.control.NonFatal
+
+import io.apportion.conf.Settings
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, LogicalQueryStage, ReturnAnswer}
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
+import org.apache.spark.sql.internal.SQLConf
+
+/**
+ * The numbers of partitions that were chosen in a query execution, by its main plan and its subqueries. Spark runs equal exchanges of
+ * these plans once, and prunes partitions by a broadcast of the main plan, only if the numbers in them are equal. The first choice for
+ * an exchange stays.
+ *
+ * @param shared logical plans that occur in more than one of these plans
+ */
+private[aqe] final class ShuffleRegistry(shared: Set[LogicalPlan]) {
+  private val numbers = new ConcurrentHashMap[ShuffleKey, Integer]
+
+  /** The number that was chosen for equal exchanges. */
+  def number(key: ShuffleKey): Option[Int] = Option(numbers.get(key)).map(_.intValue)
+
+  /** Remembers the number of an exchange, if it is the first one. */
+  def choose(key: ShuffleKey, n: Int): Unit = numbers.putIfAbsent(key, n)
+
+  /** Whether an exchange over this plan can occur in another plan of the query as well. */
+  def isShared(plan: LogicalPlan): Boolean = shared.nonEmpty && shared(plan.canonicalized)
+}
+
+private[aqe] object ShuffleRegistry {
+  private val Tag = TreeNodeTag[ShuffleRegistry]("apportion.shuffleRegistry")
+
+  /** The registry of the query that a plan belongs to; a new one if the plan was made without Spark's planner. */
+  def of(plan: SparkPlan): ShuffleRegistry = plan
+    .collectFirst { case node if node.logicalLink.exists(find(_).isDefined) => find(node.logicalLink.get).get }
+    .getOrElse(new ShuffleRegistry(Set.empty))
+
+  /** Gives a plan and its subqueries one registry, unless they have one: Spark plans subqueries, and plans again, later. */
+  def attach(plan: LogicalPlan): Unit = if (plan.collectFirst { case node if find(node).isDefined => node }.isEmpty) {
+    val plans = plan +: subqueries(plan)
+    val registry = new ShuffleRegistry(if (plans.size > 1) occurringTwice(plans) else Set.empty)
+    // Not on leaves, which other queries may have as well.
+    plans.foreach(_.foreach(node => if (node.children.nonEmpty) node.setTagValue(Tag, registry)))
+  }
+
+  private def find(node: LogicalPlan): Option[ShuffleRegistry] = node
+    .getTagValue(Tag)
+    .orElse(node match {
+      case stage: LogicalQueryStage => stage.logicalPlan.getTagValue(Tag)
+      case _                        => None
+    })
+
+  private def subqueries(plan: LogicalPlan): Seq[LogicalPlan] = plan
+    .collect { case node => node.expressions.flatMap(_.collect { case subquery: SubqueryExpression => subquery.plan }) }
+    .flatten
+    .flatMap(subquery => subquery +: subqueries(subquery))
+
+  private def occurringTwice(plans: Seq[LogicalPlan]): Set[LogicalPlan] =
+    plans
+      .flatMap(plan => plan.collect { case node => node.canonicalized }.distinct)
+      .groupBy(identity)
+      .collect { case (canonical, places) if places.size > 1 => canonical }
+      .toSet
+}
+
+/**
+ * Plans nothing itself. It sees each query before Spark plans its subqueries, and gives all of its plans one registry: the rules for
+ * physical plans see one plan at a time.
+ */
+private[apportion] object RegisterShuffles extends SparkStrategy {
+
+  override def apply(plan: LogicalPlan): Seq[SparkPlan] = {
+    plan match {
+      case ReturnAnswer(query) if Settings.Enabled.get(SQLConf.get) =>
+        try ShuffleRegistry.attach(query)
+        catch {
+          case NonFatal(failure) => logWarning("Each plan of the query has its own numbers of partitions", failure)
+        }
+      case _ =>
+    }
+    Nil
+  }
+}
