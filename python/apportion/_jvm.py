@@ -6,13 +6,13 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypedDict
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from apportion.errors import ApportionError, QueryError, SettingError
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
-    from pyspark.sql import Row, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 EXTENSION = "io.apportion.ApportionExtension"
 _BRIDGE = "io.apportion.PythonBridge"
@@ -39,6 +39,21 @@ class StageMetrics(TypedDict):
     """Run time of all its tasks."""
     blocksWritten: int
     """Of the shuffle that it wrote, tasks times subpartitions; 0 before `watch_stages`."""
+    spilledBytes: int
+    """Bytes that its tasks spilled to disk."""
+
+
+class PlanNode(NamedTuple):
+    """One operator of a plan that has run."""
+
+    operator: str
+    """Spark's class, such as SortMergeJoinExec."""
+    files: int
+    """Files that it read; 0 unless it scans files."""
+    partitions: int
+    """Partitions of a partitioned table that it read."""
+    dynamic_filters: int
+    """Filters on partitions that took their values from the other side of a join."""
 
 
 def start(options: Mapping[str, str], log: IO[bytes] | None = None) -> None:
@@ -159,7 +174,42 @@ def stage_metrics(spark: SparkSession, job_group: str) -> list[StageMetrics]:
     """Return what the tasks of each finished stage of the job group did."""
     answer = _bridge(spark, "stage metrics").stageMetrics(spark._jsparkSession, job_group)
     metrics: list[StageMetrics] = json.loads(answer)
+    store = spark._jsparkSession.sparkContext().statusStore()
+    for stage in metrics:
+        stage["spilledBytes"] = store.lastStageAttempt(stage["stage"]).diskBytesSpilled()
     return metrics
+
+
+def executed_plan(result: DataFrame) -> Iterator[PlanNode]:
+    """Yield the operators of the plan that a collected DataFrame ran, subqueries included.
+
+    A reused exchange or subquery is one operator: what it reuses is yielded once. Spark's class
+    names and fields are those of 3.5 to 4.2.
+    """
+    waiting = [result._jdf.queryExecution().executedPlan()]
+    seen = set()
+    while waiting:
+        plan = waiting.pop()
+        operator = plan.getClass().getSimpleName()
+        if operator.endswith("QueryStageExec"):
+            waiting.append(plan.plan())
+            continue
+        if operator == "AdaptiveSparkPlanExec":
+            waiting.append(plan.executedPlan())
+            continue
+        # A subquery that two filters share is one object. The ids of query stages are others.
+        if plan.id() in seen:
+            continue
+        seen.add(plan.id())
+        yield PlanNode(
+            operator,
+            files=_metric(plan, "numFiles"),
+            partitions=_metric(plan, "numPartitions") if "Scan" in operator else 0,
+            dynamic_filters=_dynamic_filters(plan, operator),
+        )
+        if not operator.startswith("Reused"):
+            waiting.extend(_elements(plan.children()))
+            waiting.extend(_elements(plan.subqueries()))
 
 
 @contextlib.contextmanager
@@ -220,6 +270,16 @@ def java_version(spark: SparkSession) -> str:
     return str(_class("java.lang.System", spark._jvm).getProperty("java.version"))
 
 
+def process_id(spark: SparkSession) -> int:
+    """Return the process id of a classic session's driver."""
+    return int(_class("java.lang.ProcessHandle", spark._jvm).current().pid())
+
+
+def listeners(spark: SparkSession) -> int:
+    """Return how many listeners are on the listener bus of a classic session."""
+    return int(spark._jsparkSession.sparkContext().listenerBus().listeners().size())
+
+
 def extension_places(spark: SparkSession) -> list[str]:
     """Return the jars and folders in which the JVM of a classic session finds the extension."""
     loader = _class("java.lang.Thread", spark._jvm).currentThread().getContextClassLoader()
@@ -250,6 +310,28 @@ def is_classic(spark: SparkSession) -> bool:
     """Whether a session has a JVM of its own: it is no Spark Connect client."""
     # A Connect client has the attribute too, and raises AttributeError.
     return hasattr(spark, "_jvm")
+
+
+def _metric(plan: Any, name: str) -> int:
+    found = plan.metrics().get(name)
+    return int(found.get().value()) if found.isDefined() else 0
+
+
+def _dynamic_filters(plan: Any, operator: str) -> int:
+    filters = {"FileSourceScanExec": "partitionFilters", "BatchScanExec": "runtimeFilters"}
+    if operator not in filters:
+        return 0
+    found = [
+        each.child().getClass().getSimpleName()
+        for each in _elements(getattr(plan, filters[operator])())
+        if each.getClass().getSimpleName() == "DynamicPruningExpression"
+    ]
+    # PlanAdaptiveDynamicPruningFilters puts the literal true where pruning would not pay.
+    return len([name for name in found if name != "Literal"])
+
+
+def _elements(values: Any) -> list[Any]:
+    return [values.apply(place) for place in range(values.size())]
 
 
 def _not_classic(what: str) -> ApportionError:

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator
 from rich.markup import escape
 from rich.table import Table
 
+from apportion.bench.plans import FIELDS, is_worse
 from apportion.bench.results import QueryResult, Results
 from apportion.bench.summary import VariantSummary, ratio, typical
+from apportion.units import size_text
 
 _FASTER, _SLOWER = "green", "red"
 _FAILED = "failed"
@@ -46,7 +48,7 @@ def variants_table(summaries: Iterable[VariantSummary]) -> Table:
     table.add_column("Variant")
     for column in (
         "Times faster (95 %)", "Worst query", "Time, s", "Tasks, s", "Tasks", "Reduce tasks",
-        "Blocks written", "Largest / mean",
+        "Blocks written", "Largest / mean", "Spilled", "Limited",
     ):  # fmt: skip
         table.add_column(column, justify="right")
     for number, each in enumerate(summaries):
@@ -60,8 +62,38 @@ def variants_table(summaries: Iterable[VariantSummary]) -> Table:
             f"{each.reduce_tasks:,}",
             f"{each.blocks_written:,}",
             f"{each.largest_to_mean:.2f}" if each.largest_to_mean is not None else "no shuffle",
+            size_text(each.spilled_bytes),
+            _limited(each),
         )
     return table
+
+
+def plans_table(results: Results) -> Table:
+    """Return a line for each query and variant: counts of its plan, and the baseline's if other."""
+    baseline, *others = [variant.name for variant in results.conditions.variants]
+    table = Table(title=f"Plans: {escape(baseline)} → variant", title_justify="left")
+    table.add_column("Query", justify="right")
+    table.add_column("Variant")
+    for heading in FIELDS.values():
+        table.add_column(heading, justify="right")
+    for name, result in results.queries.items():
+        for variant in others:
+            if baseline in result.plans and variant in result.plans:
+                before, after = result.plans[baseline], result.plans[variant]
+                cells = [_change(getattr(before, key), getattr(after, key), key) for key in FIELDS]
+                table.add_row(escape(name), escape(variant), *cells)
+    return table
+
+
+def _change(before: int, after: int, key: str) -> str:
+    text = f"{before:,}" if before == after else f"{before:,} → {after:,}"
+    return f"[{_SLOWER}]{text}[/]" if is_worse(key, before, after) else text
+
+
+def _limited(summary: VariantSummary) -> str:
+    if summary.limit_factor is None:
+        return "0"
+    return f"{summary.limited_decisions:,} (up to {summary.limit_factor:.1f})"
 
 
 def problems(results: Results) -> Iterator[str]:

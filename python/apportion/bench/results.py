@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from apportion.bench.environment import Environment
+from apportion.bench.plans import PlanCounts
 from apportion.bench.variants import Variant
 from apportion.errors import ApportionError
 
@@ -31,6 +32,12 @@ class Run:
     """What the largest reduce task read."""
     blocks_written: int
     """Of each shuffle, the tasks that write it times its subpartitions."""
+    spilled_bytes: int = 0
+    """Bytes that tasks spilled to disk."""
+    limited_decisions: int = 0
+    """Decisions that wanted more tasks than the shuffle has partitions."""
+    limit_factor: float | None = None
+    """The most tasks wanted per partition among them; None where no decision was limited."""
 
     @property
     def mean_task_bytes(self) -> float:
@@ -49,6 +56,8 @@ class QueryResult:
     """The variants that it failed under, with the first line of the error."""
     different: list[str] = dataclasses.field(default_factory=list)
     """The variants with another result than the baseline's."""
+    plans: dict[str, PlanCounts] = dataclasses.field(default_factory=dict)
+    """What the plan of each variant holds, if that was asked for."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,6 +76,8 @@ class Conditions:
     check: bool
     conf: dict[str, str]
     """What the session was started with."""
+    plans: bool = False
+    """Whether plans are compared."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,4 +181,5 @@ def _results(content: dict[str, Any]) -> Results:
 
 def _query(content: dict[str, Any]) -> QueryResult:
     runs = {name: [Run(**run) for run in runs] for name, runs in content["runs"].items()}
-    return QueryResult(**{**content, "runs": runs})
+    plans = {name: PlanCounts(**counts) for name, counts in content.get("plans", {}).items()}
+    return QueryResult(**{**content, "runs": runs, "plans": plans})

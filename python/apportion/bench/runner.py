@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from apportion import _jvm
+from apportion.bench.plans import PlanCounts, count_plan
 from apportion.bench.results import Conditions, QueryResult, Run
 from apportion.bench.variants import Variant
 from apportion.errors import ApportionError, QueryError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
 _T = TypeVar("_T")
+_LIMIT = "limited_by_partitions"
 
 
 def try_variants(spark: SparkSession, variants: Sequence[Variant]) -> None:
@@ -40,14 +42,14 @@ def try_variants(spark: SparkSession, variants: Sequence[Variant]) -> None:
 def run_query(spark: SparkSession, sql: str, conditions: Conditions) -> QueryResult:
     """Run a query under each variant, some times to warm up and then measured, once a round.
 
-    Each round begins with another variant. What the query gives is thrown away; with `check` it is
-    collected once before, and compared with what the baseline gives. A variant that the query
-    fails under is left out from there on.
+    Each round begins with another variant. What the query gives is thrown away; with `check` or
+    `plans` it is collected once before. A variant that the query fails under is left out from
+    there on.
     """
     result, variants = QueryResult(sql), conditions.variants
     _jvm.watch_stages(spark)
-    if conditions.check:
-        _check(spark, result, variants)
+    if conditions.check or conditions.plans:
+        _look(spark, result, conditions)
     for _ in range(conditions.warmups):
         for variant in variants:
             _attempt(spark, result, variant, lambda: _time(spark, sql))
@@ -75,15 +77,28 @@ def rotated(variants: Sequence[Variant], number: int) -> list[Variant]:
     return [*variants[first:], *variants[:first]]
 
 
-def _check(spark: SparkSession, result: QueryResult, variants: Sequence[Variant]) -> None:
-    def collect() -> list[Row]:
-        return spark.sql(without_ties(spark, result.sql)).collect()
+def _look(spark: SparkSession, result: QueryResult, conditions: Conditions) -> None:
+    """Collect the query once under each variant, to compare rows and to count plans."""
 
-    expected = _attempt(spark, result, variants[0], collect)
-    for variant in variants[1:]:
-        rows = _attempt(spark, result, variant, collect)
-        if expected is not None and rows is not None and not same_rows(expected, rows):
-            result.different.append(variant.name)
+    def collect() -> tuple[list[Row], PlanCounts | None]:
+        sql = without_ties(spark, result.sql) if conditions.check else result.sql
+        with job_group(spark) as group:
+            frame = spark.sql(sql)
+            rows = frame.collect()
+        return rows, count_plan(spark, frame, group) if conditions.plans else None
+
+    found = {
+        variant.name: collected
+        for variant in conditions.variants
+        if (collected := _attempt(spark, result, variant, collect)) is not None
+    }
+    result.plans.update({name: plan for name, (_, plan) in found.items() if plan is not None})
+    baseline = conditions.variants[0].name
+    if conditions.check and baseline in found:
+        expected, _ = found[baseline]
+        result.different.extend(
+            name for name, (rows, _) in found.items() if not same_rows(expected, rows)
+        )
 
 
 def _attempt(
@@ -101,8 +116,10 @@ def _attempt(
 
 
 def _measure(spark: SparkSession, sql: str) -> Run:
+    start = time.time()
     with job_group(spark) as group:
         seconds = _time(spark, sql)
+    limited = limits(spark, start)
     stages = _jvm.stage_metrics(spark, group)
     reduces = [stage for stage in stages if stage["readsShuffle"]]
     return Run(
@@ -113,7 +130,22 @@ def _measure(spark: SparkSession, sql: str) -> Run:
         shuffle_bytes=sum(stage["shuffleReadBytes"] for stage in reduces),
         largest_task_bytes=max((stage["largestTaskBytes"] for stage in reduces), default=0),
         blocks_written=sum(stage["blocksWritten"] for stage in stages),
+        spilled_bytes=sum(stage["spilledBytes"] for stage in stages),
+        limited_decisions=len(limited),
+        limit_factor=max(limited, default=None),
     )
+
+
+def limits(spark: SparkSession, since: float) -> list[float]:
+    """Return the tasks wanted per partition of each decision that partitions have limited."""
+    taken = spark.sql(
+        "SELECT * FROM apportion_decisions() WHERE decided_at >= timestamp_millis(:since)",
+        {"since": int(since * 1000)},
+    )
+    # Older jars do not have the column.
+    if _LIMIT not in taken.columns:
+        return []
+    return [row[_LIMIT] for row in taken.where(f"{_LIMIT} IS NOT NULL").select(_LIMIT).collect()]
 
 
 def _time(spark: SparkSession, sql: str) -> float:

@@ -28,6 +28,11 @@ class VariantSummary:
     blocks_written: int
     largest_to_mean: float | None
     """Largest reduce task by the mean one, in bytes: the geometric mean over queries."""
+    spilled_bytes: int
+    limited_decisions: int
+    """Decisions that wanted more tasks than there were partitions."""
+    limit_factor: float | None
+    """The most tasks wanted per partition in any run; None where no decision was limited."""
 
 
 def ratio(results: Results, query: str, variant: str) -> Estimate | None:
@@ -95,6 +100,17 @@ def _summary(results: Results, variant: str) -> VariantSummary:
         reduce_tasks=int(total(lambda run: run.reduce_tasks)),
         blocks_written=int(total(lambda run: run.blocks_written)),
         largest_to_mean=_largest_to_mean(each.runs[variant] for each in queries.values()),
+        spilled_bytes=int(total(lambda run: run.spilled_bytes)),
+        limited_decisions=int(total(lambda run: run.limited_decisions)),
+        limit_factor=max(
+            (
+                run.limit_factor
+                for each in queries.values()
+                for run in each.runs[variant]
+                if run.limit_factor is not None
+            ),
+            default=None,
+        ),
     )
 
 

@@ -31,6 +31,7 @@ Examples:
 - `apportion bench tpch --scale 0.1 --queries 1,9,18`: some queries of TPC-H, on small data
 - `apportion bench tpcds --check --plot tpcds.png`: all of TPC-DS, results compared, with a plot
 - `apportion bench report.sql --tables data/`: your own queries, on your tables
+- `apportion bench report.sql --tables data/ --plans`: whether a plan has changed as well
 - `apportion bench skew --variants even,balanced`: two of the variants, the first is the baseline
 - `apportion bench tpch --variant "small:data_volume_per_task=16MB"`: a variant of your own
 - `apportion bench tpch --conf spark.default.parallelism=200`: as if the cluster were wide
@@ -81,6 +82,10 @@ def bench(
     warmups: Annotated[int, typer.Option(min=0, help="Runs before that, not measured.")] = 1,
     check: Annotated[
         bool, typer.Option("--check", help="Compare each variant's results with the baseline's.")
+    ] = False,
+    plans: Annotated[
+        bool,
+        typer.Option("--plans", help="Compare each variant's plans with the baseline's as well."),
     ] = False,
     json_file: Annotated[
         Path | None,
@@ -145,6 +150,7 @@ def bench(
         warmups=warmups,
         check=check,
         conf=suite.conf | parse_assignments(assignments or []),
+        plans=plans,
     )
     if queries is not None:
         suite = suite.only(queries)
@@ -205,6 +211,8 @@ def _show(results: Results, plot_file: Path | None) -> list[VariantSummary]:
     summaries = summary.summarise(results)
     out.print(report.queries_table(results))
     out.print(report.variants_table(summaries))
+    if results.conditions.plans:
+        out.print(report.plans_table(results))
     if plot_file:
         plot.draw(results, summaries, plot_file)
         err.print(f"Plot: {plot_file}", markup=False, soft_wrap=True)

@@ -166,6 +166,16 @@ class TestOnSpark:
         [run] = load(Path("bench-stdin.json")).queries["<stdin>:1"].runs["seven"]
         assert run.reduce_tasks == 7
 
+    def test_plans_are_shown(self) -> None:
+        sql = "SELECT id % 9, count(*) FROM range(0, 100, 1, 2) GROUP BY 1"
+        result = bench("-", *QUICK, "--plans", stdin=sql)
+        assert result.exit_code == 0, result.stderr
+        text = flat(result.stdout)
+        assert "Plans: spark → variant" in text
+        assert re.search(r" <stdin>:1 even 1 0 0 0 0 0 0 0 1 \d", text)
+        assert load(Path("bench-stdin.json")).queries["<stdin>:1"].plans.keys() == {"spark", "even"}
+        assert "Plans:" not in bench("-", *QUICK, "--json", "b.json", stdin=sql).stdout
+
     def test_queries_that_fail_or_differ(self) -> None:
         sql = "SELECT * FROM nowhere; SELECT uuid(); SELECT 3"
         result = bench("-", *QUICK, "--check", stdin=sql)

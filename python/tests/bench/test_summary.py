@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from apportion.bench.report import variants_table
 from apportion.bench.results import QueryResult, Results, Run
 from apportion.bench.summary import ratio, summarise
 
@@ -32,6 +33,21 @@ def test_the_summary_is_of_the_queries_that_ran_everywhere(results: Results) -> 
     assert (a.reduce_tasks, b.reduce_tasks) == (2 + 2, 2 + 4)
     assert (a.blocks_written, b.blocks_written) == (60, 60)
     assert b.largest_to_mean == pytest.approx(1.5)
+
+
+def test_limited_decisions_and_spill(results: Results) -> None:
+    results.queries["q1"].runs["b"][:] = [
+        dataclasses.replace(run(1), limited_decisions=2, limit_factor=factor, spilled_bytes=10)
+        for factor in (1.5, 3.0, 2.0)
+    ]
+    a, b = summarise(results)
+    assert (a.limited_decisions, a.limit_factor, a.spilled_bytes) == (0, None, 0)
+    assert (b.limited_decisions, b.limit_factor, b.spilled_bytes) == (2, 3.0, 10)
+    table = variants_table([a, b])
+    assert [list(column.cells) for column in table.columns][-2:] == [
+        ["0 B", "10 B"],
+        ["0", "2 (up to 3.0)"],
+    ]
 
 
 def test_a_summary_without_shuffles(results: Results) -> None:

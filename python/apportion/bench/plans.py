@@ -1,0 +1,83 @@
+"""What the plan that a query ran is made of, so that two variants can be compared."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from apportion import _jvm
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclasses.dataclass(frozen=True)
+class PlanCounts:
+    """Counts of the final adaptive plan of one run, subqueries included."""
+
+    exchanges: int
+    """Shuffles that were written."""
+    reused_exchanges: int
+    """Shuffles and broadcasts that were read once more."""
+    broadcast_joins: int
+    shuffled_joins: int
+    """Sort-merge and shuffled hash joins."""
+    dynamic_filters: int
+    """Filters on the partitions of a table that took values from the other side of a join."""
+    reused_subqueries: int
+    files: int
+    partitions: int
+    """Partitions of partitioned tables that were read."""
+    scan_stages: int
+    """Stages that read no shuffle."""
+    tasks: int
+    """Tasks of all stages."""
+
+    def worse(self, baseline: PlanCounts) -> list[str]:
+        """Return the names of the counts that are worse than those of the baseline."""
+        return [key for key in FIELDS if is_worse(key, getattr(baseline, key), getattr(self, key))]
+
+
+FIELDS = {
+    "exchanges": "Exchanges",
+    "reused_exchanges": "Reused exchanges",
+    "broadcast_joins": "Broadcast joins",
+    "shuffled_joins": "Shuffled joins",
+    "dynamic_filters": "Dynamic filters",
+    "reused_subqueries": "Reused subqueries",
+    "files": "Files",
+    "partitions": "Partitions",
+    "scan_stages": "Scan stages",
+    "tasks": "Tasks",
+}
+"""The counts, and how tables name them."""
+
+_MORE_IS_BETTER = {"reused_exchanges", "broadcast_joins", "dynamic_filters", "reused_subqueries"}
+
+
+def is_worse(key: str, before: int, after: int) -> bool:
+    """Whether a count of a plan has become worse. The number of tasks is neither good nor bad."""
+    if key == "tasks":
+        return False
+    return after < before if key in _MORE_IS_BETTER else after > before
+
+
+def count_plan(spark: SparkSession, result: DataFrame, job_group: str) -> PlanCounts:
+    """Return the counts of a DataFrame that was collected in a job group of its own."""
+    nodes = list(_jvm.executed_plan(result))
+    operators = Counter(node.operator for node in nodes)
+    stages = _jvm.stage_metrics(spark, job_group)
+    return PlanCounts(
+        exchanges=operators["ShuffleExchangeExec"],
+        reused_exchanges=operators["ReusedExchangeExec"],
+        broadcast_joins=operators["BroadcastHashJoinExec"]
+        + operators["BroadcastNestedLoopJoinExec"],
+        shuffled_joins=operators["SortMergeJoinExec"] + operators["ShuffledHashJoinExec"],
+        dynamic_filters=sum(node.dynamic_filters for node in nodes),
+        reused_subqueries=operators["ReusedSubqueryExec"],
+        files=sum(node.files for node in nodes),
+        partitions=sum(node.partitions for node in nodes),
+        scan_stages=sum(not stage["readsShuffle"] for stage in stages),
+        tasks=sum(stage["tasks"] for stage in stages),
+    )

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import cast
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from apportion.bench import report
+from apportion.bench.plans import FIELDS, PlanCounts, count_plan, is_worse
+from apportion.bench.results import Conditions, Results
+from apportion.bench.runner import limits, run_query
+from apportion.bench.variants import Variant
+from apportion.measure import job_group
+
+NOTHING = PlanCounts(**dict.fromkeys(FIELDS, 0))
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
+    """A session with the table `sales`, which has 8 days as partitions, and the table `days`."""
+    session = spark.newSession()
+    folder = tmp_path_factory.mktemp("tables")
+    sales = session.range(800).selectExpr("id AS amount", "id % 8 AS day").coalesce(1)
+    sales.write.partitionBy("day").parquet(f"{folder}/sales")
+    days = session.range(8).selectExpr("id AS day", "id % 4 AS week").coalesce(1)
+    days.write.parquet(f"{folder}/days")
+    for name in ("sales", "days"):
+        session.read.parquet(f"{folder}/{name}").createOrReplaceTempView(name)
+    return session
+
+
+def counts(session: SparkSession, sql: str) -> PlanCounts:
+    with job_group(session) as group:
+        result = session.sql(sql)
+        result.collect()
+    return count_plan(session, result, group)
+
+
+def test_a_pruned_scan_under_a_broadcast_join(session: SparkSession) -> None:
+    found = counts(session, "SELECT sum(amount) FROM sales JOIN days USING (day) WHERE week = 2")
+    # Two of the eight days are in week 2, and days itself is a file.
+    assert (found.dynamic_filters, found.partitions, found.files) == (1, 2, 3)
+    assert (found.broadcast_joins, found.shuffled_joins, found.exchanges) == (1, 0, 1)
+    # The filter reads the broadcast of the join.
+    assert found.reused_exchanges == 1
+
+
+def test_a_scan_that_nothing_prunes(session: SparkSession) -> None:
+    found = counts(session, "SELECT sum(amount) FROM sales JOIN days USING (day)")
+    assert (found.dynamic_filters, found.partitions, found.files) == (0, 8, 9)
+
+
+def test_what_is_reused_is_counted(session: SparkSession) -> None:
+    grouped = "(SELECT day, max(amount) AS most FROM sales GROUP BY day)"
+    found = counts(
+        session,
+        f"SELECT /*+ MERGE(b) */ count(*) FROM {grouped} a JOIN {grouped} b ON a.day = b.day",
+    )
+    # The other side of the join reads the shuffle again; the second exchange is the count's.
+    assert (found.exchanges, found.reused_exchanges, found.shuffled_joins) == (2, 1, 1)
+    mean = "(SELECT avg(amount) FROM sales)"
+    found = counts(session, f"SELECT amount > {mean}, amount < {mean} FROM sales WHERE day = 1")
+    assert found.reused_subqueries == 1
+
+
+def test_stages_and_tasks(session: SparkSession) -> None:
+    found = counts(session, "SELECT id % 3, count(*) FROM range(0, 90, 1, 5) GROUP BY 1")
+    assert (found.scan_stages, found.exchanges) == (1, 1)
+    assert found.tasks > 5
+
+
+def test_which_change_is_worse() -> None:
+    assert is_worse("exchanges", 1, 2)
+    assert not is_worse("exchanges", 2, 1)
+    assert is_worse("dynamic_filters", 1, 0)
+    assert not is_worse("dynamic_filters", 0, 1)
+    assert not is_worse("tasks", 1, 100)
+    changed = dataclasses.replace(NOTHING, files=3, broadcast_joins=2, tasks=9)
+    assert changed.worse(NOTHING) == ["files"]
+    assert NOTHING.worse(changed) == ["broadcast_joins"]
+
+
+def test_plans_of_variants_are_compared(session: SparkSession, results: Results) -> None:
+    limit = "spark.sql.autoBroadcastJoinThreshold"
+    conditions = dataclasses.replace(
+        results.conditions,
+        variants=[Variant("broadcast", {limit: "10MB"}), Variant("merge", {limit: "-1"})],
+        rounds=1, warmups=0, check=False, plans=True,
+    )  # fmt: skip
+    sql = "SELECT count(*) FROM days a JOIN days b ON a.day = b.day"
+    result = run_query(session, sql, conditions)
+    joins = {
+        name: (plan.broadcast_joins, plan.shuffled_joins) for name, plan in result.plans.items()
+    }
+    assert joins == {"broadcast": (1, 0), "merge": (0, 1)}
+    table = report.plans_table(Results(conditions, results.environment, {"q": result}))
+    cells = [next(iter(column.cells)) for column in table.columns]
+    assert cells[:2] == ["q", "merge"]
+    assert "[red]1 → 0[/]" in cells
+
+
+def test_plans_are_kept(results: Results, tmp_path: Path) -> None:
+    from apportion.bench.results import load
+
+    results.queries["q1"].plans["a"] = NOTHING
+    results.save(tmp_path / "bench.json")
+    assert load(tmp_path / "bench.json") == results
+
+
+def test_plans_are_not_counted_unless_asked_for(session: SparkSession, results: Results) -> None:
+    conditions: Conditions = dataclasses.replace(
+        results.conditions, variants=[Variant("a", {}), Variant("b", {})], rounds=1, warmups=0
+    )
+    assert run_query(session, "SELECT 1", conditions).plans == {}
+
+
+class Decisions:
+    """A session whose table of decisions is a query."""
+
+    def __init__(self, session: SparkSession, query: str) -> None:
+        self._session, self._query = session, query
+
+    def sql(self, _: str, __: dict[str, int]) -> DataFrame:
+        return self._session.sql(self._query)
+
+
+@pytest.mark.parametrize(
+    ("decisions", "expected"),
+    [
+        ("SELECT explode(array(2.5D, NULL, 4D)) AS limited_by_partitions", [2.5, 4.0]),
+        ("SELECT 8 AS tasks", []),
+    ],
+)
+def test_decisions_that_partitions_have_limited(
+    session: SparkSession, decisions: str, expected: list[float]
+) -> None:
+    stand_in = cast(SparkSession, Decisions(session, decisions))
+    assert limits(stand_in, 0.0) == expected
