@@ -15,7 +15,7 @@ QUICK_START := -Xlog:disable -XX:SharedArchiveFile=$(CURDIR)/$(CLASSES) -XX:Tier
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-25s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: jars ## Run TPC-H queries with Apportion and without, and compare
@@ -52,6 +52,22 @@ bench-sql: jars ## Time TPC-H and TPC-DS with Apportion and without, at scale fa
 .PHONY: bench-simulate
 bench-simulate: jars ## Log TPC-H, predict it in other configurations, measure these, and write docs/simulator-accuracy.md
 	@$(BIN)/python python/simulator_accuracy.py docs/simulator-accuracy.md --scale $(SF)
+
+.PHONY: measure-plans
+measure-plans: jars ## Compare the plans of TPC-H and TPC-DS with Apportion and without, and write docs/plan-safety.md
+	@$(BIN)/python python/measurements/plans.py docs/plan-safety.md --scale $(SF)
+
+.PHONY: measure-partition-counts
+measure-partition-counts: jars ## Time queries with many numbers of shuffle partitions, and write docs/partition-counts.md
+	@$(BIN)/python python/measurements/partition_counts.py docs/partition-counts.md
+
+.PHONY: measure-largest-tasks
+measure-largest-tasks: jars ## Compare the largest tasks of 200 generated queries, and write docs/largest-tasks.md
+	@$(BIN)/python python/measurements/largest_tasks.py docs/largest-tasks.md
+
+.PHONY: measure-heap
+measure-heap: jars ## Look for objects that a session keeps of each of 2,000 queries
+	@$(BIN)/python python/measurements/heap_growth.py
 
 .PHONY: generated
 generated: $(INSTALLED) ## Write the files that are generated from code: docs/settings.md and others

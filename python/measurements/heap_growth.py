@@ -1,0 +1,160 @@
+"""Looks for objects that a session keeps of each query.
+
+    python python/measurements/heap_growth.py --queries 2000
+
+Many small queries run in one session, with scans, shuffles and a listener of queries. The driver's
+heap is counted after some of them, in the middle and at the end. Classes that grew in the second
+half are named.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from apportion import _jvm
+from apportion.cli.console import QUERY_FAILED, fail, out
+from apportion.cli.progress import counted
+from apportion.cli.spark import start
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# One configured listener is registered again for each session that is made.
+_LISTENER = """\
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.util.QueryExecutionListener;
+
+public class IdleListener implements QueryExecutionListener {
+  public void onSuccess(String name, QueryExecution execution, long nanoseconds) {}
+  public void onFailure(String name, QueryExecution execution, Exception exception) {}
+}
+"""
+CONF = {
+    "spark.driver.memory": "2g",
+    "spark.sql.queryExecutionListeners": "IdleListener",
+    # Spark's own history of queries is bounded, by more than some runs have.
+    "spark.sql.ui.retainedExecutions": "50",
+    "spark.ui.retainedJobs": "50",
+    "spark.ui.retainedStages": "50",
+    "spark.ui.retainedTasks": "500",
+    "spark.apportion.retainedDecisions": "50",
+    "spark.apportion.dataVolumePerTask": "16KB",
+}
+QUERIES = [
+    "SELECT id % {n} AS k, count(*) AS n FROM rows GROUP BY k",
+    "SELECT a.id FROM rows a JOIN rows b ON a.id = b.id WHERE a.id > {n}",
+    "SELECT id FROM rows WHERE id % {n} = 0 ORDER BY text",
+]
+# Caches and garbage move a count by some objects; an object kept of each query is 1 a query.
+_LEAST_GROWTH = 0.02
+LISTENERS = "listeners on the bus"
+_COUNTED = re.compile(
+    r"org\.apache\.spark\.sql\.(classic\.)?SparkSession"
+    r"|org\.apache\.spark\.sql\.internal\.SessionState"
+    r"|org\.apache\.spark\.sql\.internal\.SQLConf"
+    r"|org\.apache\.spark\.sql\.util\.ExecutionListenerBus"
+    r"|org\.apache\.spark\.sql\.execution\.QueryExecution"
+    r"|IdleListener"
+    r"|io\.apportion\..*"
+    r"|org\.apache\.spark\.(sql\.)?apportion\..*"
+)
+
+
+def compile_listener(folder: Path) -> Path:
+    """Return the jar of a listener that does nothing; needs a JDK and pyspark's jars."""
+    from apportion import jars
+
+    source = folder / "IdleListener.java"
+    source.write_text(_LISTENER, "utf-8")
+    classes = f"{jars.spark_home() / 'jars'}/*"
+    subprocess.run(["javac", "-proc:none", "-cp", classes, "-d", folder, source], check=True)
+    jar = folder / "listener.jar"
+    subprocess.run(["jar", "cf", jar, "-C", folder, "IdleListener.class"], check=True)
+    return jar
+
+
+def histogram(spark: SparkSession) -> dict[str, int]:
+    """Return how many live objects of the counted classes there are, and listeners on the bus."""
+    # jmap collects garbage first. What weak references and cleaners hold needs more than once.
+    for _ in range(2):
+        jmap = subprocess.run(
+            ["jmap", "-histo:live", str(_jvm.process_id(spark))],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+    # Columns: place, objects, bytes, class, and module in brackets.
+    rows = [line.split() for line in jmap.stdout.splitlines()]
+    found = {
+        row[3]: int(row[1])
+        for row in rows
+        if len(row) > 3 and row[1].isdecimal() and _COUNTED.fullmatch(row[3])
+    }
+    return {LISTENERS: _jvm.listeners(spark), **found}
+
+
+def run(spark: SparkSession, first: int, last: int) -> None:
+    """Run queries with these numbers; no two have the same text."""
+    for number in counted([str(number) for number in range(first, last)]):
+        sql = QUERIES[int(number) % len(QUERIES)].format(n=2 + int(number))
+        spark.sql(sql).write.format("noop").mode("overwrite").save()
+
+
+def grown(
+    before: Mapping[str, int], after: Mapping[str, int], queries: int
+) -> Iterator[tuple[str, float]]:
+    """Yield the names whose count grew with the queries, and by how many objects a query."""
+    for name, count in after.items():
+        growth = (count - before.get(name, 0)) / queries
+        if growth > _LEAST_GROWTH:
+            yield name, growth
+
+
+def main(
+    queries: Annotated[int, typer.Option(min=2, help="Queries after the first count.")] = 2000,
+    warmups: Annotated[int, typer.Option(min=0, help="Queries before the first count.")] = 200,
+    off: Annotated[bool, typer.Option("--off", help="With Apportion off, to compare.")] = False,
+    master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[*]",
+) -> None:
+    """Count sessions, listeners and Apportion's objects on the heap while many queries run.
+
+    Exit codes: 0 if none grew with the number of queries, 1 if one did.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        conf = {**CONF, "spark.jars": str(compile_listener(Path(folder)))}
+        if off:
+            conf["spark.apportion.enabled"] = "false"
+        spark = start(master, [f"{key}={value}" for key, value in conf.items()])
+        rows = spark.range(0, 2000, 1, 4).selectExpr("id", "sha2(string(id), 512) AS text")
+        rows.write.parquet(f"{folder}/rows")
+        spark.read.parquet(f"{folder}/rows").createOrReplaceTempView("rows")
+        run(spark, 0, warmups)
+        counts = [histogram(spark)]
+        middle, end = warmups + queries // 2, warmups + queries
+        for first, last in ((warmups, middle), (middle, end)):
+            run(spark, first, last)
+            counts.append(histogram(spark))
+        spark.stop()
+    columns = [f"After {number:,} queries" for number in (warmups, middle, end)]
+    table = Table("Class", *columns, title="Live objects")
+    for name in sorted(counts[0] | counts[1] | counts[2], key=lambda each: -counts[2].get(each, 0)):
+        # Spark and Scala have one object of many classes.
+        if any(count.get(name, 0) > 1 for count in counts):
+            table.add_row(name, *(f"{count.get(name, 0):,}" for count in counts))
+    out.print(table)
+    # Histories with a bound fill up in the first half.
+    if found := list(grown(counts[1], counts[2], end - middle)):
+        told = [f"{name}: {growth:.2f} more per query" for name, growth in found]
+        fail("\n".join(["these grow with the number of queries:", *told]), QUERY_FAILED)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,452 @@
+"""Looks for queries in which Apportion makes tasks larger than Spark would.
+
+    python python/measurements/largest_tasks.py docs/largest-tasks.md
+
+Generated queries, the same for a seed, whose shuffles have many more bytes than their sources: each
+runs with Apportion off and on, with the same target size, and the largest tasks are compared.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+import statistics
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from apportion import _jvm
+from apportion.bench.environment import Environment
+from apportion.cli.console import QUERY_FAILED, fail, out
+from apportion.cli.progress import counted, waiting
+from apportion.cli.spark import start
+from apportion.measure import ENABLED, job_group
+from apportion.session import confs
+from apportion.units import size_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql import SparkSession
+
+MOST = 2.0
+"""How many times more bytes than Spark's largest task a task may read."""
+
+KB, MB = 1 << 10, 1 << 20
+_ADVISORY = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
+_COALESCE = "spark.sql.adaptive.coalescePartitions"
+_VOLUME = "spark.apportion.dataVolumePerTask"
+_CODECS = ("snappy", "zstd", "gzip", "uncompressed")
+_RUN_OF_SORTED = 50
+_MOST_ROWS = 300_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """A parquet table of `columns` strings that repeat, which the files store in few bytes."""
+
+    name: str
+    rows: int
+    columns: int
+    values: int
+    """Distinct values of each column."""
+    length: int
+    """Characters of a value, at most 128."""
+    sorted: bool
+    codec: str
+    files: int
+
+    def sql(self) -> str:
+        number = f"id DIV {_RUN_OF_SORTED}" if self.sorted else "id"
+        columns = ", ".join(
+            f"substr(sha2(string(pmod(hash({number}, {place}), {self.values})), 512), 1, "
+            f"{self.length}) AS c{place}"
+            for place in range(self.columns)
+        )
+        return f"SELECT id, {columns} FROM range(0, {self.rows}, 1, {self.files})"
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A query, and the settings that it runs with."""
+
+    name: str
+    kind: str
+    sql: str
+    target: int
+    """Bytes that a task should read."""
+    partitions: int | None = None
+    """`spark.sql.shuffle.partitions`; None if it is not set."""
+    volume: bool = False
+    """Whether the target is set as `dataVolumePerTask` as well."""
+    broadcast: bool = False
+    """Whether Spark may broadcast small tables."""
+
+    def conf(self) -> dict[str, str]:
+        conf = {
+            _ADVISORY: str(self.target),
+            # Spark's other limits would make its tasks larger than the target.
+            f"{_COALESCE}.minPartitionSize": str(min(self.target, 64 * KB)),
+            f"{_COALESCE}.parallelismFirst": "false",
+        }
+        if self.partitions is not None:
+            conf["spark.sql.shuffle.partitions"] = str(self.partitions)
+        if self.volume:
+            conf[_VOLUME] = str(self.target)
+        if not self.broadcast:
+            conf["spark.sql.autoBroadcastJoinThreshold"] = "-1"
+        return conf
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """A stage that reads shuffles."""
+
+    tasks: int
+    bytes: int
+    largest: int
+    """Bytes that its largest task read."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """The stages of a case with Apportion off and on."""
+
+    case: Case
+    off: list[Stage]
+    on: list[Stage]
+
+    @property
+    def ratio(self) -> float:
+        """Bytes of the largest task with Apportion by those of the largest task without."""
+        return largest(self.on) / largest(self.off)
+
+
+def largest(stages: Sequence[Stage]) -> int:
+    """Return the bytes that the largest task of any stage read."""
+    return max((stage.largest for stage in stages), default=0)
+
+
+# Tables and cases
+
+
+def generate(seed: int, cases: int, scale: float) -> tuple[list[Table], list[Case]]:
+    """Return tables, and cases that read them; `scale` multiplies the bytes of all."""
+    draw = random.Random(seed)
+    tables = [_table(draw, f"t{number}", scale) for number in range(16)]
+    makers = [_of_files] * 5 + [_of_join] * 3 + [_of_function] * 2
+    made = [makers[number % len(makers)](draw, tables, scale) for number in range(cases)]
+    width = len(str(cases))
+    return tables, [
+        dataclasses.replace(case, name=f"{number:0{width}} {case.name}")
+        for number, case in enumerate(made)
+    ]
+
+
+def _table(draw: random.Random, name: str, scale: float) -> Table:
+    columns, length = draw.choice([1, 2, 4, 8]), draw.choice([24, 48, 96, 128])
+    return Table(
+        name,
+        rows=round(draw.choice([16, 32, 64, 96]) * MB * scale / (columns * length + 16)),
+        columns=columns,
+        values=draw.choice([16, 64, 256, 600]),
+        length=length,
+        sorted=draw.random() < 0.3,
+        codec=draw.choice(_CODECS),
+        files=draw.choice([1, 4, 12]),
+    )
+
+
+def _case(draw: random.Random, name: str, kind: str, sql: str) -> Case:
+    return Case(
+        name,
+        kind,
+        sql,
+        target=draw.choice([128 * KB, 256 * KB, 512 * KB, MB]),
+        partitions=draw.choice([None, None, 64, 400]),
+        volume=draw.random() < 0.3,
+        broadcast=kind == "join" and draw.random() < 0.5,
+    )
+
+
+READERS = {
+    "rebalance": "SELECT /*+ REPARTITION(id) */ * FROM ({rows})",
+    "sort": "SELECT * FROM ({rows}) ORDER BY hash(id)",
+    "window": "SELECT *, row_number() OVER (PARTITION BY hash(id) % 5000 ORDER BY id) "
+    "FROM ({rows})",
+    "collect": "SELECT k, collect_list(r) FROM (SELECT hash(id) % 5000 AS k, struct(*) AS r "
+    "FROM ({rows})) GROUP BY k",
+}
+"""Queries whose last shuffle is passed by all rows."""
+
+
+def _of_files(draw: random.Random, tables: Sequence[Table], scale: float) -> Case:
+    table = draw.choice(tables)
+    reader = draw.choice(["join", *READERS])
+    if reader != "join":
+        sql = READERS[reader].format(rows=f"SELECT * FROM {table.name}")
+        return _case(draw, f"{reader} of {table.name}", "files", sql)
+    other = draw.choice(tables)
+    sql = f"SELECT * FROM {table.name} a JOIN {other.name} b ON a.id = b.id"
+    return _case(draw, f"join of {table.name} and {other.name}", "files", sql)
+
+
+def _of_join(draw: random.Random, tables: Sequence[Table], scale: float) -> Case:
+    factor, reader = draw.choice([10, 30, 100, 300, 1000]), draw.choice(list(READERS))
+    rows = round(draw.choice([50_000, 150_000, _MOST_ROWS]) * scale)
+    return _case(draw, *_join(factor, reader, rows))
+
+
+def _join(factor: int, reader: str, rows: int) -> tuple[str, str, str]:
+    """Return name, kind and text of a join that makes `factor` rows of each, and a reader of it."""
+    left = max(1, rows // factor)
+    keys = min(left, 40)
+    product = (
+        f"SELECT a.id * 1000003 + b.id AS id, sha2(concat(a.id, ':', b.id), 256) AS text "
+        f"FROM (SELECT id, id % {keys} AS k FROM seeds WHERE id < {left}) a "
+        f"JOIN (SELECT id, id % {keys} AS k FROM seeds WHERE id < {factor * keys}) b ON a.k = b.k"
+    )
+    return f"{reader} of a join by {factor}", "join", READERS[reader].format(rows=product)
+
+
+def _of_function(draw: random.Random, tables: Sequence[Table], scale: float) -> Case:
+    function, factor = draw.choice(list(FUNCTIONS)), draw.choice([10, 100])
+    reader = draw.choice(list(READERS))
+    rows = round(draw.choice([50_000, 150_000, _MOST_ROWS]) * scale)
+    return _case(draw, *_function(function, factor, reader, rows))
+
+
+FUNCTIONS = {
+    "explode": "SELECT id * 1000 + n AS id, sha2(concat(id, ':', n), 256) AS text "
+    "FROM (SELECT id, explode(sequence(1, {factor})) AS n FROM seeds WHERE id < {rows})",
+    "table function": "SELECT f.id, f.text FROM (SELECT id FROM seeds WHERE id < {rows}) s, "
+    "LATERAL multiplied(s.id, {factor}) f",
+    "mapInPandas": "SELECT * FROM mapped_{factor} WHERE id < {rows} * 1000",
+    "applyInPandas": "SELECT * FROM applied_{factor} WHERE id < {rows} * 1000",
+}
+"""Functions of users that make `factor` rows of each."""
+
+
+def _function(function: str, factor: int, reader: str, rows: int) -> tuple[str, str, str]:
+    made = FUNCTIONS[function].format(factor=factor, rows=max(1, rows // factor))
+    return f"{reader} of {function} by {factor}", "function", READERS[reader].format(rows=made)
+
+
+# The fewest that show what can go wrong: sources of few bytes, shuffles of many.
+FIXED_TABLES = [
+    Table("fixed_dictionary", 20_000, 2, 256, 96, sorted=False, codec="zstd", files=2),
+    Table("fixed_sorted", 40_000, 1, 600, 96, sorted=True, codec="snappy", files=1),
+]
+FIXED_CASES = [
+    Case("rebalance of a dictionary", "files",
+         READERS["rebalance"].format(rows="SELECT * FROM fixed_dictionary"), 128 * KB),
+    Case("sort of a sorted table", "files",
+         READERS["sort"].format(rows="SELECT * FROM fixed_sorted"), 64 * KB, partitions=64),
+    Case("join of two tables", "files",
+         "SELECT * FROM fixed_dictionary a JOIN fixed_sorted b ON a.id = b.id", 128 * KB),
+    Case(*_join(100, "window", 40_000), 128 * KB),
+    Case(*_join(1000, "collect", 40_000), 128 * KB, partitions=400, broadcast=True),
+    Case(*_function("explode", 100, "sort", 40_000), 128 * KB, volume=True),
+]  # fmt: skip
+"""The cases that the tests run."""
+
+
+# Running them
+
+
+def register(spark: SparkSession, tables: Sequence[Table], seeds: int, folder: Path) -> None:
+    """Write the tables, and make them views; the functions and `seeds`, which they read, too."""
+    for table in tables:
+        path = str(folder / table.name)
+        spark.sql(table.sql()).write.option("compression", table.codec).parquet(path)
+        spark.read.parquet(path).createOrReplaceTempView(table.name)
+    spark.range(0, seeds, 1, 2).write.parquet(str(folder / "seeds"))
+    spark.read.parquet(str(folder / "seeds")).createOrReplaceTempView("seeds")
+
+
+def register_functions(spark: SparkSession) -> None:
+    """Make the views and functions of `FUNCTIONS` that are Python; needs pandas and pyarrow."""
+    from pyspark.sql.udtf import UserDefinedTableFunction
+
+    class Multiplied:
+        def eval(self, id: int, factor: int) -> Iterator[tuple[int, str]]:
+            import hashlib
+
+            for number in range(factor):
+                text = hashlib.sha256(f"{id}:{number}".encode()).hexdigest()
+                yield id * 1000 + number, text
+
+    spark.udtf.register(
+        "multiplied", UserDefinedTableFunction(Multiplied, "id bigint, text string")
+    )
+    seeds, schema = spark.table("seeds"), "id bigint, text string"
+    for factor in (10, 100):
+        multiplied = _multiplier(factor)
+
+        def mapped(
+            batches: Iterator[pd.DataFrame],
+            multiplied: Callable[[pd.DataFrame], pd.DataFrame] = multiplied,
+        ) -> Iterator[pd.DataFrame]:
+            yield from map(multiplied, batches)
+
+        # The most that a case reads of them.
+        few = seeds.where(f"id < {_MOST_ROWS // factor}")
+        few.mapInPandas(mapped, schema).createOrReplaceTempView(f"mapped_{factor}")
+        groups = few.groupBy((few["id"] % 20).alias("k"))
+        groups.applyInPandas(multiplied, schema).createOrReplaceTempView(f"applied_{factor}")
+
+
+def _multiplier(factor: int) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    # With one parameter: applyInPandas gives the key to the first of two.
+    def multiplied(rows: pd.DataFrame) -> pd.DataFrame:
+        import hashlib
+
+        import pandas as pd
+
+        ids = [int(id) * 1000 + number for id in rows["id"] for number in range(factor)]
+        texts = [hashlib.sha256(str(id).encode()).hexdigest() for id in ids]
+        return pd.DataFrame({"id": ids, "text": texts})
+
+    return multiplied
+
+
+def run(spark: SparkSession, case: Case) -> Outcome:
+    """Run a case with Apportion off and on."""
+    with confs(spark, case.conf()):
+        return Outcome(case, _stages(spark, case.sql, "false"), _stages(spark, case.sql, "true"))
+
+
+def _stages(spark: SparkSession, sql: str, enabled: str) -> list[Stage]:
+    with confs(spark, {ENABLED: enabled}), job_group(spark) as group:
+        spark.sql(sql).write.format("noop").mode("overwrite").save()
+    return [
+        Stage(stage["tasks"], stage["shuffleReadBytes"], stage["largestTaskBytes"])
+        for stage in _jvm.stage_metrics(spark, group)
+        if stage["readsShuffle"]
+    ]
+
+
+# What they say
+
+
+def page(outcomes: Sequence[Outcome], environment: Environment, seed: int) -> str:
+    """Return the outcomes as a page of Markdown."""
+    return "\n".join(_page(outcomes, environment, seed)) + "\n"
+
+
+def _page(outcomes: Sequence[Outcome], on: Environment, seed: int) -> Iterator[str]:
+    over = [each for each in outcomes if each.ratio > MOST]
+    worst = max(outcomes, key=lambda each: each.ratio)
+    yield "# Largest tasks"
+    yield ""
+    yield (
+        f"In {len(outcomes) - len(over)} of {len(outcomes)} generated queries, no task read more "
+        f"than {MOST:g} times the bytes of Spark's largest task. The worst ratio is "
+        f"{worst.ratio:.2f} ({worst.case.name})."
+    )
+    yield ""
+    yield (
+        f"Each query ran with Apportion off and on, with the same target size (Spark {on.spark}, "
+        f"{on.master}, {on.cores} cores, seed {seed}). The shuffles have many more bytes than the "
+        "sources:"
+    )
+    yield ""
+    yield "- files: Parquet columns with few values, sorted or not, which shuffles store row by row"
+    yield "- join: joins that make 10 to 1,000 rows of each row, before another shuffle"
+    yield "- function: explode, Python table functions, mapInPandas and applyInPandas"
+    yield ""
+    yield (
+        "A ratio is the bytes of the largest task with Apportion by those without. Below 1, "
+        "Apportion's largest task is smaller. `make measure-largest-tasks` writes this page."
+    )
+    yield ""
+    yield f"| queries | number | median ratio | 90 % | largest | above {MOST:g} | shuffled bytes |"
+    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+    for kind in dict.fromkeys(each.case.kind for each in outcomes):
+        yield _line(kind, [each for each in outcomes if each.case.kind == kind])
+    yield _line("all", outcomes)
+    yield ""
+    yield "The largest ratios:"
+    yield ""
+    yield "| query | partitions set | target | largest task, off | on | tasks, off | on | ratio |"
+    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+    for each in sorted(outcomes, key=lambda each: -each.ratio)[:20]:
+        case = each.case
+        yield (
+            f"| {case.name} | {case.partitions or 'no'} | {size_text(case.target)} "
+            f"| {size_text(largest(each.off))} | {size_text(largest(each.on))} "
+            f"| {_tasks(each.off)} | {_tasks(each.on)} | {each.ratio:.2f} |"
+        )
+
+
+def _tasks(stages: Sequence[Stage]) -> int:
+    return sum(stage.tasks for stage in stages)
+
+
+def _line(name: str, outcomes: Sequence[Outcome]) -> str:
+    found = sorted(each.ratio for each in outcomes)
+    shuffled = [sum(stage.bytes for stage in each.off) for each in outcomes]
+    return (
+        f"| {name} | {len(found)} | {statistics.median(found):.2f} "
+        f"| {found[(9 * len(found)) // 10]:.2f} | {found[-1]:.2f} "
+        f"| {sum(each > MOST for each in found)} "
+        f"| {size_text(min(shuffled))} to {size_text(max(shuffled))} |"
+    )
+
+
+def as_json(outcomes: Sequence[Outcome], environment: Environment, seed: int) -> str:
+    """Return all that was measured, for programs."""
+    return json.dumps(
+        {
+            "seed": seed,
+            "most": MOST,
+            "environment": dataclasses.asdict(environment),
+            "cases": [{**dataclasses.asdict(each), "ratio": each.ratio} for each in outcomes],
+        },
+        indent=1,
+    )
+
+
+def main(
+    file: Annotated[Path, typer.Argument(help="The page to write.")],
+    cases: Annotated[int, typer.Option(min=1, help="How many queries.")] = 200,
+    seed: Annotated[int, typer.Option(help="The same seed makes the same queries.")] = 1,
+    scale: Annotated[float, typer.Option(help="Multiplies the bytes of all of them.")] = 1.0,
+    only: Annotated[str | None, typer.Option(help="Queries with this text in their name.")] = None,
+    master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[*]",
+    json_file: Annotated[
+        Path, typer.Option("--json", help="Where every query's stages are written.")
+    ] = Path("target/measurements/largest-tasks.json"),
+) -> None:
+    """Run generated queries with Apportion off and on, and compare their largest tasks.
+
+    Exit codes: 0 if no task reads more than twice what Spark's largest would, 1 if one does.
+    """
+    spark = start(master, ["spark.driver.memory=4g"])
+    environment = Environment.of(spark)
+    tables, generated = generate(seed, cases, scale)
+    chosen = {case.name: case for case in generated if only is None or only in case.name}
+    if not chosen:
+        fail(f"no query has {only!r} in its name")
+    outcomes = []
+    json_file.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        with waiting("Writing the tables"):
+            register(spark, tables, _MOST_ROWS, Path(folder))
+            register_functions(spark)
+        for name in counted(list(chosen)):
+            outcomes.append(run(spark, chosen[name]))
+            json_file.write_text(as_json(outcomes, environment, seed), "utf-8")
+    file.write_text(page(outcomes, environment, seed), "utf-8")
+    over = [each for each in outcomes if each.ratio > MOST]
+    out.print(f"{len(outcomes)} queries, {len(over)} above {MOST:g}; all: {json_file}")
+    if over:
+        told = [f"{each.ratio:.2f}: {each.case.name}" for each in over]
+        fail("\n".join([f"largest tasks above {MOST:g} times Spark's:", *told]), QUERY_FAILED)
+
+
+if __name__ == "__main__":
+    typer.run(main)

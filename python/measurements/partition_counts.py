@@ -1,0 +1,333 @@
+"""Measures what a number of shuffle partitions that is too large or too small costs.
+
+    python python/measurements/partition_counts.py docs/partition-counts.md
+
+Spark runs with fixed numbers of partitions, coalescing as it does by default, and Apportion with
+the number that it chooses. All are compared with Spark's default of 200, in turns, in one session.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from apportion import cache
+from apportion.bench import plot, suites, summary
+from apportion.bench.environment import Environment
+from apportion.bench.ratios import Estimate
+from apportion.bench.results import Conditions, Results, resume
+from apportion.bench.runner import run_query, warm_up
+from apportion.bench.suites import Suite
+from apportion.bench.summary import VariantSummary
+from apportion.bench.variants import Variant
+from apportion.cli.console import err
+from apportion.cli.progress import counted, waiting
+from apportion.cli.spark import start
+from apportion.cli.tables import find_tables, register
+from apportion.errors import ApportionError, did_you_mean
+from apportion.measure import ENABLED
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_PARTITIONS = "spark.sql.shuffle.partitions"
+_NO_BYPASS = {"spark.shuffle.sort.bypassMergeThreshold": "1"}
+DEFAULT = 200
+COUNTS = (8, 16, 32, 64, 100, 128, 150, 201, 256, 512, 1024, 2000, 2048)
+CHOSEN = "Apportion"
+# 12 million rows in groups of 3: a partial aggregate keeps most of them.
+_ROWS, _GROUPS = 12_000_000, 4_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """Queries that are measured in a session of their own."""
+
+    name: str
+    title: str
+    suite: Callable[[], Suite]
+    conf: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+def _tpch(scale: float, queries: str) -> Callable[[], Suite]:
+    return lambda: suites.generated("tpch", scale).only(queries)
+
+
+def _range(maps: int, rows: int = _ROWS) -> Callable[[], Suite]:
+    groups = max(1, rows * _GROUPS // _ROWS)
+    aggregate = f"""\
+SELECT count(*) AS n, max(total) AS most
+FROM (
+  SELECT id % {groups} AS key, sum(id) AS total
+  FROM range(0, {rows}, 1, {maps})
+  GROUP BY key
+)"""
+    # No aggregate before the shuffle, so that Spark may write it without sorting.
+    rows_only = f"""\
+SELECT count(*) AS n, max(place) AS most
+FROM (
+  SELECT row_number() OVER (PARTITION BY id % {groups} ORDER BY id) AS place
+  FROM range(0, {max(1, rows // 4)}, 1, {maps})
+)"""
+    queries = {"aggregate": aggregate, "window": rows_only}
+    return lambda: Suite(f"range-{maps}", queries, {"spark.driver.memory": "4g"})
+
+
+PARTS = [
+    Part("tpch-1", "TPC-H at scale factor 1", _tpch(1, "3,5,9,13,18,21")),
+    Part("tpch-10", "TPC-H at scale factor 10", _tpch(10, "3,13,18")),
+    Part("maps-400", "400 map tasks", _range(400)),
+    Part("maps-400-no-bypass", "400 map tasks, no bypass", _range(400), _NO_BYPASS),
+    Part("maps-2000", "2,000 map tasks", _range(2000)),
+    Part("maps-2000-no-bypass", "2,000 map tasks, no bypass", _range(2000), _NO_BYPASS),
+    # For a quick look at the program itself.
+    Part("trial", "Trial", _range(20, 10_000)),
+]
+_LEFT_OUT = ("trial",)
+
+
+def variants() -> list[Variant]:
+    """Return Spark with its default (the baseline), Spark with each number, and Apportion."""
+    fixed = [
+        Variant(str(count), {ENABLED: "false", _PARTITIONS: str(count)})
+        for count in (DEFAULT, *COUNTS)
+    ]
+    return [*fixed, Variant(CHOSEN, {ENABLED: "true"})]
+
+
+def measure(part: Part, rounds: int, master: str, data: Path, file: Path, until: float) -> Results:
+    """Measure the queries of a part that are not in `file` yet, and keep them there.
+
+    No query is begun after the time `until`.
+    """
+    suite = part.suite()
+    conf = {**suite.conf, **part.conf}
+    spark = start(master, [f"{key}={value}" for key, value in conf.items()])
+    try:
+        conditions = Conditions(
+            part.name, suite.scale, None, variants(), rounds, warmups=1, check=False, conf=conf
+        )
+        results = resume(file, Results(conditions, Environment.of(spark)), suite.queries)
+        if suite.scale is not None:
+            with waiting(f"Generating {suite.name} at scale {suite.scale:g}"):
+                register(spark, find_tables(suites.generate_tables(spark, suite, data)))
+        left = [name for name in suite.queries if name not in results.queries]
+        if left and time.time() < until:
+            with waiting("Warming up"):
+                warm_up(spark, [suite.queries[left[0]]], conditions)
+        for name in counted(left, f"{part.name}: query"):
+            if time.time() >= until:
+                err.print(f"{part.name}: the time is up before query {name}", markup=False)
+                break
+            results.queries[name] = run_query(spark, suite.queries[name], conditions)
+            results.save(file)
+    finally:
+        spark.stop()
+    return results
+
+
+def page(results: Mapping[str, Results], picture: str) -> str:
+    """Return the results of parts, by name, as a page of Markdown."""
+    return "\n".join(_page(results, picture)) + "\n"
+
+
+def _page(results: Mapping[str, Results], picture: str) -> Iterator[str]:
+    on = next(iter(results.values())).environment
+    yield "# Numbers of shuffle partitions"
+    yield ""
+    yield (
+        "How much time a query takes with another number of shuffle partitions than Spark's "
+        f"default of {DEFAULT}, and with the numbers that Apportion chooses."
+    )
+    yield ""
+    yield from _summary(results)
+    yield ""
+    yield (
+        f"Measured on Spark {on.spark}, {on.master}, {on.cores} cores, Java {on.java}. Fixed "
+        "numbers ran with Apportion off. Adaptive execution coalesced partitions as Spark does by "
+        "default."
+    )
+    yield "`make measure-partition-counts` writes this page."
+    yield ""
+    yield (
+        f"Ratios are the time with {DEFAULT} partitions by the time with the number, in the same "
+        "round. Above 1 is faster. A ratio is the geometric mean over the queries, with its 95 % "
+        "interval. If the interval contains 1, the difference is not significant."
+    )
+    yield (
+        "The worst query has the smallest median ratio; the range is from its slowest to its "
+        "fastest round."
+    )
+    yield ""
+    yield (
+        "![Ratio of times for each number of shuffle partitions, a panel for each kind of query, "
+        f"with Apportion as a line.]({picture})"
+    )
+    for part in PARTS:
+        if part.name in results:
+            yield ""
+            yield from _section(part, results[part.name])
+
+
+def _summary(results: Mapping[str, Results]) -> Iterator[str]:
+    for part in PARTS:
+        found = _summaries(results.get(part.name))
+        if not found:
+            continue
+        worst = min((found[str(count)] for count in COUNTS), key=lambda each: each.faster.value)
+        yield (
+            f"- {part.title}: slowest with {int(worst.variant):,} partitions, "
+            f"{worst.faster.value:.2f}; Apportion {found[CHOSEN].faster}, worst query "
+            f"{found[CHOSEN].worst_query} with {found[CHOSEN].worst_ratio:.2f}."
+        )
+
+
+def _section(part: Part, results: Results) -> Iterator[str]:
+    of = results.conditions
+    names = ", ".join(results.queries)
+    yield f"## {part.title}"
+    yield ""
+    told = ", ".join(f"`{key}={value}`" for key, value in of.conf.items())
+    yield f"Queries: {names}. Rounds: {of.rounds}. Settings: {told}."
+    yield ""
+    yield "| partitions | times faster (95 %) | worst query | reduce tasks | blocks |"
+    yield "| ---: | ---: | ---: | ---: | ---: |"
+    found = _summaries(results)
+    for name in sorted(found, key=lambda each: int(each) if each.isdecimal() else 0):
+        each = found[name]
+        if name == str(DEFAULT):
+            cells = [name, "baseline", ""]
+        else:
+            query = summary.ratio(results, each.worst_query, name)
+            cells = [name, str(each.faster), f"{each.worst_query}: {query}"]
+        yield f"| {' | '.join(cells)} | {each.reduce_tasks:,} | {each.blocks_written:,} |"
+    for problem in _failures(results):
+        yield ""
+        yield problem
+
+
+def _failures(results: Results) -> Iterator[str]:
+    for name, result in results.queries.items():
+        for variant, error in result.failures.items():
+            yield f"Query {name} failed with {variant}: {error}"
+
+
+def _summaries(results: Results | None) -> dict[str, VariantSummary]:
+    found = summary.summarise(results) if results else []
+    return {each.variant: each for each in found}
+
+
+def draw(results: Mapping[str, Results], file: Path) -> None:
+    """Draw a panel for each part: the ratio of each number, and Apportion's as a line."""
+    measured = [part for part in PARTS if _summaries(results.get(part.name))]
+    if not measured:
+        raise ApportionError("no query ran with every number of partitions: nothing to draw")
+    figure = plot.figure()
+    rows = (len(measured) + 1) // 2
+    figure.set_size_inches(10, 1 + 3 * rows)
+    panels = list(figure.subplots(rows, 2, sharex=True, sharey=True, squeeze=False).flat)
+    for part, axes in zip(measured, panels, strict=False):
+        _draw(axes, part.title, _summaries(results[part.name]))
+    for axes in panels[len(measured) :]:
+        axes.set_visible(False)
+    figure.supxlabel("spark.sql.shuffle.partitions, log scale")
+    figure.supylabel(f"times faster than with {DEFAULT}")
+    plot.save(figure, file)
+
+
+def _draw(axes: Axes, title: str, found: Mapping[str, VariantSummary]) -> None:
+    counts = sorted([DEFAULT, *COUNTS])
+    same = Estimate(1.0, 1.0, 1.0)
+    values = [same if count == DEFAULT else found[str(count)].faster for count in counts]
+    axes.errorbar(
+        counts,
+        [each.value for each in values],
+        yerr=(
+            [each.value - each.low for each in values],
+            [each.high - each.value for each in values],
+        ),
+        fmt="o-",
+        markersize=4,
+        linewidth=1,
+        label="Spark, fixed number",
+    )
+    chosen = found[CHOSEN].faster
+    axes.axhline(chosen.value, color="C1", linestyle="--", label=CHOSEN)
+    axes.axhspan(chosen.low, chosen.high, color="C1", alpha=0.15, linewidth=0)
+    axes.axhline(1, color="black", linewidth=0.8)
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_title(title, fontsize="medium")
+    axes.grid(linewidth=0.3)
+    axes.legend(fontsize="small")
+
+
+def choose(names: str | None) -> list[Part]:
+    """Return the parts of comma-separated names; all but the trial if there are none."""
+    known = {part.name: part for part in PARTS}
+    if names is None:
+        return [part for part in PARTS if part.name not in _LEFT_OUT]
+    for name in names.split(","):
+        if name not in known:
+            raise ApportionError(
+                f"unknown part {name!r}.{did_you_mean(name, known)} Parts: {', '.join(known)}"
+            )
+    return [known[name] for name in names.split(",")]
+
+
+def main(
+    file: Annotated[Path, typer.Argument(help="The page to write.")],
+    parts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...",
+            help=f"What to measure, of {', '.join(part.name for part in PARTS)}. Default: all but "
+            "trial.",
+        ),
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Measured runs of each number.")] = 3,
+    minutes: Annotated[
+        float, typer.Option(help="Begin no query after this time. Run it again to go on.")
+    ] = 120,
+    picture: Annotated[
+        Path | None,
+        typer.Option(help="The plot to write. Default: pictures/partition-counts.png beside FILE."),
+    ] = None,
+    master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[*]",
+    data: Annotated[
+        Path | None, typer.Option(help="Where generated tables are kept. Default: your cache.")
+    ] = None,
+    kept: Annotated[
+        Path, typer.Option(help="Directory of the results. A run that was stopped goes on.")
+    ] = Path("target/measurements"),
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Start over, as after a new build of Apportion.")
+    ] = False,
+) -> None:
+    """Measure queries with fixed numbers of shuffle partitions and with Apportion."""
+    chosen = choose(parts)
+    drawn = picture or file.parent / "pictures" / "partition-counts.png"
+    drawn.parent.mkdir(parents=True, exist_ok=True)
+    plot.check(drawn)
+    kept.mkdir(parents=True, exist_ok=True)
+    until = time.time() + 60 * minutes
+    results: dict[str, Results] = {}
+    for part in chosen:
+        keeps = kept / f"partition-counts-{part.name}.json"
+        if fresh:
+            keeps.unlink(missing_ok=True)
+        results[part.name] = measure(part, rounds, master, data or cache.directory(), keeps, until)
+    results = {name: each for name, each in results.items() if each.queries}
+    if not results:
+        raise ApportionError("nothing was measured: give more --minutes")
+    draw(results, drawn)
+    file.write_text(page(results, f"{drawn.parent.name}/{drawn.name}"), "utf-8")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,227 @@
+"""Compares the plans of TPC-H and TPC-DS with Apportion and without, and writes a page of them.
+
+    python python/measurements/plans.py docs/plan-safety.md --scale 1
+
+The sales and the inventory of TPC-DS are partitioned by date, so that Spark prunes partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from apportion import cache, tpc
+from apportion.bench import suites
+from apportion.bench.environment import Environment
+from apportion.bench.plans import FIELDS, PlanCounts, is_worse
+from apportion.bench.results import Conditions, QueryResult, Results, resume
+from apportion.bench.runner import run_query
+from apportion.bench.variants import Variant
+from apportion.cache import made_once
+from apportion.cli.console import QUERY_FAILED, fail
+from apportion.cli.progress import counted, waiting
+from apportion.cli.spark import start
+from apportion.cli.tables import Table, find_tables, register
+from apportion.measure import ENABLED
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SUITES: dict[tpc.Benchmark, str] = {"tpch": "TPC-H", "tpcds": "TPC-DS"}
+OFF, ON = Variant("off", {ENABLED: "false"}), Variant("on", {ENABLED: "true"})
+CONF = {
+    "spark.driver.memory": "4g",
+    "spark.sql.session.timeZone": "UTC",
+}
+PARTITIONED_BY = {
+    "catalog_sales": "cs_sold_date_sk",
+    "inventory": "inv_date_sk",
+    "store_sales": "ss_sold_date_sk",
+    "web_sales": "ws_sold_date_sk",
+}
+
+
+def find_benchmark(
+    spark: SparkSession, benchmark: tpc.Benchmark, scale: float, directory: Path
+) -> dict[str, Table]:
+    """Return the tables of a benchmark, those of `PARTITIONED_BY` partitioned by date."""
+    plain = tpc.generate(benchmark, scale, directory)
+    tables = find_tables(plain)
+    if benchmark == "tpcds":
+        folder = plain.with_name(f"{plain.name}-partitioned")
+        tables |= find_tables(made_once(folder, partial(_write_partitioned, spark, plain)))
+    return tables
+
+
+def _write_partitioned(spark: SparkSession, plain: Path, folder: Path) -> None:
+    for name in counted(list(PARTITIONED_BY), "Partitioning"):
+        key = PARTITIONED_BY[name]
+        rows = spark.read.parquet(str(plain / f"{name}.parquet")).repartition(key)
+        rows.write.partitionBy(key).parquet(str(folder / name))
+
+
+def compare(spark: SparkSession, results: Results, queries: Mapping[str, str], file: Path) -> None:
+    """Run the queries that are not in `results` yet, and keep all in `file`."""
+    for name in counted([name for name in queries if name not in results.queries]):
+        results.queries[name] = run_query(spark, queries[name], results.conditions)
+        results.save(file)
+
+
+def worse(result: QueryResult) -> list[str]:
+    """Return the counts of a query that are worse with Apportion."""
+    if not {OFF.name, ON.name} <= result.plans.keys():
+        return []
+    return result.plans[ON.name].worse(result.plans[OFF.name])
+
+
+def is_safe(result: QueryResult) -> bool:
+    """Whether a query ran with Apportion if it ran without, to the same result, no count worse."""
+    return (
+        not worse(result)
+        and not result.different
+        and (ON.name not in result.failures or OFF.name in result.failures)
+    )
+
+
+def page(results: Mapping[tpc.Benchmark, Results]) -> str:
+    """Return the results as a page of Markdown."""
+    return "\n".join(_page(results)) + "\n"
+
+
+def _page(results: Mapping[tpc.Benchmark, Results]) -> Iterator[str]:
+    queries = [each for one in results.values() for each in one.queries.values()]
+    failed = [each for each in queries if OFF.name in each.failures]
+    ran = [each for each in queries if OFF.name not in each.failures]
+    safe = [each for each in ran if is_safe(each)]
+    any_results = next(iter(results.values()))
+    on, scale = any_results.environment, any_results.conditions.scale
+    yield "# Plan safety"
+    yield ""
+    yield f"{len(safe)} of {len(ran)} queries: never worse, and the same result."
+    yield ""
+    yield (
+        f"Each query of {' and '.join(SUITES[name] for name in results)} ran at scale factor "
+        f"{scale:g} with Apportion off and on (Spark {on.spark}, {on.master}, {on.cores} cores)."
+    )
+    yield (
+        "The counts come from the final adaptive plan, with its subqueries, after the query ran. "
+        "The sales and the inventory of TPC-DS are partitioned by date."
+    )
+    yield f"`make measure-plans SF={scale:g}` writes this page."
+    if failed:
+        yield ""
+        yield f"Spark itself does not run {len(failed)} of the queries. They are left out."
+    yield ""
+    yield (
+        "A cell with one number is the same in both plans. `3 → 2` is off → on. A worse cell is "
+        "bold. The number of tasks is neither good nor bad."
+    )
+    yield (
+        "Worse is: more exchanges, shuffled joins, files, partitions or scan stages; fewer reused "
+        "exchanges, broadcast joins, dynamic filters or reused subqueries."
+    )
+    yield ""
+    yield "A dynamic filter takes the partitions to read from the other side of a join."
+    for benchmark, found in results.items():
+        yield ""
+        yield f"## {SUITES[benchmark]}"
+        yield ""
+        yield f"| query | {' | '.join(text.lower() for text in FIELDS.values())} | result |"
+        yield f"| ---: |{' ---: |' * len(FIELDS)} --- |"
+        ran_here = {name: each for name, each in found.queries.items() if each not in failed}
+        for name, result in ran_here.items():
+            yield f"| {name} | {_row(result)} |"
+        yield f"| all | {_row(_total(ran_here))} |"
+
+
+def _row(result: QueryResult) -> str:
+    if ON.name in result.failures:
+        cells = [""] * len(FIELDS)
+        return " | ".join([*cells, f"**failed**: {result.failures[ON.name]}"])
+    before, after = result.plans[OFF.name], result.plans[ON.name]
+    cells = [_cell(key, getattr(before, key), getattr(after, key)) for key in FIELDS]
+    return " | ".join([*cells, "**different**" if result.different else "same"])
+
+
+def _cell(key: str, before: int, after: int) -> str:
+    if before == after:
+        return f"{before:,}"
+    text = f"{before:,} → {after:,}"
+    return f"**{text}**" if is_worse(key, before, after) else text
+
+
+def _total(queries: Mapping[str, QueryResult]) -> QueryResult:
+    """Return the sums of the plans of queries that ran both ways, as if they were one query."""
+    both = [each for each in queries.values() if not each.failures]
+    different = sorted({name for each in both for name in each.different})
+    plans = {
+        variant.name: PlanCounts(
+            **{key: sum(getattr(each.plans[variant.name], key) for each in both) for key in FIELDS}
+        )
+        for variant in (OFF, ON)
+    }
+    return QueryResult("", different=different, plans=plans)
+
+
+def main(
+    file: Annotated[Path, typer.Argument(help="The page to write.")],
+    scale: Annotated[float, typer.Option(help="Scale factor of the tables.")] = 1.0,
+    benchmarks: Annotated[str, typer.Option(help="Which of tpch,tpcds.")] = "tpch,tpcds",
+    queries: Annotated[
+        str | None, typer.Option(metavar="N,N,...", help="Queries of each. Default: all.")
+    ] = None,
+    master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[*]",
+    data: Annotated[
+        Path | None, typer.Option(help="Where generated tables are kept. Default: your cache.")
+    ] = None,
+    kept: Annotated[
+        Path, typer.Option(help="Directory of the results. A run that was stopped goes on.")
+    ] = Path("target/measurements"),
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Start over, as after a new build of Apportion.")
+    ] = False,
+) -> None:
+    """Compare the plans of each query with Apportion off and on, and write the page.
+
+    Exit codes: 0 if no plan is worse, 1 if one is.
+    """
+    kept.mkdir(parents=True, exist_ok=True)
+    spark = start(master, [f"{key}={value}" for key, value in CONF.items()])
+    found: dict[tpc.Benchmark, Results] = {}
+    for benchmark in SUITES:
+        if benchmark not in benchmarks.split(","):
+            continue
+        suite = suites.generated(benchmark, scale)
+        if queries is not None:
+            suite = suite.only(queries)
+        # No measured rounds: each query is collected once each way.
+        conditions = Conditions(
+            benchmark, scale, None, [OFF, ON], rounds=0, warmups=0, check=True, conf=CONF,
+            plans=True,
+        )  # fmt: skip
+        results = Results(conditions, Environment.of(spark))
+        keeps = kept / f"plans-{benchmark}-sf{scale:g}.json"
+        if not fresh:
+            results = resume(keeps, results, suite.queries)
+        with waiting(f"Generating {benchmark} at scale {scale:g}"):
+            tables = find_benchmark(spark, benchmark, scale, data or cache.directory())
+        register(spark, tables)
+        compare(spark, results, suite.queries, keeps)
+        found[benchmark] = results
+    file.write_text(page(found), "utf-8")
+    unsafe = [
+        f"{SUITES[benchmark]} {name}: {', '.join(worse(result)) or result.failures or 'result'}"
+        for benchmark, results in found.items()
+        for name, result in results.queries.items()
+        if not is_safe(result)
+    ]
+    if unsafe:
+        fail("\n".join(["worse with Apportion:", *unsafe]), QUERY_FAILED)
+
+
+if __name__ == "__main__":
+    typer.run(main)
