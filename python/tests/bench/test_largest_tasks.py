@@ -1,0 +1,45 @@
+"""No task of Apportion reads more than twice the bytes of Spark's largest one."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from apportion.bench.environment import Environment
+from measurements import largest_tasks
+from measurements.largest_tasks import FIXED_CASES, FIXED_TABLES, Case, Outcome, Stage
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
+    session = spark.newSession()
+    largest_tasks.register(session, FIXED_TABLES, 50_000, tmp_path_factory.mktemp("tables"))
+    return session
+
+
+@pytest.mark.parametrize("case", FIXED_CASES, ids=lambda case: case.name)
+def test_no_task_is_much_larger_than_sparks(session: SparkSession, case: Case) -> None:
+    outcome = largest_tasks.run(session, case)
+    # Spark has a number of tasks here, so that too few of Apportion's would show.
+    assert max(stage.tasks for stage in outcome.off) >= 8
+    assert outcome.ratio <= largest_tasks.MOST, outcome
+
+
+def test_a_seed_makes_the_same_cases() -> None:
+    assert largest_tasks.generate(3, 50, 1.0) == largest_tasks.generate(3, 50, 1.0)
+    _, cases = largest_tasks.generate(3, 50, 1.0)
+    assert {case.kind for case in cases} == {"files", "join", "function"}
+    assert len({case.name for case in cases}) == 50
+
+
+def test_the_page_names_the_worst() -> None:
+    small, large = Stage(4, 400, 110), Stage(2, 400, 330)
+    outcomes = [
+        Outcome(FIXED_CASES[0], off=[small], on=[small]),
+        Outcome(FIXED_CASES[3], off=[small], on=[small, large]),
+    ]
+    environment = Environment("4.2.0", "17", "0.1.0", "local[2]", 2)
+    page = largest_tasks.page(outcomes, environment, 1)
+    assert "In 1 of 2 generated queries, no task read more than 2 times" in page
+    assert "The worst ratio is 3.00 (window of a join by 100)." in page
+    assert "| 4 | 6 | 3.00 |" in page
