@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from apportion import _jvm, jars
 from apportion.decision import decisions
+from apportion.settings import check_static
 
 _EXTENSIONS = "spark.sql.extensions"
 _JARS = "spark.jars"
@@ -28,11 +29,13 @@ class ApportionBuilder(SparkSession.Builder):
 
     def _with_extension(self, make_session: Callable[[], SparkSession]) -> SparkSession:
         if is_client(self._options):
+            check_static(self._options, {})
             session = make_session()
             # The server has the extension from its own start, or has not.
             decisions(session)
             return session
         if is_running():
+            check_static(self._options, _jvm.running_conf())
             return make_session()
         jar = jars.find()
         options = self._options

@@ -81,6 +81,12 @@ def active_context() -> SparkContext | None:
     return SparkContext._active_spark_context
 
 
+def running_conf() -> dict[str, str]:
+    """Return the conf that the SparkContext of this process runs with, if there is one."""
+    context = active_context()
+    return dict(context.getConf().getAll()) if context else {}
+
+
 def submitted(key: str) -> str:
     """Return what the JVM was started with for `key`, by whatever way Spark takes it, or ''.
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from apportion import jars
-from apportion.settings import Settings
+from apportion.settings import Settings, check_static
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,7 +25,8 @@ def configure(
     Raises `ApportionError` when no jar fits the Spark that will run or a session without the
     extension runs already, and `SettingError` for a setting that is not allowed.
     `builder.getOrCreate()` raises `ApportionError` for such a session too, and for a Spark Connect
-    server without the extension.
+    server without the extension. It raises `SettingError` for a setting that is fixed when Spark
+    starts, if Spark runs already.
     """
     from apportion._builder import ApportionBuilder, is_client, is_running
 
@@ -54,8 +55,10 @@ def get_or_create(**settings: Any) -> SparkSession:
 def confs(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
     """Set confs of the session for the block, and put back what was there before.
 
-    Raises what Spark raises for a conf that it refuses; then none of them is set.
+    Raises what Spark raises for a conf that it refuses, and `SettingError` for a setting that is
+    fixed when Spark starts; then none of them is set.
     """
+    check_static(values, {})
     before: dict[str, str | None] = {}
     try:
         for key, value in values.items():

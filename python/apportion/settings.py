@@ -33,6 +33,8 @@ class Setting:
     default: bool | int | float | str | None
     allowed: Mapping[str, Any]
     allowed_text: str
+    # Whether it is fixed when Spark starts.
+    static: bool
     doc: str
     since: str
 
@@ -65,7 +67,7 @@ class Setting:
                     return float(value)
                 case "choice", str() if value.lower() in self.allowed["choices"]:
                     return value.lower()
-                case "text", str() if value.strip():
+                case "text", str() if value.strip() and self._matches(value):
                     return value
         raise SettingError(f"{self.keyword} is {value!r}: {self._allowed()} ({self.key})")
 
@@ -83,6 +85,10 @@ class Setting:
         if self.type == "choice":
             return f"allowed is one of {self.allowed_text}"
         return f"allowed is {self.allowed_text}"
+
+    def _matches(self, value: str) -> bool:
+        pattern = self.allowed.get("pattern")
+        return pattern is None or re.fullmatch(pattern, value) is not None
 
     def _within(self, value: int, largest: int) -> bool:
         return self.allowed["min"] <= value <= largest or value == self.allowed.get("or")
@@ -218,6 +224,19 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, str]:
             setting = find(name)
             settings[setting.keyword] = setting.parse(value)
     return others | Settings.from_kwargs(**settings).to_conf()
+
+
+def check_static(conf: Mapping[str, str], running: Mapping[str, str]) -> None:
+    """Check that `conf` leaves settings that are fixed when Spark starts as the session has them.
+
+    Raises `SettingError` for the first one that differs from `running`.
+    """
+    for setting in registry().values():
+        if setting.static and conf.get(setting.key) not in (None, running.get(setting.key)):
+            raise SettingError(
+                f"{setting.keyword} cannot be changed while Spark runs ({setting.key}). Give it to "
+                f"the session's builder or to spark-submit, before Spark starts"
+            )
 
 
 def _unknown(name: str) -> SettingError:

@@ -110,6 +110,19 @@ def test_submit_arguments_and_spark_defaults_are_kept(tmp_path: Path) -> None:
     }
 
 
+def test_the_history_is_set_when_spark_starts(tmp_path: Path) -> None:
+    code = f"""{BUILDER}
+for _ in range(2):
+    spark = apportion.configure(builder, history_path="{tmp_path}").getOrCreate()
+assert spark.conf.get("spark.apportion.history.path") == "{tmp_path}"
+spark.sql("SELECT id % 9, count(*) FROM range(0, 100, 1, 2) GROUP BY 1").collect()
+spark.stop()
+"""
+    finished = run(code)
+    assert finished.returncode == 0, finished.stderr
+    assert [path.suffix for path in tmp_path.iterdir()] == [".json"]
+
+
 def test_a_decision_names_the_level_that_each_setting_comes_from(tmp_path: Path) -> None:
     (tmp_path / "spark-defaults.conf").write_text(
         "spark.apportion.parallelism  3\nspark.apportion.minTaskVolume  2m\n"
@@ -162,6 +175,12 @@ plain.stop()
 spark = apportion.get_or_create(min_parallelism=2)
 assert apportion.get_or_create(min_parallelism=4) is spark
 assert spark.conf.get("spark.apportion.minParallelism") == "4"
+try:
+    apportion.get_or_create(history_path="/history")
+except apportion.SettingError as error:
+    assert "history_path cannot be changed while Spark runs" in str(error), error
+else:
+    raise AssertionError
 {REPORT}"""
     assert report(run(code)) == {"jars": [ours()], "extensions": [EXTENSION], "decisions": 0}
 
@@ -252,6 +271,15 @@ def test_confs_are_set_for_a_block_and_put_back(spark: SparkSession) -> None:
         assert session.conf.get("spark.sql.some.key") == "x"
     assert session.conf.get("spark.sql.shuffle.partitions") == "16"
     assert session.conf.get("spark.sql.some.key", None) is None
+
+
+def test_confs_that_are_fixed_when_spark_starts_are_refused(spark: SparkSession) -> None:
+    values = {"spark.apportion.history.path": "/history"}
+    with (
+        pytest.raises(SettingError, match="history_path cannot be changed while Spark runs"),
+        confs(spark, values),
+    ):
+        pass
 
 
 def test_of_confs_of_which_spark_refuses_one_none_is_set(spark: SparkSession) -> None:

@@ -6,7 +6,7 @@ from typing import Any, get_type_hints
 import pytest
 
 from apportion import SettingError, Settings
-from apportion.settings import find, parse_assignments, registry
+from apportion.settings import check_static, find, parse_assignments, registry
 
 TYPES: dict[str, Any] = {
     "boolean": bool | None,
@@ -76,8 +76,10 @@ def test_sizes_are_held_as_bytes(text: int | str, size: int) -> None:
         ({"data_volume_per_task": 1.5}, "data_volume_per_task is 1.5"),
         ({"data_volume_per_task": True}, "data_volume_per_task is True"),
         ({"min_task_volume": 2**63}, "min_task_volume is 9223372036854775808"),
-        ({"history_path": " "}, "history_path is ' ': allowed is a path"),
-        ({"history_path": 7}, "history_path is 7: allowed is a path"),
+        ({"history_path": " "}, "history_path is ' ': allowed is a directory, such as /folder"),
+        ({"history_path": 7}, "history_path is 7: allowed is a directory"),
+        ({"history_path": "a:b:c"}, "history_path is 'a:b:c': allowed is a directory"),
+        ({"history_path": "::::"}, "history_path is '::::': allowed is a directory"),
         ({"parallelism": 0}, r"parallelism is 0: allowed is 1 or more, or -1 \(decide\)"),
         ({"parallelism": -2}, "parallelism is -2"),
         ({"min_parallelism": 0}, r"min_parallelism is 0: .* \(spark\.apportion\.minPar"),
@@ -123,6 +125,25 @@ def test_only_given_settings_go_to_spark() -> None:
         "spark.apportion.broadcastRatio": "0.3",
         "spark.apportion.mode": "active",
     }
+
+
+@pytest.mark.parametrize(
+    "path", ["/history", "history", "hdfs://host:8020/history", "s3a://bucket"]
+)
+def test_directories_of_the_history(path: str) -> None:
+    assert Settings(history_path=path).history_path == path
+
+
+def test_static_settings_cannot_differ_from_those_that_spark_runs_with() -> None:
+    assert [setting.keyword for setting in registry().values() if setting.static] == [
+        "history_path"
+    ]
+    key = "spark.apportion.history.path"
+    check_static({"spark.apportion.mode": "active"}, {})
+    check_static({key: "/a"}, {key: "/a"})
+    for running in ({}, {key: "/b"}):
+        with pytest.raises(SettingError, match=r"history_path cannot be changed while Spark runs"):
+            check_static({key: "/a"}, running)
 
 
 def test_merged_settings_are_checked_together() -> None:

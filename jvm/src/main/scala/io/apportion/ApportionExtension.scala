@@ -13,6 +13,7 @@ import io.apportion.aqe.{
 }
 import io.apportion.conf.{Settings, SettingsCheck}
 import io.apportion.hints.{AssignBlocks, ResolveBlockHints}
+import io.apportion.history.ApplicationUser
 import io.apportion.keys.KeyFunctions
 import io.apportion.report.{ShowTab, TableFunctions}
 import io.apportion.sources.ScanTasks
@@ -23,6 +24,7 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
 
   override def apply(extensions: SparkSessionExtensions): Unit = {
     Settings.register()
+    ApplicationUser.capture()
 
     extensions.injectCheckRule(SettingsCheck(_))
 

@@ -58,6 +58,7 @@ object PythonBridge {
     "default" -> setting.default.orNull,
     "allowed" -> setting.allowed.data,
     "allowedText" -> setting.allowed.text,
+    "static" -> setting.isStatic,
     "doc" -> setting.doc,
     "since" -> setting.since
   )

@@ -2,6 +2,9 @@ package io.apportion.conf
 
 import java.util.concurrent.TimeUnit
 
+import scala.util.Try
+
+import org.apache.hadoop.fs.Path
 import org.apache.spark.network.util.ByteUnit
 import org.apache.spark.sql.internal.SQLConf
 
@@ -39,6 +42,15 @@ object Allowed {
     def data: Map[String, Any] = Map.empty
   }
 
+  /** A directory as Hadoop writes it: a path, or a URI whose path is absolute. */
+  case object Directory extends Allowed[String] {
+    private val pattern = "(?:[A-Za-z][A-Za-z0-9+.-]*:)?/(?!/+$).*|[^:/]+(?:/.*)?"
+    def accepts(value: String): Boolean =
+      value.trim.nonEmpty && value.matches(pattern) && Try(new Path(value)).isSuccess
+    def text: String = "a directory, such as /folder or hdfs://host/folder"
+    def data: Map[String, Any] = Map("pattern" -> pattern)
+  }
+
   final case class OneOf(choices: String*) extends Allowed[String] {
     def accepts(value: String): Boolean = choices.contains(value)
     def text: String = choices.mkString(", ")
@@ -49,6 +61,8 @@ object Allowed {
 /**
  * One setting of Apportion, registered as a SQL conf of Spark: typed, shown by `SET -v`, refused by `SET` when its value is
  * not allowed.
+ *
+ * @param isStatic whether it is one for the application, which Spark lets nobody set once it runs
  */
 final class Setting[T] private (
     val name: String,
@@ -57,7 +71,8 @@ final class Setting[T] private (
     val allowed: Allowed[_],
     val doc: String,
     val since: String,
-    read: SQLConf => T
+    read: SQLConf => T,
+    val isStatic: Boolean = false
 ) {
   val key: String = Setting.Prefix + name
 
@@ -135,10 +150,17 @@ object Setting {
     new Setting(name, "choice", Some(default), allowed, doc, since, _.getConf(entry))
   }
 
-  /** Text that is not set by default. */
-  def optionalText(name: String, allowed: Allowed.Text, since: String, doc: String): Setting[Option[String]] = {
-    val entry = builder(name, since, doc).stringConf.checkValue(allowed.accepts, mustBe(allowed)).createOptional
-    new Setting(name, "text", None, allowed, doc, since, _.getConf(entry))
+  /** A directory that is not set by default, and that no session can set: the application opens it with its own rights. */
+  def staticDirectory(name: String, since: String, doc: String): Setting[Option[String]] = {
+    val allowed = Allowed.Directory
+    val entry = SQLConf
+      .buildStaticConf(Prefix + name)
+      .doc(doc)
+      .version(since)
+      .stringConf
+      .checkValue(allowed.accepts, mustBe(allowed))
+      .createOptional
+    new Setting(name, "text", None, allowed, doc, since, _.getConf(entry), isStatic = true)
   }
 
   private def builder(name: String, since: String, doc: String) =

@@ -108,12 +108,11 @@ object Settings {
       "spark.sql.shuffle.partitions, lowered to a power of two."
   )
 
-  val HistoryPath: Setting[Option[String]] = Setting.optionalText(
+  val HistoryPath: Setting[Option[String]] = Setting.staticDirectory(
     "history.path",
-    Allowed.Text("a path"),
     V010,
-    "A directory, on any file system that Spark can reach, with what exchanges really produced: a small file each, named by the " +
-      "plan below it without its literals. The next run of a query takes its subpartitions from there. Not kept if not set."
+    "A directory where Apportion keeps the sizes of shuffles, so that the next run of a query chooses its subpartitions by them. " +
+      "Literals are not kept. Set it when Spark starts: sessions cannot change it. Nothing is kept if it is not set."
   )
 
   val MaxBlocksPerShuffle: Setting[Long] = Setting.long(

@@ -1,159 +1,280 @@
 package io.apportion.history
 
-import java.nio.charset.StandardCharsets.UTF_8
-import java.util.concurrent.{ConcurrentHashMap, TimeUnit}
+import java.lang.{Boolean => JBoolean}
+import java.util.LinkedHashMap
+import java.util.Map.Entry
+import java.util.concurrent._
 
+import scala.collection.mutable
 import scala.util.{Failure, Success, Try}
+import scala.util.control.NonFatal
 
-import com.fasterxml.jackson.databind.{DeserializationFeature, JsonNode, ObjectMapper}
-import org.apache.commons.io.IOUtils
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileSystem, Path}
-import org.apache.spark.sql.SparkSession
+import org.apache.hadoop.fs.Path
+import org.apache.spark.SparkContext
+import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
 import org.slf4j.LoggerFactory
 
 /**
- * What exchanges produced in earlier runs, by the fingerprints of their plans: a file for each in a directory. What cannot be read or
- * is not ours is named in the log once, and as if it were not there.
+ * Outputs of exchanges in earlier runs, by the fingerprints of their plans.
+ *
+ * Queries use what is in memory. One thread reads and writes the files. A query waits for it only while the application has not yet
+ * waited `timeouts.planning` in all: enough for a fast file system, while a slow one delays no query by more than that.
  */
-private[apportion] final class History private (directory: Path, hadoopConf: Configuration) {
+private[apportion] final class History private (files: HistoryFiles, timeouts: HistoryTimeouts) {
   import History._
 
-  private val known = new ConcurrentHashMap[String, Option[Output]]
+  // All of this is guarded by this object's lock. No file is used under the lock.
+  private val known = bounded[String, Runs]
+  private val reading = mutable.Map.empty[String, Future[_]]
+  private val unwritten = bounded[String, Runs]
+  private val recorded = bounded[Int, JBoolean]
+  private val stale = bounded[String, JBoolean]
+  private var isWriting = false
+  private var isPrefetched = false
+  private var isClosed = false
+  private var waitLeft = timeouts.planning
+  private var running = Option.empty[(Future[_], Long)]
+  private var pausedUntil = Option.empty[Long]
+  private var pause = timeouts.pause
 
-  /** What could not be written, and is tried again. */
-  private val unwritten = ConcurrentHashMap.newKeySet[String]
-  @volatile private var failedAt = Option.empty[Long]
-
-  /** What the exchange with that fingerprint produced last, as far as is known since this application began. */
-  def find(fingerprint: String): Option[Output] = {
-    if (known.size > MostKnown) {
-      known.clear()
-      unwritten.clear()
-    }
-    Option(known.get(fingerprint)).getOrElse {
-      if (isTried) {
-        val found = read(fingerprint)
-        // Another query may have remembered it meanwhile.
-        Option(known.putIfAbsent(fingerprint, found)).getOrElse(found)
-      } else None
-    }
+  private val thread = {
+    val made = new ThreadPoolExecutor(
+      1,
+      1,
+      IdleSeconds,
+      TimeUnit.SECONDS,
+      new LinkedBlockingQueue[Runnable](MaxQueued),
+      (body: Runnable) => daemon(body)
+    )
+    made.allowCoreThreadTimeOut(true)
+    made
   }
 
-  /** The same, scaled to what the plan reads now; None if the data has become another. */
-  def predict(fingerprint: String, leafBytes: Long): Option[Output] = for {
-    last <- find(fingerprint)
-    growth <- last.growth(leafBytes).orElse {
-      known.put(fingerprint, None)
+  /** Output of the exchange whose child has this fingerprint, scaled to the bytes that its leaves have now. */
+  def predict(fingerprint: PlanFingerprint, leafBytes: Long): Option[Remembered] = {
+    val runs = find(fingerprint.plan)
+    val predicted = runs.predict(fingerprint.literals, leafBytes)
+    for (last <- runs.recent.lastOption if predicted.isEmpty && isFirst(stale, fingerprint.plan))
       log.warn(
-        s"${file(fingerprint)} is stale: its query read ${last.leafBytes} bytes then and reads $leafBytes now. It is left out."
+        s"${fingerprint.plan} in $files is stale: its query read ${last.leafBytes} bytes then and reads $leafBytes now. It is left out."
       )
-      None
-    }
-  } yield Output((last.stored * growth).toLong, (last.expanded * growth).toLong, leafBytes)
+    predicted
+  }
 
-  /** Keeps what an exchange produced, if that is news. */
-  def remember(fingerprint: String, output: Output): Unit =
-    if (unwritten.contains(fingerprint) || !find(fingerprint).exists(_.isNear(output))) {
-      known.put(fingerprint, Some(output))
-      unwritten.add(fingerprint)
-      if (isTried)
-        Try(write(fingerprint, output)) match {
-          case Success(_)       => unwritten.remove(fingerprint)
-          case Failure(failure) => failed("write", failure)
+  /** Whether the output of this exchange, by its id, is still to be added: Spark plans often while a query runs. */
+  def isNew(exchange: Int): Boolean = isFirst(recorded, exchange)
+
+  /** Adds a run, in memory at once and to the file later. */
+  def add(fingerprint: String, run: Run): Unit = synchronized {
+    val before = runsOf(known, fingerprint)
+    val after = before.add(run)
+    if (after ne before) {
+      known.put(fingerprint, after)
+      unwritten.put(fingerprint, runsOf(unwritten, fingerprint).add(run))
+    }
+    startWriting()
+  }
+
+  private def find(fingerprint: String): Runs = {
+    val read = synchronized {
+      if (known.containsKey(fingerprint)) None
+      else reading.get(fingerprint).orElse(startReading(fingerprint)).map(_ -> waitLeft)
+    }
+    for ((answer, most) <- read if most > 0) {
+      val start = System.nanoTime()
+      try answer.get(most, TimeUnit.NANOSECONDS)
+      catch { case _: TimeoutException | _: CancellationException | _: ExecutionException => }
+      finally synchronized(waitLeft -= System.nanoTime() - start)
+    }
+    synchronized(runsOf(known, fingerprint))
+  }
+
+  private def startReading(fingerprint: String): Option[Future[_]] = {
+    val answer = submit("read")(read(fingerprint))
+    answer.foreach(reading.put(fingerprint, _))
+    if (!isPrefetched) {
+      isPrefetched = true
+      submit("read")(prefetch(files.newest(MaxPrefetched)))
+    }
+    answer
+  }
+
+  private def read(fingerprint: String): Unit = {
+    val found = files.read(fingerprint)
+    synchronized(known.put(fingerprint, found.add(runsOf(known, fingerprint))))
+  }
+
+  /** Reads files that later queries may need, one at a time, so that what a query asks for need not wait for them. */
+  private def prefetch(fingerprints: Seq[String]): Unit = {
+    val unknown = synchronized(fingerprints.dropWhile(known.containsKey(_)))
+    unknown.headOption.foreach { first =>
+      read(first)
+      submit("read")(prefetch(unknown.tail))
+    }
+  }
+
+  private def startWriting(): Unit =
+    if (!isWriting && !unwritten.isEmpty) isWriting = submit("write") {
+      synchronized { isWriting = false }
+      writeOne()
+      synchronized(startWriting())
+    }.isDefined
+
+  /** Writes the file that has waited longest; false if none waits. */
+  private def writeOne(): Boolean = {
+    val next = synchronized {
+      val waiting = unwritten.entrySet.iterator
+      Option.when(waiting.hasNext) {
+        val entry = waiting.next()
+        val pair = entry.getKey -> entry.getValue
+        waiting.remove()
+        pair
+      }
+    }
+    next.foreach { case (fingerprint, runs) =>
+      try {
+        val merged = files.add(fingerprint, runs)
+        synchronized(known.put(fingerprint, merged.add(runsOf(known, fingerprint))))
+      } catch {
+        case failure: Throwable =>
+          synchronized(unwritten.put(fingerprint, runs.add(runsOf(unwritten, fingerprint))))
+          throw failure
+      }
+    }
+    next.isDefined
+  }
+
+  /** Has the thread do something with files; None if it takes no work now. */
+  private def submit(what: String)(body: => Unit): Option[Future[_]] = synchronized {
+    giveUpIfSlow()
+    if (isClosed || isPaused) None
+    else {
+      lazy val task: FutureTask[Unit] = new FutureTask[Unit](() => {
+        synchronized { running = Some(task -> System.nanoTime()) }
+        val result =
+          try { body; Success(()) }
+          catch { case failure @ (NonFatal(_) | _: LinkageError | _: InterruptedException) => Failure(failure) }
+        synchronized {
+          if (running.exists(_._1 eq task)) {
+            running = None
+            reading.filterInPlace((_, read) => read ne task)
+            result match {
+              case Success(_)       => pause = timeouts.pause
+              case Failure(failure) => suspend(what, failure.toString)
+            }
+          }
         }
+      })
+      Try(thread.execute(task)).toOption.map(_ => task)
+    }
+  }
+
+  /** Gives up a file that takes too long, and everything that waits behind it. */
+  private def giveUpIfSlow(): Unit =
+    for ((task, start) <- running if System.nanoTime() - start > timeouts.file) {
+      running = None
+      task.cancel(true)
+      suspend("use", s"no answer within ${TimeUnit.NANOSECONDS.toSeconds(timeouts.file)} seconds")
     }
 
-  private def file(fingerprint: String) = new Path(directory, s"$fingerprint.json")
-
-  /** Of its own, as it writes no files of checksums beside those of the history. */
-  private lazy val fileSystem: FileSystem = {
-    val own = FileSystem.newInstance(directory.toUri, hadoopConf)
-    own.setWriteChecksum(false)
-    own.setVerifyChecksum(false)
-    own
+  /** Uses no files for a while: twice as long as the last time, if nothing has worked since. The log has the first failure only. */
+  private def suspend(what: String, why: String): Unit = {
+    thread.getQueue.clear()
+    reading.clear()
+    isWriting = false
+    pausedUntil = Some(System.nanoTime() + pause)
+    pause = (pause * 2).min(timeouts.longestPause)
+    if (!isClosed && isFirst(named, s"$what $files")) log.warn(s"Cannot $what the history in $files: $why")
   }
 
-  private def read(fingerprint: String): Option[Output] = Try {
-    val path = file(fingerprint)
-    Option.when(fileSystem.exists(path)) {
-      val in = fileSystem.open(path)
-      val bytes = new Array[Byte](MostBytes + 1)
-      val text =
-        try new String(bytes, 0, IOUtils.read(in, bytes), UTF_8)
-        finally in.close()
-      parse(text, fingerprint)
+  /** Writes what is not yet written, for as long as `timeouts.end` allows, and closes the file system. */
+  private[history] def close(): Unit = {
+    synchronized {
+      giveUpIfSlow()
+      if (!isClosed) {
+        isClosed = true
+        Try(thread.execute { () =>
+          try while (!isPaused && writeOne()) {}
+          catch { case NonFatal(_) | _: InterruptedException => }
+          finally Try(files.close())
+        })
+        thread.shutdown()
+      }
     }
-  } match {
-    case Success(None)                => None
-    case Success(Some(Right(found)))  => Some(found)
-    case Success(Some(Left(problem))) =>
-      log.warn(s"${file(fingerprint)} is left out: $problem")
-      None
-    case Failure(failure) =>
-      failed("read", failure)
-      None
+    if (!thread.awaitTermination(timeouts.end, TimeUnit.NANOSECONDS)) {
+      thread.shutdownNow()
+      daemon(() => Try(files.close())).start()
+    }
   }
 
-  private def write(fingerprint: String, output: Output): Unit = {
-    val out = fileSystem.create(file(fingerprint), true)
-    try out.write(format(fingerprint, output).getBytes(UTF_8))
-    finally out.close()
-  }
-
-  /** A file system that does not answer would keep each query waiting: it is left alone for a while. */
-  private def isTried: Boolean = failedAt.forall(System.nanoTime() - _ > NanosWithoutTrying)
-
-  /** Nothing is said of further files of a directory that cannot be used. */
-  private def failed(what: String, failure: Throwable): Unit = {
-    failedAt = Some(System.nanoTime())
-    if (named.add(s"$what $directory")) log.warn(s"Cannot $what the history in $directory: $failure")
-  }
+  private def isPaused: Boolean = synchronized(pausedUntil.exists(System.nanoTime() - _ < 0))
 }
+
+/**
+ * Limits of the time that a history takes, in nanoseconds.
+ *
+ * @param planning     that the queries of an application wait for files, in all
+ * @param file         after which a file is given up
+ * @param pause        without trying after a failure; it doubles with each further failure
+ * @param longestPause up to which it doubles
+ * @param end          that the end of the application waits for files to be written
+ */
+private[history] final case class HistoryTimeouts(
+    planning: Long = TimeUnit.MILLISECONDS.toNanos(200),
+    file: Long = TimeUnit.SECONDS.toNanos(30),
+    pause: Long = TimeUnit.MINUTES.toNanos(1),
+    longestPause: Long = TimeUnit.HOURS.toNanos(1),
+    end: Long = TimeUnit.SECONDS.toNanos(5)
+)
 
 private[apportion] object History {
   private val log = LoggerFactory.getLogger(getClass.getName.stripSuffix("$"))
-  private val json = new ObjectMapper().enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
-  private val MostKnown = 10000
-  private val MostBytes = 4096
-  private val Format = "apportion-history-1"
+  private val MaxKnown = 10000
+  private val MaxPrefetched = 1000
+  private val MaxQueued = 4000
+  private val IdleSeconds = 10L
 
-  private val NanosWithoutTrying = TimeUnit.MINUTES.toNanos(1)
+  private val named = bounded[String, JBoolean]
+  private val byApplication = new ConcurrentHashMap[SparkContext, History]
 
-  private val named = ConcurrentHashMap.newKeySet[String]
-  private val byDirectory = new ConcurrentHashMap[Path, History]
+  /** The history of an application; it is opened with the first call, as the application's user and with the application's conf. */
+  def of(sparkContext: SparkContext, path: String): Option[History] =
+    if (sparkContext.isStopped) None
+    else Option(byApplication.computeIfAbsent(sparkContext, open(_, path, HistoryTimeouts())))
 
-  /** The history in a directory, which all sessions of the application share. */
-  def in(path: String, session: SparkSession): History = {
-    val hadoopConf = session.sessionState.newHadoopConf()
-    byDirectory.computeIfAbsent(new Path(path), new History(_, hadoopConf))
+  /** What another application would find: closes the history, and opens one in this directory. */
+  private[history] def reopen(sparkContext: SparkContext, path: String, timeouts: HistoryTimeouts): Unit = {
+    Option(byApplication.remove(sparkContext)).foreach(_.close())
+    byApplication.put(sparkContext, open(sparkContext, path, timeouts))
   }
 
-  /** Forgets what has been read, as if another application began. */
-  private[history] def forget(): Unit = byDirectory.clear()
-
-  private def format(fingerprint: String, output: Output): String = json.writeValueAsString(
-    json.createObjectNode
-      .put("format", Format)
-      .put("fingerprint", fingerprint)
-      .put("stored", output.stored)
-      .put("expanded", output.expanded)
-      .put("leafBytes", output.leafBytes)
-  ) + "\n"
-
-  private def parse(text: String, fingerprint: String): Either[String, Output] = {
-    def bytes(node: JsonNode, name: String): Either[String, Long] = {
-      val value = node.path(name)
-      if (value.isIntegralNumber && value.canConvertToLong && value.asLong >= 0) Right(value.asLong)
-      else Left(s"its '$name' is ${if (value.isMissingNode) "missing" else value}, not a number of bytes")
-    }
-    for {
-      node <- Try(json.readTree(text)).toOption.filter(_.isObject).toRight("it holds no JSON object")
-      _ <- Either.cond(node.path("format").asText == Format, (), s"its format is not $Format")
-      _ <- Either.cond(node.path("fingerprint").asText == fingerprint, (), "it is about another plan")
-      stored <- bytes(node, "stored")
-      expanded <- bytes(node, "expanded")
-      leafBytes <- bytes(node, "leafBytes")
-    } yield Output(stored, expanded, leafBytes)
+  private def open(sparkContext: SparkContext, path: String, timeouts: HistoryTimeouts): History = {
+    val conf = new Configuration(sparkContext.hadoopConfiguration)
+    val history = new History(new HistoryFiles(new Path(path), conf), timeouts)
+    sparkContext.addSparkListener(new SparkListener {
+      override def onApplicationEnd(event: SparkListenerApplicationEnd): Unit = {
+        byApplication.remove(sparkContext)
+        history.close()
+      }
+    })
+    history
   }
+
+  /** A thread of the application's user, whoever's query starts it. */
+  private def daemon(body: Runnable): Thread = {
+    val thread = new Thread(() => ApplicationUser.run(body), "apportion-history")
+    thread.setDaemon(true)
+    thread
+  }
+
+  private def bounded[K, V]: LinkedHashMap[K, V] = new LinkedHashMap[K, V](16, 0.75f, true) {
+    override def removeEldestEntry(eldest: Entry[K, V]): Boolean = size > MaxKnown
+  }
+
+  private def runsOf(map: LinkedHashMap[String, Runs], fingerprint: String): Runs =
+    map.getOrDefault(fingerprint, Runs.none)
+
+  private def isFirst[K](seen: LinkedHashMap[K, JBoolean], key: K): Boolean =
+    seen.synchronized(seen.put(key, true) == null)
 }

@@ -2,6 +2,9 @@ package io.apportion.history
 
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.MessageDigest
+import java.util.LinkedHashMap
+import java.util.Map.Entry
+import java.util.regex.Pattern
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.execution._
@@ -13,49 +16,98 @@ import org.apache.spark.sql.execution.exchange.{Exchange, ReusedExchangeExec}
 import org.apache.spark.sql.execution.joins.BaseJoinExec
 
 /**
- * Names what a plan puts out, alike in every run of a query: without literals, ids and the number of subpartitions, and without
- * what Spark chooses anew each time, such as the kind of a join.
+ * Identity of a plan, alike in every run of a query.
+ *
+ * @param plan     digest of the plan without literals, ids and the number of subpartitions, and without what Spark chooses anew each
+ *                 time, such as the kind of a join
+ * @param literals digest of the literals, and of the parts of paths that are left out of `plan`. It is short, so that many values
+ *                 have the same: a reader of the history cannot find out a secret by trying
  */
+private[apportion] final case class PlanFingerprint(plan: String, literals: String)
+
 private[apportion] object PlanFingerprint {
 
-  def of(plan: SparkPlan): String = {
-    val described = columns(plan) + describe(plan)
-    MessageDigest.getInstance("SHA-256").digest(described.getBytes(UTF_8)).take(16).map(b => f"$b%02x").mkString
+  def of(plan: SparkPlan): PlanFingerprint = {
+    val description = describe(plan)
+    val text = columns(plan) + description.text
+    PlanFingerprint(digest(text, 16), digest(text + description.literals, 3))
   }
 
-  private def describe(plan: SparkPlan): String = plan match {
-    case stage: QueryStageExec      => describe(stage.plan)
-    case reused: ReusedExchangeExec => describe(reused.child)
-    // Of what is cached.
-    case adaptive: AdaptiveSparkPlanExec => describe(adaptive.inputPlan)
-    case Transparent(child)              => describe(child)
-    case join: BaseJoinExec              => node(join, s"Join ${join.joinType}", joinTerms(join))
-    case aggregate: BaseAggregateExec    => node(aggregate, "Aggregate", aggregate.expressions.map(text))
-    case scan: FileSourceScanExec        =>
-      node(scan, source(scan), (scan.partitionFilters ++ scan.dataFilters).filter(isOwn).map(text))
-    case scan: BatchScanExec           => node(scan, s"Scan ${scan.table.name}", Nil)
-    case cached: InMemoryTableScanExec =>
-      node(cached, describe(cached.relation.cachedPlan), cached.predicates.map(text))
-    case other => node(other, other.nodeName, other.expressions.map(text))
+  /** @param literals a digest of all literals in the text's order; empty if there are none */
+  private final case class Description(text: String, literals: String)
+
+  /** Descriptions of exchanges by the ids of these, as each exchange is below others and Spark plans often. */
+  private val known = new LinkedHashMap[Int, Description](16, 0.75f, true) {
+    override def removeEldestEntry(eldest: Entry[Int, Description]): Boolean = size > MaxKnown
+  }
+  private val MaxKnown = 256
+
+  private val IdsInText = Pattern.compile("#\\d+L?")
+
+  private def describe(plan: SparkPlan): Description = {
+    def own(name: String, terms: Seq[Description], arguments: Seq[Any] = Nil): Description =
+      node(plan, name, terms, arguments)
+    plan match {
+      case stage: QueryStageExec           => describe(stage.plan)
+      case reused: ReusedExchangeExec      => describe(reused.child)
+      case subquery: BaseSubqueryExec      => describe(subquery.child)
+      case adaptive: AdaptiveSparkPlanExec => describe(adaptive.inputPlan)
+      case exchange: Exchange              => ofExchange(exchange)
+      case Transparent(child)              => describe(child)
+      case join: BaseJoinExec              => own(s"Join ${join.joinType}", joinTerms(join))
+      case aggregate: BaseAggregateExec    => own("Aggregate", aggregate.expressions.map(term))
+      case scan: FileSourceScanExec        =>
+        val source = scan.tableIdentifier.fold(SourcePath.of(scan.relation.location.rootPaths.map(_.toString)))(table =>
+          SourcePath(table.unquotedString, Nil)
+        )
+        own(
+          s"Scan ${source.name}",
+          (scan.partitionFilters ++ scan.dataFilters).filter(isOwn).map(term),
+          source.values
+        )
+      case scan: BatchScanExec =>
+        val name = scan.table.name
+        val source = if (name.contains('/')) SourcePath.of(name.split(',').toSeq) else SourcePath(name, Nil)
+        own(s"Scan ${source.name}", Nil, source.values :+ Option(scan.scan).fold("")(_.description))
+      case scan: RowDataSourceScanExec   => own(scan.nodeName, scan.expressions.map(term), scan.metadata.toSeq.sorted)
+      case cached: InMemoryTableScanExec =>
+        val below = describe(cached.relation.cachedPlan)
+        own(below.text, cached.predicates.map(term), Seq(below.literals))
+      case range: RangeExec => own(range.nodeName, Nil, Seq(range.start, range.end, range.step))
+      case other            =>
+        // Such as the number of a limit, and the fraction of a sample.
+        val arguments = other.productIterator.collect { case value @ (_: Int | _: Long | _: Double) => value }.toSeq
+        own(other.nodeName, other.expressions.map(term), arguments)
+    }
   }
 
-  private def node(plan: SparkPlan, name: String, terms: Seq[String]): String = {
+  private def ofExchange(exchange: Exchange): Description =
+    known.synchronized(Option(known.get(exchange.id))).getOrElse {
+      val description = describe(exchange.child)
+      known.synchronized(known.put(exchange.id, description))
+      description
+    }
+
+  private def node(plan: SparkPlan, name: String, terms: Seq[Description], arguments: Seq[Any]): Description = {
     val leaf = if (plan.children.isEmpty) columns(plan) else ""
-    s"$name$leaf${terms.mkString("[", ", ", "]")}${plan.children.map(describe).mkString("(", ", ", ")")}"
+    val children = plan.children.map(describe)
+    val literals = arguments.map(_.toString) ++ (terms ++ children).map(_.literals)
+    Description(
+      s"$name$leaf${terms.map(_.text).mkString("[", ", ", "]")}${children.map(_.text).mkString("(", ", ", ")")}",
+      if (literals.forall(_.isEmpty)) "" else digest(literals.mkString("\u0000"), 16)
+    )
   }
 
   private def columns(plan: SparkPlan): String =
     plan.output.map(column => s"${column.name} ${column.dataType.catalogString}").mkString("<", ", ", ">")
 
   /** Pairs of keys in any order, as Spark may reorder them. */
-  private def joinTerms(join: BaseJoinExec): Seq[String] =
-    join.leftKeys.zip(join.rightKeys).map { case (left, right) => s"${text(left)} = ${text(right)}" }.sorted ++
-      join.condition.map(text)
-
-  private def source(scan: FileSourceScanExec): String = {
-    val from =
-      scan.tableIdentifier.fold(scan.relation.location.rootPaths.map(_.toString).sorted.mkString(" "))(_.unquotedString)
-    s"Scan $from"
+  private def joinTerms(join: BaseJoinExec): Seq[Description] = {
+    val keys = join.leftKeys.zip(join.rightKeys).map { case (left, right) =>
+      val (one, other) = (term(left), term(right))
+      Description(s"${one.text} = ${other.text}", one.literals + other.literals)
+    }
+    keys.sortBy(pair => (pair.text, pair.literals)) ++ join.condition.map(term)
   }
 
   /** Filters that Spark adds while the query runs are there or not. */
@@ -64,22 +116,35 @@ private[apportion] object PlanFingerprint {
     case _                 => true
   }
 
-  private def text(expression: Expression): String = expression
-    .transformUp {
+  private def term(expression: Expression): Description = {
+    val literals = Seq.newBuilder[String]
+    val general = expression.transformUp {
       case In(value, list) if list.forall(_.foldable) => In(value, Nil)
-      case InSet(value, _)                            => In(value, Nil)
-      case literal: Literal                           => Literal(null, literal.dataType)
-      case subquery: PlanExpression[_]                => Literal(null, subquery.dataType)
+      case InSet(value, values)                       =>
+        literals ++= values.toSeq.map(String.valueOf).sorted
+        In(value, Nil)
+      case literal: Literal =>
+        literals += literal.toString
+        Literal(null, literal.dataType)
+      case subquery: PlanExpression[_] =>
+        subquery.plan match {
+          case plan: SparkPlan => literals += describe(plan).literals
+          case _               =>
+        }
+        Literal(null, subquery.dataType)
     }
-    .toString
-    .replaceAll("#\\d+L?", "")
+    Description(IdsInText.matcher(general.toString).replaceAll(""), literals.result().mkString("\u0001"))
+  }
+
+  private def digest(text: String, bytes: Int): String =
+    MessageDigest.getInstance("SHA-256").digest(text.getBytes(UTF_8)).take(bytes).map(b => f"$b%02x").mkString
 
   /** What changes nothing about the rows but where they are and in which order. */
   private object Transparent {
     def unapply(plan: SparkPlan): Option[SparkPlan] = plan match {
-      case SortExec(_, false, child, _)                                             => Some(child)
-      case ProjectExec(columns, child) if columns.forall(_.isInstanceOf[Attribute]) => Some(child)
-      case _: Exchange | _: AQEShuffleReadExec | _: InputAdapter | _: WholeStageCodegenExec | _: ColumnarToRowExec =>
+      case SortExec(_, false, child, _)                                                              => Some(child)
+      case ProjectExec(columns, child) if columns.forall(_.isInstanceOf[Attribute])                  => Some(child)
+      case _: AQEShuffleReadExec | _: InputAdapter | _: WholeStageCodegenExec | _: ColumnarToRowExec =>
         plan.children.headOption
       case _ => None
     }

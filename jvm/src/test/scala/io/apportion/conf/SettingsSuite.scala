@@ -1,7 +1,8 @@
 package io.apportion.conf
 
 import io.apportion.{Logged, SparkSuite}
-import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.{AnalysisException, SparkSession}
 import org.scalatest.prop.TableDrivenPropertyChecks._
 
 class SettingsSuite extends SparkSuite {
@@ -76,6 +77,47 @@ class SettingsSuite extends SparkSuite {
         "dataVolumePerTask" -> "Spark's advisory size, default"
       )
     )
+  }
+
+  test("sessions cannot set the directory of the history") {
+    withSession() { session =>
+      val refused = Seq[() => Unit](
+        () => session.sql("SET spark.apportion.history.path=/tmp/history"),
+        () => session.conf.set("spark.apportion.history.path", "/tmp/history")
+      )
+      refused.foreach { set =>
+        val message = intercept[AnalysisException](set()).getMessage
+        assert(message.toLowerCase.contains("cannot modify the value of") && message.contains("history.path"))
+      }
+      assert(session.conf.getOption("spark.apportion.history.path").isEmpty)
+    }
+  }
+
+  private val directories = Table(
+    ("value", "is allowed"),
+    ("/var/history", true),
+    ("history", true),
+    ("history/of reports", true),
+    ("hdfs://host:8020/history", true),
+    ("hdfs:///history", true),
+    ("s3a://bucket", true),
+    ("file:/tmp/a:b", true),
+    ("a:b:c", false),
+    ("::::", false),
+    ("hdfs:history", false),
+    ("hdfs://", false),
+    (" ", false)
+  )
+  forAll(directories) { (value, isAllowed) =>
+    test(s"the directory of the history ${if (isAllowed) "can" else "cannot"} be '$value'") {
+      val conf = new SQLConf
+      def set(): Unit = conf.setConfString(Settings.HistoryPath.key, value)
+      if (isAllowed) set()
+      else {
+        val message = intercept[IllegalArgumentException](set()).getMessage
+        assert(message.contains(value) && message.contains("a directory, such as /folder or hdfs://host/folder"))
+      }
+    }
   }
 
   test("SET -v shows every setting with its doc") {

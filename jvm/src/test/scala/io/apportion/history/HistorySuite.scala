@@ -1,11 +1,14 @@
 package io.apportion.history
 
 import java.nio.file.{Files, Path}
+import java.security.PrivilegedAction
+import java.util.concurrent.TimeUnit
 
 import scala.jdk.CollectionConverters._
 
 import io.apportion.report.DecisionRecord
 import io.apportion.{Logged, SparkSuite}
+import org.apache.hadoop.security.UserGroupInformation
 import org.apache.spark.sql.{Row, SparkSession}
 
 /** Queries that run again, and what they know of the first time. */
@@ -17,17 +20,29 @@ class HistorySuite extends SparkSuite {
     s"SELECT k, max(w) FROM (SELECT k, sha2(string(id * 1000 + n), 256) AS w FROM numbers LATERAL VIEW explode(sequence(1, $times)) AS n " +
       s"WHERE id < 2000 AND k <> ${times + 1} AND string(id) <> '$word') GROUP BY k, w"
 
+  override protected def submitTimeConf: Map[String, String] = Map(
+    "spark.apportion.history.path" -> directory().toString,
+    "spark.hadoop.fs.gated.impl" -> classOf[GatedFileSystem].getName
+  )
+
+  private val patient = HistoryTimeouts(planning = TimeUnit.MINUTES.toNanos(1))
+
   /** Runs a query as an application of its own would, and gives what was decided for its aggregate, and what was logged. */
-  private def run(directory: Path, query: String): (DecisionRecord, Seq[String]) = {
-    History.forget()
+  private def run(directory: Path, query: String, more: (String, String)*): (DecisionRecord, Seq[String]) = {
     var decision = Option.empty[DecisionRecord]
     val lines = Logged.by(classOf[History].getName) {
-      withSession(active :+ "history.path" -> directory.toString: _*) { session =>
+      History.reopen(spark.sparkContext, directory.toString, patient)
+      withSession(active ++ more: _*) { session =>
         decision = decisionsOf(session, session.sql(query)).filter(_.subpartitions > 1).lastOption
       }
+      end()
     }
     (decision.get, lines)
   }
+
+  /** Ends the application of the last query. */
+  private def end(): Unit =
+    History.reopen(spark.sparkContext, spark.conf.get("spark.apportion.history.path"), patient)
 
   private def directory(): Path = Files.createTempDirectory("history")
 
@@ -89,8 +104,9 @@ class HistorySuite extends SparkSuite {
     ("cut off", text => text.take(30), "it holds no JSON object"),
     ("empty", _ => "", "it holds no JSON object"),
     ("no JSON", _ => "\u0000\u0001", "it holds no JSON object"),
-    ("another program's", _ => "{\"format\": \"parquet\"}", "its format is not apportion-history-1"),
-    ("a later version's", _.replace("history-1", "history-2"), "its format is not apportion-history-1"),
+    ("another program's", _ => "{\"format\": \"parquet\"}", "its format is not apportion-history-2"),
+    ("a later version's", _.replace("history-2", "history-3"), "its format is not apportion-history-2"),
+    ("without runs", _.replace("runs", "walks"), "it has no runs"),
     ("another plan's", _.replaceAll("fingerprint\":\"....", "fingerprint\":\"beef"), "it is about another plan"),
     ("less than nothing", _.replace("stored\":", "stored\":-"), "not a number of bytes"),
     ("too large a number", _.replace("stored\":", "stored\":99999999999999999999"), "not a number of bytes"),
@@ -124,15 +140,152 @@ class HistorySuite extends SparkSuite {
     assert(run(file, manyRows(5))._2.isEmpty)
   }
 
-  test("without a path nothing is kept") {
-    assert(decisionOf(manyRows(5), active: _*).sources("subpartitions") == "power of two for Spark's 200")
-    withSession()(session => assert(session.conf.getOption("spark.apportion.history.path").isEmpty))
-  }
-
   test("results are the same with history as without") {
     val kept = directory()
-    def rows(more: (String, String)*): Set[Row] = withSession(more: _*)(_.sql(manyRows(3)).collect().toSet)
-    val without = rows()
-    assert((1 to 2).forall(_ => rows("history.path" -> kept.toString) == without))
+    def rows(): Set[Row] = withSession()(_.sql(manyRows(3)).collect().toSet)
+    val all = (1 to 3).map { _ =>
+      History.reopen(spark.sparkContext, kept.toString, patient)
+      rows()
+    }
+    assert(all.toSet.size == 1)
+  }
+
+  test("a query knows at once what another query of the application has produced") {
+    History.reopen(spark.sparkContext, directory().toString, patient)
+    def source() = decisionsOf(manyRows(6), active: _*).filter(_.subpartitions > 1).last.sources("subpartitions")
+    assert(Seq(source(), source()).map(_.takeWhile(_ != ' ')) == Seq("power", "history"))
+  }
+
+  test("a run with few rows leaves what a run with other literals has produced") {
+    val kept = directory()
+    def query(least: Int) = s"SELECT concat(id, k), max(k) FROM numbers WHERE id >= $least GROUP BY concat(id, k)"
+    val large = run(kept, query(0))._1.inputBytes
+    run(kept, query(19990))
+    val (third, _) = run(kept, query(7))
+    assert(third.sources("subpartitions").startsWith("history"))
+    assert(third.subpartitions >= 2 * third.raw.get && third.inputBytes > large / 2)
+    assert(Files.readString(files(kept).head).split("literals").length == 4)
+    assert(!Files.readString(files(kept).head).contains("19990"))
+  }
+
+  test("files of another day have the history of those of the first, and count as another literal") {
+    val kept = directory()
+    def query(day: Int) = {
+      val path = s"$kept/data/dt=2026-11-$day"
+      spark.range(20000).selectExpr("id", "id % 7 AS k").write.mode("overwrite").parquet(path)
+      s"SELECT id, max(k) FROM parquet.`$path` GROUP BY id"
+    }
+    run(kept, query(22))
+    assert(run(kept, query(23))._1.sources("subpartitions").startsWith("history"))
+    assert(files(kept).size == 1 && Files.readString(files(kept).head).split("literals").length == 3)
+  }
+
+  test("files of the first format are read, and written in the second one") {
+    val kept = directory()
+    run(kept, manyRows(5))
+    val file = files(kept).head
+    val fingerprint = file.getFileName.toString.stripSuffix(".json")
+    Files.writeString(
+      file,
+      s"""{"format":"apportion-history-1","fingerprint":"$fingerprint","stored":50000000,"expanded":90000000,"leafBytes":0}"""
+    )
+    val (decision, lines) = run(kept, manyRows(5))
+    assert(decision.sources("subpartitions") == "history of 47.7 MiB" && lines.isEmpty)
+    assert(Files.readString(file).contains("apportion-history-2"))
+  }
+
+  test("a run that had too few partitions is remembered, and the next run has enough of them") {
+    val kept = directory()
+    val query = "SELECT concat(id, k), max(k) FROM numbers GROUP BY concat(id, k)"
+    val (first, _) = run(kept, query, "maxParallelism" -> "2", "dataVolumePerTask" -> "8KB")
+    assert(first.subpartitions <= 4 && first.raw.get > 4 * first.subpartitions)
+    val overload = "overload\":([0-9.]+)".r.findFirstMatchIn(Files.readString(files(kept).head)).get.group(1)
+    assert(overload.toDouble > 3)
+    val (second, _) = run(kept, query, "dataVolumePerTask" -> "8KB")
+    assert(second.sources("subpartitions").startsWith("history"))
+    assert(second.subpartitions >= second.raw.get && !second.clamps.contains("subpartitions"))
+  }
+
+  test("a shuffle whose number was not chosen by Apportion is remembered too") {
+    val kept = directory()
+    run(kept, manyRows(5), "subpartitions" -> "spark")
+    assert(run(kept, manyRows(5))._1.sources("subpartitions").startsWith("history"))
+  }
+
+  private def gated(kept: Path, timeouts: HistoryTimeouts = patient): Unit = {
+    GatedFileSystem.calls.clear()
+    History.reopen(spark.sparkContext, s"${GatedFileSystem.Scheme}:$kept", timeouts)
+  }
+
+  private def calls: Seq[String] = GatedFileSystem.calls.asScala.toSeq
+
+  private def millis(body: => Unit): Long = {
+    val start = System.nanoTime()
+    body
+    TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start)
+  }
+
+  test("queries do not wait for a file system that hangs, and nobody tries it again and again") {
+    gated(
+      directory(),
+      HistoryTimeouts(file = TimeUnit.MILLISECONDS.toNanos(300), end = TimeUnit.MILLISECONDS.toNanos(200))
+    )
+    def history = History.of(spark.sparkContext, "").get
+    GatedFileSystem.closed {
+      // All predictions together wait for 200 milliseconds.
+      val asked = millis((1 to 500).foreach(i => assert(history.predict(PlanFingerprint(s"$i", ""), 1).isEmpty)))
+      assert(asked >= 150 && asked < 2000)
+      Thread.sleep(400)
+      (1 to 3).foreach(times => decisionsOf(manyRows(times), active: _*))
+      assert(calls.count(_.startsWith("open")) == 1 && !calls.exists(_.startsWith("create")))
+      // In memory there is all that the queries have produced.
+      assert(decisionsOf(manyRows(3), active: _*).last.sources("subpartitions").startsWith("history"))
+      assert(millis(end()) < 2000)
+    }
+    def threads = Thread.getAllStackTraces.keySet.asScala.filter(_.getName == "apportion-history")
+    assert(threads.forall(_.isDaemon))
+  }
+
+  test("no reader sees a part of a file, also where files are not renamed onto others") {
+    val kept = directory()
+    gated(kept)
+    decisionsOf(manyRows(5), active: _*)
+    end()
+    gated(kept)
+    decisionsOf(manyRows(10), active: _*)
+    end()
+    assert(
+      calls.exists(_.startsWith("rename to ")) && calls.filter(_.startsWith("create")).forall(_.startsWith("create ."))
+    )
+    assert(files(kept).size == 1 && Files.list(kept).count == 1)
+    assert(Files.readString(files(kept).head).split("literals").length == 3)
+  }
+
+  test("files are those of the application's user, whoever's query is the first, and the file system is closed") {
+    val own = UserGroupInformation.getCurrentUser.getShortUserName
+    gated(directory())
+    val query: PrivilegedAction[Unit] = () => decisionsOf(manyRows(5), active :+ "spark.hadoop.gated.token" -> "mine": _*)
+    UserGroupInformation.createRemoteUser("somebody-else").doAs(query)
+    end()
+    assert(calls.head == s"initialize as $own with null" && calls.last == "close")
+  }
+
+  test("the history ends with its application") {
+    gated(directory())
+    decisionsOf(manyRows(5), active: _*)
+    spark.stop()
+    assert(calls.last == "close" && calls.exists(_.startsWith("rename to ")))
+    assert(History.of(spark.sparkContext, "/tmp").isEmpty)
+  }
+}
+
+/** Without a history. */
+class NoHistorySuite extends SparkSuite {
+  test("without a path nothing is kept") {
+    val query = "SELECT k, count(*) FROM numbers LATERAL VIEW explode(sequence(1, 3)) AS n GROUP BY k"
+    (1 to 2).foreach { _ =>
+      assert(decisionOf(query, "mode" -> "active").sources("subpartitions") == "power of two for Spark's 200")
+    }
+    withSession()(session => assert(session.conf.getOption("spark.apportion.history.path").isEmpty))
   }
 }

@@ -1,0 +1,165 @@
+package io.apportion.history
+
+import java.io.{FileNotFoundException, IOException}
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.UUID
+
+import scala.collection.mutable
+import scala.jdk.CollectionConverters._
+import scala.util.Try
+
+import com.fasterxml.jackson.databind.{DeserializationFeature, JsonNode, ObjectMapper}
+import org.apache.commons.io.IOUtils
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FileSystem, Path}
+import org.slf4j.LoggerFactory
+
+/** The files of a history: one for each fingerprint of a plan. Only one thread uses them at a time. */
+private[history] final class HistoryFiles(directory: Path, conf: Configuration) {
+  import HistoryFiles._
+
+  @volatile private var opened = Option.empty[FileSystem]
+  private val broken = mutable.Set.empty[String]
+
+  override def toString: String = directory.toString
+
+  /** The recent runs in a file; none if there is no file, or it is of no use. The log names a file of no use once. */
+  def read(fingerprint: String): Runs = textOf(fingerprint).map(parse(_, fingerprint)) match {
+    case None                => Runs.none
+    case Some(Right(runs))   => runs
+    case Some(Left(problem)) =>
+      if (broken.add(fingerprint)) log.warn(s"${file(fingerprint)} is left out: $problem")
+      Runs.none
+  }
+
+  /** Adds runs to a file, which other applications may have changed meanwhile, and returns all of its runs. */
+  def add(fingerprint: String, runs: Runs): Runs = {
+    val before = read(fingerprint)
+    val after = before.add(runs)
+    if (after ne before) replace(file(fingerprint), format(fingerprint, after))
+    after
+  }
+
+  /** Fingerprints that have files: the newest of those that a directory gives first. */
+  def newest(most: Int): Seq[String] =
+    if (!fileSystem.exists(directory)) Nil
+    else {
+      val listed = fileSystem.listStatusIterator(directory)
+      Iterator
+        .continually(listed)
+        .takeWhile(_.hasNext)
+        .map(_.next())
+        .filter(status => status.isFile && FileName.pattern.matcher(status.getPath.getName).matches)
+        .take(MaxListed)
+        .toSeq
+        .sortBy(-_.getModificationTime)
+        .take(most)
+        .map(_.getPath.getName.stripSuffix(Suffix))
+    }
+
+  def close(): Unit = opened.foreach(_.close())
+
+  private def file(fingerprint: String) = new Path(directory, fingerprint + Suffix)
+
+  /** An instance that no session shares, so that it can be closed; it writes no checksum files. */
+  private def fileSystem: FileSystem = opened.getOrElse {
+    val own = FileSystem.newInstance(directory.toUri, conf)
+    own.setWriteChecksum(false)
+    own.setVerifyChecksum(false)
+    opened = Some(own)
+    own
+  }
+
+  private def textOf(fingerprint: String): Option[String] = {
+    val path = file(fingerprint)
+    try {
+      val in = fileSystem.open(path)
+      val bytes = new Array[Byte](MaxBytes + 1)
+      try Some(new String(bytes, 0, IOUtils.read(in, bytes), UTF_8))
+      finally in.close()
+    } catch {
+      case _: FileNotFoundException => None
+    }
+  }
+
+  /** Readers see the old file, no file or the new file: not all file systems rename onto a file. */
+  private def replace(path: Path, text: String): Unit = {
+    val temporary = new Path(directory, s".${path.getName}.${UUID.randomUUID()}")
+    try {
+      val out = fileSystem.create(temporary, false)
+      try out.write(text.getBytes(UTF_8))
+      finally out.close()
+      def renamed = Try(fileSystem.rename(temporary, path)).getOrElse(false)
+      if (!renamed) {
+        fileSystem.delete(path, false)
+        if (!fileSystem.rename(temporary, path)) throw new IOException(s"$temporary cannot be renamed to $path")
+      }
+    } catch {
+      case failure: Throwable =>
+        Try(fileSystem.delete(temporary, false))
+        throw failure
+    }
+  }
+}
+
+private[history] object HistoryFiles {
+  private val log = LoggerFactory.getLogger(classOf[History].getName)
+  private val json = new ObjectMapper().enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
+  private val Suffix = ".json"
+  private val FileName = "[0-9a-f]{32}\\.json".r
+  private val MaxBytes = 8192
+  private val MaxListed = 10000
+  private val Format = "apportion-history-2"
+
+  /** The format that had one run, without its literals. */
+  private val FirstFormat = "apportion-history-1"
+
+  private def format(fingerprint: String, runs: Runs): String = {
+    val root = json.createObjectNode.put("format", Format).put("fingerprint", fingerprint)
+    val nodes = root.putArray("runs")
+    runs.recent.foreach { run =>
+      nodes.addObject
+        .put("literals", run.literals)
+        .put("stored", run.stored)
+        .put("expanded", run.expanded)
+        .put("leafBytes", run.leafBytes)
+        .put("overload", run.overload)
+        .put("at", run.at)
+    }
+    json.writeValueAsString(root) + "\n"
+  }
+
+  private def parse(text: String, fingerprint: String): Either[String, Runs] = for {
+    node <- Try(json.readTree(text)).toOption.filter(_.isObject).toRight("it holds no JSON object")
+    format = node.path("format").asText
+    _ <- Either.cond(format == Format || format == FirstFormat, (), s"its format is not $Format")
+    _ <- Either.cond(node.path("fingerprint").asText == fingerprint, (), "it is about another plan")
+    runs <-
+      if (format == FirstFormat) parseRun(node).map(Seq(_))
+      else if (!node.path("runs").isArray) Left("it has no runs")
+      else {
+        val (problems, runs) = node.path("runs").elements.asScala.toSeq.map(parseRun).partitionMap(identity)
+        problems.headOption.toLeft(runs)
+      }
+  } yield Runs.of(runs)
+
+  private def parseRun(node: JsonNode): Either[String, Run] = {
+    def bytes(name: String): Either[String, Long] = {
+      val value = node.path(name)
+      if (value.isIntegralNumber && value.canConvertToLong && value.asLong >= 0) Right(value.asLong)
+      else Left(s"its '$name' is ${if (value.isMissingNode) "missing" else value}, not a number of bytes")
+    }
+    for {
+      stored <- bytes("stored")
+      expanded <- bytes("expanded")
+      leafBytes <- bytes("leafBytes")
+    } yield Run(
+      node.path("literals").asText(""),
+      stored,
+      expanded,
+      leafBytes,
+      node.path("overload").asDouble(1),
+      node.path("at").asLong(0)
+    )
+  }
+}
