@@ -2,6 +2,8 @@ package io.apportion.history
 
 import java.security.PrivilegedAction
 
+import scala.util.Try
+
 import org.apache.hadoop.security.UserGroupInformation
 
 /**
@@ -15,9 +17,8 @@ private[apportion] object ApplicationUser {
   /** Called by the thread that starts the application, before there is a session; later calls change nothing. */
   def capture(): Unit = synchronized {
     if (!isCaptured) {
-      val current = UserGroupInformation.getCurrentUser
-      // Spark may log in again, with a keytab.
-      captured = Some(current).filterNot(_ == UserGroupInformation.getLoginUser)
+      // The login user is asked for when it is needed, as Spark may log in again, with a keytab.
+      captured = Try(UserGroupInformation.getCurrentUser).toOption.filterNot(_ == UserGroupInformation.getLoginUser)
       isCaptured = true
     }
   }
