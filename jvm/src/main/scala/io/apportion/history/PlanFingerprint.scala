@@ -136,8 +136,13 @@ private[apportion] object PlanFingerprint {
     Description(IdsInText.matcher(general.toString).replaceAll(""), literals.result().mkString("\u0001"))
   }
 
-  private def digest(text: String, bytes: Int): String =
-    MessageDigest.getInstance("SHA-256").digest(text.getBytes(UTF_8)).take(bytes).map(b => f"$b%02x").mkString
+  private def digest(text: String, bytes: Int): String = {
+    val digits = new StringBuilder
+    MessageDigest.getInstance("SHA-256").digest(text.getBytes(UTF_8)).take(bytes).foreach { byte =>
+      digits += Character.forDigit((byte >> 4) & 15, 16) += Character.forDigit(byte & 15, 16)
+    }
+    digits.result()
+  }
 
   /** What changes nothing about the rows but where they are and in which order. */
   private object Transparent {
