@@ -17,6 +17,9 @@ class LoggedDecision:
     decision: Decision
     subpartition_bytes: list[list[int]]
     """For each shuffle that is read, the bytes of its subpartitions as stored; empty for scans."""
+    subpartitions_per_sum: int = 1
+    """More than 1 if the log has sums over so many neighbours only. `subpartition_bytes` then has
+    the same average for each of them."""
     operators: list[int] = dataclasses.field(default_factory=list)
     """What the stage was planned from: places in the query's operators."""
 

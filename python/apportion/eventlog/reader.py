@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from apportion.decision import decision_from_json
+from apportion.eventlog import short_form
 from apportion.eventlog.files import Skipped, lines
 from apportion.eventlog.model import Application, LoggedDecision, Operator, PlanNode, Query, Stage
 
@@ -231,10 +232,16 @@ class _Reader:
             raise ValueError("the shuffles of a decision have unequally many subpartitions")
         if not all(isinstance(stage, int) for stage in record.get("stages") or ()):
             raise TypeError("the stages of a decision are not numbers")
-        if not self._has_room("a decision", self._line):
+        width = int(record.get("subpartition_bytes_width") or 1)
+        sizes = [short_form.spread(each, width, int(record["subpartitions"])) for each in sizes]
+        if text := record.get("ranges_text"):
+            ranges = [{"start": start, "end": end} for start, end in short_form.ranges(text)]
+            record = {**record, "ranges": ranges}
+        spread = sum(map(len, sizes)) + len(record["ranges"]) if width > 1 or text else 0
+        if not self._has_room("a decision", self._line + spread * _SMALL):
             return
         operators = [int(place) for place in record.get("operators", ())]
-        logged = LoggedDecision(decision_from_json(record), sizes, operators)
+        logged = LoggedDecision(decision_from_json(record), sizes, width, operators)
         number = logged.decision.query
         query = None if number is None else self.application.queries.get(number)
         if query is None:

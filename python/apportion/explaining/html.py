@@ -11,7 +11,7 @@ from apportion.eventlog import LoggedDecision
 from apportion.explaining.graph import graph
 from apportion.explaining.layers import layers, origin
 from apportion.explaining.plots import ranges_plot, slots_plot
-from apportion.explaining.view import QueryView, StageView
+from apportion.explaining.view import QueryView, StageView, averages_text
 from apportion.units import count_text, size_text
 
 
@@ -112,7 +112,8 @@ def _decision(logged: LoggedDecision) -> Iterator[str]:
         # Tasks that read map outputs locally have none.
         ranges = f", in {count_text(len(decision.ranges), 'range')}" if decision.ranges else ""
         caption = (
-            f"{count_text(len(sums), 'subpartition')}, {size_text(sum(sums))}{ranges}; "
+            f"{count_text(len(sums), 'subpartition')}, {size_text(sum(sums))}"
+            f"{averages_text(logged)}{ranges}; "
             f"the largest task reads {size_text(largest)}, the mean {size_text(mean)}"
         )
         yield f'<figure class="plot">{ranges_plot(sums, decision.ranges, caption)}'

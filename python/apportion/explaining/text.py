@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from apportion.eventlog import LoggedDecision
-from apportion.explaining.view import QueryView, Ran, StageView
+from apportion.explaining.view import QueryView, Ran, StageView, averages_text
 from apportion.units import count_text, size_text
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -66,7 +66,8 @@ def _decision(logged: LoggedDecision) -> Iterator[str]:
     if logged.subpartition_bytes:
         sums = [sum(sizes) for sizes in zip(*logged.subpartition_bytes, strict=True)]
         count = count_text(len(sums), "subpartition")
-        yield f"    {plot(sums, decision.ranges)} {count}, {size_text(sum(sums))}"
+        averages = averages_text(logged)
+        yield f"    {plot(sums, decision.ranges)} {count}, {size_text(sum(sums))}{averages}"
     largest, mean = size_text(decision.largest_task_bytes), size_text(decision.mean_task_bytes)
     yield f"    largest task {largest}, mean {mean}"
     if decision.requirement:

@@ -252,6 +252,12 @@ def _running(stages: list[Stage]) -> list[tuple[int, int]]:
     return list(zip(sorted(changes), running, strict=True))
 
 
+def averages_text(logged: LoggedDecision) -> str:
+    """Return a remark for a plot of bytes that are averages; empty where each is exact."""
+    width = logged.subpartitions_per_sum
+    return f" (averages of {width} neighbours)" if width > 1 else ""
+
+
 def _stage_as_json(stage: StageView) -> Mapping[str, Any]:
     return {
         "name": stage.name,
@@ -280,6 +286,7 @@ def _stage_as_json(stage: StageView) -> Mapping[str, Any]:
                 **dataclasses.asdict(each.decision),
                 "decided_at": each.decision.decided_at.isoformat(),
                 "subpartition_bytes": each.subpartition_bytes,
+                "subpartitions_per_sum": each.subpartitions_per_sum,
             }
             for each in stage.decisions
         ],

@@ -172,6 +172,17 @@ def test_decisions_with_what_they_were_made_from(application: Application) -> No
     assert logged.subpartition_bytes == [[1, 2, 3, 4]]
 
 
+def test_sums_over_neighbours_and_ranges_as_text(tmp_path: Path) -> None:
+    short = decided(
+        subpartitions=5, subpartition_bytes=[[7, 5, 3]], subpartition_bytes_width=2,
+        ranges=[], ranges_text="0-4/2,4-5",
+    )  # fmt: skip
+    (_, logged) = read(tmp_path, lines([*EVENTS, short])).queries[3].decisions
+    assert logged.subpartition_bytes == [[4, 3, 3, 2, 3]]
+    assert logged.subpartitions_per_sum == 2
+    assert logged.decision.ranges == [(0, 2), (2, 4), (4, 5)]
+
+
 def test_the_text_of_a_query_and_the_plan_that_decisions_point_into(
     application: Application,
 ) -> None:
@@ -222,6 +233,19 @@ def test_a_log_that_is_cut_off_anywhere(tmp_path: Path, length: int) -> None:
         json.dumps(decided(reason=None)),
         json.dumps(decided(raw="2")),
         json.dumps(decided(subpartition_bytes=[[1, 2], [3]])),
+        json.dumps(decided(subpartition_bytes=[[1, 2, 3]], subpartition_bytes_width=2)),
+        json.dumps(decided(subpartition_bytes=[[1]], subpartition_bytes_width=-1)),
+        json.dumps(
+            decided(
+                subpartitions=1 << 30,
+                subpartition_bytes=[[1, 2]],
+                subpartition_bytes_width=1 << 29,
+            )
+        ),
+        json.dumps(decided(ranges=[], ranges_text="0-4/3")),
+        json.dumps(decided(ranges=[], ranges_text="4-0")),
+        json.dumps(decided(ranges=[], ranges_text="all")),
+        json.dumps(decided(ranges=[], ranges_text="0-1999999999/1")),
         '{"Event":"' + SQL + 'ExecutionStart","executionId":1e999,"description":"","time":0}',
         '{"Event":"SparkListenerEnvironmentUpdate","Spark Properties":7}',
         "[" * 100_000,

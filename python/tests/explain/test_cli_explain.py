@@ -63,6 +63,41 @@ def test_text_of_the_queries_with_decisions(log: Path) -> None:
     assert result.stderr.startswith("Left out: a line that is no event")
 
 
+def test_what_would_be_decided(tmp_path: Path) -> None:
+    reason = "Observed: 2 tasks: because; Spark runs 4 tasks."
+    events = [
+        started(3, "the daily report"),
+        {
+            "Event": "io.apportion.report.DecisionEvent",
+            "decision": {
+                **DECIDED,
+                **{"layout": "observed", "ranges": [], "tasks": 4, "reason": reason},
+                "subpartition_bytes": [[1, 2, 3, 4]],
+            },
+        },
+    ]
+    log = tmp_path / "local-17"
+    log.write_text("\n".join(json.dumps(event) for event in events))
+    shown = explain(log).stdout
+    assert f"HashAggregate: {reason}" in shown
+    assert reason in explain(log, "--format", "html").stdout
+    assert json.loads(explain(log, "--format", "json").stdout)[0]["stages"] is not None
+
+
+def test_averages_of_neighbours(tmp_path: Path) -> None:
+    events = [
+        started(3, "the daily report"),
+        {
+            "Event": "io.apportion.report.DecisionEvent",
+            "decision": {**DECIDED, "subpartition_bytes": [[3, 7]], "subpartition_bytes_width": 2},
+        },
+    ]
+    log = tmp_path / "local-17"
+    log.write_text("\n".join(json.dumps(event) for event in events))
+    assert "4 subpartitions, 10 B (averages of 2 neighbours)" in explain(log).stdout
+    assert "(averages of 2 neighbours), in 2 ranges" in explain(log, "--format", "html").stdout
+
+
 def test_one_query(log: Path) -> None:
     shown = explain(log, "--query", "4").stdout
     assert "Query 4: another" in shown

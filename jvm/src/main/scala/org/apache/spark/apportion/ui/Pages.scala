@@ -6,6 +6,7 @@ import scala.xml.{Elem, Node}
 
 import com.fasterxml.jackson.databind.JsonNode
 import io.apportion.decision.Bytes
+import io.apportion.report.ShortForm
 import org.apache.spark.ui.{UIUtils, WebUIPage}
 
 /** All queries with their decisions in short. */
@@ -64,7 +65,7 @@ private[ui] final class QueryPage(tab: ApportionTab) extends WebUIPage("query") 
         <summary>All numbers</summary>
         <table class="table table-sm">{
       decision.properties.asScala.toSeq
-        .filterNot(entry => Set("subpartition_bytes", "ranges", "reason")(entry.getKey))
+        .filterNot(entry => Set("subpartition_bytes", "ranges", "ranges_text", "reason")(entry.getKey))
         .map(entry => <tr><th scope="row">{entry.getKey}</th><td>{text(entry.getValue)}</td></tr>)
     }</table>
       </details>
@@ -73,9 +74,14 @@ private[ui] final class QueryPage(tab: ApportionTab) extends WebUIPage("query") 
   private def text(value: JsonNode): String = if (value.isValueNode) value.asText else value.toString
 
   private def plot(decision: JsonNode): Seq[Node] = {
-    val inputs =
+    val sums =
       decision.path("subpartition_bytes").elements.asScala.map(_.elements.asScala.map(_.asLong).toArray).toSeq
-    val ranges = decision.path("ranges").elements.asScala.map(r => r.path("start").asInt -> r.path("end").asInt).toSeq
-    if (inputs.isEmpty) Nil else new RangesPlot(Bytes.sumEach(inputs), ranges).svg
+    val width = decision.path("subpartition_bytes_width").asInt(1)
+    val subpartitions = decision.path("subpartitions").asInt
+    val ranges =
+      decision.path("ranges").elements.asScala.map(r => r.path("start").asInt -> r.path("end").asInt).toSeq ++
+        ShortForm.ranges(decision.path("ranges_text").asText)
+    if (sums.isEmpty) Nil
+    else new RangesPlot(ShortForm.spread(Bytes.sumEach(sums), width, subpartitions), ranges).svg
   }
 }
