@@ -17,16 +17,15 @@ private[hints] final case class HintMark private (hints: BlockHints, isTop: Bool
 private[hints] object HintMark {
   private val Tag = TreeNodeTag[HintMark]("apportion.hintMark")
 
-  @volatile private var wasPut = false
-
-  /** Whether a query of this application has had a hint: until then nobody has to look for any. */
-  def areUsed: Boolean = wasPut
-
   def of(node: LogicalPlan): Option[HintMark] = node.getTagValue(Tag)
 
   def remove(node: LogicalPlan): Unit = node.unsetTagValue(Tag)
 
-  def isIn(plan: LogicalPlan): Boolean = areUsed && plan.exists(node =>
+  /** Whether the analyzer may still put operators of a marked block above its marks. Plans that are analyzed have had their turn. */
+  def isBeingResolved(plan: LogicalPlan): Boolean =
+    of(plan).isDefined || !plan.analyzed && plan.children.exists(isBeingResolved)
+
+  def isIn(plan: LogicalPlan): Boolean = plan.exists(node =>
     of(node).isDefined || node.containsPattern(PLAN_EXPRESSION) && node.expressions.exists(_.exists {
       case subquery: SubqueryExpression => isIn(subquery.plan)
       case _                            => false
@@ -38,7 +37,6 @@ private[hints] object HintMark {
    * leaves. Hints put on the same block before come after these.
    */
   def put(block: LogicalPlan, hints: BlockHints): LogicalPlan = {
-    wasPut = true
     val earlier = of(block).filter(_.isTop).map(_.hints)
     val own = HintMark(earlier.fold(hints)(hints.orElse), isTop = false)
     val isShared = block.analyzed || block.children.isEmpty

@@ -32,9 +32,7 @@ object OperatorBlock {
 
   /** All tags of an operator and of what is below it can be lost; the plan that Spark began with has its own. */
   private def columnsFor(node: LogicalPlan): Option[PlanColumns] =
-    if (HintMark.areUsed)
-      columnsOf(node).orElse(Executions.currentPlan.flatMap(QueryBlocks.placed).map(_.block.columns))
-    else None
+    columnsOf(node).orElse(Executions.currentPlan.flatMap(QueryBlocks.placed).map(_.block.columns))
 
   private def unwrap(node: LogicalPlan): LogicalPlan = node match {
     case stage: LogicalQueryStage => unwrap(stage.logicalPlan)

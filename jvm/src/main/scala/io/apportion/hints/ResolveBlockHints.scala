@@ -20,7 +20,9 @@ case class ResolveBlockHints(session: SparkSession) extends Guarded[LogicalPlan]
     val resolved = plan.resolveOperatorsDownWithPruning(_.containsPattern(UNRESOLVED_HINT)) {
       case hint: UnresolvedHint => resolve(hint)
     }
-    if (HintMark.areUsed) resolved.resolveOperatorsUp { case node: UnaryNode => HintMark.extend(node) } else resolved
+    if (HintMark.isBeingResolved(resolved))
+      resolved.resolveOperatorsUp { case node: UnaryNode => HintMark.extend(node) }
+    else resolved
   }
 
   /** Spark fails at some queries with a hint that it does not know: an ORDER BY over it cannot find columns that are not selected. */
