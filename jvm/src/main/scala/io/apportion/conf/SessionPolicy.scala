@@ -22,8 +22,8 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
       steadySlots = if (slotsFollow) None else slots.orElse(clusterSlots),
       minTaskVolume = Settings.MinTaskVolume.get(conf),
       sourceParallelism = sourceDefault.getOrElse(1),
-      balanced = Settings.Ranges.get(conf) == "balanced",
-      rounding = Rounding.all.find(_.name == Settings.Rounding.get(conf)).get,
+      balanced = SessionPolicy.isBalanced(conf),
+      rounding = SessionPolicy.rounding(conf),
       rowBytes = Settings.VolumeMeasure.get(conf) == "estimated",
       maxBlocksPerTask = Settings.MaxBlocksPerTask.get(conf),
       maxBlocksPerShuffle = Settings.MaxBlocksPerShuffle.get(conf),
@@ -114,8 +114,8 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
 
   /** Whether stages use the slots that are there, instead of asking for those that they need. */
   lazy val reactive: Boolean = Settings.Mode.get(conf) match {
-    case "auto" => !slotsFollow
-    case mode   => mode == "reactive"
+    case "auto" | "observe" => !slotsFollow
+    case mode               => mode == "reactive"
   }
 
   /** Whether slots come and go as queries need them. */
@@ -137,4 +137,14 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
       else if (ClusterDefaults.conf.get(key).contains(value)) "spark-defaults.conf"
       else "submit-time conf"
     }
+}
+
+object SessionPolicy {
+
+  /** Whether the settings make the number of tasks a power of two. */
+  def isPowerOfTwo(conf: SQLConf): Boolean = Policy.isPowerOfTwo(isBalanced(conf), rounding(conf))
+
+  private def isBalanced(conf: SQLConf): Boolean = Settings.Ranges.get(conf) == "balanced"
+
+  private def rounding(conf: SQLConf): Rounding = Rounding.all.find(_.name == Settings.Rounding.get(conf)).get
 }

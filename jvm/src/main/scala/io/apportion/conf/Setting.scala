@@ -1,9 +1,11 @@
 package io.apportion.conf
 
+import java.util.Locale
 import java.util.concurrent.TimeUnit
 
 import scala.util.Try
 
+import org.apache.commons.text.similarity.LevenshteinDistance
 import org.apache.hadoop.fs.Path
 import org.apache.spark.network.util.ByteUnit
 import org.apache.spark.sql.internal.SQLConf
@@ -51,11 +53,28 @@ object Allowed {
     def data: Map[String, Any] = Map("pattern" -> pattern)
   }
 
+  /** Any number of these names, between commas. */
+  final case class SomeOf(choices: String*) extends Allowed[String] {
+    def accepts(value: String): Boolean = split(value).forall(choices.contains)
+    def text: String = s"any of ${choices.mkString(", ")}, between commas"
+    def data: Map[String, Any] = Map("choices" -> choices)
+
+    def split(value: String): Seq[String] = value.split(',').toSeq.map(_.trim).filter(_.nonEmpty)
+  }
+
   final case class OneOf(choices: String*) extends Allowed[String] {
     def accepts(value: String): Boolean = choices.contains(value)
     def text: String = choices.mkString(", ")
     def data: Map[String, Any] = Map("choices" -> choices)
   }
+}
+
+/** Texts that are nearest to others, for error messages. */
+private[conf] object Nearest {
+  private val distance = LevenshteinDistance.getDefaultInstance
+
+  def to(text: String, known: Seq[String]): String =
+    known.minBy(each => distance(each.toLowerCase(Locale.ROOT), text.toLowerCase(Locale.ROOT)).intValue)
 }
 
 /**
@@ -144,7 +163,7 @@ object Setting {
 
   def choice(name: String, default: String, allowed: Allowed.OneOf, since: String, doc: String): Setting[String] = {
     val entry = builder(name, since, doc).stringConf
-      .transform(_.toLowerCase(java.util.Locale.ROOT))
+      .transform(_.toLowerCase(Locale.ROOT))
       .checkValue(allowed.accepts, mustBe(allowed))
       .createWithDefault(default)
     new Setting(name, "choice", Some(default), allowed, doc, since, _.getConf(entry))
@@ -161,6 +180,28 @@ object Setting {
       .checkValue(allowed.accepts, mustBe(allowed))
       .createOptional
     new Setting(name, "text", None, allowed, doc, since, _.getConf(entry), isStatic = true)
+  }
+
+  /** A set of names, written between commas and empty by default. A value is split once, as rules read it all the time. */
+  def names(name: String, allowed: Allowed.SomeOf, since: String, doc: String): Setting[Set[String]] = {
+    @volatile var last = ("", Set.empty[String])
+    def parsed(value: String): Set[String] = {
+      val known = last
+      if (known._1 == value) known._2
+      else {
+        val names = allowed.split(value)
+        names.filterNot(allowed.choices.contains).foreach { wrong =>
+          throw new IllegalArgumentException(
+            s"There is no $wrong for $Prefix$name. Did you mean ${Nearest.to(wrong, allowed.choices)}? ${mustBe(allowed)}"
+          )
+        }
+        val found = names.toSet
+        last = (value, found)
+        found
+      }
+    }
+    val entry = builder(name, since, doc).stringConf.transform { value => parsed(value); value }.createOptional
+    new Setting(name, "list", None, allowed, doc, since, _.getConf(entry).fold(Set.empty[String])(parsed))
   }
 
   private def builder(name: String, since: String, doc: String) =

@@ -5,16 +5,16 @@ import java.util.concurrent.ConcurrentHashMap
 
 import io.apportion.decision.Policy
 import io.apportion.resources.RescalingPolicy
-import org.apache.commons.text.similarity.LevenshteinDistance
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.apportion.ConfKeys
+import org.apache.spark.sql.catalyst.plans.logical.{CommandResult, LogicalPlan}
 import org.apache.spark.sql.execution.command.{ResetCommand, SetCommand}
 import org.apache.spark.sql.internal.SQLConf
 import org.slf4j.LoggerFactory
 
 /**
- * Refuses what the check of a single setting cannot see: `SET` of an unknown name, and bounds that no power of two satisfies.
- * `SET` is refused itself; values that came another way are refused at the first query, unknown names are named in the log.
+ * Refuses what the check of a single setting cannot see: `SET` of an unknown name, and bounds that contradict each other. A `SET`
+ * that makes a contradiction is refused. Values that were set otherwise are refused at the next query, and unknown names are logged.
  */
 case class SettingsCheck(session: SparkSession) extends (LogicalPlan => Unit) {
   import SettingsCheck._
@@ -25,30 +25,42 @@ case class SettingsCheck(session: SparkSession) extends (LogicalPlan => Unit) {
         throw new IllegalArgumentException(s"${unknown(key)} Known settings: ${names.mkString(", ")}.")
       val candidate = SQLConf.get.clone()
       candidate.setConfString(key, value)
-      checkBounds(candidate)
+      // Of two problems, SET has to be able to solve one after the other.
+      refuse(problems(candidate).diff(problems(SQLConf.get)))
       if (key == Settings.Rescaling.key) RescalingPolicy.ofSetting(value, Settings.FinishWithin.get(candidate))
-    case _: SetCommand | _: ResetCommand =>
+    case other if isAboutSettings(other) =>
     case _                               =>
       if (Settings.Enabled.get(SQLConf.get)) {
-        checkBounds(SQLConf.get)
-        for (key <- SQLConf.get.getAllConfs.keys if key.startsWith(Setting.Prefix) && isUnknown(key) && named.add(key))
+        refuse(problems(SQLConf.get))
+        for (key <- ConfKeys.startingWith(SQLConf.get, Setting.Prefix) if isUnknown(key) && named.add(key))
           log.warn(s"${unknown(key)} It is ignored.")
       }
   }
 
-  private def isUnknown(key: String): Boolean = !names.contains(key)
-
-  private def unknown(key: String): String = {
-    val distance = LevenshteinDistance.getDefaultInstance
-    val nearest = names.minBy(name => distance(name.toLowerCase, key.toLowerCase))
-    s"Unknown setting $key. Did you mean $nearest?"
+  /** Whether a plan only shows or changes settings, so that it can show and solve a problem of theirs. */
+  private def isAboutSettings(plan: LogicalPlan): Boolean = plan match {
+    case _: SetCommand | _: ResetCommand => true
+    case result: CommandResult           => isAboutSettings(result.commandLogicalPlan)
+    case other                           => other.children.nonEmpty && other.children.forall(isAboutSettings)
   }
 
-  private def checkBounds(conf: SQLConf): Unit =
-    Policy
-      .boundsProblem(Settings.MinParallelism.get(conf), Settings.MaxParallelism.get(conf), Setting.Prefix)
-      .orElse(slotsProblem(conf))
-      .foreach(problem => throw new IllegalArgumentException(s"$problem."))
+  private def isUnknown(key: String): Boolean = !names.contains(key)
+
+  private def unknown(key: String): String = s"Unknown setting $key. Did you mean ${Nearest.to(key, names)}?"
+
+  private def refuse(problems: Seq[String]): Unit =
+    problems.headOption.foreach(problem => throw new IllegalArgumentException(s"$problem."))
+
+  private def problems(conf: SQLConf): Seq[String] =
+    boundsProblem(conf).toSeq ++ slotsProblem(conf)
+
+  private def boundsProblem(conf: SQLConf): Option[String] =
+    Policy.boundsProblem(
+      Settings.MinParallelism.get(conf),
+      Settings.MaxParallelism.get(conf),
+      SessionPolicy.isPowerOfTwo(conf),
+      Setting.Prefix
+    )
 
   private def slotsProblem(conf: SQLConf): Option[String] = {
     val (min, max) = (Settings.MinSlots.get(conf), Settings.MaxSlots.get(conf))

@@ -59,24 +59,32 @@ final case class Policy(
   require(maxBlocksPerTask >= 1, s"maxBlocksPerTask is $maxBlocksPerTask; it must be 1 or more")
   require(slots.forall(_ >= 1), s"slots is ${slots.mkString}; it must be 1 or more")
   require(sourceParallelism >= 1, s"sourceParallelism is $sourceParallelism; it must be 1 or more")
-  if (isPowerOfTwo)
-    Policy.boundsProblem(minParallelism, maxParallelism).foreach(problem => throw new IllegalArgumentException(problem))
-  else
-    require(
-      1 <= minParallelism && minParallelism <= maxParallelism,
-      s"minParallelism is $minParallelism and maxParallelism is $maxParallelism; the first must be 1 or more and not above the second"
-    )
+  Policy
+    .boundsProblem(minParallelism, maxParallelism, isPowerOfTwo)
+    .foreach(problem => throw new IllegalArgumentException(problem))
 
   def withVolume(bytes: Long, who: String): Policy = copy(dataVolumePerTask = bytes).named("dataVolumePerTask" -> who)
 
   def withParallelism(tasks: Int, who: String): Policy =
     copy(parallelism = Some(tasks)).named("parallelism" -> who)
 
+  /**
+   * The same with even or balanced ranges. Even ranges make a power of two of tasks. If there is none between the bounds, the
+   * minimum is lowered.
+   */
+  def withRanges(balanced: Boolean, who: String): Policy = {
+    val least =
+      if (Policy.boundsProblem(minParallelism, maxParallelism, Policy.isPowerOfTwo(balanced, rounding)).isEmpty)
+        minParallelism
+      else PowersOfTwo.down(maxParallelism.toLong).toInt
+    copy(balanced = balanced, minParallelism = least).named("ranges" -> who)
+  }
+
   /** The same, with who set these values. */
   def named(who: (String, String)*): Policy = copy(setBy = setBy ++ who)
 
   /** Whether numbers of tasks are powers of two; even ranges are equally wide only then. */
-  def isPowerOfTwo: Boolean = !balanced || rounding == Rounding.PowerOfTwo
+  def isPowerOfTwo: Boolean = Policy.isPowerOfTwo(balanced, rounding)
 
   /** The least tasks that can be decided. */
   def lowerBound: Int = if (isPowerOfTwo) PowersOfTwo.up(minParallelism.toLong).toInt else minParallelism
@@ -90,12 +98,18 @@ final case class Policy(
 
 object Policy {
 
+  def isPowerOfTwo(balanced: Boolean, rounding: Rounding): Boolean = !balanced || rounding == Rounding.PowerOfTwo
+
   /** Why no parallelism satisfies both bounds, if none does. `prefix` is put before the settings' names. */
-  def boundsProblem(min: Int, max: Int, prefix: String = ""): Option[String] = {
+  def boundsProblem(min: Int, max: Int, isPowerOfTwo: Boolean = true, prefix: String = ""): Option[String] = {
     val (lower, upper) = (PowersOfTwo.up(min.toLong), PowersOfTwo.down(max.toLong))
     def name(setting: String, value: Int) = s"$prefix$setting is $value"
     if (min < 1) Some(s"${name("minParallelism", min)}; it must be 1 or more")
     else if (max < 1) Some(s"${name("maxParallelism", max)}; it must be 1 or more")
+    else if (!isPowerOfTwo)
+      Option.when(min > max)(
+        s"${name("minParallelism", min)} and ${name("maxParallelism", max)}: the first must not be above the second"
+      )
     else if (lower > upper)
       Some(
         s"${name("minParallelism", min)} and ${name("maxParallelism", max)}: there is no power of two in " +

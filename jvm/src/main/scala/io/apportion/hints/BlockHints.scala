@@ -75,7 +75,7 @@ final case class BlockHints(
     val sized = withVolume(counted)
     val shared =
       broadcastRatio.fold(sized)(hint => sized.copy(broadcastRatio = hint.value).named("broadcastRatio" -> hint.setBy))
-    ranges.fold(shared)(hint => shared.copy(balanced = hint.value == "balanced").named("ranges" -> hint.setBy))
+    ranges.fold(shared)(hint => shared.withRanges(hint.value == "balanced", hint.setBy))
   }
 
   /** The policy for the scan of a table of this block. */

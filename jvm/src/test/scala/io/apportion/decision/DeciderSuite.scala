@@ -116,7 +116,7 @@ class DeciderSuite extends AnyFunSuite {
     ("there is no power of two in [5, 7]", () => Policy(1, minParallelism = 5, maxParallelism = 7)),
     ("there is no power of two in [9, 8]", () => Policy(1, minParallelism = 9, maxParallelism = 8)),
     (
-      "minParallelism is 9 and maxParallelism is 8; the first must be 1 or more and not above the second",
+      "minParallelism is 9 and maxParallelism is 8: the first must not be above the second",
       () => exact.copy(minParallelism = 9, maxParallelism = 8)
     ),
     (
