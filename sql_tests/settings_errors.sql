@@ -33,7 +33,7 @@ SET spark.apportion.dataVolumePerTask = 64 parsecs
 SET spark.apportion.broadcastRatio = 1.0
 
 -- name: an unknown mode
--- error: Allowed: auto, active, reactive.
+-- error: Allowed: auto, active, reactive, observe.
 SET spark.apportion.mode = eager
 
 -- name: unknown ranges

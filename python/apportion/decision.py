@@ -56,13 +56,14 @@ class Decision:
     subpartitions: int
     """N: the most tasks that there can be."""
     parallelism: int
-    """P: the tasks that were decided."""
+    """P: the tasks that were decided; with mode="observe", those that would have been."""
     tasks: int
     """The tasks that Spark launches: P, but for splits of skewed subpartitions and local reads."""
     ranges: list[tuple[int, int]]
     """Subpartitions that each task reads, `(start, end)` with end excluded."""
     layout: str
-    """even, balanced, skew (ranges beside parts of subpartitions), local, files or unchanged."""
+    """even, balanced, skew (ranges beside parts of subpartitions), local, files, unchanged, or
+    observed: Spark's layout, with mode="observe"."""
     largest_task_bytes: int
     mean_task_bytes: int
     sources: dict[str, str]

@@ -29,7 +29,7 @@ class Setting:
 
     name: str
     key: str
-    type: Literal["boolean", "int", "size", "duration", "double", "choice", "text"]
+    type: Literal["boolean", "int", "size", "duration", "double", "choice", "list", "text"]
     default: bool | int | float | str | None
     allowed: Mapping[str, Any]
     allowed_text: str
@@ -67,6 +67,8 @@ class Setting:
                     return float(value)
                 case "choice", str() if value.lower() in self.allowed["choices"]:
                     return value.lower()
+                case "list", str() if set(names := _names(value)) <= {*self.allowed["choices"]}:
+                    return ",".join(names)
                 case "text", str() if value.strip() and self._matches(value):
                     return value
         raise SettingError(f"{self.keyword} is {value!r}: {self._allowed()} ({self.key})")
@@ -106,7 +108,7 @@ class Settings:
     is documented by `apportion settings`.
 
     Raises `SettingError` for a value that is not allowed, and for bounds with no power of two
-    between them.
+    between them, unless exact balanced ranges need none.
     """
 
     enabled: bool | None = None
@@ -123,7 +125,7 @@ class Settings:
     history_path: str | None = None
     max_blocks_per_shuffle: int | None = None
     min_task_volume: int | str | None = None
-    mode: Literal["auto", "active", "reactive"] | None = None
+    mode: Literal["auto", "active", "reactive", "observe"] | None = None
     sources_enabled: bool | None = None
     sources_parallelism: int | None = None
     sources_max_parallelism: int | None = None
@@ -139,6 +141,7 @@ class Settings:
     resources_finish_within: int | str | None = None
     resources_poll_interval: int | str | None = None
     hints_strict: bool | None = None
+    rules_disabled: str | None = None
     retained_decisions: int | None = None
     events_enabled: bool | None = None
 
@@ -172,6 +175,13 @@ class Settings:
     def _check_bounds(self) -> None:
         # With only one of them given, the session's other bound decides: the extension checks that.
         if self.min_parallelism is None or self.max_parallelism is None:
+            return
+        if self.ranges == "balanced" and self.rounding in ("exact", "waves"):
+            if self.min_parallelism > self.max_parallelism:
+                raise SettingError(
+                    f"min_parallelism is {self.min_parallelism} and max_parallelism is "
+                    f"{self.max_parallelism}: the first must not be above the second"
+                )
             return
         raised, lowered = power_up(self.min_parallelism), power_down(self.max_parallelism)
         if lowered < raised:
@@ -257,6 +267,11 @@ def _bytes(text: str) -> int:
         return -1
     number, unit = match.groups()
     return int(number) << (10 * _UNITS.index(unit or "b"))
+
+
+def _names(text: str) -> list[str]:
+    """Return the names of a list with commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _seconds(text: str) -> int:

@@ -15,6 +15,7 @@ TYPES: dict[str, Any] = {
     "duration": int | str | None,
     "double": float | None,
     "text": str | None,
+    "list": str | None,
 }
 
 
@@ -90,7 +91,12 @@ def test_sizes_are_held_as_bytes(text: int | str, size: int) -> None:
         ({"broadcast_ratio": 1}, "broadcast_ratio is 1"),
         ({"broadcast_ratio": float("nan")}, "broadcast_ratio is nan"),
         ({"ranges": "odd"}, "ranges is 'odd': allowed is one of even, balanced"),
-        ({"mode": "passive"}, "mode is 'passive': allowed is one of auto, active, reactive"),
+        ({"mode": "passive"}, "mode is 'passive': allowed is one of auto, active, reactive, obs"),
+        ({"rules_disabled": "LocalRead"}, "rules_disabled is 'LocalRead': allowed is any of Resol"),
+        (
+            {"ranges": "balanced", "rounding": "exact", "min_parallelism": 9, "max_parallelism": 8},
+            "the first must not be above the second",
+        ),
         ({"enabled": 1}, "enabled is 1: allowed is true or false"),
         ({"enabled": "true"}, "enabled is 'true'"),
         ({"min_paralelism": 4}, "unknown setting 'min_paralelism'. Did you mean min_parallelism?"),
@@ -108,6 +114,11 @@ def test_refused(settings: dict[str, Any], message: str) -> None:
 def test_bounds_that_have_a_power_of_two() -> None:
     assert Settings(min_parallelism=5, max_parallelism=8).max_parallelism == 8
     assert Settings(min_parallelism=7, max_parallelism=15).min_parallelism == 7
+
+
+def test_exact_balanced_ranges_need_no_power_of_two() -> None:
+    settings = Settings(ranges="balanced", rounding="exact", min_parallelism=5, max_parallelism=7)
+    assert settings.min_parallelism == 5
 
 
 def test_only_given_settings_go_to_spark() -> None:
@@ -168,6 +179,8 @@ def test_find_by_any_name(name: str) -> None:
         ("broadcast_ratio", "0.25", 0.25),
         ("mode", "ACTIVE", "active"),
         ("min_task_volume", "1MB", 1 << 20),
+        ("rules_disabled", " ScanTasks, LocalReads,", "ScanTasks,LocalReads"),
+        ("rules_disabled", "", ""),
     ],
 )
 def test_parse(name: str, text: str, value: object) -> None:

@@ -73,6 +73,21 @@ def adaptive(setup: Setup) -> Iterator[Finding]:
     if setup.conf.is_false(f"{PREFIX}enabled"):
         looked_at = _shown(setup.conf, f"{PREFIX}enabled")
         yield Finding("Adaptive execution", looked_at, "warning", "Apportion is switched off")
+    yield from _switches(setup.conf)
+
+
+def _switches(conf: Conf) -> Iterator[Finding]:
+    """Settings with which Apportion does less than it could."""
+    mode, disabled = conf.find(f"{PREFIX}mode"), conf.listed(f"{PREFIX}rules.disabled")
+    if mode and mode.value.strip().lower() == "observe":
+        advice = (
+            "decisions are recorded, and nothing is changed: Spark's own plans run. To apply the "
+            f"decisions, set {PREFIX}mode=auto"
+        )
+        yield Finding("Mode", _entry_text(mode), "warning", advice)
+    if disabled:
+        advice = f"these rules of Apportion do nothing: {', '.join(disabled)}"
+        yield Finding("Rules", _shown(conf, f"{PREFIX}rules.disabled"), "warning", advice)
 
 
 def coalescing(setup: Setup) -> Iterator[Finding]:

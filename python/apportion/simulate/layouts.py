@@ -99,6 +99,8 @@ class Layouts:
         return Read(sizes, self._is_logged(group, layout))
 
     def _is_logged(self, group: Group, layout: Layout) -> bool:
+        if group.decision.layout == "observed":
+            return False
         if group.decision.layout == "skew":
             # What each part of a split has is not logged.
             return self._scale == 1 and group.decision.tasks == len(layout.task_bytes)
@@ -132,7 +134,13 @@ class Layouts:
         if group.decision.layout == "local":
             map_tasks = len(self._written_of(group.shuffles[0]))
             return self._local(group, coalescing.local_tasks(len(ranges), map_tasks))
-        return Read(sums(sizes, ranges), self._are_logged(group, ranges))
+        read = sums(sizes, ranges)
+        if group.decision.layout == "observed":
+            # The ranges of Spark are not in the log: their number and the largest have to do.
+            largest = group.decision.largest_task_bytes
+            is_logged = len(read) == group.decision.tasks and max(read) == largest
+            return Read(read, self._scale == 1 and is_logged)
+        return Read(read, self._are_logged(group, ranges))
 
     def _local(self, group: Group, tasks: int) -> Read:
         """Map outputs that are read where they are, by tasks of about the same size."""
@@ -180,6 +188,7 @@ class Layouts:
     def _resized(self, group: Group) -> list[list[int]]:
         """The bytes of a group's subpartitions in this scenario."""
         number, scale = self._subpartitions(group), self._scale
+        self._note_averages(group)
         if number > MOST_SUBPARTITIONS:
             raise ApportionError(
                 f"a shuffle of query {self._workload.query} has {number:,} subpartitions in this "
@@ -192,6 +201,13 @@ class Layouts:
             found.append(sizes if scale == 1 else [int(size * scale) for size in sizes])
         return found
 
+    def _note_averages(self, group: Group) -> None:
+        """Notes that skew within neighbouring subpartitions is not in the log."""
+        width = max((shuffle.subpartitions_per_sum for shuffle in group.shuffles), default=1)
+        note = f"bytes of subpartitions are averages of {width} neighbours in the log"
+        if width > 1 and note not in self.notes:
+            self.notes.append(note)
+
     def _subpartitions(self, group: Group) -> int:
         """N in this scenario. A number that the query gives stays."""
         logged = group.decision.subpartitions
@@ -202,6 +218,8 @@ class Layouts:
             initial = self._confs.number(_INITIAL_PARTITIONS)
             return initial or self._confs.number(_SHUFFLE_PARTITIONS) or logged
         now = self._chosen(group, why, self._confs, self.slots, self._scale)
+        if not self._logged.enabled:
+            return now
         before = self._chosen(group, why, self._logged, self._workload.slots, 1)
         # Shuffles that have to agree, or that ran already, may have another number than their own.
         return logged if now == before else min(max(1, logged * now // before), subpartitions.MOST)

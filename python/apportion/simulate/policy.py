@@ -70,7 +70,7 @@ class Confs:
     @property
     def enabled(self) -> bool:
         """Whether Apportion decides, and not Spark."""
-        return bool(self.setting("enabled"))
+        return bool(self.setting("enabled")) and self.setting("mode") != "observe"
 
     @property
     def is_dynamic(self) -> bool:
@@ -101,7 +101,7 @@ class Policy:
     def of(cls, confs: Confs, slots: int) -> Policy:
         """Return the policy for a shuffle whose tasks have `slots` to themselves."""
         mode = confs.setting("mode")
-        reactive = not confs.is_dynamic if mode == "auto" else mode == "reactive"
+        reactive = mode == "reactive" or (mode in ("auto", "observe") and not confs.is_dynamic)
         parallelism = confs.setting("parallelism")
         return cls(
             volume=confs.setting("data_volume_per_task") or confs.size(ADVISORY_SIZE),

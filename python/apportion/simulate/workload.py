@@ -43,6 +43,8 @@ class Shuffle:
     """Whether its subpartitions are ranges of keys, as for a global sort."""
     splittable: bool
     """Whether tasks may read parts of its subpartitions."""
+    subpartitions_per_sum: int = 1
+    """More than 1 if the log has averages of so many neighbours only."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -339,6 +341,7 @@ class _Stages:
                 writers=self._ends_of(writers[number])[-1:],
                 contiguous=bool(_RANGE_PARTITIONING.search(writers[number].root.text)),
                 splittable=side in splittable,
+                subpartitions_per_sum=logged.subpartitions_per_sum,
             )
             for side, (number, sizes) in enumerate(
                 zip(numbers, logged.subpartition_bytes, strict=True)
@@ -394,7 +397,7 @@ def _deal_scans(fragments: Sequence[Fragment], query: Query) -> dict[int, list[S
     decided = [
         each.decision
         for each in query.decisions
-        if each.decision.layout == "files" and _is_sound_scan(each.decision)
+        if _is_scan(each.decision) and _is_sound_scan(each.decision)
     ]
     decided.sort(key=lambda decision: decision.group)
     last = max((fragment.query_stage or 0 for fragment in fragments), default=0) + 1
@@ -410,6 +413,10 @@ def _deal_scans(fragments: Sequence[Fragment], query: Query) -> dict[int, list[S
                     decided.remove(match)
                 found.setdefault(id(fragment), []).append(Scan(files, size, match))
     return found
+
+
+def _is_scan(decision: Decision) -> bool:
+    return decision.layout == "files" or (decision.layout == "observed" and not decision.stages)
 
 
 def _is_sound_scan(decision: Decision) -> bool:

@@ -338,6 +338,15 @@ def apportion_off(machine: Machine) -> None:
     machine.defaults(f"spark.sql.extensions {EXTENSION}", "spark.apportion.enabled false")
 
 
+def apportion_that_observes(machine: Machine) -> None:
+    machine.defaults(f"spark.sql.extensions {EXTENSION}", "spark.apportion.mode observe")
+
+
+def rules_that_are_off(machine: Machine) -> None:
+    rules = "spark.apportion.rules.disabled ScanTasks,LocalReads"
+    machine.defaults(f"spark.sql.extensions {EXTENSION}", rules)
+
+
 def no_python_for_tasks(machine: Machine) -> None:
     machine.set("PYSPARK_PYTHON", "/gone/python3")
 
@@ -357,6 +366,8 @@ def another_python_for_tasks(machine: Machine) -> None:
         (kyuubi_that_chooses_subpartitions, "Other extensions", "set it to false"),
         (coalescing_that_is_set, "Spark's coalescing", "no effect where Apportion decides"),
         (apportion_off, "Adaptive execution", "Apportion is switched off"),
+        (apportion_that_observes, "Mode", "decisions are recorded, and nothing is changed"),
+        (rules_that_are_off, "Rules", "do nothing: ScanTasks, LocalReads"),
         (no_python_for_tasks, "Python", "/gone/python3 is no program that starts"),
         (another_python_for_tasks, "Python", "python3 is Python 3.9, so that"),
     ],

@@ -97,7 +97,7 @@ try:
 except Exception as error:
     print(error)
 """)
-    assert "Allowed: auto, active, reactive." in printed
+    assert "Allowed: auto, active, reactive, observe." in printed
 
 
 def test_functions_on_keys(client: Client) -> None:

@@ -130,6 +130,22 @@ def test_scans_get_the_tasks_of_their_files(tmp_path: Path) -> None:
     assert tasks(outcome(application, conf=spark, scale=100)) == [29, 13]
 
 
+def test_scans_of_a_log_of_observing_are_told_from_shuffles(tmp_path: Path) -> None:
+    files = {
+        "Event": f"{logs.SQL.removesuffix('SQL')}DriverAccumUpdates",
+        "executionId": 3,
+        "accumUpdates": [[logs.FILES, 1], [logs.FILE_BYTES, 36 * MB]],
+    }
+    scan = logs.decision(
+        operator="Scan parquet", stages=[], sizes=[], layout="observed", ranges=[],
+        input_bytes=40 * MB, tasks=2, parallelism=10,
+    )  # fmt: skip
+    query = logs.query(decided=[scan, logs.decision(layout="observed", ranges=[])])
+    found = only(log_of(tmp_path, logs.application(), [*query[:-1], files, query[-1]]))
+    assert [(scan.decision and scan.decision.parallelism) for scan in found.stages[0].scans] == [10]
+    assert [len(stage.groups) for stage in found.stages] == [0, 1]
+
+
 @pytest.mark.parametrize(
     ("sources", "more", "expected"),
     [
@@ -148,6 +164,44 @@ def test_what_the_query_settles_stays(
     decided = [logs.decision(sources=sources, **more)]
     application = log_of(tmp_path, logs.application(), logs.query(decided=decided))
     assert tasks(outcome(application, conf={VOLUME: str(2 * MB)})) == [2, expected]
+
+
+OBSERVING = {"spark.apportion.mode": "observe"}
+
+
+def observed(tmp_path: Path) -> Application:
+    """Spark's own layout, while Apportion would have decided on four tasks."""
+    conf = {**logs.CONF, **OBSERVING, VOLUME: str(2 * MB)}
+    decision = logs.decision(
+        layout="observed", ranges=[], parallelism=4, tasks=2, largest_task_bytes=4 * MB,
+        sources={"dataVolumePerTask": "session setting"},
+    )  # fmt: skip
+    return log_of(tmp_path, logs.application(conf), logs.query(decided=[decision]))
+
+
+def test_a_log_of_observing_replays_the_layout_of_spark(tmp_path: Path) -> None:
+    application = observed(tmp_path)
+    assert tasks(outcome(application)) == [2, 2]
+    assert outcome(application).makespan == pytest.approx(1.67, abs=0.01)
+
+
+def test_a_log_of_observing_says_what_decisions_would_make(tmp_path: Path) -> None:
+    assert tasks(outcome(observed(tmp_path), conf={"spark.apportion.mode": "auto"})) == [2, 4]
+
+
+def test_a_scenario_that_observes_has_the_layout_of_spark(tmp_path: Path) -> None:
+    application = log_of(tmp_path, logs.application(), logs.query())
+    off = outcome(application, conf={"spark.apportion.enabled": "false"})
+    assert tasks(outcome(application, conf=OBSERVING)) == tasks(off)
+
+
+def test_averages_of_neighbours_are_noted(tmp_path: Path) -> None:
+    decided = logs.decision(
+        sizes=[[5 << 20, 3 << 20]], subpartition_bytes_width=2, input_bytes=8 << 20
+    )
+    application = log_of(tmp_path, logs.application(), logs.query(decided=[decided]))
+    notes = outcome(application, conf={VOLUME: str(2 * MB)}).notes
+    assert "bytes of subpartitions are averages of 2 neighbours in the log" in notes
 
 
 def test_confs_of_the_session_are_those_of_the_query(tmp_path: Path) -> None:

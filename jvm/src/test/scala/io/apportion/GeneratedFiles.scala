@@ -3,7 +3,7 @@ package io.apportion
 import java.nio.file.{Files, Path, Paths}
 
 import com.fasterxml.jackson.databind.{ObjectMapper, SerializationFeature}
-import io.apportion.conf.Settings
+import io.apportion.conf.{RuleNames, Settings}
 import io.apportion.decision.Kind
 import io.apportion.report.{DecisionRecord, PlannedSlots}
 import io.apportion.resources.ResourceHistory
@@ -45,6 +45,16 @@ object GeneratedFiles {
           setting.since
         )
       }
+    ),
+    "",
+    "## Rules that can be switched off",
+    "",
+    s"`${Settings.RulesDisabled.key}` takes these names, between commas. It is meant for debugging, and for a rule that fails:",
+    "the log then names the rule. `spark.apportion.enabled=false` switches off all of them.",
+    "",
+    table(
+      Seq("rule", "while it is off"),
+      RuleNames.entries.map(rule => Seq(s"`${rule.name}`", rule.withoutIt))
     )
   )
 

@@ -25,6 +25,13 @@ class GuardedSuite extends SparkSuite {
     assert(decisions.map(_.tasks) == Seq(3))
   }
 
+  test("the log names the setting that switches the rule off") {
+    val lines = Logged.by("io.apportion.Guarded") {
+      Guarded.report(LocalReads(spark), Some(1000003), new IllegalStateException("on purpose"))
+    }
+    assert(lines.map(_.contains("SET spark.apportion.rules.disabled=LocalReads switches this rule off")) == Seq(true))
+  }
+
   test("a failure is reported once a query and rule") {
     val rule = DecideShuffleReads(spark)
     assert(Guarded.report(rule, Some(1000001), new IllegalStateException("first")))

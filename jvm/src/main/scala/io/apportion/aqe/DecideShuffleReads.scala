@@ -30,6 +30,11 @@ case class DecideShuffleReads(
     decided
   }
 
+  override protected def applyObserved(plan: SparkPlan): SparkPlan = {
+    PendingDecisions.attachObserved(plan, applyGuarded(plan))
+    plan
+  }
+
   private def planReads(groups: Seq[ExchangeGroup]): Seq[PendingDecisions.Pending] = if (groups.isEmpty) Nil
   else {
     val settings = new SessionPolicy(conf, session.sparkContext)

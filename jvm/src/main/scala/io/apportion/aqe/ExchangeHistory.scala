@@ -62,4 +62,6 @@ case class RememberOutputs(session: SparkSession) extends Guarded[SparkPlan] {
     }
     plan
   }
+
+  override protected def applyObserved(plan: SparkPlan): SparkPlan = applyGuarded(plan)
 }

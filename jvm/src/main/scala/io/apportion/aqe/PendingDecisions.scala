@@ -14,7 +14,19 @@ private[aqe] object PendingDecisions {
 
   private val Tag = TreeNodeTag[Seq[Pending]]("apportion.pendingDecisions")
 
+  private val ObservedTag = TreeNodeTag[SparkPlan]("apportion.observedDecisions")
+
   def attach(plan: SparkPlan, pending: Seq[Pending]): Unit = plan.setTagValue(Tag, pending)
+
+  /** Puts a plan with decisions on the plan that runs in its place, in the mode observe. */
+  def attachObserved(plan: SparkPlan, decided: SparkPlan): Unit = plan.setTagValue(ObservedTag, decided)
+
+  /** The plan that would have run with the decisions, which is taken off the plan. */
+  def takeObserved(plan: SparkPlan): Option[SparkPlan] = {
+    val decided = plan.getTagValue(ObservedTag)
+    plan.unsetTagValue(ObservedTag)
+    decided
+  }
 
   /** The decisions on the plan, which are taken off it. */
   def take(plan: SparkPlan): Seq[Pending] = {

@@ -18,13 +18,26 @@ import org.apache.spark.sql.internal.SQLConf
 /** Reports the decisions as they ended up in the plan, after all rules that Spark may take back. */
 case class ReportDecisions(session: SparkSession) extends Guarded[SparkPlan] {
 
-  override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
+  override protected def applyGuarded(plan: SparkPlan): SparkPlan = report(plan, plan)((_, record) => record)
+
+  override protected def applyObserved(plan: SparkPlan): SparkPlan = {
+    val layouts = layoutsIn(plan)
+    report(plan, PendingDecisions.takeObserved(plan).getOrElse(plan))(ObservedRead.record(_, _, layouts))
+  }
+
+  /**
+   * @param decidedPlan the plan as it was decided
+   * @param ofRun       the record of a group with what happens in the plan that runs
+   */
+  private def report(plan: SparkPlan, decidedPlan: SparkPlan)(
+      ofRun: (ExchangeGroup, DecisionRecord) => DecisionRecord
+  ): SparkPlan = {
     if (Settings.EventsEnabled.get(conf)) OptimizedPlan.announce(session)
-    val taken = PendingDecisions.take(plan)
+    val taken = PendingDecisions.take(decidedPlan)
     val pending = if (taken.isEmpty) groupsThatSparkKeeps(plan) else taken
     if (pending.nonEmpty) {
-      val layouts = layoutsIn(plan)
-      val decided = pending.map { case (group, read) => group -> record(group, read, layouts) }
+      val layouts = layoutsIn(decidedPlan)
+      val decided = pending.map { case (group, read) => group -> ofRun(group, record(group, read, layouts)) }
       Decisions.report(session, plan, decided.map { case (group, record) => record -> group.bytes })
       DecisionTexts.mark(plan, decided)
     }

@@ -31,6 +31,23 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
     changed
   }
 
+  override protected def applyWhenOff(plan: SparkPlan): SparkPlan = {
+    UserRepartitions.forgetKept(plan)
+    plan
+  }
+
+  /** Every number stays as it is, and the exchanges note which one would have been chosen. */
+  override protected def applyObserved(plan: SparkPlan): SparkPlan = {
+    UserRepartitions.forgetKept(plan)
+    val byExchange = choiceOf(choicesFor(plan))
+    plan.foreach {
+      case exchange: ShuffleExchangeExec =>
+        byExchange.get(exchange.id).foreach(choice => exchange.setTagValue(Why, s"would be ${choice.n}: ${choice.why}"))
+      case _ =>
+    }
+    plan
+  }
+
   private def choicesFor(plan: SparkPlan): Seq[Choice] = {
     val settings = new SessionPolicy(conf, session.sparkContext)
     val query = new Query(ShuffleRegistry.of(plan), settings.shuffleDefaults)
@@ -153,8 +170,11 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
     if (next == choices) choices else agreed(next, together)
   }
 
+  private def choiceOf(choices: Seq[Choice]): Map[Int, Choice] =
+    (for (choice <- choices; id <- choice.exchanges) yield id -> choice).toMap
+
   private def change(plan: SparkPlan, choices: Seq[Choice]): SparkPlan = {
-    val byExchange = (for (choice <- choices; id <- choice.exchanges) yield id -> choice).toMap
+    val byExchange = choiceOf(choices)
     plan.transformDown { case exchange: ShuffleExchangeExec =>
       byExchange.get(exchange.id).fold(exchange) { choice =>
         val changed = ShuffleKey.withNumber(exchange, choice.n)

@@ -28,6 +28,8 @@ case class UserRepartitions(session: SparkSession) extends Guarded[SparkPlan] {
     }
     plan
   }
+
+  override protected def applyObserved(plan: SparkPlan): SparkPlan = applyGuarded(plan)
 }
 
 object UserRepartitions {

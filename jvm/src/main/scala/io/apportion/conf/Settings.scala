@@ -1,12 +1,16 @@
 package io.apportion.conf
 
 import io.apportion.decision
+import org.apache.spark.sql.internal.SQLConf
 
 /** Every setting of Apportion, declared once: Spark's `SET -v`, the Python package and the docs read them from here. */
 object Settings {
 
   /** Makes Spark know all settings: before a session reads its conf, so that wrong values are refused then. */
   def register(): Unit = all.foreach(_.key)
+
+  /** Whether decisions are only recorded. */
+  def isObserving(conf: SQLConf): Boolean = Mode.get(conf) == "observe"
 
   private val V010 = "0.1.0"
 
@@ -136,10 +140,11 @@ object Settings {
   val Mode: Setting[String] = Setting.choice(
     "mode",
     default = "auto",
-    Allowed.OneOf("auto", "active", "reactive"),
+    Allowed.OneOf("auto", "active", "reactive", "observe"),
     V010,
     "active: the bytes decide. reactive: they do, and small stages are spread over the slots that are there, as long as " +
-      "every task keeps minTaskVolume. auto: active with dynamic allocation, or where resources.request asks the cluster manager; else reactive."
+      "every task keeps minTaskVolume. auto: active with dynamic allocation, or where resources.request asks the cluster manager; else reactive. " +
+      "observe: Apportion records the decisions of auto and changes nothing in Spark's plans."
   )
 
   val SourcesEnabled: Setting[Boolean] = Setting.boolean(
@@ -268,6 +273,13 @@ object Settings {
       "out with a warning in the log."
   )
 
+  val RulesDisabled: Setting[Set[String]] = Setting.names(
+    "rules.disabled",
+    Allowed.SomeOf(RuleNames.all: _*),
+    V010,
+    "Rules of Apportion that do nothing, between commas, as in spark.sql.optimizer.excludedRules. To turn off all of them: enabled."
+  )
+
   val RetainedDecisions: Setting[Int] = Setting.int(
     "retainedDecisions",
     default = 1000,
@@ -315,6 +327,7 @@ object Settings {
     FinishWithin,
     PollInterval,
     HintsStrict,
+    RulesDisabled,
     RetainedDecisions,
     EventsEnabled
   )

@@ -20,6 +20,9 @@ case class AssignBlocks(session: SparkSession) extends Guarded[LogicalPlan] {
       own
     } else plan
 
+  /** The blocks of hints are part of observed decisions. */
+  override protected def applyObserved(plan: LogicalPlan): LogicalPlan = applyGuarded(plan)
+
   /**
    * Puts each use of a common table expression into the block that uses it, as Spark's optimizer is about to do. Spark looks
    * up cached plans before it does so, thus none that it would find may change.

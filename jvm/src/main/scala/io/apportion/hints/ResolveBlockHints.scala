@@ -25,6 +25,9 @@ case class ResolveBlockHints(session: SparkSession) extends Guarded[LogicalPlan]
     else resolved
   }
 
+  /** Spark would warn of hints that stay in the query, and some are an error. Their values are part of observed decisions. */
+  override protected def applyObserved(plan: LogicalPlan): LogicalPlan = applyGuarded(plan)
+
   /** Spark fails at some queries with a hint that it does not know: an ORDER BY over it cannot find columns that are not selected. */
   override protected def applyWhenOff(plan: LogicalPlan): LogicalPlan =
     plan.resolveOperatorsDownWithPruning(_.containsPattern(UNRESOLVED_HINT)) {

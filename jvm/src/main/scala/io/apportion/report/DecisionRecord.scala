@@ -50,6 +50,17 @@ final case class DecisionRecord(
     copy(slots = Some(slots), slotsLost = lost, reason = reason.stripSuffix(".") + remark)
   }
 
+  /** The record of a decision that is not applied: Spark's own plan has these tasks, which read these bytes. */
+  def observed(sparksTasks: Int, largest: Long, mean: Long): DecisionRecord = copy(
+    tasks = sparksTasks,
+    ranges = Ranges.none,
+    layout = DecisionRecord.Observed,
+    largestTaskBytes = largest,
+    meanTaskBytes = mean,
+    reason =
+      s"Observed: ${reason.stripSuffix(".")}; Spark runs ${if (sparksTasks == 1) "1 task" else s"$sparksTasks tasks"}."
+  )
+
   /** The record as a row of [[DecisionRecord.schema]]. */
   def toRow: Row = new GenericRowWithSchema(
     Array(
@@ -85,6 +96,9 @@ final case class DecisionRecord(
 }
 
 object DecisionRecord {
+
+  /** The layout of what Spark decides while Apportion observes. */
+  val Observed = "observed"
 
   def of(decision: Decision, policy: Policy): DecisionRecord = DecisionRecord(
     inputBytes = decision.inputBytes,
@@ -168,7 +182,11 @@ object DecisionRecord {
       ),
       column("clamps", ArrayType(StringType), "limits that changed the number, in order"),
       column("subpartitions", IntegerType, "subpartitions of each shuffle, the most tasks there can be"),
-      column("parallelism", IntegerType, "tasks that were decided"),
+      column(
+        "parallelism",
+        IntegerType,
+        "tasks that were decided; with `mode=observe`, the tasks that Apportion would have decided"
+      ),
       column("tasks", IntegerType, "tasks that Spark launches"),
       column(
         "ranges",
@@ -178,7 +196,7 @@ object DecisionRecord {
       column(
         "layout",
         StringType,
-        "even, balanced, skew (ranges beside parts of subpartitions), local, files or unchanged"
+        "even, balanced, skew (ranges beside parts of subpartitions), local, files, unchanged, or observed (with `mode=observe`: Spark's layout)"
       ),
       column(
         "largest_task_bytes",

@@ -2,7 +2,7 @@ package io.apportion.report
 
 import io.apportion.conf.Settings
 import io.apportion.resources.Coordination
-import org.apache.spark.apportion.ListenerBus
+import org.apache.spark.apportion.{Cluster, ListenerBus}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.internal.SQLConf
@@ -17,9 +17,9 @@ private[apportion] object Decisions {
   def report(session: SparkSession, stage: SparkPlan, decided: Seq[(DecisionRecord, Seq[Array[Long]])]): Unit = {
     val query = Executions.current(session)
     val retained = Settings.RetainedDecisions.get(SQLConf.get)
-    val coordination = Coordination.of(session.sparkContext)
-    query.foreach(coordination.stageHas(_, decided.map(_._1.tasks).sum))
-    val (slots, lost) = coordination.standing(query)
+    val (slots, lost) =
+      if (Settings.isObserving(SQLConf.get)) (Cluster.slots(session.sparkContext), 0)
+      else standing(Coordination.of(session.sparkContext), query, decided.map(_._1.tasks).sum)
     val records = decided.map(_._1.copy(query = query).on(slots, lost))
     val numbered = DecisionLog.of(Executions.owner(query, session)).add(records, retained)
     if (Settings.EventsEnabled.get(SQLConf.get)) {
@@ -28,5 +28,11 @@ private[apportion] object Decisions {
         ListenerBus.post(session.sparkContext, DecisionEvent.of(record, bytes, operators))
       }
     }
+  }
+
+  /** Slots that are there and that the query has lost, after the coordination knows the tasks of the query's next stage. */
+  private def standing(coordination: Coordination, query: Option[Long], tasks: Int): (Int, Int) = {
+    query.foreach(coordination.stageHas(_, tasks))
+    coordination.standing(query)
   }
 }

@@ -34,6 +34,19 @@ case class ScanTasks(session: SparkSession) extends Guarded[SparkPlan] {
       cut
     } else plan
 
+  override protected def applyObserved(plan: SparkPlan): SparkPlan = {
+    if (Settings.SourcesEnabled.get(conf))
+      reportInQuery(plan, plan.collect { case FileScan(scan) => ScanOfFiles.of(scan).map(observed(scan, _)) }.flatten)
+    plan
+  }
+
+  private def observed(scan: FileScan, files: ScanOfFiles): DecisionRecord = {
+    val (tasks, size) = (files.sparksTasks, files.sparksSize.min(files.decision.inputBytes))
+    DecisionRecord
+      .ofSource(scan.plan.nodeName.trim, files.decision, files.policy, tasks, size)
+      .observed(tasks, size, files.decision.inputBytes / tasks)
+  }
+
   private def ofFiles(scan: FileScan, reported: DecisionRecord => Unit): SparkPlan =
     ScanOfFiles.of(scan).fold(scan.plan) { files =>
       def report(tasks: Long, size: Long): Unit =

@@ -18,7 +18,8 @@ class SettingsSuite extends SparkSuite {
     ("SET spark.apportion.dataVolumePerTask=64 Mib of data", "64 Mib of data"),
     ("SET spark.apportion.broadcastRatio=1", "Allowed: above 0.0 and below 1.0."),
     ("SET spark.apportion.ranges=uneven", "Allowed: even, balanced."),
-    ("SET spark.apportion.mode=eager", "Allowed: auto, active, reactive."),
+    ("SET spark.apportion.mode=eager", "Allowed: auto, active, reactive, observe."),
+    ("SET spark.apportion.rules.disabled=LocalRead", "Did you mean LocalReads?"),
     ("SET spark.apportion.minParallelism=65536", "there is no power of two in [65536, 32768]"),
     ("SET spark.apportion.maxParalelism=5", "Did you mean spark.apportion.maxParallelism?")
   )
@@ -38,6 +39,46 @@ class SettingsSuite extends SparkSuite {
       val error = intercept[IllegalArgumentException](session.sql("SELECT 1"))
       assert(error.getMessage.contains("spark.apportion.minParallelism is 5 and spark.apportion.maxParallelism is 7"))
       session.sql("SET spark.apportion.maxParallelism=8")
+      session.sql("SELECT 1").collect()
+    }
+  }
+
+  private val exact = Seq("ranges" -> "balanced", "rounding" -> "exact")
+
+  test("bounds without a power of two between them are allowed with exact balanced ranges") {
+    withSession(exact: _*) { session =>
+      session.sql("SET spark.apportion.maxParallelism=7")
+      session.sql("SET spark.apportion.minParallelism=5")
+      val decision = only(decisionsOf(session, session.sql("SELECT k, count(*) FROM numbers GROUP BY k")))
+      assert(decision.parallelism == 5)
+      val even = intercept[IllegalArgumentException](session.sql("SET spark.apportion.ranges=even"))
+      assert(even.getMessage.contains("there is no power of two in [5, 7]"))
+      val above = intercept[IllegalArgumentException](session.sql("SET spark.apportion.minParallelism=8"))
+      assert(above.getMessage.contains("minParallelism is 8 and spark.apportion.maxParallelism is 7: the first must"))
+    }
+  }
+
+  test("a hint for even ranges lowers a minimum without a power of two above it") {
+    val settings = exact ++ Seq("minParallelism" -> "5", "maxParallelism" -> "7")
+    assert(decisionOf("SELECT /*+ RANGES(even) */ k, count(*) FROM numbers GROUP BY k", settings: _*).parallelism == 4)
+  }
+
+  test("of two problems, SET solves one after the other, and SET and RESET show and solve them") {
+    val wrong =
+      Seq("minParallelism" -> "5", "maxParallelism" -> "7", "resources.minSlots" -> "5", "resources.maxSlots" -> "4")
+    withSession(wrong: _*) { session =>
+      intercept[IllegalArgumentException](session.sql("SELECT 1"))
+      assert(session.sql("SET").filter("key = 'spark.apportion.minParallelism'").count() == 1)
+      session.sql("SET spark.sql.shuffle.partitions=10")
+      session.sql("SET spark.apportion.maxParallelism=8")
+      session.sql("SET spark.apportion.resources.maxSlots=5")
+      session.sql("SELECT 1").collect()
+      session.conf.set("spark.apportion.maxParallelism", "7")
+      intercept[IllegalArgumentException](session.sql("SELECT 1"))
+      session.sql("RESET spark.apportion.maxParallelism")
+      session.sql("SELECT 1").collect()
+      session.conf.set("spark.apportion.maxParallelism", "7")
+      session.sql("RESET")
       session.sql("SELECT 1").collect()
     }
   }
