@@ -97,8 +97,11 @@ class ObservingSuite extends SparkSuite {
     (normalized(query.queryExecution.executedPlan), rows)
   }
 
+  /** Where a plan's text is cut off depends on how long its ids are. */
+  private val wholeText = Seq("spark.sql.maxMetadataStringLength" -> "100000", "spark.sql.debug.maxToStringFields" -> "1000")
+
   private def run(sql: String, settings: (String, String)*): (String, Seq[String]) =
-    withSession(settings: _*)(session => run(session, session.sql(sql)))
+    withSession(settings ++ wholeText: _*)(session => run(session, session.sql(sql)))
 
   private def observed(sql: String, settings: (String, String)*): Seq[DecisionRecord] =
     decisionsOf(sql, settings :+ ("mode" -> "observe"): _*)
@@ -123,7 +126,7 @@ class ObservingSuite extends SparkSuite {
   }
 
   test("the plan of a cached table is that of Spark") {
-    def cached(settings: (String, String)*) = withSession(settings ++ noBroadcast: _*) { session =>
+    def cached(settings: (String, String)*) = withSession(settings ++ noBroadcast ++ wholeText: _*) { session =>
       val query =
         session.sql("SELECT a.k, count(*) AS c FROM numbers a JOIN numbers b ON a.id = b.k GROUP BY a.k").cache()
       try run(session, query.groupBy("c").count())
@@ -144,7 +147,7 @@ class ObservingSuite extends SparkSuite {
   }
 
   test("plans of TPC-DS and TPC-H are those of Spark") {
-    def plans(settings: (String, String)*) = withSession(settings ++ noBroadcast: _*) { session =>
+    def plans(settings: (String, String)*) = withSession(settings ++ noBroadcast ++ wholeText: _*) { session =>
       TpcTables.createViews(session)
       TpcTables.queries.map { case (name, query) =>
         name -> normalized(session.sql(query).queryExecution.executedPlan).replaceAll("file:\\S*", "")
