@@ -1,12 +1,22 @@
 package org.apache.spark.sql.apportion
 
 import org.apache.spark.sql
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.execution.FileSourceScanExec
+import org.apache.spark.sql.execution.datasources.PartitionDirectory
+import org.apache.spark.sql.internal.BaseSessionStateBuilder
 
 /** The session and the data frames that run in this JVM: before Spark 4 there are no others. */
 private[sql] object Classic {
   type SparkSession = sql.SparkSession
   val Dataset: sql.Dataset.type = sql.Dataset
+}
 
-  /** A session has none before Spark 4. */
-  def releaseArtifacts(session: SparkSession): Unit = ()
+/** Builds a state that shares the artifacts of its session: a session has none before Spark 4. */
+private[sql] abstract class ArtifactSharingBuilder(session: SparkSession)
+    extends BaseSessionStateBuilder(session, Some(session.sessionState))
+
+/** The files of a scan, as the scan has listed them itself. */
+object SelectedFiles {
+  def of(scan: FileSourceScanExec): Seq[PartitionDirectory] = scan.selectedPartitions.toSeq
 }

@@ -1,15 +1,70 @@
 package org.apache.spark.sql.apportion
 
-import org.apache.spark.sql.SparkSession
+import java.util.{AbstractMap, Map => JavaMap, Set => JavaSet}
 
-/** A session like another one but for some settings; Spark keeps cloning sessions to itself. */
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.internal.{SessionState, SQLConf}
+
+/**
+ * A view of a session with other values of some confs. It shares everything else with the session, and follows its confs.
+ *
+ * `cloneSession()` would copy the catalog, the functions and (since Spark 4) the artifacts of the session, and would leave an
+ * `ExecutionListenerBus` on the shared listener queue. A view copies nothing and registers nothing. Spark keeps all of this
+ * to itself.
+ */
 object SessionWithConf {
-  def of(session: SparkSession, settings: (String, String)*): SparkSession = {
-    val clone = session.asInstanceOf[Classic.SparkSession].cloneSession()
-    // Who reads its conf needs neither its copies of artifacts, which Spark would keep, nor its listeners.
-    Classic.releaseArtifacts(clone)
-    clone.listenerManager.clear()
-    settings.foreach { case (key, value) => clone.conf.set(key, value) }
-    clone
+  def of(session: SparkSession, confs: (String, String)*): SparkSession = {
+    val parent = session.asInstanceOf[Classic.SparkSession]
+    val state = new ViewBuilder(parent, new ConfView(new Overridden(parent.sessionState.conf, confs.toMap))).build()
+    // The constructor of newSession() and cloneSession(). Its last arguments are initial options and, since Spark 4, job tags.
+    val constructor = classOf[Classic.SparkSession].getConstructors.maxBy(_.getParameterCount)
+    val arguments = Seq[AnyRef](parent.sparkContext, Some(parent.sharedState), Some(state), parent.extensions)
+    constructor
+      .newInstance(arguments.padTo(constructor.getParameterCount, Map.empty): _*)
+      .asInstanceOf[SparkSession]
+  }
+
+  /** Fields of a class are set before its parent's constructor runs, which makes a reader of `settings`. */
+  private final class ConfView(@transient override protected[spark] val settings: JavaMap[String, String])
+      extends SQLConf {
+
+    /** Readers of files (version 2 of the API) take the conf to the executors, which may not have this class. */
+    protected def writeReplace(): AnyRef = clone()
+  }
+
+  private final class Overridden(parent: SQLConf, confs: Map[String, String]) extends AbstractMap[String, String] {
+    override def get(key: Any): String = confs.getOrElse(key.toString, parent.settings.get(key))
+    override def containsKey(key: Any): Boolean = confs.contains(key.toString) || parent.settings.containsKey(key)
+    override def entrySet: JavaSet[JavaMap.Entry[String, String]] = (parent.getAllConfs ++ confs).asJava.entrySet
+  }
+
+  /** Takes from the session whatever Spark's builder (3.5 to 4.2) would make when it builds a state. */
+  private final class ViewBuilder(parent: Classic.SparkSession, view: SQLConf) extends ArtifactSharingBuilder(parent) {
+    private def state = parent.sessionState
+
+    override protected def newBuilder: NewBuilder = (session, _) => new ViewBuilder(session, view)
+
+    /** The state of the view is made before the view. */
+    override protected def createClone: (Classic.SparkSession, SessionState) => SessionState = (_, state) => state
+
+    override protected lazy val conf = view
+    override protected lazy val experimentalMethods = state.experimentalMethods
+    override protected lazy val functionRegistry = state.functionRegistry
+    override protected lazy val tableFunctionRegistry = state.tableFunctionRegistry
+    override protected lazy val catalog = state.catalog
+    override protected lazy val sqlParser = state.sqlParser
+    override protected lazy val resourceLoader = state.resourceLoader
+    override protected def udfRegistration = state.udfRegistration
+    override protected def udtfRegistration = state.udtfRegistration
+    override protected def analyzer = state.analyzer
+    override protected def optimizer = state.optimizer
+    override protected def planner = state.planner
+    override protected def streamingQueryManager = state.streamingQueryManager
+    override protected def listenerManager = state.listenerManager
+    override protected def columnarRules = state.columnarRules
+    override protected def adaptiveRulesHolder = state.adaptiveRulesHolder
+    override protected def planNormalizationRules = state.planNormalizationRules
   }
 }
