@@ -34,13 +34,15 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
   }
 
   /**
-   * The policy for scans of files.
+   * The policy for scans of files. Registered slots are filled in each mode but `active`: executors that are there cost nothing.
    *
-   * @param cutting the conf of the session that Spark cuts them by
-   * @param sparks  the tasks that Spark would make: not fewer are decided, unless the maximum is set
+   * @param cutting        the conf of the session that Spark cuts the files by
+   * @param sparks         the tasks that Spark would make: the least, unless the user sets a volume or a maximum
+   * @param volumeIsHinted whether a hint sets the volume of the scan's tasks
    */
-  def source(cutting: SQLConf, sparks: Int): Policy = {
-    val (volume, volumeSetBy) = Settings.DataVolumePerTask.get(conf) match {
+  def source(cutting: SQLConf, sparks: Int, volumeIsHinted: Boolean): Policy = {
+    val ofUser = Settings.DataVolumePerTask.get(conf)
+    val (volume, volumeSetBy) = ofUser match {
       case Some(bytes) => (bytes, setBy(Settings.DataVolumePerTask.key))
       case None        =>
         (cutting.filesMaxPartitionBytes.max(1), s"Spark's maximum, ${setBy(SQLConf.FILES_MAX_PARTITION_BYTES.key)}")
@@ -48,15 +50,23 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
     def who(setting: Setting[_]) = s"${setting.name}, ${setBy(setting.key)}"
     val (most, mostSetBy) = {
       val ofSetting = Settings.SourcesMaxParallelism.get(conf)
-      if (conf.contains(Settings.SourcesMaxParallelism.key) || ofSetting >= sparks)
-        (ofSetting, who(Settings.SourcesMaxParallelism))
-      else (sparks, "as many as Spark makes")
+      if (conf.contains(Settings.SourcesMaxParallelism.key)) (ofSetting, who(Settings.SourcesMaxParallelism))
+      else
+        cutting.filesMaxPartitionNum.filter(_ < ofSetting) match {
+          case _ if ofSetting < sparks => (sparks, SessionPolicy.AsSpark)
+          case Some(n)                 => (n.max(sparks), SQLConf.FILES_MAX_PARTITION_NUM.key)
+          case None                    => (ofSetting, who(Settings.SourcesMaxParallelism))
+        }
     }
+    val (least, leastSetBy) =
+      if (ofUser.isEmpty && !volumeIsHinted) (sparks, SessionPolicy.AsSpark)
+      else (cutting.filesMinPartitionNum.getOrElse(1), SQLConf.FILES_MIN_PARTITION_NUM.key)
     val decided = policy().copy(
       dataVolumePerTask = volume,
-      minParallelism = cutting.filesMinPartitionNum.getOrElse(1).min(most),
+      minParallelism = least.min(most),
       maxParallelism = most,
       parallelism = None,
+      slots = if (Settings.Mode.get(conf) == "active") None else clusterSlots,
       minTaskVolume = Settings.MinTaskVolume.get(conf).max(cutting.filesOpenCostInBytes),
       rowBytes = false,
       // Files are cut anywhere.
@@ -64,7 +74,7 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
       rounding = Rounding.Exact,
       setBy = Map(
         "dataVolumePerTask" -> volumeSetBy,
-        "minParallelism" -> SQLConf.FILES_MIN_PARTITION_NUM.key,
+        "minParallelism" -> leastSetBy,
         "maxParallelism" -> mostSetBy
       )
     )
@@ -147,4 +157,7 @@ object SessionPolicy {
   private def isBalanced(conf: SQLConf): Boolean = Settings.Ranges.get(conf) == "balanced"
 
   private def rounding(conf: SQLConf): Rounding = Rounding.all.find(_.name == Settings.Rounding.get(conf)).get
+
+  /** Who set a bound of a scan's tasks, where no one did. */
+  val AsSpark = "as many as Spark makes"
 }

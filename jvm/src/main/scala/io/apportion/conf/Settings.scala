@@ -151,7 +151,8 @@ object Settings {
     "sources.enabled",
     default = true,
     V010,
-    "Whether Apportion decides how many tasks scan files. If not, Spark does, by spark.sql.files.maxPartitionBytes."
+    "Whether Apportion decides how many tasks scan files. If not, Spark does, by spark.sql.files.maxPartitionBytes. Scans in " +
+      "streaming queries and with adaptive execution off are left to Spark, unless a number is set for them."
   )
 
   val SourcesParallelism: Setting[Int] = Setting.int(
@@ -160,8 +161,8 @@ object Settings {
     Allowed.AtLeast(1, or = Some(-1L -> "decide")),
     V010,
     "Tasks of every scan of files, as far as the files can be cut so. -1 decides from the bytes: as many as dataVolumePerTask " +
-      "makes, or spark.sql.files.maxPartitionBytes if that is not set. One scan is set by the hint SOURCE_PARALLELISM or the " +
-      "reader's option apportion.tasks."
+      "makes, or spark.sql.files.maxPartitionBytes if that is not set, and not fewer than Spark makes unless a volume or a maximum " +
+      "is set. The hint SOURCE_PARALLELISM and the reader's option apportion.tasks set one scan."
   )
 
   val SourcesMaxParallelism: Setting[Int] = Setting.int(

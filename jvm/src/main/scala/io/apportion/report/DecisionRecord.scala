@@ -169,7 +169,7 @@ object DecisionRecord {
       column(
         "input_bytes",
         LongType,
-        "bytes of the shuffles, as stored, or of their rows with volume.measure=estimated; of files, each with what it costs to open"
+        "bytes of the shuffles, as stored, or of their rows with volume.measure=estimated; of files, those of the columns that are read, with what each file costs to open"
       ),
       column("broadcast_bytes", LongType, "bytes of the broadcasts that each task reads as well"),
       column("data_volume_per_task", LongType, "bytes that a task should read"),

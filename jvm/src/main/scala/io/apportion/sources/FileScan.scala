@@ -1,14 +1,26 @@
 package io.apportion.sources
 
+import java.util.concurrent.TimeUnit
+
+import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
 import io.apportion.CaseClass
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.expressions.{Expression, PlanExpression}
+import org.apache.spark.sql.apportion.SelectedFiles
+import org.apache.spark.sql.catalyst.expressions.PlanExpression
 import org.apache.spark.sql.connector.read.Scan
 import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
-import org.apache.spark.sql.execution.datasources.{v2, FileIndex}
+import org.apache.spark.sql.execution.datasources.{
+  v2,
+  CatalogFileIndex,
+  HadoopFsRelation,
+  PartitionDirectory,
+  PartitioningAwareFileIndex
+}
+import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
 import org.apache.spark.sql.execution.datasources.v2.csv.CSVScan
 import org.apache.spark.sql.execution.datasources.v2.json.JsonScan
@@ -17,73 +29,112 @@ import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetScan
 import org.apache.spark.sql.execution.datasources.v2.text.TextScan
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-/** A scan of files, which Spark cuts by settings of a session that the scan was made in. */
+/** A scan of files. Spark cuts the files by confs of the session that the scan was made in. */
 private[sources] sealed abstract class FileScan(val plan: SparkPlan) {
 
-  /** The session whose settings it is cut by. */
+  /** The session by whose confs Spark cuts the files. */
   def session: SparkSession
 
   def option(key: String): Option[String]
 
-  /** The same cut by the settings of another session, and with an option more: two scans are equal whatever their sessions. */
+  /** Whether Spark's own indexes list the files, so that no job is needed for it. */
+  def isListedBySpark: Boolean
+
+  /** The files that are known before the query runs: filters with subqueries select none. */
+  def files: FileSplits
+
+  /** The share of the bytes that the columns take which are read. */
+  def readShare: Double
+
+  /** A copy in another session, with one more option: two scans are equal in any session. */
   def withSession(other: SparkSession, option: (String, String)): SparkPlan
-
-  /** As far as they are known before the query runs. */
-  def files: Seq[FileSplits.File]
-
-  protected def list(
-      index: FileIndex,
-      partitionFilters: Seq[Expression],
-      dataFilters: Seq[Expression],
-      canBeCut: Path => Boolean
-  ): Seq[FileSplits.File] = {
-    val static = partitionFilters.filterNot(_.exists(_.isInstanceOf[PlanExpression[_]]))
-    for (directory <- index.listFiles(static, dataFilters); file <- directory.files)
-      yield FileSplits.File(file.getLen, canBeCut(file.getPath))
-  }
 }
 
 private[sources] object FileScan {
 
-  /** Bucketed scans have a task for each bucket. */
+  /** Bucketed scans have a task for each bucket. Subclasses of Spark's scan and relation may list and cut files in another way. */
   def unapply(plan: SparkPlan): Option[FileScan] = plan match {
-    case scan: FileSourceScanExec if !scan.bucketedScan => Some(new OfRelation(scan))
-    case scan: BatchScanExec                            => TableScan.of(scan.scan).map(new OfTable(scan, _))
-    case _                                              => None
+    case scan: FileSourceScanExec
+        if scan.getClass == classOf[FileSourceScanExec] && scan.relation.getClass == classOf[HadoopFsRelation] &&
+          !scan.bucketedScan =>
+      Some(new OfRelation(scan))
+    case scan: BatchScanExec => TableScan.of(scan.scan).map(new OfTable(scan, _))
+    case _                   => None
   }
 
   private final class OfRelation(scan: FileSourceScanExec) extends FileScan(scan) {
     private val relation = scan.relation
+    private lazy val listing = SelectedFiles.of(scan)
+
+    private val isColumnar = relation.fileFormat match {
+      case _: ParquetFileFormat | _: OrcFileFormat => true
+      case _                                       => false
+    }
 
     def session: SparkSession = relation.sparkSession
 
     def option(key: String): Option[String] = relation.options.get(key)
 
-    def files: Seq[FileSplits.File] = list(
-      relation.location,
-      scan.partitionFilters,
-      scan.dataFilters,
-      relation.fileFormat.isSplitable(relation.sparkSession, relation.options, _)
-    )
+    def isListedBySpark: Boolean = relation.location match {
+      case _: PartitioningAwareFileIndex | _: CatalogFileIndex => true
+      case _                                                   => false
+    }
 
-    def withSession(other: SparkSession, option: (String, String)): SparkPlan =
-      CaseClass.withFirst(scan, relation.copy(options = relation.options + option)(other))
+    def files: FileSplits =
+      splits(listing, isColumnar, relation.fileFormat.isSplitable(relation.sparkSession, relation.options, _))
+
+    def readShare: Double = if (isColumnar) ReadColumns.share(scan.requiredSchema, relation.dataSchema) else 1
+
+    def withSession(other: SparkSession, option: (String, String)): SparkPlan = {
+      val took = TimeUnit.MILLISECONDS.toNanos(scan.driverMetrics("metadataTime").value)
+      val listed =
+        new ListedFileIndex(relation.location, (scan.partitionFilters, scan.dataFilters), listing, Some(took))
+      CaseClass.withFirst(scan, relation.copy(location = listed, options = relation.options + option)(other))
+    }
   }
 
+  /** Version 2 of the API has all files in memory. It lists them there again for each copy of a scan. */
   private final class OfTable(scan: BatchScanExec, table: TableScan) extends FileScan(scan) {
     private val fileScan = table.scan
+
+    private val isColumnar = fileScan match {
+      case _: ParquetScan | _: OrcScan => true
+      case _                           => false
+    }
 
     def session: SparkSession = fileScan.sparkSession
 
     def option(key: String): Option[String] = Option(table.options.get(key))
 
-    def files: Seq[FileSplits.File] =
-      list(fileScan.fileIndex, fileScan.partitionFilters, fileScan.dataFilters, fileScan.isSplitable)
+    def isListedBySpark: Boolean = true
+
+    def files: FileSplits = {
+      val static = fileScan.partitionFilters.filterNot(_.exists(_.isInstanceOf[PlanExpression[_]]))
+      splits(fileScan.fileIndex.listFiles(static, fileScan.dataFilters), isColumnar, fileScan.isSplitable)
+    }
+
+    def readShare: Double = if (isColumnar) ReadColumns.share(fileScan.readDataSchema, fileScan.dataSchema) else 1
 
     def withSession(other: SparkSession, option: (String, String)): SparkPlan = {
       val options = table.options.asCaseSensitiveMap.asScala.toMap + option
       scan.copy(scan = table.copy(other, new CaseInsensitiveStringMap(options.asJava)))
     }
+  }
+
+  /**
+   * Whether a file can be cut depends on the format and the options, and on the path only by its extension, which names the codec
+   * (`TextBasedFileFormat.isSplitable`, 3.5 to 4.2). Formats of columns do not look at the path.
+   */
+  private def splits(directories: Seq[PartitionDirectory], isColumnar: Boolean, canBeCut: Path => Boolean): FileSplits = {
+    val cuttable, uncut = Array.newBuilder[Long]
+    val asked = mutable.Map.empty[String, Boolean]
+    def extension(path: Path) = path.getName.substring(path.getName.lastIndexOf('.') + 1)
+    for (directory <- directories; file <- directory.files) {
+      val kind = if (isColumnar) "" else extension(file.getPath)
+      val one = if (asked.getOrElseUpdate(kind, canBeCut(file.getPath))) cuttable else uncut
+      one += file.getLen
+    }
+    new FileSplits(cuttable.result(), uncut.result())
   }
 
   /** The scans of Spark's own formats as tables (version 2 of its API); each has these fields, but their type does not say so. */

@@ -3,65 +3,105 @@ package io.apportion.sources
 import java.util.Arrays
 
 /**
- * How Spark deals files to the tasks of a scan: it cuts those that can be cut into pieces of a size, and fills one task after
- * the other with them, the largest first, up to that size.
+ * The files of a scan as Spark packs them into tasks (`FilePartition.getFilePartitions`, 3.5 to 4.2): Spark cuts files into
+ * pieces of a size, and fills one task after the other up to that size, the largest piece first.
  *
- * @param openCost what opening a file counts as, in bytes
+ * @param cuttable bytes of the files that Spark may cut; this class sorts the array
+ * @param uncut    bytes of the other files; this class sorts the array
  */
-final class FileSplits(files: Seq[FileSplits.File], val openCost: Long) {
-  import FileSplits._
+final class FileSplits(cuttable: Array[Long], uncut: Array[Long]) {
+  Arrays.sort(cuttable)
+  Arrays.sort(uncut)
 
-  /** What the scan costs, as Spark counts it. */
-  val bytes: Long = files.map(_.bytes + openCost).sum
+  /** Bytes of all files. */
+  val bytes: Long = cuttable.sum + uncut.sum
 
-  private val (cuttable, uncut) = {
-    val (some, others) = files.partition(_.canBeCut)
-    (some.map(_.bytes).toArray, others.map(_.bytes).toArray)
-  }
+  /** What the scan costs as Spark counts it: `share` of the bytes, and the cost to open each file. */
+  def cost(openCost: Long, share: Double = 1): Long =
+    (if (share == 1) bytes else (bytes * share).toLong) + openCost * (cuttable.length + uncut.length)
 
-  /** The tasks that a size makes. */
-  def tasks(size: Long): Long = {
-    // A piece of the full size is a task of its own; what is left of a file shares one.
-    val rest = new Array[Long](cuttable.length + uncut.length)
+  /**
+   * The tasks that a size makes.
+   *
+   * A piece of the full size is a task of its own. Only the rests of the files above the size are sorted here: all other pieces
+   * are whole files, which are in order already.
+   */
+  def tasks(size: Long, openCost: Long): Long = {
+    val smaller = countBelow(size)
+    val rests = new Array[Long](cuttable.length - smaller)
     var tasks = 0L
-    var k = 0
+    var k = smaller
     while (k < cuttable.length) {
       tasks += cuttable(k) / size
-      rest(k) = cuttable(k) % size
+      rests(k - smaller) = cuttable(k) % size
       k += 1
     }
-    System.arraycopy(uncut, 0, rest, cuttable.length, uncut.length)
-    Arrays.sort(rest)
+    Arrays.sort(rests)
+
+    var (whole, rest, other) = (smaller - 1, rests.length - 1, uncut.length - 1)
     var filled = size
-    k = rest.length - 1
-    while (k >= 0 && rest(k) > 0) {
-      if (filled > size - rest(k)) {
-        tasks += 1
-        filled = 0
+    var piece = 1L
+    while (piece > 0) {
+      val (a, b, c) = (at(cuttable, whole), at(rests, rest), at(uncut, other))
+      piece = a.max(b).max(c)
+      if (piece > 0) {
+        if (piece == a) whole -= 1 else if (piece == b) rest -= 1 else other -= 1
+        if (filled > size - piece) {
+          tasks += 1
+          filled = 0
+        }
+        filled += piece + openCost
       }
-      filled += rest(k) + openCost
-      k -= 1
     }
     tasks
   }
 
   /**
-   * The size that makes as many tasks as wanted, or about that where the files do not let it be. Larger sizes make fewer tasks,
-   * but for exceptions on the way: bisection finds a size that makes no more than wanted, and some below it are tried as well.
+   * The size that makes as many tasks as wanted, or comes within this share of the number, or nearest to it.
+   *
+   * Larger sizes make fewer tasks, with few exceptions. So the search keeps a range with too many tasks at its lower end. It
+   * guesses in turn by proportion and by halves. Where no size in the range makes the number, some sizes below are tried too.
    */
-  def sizeFor(wanted: Int): Long = {
-    var (low, high) = (1L, bytes.max(1))
-    while (low < high) {
-      val size = low + (high - low) / 2
-      if (tasks(size) <= wanted) high = size else low = size + 1
+  def sizeFor(wanted: Int, openCost: Long, within: Double = 0): Long = {
+    val total = cost(openCost).max(1)
+    var (low, high) = (0L, total)
+    var (best, miss) = (high, Long.MaxValue)
+    def measure(size: Long): Long = {
+      val made = tasks(size, openCost)
+      val off = math.abs(made - wanted)
+      if (off < miss) {
+        best = size
+        miss = off
+      }
+      made
     }
-    val tried = (0 to Tries).map(step => (low - low / 4 / Tries * step - step.min(1)).max(1))
-    tried.minBy(size => math.abs(tasks(size) - wanted))
-  }
-}
+    def isNear: Boolean = miss <= wanted * within
+    measure(high)
 
-object FileSplits {
+    var guess = total / wanted
+    var byProportion = true
+    while (!isNear && high - low > 1) {
+      val size = if (byProportion && low < guess && guess < high) guess else low + (high - low) / 2
+      val made = measure(size)
+      if (made <= wanted) high = size else low = size
+      guess = (size.toDouble * made / wanted).toLong
+      byProportion = !byProportion
+    }
+    if (!isNear) (0 to Tries).foreach(step => measure((high - high / 4 / Tries * step - step.min(1)).max(1)))
+    best
+  }
+
   private val Tries = 8
 
-  final case class File(bytes: Long, canBeCut: Boolean)
+  private def at(bytes: Array[Long], k: Int): Long = if (k < 0) 0 else bytes(k)
+
+  /** How many of the files that may be cut are smaller than the size. */
+  private def countBelow(size: Long): Int = {
+    var (low, high) = (0, cuttable.length)
+    while (low < high) {
+      val middle = (low + high) >>> 1
+      if (cuttable(middle) < size) low = middle + 1 else high = middle
+    }
+    low
+  }
 }

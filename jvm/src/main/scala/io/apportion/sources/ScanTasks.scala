@@ -3,7 +3,7 @@ package io.apportion.sources
 import io.apportion.Guarded
 import io.apportion.conf.{SessionPolicy, Settings}
 import io.apportion.decision.{Decider, Decision, Policy}
-import io.apportion.hints.OperatorBlock
+import io.apportion.hints.{BlockHints, OperatorBlock}
 import io.apportion.report.{DecisionRecord, Decisions, Executions}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.SessionWithConf
@@ -13,22 +13,26 @@ import org.apache.spark.sql.internal.SQLConf
 
 /**
  * Decides how many tasks scan files, from the bytes of the files, or as a hint, an option of the reader or a setting says. Spark
- * cuts files by settings of the session that a scan was made in, so the scan is put into a session that differs from that one
- * in these settings alone.
+ * cuts files by confs of the session that a scan was made in, so the scan gets a view of that session with other values of these.
+ *
+ * A scan that nobody set a number for is left to Spark where
+ *  - Spark makes at least half and at most twice as many tasks as decided,
+ *  - adaptive execution is off, or a streaming query runs,
+ *  - another library's index lists the files, as that may take a job.
  *
  * A task reads whole row groups or stripes of formats that have them, so that of more tasks than those some read nothing. Files
  * that cannot be cut, and the way in which Spark packs files, may make it a few tasks more or less.
  */
 case class ScanTasks(session: SparkSession) extends Guarded[SparkPlan] {
-
-  private lazy val settings = new SessionPolicy(conf, session.sparkContext)
+  private val reported = new ReportedStages
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan =
     if (Settings.SourcesEnabled.get(conf)) {
+      val settings = settingsNow
       val records = Seq.newBuilder[DecisionRecord]
       val cut = plan.transformUp {
-        case FileScan(scan)                                    => ofFiles(scan, records += _)
-        case range: RangeExec if range.range.numSlices.isEmpty => ofUnknownSize(range)
+        case FileScan(scan)                                    => ofFiles(scan, settings, records += _)
+        case range: RangeExec if range.range.numSlices.isEmpty => ofUnknownSize(range, settings)
       }
       reportInQuery(plan, records.result())
       cut
@@ -36,103 +40,162 @@ case class ScanTasks(session: SparkSession) extends Guarded[SparkPlan] {
 
   override protected def applyObserved(plan: SparkPlan): SparkPlan = {
     if (Settings.SourcesEnabled.get(conf))
-      reportInQuery(plan, plan.collect { case FileScan(scan) => ScanOfFiles.of(scan).map(observed(scan, _)) }.flatten)
+      reportInQuery(
+        plan,
+        plan.collect { case FileScan(scan) => ScanOfFiles.of(scan, settingsNow).map(observed) }.flatten
+      )
     plan
   }
 
-  private def observed(scan: FileScan, files: ScanOfFiles): DecisionRecord = {
+  private def observed(files: ScanOfFiles): DecisionRecord = {
     val (tasks, size) = (files.sparksTasks, files.sparksSize.min(files.decision.inputBytes))
-    DecisionRecord
-      .ofSource(scan.plan.nodeName.trim, files.decision, files.policy, tasks, size)
-      .observed(tasks, size, files.decision.inputBytes / tasks)
+    files.record(tasks, size).observed(tasks, size, files.decision.inputBytes / tasks)
   }
 
-  private def ofFiles(scan: FileScan, reported: DecisionRecord => Unit): SparkPlan =
-    ScanOfFiles.of(scan).fold(scan.plan) { files =>
-      def report(tasks: Long, size: Long): Unit =
-        reported(DecisionRecord.ofSource(scan.plan.nodeName.trim, files.decision, files.policy, tasks.toInt, size))
+  /** Slots come and go while the session lives. */
+  private def settingsNow = new SessionPolicy(conf, session.sparkContext)
+
+  private def ofFiles(scan: FileScan, settings: SessionPolicy, reported: DecisionRecord => Unit): SparkPlan =
+    ScanOfFiles.of(scan, settings).fold(scan.plan) { files =>
+      def report(tasks: Long, size: Long): Unit = reported(files.record(tasks.toInt, size))
 
       val wanted = files.decision.parallelism.min(files.sparksTasks.max(ScanTasks.Most))
       if (files.sparksTasks == wanted) {
         report(wanted.toLong, files.sparksSize)
         scan.plan
       } else {
-        val size = files.splits.sizeFor(wanted)
-        report(files.splits.tasks(size), size)
-        cut(scan, size, files.splits.openCost)
+        val within = if (files.isExplicit) ScanTasks.NearExplicit else ScanTasks.NearDecided
+        val size = files.splits.sizeFor(wanted, files.openCost, within)
+        report(files.splits.tasks(size, files.openCost), size)
+        files.cut(size)
       }
     }
 
   /** How many tasks are decided for a plan that scans files, as far as the files are known; none for other plans and empty files. */
   def decide(plan: SparkPlan): Option[(Decision, Policy)] = plan match {
     case FileScan(scan) if Settings.SourcesEnabled.get(conf) =>
-      ScanOfFiles.of(scan).map(files => (files.decision, files.policy))
+      ScanOfFiles.of(scan, settingsNow).map(files => (files.decision, files.policy))
     case _ => None
   }
 
   /** What Spark would do with the files of a scan, and what is decided. */
-  private final class ScanOfFiles(scan: FileScan, files: Seq[FileSplits.File]) {
+  private final class ScanOfFiles(scan: FileScan, settings: SessionPolicy) {
     private val own = scan.session.sessionState.conf
+    private val hints = OperatorBlock.ofScan(scan.plan).fold(BlockHints.none)(_.hints)
 
-    /** The size by which Spark would cut the files, and the tasks that makes. */
-    val (sparksSize, sparksTasks) = {
-      val splits = new FileSplits(files, own.filesOpenCostInBytes)
-      def default =
-        own.getConf(SQLConf.LEAF_NODE_DEFAULT_PARALLELISM).getOrElse(scan.session.sparkContext.defaultParallelism)
-      val perTask = splits.bytes / own.filesMinPartitionNum.getOrElse(default)
-      val size = own.filesMaxPartitionBytes.min(own.filesOpenCostInBytes.max(perTask)).max(1)
-      (size, splits.tasks(size).min(Int.MaxValue).toInt)
+    lazy val splits: FileSplits = scan.files
+
+    private lazy val leastPieces: Int = own.filesMinPartitionNum.getOrElse(
+      own.getConf(SQLConf.LEAF_NODE_DEFAULT_PARALLELISM).getOrElse(scan.session.sparkContext.defaultParallelism)
+    )
+
+    /** The size by which Spark would cut the files, and the tasks that makes (`FilePartition`, 3.5 to 4.2). */
+    lazy val (sparksSize: Long, sparksTasks: Int) = {
+      val openCost = own.filesOpenCostInBytes
+      val total = splits.cost(openCost)
+      val size = own.filesMaxPartitionBytes.min(openCost.max(total / leastPieces)).max(1)
+      val tasks = splits.tasks(size, openCost)
+      val (chosen, made) = own.filesMaxPartitionNum.filter(_ < tasks).fold((size, tasks)) { most =>
+        val larger = (total - 1) / most + 1
+        (larger, splits.tasks(larger, openCost))
+      }
+      (chosen, made.min(Int.MaxValue).toInt)
     }
 
-    val policy: Policy = {
-      val ofSession = settings.source(own, sparksTasks)
-      val ofReader = scan.option(ScanTasks.Option).fold(ofSession)(withOption(ofSession, _))
-      OperatorBlock.ofScan(scan.plan).fold(ofReader)(_.hints.overSource(ofReader))
+    private val ofReader = scan.option(ScanTasks.Option).flatMap(tasksOfOption)
+
+    private def policyBeside(sparks: Int): Policy = {
+      val ofSession = settings.source(own, sparks, volumeIsHinted = hints.dataVolumePerTask.isDefined)
+      hints.overSource(
+        ofReader.fold(ofSession)(ofSession.withParallelism(_, s"option ${ScanTasks.Option} of the reader"))
+      )
     }
+
+    private lazy val raising: Policy = policyBeside(sparksTasks)
+
+    /** Slots are filled in each mode but `active`, and declared in reactive mode alone. */
+    lazy val policy: Policy = if (settings.reactive) raising else raising.copy(slots = None)
+
+    lazy val isExplicit: Boolean = policyBeside(1).parallelism.isDefined
 
     // To open a file takes no more than a task's share, however small that is.
-    val splits = new FileSplits(files, own.filesOpenCostInBytes.min(policy.dataVolumePerTask))
+    lazy val openCost: Long = own.filesOpenCostInBytes.min(policy.dataVolumePerTask)
 
-    val decision: Decision = Decider.decideSource(splits.bytes, policy)
+    /** What is decided, and whether that is to leave the scan alone. */
+    lazy val (decision: Decision, isKept: Boolean) = {
+      val ofAll = Decider.decideSource(splits.cost(openCost), raising)
+      if (isExplicit) (ofAll, false)
+      else if (ofAll.tasks <= sparksTasks) keptIfNear(ofAll)
+      else {
+        // How wide columns are is not known, so their share alone never makes fewer tasks than Spark.
+        val atLeastSparks = raising
+          .copy(minParallelism = raising.minParallelism.max(sparksTasks))
+          .named("minParallelism" -> SessionPolicy.AsSpark)
+        keptIfNear(Decider.decideSource(splits.cost(openCost, scan.readShare), atLeastSparks))
+      }
+    }
+
+    private def keptIfNear(decided: Decision): (Decision, Boolean) = {
+      val tasks = decided.tasks.toLong
+      val isBounded = raising.maxParallelism < sparksTasks
+      if (isBounded || tasks == sparksTasks || tasks > 2L * sparksTasks || 2L * tasks < sparksTasks) (decided, false)
+      else {
+        val reason = s"${decided.reason.stripSuffix(".")}; left at Spark's $sparksTasks, as the difference is small."
+        (decided.copy(parallelism = sparksTasks, tasks = sparksTasks, reason = reason), true)
+      }
+    }
+
+    def record(tasks: Int, size: Long): DecisionRecord = {
+      val record = DecisionRecord.ofSource(scan.plan.nodeName.trim, decision, policy, tasks, size)
+      if (isKept) record.copy(kind = "unchanged") else record
+    }
+
+    def cut(size: Long): SparkPlan = {
+      val confs = Seq(
+        SQLConf.FILES_MAX_PARTITION_BYTES.key -> size.toString,
+        SQLConf.FILES_OPEN_COST_IN_BYTES.key -> openCost.toString,
+        SQLConf.FILES_MAX_PARTITION_NUM.key -> Int.MaxValue.toString
+      )
+      // Spark takes a smaller size where the files would not make so many pieces. That is left on where it changes nothing, for
+      // partitions that are pruned when the query runs.
+      val unpruned = openCost.max(splits.cost(openCost) / leastPieces)
+      val fewer = if (size > unpruned) Seq(SQLConf.FILES_MIN_PARTITION_NUM.key -> "1") else Nil
+      scan.withSession(SessionWithConf.of(scan.session, confs ++ fewer: _*), ScanTasks.CutBy -> size.toString)
+    }
   }
 
   private object ScanOfFiles {
 
-    /** None if there is nothing to read. */
-    def of(scan: FileScan): Option[ScanOfFiles] = {
-      val files = scan.files
-      Option.when(files.exists(_.bytes > 0))(new ScanOfFiles(scan, files))
+    /** None if Spark decides, or there is nothing to read. */
+    def of(scan: FileScan, settings: SessionPolicy): Option[ScanOfFiles] = {
+      val files = new ScanOfFiles(scan, settings)
+      val isDecided = scan.option(ScanTasks.CutBy).isEmpty &&
+        (conf.adaptiveExecutionEnabled && !inStream && scan.isListedBySpark || files.isExplicit)
+      Option.when(isDecided && files.splits.bytes > 0)(files)
     }
   }
 
-  private def withOption(policy: Policy, value: String): Policy = value.trim.toIntOption.filter(_ >= 1) match {
-    case Some(tasks) => policy.withParallelism(tasks, s"option ${ScanTasks.Option} of the reader")
-    case None        =>
+  /** Whether a streaming query runs in this thread: `StreamExecution.QUERY_ID_KEY` (3.5 to 4.2, in two packages). */
+  private def inStream: Boolean = session.sparkContext.getLocalProperty("sql.streaming.queryId") != null
+
+  private def tasksOfOption(value: String): Option[Int] = {
+    val tasks = value.trim.toIntOption.filter(_ >= 1)
+    if (tasks.isEmpty)
       logWarning(
         s"Option ${ScanTasks.Option} of the reader is '$value'; it must be a number, 1 or more. It is left out."
       )
-      policy
+    tasks
   }
 
-  private def cut(scan: FileScan, size: Long, openCost: Long): SparkPlan = {
-    val cutting = SessionWithConf.of(
-      scan.session,
-      SQLConf.FILES_MAX_PARTITION_BYTES.key -> size.toString,
-      SQLConf.FILES_OPEN_COST_IN_BYTES.key -> openCost.toString,
-      // Spark takes another size where that makes fewer or more pieces than these.
-      SQLConf.FILES_MIN_PARTITION_NUM.key -> "1",
-      SQLConf.FILES_MAX_PARTITION_NUM.key -> Int.MaxValue.toString
-    )
-    scan.withSession(cutting, ScanTasks.CutBy -> size.toString)
-  }
-
-  private def ofUnknownSize(range: RangeExec): SparkPlan =
+  private def ofUnknownSize(range: RangeExec, settings: SessionPolicy): SparkPlan =
     settings.sourceDefault.fold(range)(tasks => range.copy(range = range.range.copy(numSlices = Some(tasks))))
 
   /** Planning alone, as for EXPLAIN, is no query. */
   private def reportInQuery(stage: SparkPlan, records: Seq[DecisionRecord]): Unit =
-    if (records.nonEmpty && Executions.current(session).isDefined)
-      Decisions.report(session, stage, records.map(_ -> Nil))
+    if (records.nonEmpty)
+      Executions.current(session).filter(reported.isNew(_, stage)).foreach { _ =>
+        Decisions.report(session, stage, records.map(_ -> Nil))
+      }
 }
 
 object ScanTasks {
@@ -145,8 +208,12 @@ object ScanTasks {
   /** No more tasks than this and than Spark's are made, whatever is asked for: the driver keeps all of them. */
   private val Most = 32768
 
+  /** How near the tasks have to come to the number, as a share of it. */
+  private val NearDecided = 0.05
+  private val NearExplicit = 0.001
+
   /** The rule where it also meets plans that have no shuffle and are not adaptive for that. */
   def columnarRule(session: SparkSession): ColumnarRule = new ColumnarRule {
-    override def preColumnarTransitions: Rule[SparkPlan] = ScanTasks(session)
+    override val preColumnarTransitions: Rule[SparkPlan] = ScanTasks(session)
   }
 }

@@ -1,11 +1,28 @@
 package io.apportion.sources
 
+import java.lang.ref.WeakReference
+import java.nio.file.{Files, Paths}
+import java.util.concurrent.atomic.AtomicInteger
+
+import scala.util.Try
+
 import io.apportion.SparkSuite
+import io.apportion.conf.SessionPolicy
+import io.apportion.decision.Decider
 import io.apportion.report.DecisionLog
-import org.apache.spark.sql.execution.FileSourceScanExec
-import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
+import org.apache.hadoop.fs.Path
+import org.apache.spark.apportion.Listeners
+import org.apache.spark.sql.{ActiveSession, DataFrame, DataFrames, Dataset, QueryListeners, Row, SparkSession}
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.execution.{FileSourceScanExec, QueryExecution}
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
-import org.apache.spark.sql.{ActiveSession, DataFrame, SparkSession}
+import org.apache.spark.sql.execution.datasources._
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
+import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
+import org.apache.spark.sql.streaming.Trigger
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.util.QueryExecutionListener
 import org.scalatest.prop.TableDrivenPropertyChecks._
 
 /** How many tasks scan the files of a table: `orders` (parquet, four files) and `lines` (csv, one file). */
@@ -20,6 +37,8 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   override protected def afterAll(): Unit =
     try Seq("orders", "lines").foreach(table => spark.sql(s"DROP TABLE $table"))
     finally super.afterAll()
+
+  private def newFolder(): String = Files.createTempDirectory("scans").resolve("files").toString
 
   /** table: tasks, of all scans of the query */
   private def scans(session: SparkSession, query: DataFrame): Seq[String] = {
@@ -120,7 +139,42 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
 
   private val decided = Table[String, String, Seq[(String, String)], Seq[String]](
     ("case", "query", "settings", "scans"),
-    ("fewer tasks than Spark's two", "SELECT * FROM orders", Seq("dataVolumePerTask" -> "1GB"), Seq("orders: 1")),
+    (
+      "a half of Spark's two is left to Spark",
+      "SELECT * FROM orders",
+      Seq("dataVolumePerTask" -> "1GB"),
+      Seq("orders: 2")
+    ),
+    (
+      "twice Spark's two is left to Spark",
+      "SELECT * FROM orders",
+      small ++ Seq("dataVolumePerTask" -> "25KB"),
+      Seq("orders: 2")
+    ),
+    (
+      "fewer than half of Spark's, by a volume that is set",
+      "SELECT * FROM lines",
+      small ++ Seq("dataVolumePerTask" -> "1GB", "spark.sql.files.maxPartitionBytes" -> "10KB"),
+      Seq("lines: 1")
+    ),
+    (
+      "fewer by a volume of the block",
+      "SELECT /*+ DATA_VOLUME('1GB') */ * FROM lines",
+      small ++ Seq("spark.sql.files.maxPartitionBytes" -> "10KB"),
+      Seq("lines: 1")
+    ),
+    (
+      "a little fewer, by a maximum that is set",
+      "SELECT * FROM lines",
+      small ++ Seq("spark.sql.files.maxPartitionBytes" -> "10KB", "sources.maxParallelism" -> "12"),
+      Seq("lines: 12")
+    ),
+    (
+      "Spark's own maximum",
+      "SELECT * FROM lines",
+      small ++ Seq("dataVolumePerTask" -> "1KB", "spark.sql.files.maxPartitionNum" -> "10"),
+      Seq("lines: 10")
+    ),
     (
       "more, by the volume of a task",
       "SELECT * FROM orders",
@@ -191,6 +245,174 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
+  test("the record of a scan that is left to Spark says what was decided") {
+    withSession(Seq("mode" -> "active", "dataVolumePerTask" -> "25KB") ++ small: _*) { session =>
+      val record = only(decisionsOf(session, session.table("orders")))
+      assert((record.tasks, record.parallelism, record.kind) == ((2, 2, "unchanged")))
+      assert(record.reason.matches("4 tasks: .* makes 4; left at Spark's 2, as the difference is small."))
+    }
+  }
+
+  test("columns of fixed width count by their share, others as the whole file") {
+    withSession(Seq("mode" -> "active", "dataVolumePerTask" -> "5KB") ++ small: _*) { session =>
+      val folder = newFolder()
+      val columns = (1 to 9).map(n => s"hash(id, $n) AS c$n") :+ "sha2(string(id), 256) AS text"
+      spark.range(0, 2000, 1, 1).selectExpr(columns: _*).write.parquet(folder)
+      def bytes(columns: String*): Long =
+        only(decisionsOf(session, session.read.parquet(folder).selectExpr(columns: _*))).inputBytes
+      val all = bytes("*")
+      assert(bytes("text") == all)
+      // Nine integers of 4 bytes, and the 20 bytes that Spark supposes of a text.
+      assert(math.abs(bytes("c1") - all * 4 / 56) <= 1)
+      assert(math.abs(bytes("c1", "c2", "c3") - all * 12 / 56) <= 1)
+      // Not fewer than Spark's.
+      assert(only(decisionsOf(session, session.read.parquet(folder).select("c1"))).tasks == 2)
+    }
+  }
+
+  test("with adaptive execution off, only numbers that are set count") {
+    val off = small ++ Seq("mode" -> "active", "dataVolumePerTask" -> "20KB", "spark.sql.adaptive.enabled" -> "false")
+    withSession(off: _*) { session =>
+      assert(decisionsOf(session, session.table("orders")).isEmpty)
+      assert(scans(session, session.table("orders")) == Seq("orders: 2"))
+      assert(scans(session, session.sql("SELECT /*+ SOURCE_PARALLELISM(5) */ * FROM orders")) == Seq("orders: 5"))
+    }
+    withSession(off :+ ("sources.parallelism" -> "6"): _*) { session =>
+      assert(scans(session, session.table("orders")) == Seq("orders: 6"))
+    }
+  }
+
+  test("in the batches of a stream, only numbers that are set count") {
+    def tasks(settings: (String, String)*): Int =
+      withSession(small ++ Seq("mode" -> "active", "dataVolumePerTask" -> "20KB") ++ settings: _*) { session =>
+        val folder = session.table("orders").inputFiles.head.replaceAll("/[^/]*$", "")
+        val partitions = new AtomicInteger
+        val count: (Dataset[Row], Long) => Unit = (batch, _) => partitions.set(batch.rdd.getNumPartitions)
+        val stream = session.readStream.schema("id LONG, k LONG").parquet(folder).writeStream.foreachBatch(count)
+        stream.trigger(Trigger.AvailableNow()).option("checkpointLocation", newFolder()).start().awaitTermination()
+        partitions.get
+      }
+    assert(tasks() == 2)
+    assert(tasks("sources.parallelism" -> "7") == 7)
+  }
+
+  test("a scan that Spark plans again and then reuses is reported once") {
+    val query = "WITH sums AS (SELECT k, count(*) AS n FROM orders GROUP BY k) " +
+      "SELECT * FROM sums a JOIN sums b ON a.k = b.n JOIN sums c ON a.k = c.n JOIN sums d ON a.k = d.n"
+    for (cut <- Seq(Nil, Seq("sources.parallelism" -> "5"))) {
+      def scansOf(settings: (String, String)*): Int =
+        decisionsOf(query, cut ++ settings: _*).count(_.operator.startsWith("Scan"))
+      assert(scansOf() == 1)
+      assert(scansOf("spark.sql.exchange.reuse" -> "false") == 4)
+    }
+  }
+
+  test("files are listed once, whether the scan is cut or not") {
+    for ((setting, expected) <- Seq("-1" -> 2, "5" -> 5))
+      withSession("sources.parallelism" -> setting) { session =>
+        val table = session.table("orders").queryExecution.optimizedPlan.collectFirst { case leaf: LogicalRelation =>
+          leaf.catalogTable
+        }.flatten
+        val index = new CountingCatalogIndex(session, table.get)
+        val query = DataFrames.of(session, LogicalRelation(relation(session, index)))
+        assert(query.collect().length == 20000)
+        assert(tasksOfScan(session, query) == expected)
+        assert(index.lists.get == 1)
+      }
+  }
+
+  test("files that another library's index lists are left to Spark, unless a number is set") {
+    for ((setting, lists, expected) <- Seq(("-1", 0, 2), ("5", 1, 5)))
+      withSession(small ++ Seq("mode" -> "active", "dataVolumePerTask" -> "20KB", "sources.parallelism" -> setting): _*) {
+        session =>
+          val location = session.table("orders").inputFiles.head.replaceAll("/[^/]*$", "")
+          val index = new CountingIndex(new InMemoryFileIndex(session, Seq(new Path(location)), Map.empty, None))
+          val query = DataFrames.of(session, LogicalRelation(relation(session, index)))
+          query.queryExecution.executedPlan
+          assert(index.lists.get == lists)
+          assert(query.collect().length == 20000)
+          assert(tasksOfScan(session, query) == expected)
+          assert(index.lists.get == 1)
+      }
+  }
+
+  private def relation(session: SparkSession, index: FileIndex): HadoopFsRelation = {
+    val columns = session.table("orders").schema
+    HadoopFsRelation(index, new StructType, columns, None, new ParquetFileFormat, Map.empty)(session)
+  }
+
+  test("a cut scan of partitions that are pruned when the query runs") {
+    withSession(small ++ Seq("mode" -> "active", "dataVolumePerTask" -> "10KB"): _*) { session =>
+      val folder = newFolder()
+      session.range(0, 20000, 1, 1).selectExpr("id", "id % 20 AS day").write.partitionBy("day").parquet(folder)
+      session.read.parquet(folder).createOrReplaceTempView("days")
+      val query = session.sql("SELECT sum(d.id) FROM days d JOIN few f ON d.day = f.id WHERE f.k = 7")
+      assert(query.collect().toSeq == Seq(Row((0 until 20000).filter(_ % 20 == 7).map(_.toLong).sum)))
+    }
+  }
+
+  test("2,000 plans with cut scans leave no listener and no session behind") {
+    withSession("sources.parallelism" -> "5") { session =>
+      session.listenerManager.register(new QueryExecutionListener {
+        override def onSuccess(name: String, execution: QueryExecution, nanos: Long): Unit = ()
+        override def onFailure(name: String, execution: QueryExecution, failure: Exception): Unit = ()
+      })
+      val before = QueryListeners.buses(session.sparkContext)
+      assert(before > 0)
+      val views = (1 to 2000).map { _ =>
+        val plan = session.table("orders").queryExecution.executedPlan
+        val view = collectFirst(plan) { case scan: FileSourceScanExec => scan.relation.sparkSession }.get
+        assert(view ne session)
+        new WeakReference(view)
+      }
+      System.gc()
+      assert(QueryListeners.buses(session.sparkContext) == before)
+      assert(views.count(_.get != null) <= 5)
+    }
+  }
+
+  for (v1 <- Seq("", "parquet"))
+    test(s"a cut scan follows the confs of its session, also after it was planned, with version 1 for '$v1'") {
+      withSession("sources.parallelism" -> "5", "spark.sql.sources.useV1SourceList" -> v1) {
+        session =>
+          val folder = newFolder()
+          session.range(0, 1000, 1, 2).write.parquet(folder)
+          Files.write(Paths.get(folder, "broken.parquet"), "no parquet".getBytes("utf8"))
+          val query = session.read.schema("id LONG").parquet(folder)
+          assert(tasksOfScan(session, query) >= 5)
+          assert(Try(session.read.schema("id LONG").parquet(folder).collect()).isFailure)
+
+          val planned = session.read.schema("id LONG").parquet(folder)
+          planned.queryExecution.executedPlan
+          session.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
+          assert(planned.collect().length == 1000)
+          assert(session.read.schema("id LONG").parquet(folder).collect().length == 1000)
+      }
+    }
+
+  test("under dynamic allocation, scans fill the slots that are registered, unless the mode is active") {
+    withSession() { session =>
+      def slots: Option[Int] =
+        new SessionPolicy(session.sessionState.conf, session.sparkContext)
+          .source(session.sessionState.conf, 400, volumeIsHinted = false)
+          .slots
+      Listeners.withConf(session.sparkContext, "spark.master" -> "yarn", "spark.dynamicAllocation.enabled" -> "true") {
+        assert(!new SessionPolicy(session.sessionState.conf, session.sparkContext).reactive)
+        assert(slots.contains(2))
+        session.conf.set("spark.apportion.mode", "active")
+        assert(slots.isEmpty)
+      }
+    }
+  }
+
+  test("never fewer tasks than Spark makes, unless the user bounds them") {
+    withSession() { session =>
+      val policy = new SessionPolicy(session.sessionState.conf, session.sparkContext)
+        .source(session.sessionState.conf, 400, volumeIsHinted = false)
+      assert(Decider.decideSource(10L << 30, policy).tasks == 400)
+    }
+  }
+
   test("the record says why") {
     withSession(Seq("mode" -> "active", "dataVolumePerTask" -> "20KB") ++ small: _*) { session =>
       val record = only(decisionsOf(session, session.table("orders")))
@@ -250,4 +472,28 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       assert(scans(session, session.sql("SELECT /*+ SOURCE_PARALLELISM(3) */ * FROM orders")) == Seq("orders: 2"))
     }
   }
+}
+
+/** Counts how often its files are listed: each time is a call to the metastore. */
+private final class CountingCatalogIndex(session: SparkSession, table: CatalogTable)
+    extends CatalogFileIndex(session, table, sizeInBytes = 0) {
+  val lists = new AtomicInteger
+  override def listFiles(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Seq[PartitionDirectory] = {
+    lists.incrementAndGet()
+    super.listFiles(partitionFilters, dataFilters)
+  }
+}
+
+/** Another library's index. */
+private final class CountingIndex(index: FileIndex) extends FileIndex {
+  val lists = new AtomicInteger
+  override def listFiles(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Seq[PartitionDirectory] = {
+    lists.incrementAndGet()
+    index.listFiles(partitionFilters, dataFilters)
+  }
+  override def rootPaths: Seq[Path] = index.rootPaths
+  override def inputFiles: Array[String] = index.inputFiles
+  override def refresh(): Unit = index.refresh()
+  override def sizeInBytes: Long = index.sizeInBytes
+  override def partitionSchema: StructType = index.partitionSchema
 }
