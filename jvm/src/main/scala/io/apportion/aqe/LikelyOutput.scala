@@ -1,6 +1,7 @@
 package io.apportion.aqe
 
 import io.apportion.decision.{ByteInterval, Bytes}
+import io.apportion.history.Remembered
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.catalyst.plans._
