@@ -104,9 +104,20 @@ def _bounded(rounded: int, size: int, policy: Policy) -> tuple[int, list[str]]:
 
 
 def _widest_range(inputs: Sequence[ShuffleInput], policy: Policy) -> int | None:
-    """The most subpartitions of a range that has no more blocks than a task may fetch."""
-    map_tasks = sum(len(each.written) for each in inputs)
-    return max(1, policy.max_blocks_per_task // map_tasks) if map_tasks else None
+    """The most subpartitions of a range, so that none of that width has too many blocks.
+
+    Spark writes no block for zero bytes.
+    """
+    blocks = sum_each([[len(each.written) * (size > 0) for size in each.bytes] for each in inputs])
+    widest = policy.max_subpartitions_per_task
+    within, start = 0, 0
+    for end, own in enumerate(blocks):
+        within += own
+        while within > policy.max_blocks_per_range:
+            widest = max(1, end - start if widest is None else min(widest, end - start))
+            within -= blocks[start]
+            start += 1
+    return widest
 
 
 def _for_fan_in(

@@ -11,12 +11,17 @@ from apportion.errors import SettingError
 from apportion.numbers import power_down, power_up
 from apportion.settings import find
 
+MAX_REDUCER_PARTITIONS = "spark.sql.adaptive.coalescePartitions.maxReducerPartitionsPerTask"
+# Blocks that cost as much as a request, where they are fetched in batches: as in the extension.
+_BLOCKS_PER_REQUEST = 32
 ADVISORY_SIZE = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 _DEFAULTS: dict[str, str] = {
     ADVISORY_SIZE: "64MB",
     "spark.sql.adaptive.coalescePartitions.enabled": "true",
     "spark.sql.adaptive.coalescePartitions.minPartitionSize": "1MB",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "true",
+    "spark.shuffle.manager": "sort",
+    "spark.sql.adaptive.fetchShuffleBlocksInBatch": "true",
     "spark.sql.files.maxPartitionBytes": "128MB",
     "spark.sql.files.openCostInBytes": "4MB",
     "spark.sql.shuffle.partitions": "200",
@@ -78,6 +83,21 @@ class Confs:
         local = (self.text("spark.master") or "").startswith("local")
         return self.flag("spark.dynamicAllocation.enabled") and not local
 
+    @property
+    def fetches_in_batch(self) -> bool:
+        """Whether Spark fetches the blocks of a map task in one request."""
+        off = (
+            "spark.io.encryption.enabled",
+            "spark.shuffle.push.enabled",
+            "spark.shuffle.useOldFetchProtocol",
+        )
+        manager = (self.text("spark.shuffle.manager") or "").rpartition(".")[2].lower()
+        return (
+            self.flag("spark.sql.adaptive.fetchShuffleBlocksInBatch")
+            and not any(map(self.flag, off))
+            and manager in ("sort", "tungsten-sort", "sortshufflemanager")
+        )
+
 
 @dataclasses.dataclass(frozen=True)
 class Policy:
@@ -89,19 +109,19 @@ class Policy:
     most: int = 32768
     parallelism: int | None = None
     slots: int | None = None
-    """Slots that a stage may fill greedily: those of reactive mode."""
+    """Slots that a stage may fill greedily: none in active mode."""
     steady_slots: int | None = None
     min_task_volume: int = 1 << 20
     balanced: bool = False
     rounding: str = "power-of-two"
     max_blocks_per_task: int = 1 << 15
+    fetches_in_batch: bool = False
+    max_subpartitions_per_task: int | None = None
     max_blocks_per_shuffle: int = 1 << 24
 
     @classmethod
     def of(cls, confs: Confs, slots: int) -> Policy:
         """Return the policy for a shuffle whose tasks have `slots` to themselves."""
-        mode = confs.setting("mode")
-        reactive = mode == "reactive" or (mode in ("auto", "observe") and not confs.is_dynamic)
         parallelism = confs.setting("parallelism")
         return cls(
             volume=confs.setting("data_volume_per_task") or confs.size(ADVISORY_SIZE),
@@ -109,14 +129,21 @@ class Policy:
             least=confs.setting("min_parallelism"),
             most=confs.setting("max_parallelism"),
             parallelism=None if parallelism == -1 else parallelism,
-            slots=slots if reactive else None,
+            slots=None if confs.setting("mode") == "active" else slots,
             steady_slots=None if confs.is_dynamic else slots,
             min_task_volume=confs.setting("min_task_volume"),
             balanced=confs.setting("ranges") == "balanced",
             rounding=confs.setting("rounding"),
             max_blocks_per_task=confs.setting("max_blocks_per_task"),
+            fetches_in_batch=confs.fetches_in_batch,
+            max_subpartitions_per_task=confs.number(MAX_REDUCER_PARTITIONS),
             max_blocks_per_shuffle=confs.setting("max_blocks_per_shuffle"),
         )
+
+    @property
+    def max_blocks_per_range(self) -> int:
+        """The most blocks that a task may fetch."""
+        return self.max_blocks_per_task * (_BLOCKS_PER_REQUEST if self.fetches_in_batch else 1)
 
     @property
     def is_power_of_two(self) -> bool:

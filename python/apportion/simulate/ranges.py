@@ -66,20 +66,23 @@ class Filling:
         self._max_width = max_width if max_width is not None else max(len(sizes), 1)
         self._split_in = split_in
 
-    def least_limit(self, most: int) -> int:
-        """Return the least limit under which no more than `most` tasks are needed."""
+    def least_limit(self, most: int, slack: float = 0.0) -> int:
+        """Return the least limit under which no more than `most` tasks are needed.
+
+        It may be higher by `slack`, as a part of it.
+        """
         total = self._before[-1]
         low = -(-total // most)
         # With ranges of any width, each but the last would otherwise read more than the mean.
         enough = low + self._largest if self._max_width >= self._count else total
         high = max(low, min(enough, total))
-        while low < high:
+        while high - low > low * slack:
             limit = (low + high) // 2
             if self.tasks(limit, most) <= most:
                 high = limit
             else:
                 low = limit + 1
-        return low
+        return high
 
     def tasks(self, limit: int, most: int) -> float:
         """Return how many tasks a limit makes; any number above `most` stands for more."""

@@ -12,6 +12,7 @@ _ESTIMATE = re.compile(r" of (?P<amount>\d{1,9}(?:\.\d+)?) (?P<unit>[KMGTPE]iB|B
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _HINT = "hint"
 _OF_WRITE = "advisory size of the write"
+_FOR_SIZE = "not used"
 _OF_PRODUCT = "minTaskVolume, under a join"
 _MAX_PARTITION_BYTES = "spark.sql.files.maxPartitionBytes"
 _OPEN_COST = "spark.sql.files.openCostInBytes"
@@ -52,6 +53,8 @@ def policy(decision: Decision, confs: Confs, slots: int) -> Policy:
 
     if volume is not None and (is_hinted("dataVolumePerTask") or of_write(decision)):
         found = dataclasses.replace(found, volume=volume)
+    if sources.get("mode", "").startswith(_FOR_SIZE):
+        found = dataclasses.replace(found, slots=None)
     if multiplies_rows(decision):
         found = dataclasses.replace(found, volume=min(found.volume, found.min_task_volume))
     if is_hinted("parallelism") and "explicit" in decision.clamps:

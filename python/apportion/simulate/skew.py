@@ -31,6 +31,7 @@ _TOLERANCE = 1.25
 _LARGEST_PART = 0.75
 _MOST_READING = 2
 _MOST_EXTRA = 4
+_SLACK = 1 / 1024
 _MOST_BLOCKS = 1 << 22
 
 
@@ -70,7 +71,7 @@ def _fill(
         return inf if cut is None else prod(cut)
 
     filling = Filling(sizes, width, split_in)
-    limits = dict.fromkeys(filling.least_limit(budget) for budget in budgets)
+    limits = dict.fromkeys(filling.least_limit(budget, _SLACK) for budget in budgets)
     limit = min(limits, key=lambda each: each * filling.tasks(each, budgets[-1]))
     ranges, parts = [], []
     for start, end in filling.steps(limit):

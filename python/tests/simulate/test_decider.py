@@ -63,6 +63,46 @@ def test_a_task_fetches_no_more_blocks_than_allowed() -> None:
     assert (layout.tasks, layout.clamps) == (4, ["fanIn"])
 
 
+@pytest.mark.parametrize(
+    ("sizes", "settings", "tasks"),
+    [
+        ([1] * 4 + [0] * 60, {}, 1),
+        ([1, 0] * 32, {}, 4),
+        ([1] * 64, {"fetches_in_batch": True}, 1),
+        ([1] * 64, {"max_subpartitions_per_task": 10}, 8),
+    ],
+)
+def test_only_blocks_that_exist_are_counted(
+    sizes: list[int], settings: dict[str, Any], tasks: int
+) -> None:
+    shuffle = [ShuffleInput(sizes, written=[1] * 10)]
+    layout = decide(shuffle, 0, Policy(MB, **{"max_blocks_per_task": 100, **settings}))
+    assert layout.tasks == tasks
+
+
+@pytest.mark.parametrize(
+    ("confs", "in_batch"),
+    [
+        ({}, True),
+        ({"spark.sql.adaptive.fetchShuffleBlocksInBatch": "false"}, False),
+        ({"spark.io.encryption.enabled": "true"}, False),
+        ({"spark.shuffle.push.enabled": "true"}, False),
+        ({"spark.shuffle.manager": "org.apache.spark.shuffle.sort.SortShuffleManager"}, True),
+        ({"spark.shuffle.manager": "org.apache.spark.shuffle.celeborn.SparkShuffleManager"}, False),
+    ],
+)
+def test_blocks_are_fetched_in_batches_by_sparks_own_shuffle(
+    confs: dict[str, str], in_batch: bool
+) -> None:
+    assert Policy.of(Confs(confs), 4).fetches_in_batch == in_batch
+
+
+def test_registered_slots_are_filled_under_dynamic_allocation() -> None:
+    dynamic = {"spark.dynamicAllocation.enabled": "true", "spark.master": "yarn"}
+    assert Policy.of(Confs(dynamic), 4).slots == 4
+    assert Policy.of(Confs({**dynamic, "spark.apportion.mode": "active"}), 4).slots is None
+
+
 def test_waves_are_filled_where_that_is_done_sooner() -> None:
     sizes = [20 * MB] * 40
     policy = Policy(80 * MB, balanced=True, rounding="waves", steady_slots=4)
@@ -97,7 +137,8 @@ def test_likely_tasks() -> None:
 
 def test_settings_that_a_log_has_wrong_are_the_defaults() -> None:
     confs = Confs({"spark.apportion.dataVolumePerTask": "much", "spark.apportion.ranges": "odd"})
-    assert Policy.of(confs, 4) == Policy(64 * MB, slots=4, steady_slots=4)
+    usual = Policy(64 * MB, slots=4, steady_slots=4, fetches_in_batch=True)
+    assert Policy.of(confs, 4) == usual
 
 
 def test_the_extension_decides_the_same(spark: SparkSession) -> None:

@@ -3,7 +3,7 @@ package io.apportion.conf
 import io.apportion.decision.{Policy, Rounding, ShuffleDefaults}
 import io.apportion.resources.{Patience, RescalingPolicy, ResourceRequirement, ResourceSpec, Terms}
 import org.apache.spark.SparkContext
-import org.apache.spark.apportion.{Cluster, ClusterDefaults}
+import org.apache.spark.apportion.{Cluster, ClusterDefaults, ShuffleReads}
 import org.apache.spark.sql.internal.SQLConf
 
 /** The policy that a session's settings make, and who set each of them. */
@@ -18,7 +18,9 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
       minParallelism = Settings.MinParallelism.get(conf),
       maxParallelism = Settings.MaxParallelism.get(conf),
       parallelism = Some(Settings.Parallelism.get(conf)).filter(_ != -1),
-      slots = if (reactive) slots.orElse(clusterSlots) else None,
+      // Where slots come and go, stages fill those that are registered, but do not ask for them.
+      slots = if (Settings.Mode.get(conf) == "active") None else slots.orElse(clusterSlots),
+      declaresSlots = reactive,
       steadySlots = if (slotsFollow) None else slots.orElse(clusterSlots),
       minTaskVolume = Settings.MinTaskVolume.get(conf),
       sourceParallelism = sourceDefault.getOrElse(1),
@@ -26,10 +28,13 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
       rounding = SessionPolicy.rounding(conf),
       rowBytes = Settings.VolumeMeasure.get(conf) == "estimated",
       maxBlocksPerTask = Settings.MaxBlocksPerTask.get(conf),
+      fetchesInBatch = conf.fetchShuffleBlocksInBatch && ShuffleReads.inBatch(sparkContext),
+      maxSubpartitionsPerTask = maxReducerPartitions.getOrElse(Int.MaxValue),
       maxBlocksPerShuffle = Settings.MaxBlocksPerShuffle.get(conf),
       exactSizesUpTo = Cluster.exactSizesUpTo(sparkContext),
       setBy = Settings.all.map(setting => setting.name -> setBy(setting.key)).toMap +
-        (Settings.DataVolumePerTask.name -> volumeSetBy)
+        (Settings.DataVolumePerTask.name -> volumeSetBy) ++
+        maxReducerPartitions.map(_ => "maxSubpartitionsPerTask" -> SessionPolicy.MaxReducerPartitions)
     )
   }
 
@@ -132,6 +137,9 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
   private def slotsFollow: Boolean =
     Cluster.isDynamic(sparkContext) || (Settings.RequestExecutors.get(conf) && Cluster.canBeAsked(sparkContext))
 
+  private def maxReducerPartitions: Option[Int] =
+    conf.getConfString(SessionPolicy.MaxReducerPartitions, "").toIntOption.filter(_ >= 1)
+
   private def dataVolumePerTask: (Long, String) = Settings.DataVolumePerTask.get(conf) match {
     case Some(bytes) => (bytes, setBy(Settings.DataVolumePerTask.key))
     case None        =>
@@ -160,4 +168,7 @@ object SessionPolicy {
 
   /** Who set a bound of a scan's tasks, where no one did. */
   val AsSpark = "as many as Spark makes"
+
+  /** Spark's bound for the partitions that it coalesces for a task, from 4.3 on (SPARK-58004). */
+  private val MaxReducerPartitions = "spark.sql.adaptive.coalescePartitions.maxReducerPartitionsPerTask"
 }

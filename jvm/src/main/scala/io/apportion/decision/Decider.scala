@@ -23,6 +23,7 @@ object Decider {
       else if (policy.parallelism.isDefined) Chosen(policy.parallelism.get, Seq(Kind.Explicit))
       else bounded(rounded, inputBytes, policy).forFanIn(subpartitions, maxWidth, policy)
     val plain = if (shuffles.isEmpty) wanted else wanted.limitedTo(subpartitions.max(1))
+    val limitedBy = limitedByPartitions(plain, rounded.min(policy.upperBound.toLong), subpartitions)
 
     val split = SkewSplits.plan(shuffles, wanted.tasks, maxWidth, policy)
     val (chosen, ranges) =
@@ -48,9 +49,22 @@ object Decider {
       subpartitions = subpartitions,
       bytesByInput = bytesByInput,
       splits = splits,
+      limitedByPartitions = if (splits.isEmpty) limitedBy else None,
       skewed =
         SkewSplits.unsplit(shuffles, ranges, bytesByInput, SkewSplits.fairShare(inputBytes, chosen.tasks, policy)),
-      reason = Reason.of(chosen, tasks, inputBytes, broadcastTaken, raw, rounded, subpartitions, ranges.size, policy)
+      reason = Reason.of(
+        chosen,
+        tasks,
+        inputBytes,
+        broadcastTaken,
+        raw,
+        rounded,
+        subpartitions,
+        limitedBy,
+        maxWidth,
+        ranges.size,
+        policy
+      )
     )
   }
 
@@ -72,7 +86,7 @@ object Decider {
       clamps = chosen.clamps,
       subpartitions = 0,
       bytesByInput = Nil,
-      reason = Reason.of(chosen, chosen.tasks, bytes, 0, raw, raw, 0, 0, policy)
+      reason = Reason.of(chosen, chosen.tasks, bytes, 0, raw, raw, 0, None, Int.MaxValue, 0, policy)
     )
   }
 
@@ -99,10 +113,45 @@ object Decider {
     Chosen(clamped, clamp).raisedTo(greedy, Kind.Reactive)
   }
 
-  /** The most subpartitions of a range that has no more blocks than a task may fetch. */
-  private def widestRange(shuffles: Seq[Input], policy: Policy): Int = {
-    val mapTasks = shuffles.map(_.mapTasks.toLong).sum
-    if (mapTasks == 0) Int.MaxValue else (policy.maxBlocksPerTask / mapTasks).max(1).min(Int.MaxValue.toLong).toInt
+  /** How many times more tasks the bytes ask for than there are subpartitions, if nobody set the number of tasks. */
+  private def limitedByPartitions(chosen: Chosen, asked: Long, subpartitions: Int): Option[Double] =
+    Option.when(chosen.clamps.contains(Kind.Subpartitions) && !chosen.isExplicit && asked > subpartitions.max(1)) {
+      asked.toDouble / subpartitions.max(1)
+    }
+
+  /** The most subpartitions of a range, so that no range of that width has more blocks than a task may fetch. */
+  private def widestRange(shuffles: Seq[Input], policy: Policy): Int =
+    widest(blocksEach(shuffles), policy.maxBlocksPerRange).min(policy.maxSubpartitionsPerTask)
+
+  /** Upper bound of the blocks of each subpartition: Spark writes none for zero bytes (`MapOutputTracker.convertMapStatuses`). */
+  private def blocksEach(shuffles: Seq[Input]): Array[Long] = {
+    val counted = shuffles.filter(_.mapTasks > 0)
+    val blocks = new Array[Long](counted.map(_.bytes.length).maxOption.getOrElse(0))
+    counted.foreach { input =>
+      var i = 0
+      while (i < input.bytes.length) {
+        if (input.bytes(i) > 0) blocks(i) += input.mapTasks
+        i += 1
+      }
+    }
+    blocks
+  }
+
+  private def widest(blocks: Array[Long], limit: Long): Int = {
+    var widest = Int.MaxValue
+    var sum = 0L
+    var start, end = 0
+    while (end < blocks.length) {
+      sum += blocks(end)
+      while (sum > limit) {
+        // The subpartitions from start to end are too many by one.
+        widest = widest.min(end - start)
+        sum -= blocks(start)
+        start += 1
+      }
+      end += 1
+    }
+    widest.max(1)
   }
 
   private def inWaves(plain: Chosen, bytes: Array[Long], maxWidth: Int, policy: Policy): (Chosen, Ranges) = {

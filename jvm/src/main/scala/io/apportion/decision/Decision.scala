@@ -4,13 +4,13 @@ package io.apportion.decision
  * One input of a stage: the bytes of each subpartition; of a broadcast every task reads all.
  *
  * @param mapTasks tasks that wrote it, each a block for every subpartition; 0 if that is not known
- * @param blocks   the bytes that each map task wrote of a subpartition, if tasks may read a part of one
+ * @param blocks   the bytes that each map task wrote of each of these subpartitions, if tasks may read a part of one
  */
 final class Input(
     val bytes: Array[Long],
     val broadcast: Boolean = false,
     val mapTasks: Int = 0,
-    val blocks: Option[Int => Array[Long]] = None
+    val blocks: Option[Seq[Int] => Seq[Array[Long]]] = None
 )
 
 /**
@@ -56,6 +56,7 @@ object Kind {
  * @param subpartitions     N, the most tasks that there can be; 0 without shuffle inputs
  * @param bytesByInput      per shuffle input, the bytes that each range has of it
  * @param splits            subpartitions that are read in parts, beside the ranges
+ * @param limitedByPartitions how many times more tasks the bytes ask for than there are subpartitions, if they do
  * @param skewed            subpartitions that are too large for one task but not split
  */
 final case class Decision(
@@ -73,6 +74,7 @@ final case class Decision(
     subpartitions: Int,
     bytesByInput: Seq[Array[Long]],
     splits: Seq[Split] = Nil,
+    limitedByPartitions: Option[Double] = None,
     skewed: Seq[Int] = Nil,
     reason: String
 ) {

@@ -17,26 +17,35 @@ private[decision] final class Filling(
   /** The bytes before each subpartition. */
   private val prefix = Bytes.prefixSums(bytes)
 
-  private val largest = Bytes.largest(bytes)
+  val largest: Long = Bytes.largest(bytes)
 
   def total: Long = prefix(n)
 
   /**
    * The least limit under which no more than `most` tasks are needed, found by bisection. With subpartitions as
    * large as they are, there is always one.
+   *
+   * @param atLeast a limit that is known not to be above it
+   * @param atMost  a limit that is known to be enough
+   * @param slack   how much higher than the least the limit may be, as a part of it: each halving of that takes one more search
    */
-  def leastLimit(most: Int): Long = {
+  def leastLimit(most: Int, atLeast: Long = 0, atMost: Long = Long.MaxValue, slack: Double = 0): Long = {
     val mean = total / most + (if (total % most == 0) 0 else 1)
     // Each task but the last would read more than the mean.
     val enough = if (maxWidth >= n) Bytes.add(mean, largest).min(total) else total
-    var low = mean
-    var high = enough.max(low)
-    while (low < high) {
+    var low = mean.max(atLeast)
+    var high = enough.min(atMost).max(low)
+    while (high - low > low * slack) {
       val limit = low + (high - low) / 2
       if (tasks(limit, most) <= most) high = limit else low = limit + 1
     }
-    low
+    high
   }
+
+  /** The ranges of at most `count` tasks whose largest has as few bytes as possible. */
+  def leastRanges(count: Int): Seq[(Int, Int)] = steps(leastLimit(count)).toSeq
+
+  def sum(from: Int, until: Int): Long = prefix(until) - prefix(from)
 
   /** How many tasks a limit makes; any number above `most` stands for more. */
   def tasks(limit: Long, most: Int): Int = {

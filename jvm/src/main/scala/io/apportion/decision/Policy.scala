@@ -19,14 +19,17 @@ object Rounding {
  * @param minParallelism    raised to a power of two before use, unless the rounding is another
  * @param maxParallelism    lowered to a power of two before use, unless the rounding is another
  * @param parallelism       the number to use as given, if somebody set one
- * @param slots             the slots that a stage may fill greedily (reactive mode), if it may
+ * @param slots             the slots that a stage may fill greedily, if it may
+ * @param declaresSlots     whether a stage that fills the slots also declares them as its requirement (reactive mode)
  * @param minTaskVolume     bytes that every task keeps when a stage is spread over slots
  * @param sourceParallelism the parallelism of what has no inputs
  * @param balanced          whether ranges hold about equally many bytes, instead of equally many subpartitions
  * @param rounding          how the number of tasks is rounded with balanced ranges
  * @param steadySlots       the slots that the stage's tasks run on in waves, if these are known and do not change
  * @param rowBytes          whether bytes are those of rows as tasks see them, instead of those that are stored
- * @param maxBlocksPerTask  blocks (subpartitions times map tasks) that a task may fetch
+ * @param maxBlocksPerTask  blocks (non-empty subpartitions times map tasks) that a task may fetch
+ * @param fetchesInBatch    whether Spark fetches the blocks of a map task in one request
+ * @param maxSubpartitionsPerTask subpartitions that a range may span
  * @param maxBlocksPerShuffle blocks (subpartitions times map tasks) that a shuffle may be given
  * @param exactSizesUpTo    subpartitions up to which Spark knows the bytes of each; for the reason only
  * @param setBy             who set a value, by the setting's name; for the reason only
@@ -38,6 +41,7 @@ final case class Policy(
     maxParallelism: Int = 32768,
     parallelism: Option[Int] = None,
     slots: Option[Int] = None,
+    declaresSlots: Boolean = true,
     minTaskVolume: Long = 1L << 20,
     sourceParallelism: Int = 1,
     balanced: Boolean = false,
@@ -45,6 +49,8 @@ final case class Policy(
     steadySlots: Option[Int] = None,
     rowBytes: Boolean = false,
     maxBlocksPerTask: Long = 1L << 15,
+    fetchesInBatch: Boolean = false,
+    maxSubpartitionsPerTask: Int = Int.MaxValue,
     maxBlocksPerShuffle: Long = 1L << 24,
     exactSizesUpTo: Int = 2000,
     setBy: Map[String, String] = Map.empty
@@ -57,6 +63,10 @@ final case class Policy(
   )
   require(parallelism.forall(_ >= 1), s"parallelism is ${parallelism.mkString}; it must be 1 or more")
   require(maxBlocksPerTask >= 1, s"maxBlocksPerTask is $maxBlocksPerTask; it must be 1 or more")
+  require(
+    maxSubpartitionsPerTask >= 1,
+    s"maxSubpartitionsPerTask is $maxSubpartitionsPerTask; it must be 1 or more"
+  )
   require(slots.forall(_ >= 1), s"slots is ${slots.mkString}; it must be 1 or more")
   require(sourceParallelism >= 1, s"sourceParallelism is $sourceParallelism; it must be 1 or more")
   Policy
@@ -92,6 +102,12 @@ final case class Policy(
   /** The most tasks that can be decided. */
   def upperBound: Int = if (isPowerOfTwo) PowersOfTwo.down(maxParallelism.toLong).toInt else maxParallelism
 
+  /** The most blocks of a range. */
+  def maxBlocksPerRange: Long =
+    if (!fetchesInBatch) maxBlocksPerTask
+    else if (maxBlocksPerTask > Long.MaxValue / Policy.BlocksPerRequest) Long.MaxValue
+    else maxBlocksPerTask * Policy.BlocksPerRequest
+
   /** The most bytes that broadcast inputs take up of a task's volume. */
   def broadcastCap: Long = math.ceil(dataVolumePerTask * broadcastRatio).toLong
 }
@@ -99,6 +115,12 @@ final case class Policy(
 object Policy {
 
   def isPowerOfTwo(balanced: Boolean, rounding: Rounding): Boolean = !balanced || rounding == Rounding.PowerOfTwo
+
+  /**
+   * Blocks that cost a task as much as one request for a block, where blocks are fetched in batches: a task still lists each block,
+   * in about 120 bytes (`MapOutputTracker.convertMapStatuses`).
+   */
+  private val BlocksPerRequest = 32
 
   /** Why no parallelism satisfies both bounds, if none does. `prefix` is put before the settings' names. */
   def boundsProblem(min: Int, max: Int, isPowerOfTwo: Boolean = true, prefix: String = ""): Option[String] = {

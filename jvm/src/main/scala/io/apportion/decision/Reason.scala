@@ -3,6 +3,9 @@ package io.apportion.decision
 /** A decision in one sentence. */
 private[decision] object Reason {
 
+  /** From this many times the target size on, the reason tells how much larger tasks are. */
+  private val Severe = 4
+
   def of(
       chosen: Chosen,
       tasks: Int,
@@ -11,6 +14,8 @@ private[decision] object Reason {
       raw: Long,
       rounded: Long,
       subpartitions: Int,
+      limitedBy: Option[Double],
+      maxWidth: Int,
       ranges: Int,
       policy: Policy
   ): String = {
@@ -22,9 +27,14 @@ private[decision] object Reason {
         s"lowered to ${policy.upperBound} by maxParallelism ${policy.maxParallelism}${by("maxParallelism", policy)}"
       case Kind.Reactive =>
         s"raised to use ${policy.slots.mkString} slots with ${Bytes.text(policy.minTaskVolume)} or more a task"
+      case Kind.FanIn if maxWidth == policy.maxSubpartitionsPerTask =>
+        s"raised so that no task reads more than ${count(maxWidth.toLong, "partition")}${by("maxSubpartitionsPerTask", policy)}"
       case Kind.FanIn =>
-        s"raised so that no task fetches more than ${count(policy.maxBlocksPerTask, "block")}${by("maxBlocksPerTask", policy)}"
+        s"raised so that no task fetches more than ${count(policy.maxBlocksPerRange, "block")}${by("maxBlocksPerTask", policy)}"
       case Kind.Waves         => s"changed to ${chosen.tasks} for the waves on ${policy.steadySlots.mkString} slots"
+      case Kind.Subpartitions if limitedBy.exists(_ >= Severe) =>
+        val times = "%.1f".formatLocal(java.util.Locale.ROOT, limitedBy.get)
+        s"limited by its ${count(subpartitions.max(1).toLong, "partition")}: tasks read $times times the target size"
       case Kind.Subpartitions => s"limited to the ${count(subpartitions.max(1).toLong, "subpartition")} there are"
       case Kind.Source        => "the stage has no inputs, so it gets the default of sources"
     }

@@ -29,6 +29,9 @@ private[decision] object SkewSplits {
   /** Subpartitions for which there may be two more tasks each: the ranges on either side. */
   private val MostExtra = 4
 
+  /** How much larger than necessary the largest task may be. */
+  private val Slack = 1.0 / 1024
+
   /** The most blocks that are looked at. */
   private val MostBlocks = 1 << 22
 
@@ -81,73 +84,138 @@ private[decision] object SkewSplits {
     if (mapTasks == 0) None
     else {
       val sums = Bytes.sumEach(shuffles.map(_.bytes))
-      val threshold = fairShare(Bytes.sum(sums), tasks, policy) * Tolerance
-      val large = sums.indices.filter(sums(_) > threshold).sortBy(-sums(_)).take((MostBlocks / mapTasks).max(1))
+      val threshold = (fairShare(Bytes.sum(sums), tasks, policy) * Tolerance).toLong
+      val large = largest(sums, threshold, (MostBlocks / mapTasks).max(1))
       val most = (tasks + 2 * large.size.min(MostExtra)).min(policy.upperBound).max(tasks)
       if (large.isEmpty) None
       else
         fill(
           sums,
-          large.map(i => i -> new Candidate(i, shuffles)).toMap,
+          candidates(large, shuffles, sums.length),
           if (policy.parallelism.isDefined) Seq(tasks) else tasks to most,
           Filling.width(maxWidth, sums.length, tasks)
         )
     }
   }
 
+  /** The places of the largest sums above the threshold. */
+  private def largest(sums: Array[Long], threshold: Long, most: Int): Seq[Int] = {
+    val found = mutable.ArrayBuffer.empty[Int]
+    var i = 0
+    while (i < sums.length) {
+      if (sums(i) > threshold) found += i
+      i += 1
+    }
+    found.sortBy(-sums(_)).take(most).toSeq
+  }
+
+  /** By subpartition; null for those that are not to be split. */
+  private def candidates(subpartitions: Seq[Int], shuffles: Seq[Input], n: Int): Array[Candidate] = {
+    val found = new Array[Candidate](n)
+    val blocks = shuffles.map(_.blocks.map(_(subpartitions)))
+    subpartitions.zipWithIndex.foreach { case (i, place) =>
+      found(i) = new Candidate(
+        i,
+        shuffles.map(_.bytes(i)).toArray,
+        blocks.map(_.map(_(place)).filter(_.length > 1).fold[Filling](null)(new Filling(_))).toArray
+      )
+    }
+    found
+  }
+
   private def fill(
       sums: Array[Long],
-      candidates: Map[Int, Candidate],
+      candidates: Array[Candidate],
       budgets: Seq[Int],
       maxWidth: Int
   ): Option[(Ranges, Seq[Split])] = {
-    def cut(i: Int, limit: Long) = candidates.get(i).flatMap(_.cut(limit))
-    val filling = new Filling(sums, maxWidth, cut(_, _).fold(Filling.Never)(_.tasks))
+    def splitIn(i: Int, limit: Long) =
+      if (candidates(i) == null) Filling.Never else candidates(i).cut(limit, budgets.last).tasks
+    val filling = new Filling(sums, maxWidth, splitIn)
+    // More tasks never need a higher limit, so each search is among the limits that are left.
+    val least = filling.leastLimit(budgets.last, slack = Slack)
+    val limits = budgets.init.scanLeft(Long.MaxValue) { (above, budget) =>
+      filling.leastLimit(budget, least, above, Slack)
+    }.tail
     val limit =
-      budgets.map(filling.leastLimit(_)).distinct.minBy(limit => limit.toDouble * filling.tasks(limit, budgets.last))
+      (limits :+ least).distinct.minBy(limit => limit.toDouble * filling.tasks(limit, budgets.last))
     val (whole, large) = filling.steps(limit).toSeq.partition { case (start, end) => end > start }
-    val splits = large.flatMap { case (i, _) => cut(i, limit).map(candidates(i).split) }
+    val splits = large.collect {
+      case (i, _) if candidates(i) != null && candidates(i).cut(limit, budgets.last).isPossible =>
+        candidates(i).split(candidates(i).cut(limit, budgets.last))
+    }
     Option.when(splits.nonEmpty)((Ranges.of(whole), splits))
   }
 
-  /** @param counts into how many parts each input is cut, 1 where it is read whole by every task */
-  private final case class Cut(counts: Seq[Int]) {
-    def tasks: Int = counts.product
+  /**
+   * @param counts into how many parts each input is cut, 1 where it is read whole by every task
+   * @param tasks  the product of the counts, or [[Filling.Never]]
+   */
+  private final class Cut(val counts: Array[Int], val tasks: Int) {
+    def isPossible: Boolean = tasks < Filling.Never
   }
 
-  private final class Candidate(subpartition: Int, shuffles: Seq[Input]) {
-    private val blocks = shuffles.map(_.blocks.map(_(subpartition)).filter(_.length > 1))
-    private val fillings = blocks.map(_.map(new Filling(_)))
-    private val bytes = shuffles.map(_.bytes(subpartition))
-    private val total = bytes.foldLeft(0L)(Bytes.add)
-    private val choices = blocks.indices.filter(blocks(_).isDefined).toSet.subsets().filter(_.nonEmpty).toSeq
+  private val Uncut = new Cut(Array.empty, Filling.Never)
 
-    /** The fewest tasks under which none reads more than the limit. */
-    def cut(limit: Long): Option[Cut] = {
-      val most = limit.min((total * LargestPart).toLong)
-      choices.flatMap(cut(_, most)).minByOption(_.tasks)
+  /**
+   * A subpartition that may be split.
+   *
+   * @param bytes  of each input
+   * @param blocks of each input that may be cut, those of its map tasks in order; null for the others
+   */
+  private final class Candidate(subpartition: Int, bytes: Array[Long], blocks: Array[Filling]) {
+    private val total = bytes.foldLeft(0L)(Bytes.add)
+
+    /** Sets of inputs that can be cut, smaller sets first. */
+    private val choices: Array[Array[Int]] =
+      blocks.indices.filter(blocks(_) != null).toSet.subsets().filter(_.nonEmpty).map(_.toArray).toArray
+
+    private var lastLimit = -1L
+    private var lastCut = Uncut
+
+    /** The fewest tasks under which none reads more than the limit. More tasks than `most` are of no use. */
+    def cut(limit: Long, most: Int): Cut = {
+      if (limit != lastLimit) {
+        lastLimit = limit
+        lastCut = fewest(limit.min((total * LargestPart).toLong), most)
+      }
+      lastCut
+    }
+
+    private def fewest(limit: Long, most: Int): Cut = {
+      var best = Uncut
+      var i = 0
+      while (i < choices.length) {
+        val cut = cutSome(choices(i), limit, most)
+        if (cut.tasks < best.tasks) best = cut
+        i += 1
+      }
+      best
     }
 
     /** Cuts some of the inputs into parts of equal size, and lets each task read one part of each, and the others whole. */
-    private def cut(chosen: Set[Int], limit: Long): Option[Cut] = {
-      val share = (limit - bytes.indices.filterNot(chosen).map(bytes).sum) / chosen.size
-      val counts = bytes.indices.map { input =>
-        if (!chosen(input)) 1
-        else if (blocks(input).get.exists(_ > share)) Filling.Never
-        else fillings(input).get.tasks(share, blocks(input).get.length)
+    private def cutSome(chosen: Array[Int], limit: Long, most: Int): Cut = {
+      var cuttable = 0L
+      chosen.foreach(input => cuttable += bytes(input))
+      val share = (limit - (total - cuttable)) / chosen.length
+      if (!chosen.forall(blocks(_).largest <= share)) Uncut
+      else {
+        val counts = Array.fill(bytes.length)(1)
+        chosen.foreach(input => counts(input) = blocks(input).tasks(share, most))
+        val tasks = counts.foldLeft(1.0)(_ * _)
+        var read = 0.0
+        bytes.indices.foreach(input => read += bytes(input) * (tasks / counts(input)))
+        if (tasks <= most && read <= total.toDouble * MostReading) new Cut(counts, tasks.toInt) else Uncut
       }
-      val tasks = counts.map(_.toDouble).product
-      val read = counts.zip(bytes).map { case (count, own) => own * (tasks / count) }.sum
-      Option.when(tasks < Filling.Never && read <= total.toDouble * MostReading)(Cut(counts))
     }
 
     def split(cut: Cut): Split = {
-      val parts = blocks.zip(cut.counts).zip(bytes).map {
-        case ((Some(sizes), count), _) if count > 1 =>
-          Ranges.balanced(sizes, count).toSeq.map { case (from, until) =>
-            Part(Some(from -> until), Bytes.sum(sizes.slice(from, until)))
+      val parts = bytes.indices.map { input =>
+        if (cut.counts(input) == 1) Seq(Part(None, bytes(input)))
+        else
+          blocks(input).leastRanges(cut.counts(input)).map { case (from, until) =>
+            Part(Some(from -> until), blocks(input).sum(from, until))
           }
-        case (_, whole) => Seq(Part(None, whole))
       }
       Split(
         subpartition,

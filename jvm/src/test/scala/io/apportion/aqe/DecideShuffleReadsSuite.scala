@@ -121,6 +121,12 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       Seq("Output: 1 of 128, even, formula")
     ),
     (
+      "a rebalance is not spread over the slots",
+      "SELECT /*+ REBALANCE(k) */ id, k FROM numbers",
+      Seq("mode" -> "reactive", "minTaskVolume" -> "1KB"),
+      Seq("Output: 1 of 128, even, formula")
+    ),
+    (
       "the number of a rebalance is its subpartitions",
       "SELECT /*+ REBALANCE(50, k) */ id, k FROM numbers",
       Seq("parallelism" -> "60"),

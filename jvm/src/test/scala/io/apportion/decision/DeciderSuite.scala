@@ -12,6 +12,10 @@ class DeciderSuite extends AnyFunSuite {
 
   private def broadcast(bytes: Long): Input = new Input(Array(bytes), broadcast = true)
 
+  private val filledTwice = Seq.fill(2)(shuffle(1024, 1024, mapTasks = 1000))
+
+  private val halfEmpty = new Input(Array.tabulate(1024)(k => (k % 2).toLong), mapTasks = 1000)
+
   private val volume64 = Policy(dataVolumePerTask = 64 * MiB)
 
   private val exact = volume64.copy(balanced = true, rounding = Rounding.Exact)
@@ -49,13 +53,42 @@ class DeciderSuite extends AnyFunSuite {
     ("exact: bounds as they are", Seq(shuffle(1L << 40, 128)), exact.copy(maxParallelism = 63), 63, "maximum"),
     ("exact: slots as they are", Seq(shuffle(20 * MiB, 128)), exact.copy(slots = Some(9)), 9, "reactive"),
     ("even ranges want a power of two", Seq(shuffle(320 * MiB, 128)), exact.copy(balanced = false), 4, "formula"),
-    ("a task fetches 32768 blocks at most", Seq(shuffle(1, 1024, mapTasks = 1000)), volume64, 32, "fanIn"),
-    ("of all inputs", Seq.fill(2)(shuffle(1, 1024, mapTasks = 1000)), volume64, 64, "fanIn"),
-    ("but for a single subpartition", Seq(shuffle(1, 16, mapTasks = 1000000)), volume64, 16, "fanIn"),
-    ("within the maximum", Seq(shuffle(1, 1024, mapTasks = 1000)), volume64.copy(maxParallelism = 8), 8, "fanIn"),
+    ("a task fetches 32768 blocks at most", Seq(shuffle(1024, 1024, mapTasks = 1000)), volume64, 32, "fanIn"),
+    ("a task fetches 32768 blocks of all inputs at most", filledTwice, volume64, 64, "fanIn"),
+    ("a single subpartition may have more blocks", Seq(shuffle(16, 16, mapTasks = 1000000)), volume64, 16, "fanIn"),
     (
-      "and not where the number is set",
-      Seq(shuffle(1, 1024, mapTasks = 1000)),
+      "the fan-in stays within the maximum",
+      Seq(shuffle(1024, 1024, mapTasks = 1000)),
+      volume64.copy(maxParallelism = 8),
+      8,
+      "fanIn"
+    ),
+    ("empty subpartitions have no blocks", Seq(shuffle(4, 4096, mapTasks = 2000)), volume64, 1, "formula"),
+    ("half of the subpartitions have blocks", Seq(halfEmpty), volume64, 16, "fanIn"),
+    (
+      "blocks that are fetched in batches count less",
+      Seq(shuffle(1024, 1024, mapTasks = 1000)),
+      volume64.copy(fetchesInBatch = true),
+      1,
+      "formula"
+    ),
+    (
+      "too many blocks even in batches",
+      Seq(shuffle(1024, 1024, mapTasks = 2000)),
+      volume64.copy(fetchesInBatch = true),
+      2,
+      "fanIn"
+    ),
+    (
+      "a bound of Spark's for the partitions of a task",
+      Seq(shuffle(4, 4096, mapTasks = 2000)),
+      volume64.copy(maxSubpartitionsPerTask = 1000),
+      8,
+      "fanIn"
+    ),
+    (
+      "the fan-in does not change a number that is set",
+      Seq(shuffle(1024, 1024, mapTasks = 1000)),
       volume64.copy(parallelism = Some(2)),
       2,
       "explicit"
@@ -97,6 +130,21 @@ class DeciderSuite extends AnyFunSuite {
       "4 tasks: parallelism is set to 8 (session setting), limited to the 4 subpartitions there are."
     ),
     (
+      Seq(shuffle(2048 * MiB, 4)),
+      volume64,
+      "4 tasks: 2.0 GiB at 64.0 MiB a task makes 32, limited by its 4 partitions: tasks read 8.0 times the target size."
+    ),
+    (
+      Seq(shuffle(512 * MiB, 4)),
+      volume64,
+      "4 tasks: 512.0 MiB at 64.0 MiB a task makes 8, limited to the 4 subpartitions there are."
+    ),
+    (
+      Seq(shuffle(1, 64)),
+      volume64.copy(maxSubpartitionsPerTask = 16, setBy = Map("maxSubpartitionsPerTask" -> "spark.sql.adaptive.x")),
+      "4 tasks: 1 B at 64.0 MiB a task makes 1, raised so that no task reads more than 16 partitions (spark.sql.adaptive.x)."
+    ),
+    (
       Seq(shuffle(20 * MiB, 128)),
       volume64.copy(slots = Some(9)),
       "8 tasks: 20.0 MiB at 64.0 MiB a task makes 1, raised to use 9 slots with 1.0 MiB or more a task."
@@ -129,8 +177,31 @@ class DeciderSuite extends AnyFunSuite {
     test(s"refused: $message")(assert(intercept[IllegalArgumentException](policy()).getMessage.contains(message)))
   }
 
+  private val limits = Table[String, Seq[Input], Policy, Option[Double]](
+    ("case", "inputs", "policy", "limited by partitions"),
+    ("enough partitions", Seq(shuffle(512 * MiB, 128)), volume64, None),
+    ("half as many as wanted", Seq(shuffle(512 * MiB, 4)), volume64, Some(2.0)),
+    ("a number that is set", Seq(shuffle(512 * MiB, 4)), volume64.copy(parallelism = Some(8)), None),
+    ("slots to fill are no want of the bytes", Seq(shuffle(64 * MiB, 4)), volume64.copy(slots = Some(64)), None),
+    ("up to the maximum alone", Seq(shuffle(1 << 30, 4)), volume64.copy(maxParallelism = 8), Some(2.0)),
+    ("no inputs", Nil, volume64.copy(sourceParallelism = 7), None)
+  )
+  forAll(limits) { (name, inputs, policy, limit) =>
+    test(s"limited by partitions: $name") {
+      assert(Decider.decide(inputs, policy).limitedByPartitions == limit)
+    }
+  }
+
+  test("no range spans more partitions than Spark's bound") {
+    for (tasks <- Seq(1, 3, 7, 100); balanced <- Seq(true, false)) {
+      val policy = exact.copy(balanced = balanced, minParallelism = tasks, maxSubpartitionsPerTask = 37)
+      val decision = Decider.decide(Seq(shuffle(100 * MiB, 1000, mapTasks = 10)), policy)
+      assert(decision.ranges.toSeq.forall { case (start, end) => end - start <= 37 })
+    }
+  }
+
   test("balanced ranges are no wider than a task may fetch") {
-    val sizes = Array.tabulate(1024)(k => if (k < 10) MiB else 1)
+    val sizes = Array.tabulate(1024)(k => if (k < 10) MiB else 1L)
     val decision = Decider.decide(Seq(new Input(sizes, mapTasks = 1000)), exact)
     assert(decision.ranges.toSeq.forall { case (start, end) => end - start <= 32 })
     assert(decision.ranges.size == 32)

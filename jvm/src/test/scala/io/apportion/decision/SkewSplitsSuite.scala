@@ -11,7 +11,7 @@ class SkewSplitsSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   private def input(blocks: Seq[Seq[Long]], splittable: Boolean = true): Input = new Input(
     blocks.transpose.map(_.sum).toArray,
     mapTasks = blocks.size,
-    blocks = Option.when(splittable)(i => blocks.map(_(i)).toArray)
+    blocks = Option.when(splittable)(_.map(i => blocks.map(_(i)).toArray))
   )
 
   private def policy(tasks: Int): Policy = Policy(dataVolumePerTask = 1, parallelism = Some(tasks), minTaskVolume = 1)

@@ -1,17 +1,35 @@
 package org.apache.spark.apportion
 
 import org.apache.spark.{MapOutputTrackerMaster, SparkEnv}
+import org.apache.spark.scheduler.MapStatus
 
 /** In Spark's namespace because the sizes of map outputs are private to it. */
 object MapBlocks {
 
-  /** The bytes that each map task wrote of a subpartition; none if some outputs are lost, or nobody knows the shuffle. */
-  def of(shuffle: Int, subpartition: Int): Array[Long] = SparkEnv.get.mapOutputTracker match {
-    case tracker: MapOutputTrackerMaster =>
-      val sizes = tracker.shuffleStatuses
-        .get(shuffle)
-        .fold(Array.empty[Long])(_.withMapStatuses(_.map(s => if (s == null) -1L else s.getSizeForBlock(subpartition))))
-      if (sizes.contains(-1L)) Array.empty else sizes
-    case _ => Array.empty
+  /** The bytes that each map task wrote of each of these subpartitions; no bytes if some outputs are lost or the shuffle is not known. */
+  def of(shuffle: Int, subpartitions: Seq[Int]): Seq[Array[Long]] = {
+    val sizes = SparkEnv.get.mapOutputTracker match {
+      case tracker: MapOutputTrackerMaster =>
+        tracker.shuffleStatuses.get(shuffle).flatMap(_.withMapStatuses(sizesOf(_, subpartitions.toArray)))
+      case _ => None
+    }
+    sizes.fold(subpartitions.map(_ => Array.empty[Long]))(_.toSeq)
   }
+
+  /** One map output after the other: each holds the sizes of all its blocks, so that they are in the processor's cache. */
+  private[apportion] def sizesOf(outputs: Array[MapStatus], subpartitions: Array[Int]): Option[Array[Array[Long]]] =
+    if (outputs.contains(null)) None
+    else {
+      val sizes = Array.ofDim[Long](subpartitions.length, outputs.length)
+      var mapTask = 0
+      while (mapTask < outputs.length) {
+        var i = 0
+        while (i < subpartitions.length) {
+          sizes(i)(mapTask) = outputs(mapTask).getSizeForBlock(subpartitions(i))
+          i += 1
+        }
+        mapTask += 1
+      }
+      Some(sizes)
+    }
 }
