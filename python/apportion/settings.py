@@ -121,6 +121,7 @@ class Settings:
     ranges: Literal["even", "balanced"] | None = None
     rounding: Literal["power-of-two", "exact", "waves"] | None = None
     max_blocks_per_task: int | None = None
+    splits_with_other_shuffle_managers: bool | None = None
     subpartitions: Literal["estimated", "spark"] | None = None
     history_path: str | None = None
     max_blocks_per_shuffle: int | None = None

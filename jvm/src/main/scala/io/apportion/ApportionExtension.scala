@@ -46,6 +46,7 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
     // When stages have finished, in this order, after Spark's own rules
     extensions.injectQueryStageOptimizerRule(AwaitSlots(_))
     extensions.injectQueryStageOptimizerRule(DecideShuffleReads(_))
+    extensions.injectQueryStageOptimizerRule(DecideShuffleReads(_, splits = false))
     extensions.injectQueryStageOptimizerRule(LocalReads(_))
     extensions.injectQueryStageOptimizerRule(ReportDecisions(_))
     extensions.injectQueryStageOptimizerRule(RememberOutputs(_))

@@ -13,14 +13,18 @@ import org.apache.spark.sql.execution.exchange.ShuffleOrigin
 
 /**
  * Lets Spark's local read rule run again over what was decided, and gives the local reads the decided number of tasks: Spark's
- * own division rounds it down to a multiple of the map tasks.
+ * own division rounds it down to a multiple of the map tasks. With another shuffle manager than Spark's, only the local reads stay
+ * that Spark made before.
  */
 case class LocalReads(session: SparkSession) extends AQEShuffleReadRule with Guarded[SparkPlan] {
 
   /** Spark's rule says which shuffles can be read locally. */
   override protected val supportedShuffleOrigins: Seq[ShuffleOrigin] = Nil
 
-  override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
+  override protected def applyGuarded(plan: SparkPlan): SparkPlan =
+    if (Splittable.otherManager(conf).isDefined) plan else readLocally(plan)
+
+  private def readLocally(plan: SparkPlan): SparkPlan = {
     val decided = plan.collect {
       case read @ AQEShuffleReadExec(stage: ShuffleQueryStageExec, specs) if !read.isLocalRead => stage.id -> specs.size
     }.toMap

@@ -28,6 +28,8 @@ private[aqe] object PendingDecisions {
     decided
   }
 
+  def areOn(plan: SparkPlan): Boolean = plan.getTagValue(Tag).isDefined
+
   /** The decisions on the plan, which are taken off it. */
   def take(plan: SparkPlan): Seq[Pending] = {
     val pending = plan.getTagValue(Tag).getOrElse(Nil)

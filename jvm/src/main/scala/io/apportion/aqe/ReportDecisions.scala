@@ -7,7 +7,9 @@ import io.apportion.report.{DecisionRecord, Decisions, OptimizedPlan}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.execution.{
+  CoalescedMapperPartitionSpec,
   CoalescedPartitionSpec,
+  PartialMapperPartitionSpec,
   PartialReducerPartitionSpec,
   ShufflePartitionSpec,
   SparkPlan
@@ -117,11 +119,18 @@ case class ReportDecisions(session: SparkSession) extends Guarded[SparkPlan] {
   private def withRemark(reason: String, remark: String): String = s"${reason.stripSuffix(".")}, $remark."
 
   private def leftAlone(group: ExchangeGroup, layouts: Seq[Seq[ShufflePartitionSpec]], why: String): DecisionRecord = {
-    val bytesByInput = if (layouts.isEmpty) group.bytes else layouts.map(_.map(bytesOf).toArray)
-    val taskBytes = Bytes.sumEach(bytesByInput)
+    val isLocal = layouts.flatten.exists(isOfMapTasks)
+    val taskBytes =
+      if (isLocal) Array.fill(layouts.head.size)(group.inputBytes / layouts.head.size)
+      else Bytes.sumEach(if (layouts.isEmpty) group.bytes else layouts.map(_.map(bytesOf).toArray))
     val record = DecisionRecord.leftAlone(why, group.leaves.map(_.subpartitions).max, taskBytes)
     def policy = GroupRead.policy(group, new SessionPolicy(conf, session.sparkContext), None)
     record.copy(reason = fewKeysRemark(group, taskBytes, policy).foldLeft(record.reason)(withRemark))
+  }
+
+  private def isOfMapTasks(spec: ShufflePartitionSpec): Boolean = spec match {
+    case _: PartialMapperPartitionSpec | _: CoalescedMapperPartitionSpec => true
+    case _                                                              => false
   }
 
   private def bytesOf(spec: ShufflePartitionSpec): Long = spec match {

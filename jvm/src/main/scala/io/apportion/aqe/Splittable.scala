@@ -1,10 +1,18 @@
 package io.apportion.aqe
 
+import io.apportion.conf.Settings
+import org.apache.spark.apportion.ShuffleReads
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.physical.{BroadcastDistribution, UnspecifiedDistribution}
-import org.apache.spark.sql.execution.{SortExec, SparkPlan}
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.aggregate.{HashAggregateExec, ObjectHashAggregateExec, SortAggregateExec}
+import org.apache.spark.sql.execution.command.DataWritingCommandExec
+import org.apache.spark.sql.execution.datasources.WriteFilesExec
+import org.apache.spark.sql.execution.datasources.v2._
 import org.apache.spark.sql.execution.exchange._
-import org.apache.spark.sql.execution.joins.{ShuffledHashJoinExec, ShuffledJoin, SortMergeJoinExec}
+import org.apache.spark.sql.execution.joins._
+import org.apache.spark.sql.execution.python.{ArrowEvalPythonExec, BatchEvalPythonExec}
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -25,24 +33,96 @@ private[aqe] object Splittable {
   def of(reader: SparkPlan, leaves: Seq[ShuffleLeaf], keeping: Option[SparkPlan]): Splittable = {
     def isOff(key: String) = Option.when(!reader.conf.getConfString(key).toBoolean)(s"$key is false")
     def whole(why: String) = Splittable(Set.empty, why)
-    val needed = keeping.map(node => s"${ExchangeGroup.operatorName(node)} reads all rows of a key in one task")
+    def forbidden(keeping: Option[SparkPlan]) =
+      keeping.map(whyKept).orElse(otherManager(reader.conf).map(whyNoMapRanges))
+    val keepingOrReader = keeping.orElse(Some(reader).filter(needsPartitions))
 
     (reader, leaves.map(_.shuffle.shuffleOrigin)) match {
       case (SkewJoin(join, _), _) =>
-        needed.orElse(isOff(SQLConf.SKEW_JOIN_ENABLED.key)).fold(sidesOf(join.joinType))(whole)
+        forbidden(keeping).orElse(isOff(SQLConf.SKEW_JOIN_ENABLED.key)).fold(sidesOf(join.joinType))(whole)
       case (_, Seq(REBALANCE_PARTITIONS_BY_NONE | REBALANCE_PARTITIONS_BY_COL)) =>
-        needed.orElse(isOff(SQLConf.ADAPTIVE_OPTIMIZE_SKEWS_IN_REBALANCE_PARTITIONS_ENABLED.key)).fold(all)(whole)
+        forbidden(keepingOrReader)
+          .orElse(isOff(SQLConf.ADAPTIVE_OPTIMIZE_SKEWS_IN_REBALANCE_PARTITIONS_ENABLED.key))
+          .fold(all)(whole)
       case (_, Seq(ENSURE_REQUIREMENTS)) if !reader.conf.getConf(SQLConf.LOCAL_SHUFFLE_READER_ENABLED) =>
-        needed.orElse(isOff(SQLConf.SKEW_JOIN_ENABLED.key)).fold(all)(whole)
-      case _ => whole(needed.getOrElse("its rows have to stay together"))
+        forbidden(keepingOrReader).orElse(isOff(SQLConf.SKEW_JOIN_ENABLED.key)).fold(all)(whole)
+      case _ => whole(keeping.fold("its rows have to stay together")(whyKept))
     }
   }
 
-  /** Whether an operator needs its input partitioned in some way. */
-  def needsPartitions(node: SparkPlan): Boolean = node.requiredChildDistribution.exists {
+  /**
+   * Whether an operator needs its input partitioned in some way. An operator that is not known may need this without a declaration:
+   * the aggregates and joins of Comet have no `requiredChildDistribution`.
+   */
+  def needsPartitions(node: SparkPlan): Boolean = !isKnown(node) || node.requiredChildDistribution.exists {
     case UnspecifiedDistribution | _: BroadcastDistribution => false
     case _                                                  => true
   }
+
+  /** The shuffle manager if that is not Spark's own, unless a setting allows to read the output of some map tasks there. */
+  def otherManager(conf: SQLConf): Option[String] =
+    ShuffleReads.otherManager.filterNot(_ => Settings.SplitsWithOtherShuffleManagers.get(conf))
+
+  /** Why the output of some map tasks is not read alone. */
+  def whyNoMapRanges(manager: String): String =
+    s"the output of some map tasks alone may be slow to read with the shuffle manager ${manager.split('.').last}"
+
+  private def whyKept(node: SparkPlan): String = {
+    val name = ExchangeGroup.operatorName(node)
+    if (isKnown(node)) s"$name reads all rows of a key in one task"
+    else s"$name is not known to work on parts of partitions"
+  }
+
+  private def isKnown(node: SparkPlan): Boolean = Known(node.getClass)
+
+  /** Operators of Spark that declare each distribution that they need. */
+  private val Known: Set[Class[_]] = Set(
+    // Leaves and frames of generated code
+    classOf[AQEShuffleReadExec],
+    classOf[ShuffleQueryStageExec],
+    classOf[InputAdapter],
+    classOf[WholeStageCodegenExec],
+    classOf[ColumnarToRowExec],
+    classOf[RowToColumnarExec],
+    // Row by row
+    classOf[ProjectExec],
+    classOf[FilterExec],
+    classOf[SampleExec],
+    classOf[ExpandExec],
+    classOf[GenerateExec],
+    classOf[BatchEvalPythonExec],
+    classOf[ArrowEvalPythonExec],
+    classOf[DeserializeToObjectExec],
+    classOf[MapElementsExec],
+    classOf[SerializeFromObjectExec],
+    classOf[CollectMetricsExec],
+    // Sorts, limits and aggregates
+    classOf[SortExec],
+    classOf[LocalLimitExec],
+    classOf[GlobalLimitExec],
+    classOf[CollectLimitExec],
+    classOf[CollectTailExec],
+    classOf[TakeOrderedAndProjectExec],
+    classOf[HashAggregateExec],
+    classOf[ObjectHashAggregateExec],
+    classOf[SortAggregateExec],
+    classOf[window.WindowExec],
+    // Joins and unions
+    classOf[SortMergeJoinExec],
+    classOf[ShuffledHashJoinExec],
+    classOf[BroadcastHashJoinExec],
+    classOf[BroadcastNestedLoopJoinExec],
+    classOf[CartesianProductExec],
+    classOf[UnionExec],
+    // Writes
+    classOf[WriteFilesExec],
+    classOf[DataWritingCommandExec],
+    classOf[AppendDataExec],
+    classOf[OverwriteByExpressionExec],
+    classOf[OverwritePartitionsDynamicExec],
+    classOf[ReplaceDataExec],
+    classOf[WriteDeltaExec]
+  )
 
   private val TooCoarse = "its map outputs give no parts that help"
 

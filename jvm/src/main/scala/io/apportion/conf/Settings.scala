@@ -98,8 +98,19 @@ object Settings {
     default = 1L << 15,
     Allowed.AtLeast(1),
     V010,
-    "The most blocks, subpartitions times map tasks, that a task fetches; stages get more tasks where it needs these, within " +
-      "maxParallelism. A task that reads one subpartition alone may fetch more."
+    "The most shuffle blocks that a task fetches. A shuffle has one block for each map task and each partition that is not empty. " +
+      "A task may fetch 32 times as many blocks where Spark fetches all blocks of a map task in one request " +
+      "(spark.sql.adaptive.fetchShuffleBlocksInBatch). Stages get more tasks to stay below it, up to maxParallelism. A task that " +
+      "reads a single partition may fetch more."
+  )
+
+  val SplitsWithOtherShuffleManagers: Setting[Boolean] = Setting.boolean(
+    "splitsWithOtherShuffleManagers",
+    default = false,
+    V010,
+    "Whether Apportion splits skewed partitions and reads map outputs locally where spark.shuffle.manager is not Spark's own. Both " +
+      "read the output of some map tasks alone, which is slow in many remote shuffle services. If false, Apportion keeps the splits " +
+      "and local reads that Spark makes, and adds none."
   )
 
   val Subpartitions: Setting[String] = Setting.choice(
@@ -308,6 +319,7 @@ object Settings {
     Ranges,
     Rounding,
     MaxBlocksPerTask,
+    SplitsWithOtherShuffleManagers,
     Subpartitions,
     HistoryPath,
     MaxBlocksPerShuffle,

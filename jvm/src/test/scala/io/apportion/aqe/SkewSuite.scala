@@ -2,12 +2,25 @@ package io.apportion.aqe
 
 import io.apportion.SparkSuite
 import io.apportion.report.{DecisionLog, DecisionRecord}
-import org.apache.spark.sql.{Row, SparkSession}
-import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.{Row, SparkSession, SparkSessionExtensions}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.{PartialReducerPartitionSpec, SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, AdaptiveSparkPlanHelper}
+import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
+import org.apache.spark.sql.execution.joins.SortMergeJoinExec
 
 /** Queries over a few heavy keys: what may be split is split evenly, and what may not be says why. */
 class SkewSuite extends SparkSuite with AdaptiveSparkPlanHelper {
+
+  override protected def extension: SparkSessionExtensions => Unit = { extensions =>
+    super.extension(extensions)
+    extensions.injectQueryStagePrepRule(_ => Undeclared)
+  }
+
   private val settings = Seq(
     "mode" -> "active",
     "dataVolumePerTask" -> "256KB",
@@ -48,7 +61,7 @@ class SkewSuite extends SparkSuite with AdaptiveSparkPlanHelper {
 
   private def run(session: SparkSession, query: String): (Seq[Row], Int) = {
     val frame = session.sql(query)
-    val rows = frame.collect().toSeq
+    val rows = frame.collect().sortBy(_.toString).toSeq
     (rows, collectWithSubqueries(frame.queryExecution.executedPlan) { case e: ShuffleExchangeLike => e }.size)
   }
 
@@ -122,7 +135,28 @@ class SkewSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(decision.tasks <= decision.parallelism + 4 && largestToMean(decision) <= 1.25)
   }
 
+  private val aggregate =
+    "SELECT count(*), sum(n), max(last) FROM (SELECT size(collect_set(word)) AS n, max(word) AS last FROM heavy GROUP BY k)"
+
   private val whole: Seq[(String, String, Seq[(String, String)], String)] = Seq(
+    (
+      "an aggregate that declares no distribution, as Comet's",
+      aggregate,
+      Seq(Undeclared.Key -> "true", "spark.sql.adaptive.localShuffleReader.enabled" -> "false"),
+      "UndeclaredAggregate is not known to work on parts of partitions"
+    ),
+    (
+      "a rebalance below such an aggregate",
+      aggregate.replace("FROM heavy", "FROM (SELECT /*+ REBALANCE(k) */ * FROM heavy)"),
+      Seq(Undeclared.Key -> "true", "spark.sql.adaptive.optimizeSkewsInRebalancePartitions.enabled" -> "false"),
+      ""
+    ),
+    (
+      "a join below a repartition that Spark left out",
+      "SELECT /*+ REPARTITION(k) */ k, word, name FROM heavy JOIN light USING (k)",
+      Nil,
+      "the result has to keep the partitions that the query asks for"
+    ),
     (
       "an aggregate",
       "SELECT sum(n), max(last) FROM (SELECT size(collect_set(word)) AS n, max(word) AS last FROM heavy GROUP BY k)",
@@ -188,4 +222,48 @@ class SkewSuite extends SparkSuite with AdaptiveSparkPlanHelper {
         decision
       )
     }
+
+  test("a split that spark.sql.adaptive.forceOptimizeSkewedJoin makes stays") {
+    val forced = Seq(
+      "dataVolumePerTask" -> "64MB",
+      "subpartitions" -> "spark",
+      "spark.sql.adaptive.forceOptimizeSkewedJoin" -> "true",
+      "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes" -> "2KB",
+      "spark.sql.adaptive.skewJoin.skewedPartitionFactor" -> "2",
+      "spark.sql.adaptive.advisoryPartitionSizeInBytes" -> "8KB"
+    )
+    val query = "SELECT heavy.k, count(DISTINCT word), max(name) FROM heavy JOIN light ON heavy.k = light.k GROUP BY heavy.k"
+    withSession(settings ++ forced: _*) { session =>
+      val frame = session.sql(query)
+      val rows = frame.collect().sortBy(_.toString).toSeq
+      val plan = frame.queryExecution.executedPlan
+      val joins = collect(plan) { case join: SortMergeJoinExec => join }
+      assert(joins.map(_.isSkewJoin) == Seq(true))
+      val parts = collect(plan) { case read: AQEShuffleReadExec => read.partitionSpecs }.flatten
+      assert(parts.exists(_.isInstanceOf[PartialReducerPartitionSpec]))
+      val kept = DecisionLog.of(session).all.map(_.reason).filter(_.contains("forceOptimizeSkewedJoin is true"))
+      assert(kept.size == 1)
+      session.conf.set("spark.apportion.enabled", "false")
+      assert(rows == session.sql(query).collect().sortBy(_.toString).toSeq)
+    }
+  }
+}
+
+/** Puts an aggregate that declares no distribution in place of Spark's final ones, as Comet does. */
+private object Undeclared extends Rule[SparkPlan] {
+  val Key = "spark.test.undeclared"
+
+  override def apply(plan: SparkPlan): SparkPlan =
+    if (conf.getConfString(Key, "false") != "true") plan
+    else
+      plan.transformUp {
+        case aggregate: BaseAggregateExec if aggregate.requiredChildDistributionExpressions.exists(_.nonEmpty) =>
+          UndeclaredAggregateExec(aggregate, aggregate.child)
+      }
+}
+
+private case class UndeclaredAggregateExec(aggregate: BaseAggregateExec, child: SparkPlan) extends UnaryExecNode {
+  override def output: Seq[Attribute] = aggregate.output
+  override protected def doExecute(): RDD[InternalRow] = aggregate.withNewChildren(Seq(child)).execute()
+  override protected def withNewChildInternal(newChild: SparkPlan): SparkPlan = copy(child = newChild)
 }
