@@ -200,12 +200,33 @@ class SubpartitionCountsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
+  private val fewKeys = "SELECT a.id FROM range(100000) a JOIN range(100000) b ON a.id = b.id WHERE b.id % 4000 = 1"
+
+  test("Spark's SHUFFLE_HASH is taken back as its NO_BROADCAST_HASH is, but not that of a query") {
+    def broadcasts(hint: String, settings: (String, String)*): Boolean = withSession(
+      Seq(
+        "mode" -> "active",
+        "dataVolumePerTask" -> "8KB",
+        "spark.sql.autoBroadcastJoinThreshold" -> "64KB",
+        "spark.sql.shuffle.partitions" -> "16",
+        "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold" -> "1GB"
+      ) ++ settings: _*
+    ) { session =>
+      val result = session.sql(fewKeys.replaceFirst("SELECT", s"SELECT $hint"))
+      result.collect()
+      collect(result.queryExecution.executedPlan) { case join: BroadcastHashJoinExec => join }.nonEmpty
+    }
+    assert(broadcasts("", "enabled" -> "false"))
+    assert(broadcasts(""))
+    assert(!broadcasts("/*+ SHUFFLE_HASH(b) */", "enabled" -> "false"))
+    assert(!broadcasts("/*+ SHUFFLE_HASH(b) */"))
+  }
+
   test("what Spark would broadcast is still broadcast where it leaves most of more subpartitions empty") {
-    val query = "SELECT a.id FROM range(100000) a JOIN range(100000) b ON a.id = b.id WHERE b.id % 4000 = 1"
     def broadcasts(settings: (String, String)*): Boolean =
       withSession(Seq("mode" -> "active", "spark.sql.autoBroadcastJoinThreshold" -> "64KB") ++ settings: _*) {
         session =>
-          val result = session.sql(query)
+          val result = session.sql(fewKeys)
           assert(result.collect().length == 25)
           collect(result.queryExecution.executedPlan) { case join: BroadcastHashJoinExec => join }.nonEmpty
       }
