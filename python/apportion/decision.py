@@ -78,6 +78,11 @@ class Decision:
     """Slots that were there; None in older logs."""
     slots_lost: int
     """Slots that the query had before, and had lost by then: more than 0 is degraded."""
+    limited_by_partitions: float | None = None
+    """How many times as many tasks as there were shuffle partitions the bytes asked for.
+
+    None where the partitions were enough, and in older logs.
+    """
 
     def _repr_html_(self) -> str:
         from apportion.explaining import html

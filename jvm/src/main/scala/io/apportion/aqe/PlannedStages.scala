@@ -134,10 +134,11 @@ private[apportion] object PlannedStages {
         case None =>
           val tasks = likely.getOrElse(most)
           val why = bytes.fold("nothing is known of its bytes")(b => s"estimate of ${Bytes.text(b)}")
+          val byBytes = bytes.map(Decider.parallelism(_, policy.copy(slots = None)).min(most))
           val need =
             if (settings.reactive) ResourceRequirement.reactive(most, settings.spec)
             else
-              ResourceRequirement.active(likely.getOrElse(session.sparkContext.defaultParallelism), most, settings.spec)
+              ResourceRequirement.active(byBytes.getOrElse(session.sparkContext.defaultParallelism), most, settings.spec)
           Part(operator, bytes, tasks, need, why)
       }
     }

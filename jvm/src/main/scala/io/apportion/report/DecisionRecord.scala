@@ -40,7 +40,8 @@ final case class DecisionRecord(
     reason: String,
     requirement: Option[ResourceRequirement] = None,
     slots: Option[Int] = None,
-    slotsLost: Int = 0
+    slotsLost: Int = 0,
+    limitedByPartitions: Option[Double] = None
 ) {
 
   /** The record with the slots that were there, and how many fewer these were than the query had before. */
@@ -60,6 +61,9 @@ final case class DecisionRecord(
     reason =
       s"Observed: ${reason.stripSuffix(".")}; Spark runs ${if (sparksTasks == 1) "1 task" else s"$sparksTasks tasks"}."
   )
+
+  /** The slots that its tasks ask for: fewer than the tasks if more were made to fill slots that happened to be registered. */
+  def slotsAskedFor: Int = requirement.fold(tasks)(_.target.min(tasks))
 
   /** The record as a row of [[DecisionRecord.schema]]. */
   def toRow: Row = new GenericRowWithSchema(
@@ -89,7 +93,8 @@ final case class DecisionRecord(
       reason,
       requirement.map(Columns.requirement).orNull,
       slots.orNull,
-      slotsLost
+      slotsLost,
+      limitedByPartitions.orNull
     ),
     DecisionRecord.schema
   )
@@ -118,7 +123,8 @@ object DecisionRecord {
     sources = policy.setBy,
     kind = decision.kind.name,
     reason = decision.reason,
-    requirement = Some(requirementOf(decision, policy))
+    requirement = Some(requirementOf(decision, policy)),
+    limitedByPartitions = decision.limitedByPartitions
   )
 
   /** Of what was decided: the bytes' number, all slots where these may be filled, or what somebody set. */
@@ -126,7 +132,12 @@ object DecisionRecord {
     val subpartitions = if (decision.subpartitions > 0) decision.subpartitions else Int.MaxValue
     val most = policy.upperBound.min(subpartitions).max(decision.tasks)
     if (decision.clamps.headOption.contains(Kind.Explicit)) ResourceRequirement.explicitly(decision.tasks)
-    else if (policy.slots.isDefined) ResourceRequirement.reactive(most)
+    else if (policy.slots.isDefined && policy.declaresSlots) ResourceRequirement.reactive(most)
+    else if (decision.clamps.contains(Kind.Reactive))
+      ResourceRequirement.active(
+        decision.rounded.max(policy.lowerBound.toLong).min(most.min(decision.tasks).toLong).toInt,
+        most
+      )
     else ResourceRequirement.active(decision.tasks, most)
   }
 
@@ -217,7 +228,12 @@ object DecisionRecord {
         "slots that the stage declares: least, wanted, and the most that it can use"
       ),
       column("slots", IntegerType, "slots of the executors that were registered"),
-      column("slots_lost", IntegerType, "slots that the query had before, and had lost when it was decided")
+      column("slots_lost", IntegerType, "slots that the query had before, and had lost when it was decided"),
+      column(
+        "limited_by_partitions",
+        DoubleType,
+        "how many times as many tasks as there were shuffle partitions the bytes asked for; null where the partitions were enough"
+      )
     )
   )
 }

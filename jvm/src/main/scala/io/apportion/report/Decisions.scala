@@ -19,7 +19,7 @@ private[apportion] object Decisions {
     val retained = Settings.RetainedDecisions.get(SQLConf.get)
     val (slots, lost) =
       if (Settings.isObserving(SQLConf.get)) (Cluster.slots(session.sparkContext), 0)
-      else standing(Coordination.of(session.sparkContext), query, decided.map(_._1.tasks).sum)
+      else standing(Coordination.of(session.sparkContext), query, decided.map(_._1.slotsAskedFor).sum)
     val records = decided.map(_._1.copy(query = query).on(slots, lost))
     val numbered = DecisionLog.of(Executions.owner(query, session)).add(records, retained)
     if (Settings.EventsEnabled.get(SQLConf.get)) {
