@@ -9,7 +9,6 @@ import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQuery
 import org.apache.spark.sql.execution.aggregate.{HashAggregateExec, ObjectHashAggregateExec, SortAggregateExec}
 import org.apache.spark.sql.execution.command.DataWritingCommandExec
 import org.apache.spark.sql.execution.datasources.WriteFilesExec
-import org.apache.spark.sql.execution.datasources.v2._
 import org.apache.spark.sql.execution.exchange._
 import org.apache.spark.sql.execution.joins._
 import org.apache.spark.sql.execution.python.{ArrowEvalPythonExec, BatchEvalPythonExec}
@@ -114,14 +113,9 @@ private[aqe] object Splittable {
     classOf[BroadcastNestedLoopJoinExec],
     classOf[CartesianProductExec],
     classOf[UnionExec],
-    // Writes
+    // Writes; Spark plans the query below a V2 command apart (`InsertAdaptiveSparkPlan`)
     classOf[WriteFilesExec],
-    classOf[DataWritingCommandExec],
-    classOf[AppendDataExec],
-    classOf[OverwriteByExpressionExec],
-    classOf[OverwritePartitionsDynamicExec],
-    classOf[ReplaceDataExec],
-    classOf[WriteDeltaExec]
+    classOf[DataWritingCommandExec]
   )
 
   private val TooCoarse = "its map outputs give no parts that help"
