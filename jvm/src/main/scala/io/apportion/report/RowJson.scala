@@ -28,6 +28,7 @@ private[apportion] object RowJson {
     case (text: String, _)                    => nodes.textNode(text)
     case (number: Int, _)                     => nodes.numberNode(number)
     case (number: Long, _)                    => nodes.numberNode(number)
+    case (number: Double, _)                  => nodes.numberNode(number)
     case (at: Timestamp, _)                   => nodes.textNode(timestamps.withZone(zone).format(at.toInstant))
     case (row: Row, struct: StructType)       => of(row, struct)
     case (values: Seq[_], ArrayType(each, _)) =>

@@ -6,8 +6,9 @@ class RowJsonSuite extends SparkSuite {
 
   test("records are what Spark's own writer makes of them") {
     val decided = decisionsOf("SELECT k, count(*) FROM numbers GROUP BY k ORDER BY k", "ranges" -> "balanced")
-    val made = DecisionRecord.leftAlone("\"quoted\" <why>\n", 4, Array(1L << 40, 0)) +: decided
-    assert(made.size > 2)
+    val alone = DecisionRecord.leftAlone("\"quoted\" <why>\n", 4, Array(1L << 40, 0))
+    val made = Seq(alone, alone.copy(limitedByPartitions = Some(2.5))) ++ decided
+    assert(made.size > 3)
     made.map(_.toRow).foreach(row => assert(RowJson.of(row).toString == row.json))
   }
 }
