@@ -264,7 +264,8 @@ class HistorySuite extends SparkSuite {
   test("files are those of the application's user, whoever's query is the first, and the file system is closed") {
     val own = UserGroupInformation.getCurrentUser.getShortUserName
     gated(directory())
-    val query: PrivilegedAction[Unit] = () => decisionsOf(manyRows(5), active :+ "spark.hadoop.gated.token" -> "mine": _*)
+    val query: PrivilegedAction[Unit] =
+      () => decisionsOf(manyRows(5), active :+ "spark.hadoop.gated.token" -> "mine": _*)
     UserGroupInformation.createRemoteUser("somebody-else").doAs(query)
     end()
     assert(calls.head == s"initialize as $own with null" && calls.last == "close")
