@@ -3,9 +3,8 @@ package org.apache.spark.apportion.ui
 import scala.collection.mutable
 import scala.util.control.NonFatal
 
-import org.apache.spark.{SparkConf, SparkContext}
-import org.apache.spark.scheduler.SparkListener
-import org.apache.spark.status.{AppHistoryServerPlugin, ElementTrackingStore}
+import org.apache.spark.SparkContext
+import org.apache.spark.status.ElementTrackingStore
 import org.apache.spark.ui.{SparkUI, SparkUITab}
 import org.slf4j.LoggerFactory
 
@@ -38,17 +37,5 @@ object ApportionTab {
       sparkContext.listenerBus.addToStatusQueue(new DecisionStore.Writer(store))
       ui.attachTab(new ApportionTab(new DecisionStore(store), ui))
     case _ =>
-  }
-}
-
-/** The same in the history server, for applications that have decisions in their logs. */
-final class HistoryPlugin extends AppHistoryServerPlugin {
-
-  override def createListeners(conf: SparkConf, store: ElementTrackingStore): Seq[SparkListener] =
-    Seq(new DecisionStore.Writer(store))
-
-  override def setupUI(ui: SparkUI): Unit = {
-    val decisions = new DecisionStore(ui.store.store)
-    if (!decisions.isEmpty) ui.attachTab(new ApportionTab(decisions, ui))
   }
 }

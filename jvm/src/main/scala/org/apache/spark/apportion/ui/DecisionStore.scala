@@ -9,49 +9,109 @@ import org.apache.spark.status.ElementTrackingStore
 import org.apache.spark.status.KVUtils.{viewToSeq, KVIndexParam}
 import org.apache.spark.util.kvstore.KVStore
 
-/** A decision as the UI keeps it. */
-private[spark] final class DecisionData(@KVIndexParam val id: Long, val json: String)
+/** A decision as the UI keeps it: as text, which only the page of entry query parses. */
+private[spark] final class QueryDecision(
+    @KVIndexParam val id: Long,
+    @KVIndexParam("query") val query: Long,
+    val json: String
+) {
+  def decision: JsonNode = DecisionStore.mapper.readTree(json)
+}
 
-/** The decisions of an application, in the store that its UI is made from. */
+/** All decisions of a query in short. */
+private[spark] final class QuerySummary(
+    @KVIndexParam val query: Long,
+    val decisions: Int,
+    val tasks: Long,
+    val largestTaskBytes: Long,
+    val parallelism: String
+)
+
+/** The decisions of an application, in the store that entry UI is made from. */
 private[spark] final class DecisionStore(store: KVStore) {
 
-  /** By query, in the order they were made. */
-  def byQuery: Map[Long, Seq[JsonNode]] = viewToSeq(store.view(classOf[DecisionData]))
-    .map(data => DecisionStore.mapper.readTree(data.json))
-    .filter(_.path("query").isIntegralNumber)
-    .groupBy(_.get("query").asLong)
+  /** The number of queries that have decisions. */
+  def queries: Int = store.count(classOf[QuerySummary]).toInt
 
-  def isEmpty: Boolean = store.count(classOf[DecisionData]) == 0
+  /** Some of these queries, the newest first. */
+  def newest(skipped: Int, count: Int): Seq[QuerySummary] =
+    viewToSeq(store.view(classOf[QuerySummary]).reverse().skip(skipped.toLong).max(count.toLong))
+
+  /** The decisions of one query, in the order they were made. */
+  def of(query: Long): Seq[QueryDecision] =
+    viewToSeq(store.view(classOf[QueryDecision]).index("query").first(query).last(query)).sortBy(_.id)
 }
 
 private[spark] object DecisionStore {
-  private val mapper = new ObjectMapper
+  private[ui] val mapper = new ObjectMapper
 
-  /** The decisions that are kept, and the characters of all of them; the oldest make way. */
+  /** The decisions that are kept, and the characters of all of them; the queries that began first make way. */
   private val MostKept = 10000
   private val MostCharacters = 64L << 20
 
-  /** Puts the decisions of an application into its store, while it runs or when its log is read. */
-  final class Writer(store: ElementTrackingStore) extends SparkListener {
-    private val kept = mutable.Queue.empty[(Long, Int)]
+  /** Operators that a summary names. */
+  private val MostNamed = 20
+
+  /** Puts the decisions of an application into entry store, while it runs or when entry log is read. */
+  final class Writer(store: ElementTrackingStore, mostKept: Int = MostKept, mostCharacters: Long = MostCharacters)
+      extends SparkListener {
+    private val queries = mutable.LinkedHashMap.empty[Long, Kept]
     private var next = 0L
+    private var kept = 0
     private var characters = 0L
 
     override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
-      case DecisionEvent(decision) => keep(decision.toString)
-      case _                       =>
+      case DecisionEvent(decision) if decision.path("query").isIntegralNumber =>
+        keep(decision.path("query").asLong, decision)
+      case _ =>
     }
 
-    private def keep(json: String): Unit = {
-      store.write(new DecisionData(next, json))
-      kept.enqueue(next -> json.length)
-      next += 1
-      characters += json.length
-      while (kept.size > MostKept || (characters > MostCharacters && kept.size > 1)) {
-        val (oldest, length) = kept.dequeue()
-        store.delete(classOf[DecisionData], oldest)
-        characters -= length
+    private def keep(query: Long, decision: JsonNode): Unit = {
+      val entry = queries.getOrElseUpdate(query, new Kept)
+      val json = decision.toString
+      while (isFull(json) && queries.head._1 != query) drop(queries.head._1)
+      if (entry.ids.isEmpty || !isFull(json)) {
+        store.write(new QueryDecision(next, query, json))
+        entry.ids += next
+        entry.characters += json.length
+        kept += 1
+        characters += json.length
       }
+      next += 1
+      entry.add(decision)
+      store.write(entry.summary(query))
+    }
+
+    private def isFull(json: String): Boolean = kept + 1 > mostKept || characters + json.length > mostCharacters
+
+    private def drop(query: Long): Unit = for (entry <- queries.remove(query)) {
+      entry.ids.foreach(id => store.delete(classOf[QueryDecision], id))
+      store.delete(classOf[QuerySummary], query)
+      kept -= entry.ids.size
+      characters -= entry.characters
+    }
+  }
+
+  /** What the store has of a query. */
+  private final class Kept {
+    val ids = mutable.ArrayBuffer.empty[Long]
+    var characters = 0L
+    private var decisions = 0
+    private var tasks = 0L
+    private var largest = 0L
+    private val named = mutable.ArrayBuffer.empty[String]
+
+    def add(decision: JsonNode): Unit = {
+      decisions += 1
+      tasks += decision.path("tasks").asLong
+      largest = largest.max(decision.path("largest_task_bytes").asLong)
+      if (decisions <= MostNamed)
+        named += s"${decision.path("operator").asText}: ${decision.path("parallelism").asText}"
+    }
+
+    def summary(query: Long): QuerySummary = {
+      val more = if (decisions > MostNamed) s", and ${decisions - MostNamed} more" else ""
+      new QuerySummary(query, decisions, tasks, largest, named.mkString(", ") + more)
     }
   }
 }

@@ -13,31 +13,35 @@ import org.apache.spark.ui.{UIUtils, WebUIPage}
 private[ui] final class QueriesPage(tab: ApportionTab) extends WebUIPage("") {
 
   override def render(request: Servlet.Request): Seq[Node] = {
-    val queries = tab.decisions.byQuery.toSeq.sortBy(-_._1)
+    val page = Page.of(request, "", tab.decisions.queries, QueriesPage.Rows)
     val content =
-      if (queries.isEmpty) <p>No decision yet: they come with the first query that shuffles rows.</p>
+      if (page.isEmpty) <p>No decision yet: they come with the first query that shuffles rows.</p>
       else
-        UIUtils.listingTable[(Long, Seq[JsonNode])](
-          Seq("Query", "Decisions", "Tasks decided", "Largest task", "Parallelism"),
-          { case (query, decisions) => row(request, query, decisions) },
-          queries,
-          id = Some("apportion-queries")
-        )
+        <div>{
+          UIUtils.listingTable[QuerySummary](
+            Seq("Query", "Decisions", "Tasks decided", "Largest task", "Parallelism"),
+            row(request, _),
+            tab.decisions.newest(page.skipped, page.size),
+            id = Some("apportion-queries")
+          )
+        }{page.links}</div>
     UIUtils.headerSparkPage(request, "Apportion", content, tab)
   }
 
-  private def row(request: Servlet.Request, query: Long, decisions: Seq[JsonNode]): Seq[Node] =
+  private def row(request: Servlet.Request, summary: QuerySummary): Seq[Node] =
     <tr>
-      <td><a href={s"${UIUtils.prependBaseUri(request, tab.basePath)}/apportion/query/?id=$query"}>{query}</a></td>
-      <td>{decisions.size}</td>
-      <td>{decisions.map(_.path("tasks").asLong).sum}</td>
-      <td>{Bytes.text(decisions.map(_.path("largest_task_bytes").asLong).max)}</td>
-      <td>{
-      decisions
-        .map(decision => s"${decision.path("operator").asText}: ${decision.path("parallelism").asText}")
-        .mkString(", ")
-    }</td>
+      <td><a href={s"${UIUtils.prependBaseUri(request, tab.basePath)}/apportion/query/?id=${summary.query}"}>{
+      summary.query
+    }</a></td>
+      <td>{summary.decisions}</td>
+      <td>{summary.tasks}</td>
+      <td>{Bytes.text(summary.largestTaskBytes)}</td>
+      <td>{summary.parallelism}</td>
     </tr>
+}
+
+private object QueriesPage {
+  private val Rows = 100
 }
 
 /** The decisions of one query, with their reasons and ranges. */
@@ -45,11 +49,15 @@ private[ui] final class QueryPage(tab: ApportionTab) extends WebUIPage("query") 
 
   override def render(request: Servlet.Request): Seq[Node] = {
     val query = Option(request.getParameter("id")).flatMap(id => Try(id.toLong).toOption)
-    val decisions = query.flatMap(tab.decisions.byQuery.get).getOrElse(Nil)
+    val stored = query.fold(Seq.empty[QueryDecision])(tab.decisions.of)
+    val page = Page.of(request, s"id=${query.getOrElse("")}&", stored.size, QueryPage.Sections)
     val title = s"Decisions about query ${query.fold("")(_.toString)}"
     val content =
-      if (decisions.isEmpty) <p>There are no decisions about this query.</p>
-      else <div>{link(request, query.get)}{decisions.map(section)}</div>
+      if (page.isEmpty) <p>There are no decisions about this query.</p>
+      else {
+        val shown = stored.slice(page.skipped, page.skipped + page.size).map(_.decision)
+        <div>{link(request, query.get)}{shown.map(section)}{page.links}</div>
+      }
     UIUtils.headerSparkPage(request, title, content, tab)
   }
 
@@ -83,5 +91,35 @@ private[ui] final class QueryPage(tab: ApportionTab) extends WebUIPage("query") 
         ShortForm.ranges(decision.path("ranges_text").asText)
     if (sums.isEmpty) Nil
     else new RangesPlot(ShortForm.spread(Bytes.sumEach(sums), width, subpartitions), ranges).svg
+  }
+}
+
+private object QueryPage {
+  private val Sections = 20
+}
+
+/** A part of a list of `total` things, from 1, with links to the parts before and after. */
+private final class Page(parameters: String, number: Int, total: Int, val size: Int) {
+  private val last = (total + size - 1) / size
+
+  def isEmpty: Boolean = total == 0
+  def skipped: Int = (number - 1) * size
+
+  def links: Seq[Node] =
+    if (last <= 1) Nil
+    else
+      <p class="apportion-pages">{if (number > 1) link(number - 1, "Previous") else Nil} {s"Page $number of $last"} {
+        if (number < last) link(number + 1, "Next") else Nil
+      }</p>
+
+  private def link(to: Int, text: String): Elem = <a href={s"?${parameters}page=$to"}>{text}</a>
+}
+
+private object Page {
+
+  /** The part that a request asks for; the nearest one if it asks for one that is not there. */
+  def of(request: Servlet.Request, parameters: String, total: Int, size: Int): Page = {
+    val asked = Option(request.getParameter("page")).flatMap(page => Try(page.toInt).toOption).getOrElse(1)
+    new Page(parameters, asked.min((total + size - 1) / size).max(1), total, size)
   }
 }

@@ -6,9 +6,14 @@ import java.net.http.HttpResponse.BodyHandlers
 import java.net.http.{HttpClient, HttpRequest, HttpResponse}
 import java.nio.file.{Files, Path}
 
+import com.fasterxml.jackson.databind.ObjectMapper
 import io.apportion.SparkSuite
-import io.apportion.report.DecisionLog
+import io.apportion.report.{DecisionEvent, DecisionLog}
+import org.apache.spark.SparkConf
+import org.apache.spark.apportion.ListenerBus
 import org.apache.spark.deploy.history.HistoryServerOf
+import org.apache.spark.status.ElementTrackingStore
+import org.apache.spark.util.kvstore.InMemoryStore
 
 /** The tab in the UI of an application that runs, and of one in the history server. */
 class ApportionTabSuite extends SparkSuite {
@@ -39,7 +44,7 @@ class ApportionTabSuite extends SparkSuite {
   private def check(root: String): Unit = {
     val all = get(s"$root/apportion/")
     assert(all.statusCode == 200)
-    assert(all.body.contains(s"/apportion/query/?id=$query"))
+    assert(all.body.contains(s"/apportion/query/?id=$query") || all.body.contains("Page 1 of"))
     val one = get(s"$root/apportion/query/?id=$query")
     assert(one.statusCode == 200)
     assert(one.body.contains("HashAggregate: 3 tasks") && one.body.contains(reason))
@@ -74,6 +79,44 @@ class ApportionTabSuite extends SparkSuite {
     newSession().sql("SELECT 1").collect()
     val page = get(spark.sparkContext.uiWebUrl.get + "/jobs/").body
     assert("/apportion/\"".r.findAllIn(page).size == 1)
+  }
+
+  private val events = new ObjectMapper
+
+  private def event(query: Long, operator: String): DecisionEvent = DecisionEvent(
+    events.createObjectNode().put("query", query).put("operator", operator).put("parallelism", 2).put("tasks", 2)
+  )
+
+  test("a list of many queries, and a query of many decisions, are shown page by page") {
+    assert(reason.nonEmpty)
+    val root = spark.sparkContext.uiWebUrl.get
+    val first = 1000000L
+    for (i <- 0 until 250) ListenerBus.post(spark.sparkContext, event(first + i, "Scan"))
+    for (i <- 0 until 45) ListenerBus.post(spark.sparkContext, event(first + 500, s"Scan number $i"))
+    spark.sparkContext.listenerBus.waitUntilEmpty()
+    def links(page: String): Int = "query/\\?id=".r.findAllIn(get(s"$root/apportion/$page").body).size
+    assert(links("") == 100 && links("?page=2") == 100 && links("?page=3") == 52)
+    assert(links("?page=0") == 100 && links("?page=x") == 100 && links("?page=99") == 52)
+    val list = get(s"$root/apportion/").body
+    assert(list.contains("Page 1 of 3") && list.contains("?page=2"))
+    assert(list.contains("Scan number 19: 2, and 25 more"))
+    val last = get(s"$root/apportion/query/?id=${first + 500}&page=3").body
+    assert(last.contains("Page 3 of 3") && last.contains(s"?id=${first + 500}&amp;page=2"))
+    assert(last.contains("Scan number 44: 2 tasks") && !last.contains("Scan number 39: 2 tasks"))
+  }
+
+  test("the oldest queries make way for new ones, in the list and on their pages") {
+    val store = new ElementTrackingStore(new InMemoryStore, new SparkConf(false))
+    val writer = new DecisionStore.Writer(store, mostKept = 5, mostCharacters = 1000)
+    val decisions = new DecisionStore(store)
+    for (query <- 1L to 4L; _ <- 1 to 2) writer.onOtherEvent(event(query, "Scan"))
+    assert(decisions.newest(0, 10).map(_.query) == Seq(4, 3))
+    assert(decisions.queries == 2 && decisions.of(2).isEmpty && decisions.of(4).size == 2)
+    writer.onOtherEvent(event(5, "x" * 2000))
+    assert(decisions.newest(0, 10).map(_.query) == Seq(5) && decisions.of(5).size == 1)
+    writer.onOtherEvent(event(5, "Scan"))
+    assert(decisions.newest(0, 10).map(_.decisions) == Seq(2) && decisions.of(5).size == 1)
+    store.close()
   }
 
   test("in the history server") {
