@@ -1,0 +1,46 @@
+package io.apportion.report
+
+import org.scalatest.funsuite.AnyFunSuite
+
+class DecisionLogSuite extends AnyFunSuite {
+
+  private def record(query: Long, settings: Map[String, String] = Map.empty) = DecisionRecord(
+    query = Some(query),
+    inputBytes = 1,
+    broadcastBytes = 0,
+    subpartitions = 1,
+    parallelism = 1,
+    tasks = 1,
+    layout = "even",
+    largestTaskBytes = 1,
+    meanTaskBytes = 1,
+    sources = settings,
+    kind = "",
+    reason = ""
+  )
+
+  private def groups(log: DecisionLog): Seq[(Long, Int)] = log.all.map(one => one.query.get -> one.group)
+
+  test("groups are numbered within their query, in whatever order queries have them") {
+    val log = new DecisionLog
+    assert(log.add(Seq(record(1), record(1)), 10).map(_.group) == Seq(0, 1))
+    log.add(Seq(record(2)), 10)
+    log.add(Seq(record(1)), 10)
+    assert(groups(log) == Seq(1L -> 0, 1L -> 1, 2L -> 0, 1L -> 2))
+  }
+
+  test("the oldest make way; a query whose records are all gone begins anew, one with some left goes on") {
+    val log = new DecisionLog
+    log.add(Seq(record(1), record(2), record(2), record(3)), 2)
+    assert(groups(log) == Seq(2L -> 1, 3L -> 0))
+    log.add(Seq(record(2), record(1)), 3)
+    assert(groups(log) == Seq(3L -> 0, 2L -> 2, 1L -> 0))
+  }
+
+  test("records of all sessions with the same settings share them") {
+    def settings = Map("parallelism" -> "default", "ranges" -> new String("session setting"))
+    val kept = Seq(new DecisionLog, new DecisionLog).map(_.add(Seq(record(1, settings)), 10).head.sources)
+    assert(kept.head eq kept.last)
+    assert(kept.head == settings)
+  }
+}
