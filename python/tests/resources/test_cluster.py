@@ -78,6 +78,8 @@ def test_it_waits_for_its_least_slots_and_asks_for_those_it_would_like(
     assert {each["slots"] for each in result["decisions"]} == {2}
     assert phases(driver)[:3] == ["waiting", "stabilizing", "running"]
     assert set(declared(driver)) == {3}
+    # No query asks any more, so the limit on executors ends after the cooldown.
+    eventually("the initial request", lambda: driver.call("changes")[-1]["declared"] is None)
 
     sized(cluster, driver, 3)
     result = driver.wait(begin(driver, QUERY, **wanted))
@@ -98,7 +100,7 @@ def test_below_its_least_slots_at_the_timeout_it_fails_and_the_session_goes_on(
 
 def test_a_worker_is_killed_while_a_query_runs(cluster: Cluster, driver: Driver) -> None:
     sized(cluster, driver, 3)
-    query = begin(driver, SLOW)
+    query = begin(driver, SLOW, minSlots="1", stabilization="0s")
     first = min(eventually("its first stage", lambda: driver.call("active_stages")))
     eventually("its second stage", lambda: max(driver.call("active_stages"), default=0) > first)
     cluster.kill_worker()

@@ -59,12 +59,13 @@ def test_a_query_that_spark_cannot_plan_is_its_error(spark: SparkSession) -> Non
 
 def test_state_and_history(spark: SparkSession) -> None:
     session = spark.newSession()
+    session.conf.set("spark.apportion.resources.minSlots", "1")
     session.sql(QUERY).collect()
     query = apportion.decisions(session)[-1].query
     of_query = [each for each in resources.history(session) if each.query == query]
     assert of_query[0].phase == "running"
     assert of_query[0].requirement
-    assert of_query[0].requirement.min == 0
+    assert of_query[0].requirement.min == 1
     state = resources.state(session)
     assert (state.slots, state.declared) == (2, None)
 

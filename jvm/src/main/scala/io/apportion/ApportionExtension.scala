@@ -33,6 +33,7 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectPlanNormalizationRule(AssignBlocks(_))
 
     // Before a scan runs
+    extensions.injectColumnar(AwaitSlots.columnarRule)
     extensions.injectColumnar(ScanTasks.columnarRule)
 
     // Before a shuffle runs

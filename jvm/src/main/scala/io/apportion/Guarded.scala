@@ -21,6 +21,9 @@ trait Guarded[Plan <: TreeNode[_]] extends Rule[Plan] {
 
   protected def applyGuarded(plan: Plan): Plan
 
+  /** Whether a failure ends the query. */
+  protected def mustThrow(failure: Throwable): Boolean = failure.isInstanceOf[AskedFor]
+
   /** While Apportion or this rule is switched off. */
   protected def applyWhenOff(plan: Plan): Plan = plan
 
@@ -36,7 +39,7 @@ trait Guarded[Plan <: TreeNode[_]] extends Rule[Plan] {
       else if (Settings.isObserving(conf)) applyObserved(plan)
       else applyGuarded(plan)
     catch {
-      case wanted: AskedFor                                                  => throw wanted
+      case wanted if mustThrow(wanted)                                       => throw wanted
       case failure @ (NonFatal(_) | _: LinkageError | _: StackOverflowError) =>
         Guarded.report(this, Executions.current(session), failure)
         plan

@@ -4,16 +4,54 @@ import io.apportion.Guarded
 import io.apportion.conf.SessionPolicy
 import io.apportion.report.Executions
 import io.apportion.resources.Coordination
+import org.apache.spark.apportion.WaitingJob
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
+import org.apache.spark.sql.execution.command.{ExecutedCommandExec, ExplainCommand}
+import org.apache.spark.sql.execution.datasources.v2.V2CommandExec
 
-/** Before a stage starts, waits for the slots without which the query may not run, if there are any such. */
-case class AwaitSlots(session: SparkSession) extends Guarded[SparkPlan] {
+/** Before a stage starts, waits for `resources.minSlots` slots. By default nothing is waited for, and the cluster is not looked at. */
+case class AwaitSlots(session: SparkSession, isAdaptive: Boolean = true) extends Guarded[SparkPlan] {
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
-    Executions
-      .current(session)
-      .foreach(Coordination.of(session.sparkContext).await(_, new SessionPolicy(conf, session.sparkContext).terms))
+    val policy = new SessionPolicy(conf, session.sparkContext)
+    if (policy.mayNeedCoordination && (isAdaptive || runsTasks(plan)))
+      for (query <- Executions.current(session) if isAdaptive || !isExplained(query)) await(query, policy)
     plan
+  }
+
+  override protected def mustThrow(failure: Throwable): Boolean =
+    super.mustThrow(failure) || WaitingJob.isCancellation(failure)
+
+  private def await(query: Long, policy: SessionPolicy): Unit =
+    Coordination.existing(session.sparkContext).filter(_.isTracked(query)) match {
+      case Some(coordination) => coordination.await(query, policy.terms)
+      case None               =>
+        val terms = policy.terms
+        if (terms.needsCoordination) Coordination.of(session.sparkContext).foreach(_.await(query, terms))
+    }
+
+  /** EXPLAIN has an execution id of its own, and plans its query under it. */
+  private def isExplained(query: Long): Boolean =
+    Executions.running(query).exists(_.logical.isInstanceOf[ExplainCommand])
+
+  /** Whether a plan that is not adaptive has tasks: some commands, and rows that the driver has, need none. */
+  private def runsTasks(plan: SparkPlan): Boolean = plan.collectLeaves().exists {
+    case _: AdaptiveSparkPlanExec | _: QueryStageExec                                             => false
+    case _: ExecutedCommandExec | _: V2CommandExec | _: LocalTableScanExec | _: CommandResultExec => false
+    case _                                                                                        => true
+  }
+}
+
+object AwaitSlots {
+
+  /**
+   * The rule for plans that have no shuffle and no subquery: Spark does not run these adaptively (InsertAdaptiveSparkPlan in 3.5 to
+   * 4.2), and calls columnar rules for them when the query has its execution id.
+   */
+  def columnarRule(session: SparkSession): ColumnarRule = new ColumnarRule {
+    override def preColumnarTransitions: Rule[SparkPlan] = AwaitSlots(session, isAdaptive = false)
   }
 }

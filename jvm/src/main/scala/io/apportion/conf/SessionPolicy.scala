@@ -1,10 +1,16 @@
 package io.apportion.conf
 
+import java.util.{Set => JSet}
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.util.control.NonFatal
+
 import io.apportion.decision.{Policy, Rounding, ShuffleDefaults}
 import io.apportion.resources.{Patience, RescalingPolicy, ResourceRequirement, ResourceSpec, Terms}
 import org.apache.spark.SparkContext
 import org.apache.spark.apportion.{Cluster, ClusterDefaults, ShuffleReads}
 import org.apache.spark.sql.internal.SQLConf
+import org.slf4j.LoggerFactory
 
 /** The policy that a session's settings make, and who set each of them. */
 final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
@@ -90,29 +96,38 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
   /** The tasks of a source whose size nobody knows, if that is set. */
   def sourceDefault: Option[Int] = Some(Settings.SourcesDefaultParallelism.get(conf)).filter(_ != -1)
 
-  /** The slots of all executors that are registered now, if there are any yet. */
-  lazy val clusterSlots: Option[Int] = Some(Cluster.slots(sparkContext)).filter(_ > 0)
+  /** The slots of all executors that are registered, if there are any yet. */
+  lazy val clusterSlots: Option[Int] = Some(Cluster.recentSlots(sparkContext)).filter(_ > 0)
 
-  /** On which terms a query runs. */
+  /** Whether [[terms]] may need coordination, from the settings alone. */
+  def mayNeedCoordination: Boolean =
+    Settings.MinSlots.get(conf) > 0 || Settings.RequestExecutors.get(conf) || Settings.Rescaling.get(conf) != "fixed"
+
+  /** What the settings say about the slots of a query. */
   def terms: Terms = {
-    val most = Some(Settings.MaxSlots.get(conf)).filter(_ != -1).getOrElse(Settings.MaxParallelism.get(conf))
+    val requested = Settings.MinSlots.get(conf)
+    val most =
+      Some(Settings.MaxSlots.get(conf)).filter(_ != -1).getOrElse(Settings.MaxParallelism.get(conf).max(requested))
     val (least, bound) = Cluster.dynamicBounds(sparkContext).getOrElse((Int.MaxValue, Int.MaxValue))
     val max = most.min(bound).max(1)
-    val min = Settings.MinSlots.get(conf).min(least).min(max)
+    val min = requested.min(least).min(max)
     val set = Some(Settings.TargetSlots.get(conf)).filter(_ != -1)
     val target = set.getOrElse(if (reactive) max else sparkContext.defaultParallelism)
     val asks = Settings.RequestExecutors.get(conf) && !reactive && Cluster.canBeAsked(sparkContext)
+    val rescaling = policyOfSetting
     new Terms(
+      requested = requested,
       ResourceRequirement(min, min, max).aimingAt(target),
       Patience(
         timeout = Settings.ResourceTimeout.get(conf),
-        // Who waits for nothing does not wait for more either.
+        // A query that does not wait for a minimum does not wait for its target.
         stabilization = if (min == 0) 0 else Settings.Stabilization.get(conf),
         cooldown = Settings.Cooldown.get(conf)
       ),
       asks,
-      followsStages = set.isEmpty && !reactive,
-      RescalingPolicy.ofSetting(Settings.Rescaling.get(conf), Settings.FinishWithin.get(conf)),
+      // A stage must not undo what the policy has said.
+      followsStages = set.isEmpty && !reactive && rescaling.isEmpty,
+      rescaling,
       Settings.PollInterval.get(conf)
     )
   }
@@ -123,6 +138,17 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
     bypassUpTo = Cluster.bypassUpTo(sparkContext),
     exactSizesUpTo = Cluster.exactSizesUpTo(sparkContext)
   )
+
+  /** A value that `SET` refuses can come by `spark.conf.set`; the other settings still apply then. */
+  private def policyOfSetting: Option[RescalingPolicy] = {
+    val value = Settings.Rescaling.get(conf)
+    try RescalingPolicy.ofSetting(value, Settings.FinishWithin.get(conf))
+    catch {
+      case NonFatal(failure) =>
+        if (SessionPolicy.refused.add(value)) SessionPolicy.log.warn("The policy is taken as fixed.", failure)
+        None
+    }
+  }
 
   /** What a slot is made of. */
   def spec: ResourceSpec = Cluster.spec(sparkContext)
@@ -171,4 +197,9 @@ object SessionPolicy {
 
   /** Spark's bound for the partitions that it coalesces for a task, from 4.3 on (SPARK-58004). */
   private val MaxReducerPartitions = "spark.sql.adaptive.coalescePartitions.maxReducerPartitionsPerTask"
+
+  private val log = LoggerFactory.getLogger(getClass.getName.stripSuffix("$"))
+
+  /** Values of `resources.rescaling` that the log has. */
+  private val refused: JSet[String] = ConcurrentHashMap.newKeySet()
 }

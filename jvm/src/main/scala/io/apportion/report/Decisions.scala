@@ -17,9 +17,10 @@ private[apportion] object Decisions {
   def report(session: SparkSession, stage: SparkPlan, decided: Seq[(DecisionRecord, Seq[Array[Long]])]): Unit = {
     val query = Executions.current(session)
     val retained = Settings.RetainedDecisions.get(SQLConf.get)
-    val (slots, lost) =
-      if (Settings.isObserving(SQLConf.get)) (Cluster.slots(session.sparkContext), 0)
-      else standing(Coordination.of(session.sparkContext), query, decided.map(_._1.slotsAskedFor).sum)
+    val coordination = Coordination.existing(session.sparkContext)
+    for (coordinated <- coordination; id <- query) coordinated.stageHas(id, decided.map(_._1.slotsAskedFor).sum)
+    val standing = for (coordinated <- coordination; id <- query; found <- coordinated.standing(id)) yield found
+    val (slots, lost) = standing.getOrElse((Cluster.recentSlots(session.sparkContext), 0))
     val records = decided.map(_._1.copy(query = query).on(slots, lost))
     val numbered = DecisionLog.of(Executions.owner(query, session)).add(records, retained)
     if (Settings.EventsEnabled.get(SQLConf.get)) {
@@ -28,11 +29,5 @@ private[apportion] object Decisions {
         ListenerBus.post(session.sparkContext, DecisionEvent.of(record, bytes, operators))
       }
     }
-  }
-
-  /** Slots that are there and that the query has lost, after the coordination knows the tasks of the query's next stage. */
-  private def standing(coordination: Coordination, query: Option[Long], tasks: Int): (Int, Int) = {
-    query.foreach(coordination.stageHas(_, tasks))
-    coordination.standing(query)
   }
 }

@@ -27,7 +27,7 @@ object TableFunctions {
     ResourceHistory.schema
   ) { (session, arguments) =>
     refuseAny("apportion_resources", arguments)
-    Coordination.of(session.sparkContext).changes.map(_.toRow)
+    Coordination.changesOf(session.sparkContext).map(_.toRow)
   }
 
   val slots: Description = function(

@@ -1,54 +1,94 @@
 package io.apportion.resources
 
+import java.sql.Timestamp
 import java.util.Properties
 import java.util.concurrent.{ConcurrentHashMap, Executors, ScheduledExecutorService, TimeUnit}
 
-import scala.collection.mutable
+import scala.collection.concurrent.TrieMap
 import scala.util.control.NonFatal
 
+import io.apportion.conf.Settings.MinSlots
 import org.apache.spark.{SparkContext, Success}
-import org.apache.spark.apportion.Cluster
+import org.apache.spark.apportion.{Cluster, WaitingJob}
 import org.apache.spark.scheduler._
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
 import org.slf4j.LoggerFactory
 
 /**
- * The coordinator of one application at work: it is told what happens to executors and what time it is, queries wait for it, and
- * the cluster is asked for what it says. Where nobody waits or asks it has no thread, and it ends with the application.
+ * Runs the [[Coordinator]] of one application: it passes on changes of executors and the time, lets queries wait, and requests
+ * executors. It exists from the first query that needs it; see [[Terms.needsCoordination]]. Other queries are not tracked. Its
+ * thread runs only while a query is tracked or executors are requested.
  */
 private[apportion] final class Coordination(sparkContext: SparkContext) extends SparkListener {
   import Coordination._
 
   private var coordinator =
     Coordinator(Cluster.slots(sparkContext), changedAt = now() - Cluster.millisSinceAdded(sparkContext))
-  private val terms = mutable.Map.empty[Long, Terms]
+
+  /** The tracked queries. Listeners look here without the lock. */
+  private val terms = TrieMap.empty[Long, Terms]
   private val load = new Load
   private val history = new ResourceHistory
   private var timer = Option.empty[ScheduledExecutorService]
 
-  /** Returns when a stage of a query may start; throws [[NotEnoughSlots]] if it has waited in vain. */
-  def await(query: Long, asked: => Terms): Unit = synchronized {
-    val its = terms.getOrElseUpdate(query, asked)
-    if (its.needsTimer) startTimer()
-    update(_.begin(query, its.need, its.patience, its.asks, now()))
-    while (coordinator.mustWait(query) && !sparkContext.isStopped) {
-      val left = coordinator.wakeAt.fold(LongestSleepMillis)(_ - now())
-      wait(left.max(1).min(LongestSleepMillis))
-      update(_.slotsAre(Cluster.slots(sparkContext), now()))
+  /**
+   * Returns when a stage of a query may start. Throws [[NotEnoughSlots]] after the timeout, and Spark's own error when the query
+   * is cancelled.
+   */
+  def await(query: Long, asked: => Terms): Unit = {
+    // Outside of the lock, as a rescaling policy is a class of the user.
+    val current = terms.getOrElse(query, asked)
+    val job = synchronized {
+      begin(query, current)
+      if (coordinator.mustWait(query)) Some(new WaitingJob(sparkContext, s"Waits for task slots (${MinSlots.key})"))
+      else None
     }
-    if (coordinator.failed(query)) throw new NotEnoughSlots(its.need.min, coordinator.slots, its.patience.timeout)
+    job.foreach(awaitWith(_, query))
+    synchronized {
+      if (coordinator.failed(query))
+        throw new NotEnoughSlots(current.requested, coordinator.slots, current.patience.timeout)
+    }
   }
 
-  /** A stage that a query runs next has so many tasks. */
-  def stageHas(query: Long, tasks: Int): Unit = synchronized {
+  private def begin(query: Long, current: Terms): Unit = {
+    // A busy listener bus loses events.
+    terms.keys.toSeq.filterNot(id => id == query || isRunning(id)).foreach(queryEnds)
+    terms.put(query, current)
+    startTimer()
+    update(_.begin(query, current.need, current.patience, current.asks, now()))
+  }
+
+  private def awaitWith(job: WaitingJob, query: Long): Unit =
+    try
+      synchronized {
+        while (coordinator.mustWait(query) && !sparkContext.isStopped) {
+          val left = coordinator.wakeAt.fold(LongestSleepMillis)(_ - now())
+          job.keepRunning(() => synchronized(notifyAll()))
+          if (!job.isCancelled) wait(left.max(1).min(LongestSleepMillis))
+          job.throwIfCancelled()
+          update(_.slotsAre(Cluster.slots(sparkContext), now()))
+        }
+      }
+    catch {
+      case failure: Throwable =>
+        synchronized(queryEnds(query))
+        throw failure
+    } finally job.end()
+
+  /** A stage that a query runs next has this number of tasks. */
+  def stageHas(query: Long, tasks: Int): Unit =
     if (terms.get(query).exists(_.followsStages))
-      update(_.retarget(query, tasks.max(load.tasksOf(query)), now()))
-  }
+      synchronized(update(_.retarget(query, tasks.max(load.tasksOf(query)), now())))
 
-  /** Slots that are there, and how many fewer these are than the query had. */
-  def standing(query: Option[Long]): (Int, Int) =
-    synchronized((coordinator.slots, query.fold(0)(coordinator.lost)))
+  /** Registered slots, and how many slots the query has lost; None for a query that is not tracked. */
+  def standing(query: Long): Option[(Int, Int)] =
+    if (terms.contains(query)) synchronized(Some((coordinator.slots, coordinator.lost(query)))) else None
+
+  def isTracked(query: Long): Boolean = terms.contains(query)
+
+  /** The number of tracked queries. */
+  def tracked: Int = terms.size
 
   def changes: Seq[ResourceChange] = synchronized(history.all)
 
@@ -56,26 +96,27 @@ private[apportion] final class Coordination(sparkContext: SparkContext) extends 
 
   override def onExecutorRemoved(event: SparkListenerExecutorRemoved): Unit = slotsMayHaveChanged()
 
-  override def onJobStart(event: SparkListenerJobStart): Unit = synchronized {
-    queryOf(event.properties).foreach(load.jobStarts(_, event.jobId, now()))
-  }
+  override def onJobStart(event: SparkListenerJobStart): Unit =
+    for (query <- trackedQueryOf(event.properties)) synchronized(load.jobStarts(query, event.jobId, now()))
 
-  override def onJobEnd(event: SparkListenerJobEnd): Unit = synchronized(load.jobEnds(event.jobId))
+  override def onJobEnd(event: SparkListenerJobEnd): Unit =
+    if (load.hasJob(event.jobId)) synchronized(load.jobEnds(event.jobId))
 
-  override def onStageSubmitted(event: SparkListenerStageSubmitted): Unit = synchronized {
-    queryOf(event.properties).foreach(load.stageStarts(_, event.stageInfo.stageId, event.stageInfo.numTasks))
-  }
+  override def onStageSubmitted(event: SparkListenerStageSubmitted): Unit =
+    for (query <- trackedQueryOf(event.properties))
+      synchronized(load.stageStarts(query, event.stageInfo.stageId, event.stageInfo.numTasks))
 
-  override def onStageCompleted(event: SparkListenerStageCompleted): Unit = synchronized {
-    load.stageEnds(event.stageInfo.stageId)
-  }
+  override def onStageCompleted(event: SparkListenerStageCompleted): Unit =
+    if (load.hasStage(event.stageInfo.stageId)) synchronized(load.stageEnds(event.stageInfo.stageId))
 
   override def onTaskEnd(event: SparkListenerTaskEnd): Unit =
-    if (event.reason == Success) synchronized(load.taskEnds(event.stageId, Option(event.taskMetrics)))
+    if (event.reason == Success && load.hasStage(event.stageId))
+      synchronized(load.taskEnds(event.stageId, Option(event.taskMetrics)))
 
   override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
-    case end: SparkListenerSQLExecutionEnd => synchronized(queryEnds(end.executionId))
-    case _                                 =>
+    case end: SparkListenerSQLExecutionEnd if terms.contains(end.executionId) =>
+      synchronized(queryEnds(end.executionId))
+    case _ =>
   }
 
   private def queryEnds(query: Long): Unit = {
@@ -101,23 +142,25 @@ private[apportion] final class Coordination(sparkContext: SparkContext) extends 
     coordinator = step(before)
     if (coordinator != before) {
       history.add(before, coordinator)
-      if (coordinator.declared != before.declared) coordinator.declared.foreach(last => ask(last.slots))
+      val declared = coordinator.declared.map(_.slots)
+      if (declared != before.declared.map(_.slots)) ask(declared)
       for ((query, its) <- terms if coordinator.failed(query) && !before.failed(query)) cancel(query, its)
       notifyAll()
     }
   }
 
-  /** In the timer's thread, as the cluster may take its time to answer. */
-  private def ask(slots: Int): Unit = timer.foreach(_.execute { () =>
-    quietly(s"asking for $slots slots") {
-      if (!Cluster.request(sparkContext, slots))
-        log.warn(s"The cluster manager did not take the request for executors with $slots slots in all")
+  /** In the timer's thread, as the cluster manager may answer slowly. Without a number, the request is Spark's own again. */
+  private def ask(slots: Option[Int]): Unit = timer.foreach(_.execute { () =>
+    val request = slots.fold("the initial number of executors")(n => s"executors with $n slots")
+    quietly(s"Requesting $request") {
+      val accepted = slots.fold(Cluster.requestInitial(sparkContext))(Cluster.request(sparkContext, _))
+      if (!accepted) log.warn(s"The cluster manager did not accept the request for $request in all")
     }
   })
 
   /** Tasks that run may wait forever for executors. */
   private def cancel(query: Long, its: Terms): Unit = {
-    val why = NotEnoughSlots.text(its.need.min, coordinator.slots, its.patience.timeout)
+    val why = NotEnoughSlots.text(its.requested, coordinator.slots, its.patience.timeout)
     load.jobsOf(query).foreach(job => sparkContext.cancelJob(job, why))
   }
 
@@ -129,7 +172,7 @@ private[apportion] final class Coordination(sparkContext: SparkContext) extends 
     }
     timer = Some(started)
     started.scheduleWithFixedDelay(
-      () => quietly("looking after slots")(poll()),
+      () => quietly("Polling the slots")(poll()),
       LongestSleepMillis,
       LongestSleepMillis,
       TimeUnit.MILLISECONDS
@@ -140,8 +183,8 @@ private[apportion] final class Coordination(sparkContext: SparkContext) extends 
     val slots = Cluster.slots(sparkContext)
     val due = synchronized {
       update(_.slotsAre(slots, now()))
-      // A busy listener bus loses events.
-      terms.keys.toSeq.filter(SQLExecution.getQueryExecution(_) == null).foreach(queryEnds)
+      terms.keys.toSeq.filterNot(isRunning).foreach(queryEnds)
+      if (terms.isEmpty && coordinator.declared.isEmpty) stopTimer()
       for {
         (query, its) <- terms.toSeq
         policy <- its.rescaling if its.isDue(now())
@@ -155,14 +198,25 @@ private[apportion] final class Coordination(sparkContext: SparkContext) extends 
     }
   }
 
-  private def queryOf(properties: Properties): Option[Long] =
-    Option(properties).flatMap(its => Option(its.getProperty(SQLExecution.EXECUTION_ID_KEY))).map(_.toLong)
+  /** Requests that it has been given are still made. */
+  private def stopTimer(): Unit = {
+    timer.foreach(_.shutdown())
+    timer = None
+  }
+
+  private def isRunning(query: Long): Boolean = SQLExecution.getQueryExecution(query) != null
+
+  private def trackedQueryOf(properties: Properties): Option[Long] =
+    Option(properties)
+      .flatMap(set => Option(set.getProperty(SQLExecution.EXECUTION_ID_KEY)))
+      .map(_.toLong)
+      .filter(isTracked)
 
   private def quietly(what: String)(body: => Unit): Unit =
     try body
     catch {
       case failure @ (NonFatal(_) | _: LinkageError) =>
-        log.warn(s"$what failed; it is tried again with the next change", failure)
+        log.warn(s"$what failed. It is tried again with the next change.", failure)
     }
 }
 
@@ -171,15 +225,45 @@ private[apportion] object Coordination {
   private val LongestSleepMillis = 1000L
   private val running = new ConcurrentHashMap[SparkContext, Coordination]
 
-  /** Of an application that runs: it begins with the first call. */
-  def of(sparkContext: SparkContext): Coordination = running.computeIfAbsent(
-    sparkContext,
-    { _ =>
-      val begun = new Coordination(sparkContext)
-      sparkContext.addSparkListener(begun)
-      begun
-    }
-  )
+  /** The coordination of an application, if a query has needed one. */
+  def existing(sparkContext: SparkContext): Option[Coordination] = Option(running.get(sparkContext))
+
+  /** The coordination of an application, which is made with the first call; None if the application has stopped. */
+  def of(sparkContext: SparkContext): Option[Coordination] = {
+    // The end of an application is an event, which may come before the call or be lost.
+    running.keySet().removeIf((other: SparkContext) => other.isStopped)
+    if (sparkContext.isStopped) None
+    else
+      Some(
+        running.computeIfAbsent(
+          sparkContext,
+          { _ =>
+            val begun = new Coordination(sparkContext)
+            sparkContext.addSparkListener(begun)
+            begun
+          }
+        )
+      )
+  }
+
+  /** The last changes of an application's slots; the slots that are registered now if no query has needed coordination. */
+  def changesOf(sparkContext: SparkContext): Seq[ResourceChange] =
+    existing(sparkContext)
+      .map(_.changes)
+      .filter(_.nonEmpty)
+      .getOrElse(
+        Seq(
+          ResourceChange(
+            new Timestamp(System.currentTimeMillis()),
+            query = None,
+            phase = None,
+            need = None,
+            slots = Cluster.slots(sparkContext),
+            lost = 0,
+            declared = None
+          )
+        )
+      )
 
   /** A clock that never goes back. */
   private def now(): Long = TimeUnit.NANOSECONDS.toMillis(System.nanoTime())

@@ -50,8 +50,14 @@ final case class QuerySlots(
     most: Int = 0
 )
 
-/** What the cluster is asked for, and when that was said. */
-final case class Declared(slots: Int, at: Long)
+/**
+ * What the cluster is asked for.
+ *
+ * @param at        when it was asked for
+ * @param cooldown  milliseconds until another number may be asked for
+ * @param idleSince when the last query that asks has ended, if no other runs
+ */
+final case class Declared(slots: Int, at: Long, cooldown: Long, idleSince: Option[Long] = None)
 
 /**
  * Where the queries of an application stand with their slots: a state machine without a clock or a cluster. It is told what happened
@@ -106,7 +112,8 @@ final case class Coordinator(
       }
     }
     val ofRequest = for (last <- declared; target <- wanted if target != last.slots) yield last.at + cooldown
-    (ofQueries ++ ofRequest).minOption
+    val ofRelease = for (last <- declared; since <- last.idleSince) yield since + last.cooldown
+    (ofQueries ++ ofRequest ++ ofRelease).minOption
   }
 
   def mustWait(id: Long): Boolean = queries.get(id).map(_.phase).exists {
@@ -137,19 +144,32 @@ final case class Coordinator(
     if (next == query.phase) changed else settled(changed, now)
   }
 
-  /** The largest target, as queries share slots; None if nobody asks. */
-  private def wanted: Option[Int] = asking.map(_.need.target).maxOption
+  /** The largest target, as queries share slots, and no less than any query's minimum; None if no query asks. */
+  private def wanted: Option[Int] = asking.map(_.need.target).maxOption.map(_.max(unfailed.map(_.need.min).max))
 
-  private def asking: Iterable[QuerySlots] = queries.values.filter(query => query.asks && query.phase != Failed)
+  private def asking: Iterable[QuerySlots] = unfailed.filter(_.asks)
+
+  private def unfailed: Iterable[QuerySlots] = queries.values.filter(_.phase != Failed)
 
   private def cooldown: Long = asking.map(_.patience.cooldown).maxOption.getOrElse(0L)
 
-  /** Says what is wanted: at once if somebody waits for it, else when the last change has cooled down. */
-  private def declaring(now: Long): Coordinator = wanted match {
-    case Some(target) if declared.forall(last => target != last.slots) =>
-      val isDue = declared.forall(last => now >= last.at + cooldown)
-      val missed = declared.exists(last => asking.exists(_.need.min > last.slots))
-      if (isDue || missed) copy(declared = Some(Declared(target, now))) else this
-    case _ => this
+  /**
+   * Says what is wanted: at once if a query waits for it, else when the last change has cooled down. When no query has asked for as
+   * long, nothing is declared any more.
+   */
+  private def declaring(now: Long): Coordinator = (declared, wanted) match {
+    case (Some(last), None) =>
+      val since = last.idleSince.getOrElse(now)
+      val isDue = now >= since + last.cooldown || isMissed(last)
+      copy(declared = if (isDue) None else Some(last.copy(idleSince = Some(since))))
+    case (Some(last), Some(target)) =>
+      if (target != last.slots && (isMissed(last) || now >= last.at + cooldown)) declare(target, now)
+      else copy(declared = Some(last.copy(idleSince = None)))
+    case (None, Some(target)) => declare(target, now)
+    case (None, None)         => this
   }
+
+  private def isMissed(last: Declared): Boolean = unfailed.exists(_.need.min > last.slots)
+
+  private def declare(target: Int, now: Long): Coordinator = copy(declared = Some(Declared(target, now, cooldown)))
 }

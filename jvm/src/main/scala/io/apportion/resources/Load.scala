@@ -1,5 +1,6 @@
 package io.apportion.resources
 
+import scala.collection.concurrent.TrieMap
 import scala.collection.mutable
 
 import org.apache.spark.executor.TaskMetrics
@@ -8,8 +9,8 @@ import org.apache.spark.executor.TaskMetrics
 private[resources] final class Load {
   import Load._
 
-  private val jobs = mutable.Map.empty[Int, Long]
-  private val stages = mutable.Map.empty[Int, Stage]
+  private val jobs = TrieMap.empty[Int, Long]
+  private val stages = TrieMap.empty[Int, Stage]
   private val begun = mutable.Map.empty[Long, Long]
   private val speeds = mutable.Map.empty[Long, Speed]
 
@@ -36,9 +37,16 @@ private[resources] final class Load {
     }
   }
 
+  /** Whether a job of a tracked query runs; needs no lock, like [[hasStage]]. */
+  def hasJob(job: Int): Boolean = jobs.contains(job)
+
+  def hasStage(stage: Int): Boolean = stages.contains(stage)
+
   def queryEnds(query: Long): Unit = {
     begun.remove(query)
     speeds.remove(query)
+    jobsOf(query).foreach(jobs.remove)
+    stages.collect { case (id, stage) if stage.query == query => id }.foreach(stages.remove)
   }
 
   def jobsOf(query: Long): Seq[Int] = jobs.collect { case (id, `query`) => id }.toSeq

@@ -40,8 +40,9 @@ object RescalingPolicy {
     val made =
       try Thread.currentThread.getContextClassLoader.loadClass(className).getDeclaredConstructor().newInstance()
       catch {
-        case missing: ClassNotFoundException       => throw refused("there is no such class", missing)
-        case failure: ReflectiveOperationException => throw refused("it cannot be made", failure)
+        case missing: ClassNotFoundException => throw refused("there is no such class", missing)
+        case failure @ (_: ReflectiveOperationException | _: LinkageError) =>
+          throw refused("it cannot be made", failure)
       }
     made match {
       case policy: RescalingPolicy => policy

@@ -1,14 +1,16 @@
 package io.apportion.resources
 
 /**
- * On which terms a query runs, as its session has them set.
+ * What the settings of a session say about the slots of its queries.
  *
- * @param asks          whether executors are asked for
- * @param followsStages whether the target is as many slots as the query's stages have tasks, each time they are decided
- * @param rescaling     asked for another target from time to time, if there is one
- * @param pollMillis    how often
+ * @param requested     `resources.minSlots` as it is set; `need.min` is the number within all bounds
+ * @param asks          whether executors are requested
+ * @param followsStages whether the target is the number of tasks of the query's stages, each time they are decided
+ * @param rescaling     the policy that changes the target from time to time, if there is one
+ * @param pollMillis    time between two calls of the policy
  */
 private[apportion] final class Terms(
+    val requested: Int,
     val need: ResourceRequirement,
     val patience: Patience,
     val asks: Boolean,
@@ -18,8 +20,8 @@ private[apportion] final class Terms(
 ) {
   private var polledAt = Option.empty[Long]
 
-  /** Whether something happens to the query when nothing happens in the cluster. */
-  def needsTimer: Boolean = asks || need.min > 0 || rescaling.isDefined
+  /** Whether the query waits for slots, requests executors or has a policy; no other query is tracked. */
+  def needsCoordination: Boolean = asks || need.min > 0 || rescaling.isDefined
 
   /** Whether the policy is to be asked now; if so, it is not again for a while. */
   def isDue(now: Long): Boolean = {

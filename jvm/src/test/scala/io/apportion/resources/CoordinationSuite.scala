@@ -1,6 +1,7 @@
 package io.apportion.resources
 
-import io.apportion.SparkSuite
+import io.apportion.conf.SessionPolicy
+import io.apportion.{Logged, SparkSuite}
 import org.apache.spark.apportion.Listeners
 import org.apache.spark.sql.SparkSession
 
@@ -13,9 +14,12 @@ class ThirdOfMaximum extends RescalingPolicy {
 class CoordinationSuite extends SparkSuite {
   private val query = "SELECT k, count(*) FROM numbers GROUP BY k"
 
+  private val slow =
+    "SELECT k, count(*) FROM numbers WHERE aggregate(sequence(1, 1500), 0L, (a, x) -> a + x + id) > 0 GROUP BY k"
+
   private def changesOf(session: SparkSession): Seq[ResourceChange] = {
     Listeners.drain(session.sparkContext)
-    Coordination.of(session.sparkContext).changes
+    Coordination.changesOf(session.sparkContext)
   }
 
   test("a decision says what its stage declares and how many slots there were") {
@@ -45,8 +49,8 @@ class CoordinationSuite extends SparkSuite {
     withSession("enabled" -> "false", "resources.minSlots" -> "9", "resources.timeout" -> "1s")(_.sql(query).collect())
   }
 
-  test("queries begin and end in the history") {
-    withSession() { session =>
+  test("queries that wait begin and end in the history") {
+    withSession("resources.minSlots" -> "1") { session =>
       val before = changesOf(session).size
       session.sql(query).collect()
       val phases = changesOf(session).drop(before).filter(_.query.isDefined).flatMap(_.phase)
@@ -55,14 +59,74 @@ class CoordinationSuite extends SparkSuite {
   }
 
   test("a policy of one's own is asked for another target") {
-    val slow =
-      "SELECT k, count(*) FROM numbers WHERE aggregate(sequence(1, 5000), 0L, (a, x) -> a + x + id) > 0 GROUP BY k"
     val own = classOf[ThirdOfMaximum].getName
     withSession("resources.rescaling" -> own, "resources.maxSlots" -> "90", "resources.pollInterval" -> "1s") {
       session =>
         val before = changesOf(session).size
         session.sql(slow).collect()
-        assert(changesOf(session).drop(before).flatMap(_.need).exists(_.target == 30))
+        val targets = changesOf(session).drop(before).flatMap(_.need).map(_.target)
+        assert(targets.contains(30))
+    }
+  }
+
+  test("the tasks of a stage do not undo what a policy has said") {
+    val settings = Seq(
+      "mode" -> "active",
+      "parallelism" -> "7",
+      "resources.rescaling" -> classOf[ThirdOfMaximum].getName,
+      "resources.maxSlots" -> "90",
+      "resources.pollInterval" -> "1s"
+    )
+    withSession(settings: _*) { session =>
+      val before = changesOf(session).size
+      session.sql(slow).collect()
+      val targets = changesOf(session).drop(before).flatMap(_.need).map(_.target)
+      assert(targets.contains(30) && !targets.contains(7))
+    }
+  }
+
+  test("a policy that cannot be loaded is logged once and taken as fixed; the minimum still counts") {
+    withSession("resources.minSlots" -> "5", "resources.timeout" -> "1s") { session =>
+      session.conf.set("spark.apportion.resources.rescaling", "no.such.Policy")
+      val lines = Logged.by(classOf[SessionPolicy].getName) {
+        for (_ <- 1 to 2) intercept[NotEnoughSlots](session.sql(query).collect())
+      }
+      assert(lines.size == 1)
+    }
+  }
+
+  test("the error names the minimum that is set, whatever the maximum of tasks") {
+    withSession("resources.minSlots" -> Int.MaxValue.toString, "resources.timeout" -> "0s") { session =>
+      val error = intercept[NotEnoughSlots](session.sql(query).collect())
+      assert(error.getMessage.contains(s"needs ${Int.MaxValue} slots"))
+    }
+  }
+
+  test("a query without a shuffle waits too, and one that writes") {
+    withSession("resources.minSlots" -> "3", "resources.timeout" -> "1s") { session =>
+      val scan = session.sql("SELECT id FROM numbers WHERE id > 5")
+      intercept[NotEnoughSlots](scan.write.format("noop").mode("overwrite").save())
+      intercept[NotEnoughSlots](session.sql("SELECT id FROM numbers WHERE id > 5").collect())
+    }
+  }
+
+  test("EXPLAIN and commands do not wait") {
+    withSession("resources.minSlots" -> "3", "resources.timeout" -> "1s") { session =>
+      assert(session.sql("EXPLAIN SELECT id FROM numbers WHERE id > 5").collect().length == 1)
+      assert(session.sql(s"EXPLAIN $query").collect().length == 1)
+      assert(session.sql("SHOW TABLES").collect().length == 2)
+      assert(session.sql("SELECT * FROM apportion_resources()").collect().nonEmpty)
+    }
+  }
+
+  test("a query that ended without an event is dropped when another begins") {
+    withSession("resources.minSlots" -> "1") { session =>
+      val coordination = Coordination.of(session.sparkContext).get
+      val ended = 1L << 40
+      coordination.await(ended, new SessionPolicy(session.sessionState.conf, session.sparkContext).terms)
+      assert(coordination.isTracked(ended))
+      session.sql(query).collect()
+      assert(!coordination.isTracked(ended))
     }
   }
 

@@ -21,7 +21,7 @@ class CoordinatorSchedulesSuite extends AnyFunSuite {
     def step(next: Coordinator): Unit = {
       val before = coordinator
       coordinator = next
-      if (next.declared != before.declared) declared += next.declared.get
+      for (now <- next.declared if !before.declared.map(_.at).contains(now.at)) declared += now
     }
 
     /** Executors are killed and added, targets change, queries begin and end, and time passes. */

@@ -65,34 +65,49 @@ class CoordinatorSuite extends AnyFunSuite {
 
   test("what is asked for is the target, at once; another after the cooldown") {
     val first = begun(slots = 2)
-    assert(first.declared.contains(Declared(4, 0)))
+    assert(first.declared.contains(Declared(4, 0, 30)))
     val more = first.retarget(1, 8, now = 5)
-    assert(more.declared.contains(Declared(4, 0)) && more.wakeAt.contains(30L))
+    assert(more.declared.contains(Declared(4, 0, 30)) && more.wakeAt.contains(30L))
     assert(phase(more) == Rescaling(305))
-    assert(more.at(30).declared.contains(Declared(8, 30)))
+    assert(more.at(30).declared.contains(Declared(8, 30, 30)))
     assert(phase(more.at(30).slotsAre(8, now = 33)) == Running)
     assert(phase(more.at(305)) == Running, "not given, it goes on with what there is")
   }
 
   test("a minimum that is missed is asked for without cooling down") {
     val second = begun(slots = 4).begin(2, ResourceRequirement(6, 6, 6), patience, asks = true, now = 5)
-    assert(second.declared.contains(Declared(6, 5)))
+    assert(second.declared.contains(Declared(6, 5, 30)))
   }
 
   test("nothing is asked for by who does not ask, and never more than the maximum") {
     assert(begun(slots = 1, asks = false).declared.isEmpty)
-    assert(begun(slots = 4).retarget(1, 1000, now = 40).declared.contains(Declared(8, 40)))
+    assert(begun(slots = 4).retarget(1, 1000, now = 40).declared.contains(Declared(8, 40, 30)))
   }
 
   test("queries share slots: the largest target is asked for, and each waits for its own minimum alone") {
     val both = begun(slots = 2).begin(2, ResourceRequirement(3, 6, 6), patience, asks = true, now = 40)
-    assert(both.declared.contains(Declared(6, 40)))
+    assert(both.declared.contains(Declared(6, 40, 30)))
     assert(!both.mustWait(1) && both.mustWait(2))
-    assert(both.end(2, now = 80).declared.contains(Declared(4, 80)))
+    assert(both.end(2, now = 80).declared.contains(Declared(4, 80, 30)))
   }
 
-  test("a query that ended is forgotten, and what was asked for stays") {
+  test("when no query asks any more, the request ends after the cooldown") {
     val none = begun(slots = 4).end(1, now = 100)
-    assert(none.queries.isEmpty && none.wakeAt.isEmpty && none.declared.contains(Declared(4, 0)))
+    assert(none.queries.isEmpty && none.declared.map(_.slots).contains(4) && none.wakeAt.contains(130L))
+    assert(none.at(129).declared.map(_.slots).contains(4))
+    assert(none.at(130).declared.isEmpty && none.at(130).wakeAt.isEmpty)
+  }
+
+  test("a query that asks before the request has ended takes it over") {
+    val again = begun(slots = 4).end(1, now = 100).begin(2, need, patience, asks = true, now = 110)
+    assert(again.declared.contains(Declared(4, 0, 30)) && again.at(140).declared.contains(Declared(4, 0, 30)))
+  }
+
+  test("a query that only waits counts: no request is below its minimum, and it does not wait for the cooldown") {
+    val waits = ResourceRequirement(6, 6, 6)
+    val both = begun(slots = 4).begin(2, waits, patience, asks = false, now = 5)
+    assert(both.declared.contains(Declared(6, 5, 30)))
+    val alone = begun(slots = 4).end(1, now = 5).begin(2, waits, patience, asks = false, now = 6)
+    assert(alone.declared.isEmpty)
   }
 }

@@ -1,12 +1,20 @@
 package org.apache.spark.apportion
 
+import java.lang.ref.WeakReference
+import java.util.concurrent.TimeUnit
+
 import io.apportion.resources.ResourceSpec
 import org.apache.spark.{ExecutorAllocationClient, SparkContext}
 import org.apache.spark.internal.config._
 import org.apache.spark.resource.ResourceProfile
+import org.apache.spark.scheduler.cluster.{SchedulerBackendUtils, StandaloneSchedulerBackend}
 
 /** In Spark's namespace because its conf itself, the scheduler's backend, resource profiles and the list of executors are private to it. */
 object Cluster {
+  private final class Seen(val sparkContext: WeakReference[SparkContext], val slots: Int, val at: Long)
+
+  private val MaxAgeNanos = TimeUnit.SECONDS.toNanos(1)
+  @volatile private var recent = Option.empty[Seen]
 
   /** What the application was started with for a key. */
   def submitted(sparkContext: SparkContext, key: String): Option[String] = sparkContext.conf.getOption(key)
@@ -21,6 +29,18 @@ object Cluster {
   /** How many tasks of the default resource profile the registered executors run at once. */
   def slots(sparkContext: SparkContext): Int =
     sparkContext.schedulerBackend.maxNumConcurrentTasks(profile(sparkContext))
+
+  /** [[slots]] as of the last second: asked for at every stage, it would lock the scheduler backend and visit all executors. */
+  def recentSlots(sparkContext: SparkContext): Int = {
+    val now = System.nanoTime()
+    recent match {
+      case Some(seen) if (seen.sparkContext.get eq sparkContext) && now - seen.at < MaxAgeNanos => seen.slots
+      case _                                                                                    =>
+        val found = slots(sparkContext)
+        recent = Some(new Seen(new WeakReference(sparkContext), found, now))
+        found
+    }
+  }
 
   /** The same of one executor: of those that are there, else as the conf says; 1 if that does not say it. */
   def slotsPerExecutor(sparkContext: SparkContext): Int = {
@@ -59,6 +79,16 @@ object Cluster {
     val executors = slots / each + (if (slots % each == 0) 0 else 1)
     val least = sparkContext.conf.get(EXECUTOR_INSTANCES).getOrElse(0)
     sparkContext.requestTotalExecutors(executors.max(least), 0, Map.empty)
+  }
+
+  /** Requests the number of executors that Spark has requested at the start of the application; says whether it was accepted. */
+  def requestInitial(sparkContext: SparkContext): Boolean = {
+    val executors = sparkContext.schedulerBackend match {
+      // It starts without a limit where dynamic allocation is off (StandaloneSchedulerBackend.start, 3.5 to 4.2).
+      case _: StandaloneSchedulerBackend => Int.MaxValue
+      case _                             => SchedulerBackendUtils.getInitialTargetExecutorNumber(sparkContext.conf)
+    }
+    sparkContext.requestTotalExecutors(executors, 0, Map.empty)
   }
 
   /** The id of the default resource profile, the one that queries run in. */

@@ -18,4 +18,6 @@ object Listeners {
         value.fold(sparkContext.conf.remove(key))(sparkContext.conf.set(key, _))
       }
   }
+
+  def count(sparkContext: SparkContext): Int = sparkContext.listenerBus.listeners.size
 }

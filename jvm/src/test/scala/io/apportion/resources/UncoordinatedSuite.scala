@@ -1,0 +1,51 @@
+package io.apportion.resources
+
+import scala.jdk.CollectionConverters._
+
+import io.apportion.SparkSuite
+import org.apache.spark.apportion.Listeners
+
+/** Queries that neither wait for slots nor request executors, in an application that never had another. */
+class UncoordinatedSuite extends SparkSuite {
+
+  private def threads: Set[String] = Thread.getAllStackTraces.keySet.asScala.map(_.getName).toSet
+
+  test("200 queries leave no coordination, listener or thread behind, and their decisions have slots") {
+    withSession() { session =>
+      session.sql("SELECT k, count(*) FROM few GROUP BY k").collect()
+      val listeners = Listeners.count(spark.sparkContext)
+      for (_ <- 1 to 200) session.sql("SELECT k, count(*) FROM few GROUP BY k").collect()
+      Listeners.drain(spark.sparkContext)
+      assert(Coordination.existing(spark.sparkContext).isEmpty)
+      assert(Listeners.count(spark.sparkContext) == listeners)
+      assert(!threads.exists(_.startsWith("apportion")))
+      val decision = decisionOf("SELECT k, count(*) FROM few GROUP BY k")
+      assert(decision.slots.contains(2) && decision.slotsLost == 0)
+      val changes = Coordination.changesOf(spark.sparkContext)
+      assert(changes.map(_.slots) == Seq(2) && changes.forall(_.query.isEmpty))
+    }
+  }
+
+  test("after a query that waits, its entry and its thread end; other queries are not tracked") {
+    withSession("resources.minSlots" -> "1") { session =>
+      session.sql("SELECT k, count(*) FROM few GROUP BY k").collect()
+    }
+    val coordination = Coordination.existing(spark.sparkContext).get
+    val changes = {
+      Listeners.drain(spark.sparkContext)
+      coordination.changes.size
+    }
+    withSession()(_.sql("SELECT k, count(*) FROM few GROUP BY k").collect())
+    Listeners.drain(spark.sparkContext)
+    assert(coordination.tracked == 0 && coordination.changes.size == changes)
+    val end = System.nanoTime() + 10000000000L
+    while (threads("apportion-resources") && System.nanoTime() < end) Thread.sleep(100)
+    assert(!threads("apportion-resources"))
+  }
+
+  test("an application that has stopped gets no coordination") {
+    val stopped = spark.sparkContext
+    spark.stop()
+    assert(Coordination.of(stopped).isEmpty && Coordination.existing(stopped).isEmpty)
+  }
+}
