@@ -45,8 +45,8 @@ private[resources] final class Load {
   def queryEnds(query: Long): Unit = {
     begun.remove(query)
     speeds.remove(query)
-    jobsOf(query).foreach(jobs.remove)
-    stages.collect { case (id, stage) if stage.query == query => id }.foreach(stages.remove)
+    jobsOf(query).foreach(job => jobs.remove(job))
+    stages.collect { case (id, stage) if stage.query == query => id }.foreach(id => stages.remove(id))
   }
 
   def jobsOf(query: Long): Seq[Int] = jobs.collect { case (id, `query`) => id }.toSeq
