@@ -14,6 +14,15 @@ class CancelledWaitSuite extends SparkSuite {
 
   private def sparkContext: SparkContext = spark.sparkContext
 
+  private def eventually(condition: => Boolean): Boolean = {
+    val end = System.nanoTime() + TimeUnit.SECONDS.toNanos(30)
+    while (!condition && System.nanoTime() < end) Thread.sleep(20)
+    condition
+  }
+
+  /** Spark ends jobs in a thread of its own. */
+  private def assertNoJob(): Unit = assert(eventually(sparkContext.statusTracker.getActiveJobIds().isEmpty))
+
   /** Runs a query in a thread of its own, and returns when it has the job that it waits with. */
   private def begin(session: SparkSession, sql: String = query): (Thread, CompletableFuture[Throwable]) = {
     val ended = new CompletableFuture[Throwable]
@@ -24,12 +33,10 @@ class CancelledWaitSuite extends SparkSuite {
         ended.complete(null)
       } catch { case failure: Throwable => ended.complete(failure) }
     )
-    assert(sparkContext.statusTracker.getActiveStageIds().isEmpty)
+    assertNoJob()
     thread.setDaemon(true)
     thread.start()
-    val end = System.nanoTime() + TimeUnit.SECONDS.toNanos(30)
-    while (sparkContext.statusTracker.getActiveStageIds().isEmpty && System.nanoTime() < end) Thread.sleep(20)
-    assert(sparkContext.statusTracker.getActiveStageIds().nonEmpty)
+    assert(eventually(sparkContext.statusTracker.getActiveStageIds().nonEmpty))
     (thread, ended)
   }
 
@@ -61,7 +68,7 @@ class CancelledWaitSuite extends SparkSuite {
         assert(failure.getMessage.contains("cancelled"))
         Listeners.drain(sparkContext)
         assert(Coordination.existing(sparkContext).get.tracked == 0)
-        assert(sparkContext.statusTracker.getActiveJobIds().isEmpty)
+        assertNoJob()
       }
     }
 
@@ -112,7 +119,7 @@ class CancelledWaitSuite extends SparkSuite {
         assert(!ended.isDone)
         assert(ended.get(60, TimeUnit.SECONDS).isInstanceOf[NotEnoughSlots])
         Listeners.drain(sparkContext)
-        assert(sparkContext.statusTracker.getActiveJobIds().isEmpty)
+        assertNoJob()
       }
     }
     assert(lines == Nil)
