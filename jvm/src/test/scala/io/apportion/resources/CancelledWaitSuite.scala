@@ -24,7 +24,7 @@ class CancelledWaitSuite extends SparkSuite {
   private def assertNoJob(): Unit = assert(eventually(sparkContext.statusTracker.getActiveJobIds().isEmpty))
 
   /** Runs a query in a thread of its own, and returns when it has the job that it waits with. */
-  private def begin(session: SparkSession, sql: String = query): (Thread, CompletableFuture[Throwable]) = {
+  private def begin(session: SparkSession, sql: String): (Thread, CompletableFuture[Throwable]) = {
     val ended = new CompletableFuture[Throwable]
     val thread = new Thread(() =>
       try {
