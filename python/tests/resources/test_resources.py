@@ -60,6 +60,7 @@ def test_a_query_that_spark_cannot_plan_is_its_error(spark: SparkSession) -> Non
 def test_state_and_history(spark: SparkSession) -> None:
     session = spark.newSession()
     session.conf.set("spark.apportion.resources.minSlots", "1")
+    session.conf.set("spark.apportion.resources.stabilization", "0s")
     session.sql(QUERY).collect()
     query = apportion.decisions(session)[-1].query
     of_query = [each for each in resources.history(session) if each.query == query]
