@@ -98,7 +98,8 @@ class ObservingSuite extends SparkSuite {
   }
 
   /** Where a plan's text is cut off depends on how long its ids are. */
-  private val wholeText = Seq("spark.sql.maxMetadataStringLength" -> "100000", "spark.sql.debug.maxToStringFields" -> "1000")
+  private val wholeText =
+    Seq("spark.sql.maxMetadataStringLength" -> "100000", "spark.sql.debug.maxToStringFields" -> "1000")
 
   private def run(sql: String, settings: (String, String)*): (String, Seq[String]) =
     withSession(settings ++ wholeText: _*)(session => run(session, session.sql(sql)))

@@ -62,7 +62,9 @@ private[aqe] object GroupRead {
   }
 
   private def blocksOf(stage: ShuffleQueryStageExec, subpartitions: Seq[Int]): Seq[Array[Long]] =
-    stage.mapStats.fold(subpartitions.map(_ => Array.empty[Long]))(stats => MapBlocks.of(stats.shuffleId, subpartitions))
+    stage.mapStats.fold(subpartitions.map(_ => Array.empty[Long]))(stats =>
+      MapBlocks.of(stats.shuffleId, subpartitions)
+    )
 
   /**
    * Ranges and parts of split subpartitions, in the order of subpartitions.

@@ -39,7 +39,9 @@ case class KeepBroadcasts(session: SparkSession) extends Guarded[LogicalPlan] {
       query <- Executions.current(session).flatMap(Executions.running).toSeq
       original <- query.optimizedPlan.collect { case original: Join if isSame(original, join) => original }
     } yield strategies(original).contains(SHUFFLE_HASH)
-    conf.getConf(SQLConf.ADAPTIVE_MAX_SHUFFLE_HASH_JOIN_LOCAL_MAP_THRESHOLD) <= 0 || asked.isEmpty || asked.contains(true)
+    conf.getConf(SQLConf.ADAPTIVE_MAX_SHUFFLE_HASH_JOIN_LOCAL_MAP_THRESHOLD) <= 0 || asked.isEmpty || asked.contains(
+      true
+    )
   }
 
   private def isSame(one: Join, other: Join): Boolean =

@@ -138,7 +138,11 @@ private[apportion] object PlannedStages {
           val need =
             if (settings.reactive) ResourceRequirement.reactive(most, settings.spec)
             else
-              ResourceRequirement.active(byBytes.getOrElse(session.sparkContext.defaultParallelism), most, settings.spec)
+              ResourceRequirement.active(
+                byBytes.getOrElse(session.sparkContext.defaultParallelism),
+                most,
+                settings.spec
+              )
           Part(operator, bytes, tasks, need, why)
       }
     }

@@ -130,7 +130,7 @@ case class ReportDecisions(session: SparkSession) extends Guarded[SparkPlan] {
 
   private def isOfMapTasks(spec: ShufflePartitionSpec): Boolean = spec match {
     case _: PartialMapperPartitionSpec | _: CoalescedMapperPartitionSpec => true
-    case _                                                              => false
+    case _                                                               => false
   }
 
   private def bytesOf(spec: ShufflePartitionSpec): Long = spec match {

@@ -31,7 +31,7 @@ private[decision] object Reason {
         s"raised so that no task reads more than ${count(maxWidth.toLong, "partition")}${by("maxSubpartitionsPerTask", policy)}"
       case Kind.FanIn =>
         s"raised so that no task fetches more than ${count(policy.maxBlocksPerRange, "block")}${by("maxBlocksPerTask", policy)}"
-      case Kind.Waves         => s"changed to ${chosen.tasks} for the waves on ${policy.steadySlots.mkString} slots"
+      case Kind.Waves => s"changed to ${chosen.tasks} for the waves on ${policy.steadySlots.mkString} slots"
       case Kind.Subpartitions if limitedBy.exists(_ >= Severe) =>
         val times = "%.1f".formatLocal(java.util.Locale.ROOT, limitedBy.get)
         s"limited by its ${count(subpartitions.max(1).toLong, "partition")}: tasks read $times times the target size"

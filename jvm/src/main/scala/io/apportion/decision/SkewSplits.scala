@@ -134,9 +134,11 @@ private[decision] object SkewSplits {
     val filling = new Filling(sums, maxWidth, splitIn)
     // More tasks never need a higher limit, so each search is among the limits that are left.
     val least = filling.leastLimit(budgets.last, slack = Slack)
-    val limits = budgets.init.scanLeft(Long.MaxValue) { (above, budget) =>
-      filling.leastLimit(budget, least, above, Slack)
-    }.tail
+    val limits = budgets.init
+      .scanLeft(Long.MaxValue) { (above, budget) =>
+        filling.leastLimit(budget, least, above, Slack)
+      }
+      .tail
     val limit =
       (limits :+ least).distinct.minBy(limit => limit.toDouble * filling.tasks(limit, budgets.last))
     val (whole, large) = filling.steps(limit).toSeq.partition { case (start, end) => end > start }

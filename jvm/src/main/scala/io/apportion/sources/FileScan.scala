@@ -125,7 +125,11 @@ private[sources] object FileScan {
    * Whether a file can be cut depends on the format and the options, and on the path only by its extension, which names the codec
    * (`TextBasedFileFormat.isSplitable`, 3.5 to 4.2). Formats of columns do not look at the path.
    */
-  private def splits(directories: Seq[PartitionDirectory], isColumnar: Boolean, canBeCut: Path => Boolean): FileSplits = {
+  private def splits(
+      directories: Seq[PartitionDirectory],
+      isColumnar: Boolean,
+      canBeCut: Path => Boolean
+  ): FileSplits = {
     val cuttable, uncut = Array.newBuilder[Long]
     val asked = mutable.Map.empty[String, Boolean]
     def extension(path: Path) = path.getName.substring(path.getName.lastIndexOf('.') + 1)

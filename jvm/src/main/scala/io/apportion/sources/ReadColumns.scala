@@ -15,10 +15,10 @@ private[sources] object ReadColumns {
     if (all.defaultSize == 0 || !isFixed(read)) 1 else (read.defaultSize.toDouble / all.defaultSize).min(1)
 
   private def isFixed(kind: DataType): Boolean = kind match {
-    case struct: StructType                                                   => struct.forall(field => isFixed(field.dataType))
-    case _: NumericType | BooleanType | DateType                              => true
-    case TimestampType | TimestampNTZType                                     => true
-    case _: DayTimeIntervalType | _: YearMonthIntervalType                    => true
-    case _                                                                    => false
+    case struct: StructType                                => struct.forall(field => isFixed(field.dataType))
+    case _: NumericType | BooleanType | DateType           => true
+    case TimestampType | TimestampNTZType                  => true
+    case _: DayTimeIntervalType | _: YearMonthIntervalType => true
+    case _                                                 => false
   }
 }

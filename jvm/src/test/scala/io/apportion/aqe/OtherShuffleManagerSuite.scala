@@ -59,7 +59,9 @@ class OtherShuffleManagerSuite extends SparkSuite {
 
   test("partitions that Spark has split stay split") {
     val decision = heaviest(shuffled +: splitBySpark: _*)
-    assert(decision.layout == "unchanged" && decision.reason.startsWith("Left alone: Spark split its skewed partitions"))
+    assert(
+      decision.layout == "unchanged" && decision.reason.startsWith("Left alone: Spark split its skewed partitions")
+    )
   }
 
   private val broadcast = Seq(

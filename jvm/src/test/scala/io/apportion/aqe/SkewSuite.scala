@@ -232,7 +232,8 @@ class SkewSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       "spark.sql.adaptive.skewJoin.skewedPartitionFactor" -> "2",
       "spark.sql.adaptive.advisoryPartitionSizeInBytes" -> "8KB"
     )
-    val query = "SELECT heavy.k, count(DISTINCT word), max(name) FROM heavy JOIN light ON heavy.k = light.k GROUP BY heavy.k"
+    val query =
+      "SELECT heavy.k, count(DISTINCT word), max(name) FROM heavy JOIN light ON heavy.k = light.k GROUP BY heavy.k"
     withSession(settings ++ forced: _*) { session =>
       val frame = session.sql(query)
       val rows = frame.collect().sortBy(_.toString).toSeq

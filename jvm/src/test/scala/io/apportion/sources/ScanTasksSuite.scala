@@ -310,9 +310,14 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   test("files are listed once, whether the scan is cut or not") {
     for ((setting, expected) <- Seq("-1" -> 2, "5" -> 5))
       withSession("sources.parallelism" -> setting) { session =>
-        val table = session.table("orders").queryExecution.optimizedPlan.collectFirst { case leaf: LogicalRelation =>
-          leaf.catalogTable
-        }.flatten
+        val table = session
+          .table("orders")
+          .queryExecution
+          .optimizedPlan
+          .collectFirst { case leaf: LogicalRelation =>
+            leaf.catalogTable
+          }
+          .flatten
         val index = new CountingCatalogIndex(session, table.get)
         val query = DataFrames.of(session, LogicalRelation(relation(session, index)))
         assert(query.collect().length == 20000)
@@ -323,16 +328,17 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
 
   test("files that another library's index lists are left to Spark, unless a number is set") {
     for ((setting, lists, expected) <- Seq(("-1", 0, 2), ("5", 1, 5)))
-      withSession(small ++ Seq("mode" -> "active", "dataVolumePerTask" -> "20KB", "sources.parallelism" -> setting): _*) {
-        session =>
-          val location = session.table("orders").inputFiles.head.replaceAll("/[^/]*$", "")
-          val index = new CountingIndex(new InMemoryFileIndex(session, Seq(new Path(location)), Map.empty, None))
-          val query = DataFrames.of(session, LogicalRelation(relation(session, index)))
-          query.queryExecution.executedPlan
-          assert(index.lists.get == lists)
-          assert(query.collect().length == 20000)
-          assert(tasksOfScan(session, query) == expected)
-          assert(index.lists.get == 1)
+      withSession(
+        small ++ Seq("mode" -> "active", "dataVolumePerTask" -> "20KB", "sources.parallelism" -> setting): _*
+      ) { session =>
+        val location = session.table("orders").inputFiles.head.replaceAll("/[^/]*$", "")
+        val index = new CountingIndex(new InMemoryFileIndex(session, Seq(new Path(location)), Map.empty, None))
+        val query = DataFrames.of(session, LogicalRelation(relation(session, index)))
+        query.queryExecution.executedPlan
+        assert(index.lists.get == lists)
+        assert(query.collect().length == 20000)
+        assert(tasksOfScan(session, query) == expected)
+        assert(index.lists.get == 1)
       }
   }
 
@@ -373,20 +379,19 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
 
   for (v1 <- Seq("", "parquet"))
     test(s"a cut scan follows the confs of its session, also after it was planned, with version 1 for '$v1'") {
-      withSession("sources.parallelism" -> "5", "spark.sql.sources.useV1SourceList" -> v1) {
-        session =>
-          val folder = newFolder()
-          session.range(0, 1000, 1, 2).write.parquet(folder)
-          Files.write(Paths.get(folder, "broken.parquet"), "no parquet".getBytes("utf8"))
-          val query = session.read.schema("id LONG").parquet(folder)
-          assert(tasksOfScan(session, query) >= 5)
-          assert(Try(session.read.schema("id LONG").parquet(folder).collect()).isFailure)
+      withSession("sources.parallelism" -> "5", "spark.sql.sources.useV1SourceList" -> v1) { session =>
+        val folder = newFolder()
+        session.range(0, 1000, 1, 2).write.parquet(folder)
+        Files.write(Paths.get(folder, "broken.parquet"), "no parquet".getBytes("utf8"))
+        val query = session.read.schema("id LONG").parquet(folder)
+        assert(tasksOfScan(session, query) >= 5)
+        assert(Try(session.read.schema("id LONG").parquet(folder).collect()).isFailure)
 
-          val planned = session.read.schema("id LONG").parquet(folder)
-          planned.queryExecution.executedPlan
-          session.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
-          assert(planned.collect().length == 1000)
-          assert(session.read.schema("id LONG").parquet(folder).collect().length == 1000)
+        val planned = session.read.schema("id LONG").parquet(folder)
+        planned.queryExecution.executedPlan
+        session.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
+        assert(planned.collect().length == 1000)
+        assert(session.read.schema("id LONG").parquet(folder).collect().length == 1000)
       }
     }
 

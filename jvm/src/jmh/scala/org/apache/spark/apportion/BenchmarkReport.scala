@@ -93,7 +93,10 @@ object BenchmarkReport {
     s"""## Scans
       |
       |Deciding the tasks of a scan of a million parquet files of about 1 MB, against Spark's own planning of that scan: the listing
-      |from an index in memory, cutting and packing. Spark's planning took ${text("%.0f", sparksMillis)} ms. Turn by turn in one
+      |from an index in memory, cutting and packing. Spark's planning took ${text(
+        "%.0f",
+        sparksMillis
+      )} ms. Turn by turn in one
       |session: median of the rounds' ratios, and the quartiles.
       |
       |""".stripMargin +

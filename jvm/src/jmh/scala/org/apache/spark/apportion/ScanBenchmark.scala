@@ -66,8 +66,7 @@ object ScanBenchmark {
     (result, (System.nanoTime() - start) / 1e6)
   }
 
-  private final class ManyFiles(session: SparkSession)
-      extends PartitioningAwareFileIndex(session, Map.empty, None) {
+  private final class ManyFiles(session: SparkSession) extends PartitioningAwareFileIndex(session, Map.empty, None) {
     val columns: StructType = StructType.fromDDL("id LONG, k LONG, text STRING")
 
     private val files: Seq[FileStatus] = {

@@ -5,7 +5,7 @@ import java.util.{AbstractMap, Map => JavaMap, Set => JavaSet}
 import scala.jdk.CollectionConverters._
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.internal.{SessionState, SQLConf}
+import org.apache.spark.sql.internal.{SQLConf, SessionState}
 
 /**
  * A view of a session with other values of some confs. It shares everything else with the session, and follows its confs.
