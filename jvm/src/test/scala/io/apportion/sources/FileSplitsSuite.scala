@@ -10,8 +10,6 @@ class FileSplitsSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   override implicit val generatorDrivenConfig: PropertyCheckConfiguration =
     PropertyCheckConfiguration(minSuccessful = 20000)
 
-  private final case class File(bytes: Long, canBeCut: Boolean)
-
   private def splits(files: Seq[File]): FileSplits = {
     val (cuttable, uncut) = files.partition(_.canBeCut)
     new FileSplits(cuttable.map(_.bytes).toArray, uncut.map(_.bytes).toArray)
@@ -87,3 +85,5 @@ class FileSplitsSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 }
+
+private final case class File(bytes: Long, canBeCut: Boolean)
