@@ -65,13 +65,13 @@ class SettingsSuite extends SparkSuite {
 
   test("of two problems, SET solves one after the other, and SET and RESET show and solve them") {
     val wrong =
-      Seq("minParallelism" -> "5", "maxParallelism" -> "7", "resources.minSlots" -> "5", "resources.maxSlots" -> "4")
+      Seq("minParallelism" -> "5", "maxParallelism" -> "7", "resources.minSlots" -> "2", "resources.maxSlots" -> "1")
     withSession(wrong: _*) { session =>
       intercept[IllegalArgumentException](session.sql("SELECT 1"))
       assert(session.sql("SET").filter("key = 'spark.apportion.minParallelism'").count() == 1)
       session.sql("SET spark.sql.shuffle.partitions=10")
       session.sql("SET spark.apportion.maxParallelism=8")
-      session.sql("SET spark.apportion.resources.maxSlots=5")
+      session.sql("SET spark.apportion.resources.maxSlots=2")
       session.sql("SELECT 1").collect()
       session.conf.set("spark.apportion.maxParallelism", "7")
       intercept[IllegalArgumentException](session.sql("SELECT 1"))
