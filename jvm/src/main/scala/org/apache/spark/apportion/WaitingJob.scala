@@ -47,7 +47,8 @@ final class WaitingJob(sparkContext: SparkContext, description: String) {
   def throwIfCancelled(): Unit = cancellation.foreach(failure => throw failure)
 
   def end(): Unit =
-    current.filterNot(_.jobFinished).foreach(_.cancel(Some("as the query no longer waits for task slots")))
+    for (job <- current if !job.jobFinished && !sparkContext.isStopped)
+      sparkContext.cancelJob(job.jobId, "as the query no longer waits for task slots")
 
   private def cancellation: Option[Throwable] = outcome.get.collect {
     case Failure(failure) if isCancellation(failure) => failure
