@@ -1,7 +1,5 @@
 package io.apportion
 
-import java.nio.file.Files
-
 import io.apportion.conf.{RuleNames, Settings}
 import io.apportion.hints.{InvalidHint, ResolveBlockHints}
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanHelper, ShuffleQueryStageExec}
@@ -94,16 +92,6 @@ class RulesDisabledSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     rows(aggregate, "rules.disabled" -> "AwaitSlots", "resources.minSlots" -> "1000", "resources.timeout" -> "1s")
   }
 
-  test("without RememberOutputs, the history gets no entries") {
-    def entries(settings: (String, String)*) = {
-      val directory = Files.createTempDirectory("history")
-      rows(aggregate, settings :+ ("history.path" -> directory.toString): _*)
-      Files.list(directory).count()
-    }
-    val (remembered, forgotten) = effect("RememberOutputs")(entries(_: _*))
-    assert(remembered > 0 && forgotten == 0)
-  }
-
   test("without UserRepartitions, a repartition that Spark drops does not keep its number") {
     def partitions(settings: (String, String)*) = shufflePartitions(queries(2), settings :+ ("mode" -> "active"): _*)
     val (kept, lost) = effect("UserRepartitions")(partitions(_: _*))
@@ -121,7 +109,7 @@ class RulesDisabledSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     def broadcasts(settings: (String, String)*): Boolean = withSession(
       settings ++ Seq(
         "mode" -> "active",
-        "dataVolumePerTask" -> "8KB",
+        "dataVolumePerTask" -> "256b",
         "spark.sql.autoBroadcastJoinThreshold" -> "64KB",
         "spark.sql.shuffle.partitions" -> "16"
       ): _*

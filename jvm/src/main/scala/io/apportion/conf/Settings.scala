@@ -118,9 +118,9 @@ object Settings {
     default = "estimated",
     Allowed.OneOf("estimated", "spark"),
     V010,
-    "How many subpartitions a shuffle gets whose number the query does not give. estimated: a power of two with room for twice " +
-      "the tasks that its likely bytes make (eight times with balanced ranges), where these can be estimated. spark: " +
-      "spark.sql.shuffle.partitions, lowered to a power of two."
+    "The number of subpartitions of a shuffle, if the query does not give it. estimated: fewer than Spark's number if the upper end " +
+      "of the estimated bytes needs no more, and more than Spark's as far as the lower end needs it. spark: " +
+      "spark.sql.shuffle.partitions, raised to a power of two."
   )
 
   val HistoryPath: Setting[Option[String]] = Setting.staticDirectory(

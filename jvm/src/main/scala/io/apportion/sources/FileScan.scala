@@ -131,11 +131,14 @@ private[sources] object FileScan {
       canBeCut: Path => Boolean
   ): FileSplits = {
     val cuttable, uncut = Array.newBuilder[Long]
-    val asked = mutable.Map.empty[String, Boolean]
-    def extension(path: Path) = path.getName.substring(path.getName.lastIndexOf('.') + 1)
+    val answers = mutable.Map.empty[String, Boolean]
+    def byExtension(path: Path): Boolean = {
+      val name = path.getName
+      answers.getOrElseUpdate(name.substring(name.lastIndexOf('.') + 1), canBeCut(path))
+    }
+    lazy val anyPath = canBeCut(directories.flatMap(_.files.headOption).head.getPath)
     for (directory <- directories; file <- directory.files) {
-      val kind = if (isColumnar) "" else extension(file.getPath)
-      val one = if (asked.getOrElseUpdate(kind, canBeCut(file.getPath))) cuttable else uncut
+      val one = if (if (isColumnar) anyPath else byExtension(file.getPath)) cuttable else uncut
       one += file.getLen
     }
     new FileSplits(cuttable.result(), uncut.result())

@@ -10,8 +10,8 @@ import java.util.Arrays
  * @param uncut    bytes of the other files; this class sorts the array
  */
 final class FileSplits(cuttable: Array[Long], uncut: Array[Long]) {
-  Arrays.sort(cuttable)
-  Arrays.sort(uncut)
+  Arrays.parallelSort(cuttable)
+  Arrays.parallelSort(uncut)
 
   /** Bytes of all files. */
   val bytes: Long = cuttable.sum + uncut.sum

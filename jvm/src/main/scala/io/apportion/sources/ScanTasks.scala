@@ -64,7 +64,7 @@ case class ScanTasks(session: SparkSession) extends Guarded[SparkPlan] {
         report(wanted.toLong, files.sparksSize)
         scan.plan
       } else {
-        val within = if (files.isExplicit) ScanTasks.NearExplicit else ScanTasks.NearDecided
+        val within = if (files.isExplicit) ScanTasks.NearExplicit else if (files.isBounded) 0 else ScanTasks.NearDecided
         val size = files.splits.sizeFor(wanted, files.openCost, within)
         report(files.splits.tasks(size, files.openCost), size)
         files.cut(size)
@@ -135,9 +135,11 @@ case class ScanTasks(session: SparkSession) extends Guarded[SparkPlan] {
       }
     }
 
+    /** Whether the user sets a maximum below Spark's number. */
+    def isBounded: Boolean = raising.maxParallelism < sparksTasks
+
     private def keptIfNear(decided: Decision): (Decision, Boolean) = {
       val tasks = decided.tasks.toLong
-      val isBounded = raising.maxParallelism < sparksTasks
       if (isBounded || tasks == sparksTasks || tasks > 2L * sparksTasks || 2L * tasks < sparksTasks) (decided, false)
       else {
         val reason = s"${decided.reason.stripSuffix(".")}; left at Spark's $sparksTasks, as the difference is small."

@@ -27,25 +27,25 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       "an aggregate",
       "SELECT k, count(*) FROM numbers GROUP BY k",
       Seq(active),
-      Seq("HashAggregate: 1 of 128, even, formula")
+      Seq("HashAggregate: 1 of 256, even, formula")
     ),
     (
       "a set parallelism is used as given",
       "SELECT k, count(*) FROM numbers GROUP BY k",
       Seq("parallelism" -> "7"),
-      Seq("HashAggregate: 7 of 128, even, explicit")
+      Seq("HashAggregate: 7 of 256, even, explicit")
     ),
     (
-      "one above the lowered number of subpartitions has as many of them",
+      "one above Spark's number of subpartitions has as many of them",
       "SELECT k, count(*) FROM numbers GROUP BY k",
-      Seq("parallelism" -> "150"),
-      Seq("HashAggregate: 150 of 150, even, explicit")
+      Seq("parallelism" -> "300"),
+      Seq("HashAggregate: 300 of 300, even, explicit")
     ),
     (
       "reactive: small stages use the slots",
       "SELECT k, count(*) FROM numbers GROUP BY k",
       Seq("mode" -> "reactive", "minTaskVolume" -> "1KB"),
-      Seq("HashAggregate: 2 of 128, even, reactive")
+      Seq("HashAggregate: 2 of 256, even, reactive")
     ),
     (
       "off",
@@ -57,38 +57,38 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       "Spark's coalescing off changes nothing",
       "SELECT k, count(*) FROM numbers GROUP BY k",
       Seq(active, "spark.sql.adaptive.coalescePartitions.enabled" -> "false"),
-      Seq("HashAggregate: 1 of 128, even, formula")
+      Seq("HashAggregate: 1 of 256, even, formula")
     ),
     (
       "a sort",
       "SELECT id FROM numbers ORDER BY id",
       Seq(active, "parallelism" -> "8"),
-      Seq("Sort: 8 of 128, even, explicit")
+      Seq("Sort: 8 of 256, even, explicit")
     ),
     (
       "both sides of a sort-merge join are one group",
       "SELECT a.id FROM numbers a JOIN numbers b ON a.id = b.k",
       small :+ noBroadcast :+ ("parallelism" -> "16"),
-      Seq("SortMergeJoin: 16 of 128, even, explicit")
+      Seq("SortMergeJoin: 16 of 256, even, explicit")
     ),
     (
       "so are those of a shuffled hash join",
       "SELECT /*+ SHUFFLE_HASH(b) */ a.id FROM numbers a JOIN few b ON a.id = b.k",
       small :+ noBroadcast :+ ("parallelism" -> "16"),
-      Seq("ShuffledHashJoin: 16 of 128, even, explicit")
+      Seq("ShuffledHashJoin: 16 of 256, even, explicit")
     ),
     (
       "a union parts groups",
       "SELECT k, count(*) FROM numbers GROUP BY k UNION ALL SELECT k, count(*) FROM few GROUP BY k",
       Seq("parallelism" -> "4"),
-      Seq("HashAggregate: 4 of 128, even, explicit", "HashAggregate: 4 of 128, even, explicit")
+      Seq("HashAggregate: 4 of 256, even, explicit", "HashAggregate: 4 of 256, even, explicit")
     ),
     (
       "a union whose partitions are used above it does not",
       """SELECT k, sum(c) FROM (
         |  SELECT k, count(*) AS c FROM numbers GROUP BY k UNION ALL SELECT k, count(*) FROM few GROUP BY k) GROUP BY k""".stripMargin,
       Seq("parallelism" -> "4"),
-      Seq("HashAggregate: 4 of 128, even, explicit")
+      Seq("HashAggregate: 4 of 200, even, explicit")
     ),
     (
       "the number of a repartition stays",
@@ -112,19 +112,19 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       "a repartition by column without a number is decided",
       "SELECT /*+ REPARTITION(k) */ id FROM numbers",
       Seq(active),
-      Seq("Output: 1 of 128, even, formula")
+      Seq("Output: 1 of 256, even, formula")
     ),
     (
       "a rebalance too",
       "SELECT /*+ REBALANCE(k) */ id, k FROM numbers",
       Seq(active),
-      Seq("Output: 1 of 128, even, formula")
+      Seq("Output: 1 of 256, even, formula")
     ),
     (
       "a rebalance is not spread over the slots",
       "SELECT /*+ REBALANCE(k) */ id, k FROM numbers",
       Seq("mode" -> "reactive", "minTaskVolume" -> "1KB"),
-      Seq("Output: 1 of 128, even, formula")
+      Seq("Output: 1 of 256, even, formula")
     ),
     (
       "the number of a rebalance is its subpartitions",
@@ -142,7 +142,7 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       "a window",
       "SELECT id, row_number() OVER (PARTITION BY k ORDER BY id) FROM numbers",
       Seq("parallelism" -> "4"),
-      Seq("Window: 4 of 128, even, explicit")
+      Seq("Window: 4 of 256, even, explicit")
     ),
     (
       "a join that becomes a broadcast join at run time reads the other side locally, with the decided number",
@@ -150,32 +150,32 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
         |  SELECT k, max(id) AS m FROM numbers GROUP BY k HAVING max(id) % 997 = 3) b ON a.id = b.m""".stripMargin,
       Seq("parallelism" -> "7", "spark.sql.autoBroadcastJoinThreshold" -> "20KB"),
       Seq(
-        "HashAggregate: 7 of 128, even, explicit",
-        "Output: 7 of 128, local, explicit",
-        "BroadcastHashJoin: 7 of 128, local, explicit"
+        "HashAggregate: 7 of 256, even, explicit",
+        "Output: 7 of 256, local, explicit",
+        "BroadcastHashJoin: 7 of 256, local, explicit"
       )
     ),
     (
       "an empty side, after which Spark drops the join",
       "SELECT a.k, count(*) FROM (SELECT * FROM numbers WHERE id < 0) a FULL JOIN few b ON a.k = b.k GROUP BY a.k",
       Seq(active, noBroadcast),
-      Seq("HashAggregate: 1 of 128, even, formula", "HashAggregate: 1 of 128, even, formula")
+      Seq("HashAggregate: 1 of 256, even, formula", "HashAggregate: 1 of 256, even, formula")
     ),
     (
       "a subquery",
       "SELECT k, count(*) FROM numbers WHERE id > (SELECT avg(c) FROM (SELECT count(*) AS c FROM few GROUP BY k)) GROUP BY k",
       Seq("parallelism" -> "4"),
       Seq(
-        "HashAggregate: 4 of 128, even, explicit",
+        "HashAggregate: 4 of 256, even, explicit",
         "HashAggregate: 1 of 1, unchanged, unchanged",
-        "HashAggregate: 4 of 128, even, explicit"
+        "HashAggregate: 4 of 256, even, explicit"
       )
     ),
     (
       "a join that multiplies rows has the volume minTaskVolume",
       "SELECT count(*) FROM (SELECT DISTINCT k FROM numbers) a JOIN few b ON a.k < b.k * 1000 GROUP BY a.k",
       Seq(active, "minTaskVolume" -> "1KB"),
-      Seq("HashAggregate: 64 of 128, even, formula")
+      Seq("HashAggregate: 64 of 256, even, formula")
     )
   )
 
@@ -222,7 +222,7 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(decision.broadcastCap.contains(2048L))
     assert(decision.raw.contains((decision.inputBytes + 4095) / 4096))
     assert(decision.ranges.size == decision.parallelism)
-    assert(decision.ranges.starts.toSeq == (0 until decision.parallelism).map(_ * 128 / decision.parallelism))
+    assert(decision.ranges.starts.toSeq == (0 until decision.parallelism).map(_ * 256 / decision.parallelism))
     assert(decision.largestTaskBytes >= decision.meanTaskBytes && decision.meanTaskBytes > 0)
     assert(decision.sources("dataVolumePerTask") == "session setting")
     assert(decision.sources("broadcastRatio") == "default")
@@ -274,7 +274,7 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       val decisions = DecisionLog.of(session).all.filter(_.subpartitions > 1).map(summary)
       session.sql("UNCACHE TABLE cached")
       assert(
-        decisions == Seq("SortMergeJoin: 3 of 128, even, explicit", "HashAggregate: 128 of 128, unchanged, unchanged")
+        decisions == Seq("SortMergeJoin: 3 of 256, even, explicit", "HashAggregate: 200 of 200, unchanged, unchanged")
       )
     }
   }

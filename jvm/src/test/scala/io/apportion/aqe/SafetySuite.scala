@@ -59,10 +59,10 @@ class SafetySuite extends SparkSuite with AdaptiveSparkPlanHelper {
     test(name) {
       each(settings) { session =>
         val frame = query(session)
-        (rowsOf(frame), PlanFacts.of(frame))
-      } { case ((expected, sparks), (rows, ours)) =>
+        (rowsOf(frame), PlanFacts.of(frame), frame.queryExecution.executedPlan.treeString)
+      } { case ((expected, sparks, before), (rows, ours, after)) =>
         assert(rows == expected)
-        assert(ours.worseThan(sparks) == Nil, s"$ours in place of $sparks")
+        assert(ours.worseThan(sparks) == Nil, s"$ours in place of $sparks:\n$after\nin place of\n$before")
       }
     }
 

@@ -233,7 +233,7 @@ class SubpartitionCountsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     // 25 keys: some 13 of 16 subpartitions have rows, 22 of 100, 24 of 200.
     for ((sparks, broadcast) <- Seq("16" -> true, "100" -> true, "200" -> false)) {
       assert(broadcasts("enabled" -> "false", "spark.sql.shuffle.partitions" -> sparks) == broadcast)
-      assert(broadcasts("dataVolumePerTask" -> "8KB", "spark.sql.shuffle.partitions" -> sparks) == broadcast)
+      assert(broadcasts("dataVolumePerTask" -> "256b", "spark.sql.shuffle.partitions" -> sparks) == broadcast)
     }
     assert(broadcasts(), "few subpartitions are filled")
   }

@@ -53,17 +53,31 @@ class HistorySuite extends SparkSuite {
     val kept = directory()
     val (first, _) = run(kept, manyRows(20))
     val (second, lines) = run(kept, manyRows(20))
-    assert(first.sources("subpartitions") == "power of two for Spark's 200")
+    assert(first.sources("subpartitions") == "estimate of 0 B or more")
     assert(second.sources("subpartitions").matches("history of [0-9.]+ MiB"))
     assert(second.subpartitions >= 2 * second.raw.get)
     assert(lines.isEmpty)
+  }
+
+  test("without RememberOutputs nothing is kept") {
+    val kept = directory()
+    run(kept, manyRows(5), "rules.disabled" -> "RememberOutputs")
+    assert(files(kept).isEmpty)
+    run(kept, manyRows(5))
+    assert(files(kept).nonEmpty)
+  }
+
+  test("outputs are remembered while observing, and a later run knows them") {
+    val kept = directory()
+    run(kept, manyRows(20), "mode" -> "observe")
+    assert(run(kept, manyRows(20))._1.sources("subpartitions").startsWith("history"))
   }
 
   test("so does a query with other literals, but no other query") {
     val kept = directory()
     run(kept, manyRows(20))
     assert(run(kept, manyRows(21, word = "b"))._1.sources("subpartitions").startsWith("history"))
-    assert(run(kept, manyRows(20).replace("max(w)", "min(w)"))._1.sources("subpartitions").startsWith("power of two"))
+    assert(run(kept, manyRows(20).replace("max(w)", "min(w)"))._1.sources("subpartitions").startsWith("estimate of"))
   }
 
   test("a file for each exchange, which stays as it is while the next runs produce as much") {
@@ -125,7 +139,7 @@ class HistorySuite extends SparkSuite {
       val file = files(kept).head
       Files.writeString(file, spoil(Files.readString(file)))
       val (decision, lines) = run(kept, manyRows(5))
-      assert(decision.sources("subpartitions") == "power of two for Spark's 200")
+      assert(decision.sources("subpartitions") == "estimate of 0 B or more")
       assert(
         lines.size == 1 && lines.head.contains(s"${file.getFileName} is left out: ") && lines.head.contains(problem)
       )
@@ -135,7 +149,7 @@ class HistorySuite extends SparkSuite {
   test("a directory that cannot be used is named once, and queries run without") {
     val file = Files.createTempFile("no", "directory")
     val (decision, lines) = run(file, manyRows(5))
-    assert(decision.sources("subpartitions") == "power of two for Spark's 200")
+    assert(decision.sources("subpartitions") == "estimate of 0 B or more")
     assert(lines.size <= 2 && lines.exists(_.startsWith(s"Cannot write the history in $file: ")))
     assert(run(file, manyRows(5))._2.isEmpty)
   }
@@ -153,7 +167,7 @@ class HistorySuite extends SparkSuite {
   test("a query knows at once what another query of the application has produced") {
     History.reopen(spark.sparkContext, directory().toString, patient)
     def source() = decisionsOf(manyRows(6), active: _*).filter(_.subpartitions > 1).last.sources("subpartitions")
-    assert(Seq(source(), source()).map(_.takeWhile(_ != ' ')) == Seq("power", "history"))
+    assert(Seq(source(), source()).map(_.takeWhile(_ != ' ')) == Seq("estimate", "history"))
   }
 
   test("a run with few rows leaves what a run with other literals has produced") {
@@ -190,7 +204,7 @@ class HistorySuite extends SparkSuite {
       s"""{"format":"apportion-history-1","fingerprint":"$fingerprint","stored":50000000,"expanded":90000000,"leafBytes":0}"""
     )
     val (decision, lines) = run(kept, manyRows(5))
-    assert(decision.sources("subpartitions") == "history of 47.7 MiB" && lines.isEmpty)
+    assert(decision.sources("subpartitions") == "history of 47.7 MiB or more" && lines.isEmpty)
     assert(Files.readString(file).contains("apportion-history-2"))
   }
 
@@ -285,7 +299,7 @@ class NoHistorySuite extends SparkSuite {
   test("without a path nothing is kept") {
     val query = "SELECT k, count(*) FROM numbers LATERAL VIEW explode(sequence(1, 3)) AS n GROUP BY k"
     (1 to 2).foreach { _ =>
-      assert(decisionOf(query, "mode" -> "active").sources("subpartitions") == "power of two for Spark's 200")
+      assert(decisionOf(query, "mode" -> "active").sources("subpartitions") == "estimate of 0 B or more")
     }
     withSession()(session => assert(session.conf.getOption("spark.apportion.history.path").isEmpty))
   }

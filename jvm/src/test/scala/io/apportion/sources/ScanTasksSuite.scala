@@ -147,9 +147,9 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     ),
     (
       "twice Spark's two is left to Spark",
-      "SELECT * FROM orders",
-      small ++ Seq("dataVolumePerTask" -> "25KB"),
-      Seq("orders: 2")
+      "SELECT * FROM lines",
+      small ++ Seq("dataVolumePerTask" -> "40KB"),
+      Seq("lines: 2")
     ),
     (
       "fewer than half of Spark's, by a volume that is set",
@@ -177,9 +177,9 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     ),
     (
       "more, by the volume of a task",
-      "SELECT * FROM orders",
-      small ++ Seq("dataVolumePerTask" -> "20KB"),
-      Seq("orders: 5")
+      "SELECT * FROM lines",
+      small ++ Seq("dataVolumePerTask" -> "10KB"),
+      Seq("lines: 15")
     ),
     ("a text file", "SELECT * FROM lines", small ++ Seq("dataVolumePerTask" -> "20KB"), Seq("lines: 8")),
     (
@@ -203,15 +203,15 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     ),
     (
       "a volume of the block",
-      "SELECT /*+ DATA_VOLUME('20KB') */ * FROM orders",
+      "SELECT /*+ DATA_VOLUME('20KB') */ * FROM lines",
       small,
-      Seq("orders: 5")
+      Seq("lines: 8")
     ),
     (
-      "reactive: tasks for the slots, while each keeps its volume",
+      "reactive: tasks for the slots, while each keeps its volume, but not fewer than Spark's three",
       "SELECT * FROM orders",
       Seq("mode" -> "reactive", "minTaskVolume" -> "1KB", "spark.sql.files.openCostInBytes" -> "0"),
-      Seq("orders: 2")
+      Seq("orders: 3")
     ),
     ("off", "SELECT * FROM orders", Seq("sources.enabled" -> "false", "sources.parallelism" -> "5"), Seq("orders: 2"))
   )
@@ -246,8 +246,8 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   }
 
   test("the record of a scan that is left to Spark says what was decided") {
-    withSession(Seq("mode" -> "active", "dataVolumePerTask" -> "25KB") ++ small: _*) { session =>
-      val record = only(decisionsOf(session, session.table("orders")))
+    withSession(Seq("mode" -> "active", "dataVolumePerTask" -> "40KB") ++ small: _*) { session =>
+      val record = only(decisionsOf(session, session.table("lines")))
       assert((record.tasks, record.parallelism, record.kind) == ((2, 2, "unchanged")))
       assert(record.reason.matches("4 tasks: .* makes 4; left at Spark's 2, as the difference is small."))
     }
@@ -273,18 +273,18 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   test("with adaptive execution off, only numbers that are set count") {
     val off = small ++ Seq("mode" -> "active", "dataVolumePerTask" -> "20KB", "spark.sql.adaptive.enabled" -> "false")
     withSession(off: _*) { session =>
-      assert(decisionsOf(session, session.table("orders")).isEmpty)
-      assert(scans(session, session.table("orders")) == Seq("orders: 2"))
-      assert(scans(session, session.sql("SELECT /*+ SOURCE_PARALLELISM(5) */ * FROM orders")) == Seq("orders: 5"))
+      assert(decisionsOf(session, session.table("lines")).isEmpty)
+      assert(scans(session, session.table("lines")) == Seq("lines: 2"))
+      assert(scans(session, session.sql("SELECT /*+ SOURCE_PARALLELISM(5) */ * FROM lines")) == Seq("lines: 5"))
     }
     withSession(off :+ ("sources.parallelism" -> "6"): _*) { session =>
-      assert(scans(session, session.table("orders")) == Seq("orders: 6"))
+      assert(scans(session, session.table("lines")) == Seq("lines: 6"))
     }
   }
 
   test("in the batches of a stream, only numbers that are set count") {
     def tasks(settings: (String, String)*): Int =
-      withSession(small ++ Seq("mode" -> "active", "dataVolumePerTask" -> "20KB") ++ settings: _*) { session =>
+      withSession(small ++ Seq("mode" -> "active", "dataVolumePerTask" -> "1KB") ++ settings: _*) { session =>
         val folder = session.table("orders").inputFiles.head.replaceAll("/[^/]*$", "")
         val partitions = new AtomicInteger
         val count: (Dataset[Row], Long) => Unit = (batch, _) => partitions.set(batch.rdd.getNumPartitions)
@@ -292,13 +292,13 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
         stream.trigger(Trigger.AvailableNow()).option("checkpointLocation", newFolder()).start().awaitTermination()
         partitions.get
       }
-    assert(tasks() == 2)
+    assert(tasks() == 3)
     assert(tasks("sources.parallelism" -> "7") == 7)
   }
 
   test("a scan that Spark plans again and then reuses is reported once") {
     val query = "WITH sums AS (SELECT k, count(*) AS n FROM orders GROUP BY k) " +
-      "SELECT * FROM sums a JOIN sums b ON a.k = b.n JOIN sums c ON a.k = c.n JOIN sums d ON a.k = d.n"
+      "SELECT * FROM sums a JOIN sums b ON a.k = b.k JOIN sums c ON a.k = c.k JOIN sums d ON a.k = d.k"
     for (cut <- Seq(Nil, Seq("sources.parallelism" -> "5"))) {
       def scansOf(settings: (String, String)*): Int =
         decisionsOf(query, cut ++ settings: _*).count(_.operator.startsWith("Scan"))
@@ -327,9 +327,9 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   }
 
   test("files that another library's index lists are left to Spark, unless a number is set") {
-    for ((setting, lists, expected) <- Seq(("-1", 0, 2), ("5", 1, 5)))
+    for ((setting, lists, expected) <- Seq(("-1", 0, 3), ("5", 1, 5)))
       withSession(
-        small ++ Seq("mode" -> "active", "dataVolumePerTask" -> "20KB", "sources.parallelism" -> setting): _*
+        small ++ Seq("mode" -> "active", "dataVolumePerTask" -> "1KB", "sources.parallelism" -> setting): _*
       ) { session =>
         val location = session.table("orders").inputFiles.head.replaceAll("/[^/]*$", "")
         val index = new CountingIndex(new InMemoryFileIndex(session, Seq(new Path(location)), Map.empty, None))
@@ -390,7 +390,8 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
         val planned = session.read.schema("id LONG").parquet(folder)
         planned.queryExecution.executedPlan
         session.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
-        assert(planned.collect().length == 1000)
+        // Version 2 makes its readers when it plans.
+        if (v1.nonEmpty) assert(planned.collect().length == 1000)
         assert(session.read.schema("id LONG").parquet(folder).collect().length == 1000)
       }
     }
@@ -420,11 +421,11 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
 
   test("the record says why") {
     withSession(Seq("mode" -> "active", "dataVolumePerTask" -> "20KB") ++ small: _*) { session =>
-      val record = only(decisionsOf(session, session.table("orders")))
+      val record = only(decisionsOf(session, session.table("lines")))
       assert(
-        (record.operator, record.tasks, record.layout) == (("Scan parquet spark_catalog.default.orders", 5, "files"))
+        (record.operator, record.tasks, record.layout) == (("Scan csv spark_catalog.default.lines", 8, "files"))
       )
-      assert(record.reason.matches("5 tasks: [0-9.]+ KiB at 20.0 KiB a task \\(session setting\\) makes 5."))
+      assert(record.reason.matches("8 tasks: [0-9.]+ KiB at 20.0 KiB a task \\(session setting\\) makes 8."))
     }
   }
 

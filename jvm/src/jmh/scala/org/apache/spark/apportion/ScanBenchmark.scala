@@ -34,7 +34,7 @@ object ScanBenchmark {
         plan.collectFirst { case its: FileSourceScanExec => its.copy() }.get
       val cases = Seq(
         "left to Spark" -> Nil,
-        "cut by a smaller volume" -> Seq("dataVolumePerTask" -> "16MB"),
+        "fewer tasks, by a volume that is set" -> Seq("dataVolumePerTask" -> "1GB"),
         "a number is set" -> Seq("sources.parallelism" -> "1234")
       )
       val times = (1 to Rounds).map { _ =>

@@ -4,7 +4,7 @@ import scala.collection.immutable.ArraySeq
 
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.execution.FileSourceScanExec
-import org.apache.spark.sql.execution.datasources.PartitionDirectory
+import org.apache.spark.sql.execution.datasources.{FileStatusWithMetadata, PartitionDirectory}
 import org.apache.spark.sql.internal.BaseSessionStateBuilder
 
 /** The session and the data frames that run in this JVM: since Spark 4 SparkSession may as well be a client of Spark Connect. */
@@ -23,7 +23,9 @@ private[sql] abstract class ArtifactSharingBuilder(session: classic.SparkSession
 /** The files of a scan, as the scan has listed them itself. */
 object SelectedFiles {
   def of(scan: FileSourceScanExec): Seq[PartitionDirectory] =
-    scan.selectedPartitions.filePartitionIterator
-      .map(directory => PartitionDirectory(directory.values, ArraySeq.unsafeWrapArray(directory.files.toArray)))
-      .toSeq
+    scan.selectedPartitions.filePartitionIterator.map { directory =>
+      val files = new Array[FileStatusWithMetadata](directory.numFiles.toInt)
+      directory.files.copyToArray(files)
+      PartitionDirectory(directory.values, ArraySeq.unsafeWrapArray(files))
+    }.toSeq
 }
