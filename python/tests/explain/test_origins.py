@@ -47,7 +47,7 @@ def example(sql: str | None = SQL) -> QueryView:
     record = {**DECIDED, "query": 7}
     for stage, operators in ((1, [0]), (0, [0, 1, 2])):
         decided = decision_from_json({**record, "stages": [stage]})
-        query.decisions.append(LoggedDecision(decided, [[1, 2]], operators))
+        query.decisions.append(LoggedDecision(decided, [[1, 2]], operators=operators))
     return view(Application(), query)
 
 

@@ -86,8 +86,8 @@ object SubpartitionCount {
   }
 
   /**
-   * Just below its limit the writer with a file for each partition is slowest: 256 partitions were written faster than 128 or 200
-   * (docs/partition-counts.md).
+   * Just below its limit the writer with a file for each partition is slowest: measured on TPC-H at scale 1, 256 partitions were
+   * written faster than 128 or 200 (`python/measurements/partition_counts.py`).
    */
   private def withoutBypass(n: Long, defaults: ShuffleDefaults): Long =
     if (n <= defaults.bypassUpTo && 2 * n > defaults.bypassUpTo && n >= SlowBypass)
