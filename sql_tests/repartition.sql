@@ -43,7 +43,7 @@ SELECT count(*) AS tasks, sum(n) AS n FROM (
 SELECT count(*) AS n, max(content) AS last
 FROM (SELECT /*+ REPARTITION(5, shelf) */ * FROM boxes) a JOIN range(0, 30, 1, 2) b ON a.shelf = b.id
 
--- name: a number of subpartitions that is no power of two is lowered to one
+-- name: a number of subpartitions that is no power of two is raised to one
 -- set: spark.sql.shuffle.partitions = 200
 -- set: spark.apportion.subpartitions = spark
 -- set: spark.apportion.dataVolumePerTask = 10KB

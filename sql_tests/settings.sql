@@ -18,8 +18,8 @@ SELECT count(*) AS n FROM (SELECT sample, count(*) FROM samples GROUP BY sample)
 -- set: spark.apportion.parallelism = 50
 SELECT count(*) AS n FROM (SELECT sample, count(*) FROM samples GROUP BY sample)
 
--- name: an explicit parallelism that is no power of two, above the lowered number of subpartitions
--- set: spark.apportion.parallelism = 18
+-- name: an explicit parallelism that is no power of two, above the number of subpartitions that Spark plans
+-- set: spark.apportion.parallelism = 40
 -- set: spark.sql.shuffle.partitions = 20
 -- set: spark.apportion.subpartitions = spark
 SELECT count(*) AS n FROM (SELECT sample, count(*) FROM samples GROUP BY sample)

@@ -188,9 +188,8 @@ class SafetySuite extends SparkSuite with AdaptiveSparkPlanHelper {
 
   neverWorseSql("dynamic pruning by a dimension with two levels of shuffles")(
     """SELECT count(*), max(n) FROM sales JOIN (
-      |  SELECT d.day, sum(n) AS n FROM (SELECT day, week, count(*) AS n FROM days GROUP BY day, week) d
-      |  JOIN (SELECT /*+ MERGE(w) */ * FROM (SELECT k AS week FROM dim GROUP BY k) w WHERE week = 2) w ON d.week = w.week
-      |  GROUP BY d.day) d ON sales.day = d.day"""
+      |  SELECT day, sum(n) AS n FROM (SELECT week, day, count(*) AS n FROM days WHERE week = 2 GROUP BY week, day)
+      |  GROUP BY day) d ON sales.day = d.day"""
   )
 
   neverWorseSql("dynamic pruning by an aggregate that the query reads as well")(
