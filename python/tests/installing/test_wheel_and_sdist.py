@@ -75,13 +75,11 @@ def test_each_jar_has_its_licence_and_only_classes_of_its_own() -> None:
             "META-INF/MANIFEST.MF",
             "META-INF/services/org.apache.spark.status.AppHistoryServerPlugin",
         }
-        spark = "org/apache/spark/"
         ours = (
             "io/apportion/",
-            *(
-                f"{spark}{package}/"
-                for package in ("apportion", "sql/apportion", "sql/execution/apportion")
-            ),
+            "org/apache/spark/apportion/",
+            "org/apache/spark/sql/apportion/",
+            "org/apache/spark/sql/execution/apportion/",
         )
         assert [file for file in files if file not in meta and not file.startswith(ours)] == []
 
