@@ -81,7 +81,7 @@ private[conf] object Nearest {
  * One setting of Apportion, registered as a SQL conf of Spark: typed, shown by `SET -v`, refused by `SET` when its value is
  * not allowed.
  *
- * @param isStatic whether it is one for the application, which Spark lets nobody set once it runs
+ * @param isStatic whether Spark refuses to set it while the application runs
  */
 final class Setting[T] private (
     val name: String,

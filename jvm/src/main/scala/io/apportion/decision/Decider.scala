@@ -113,7 +113,7 @@ object Decider {
     Chosen(clamped, clamp).raisedTo(greedy, Kind.Reactive)
   }
 
-  /** How many times more tasks the bytes ask for than there are subpartitions, if nobody set the number of tasks. */
+  /** Tasks that the bytes need as a multiple of the subpartitions; `None` if they are enough, or if a number of tasks is set. */
   private def limitedByPartitions(chosen: Chosen, asked: Long, subpartitions: Int): Option[Double] =
     Option.when(chosen.clamps.contains(Kind.Subpartitions) && !chosen.isExplicit && asked > subpartitions.max(1)) {
       asked.toDouble / subpartitions.max(1)

@@ -15,7 +15,7 @@ import org.apache.spark.sql.internal.SQLConf
  * Decides how many tasks scan files, from the bytes of the files, or as a hint, an option of the reader or a setting says. Spark
  * cuts files by confs of the session that a scan was made in, so the scan gets a view of that session with other values of these.
  *
- * A scan that nobody set a number for is left to Spark where
+ * A scan without a set number of tasks is left to Spark where
  *  - Spark makes at least half and at most twice as many tasks as decided,
  *  - adaptive execution is off, or a streaming query runs,
  *  - another library's index lists the files, as that may take a job.

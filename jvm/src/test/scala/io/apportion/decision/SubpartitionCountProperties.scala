@@ -22,7 +22,7 @@ class SubpartitionCountProperties extends AnyFunSuite with ScalaCheckPropertyChe
     }
   }
 
-  test("more bytes never get fewer partitions, but for the limit of exact sizes") {
+  test("an interval that is raised or loses its upper end never gets fewer partitions") {
     forAll(cases, minSuccessful(1000)) { case (interval, defaults, policy) =>
       def n(of: ByteInterval) = SubpartitionCount.of(of, mapTasks = 1, defaults, policy)
       assert(n(interval.unbounded) >= n(interval))

@@ -239,7 +239,7 @@ class HistorySuite extends SparkSuite {
     TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start)
   }
 
-  test("queries do not wait for a file system that hangs, and nobody tries it again and again") {
+  test("queries do not wait for a file system that hangs, and it is not tried again") {
     gated(
       directory(),
       HistoryTimeouts(file = TimeUnit.MILLISECONDS.toNanos(300), end = TimeUnit.MILLISECONDS.toNanos(200))
@@ -280,7 +280,7 @@ class HistorySuite extends SparkSuite {
     gated(directory())
     val query: PrivilegedAction[Unit] =
       () => decisionsOf(manyRows(5), active :+ "spark.hadoop.gated.token" -> "mine": _*)
-    UserGroupInformation.createRemoteUser("somebody-else").doAs(query)
+    UserGroupInformation.createRemoteUser("another-user").doAs(query)
     end()
     assert(calls.head == s"initialize as $own with null" && calls.last == "close")
   }

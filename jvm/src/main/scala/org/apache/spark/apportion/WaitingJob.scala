@@ -15,7 +15,7 @@ import org.slf4j.LoggerFactory
 
 /**
  * A Spark job that runs no task while a query waits, so that Spark's ways to cancel a query reach it: by job group, by tag, or all
- * jobs. DAGScheduler (3.5 to 4.2) looks for what it cancels among active jobs and running stages, and tells nobody else.
+ * jobs. DAGScheduler (3.5 to 4.2) cancels only active jobs and running stages, and posts no event.
  *
  * The job is a barrier stage with more tasks than there are slots, which TaskSchedulerImpl.resourceOffers holds back without
  * occupying a slot. It belongs to the job group and the tags of the thread that makes it, but not to its SQL execution: the query's
