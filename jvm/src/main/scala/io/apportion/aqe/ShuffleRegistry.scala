@@ -6,7 +6,7 @@ import scala.util.control.NonFatal
 
 import io.apportion.conf.Settings
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression
-import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, ReturnAnswer}
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan, ReturnAnswer}
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
@@ -28,8 +28,14 @@ private[aqe] final class ShuffleRegistry(shared: Set[LogicalPlan]) {
   /** Remembers the number of an exchange, if it is the first one. */
   def choose(key: ShuffleKey, n: Int): Unit = numbers.putIfAbsent(key, n)
 
-  /** Whether an exchange over this plan can occur in another plan of the query as well. */
-  def isShared(plan: LogicalPlan): Boolean = shared.nonEmpty && shared(plan.canonicalized)
+  /**
+   * Whether an exchange over this plan can occur in another plan of the query as well. An aggregate shuffles all of its groups and
+   * partial results, whichever of them it puts out.
+   */
+  def isShared(plan: LogicalPlan): Boolean = shared.nonEmpty && (shared(plan.canonicalized) || (plan match {
+    case aggregate: Aggregate => shared(aggregate.child.canonicalized)
+    case _                    => false
+  }))
 }
 
 private[aqe] object ShuffleRegistry {

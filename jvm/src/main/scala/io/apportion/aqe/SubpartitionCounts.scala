@@ -24,10 +24,18 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
     UserRepartitions.forgetKept(plan)
-    val choices = choicesFor(plan)
+    val query = newQuery(plan)
+    val choices = choicesFor(plan, query)
     val changed = Validated.applyAll(plan, choices)(change)
-    val registry = ShuffleRegistry.of(plan)
-    for (choice <- choices if choice.isFinal; key <- choice.keys) registry.choose(key, choice.n)
+    val isFinal = choices.filter(_.isFinal).flatMap(_.keys).toSet
+    // The numbers as they are in the plan, also where a choice would have broken its requirements.
+    changed.foreach {
+      case exchange: ShuffleExchangeExec =>
+        val key = query.keys.of(exchange)
+        if (isFinal(key) || query.isShared(exchange))
+          query.registry.choose(key, exchange.outputPartitioning.numPartitions)
+      case _ =>
+    }
     changed
   }
 
@@ -39,7 +47,7 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
   /** Every number stays as it is, and the exchanges note which one would have been chosen. */
   override protected def applyObserved(plan: SparkPlan): SparkPlan = {
     UserRepartitions.forgetKept(plan)
-    val byExchange = choiceOf(choicesFor(plan))
+    val byExchange = choiceOf(choicesFor(plan, newQuery(plan)))
     plan.foreach {
       case exchange: ShuffleExchangeExec =>
         byExchange.get(exchange.id).foreach(choice => exchange.setTagValue(Why, s"would be ${choice.n}: ${choice.why}"))
@@ -48,15 +56,15 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
     plan
   }
 
-  private def choicesFor(plan: SparkPlan): Seq[Choice] = {
-    val settings = new SessionPolicy(conf, session.sparkContext)
-    val query = new Query(ShuffleRegistry.of(plan), settings.shuffleDefaults)
-    val groups = groupsOf(plan)
-    val (changeable, others) = groups.partition(isChangeable)
+  private def newQuery(plan: SparkPlan): Query =
+    new Query(ShuffleRegistry.of(plan), new SessionPolicy(conf, session.sparkContext))
+
+  private def choicesFor(plan: SparkPlan, query: Query): Seq[Choice] = {
+    val (changeable, others) = groupsOf(plan).partition(isChangeable(_, query))
     val kept =
       others.flatMap(exchangesOf).map(exchange => query.keys.of(exchange) -> exchange.outputPartitioning.numPartitions)
     val settled = kept.toMap ++ query.keys.running(plan)
-    agreed(changeable.map(choose(_, settings, query, settled)), readTogether(plan))
+    agreed(changeable.map(choose(_, query, settled)), readTogether(plan))
   }
 
   /** The groups of each plan fragment. In the last stage of a cached plan Spark changes no read, so N has to be Spark's there. */
@@ -71,10 +79,12 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
   private def exchangesOf(group: ExchangeGroup): Seq[ShuffleExchangeExec] =
     group.leaves.map(_.node).collect { case exchange: ShuffleExchangeExec => exchange }
 
-  private def isChangeable(group: ExchangeGroup): Boolean =
+  /** What occurs in a subquery as well keeps Spark's number: each plan of the query is planned without knowing the others. */
+  private def isChangeable(group: ExchangeGroup, query: Query): Boolean =
     group.forbidden.isEmpty && group.keepsCount.isEmpty && group.leaves.map(_.node).forall {
-      case exchange: ShuffleExchangeExec => !isGivenByQuery(exchange) && ShuffleKey.hasNumber(exchange)
-      case _                             => false
+      case exchange: ShuffleExchangeExec =>
+        !isGivenByQuery(exchange) && ShuffleKey.hasNumber(exchange) && !query.isShared(exchange)
+      case _ => false
     }
 
   private def isGivenByQuery(exchange: ShuffleExchangeExec): Boolean = exchange.logicalLink.exists {
@@ -85,15 +95,13 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
   /** @param settled numbers of shuffles in this plan that can be no others any more */
   private def choose(
       group: ExchangeGroup,
-      settings: SessionPolicy,
       query: Query,
       settled: Map[ShuffleKey, Int]
   ): Choice = {
     val exchanges = exchangesOf(group)
-    val policy = GroupRead.policy(group, settings, None)
+    val policy = GroupRead.policy(group, query.settings, None)
     val keys = exchanges.map(query.keys.of)
-    val isShared = exchanges.exists(query.isShared)
-    val (own, why) = estimated(exchanges, isShared, query.defaults, policy)
+    val (own, why) = estimated(exchanges, query.defaults, policy)
     val enough = own.min(query.defaults.partitions).max(SubpartitionCount.least(policy))
     // Where the first choice is not enough by what is known now, the shuffle runs once more, but not in tasks that are too large.
     val first =
@@ -104,7 +112,7 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
       first.getOrElse(own),
       isFixed = first.isDefined,
       first.filter(_ != own).fold(why)(n => s"the same shuffle has $n elsewhere in the query"),
-      isFinal = isShared || exchanges.exists(isReady)
+      isFinal = exchanges.exists(isReady)
     )
   }
 
@@ -118,7 +126,6 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
   /** N of exchanges that are read together, by their bytes if these are to be estimated, and what it was made of. */
   private def estimated(
       exchanges: Seq[ShuffleExchangeExec],
-      isShared: Boolean,
       defaults: ShuffleDefaults,
       policy: Policy
   ): (Int, String) =
@@ -127,9 +134,7 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
     else {
       val (output, source) = likely(exchanges)
       val bytes = if (policy.rowBytes) output.expanded else output.stored
-      // A subquery is planned before the plan around it, whose groups may need more.
-      val n = SubpartitionCount.of(if (isShared) bytes.unbounded else bytes, output.tasks, defaults, policy)
-      (n, if (isShared) s"$source of $bytes, and a subquery that reads the same" else s"$source of $bytes")
+      (SubpartitionCount.of(bytes, output.tasks, defaults, policy), s"$source of $bytes")
     }
 
   /** What exchanges together are likely to put out, and where it is known from. */
@@ -190,8 +195,9 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
 object SubpartitionCounts {
 
   /** What the choices for one plan of a query have in common. */
-  private final class Query(val registry: ShuffleRegistry, val defaults: ShuffleDefaults) {
+  private final class Query(val registry: ShuffleRegistry, val settings: SessionPolicy) {
     val keys = new ShuffleKeys
+    val defaults: ShuffleDefaults = settings.shuffleDefaults
 
     /** Whether an exchange can occur in a subquery as well. */
     def isShared(exchange: ShuffleExchangeExec): Boolean =

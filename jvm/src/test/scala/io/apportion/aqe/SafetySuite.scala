@@ -161,6 +161,17 @@ class SafetySuite extends SparkSuite with AdaptiveSparkPlanHelper {
       |SELECT t.k, n, name FROM t JOIN dim ON t.k = dim.k WHERE n >= (SELECT avg(n) FROM t)"""
   )
 
+  neverWorse("an aggregate below a dropped repartition and in a scalar subquery", shuffled)(
+    _.sql("""WITH t AS (SELECT k, count(*) AS n FROM fact GROUP BY k)
+            |SELECT k, n FROM t WHERE n >= (SELECT avg(n) FROM t)""".stripMargin).repartition(col("k"))
+  )
+
+  neverWorseSql("an aggregate below a union by its key and in a scalar subquery", shuffled)(
+    """WITH t AS (SELECT k, count(*) AS n FROM fact GROUP BY k)
+      |SELECT k, sum(n) FROM (SELECT k, n FROM t UNION ALL SELECT k, count(*) FROM dim GROUP BY k)
+      |WHERE n <= (SELECT max(n) FROM t) GROUP BY k"""
+  )
+
   neverWorseSql("an aggregate in two scalar subqueries", shuffled)(
     """WITH t AS (SELECT k, count(*) AS n FROM fact GROUP BY k)
       |SELECT * FROM dim WHERE k < (SELECT avg(n) FROM t) AND k > (SELECT min(k) FROM t WHERE n > 10)"""
