@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUti
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive._
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
-import org.apache.spark.sql.execution.apportion.BuildKeys
+import org.apache.spark.sql.execution.apportion.BuildRows
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.datasources.{CatalogFileIndex, FileFormat}
 import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
@@ -118,23 +118,36 @@ private[aqe] object LikelyOutput {
     LikelyOutput(ByteInterval.exactly(stored), ByteInterval.exactly(expanded), mapTasks)
   }
 
-  /** Rows of one side that meet at most one row of the other side each come out at most once. */
+  /** If no two rows of a side have the same keys, each row of the other side comes out at most once, wider by a row of that side. */
   private def ofJoin(join: BaseJoinExec): LikelyOutput = {
     val (left, right) = (of(join.left), of(join.right))
     if (keepsLeft(join.joinType)) ofLeftOnly(join, left)
     else {
-      val both = left + right
-      // A broadcast side counts no bytes of its own; its columns make the rows of the other side wider.
-      val streamed = if (left.stored == ByteInterval.Zero) join.right else join.left
-      val wider = (rowBytes(join.output) / rowBytes(streamed.output)).max(1)
-      val keepsRows = isUnique(join.right, join.rightKeys) || isUnique(join.left, join.leftKeys)
-      val least = if (join.joinType.isInstanceOf[InnerLike]) LeastLeft else 0.5
-      both.map { bytes =>
-        val scaled = bytes.scaled(least, wider)
-        if (keepsRows) scaled else scaled.unbounded
+      val sides = Seq((join.left, join.right, join.rightKeys), (join.right, join.left, join.leftKeys))
+      val growths =
+        for ((kept, unique, keys) <- sides; wider <- widestRow(unique, keys)) yield 1 + wider / narrowestRow(kept)
+      val isInner = join.joinType.isInstanceOf[InnerLike]
+      // An outer join adds columns of NULL to rows of either side.
+      val nulls =
+        if (isInner) Nil else sides.map { case (kept, other, _) => 1 + narrowestRow(other) / narrowestRow(kept) }
+      (left + right).map { bytes =>
+        val least = bytes.scaled(if (isInner) LeastLeft else 0.5, (growths.minOption ++ nulls).foldLeft(1.0)(_ max _))
+        if (growths.isEmpty) least.unbounded else least
       }
     }
   }
+
+  /** The most bytes of a row of a side whose keys are unique; None if they may not be, or if nothing bounds the row. */
+  private def widestRow(side: SparkPlan, keys: Seq[Expression]): Option[Double] = side match {
+    case stage: BroadcastQueryStageExec if stage.isMaterialized =>
+      BuildRows.widestIfUnique(stage, MostBuildRows).map(_.toDouble)
+    case _ =>
+      val isUnique = logicalPlan(side).exists(_.distinctKeys.exists(_.subsetOf(ExpressionSet(keys))))
+      Option.when(isUnique && !side.output.exists(column => isVariable(column.dataType)))(rowBytes(side.output))
+  }
+
+  /** The fewest bytes of a row: `UnsafeRow` has a word of NULL bits for 64 columns, and a word for each column. */
+  private def narrowestRow(plan: SparkPlan): Double = 8.0 * (1 + plan.output.size)
 
   private def ofLeftOnly(join: BaseJoinExec, left: LikelyOutput): LikelyOutput = {
     val wider = (rowBytes(join.output) / rowBytes(join.left.output)).max(1)
@@ -144,15 +157,6 @@ private[aqe] object LikelyOutput {
   private def keepsLeft(joinType: JoinType): Boolean = joinType match {
     case LeftExistence(_) => true
     case _                => false
-  }
-
-  /** Whether no two rows of a side have the same keys. */
-  private def isUnique(side: SparkPlan, keys: Seq[Expression]): Boolean = {
-    def byPlan = logicalPlan(side).exists(_.distinctKeys.exists(_.subsetOf(ExpressionSet(keys))))
-    side match {
-      case stage: BroadcastQueryStageExec if stage.isMaterialized => byPlan || BuildKeys.areUnique(stage, MostBuildRows)
-      case _                                                      => byPlan
-    }
   }
 
   /** The logical plan of the nearest operator that has one: exchanges and sorts that Spark adds have none. */

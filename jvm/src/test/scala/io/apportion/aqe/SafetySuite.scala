@@ -270,6 +270,21 @@ class SafetySuite extends SparkSuite with AdaptiveSparkPlanHelper {
         .repartition(col("pair"))
     }
 
+    for ((kind, join) <- Seq("broadcast" -> "10MB", "shuffled" -> "-1"))
+      boundedTasks(
+        s"a $kind join that makes narrow rows wide, $setting",
+        settings :+ ("spark.sql.autoBroadcastJoinThreshold" -> join): _*
+      ) { session =>
+        val words = session
+          .range(100)
+          .selectExpr(
+            "id AS k",
+            "concat_ws('', transform(sequence(1, 30), i -> sha2(string(id * 100 + i), 256))) AS word"
+          )
+        val wide = words.groupBy("k").agg(max("word").as("word"))
+        session.range(0, 20000, 1, 4).selectExpr("id", "id % 100 AS k").join(wide, "k").repartition(col("id"))
+      }
+
     boundedTasks(s"a generator that multiplies rows, $setting", settings: _*)(
       _.sql(
         "SELECT g, collect_list(word) FROM (SELECT explode(sequence(k, k + 100)) AS g, uuid() AS word FROM dim) GROUP BY g"
