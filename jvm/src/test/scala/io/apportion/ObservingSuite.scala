@@ -207,6 +207,14 @@ class ObservingSuite extends SparkSuite {
     assert(records.forall(_.slots.contains(2)))
   }
 
+  test("splits that would have been made are recorded") {
+    val sql = """SELECT count(*), max(b.w) FROM numbers a JOIN (
+                |  SELECT if(id < 15000, 7, id) AS k, sha2(string(id), 256) AS w FROM numbers) b ON a.id = b.k""".stripMargin
+    val settings = noBroadcast ++ Seq("dataVolumePerTask" -> "256KB", "minTaskVolume" -> "1KB")
+    val reasons = observed(sql, settings: _*).map(_.reason)
+    assert(reasons.exists(_.contains("tasks for parts of 1 subpartition")), reasons.mkString("\n"))
+  }
+
   test("events have the decisions too") {
     val layouts = mutable.Buffer.empty[String]
     val listener = new SparkListener {

@@ -41,8 +41,9 @@ case class DecideShuffleReads(
     decided
   }
 
+  /** Spark takes back nothing that is not in the plan, so there is no second decision. */
   override protected def applyObserved(plan: SparkPlan): SparkPlan = {
-    PendingDecisions.attachObserved(plan, applyGuarded(plan))
+    if (splits) PendingDecisions.attachObserved(plan, applyGuarded(plan))
     plan
   }
 
