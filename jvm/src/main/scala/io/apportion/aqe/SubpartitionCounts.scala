@@ -161,18 +161,25 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
     }
     .filter(_.size > 1)
 
-  /**
-   * One number for the shuffles that Spark would run once if they were equal, and for those that a join may read together: a fixed
-   * one, else the largest.
-   */
-  @tailrec private def agreed(choices: Seq[Choice], together: Seq[Set[Int]]): Seq[Choice] = {
-    def related(one: Choice, other: Choice) = (one.keys & other.keys).nonEmpty ||
-      together.exists(ids => (ids & one.exchanges).nonEmpty && (ids & other.exchanges).nonEmpty)
-    val next = choices.map { choice =>
-      val first = choices.filter(related(choice, _)).maxBy(_.weight)
-      choice.copy(n = first.n, isFixed = first.isFixed, why = first.why)
+  /** One number for choices that have a key or an exchange of `together` in common: a fixed one, else the largest. */
+  private def agreed(choices: Seq[Choice], together: Seq[Set[Int]]): Seq[Choice] = {
+    val placed = for ((exchanges, place) <- together.zipWithIndex; exchange <- exchanges) yield exchange -> place
+    val places = placed.groupMap(_._1)(_._2)
+    agreed(
+      choices.map(choice => choice -> (choice.keys.toSet[Any] ++ choice.exchanges.flatMap(places.getOrElse(_, Nil))))
+    )
+  }
+
+  /** @param linked each choice with all that it may have in common with others */
+  @tailrec private def agreed[Link](linked: Seq[(Choice, Set[Link])]): Seq[Choice] = {
+    val best = linked
+      .flatMap { case (choice, links) => links.toSeq.map(_ -> choice) }
+      .groupMapReduce(_._1)(_._2)((one, other) => Seq(one, other).maxBy(_.weight))
+    val next = linked.map { case (choice, links) =>
+      val first = links.toSeq.map(best).maxBy(_.weight)
+      choice.copy(n = first.n, isFixed = first.isFixed, why = first.why) -> links
     }
-    if (next == choices) choices else agreed(next, together)
+    if (next == linked) linked.map(_._1) else agreed(next)
   }
 
   private def choiceOf(choices: Seq[Choice]): Map[Int, Choice] =
