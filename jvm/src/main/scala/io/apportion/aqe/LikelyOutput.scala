@@ -15,7 +15,7 @@ import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.datasources.{CatalogFileIndex, FileFormat}
 import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
-import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
+import org.apache.spark.sql.execution.datasources.v2.{BatchScanExec, FileScan}
 import org.apache.spark.sql.execution.exchange._
 import org.apache.spark.sql.execution.joins._
 import org.apache.spark.sql.execution.python.EvalPythonExec
@@ -57,9 +57,6 @@ private[aqe] object LikelyOutput {
 
   /** Filters, aggregates, inner joins and limits may drop rows. The lower end supposes that this much of them is left. */
   private val LeastLeft = 1.0 / 8
-
-  /** Rows of a broadcast relation whose keys are looked at: Spark may have to read it back from its blocks. */
-  private val MostBuildRows = 200000
 
   def of(plan: SparkPlan): LikelyOutput = plan match {
     case _: BroadcastExchangeLike | _: BroadcastQueryStageExec         => Nothing
@@ -140,7 +137,7 @@ private[aqe] object LikelyOutput {
   /** The most bytes of a row of a side whose keys are unique; None if they may not be, or if nothing bounds the row. */
   private def widestRow(side: SparkPlan, keys: Seq[Expression]): Option[Double] = side match {
     case stage: BroadcastQueryStageExec if stage.isMaterialized =>
-      BuildRows.widestIfUnique(stage, MostBuildRows).map(_.toDouble)
+      BuildRows.widestIfUnique(stage).map(_.toDouble)
     case _ =>
       val isUnique = logicalPlan(side).exists(_.distinctKeys.exists(_.subsetOf(ExpressionSet(keys))))
       Option.when(isUnique && !side.output.exists(column => isVariable(column.dataType)))(rowBytes(side.output))
@@ -206,8 +203,13 @@ private[aqe] object LikelyOutput {
     case scan: FileSourceScanExec             => ofFiles(scan)
     case _: LocalTableScanExec | _: RangeExec =>
       output(leaf, statistics(leaf), bytes => ByteInterval((bytes * LeastLeft).toLong, bytes))
-    case _: BatchScanExec | _: InMemoryTableScanExec => output(leaf, statistics(leaf), ofColumns(_, LeastForText))
-    // Statistics of the catalog may be old, so they bound nothing.
+    case scan: BatchScanExec if scan.scan.isInstanceOf[FileScan] =>
+      output(leaf, statistics(leaf), ofColumns(_, LeastForText))
+    case cached: InMemoryTableScanExec if cached.relation.cacheBuilder.isCachedColumnBuffersLoaded =>
+      val part = rowBytes(cached.output) / rowBytes(cached.relation.output)
+      val bytes = (cached.relation.computeStats().sizeInBytes.toDouble * part).toLong
+      output(cached, Some(bytes), ofColumns(_, LeastForText))
+    // Statistics of a catalog or of another source may be old or a guess, so they bound nothing.
     case other => output(other, statistics(other), ofColumns(_, LeastForText)).map(_.unbounded)
   }
 

@@ -41,15 +41,20 @@ object SubpartitionCount {
       case Some(tasks) =>
         (if (policy.balanced) PowersOfTwo.up(tasks * BalancedHeadroom) else tasks.toLong).min(Most).toInt
       case None =>
-        val sparks = raised(defaults)
+        val affordable = PowersOfTwo.down(policy.maxBlocksPerShuffle / mapTasks.max(1)).max(1)
+        def ifAffordable(n: Long, otherwise: Long) = if (n <= affordable) n else otherwise
+        val sparks = ifAffordable(raised(defaults).toLong, defaults.partitions.min(Most).toLong)
         val headroom = if (policy.balanced) BalancedHeadroom else Headroom
         val enough =
           if (bytes.isBounded) PowersOfTwo.up(tasks(bytes.high, policy).min(Most) * headroom)
           else ByteInterval.Unbounded
         val asked = PowersOfTwo.up(tasks(bytes.low, policy).min(Most) * (if (policy.balanced) BalancedHeadroom else 1))
-        val affordable = PowersOfTwo.down(policy.maxBlocksPerShuffle / mapTasks.max(1)).max(1)
-        val wanted = withExactSizes(enough.min(sparks.toLong).max(asked.min(affordable)), sparks, defaults)
-        withoutBypass(wanted, defaults).min(policy.upperBound.toLong).min(Most).toInt.max(least(policy))
+        val wanted = withExactSizes(enough.min(sparks).max(asked.min(affordable)), sparks, defaults)
+        ifAffordable(withoutBypass(wanted, defaults), wanted)
+          .min(policy.upperBound.toLong)
+          .min(Most)
+          .toInt
+          .max(least(policy))
     }
 
   /** Spark's own number, raised to a power of two if sizes stay as exact as they are under Spark. */
@@ -79,9 +84,9 @@ object SubpartitionCount {
     Decider.parallelism(bytes, policy).toLong.max((bytes - 1) / policy.dataVolumePerTask + 1)
 
   /** Above the limit Spark knows only the average size of small partitions, so that skew is not seen. */
-  private def withExactSizes(n: Long, sparks: Int, defaults: ShuffleDefaults): Long = {
+  private def withExactSizes(n: Long, sparks: Long, defaults: ShuffleDefaults): Long = {
     val limit = defaults.exactSizesUpTo.toLong
-    if (n > limit && n <= limit * WorthInexactSizes && sparks <= limit) PowersOfTwo.down(limit).max(sparks.toLong)
+    if (n > limit && n <= limit * WorthInexactSizes && sparks <= limit) PowersOfTwo.down(limit).max(sparks)
     else n
   }
 

@@ -53,7 +53,15 @@ class SubpartitionCountSuite extends AnyFunSuite {
       1600,
       sparks,
       target64.copy(maxBlocksPerShuffle = 1L << 16),
-      256
+      200
+    ),
+    (
+      "a number that the user set is not raised to too many blocks",
+      unbounded(0),
+      5000,
+      ShuffleDefaults(10000),
+      target64,
+      10000
     ),
     ("balanced ranges get eight times the tasks", exactly(gib / 2), 8, sparks, target64.copy(balanced = true), 64),
     ("a set parallelism is used as given", unbounded(0), 8, sparks, target64.copy(parallelism = Some(150)), 150),
