@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import random
 import statistics
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -425,6 +427,8 @@ def main(
 
     Exit codes: 0 if no task reads more than twice what Spark's largest would, 1 if one does.
     """
+    # Functions of users run in this Python, which has pandas and pyarrow.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = start(master, ["spark.driver.memory=4g"])
     environment = Environment.of(spark)
     tables, generated = generate(seed, cases, scale)
