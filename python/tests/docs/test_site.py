@@ -58,7 +58,11 @@ def test_the_drawing_program_is_not_published(site: Path) -> None:
 
 @pytest.mark.parametrize("target", re.findall(r"\]\(([^):]*)\)", README))
 def test_links_of_the_readme_lead_somewhere(target: str) -> None:
-    assert (ROOT / target).is_file()
+    file, _, anchor = target.partition("#")
+    assert (ROOT / file).is_file()
+    if anchor:
+        headings = re.findall(r"^#+ (.*)$", (ROOT / file).read_text("utf-8"), re.MULTILINE)
+        assert anchor in [heading.lower().replace(" ", "-") for heading in headings]
 
 
 # Pictures
