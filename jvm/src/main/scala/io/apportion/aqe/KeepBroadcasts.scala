@@ -1,5 +1,7 @@
 package io.apportion.aqe
 
+import scala.util.Try
+
 import io.apportion.Guarded
 import io.apportion.decision.SubpartitionCount
 import io.apportion.report.Executions
@@ -13,7 +15,7 @@ import org.apache.spark.sql.internal.SQLConf
  * (`spark.sql.adaptive.nonEmptyPartitionRatioForBroadcastJoin`). The more subpartitions, the fewer of them have rows. Where there
  * are more than Spark would have made, this takes its verdict back if it would not hold for Spark's own number.
  *
- * The verdict of Spark's `DynamicJoinSelection` is the hint NO_BROADCAST_HASH, or SHUFFLE_HASH where it also prefers a hash join of
+ * The verdict of Spark's `DynamicJoinSelection` (3.5 to 4.2) is the hint NO_BROADCAST_HASH, or SHUFFLE_HASH where it also prefers a hash join of
  * shuffles (`spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold`). Fewer subpartitions than Spark would make are larger, so that
  * Spark may prefer such a join less often.
  */
@@ -27,8 +29,9 @@ case class KeepBroadcasts(session: SparkSession) extends Guarded[LogicalPlan] {
   }
 
   /** The strategies by which Spark refuses to broadcast, each with what is left of it when that is taken back. */
-  private val BySpark: Map[JoinStrategyHint, Option[JoinStrategyHint]] =
-    Map(NO_BROADCAST_HASH -> None, SHUFFLE_HASH -> Some(PREFER_SHUFFLE_HASH))
+  private lazy val BySpark: Map[JoinStrategyHint, Option[JoinStrategyHint]] =
+    Map[JoinStrategyHint, Option[JoinStrategyHint]](NO_BROADCAST_HASH -> None) ++
+      KeepBroadcasts.PreferShuffleHash.map(preferred => SHUFFLE_HASH -> Some(preferred))
 
   private def strategies(join: Join): Seq[JoinStrategyHint] =
     (join.hint.leftHint ++ join.hint.rightHint).flatMap(_.strategy).toSeq
@@ -58,4 +61,16 @@ case class KeepBroadcasts(session: SparkSession) extends Guarded[LogicalPlan] {
   private def sides(join: Join): Seq[ShuffleQueryStageExec] = join.children.collect {
     case LogicalQueryStage(_, stage: ShuffleQueryStageExec) if stage.isMaterialized => stage
   }
+}
+
+object KeepBroadcasts {
+
+  /**
+   * The hint PREFER_SHUFFLE_HASH, by its name. Spark 4.3 has none: its `DemoteBroadcastHashJoin` adds NO_BROADCAST_HASH alone, and
+   * hash joins of shuffles are made in physical plans.
+   */
+  private val PreferShuffleHash: Option[JoinStrategyHint] =
+    Try(Class.forName(s"${classOf[JoinStrategyHint].getPackage.getName}.PREFER_SHUFFLE_HASH$$"))
+      .map(_.getField("MODULE$").get(null).asInstanceOf[JoinStrategyHint])
+      .toOption
 }

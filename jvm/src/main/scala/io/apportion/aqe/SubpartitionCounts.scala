@@ -7,12 +7,11 @@ import io.apportion.conf.{SessionPolicy, Settings}
 import io.apportion.decision.{Policy, ShuffleDefaults, SubpartitionCount}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.RebalancePartitions
-import org.apache.spark.sql.catalyst.plans.physical.ClusteredDistribution
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.QueryStageExec
 import org.apache.spark.sql.execution.exchange.{Exchange, ShuffleExchangeExec}
-import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
+import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, SortMergeJoinExec}
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -154,8 +153,10 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
         case exchange: Exchange => exchange.child
         case side               => side
       }
-      val areClustered = sides.zip(Seq(join.leftKeys, join.rightKeys)).forall { case (side, keys) =>
-        side.outputPartitioning.satisfies(ClusteredDistribution(keys))
+      val ofShuffles =
+        SortMergeJoinExec(join.leftKeys, join.rightKeys, join.joinType, join.condition, join.left, join.right)
+      val areClustered = sides.zip(ofShuffles.requiredChildDistribution).forall { case (side, distribution) =>
+        side.outputPartitioning.satisfies(distribution)
       }
       if (areClustered) sides.flatMap(ExchangeGroup.collect).flatMap(exchangesOf).map(_.id).toSet else Set.empty[Int]
     }

@@ -163,8 +163,11 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
   private def slotsFollow: Boolean =
     Cluster.isDynamic(sparkContext) || (Settings.RequestExecutors.get(conf) && Cluster.canBeAsked(sparkContext))
 
-  private def maxReducerPartitions: Option[Int] =
-    conf.getConfString(SessionPolicy.MaxReducerPartitions, "").toIntOption.filter(_ >= 1)
+  /** Only where it is set: Spark 4.3 knows the key, and refuses a default that is no number. */
+  private def maxReducerPartitions: Option[Int] = {
+    val key = SessionPolicy.MaxReducerPartitions
+    Option.when(conf.contains(key))(conf.getConfString(key)).flatMap(_.toIntOption).filter(_ >= 1)
+  }
 
   private def dataVolumePerTask: (Long, String) = Settings.DataVolumePerTask.get(conf) match {
     case Some(bytes) => (bytes, setBy(Settings.DataVolumePerTask.key))
