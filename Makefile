@@ -34,8 +34,9 @@ test-matrix: $(INSTALLED) ## Run the Scala tests and the core of the Python test
 	@$(BIN)/python python/matrix.py
 
 .PHONY: smoke-test
-smoke-test: jars ## Run one Scala suite on each Spark but the newest
+smoke-test: jars ## Run one Scala suite on each Spark but the newest, and a few Python tests on those that only pip has
 	@$(SBT) smokeTestOthers
+	@$(BIN)/python python/matrix.py --smoke
 
 .PHONY: bench
 bench: $(INSTALLED) ## Measure what deciding and hints cost, and write it to docs/benchmarks.md

@@ -2,6 +2,7 @@
 
     python python/matrix.py            all of them
     python python/matrix.py 4.0 3.5    these versions alone; the page's other rows stay
+    python python/matrix.py --smoke    a few tests on those that no jar is compiled against
 
 The Scala tests run in sbt, on the Spark that the jar is compiled against. The core of the Python
 tests runs in a virtual environment for each version, with the newest pyspark that pip has of it.
@@ -40,6 +41,13 @@ CORE = (
     "python/tests/test_measure.py",
     "python/tests/test_session.py",
     "python/tests/test_tables.py",
+)
+
+# Whether a jar fits another Spark than the one that it is compiled against.
+SMOKE = (
+    "python/tests/test_decisions.py",
+    "python/tests/test_jars.py",
+    "python/tests/test_session.py",
 )
 
 IN_TWO = ("-n", "2", "--dist", "loadfile")
@@ -89,8 +97,9 @@ class Result:
         return bool(counts) and all(count.is_green for count in counts)
 
 
-def main(minors: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Run the tests, print the table, and return 1 if a test failed or a version is unknown."""
+    minors = [argument for argument in arguments if argument != "--smoke"]
     names = {jar.name: jars.parse_name(jar.name) for jar in build_hook.build_jars(ROOT)}
     builds = {jar: name for jar, name in names.items() if name}
     runs = [(spark, jar) for jar, name in builds.items() for spark in name.runs_on]
@@ -101,6 +110,8 @@ def main(minors: Sequence[str]) -> int:
         return 1
     compiled = [name.spark for name in builds.values()]
     FOLDER.mkdir(parents=True, exist_ok=True)
+    if "--smoke" in arguments:
+        return smoke(spark for spark, _ in runs if spark not in compiled)
     results = [
         run(jar, spark, project(spark, compiled) if spark in compiled else None)
         for spark, jar in runs
@@ -109,6 +120,14 @@ def main(minors: Sequence[str]) -> int:
     print("\n" + table(map(row, results)))
     PAGE.write_text(page(results, PAGE.read_text("utf-8")), "utf-8")
     return 0 if all(result.is_green for result in results) else 1
+
+
+def smoke(sparks: Iterable[jars.SparkVersion]) -> int:
+    """Run a few of the Python tests on each Spark, and return 1 if a test failed."""
+    counts = {spark: python_tests(spark, SMOKE) for spark in sparks}
+    for spark, count in counts.items():
+        print(f"{spark}: {count or 'no'} Python tests passed (target/matrix has what they print)")
+    return 0 if all(count and count.is_green for count in counts.values()) else 1
 
 
 def project(spark: jars.SparkVersion, builds: Iterable[jars.SparkVersion]) -> str:
@@ -138,8 +157,8 @@ def scala_tests(name: str) -> Count:
     return counted_by_sbt((FOLDER / f"{log}.log").read_text("utf-8", errors="replace"))
 
 
-def python_tests(spark: jars.SparkVersion) -> Count | None:
-    """Run the core of the Python tests, if pip has that Spark with that Scala."""
+def python_tests(spark: jars.SparkVersion, tests: Iterable[str] = CORE) -> Count | None:
+    """Run Python tests, if pip has that Spark with that Scala."""
     venv = FOLDER / f"venv-{spark.minor}"
     if not install(spark.minor, venv):
         return Count(0, 0)
@@ -149,7 +168,7 @@ def python_tests(spark: jars.SparkVersion) -> Count | None:
     report = FOLDER / f"{name}.xml"
     report.unlink(missing_ok=True)
     python = str(venv / "bin" / "python")
-    logged(name, [python, "-m", "pytest", *IN_TWO, f"--junitxml={report}", *CORE])
+    logged(name, [python, "-m", "pytest", *IN_TWO, f"--junitxml={report}", *tests])
     return counted_by_pytest(report)
 
 
