@@ -44,6 +44,14 @@ object Bytes {
     sums
   }
 
+  /** The sums of so many counts in a row; the last sum may be of fewer. */
+  def sumRuns(bytes: Array[Long], length: Int): Array[Long] =
+    if (length <= 1) bytes
+    else {
+      val starts = Array.range(0, bytes.length, length)
+      sums(bytes, starts, starts.map(_ + length))
+    }
+
   /** Each count times a factor of 1 or more. */
   def scale(bytes: Array[Long], factor: Double): Array[Long] =
     if (factor == 1) bytes else bytes.map(count => (count * factor).toLong)

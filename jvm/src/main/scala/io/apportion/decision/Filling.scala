@@ -7,7 +7,7 @@ package io.apportion.decision
  * @param maxWidth the most subpartitions of a task
  * @param splitIn  the tasks that it takes to read a single subpartition which is above the limit, or [[Filling.Never]]
  */
-private[decision] final class Filling(
+private[apportion] final class Filling(
     bytes: Array[Long],
     maxWidth: Int = Int.MaxValue,
     splitIn: (Int, Long) => Int = (_, _) => Filling.Never
@@ -42,8 +42,8 @@ private[decision] final class Filling(
     high
   }
 
-  /** The ranges of at most `count` tasks whose largest has as few bytes as possible. */
-  def leastRanges(count: Int): Seq[(Int, Int)] = steps(leastLimit(count)).toSeq
+  /** The ranges of at most `count` tasks whose largest has as few bytes as possible, but for the slack. */
+  def leastRanges(count: Int, slack: Double): Seq[(Int, Int)] = steps(leastLimit(count, slack = slack)).toSeq
 
   def sum(from: Int, until: Int): Long = prefix(until) - prefix(from)
 
@@ -88,7 +88,7 @@ private[decision] final class Filling(
   }
 }
 
-private[decision] object Filling {
+private[apportion] object Filling {
 
   /** More tasks than there can be. */
   val Never: Int = Int.MaxValue

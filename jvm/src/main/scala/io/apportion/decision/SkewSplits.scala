@@ -32,6 +32,9 @@ private[decision] object SkewSplits {
   /** How much larger than necessary the largest task may be. */
   private val Slack = 1.0 / 1024
 
+  /** The search takes blocks in runs of which each part has so many: it needs no more, and the processor's cache holds them. */
+  private val RunsOfPart = 64
+
   /** The most blocks that are looked at. */
   private val MostBlocks = 1 << 22
 
@@ -84,14 +87,14 @@ private[decision] object SkewSplits {
     if (mapTasks == 0) None
     else {
       val sums = Bytes.sumEach(shuffles.map(_.bytes))
-      val threshold = (fairShare(Bytes.sum(sums), tasks, policy) * Tolerance).toLong
-      val large = largest(sums, threshold, (MostBlocks / mapTasks).max(1))
+      val share = fairShare(Bytes.sum(sums), tasks, policy)
+      val large = largest(sums, (share * Tolerance).toLong, (MostBlocks / mapTasks).max(1))
       val most = (tasks + 2 * large.size.min(MostExtra)).min(policy.upperBound).max(tasks)
       if (large.isEmpty) None
       else
         fill(
           sums,
-          candidates(large, shuffles, sums.length),
+          candidates(large, shuffles, sums.length, share),
           if (policy.parallelism.isDefined) Seq(tasks) else tasks to most,
           Filling.width(maxWidth, sums.length, tasks)
         )
@@ -110,14 +113,15 @@ private[decision] object SkewSplits {
   }
 
   /** By subpartition; null for those that are not to be split. */
-  private def candidates(subpartitions: Seq[Int], shuffles: Seq[Input], n: Int): Array[Candidate] = {
+  private def candidates(subpartitions: Seq[Int], shuffles: Seq[Input], n: Int, share: Long): Array[Candidate] = {
     val found = new Array[Candidate](n)
     val blocks = shuffles.map(_.blocks.map(_(subpartitions)))
     subpartitions.zipWithIndex.foreach { case (i, place) =>
       found(i) = new Candidate(
         i,
         shuffles.map(_.bytes(i)).toArray,
-        blocks.map(_.map(_(place)).filter(_.length > 1).fold[Filling](null)(new Filling(_))).toArray
+        blocks.map(_.map(_(place)).filter(_.length > 1).orNull).toArray,
+        share
       )
     }
     found
@@ -164,9 +168,16 @@ private[decision] object SkewSplits {
    *
    * @param bytes  of each input
    * @param blocks of each input that may be cut, those of its map tasks in order; null for the others
+   * @param share  what a task should read
    */
-  private final class Candidate(subpartition: Int, bytes: Array[Long], blocks: Array[Filling]) {
+  private final class Candidate(subpartition: Int, bytes: Array[Long], blocks: Array[Array[Long]], share: Long) {
     private val total = bytes.foldLeft(0L)(Bytes.add)
+
+    private val runs: Array[Filling] = blocks.zip(bytes).map {
+      case (null, _)    => null
+      case (own, bytes) =>
+        new Filling(Bytes.sumRuns(own, (own.length / RunsOfPart / (bytes / share.max(1)).max(1)).toInt))
+    }
 
     /** Sets of inputs that can be cut, smaller sets first. */
     private val choices: Array[Array[Int]] =
@@ -200,10 +211,10 @@ private[decision] object SkewSplits {
       var cuttable = 0L
       chosen.foreach(input => cuttable += bytes(input))
       val share = (limit - (total - cuttable)) / chosen.length
-      if (!chosen.forall(blocks(_).largest <= share)) Uncut
+      if (!chosen.forall(runs(_).largest <= share)) Uncut
       else {
         val counts = Array.fill(bytes.length)(1)
-        chosen.foreach(input => counts(input) = blocks(input).tasks(share, most))
+        chosen.foreach(input => counts(input) = runs(input).tasks(share, most))
         val tasks = counts.foldLeft(1.0)(_ * _)
         var read = 0.0
         bytes.indices.foreach(input => read += bytes(input) * (tasks / counts(input)))
@@ -214,10 +225,12 @@ private[decision] object SkewSplits {
     def split(cut: Cut): Split = {
       val parts = bytes.indices.map { input =>
         if (cut.counts(input) == 1) Seq(Part(None, bytes(input)))
-        else
-          blocks(input).leastRanges(cut.counts(input)).map { case (from, until) =>
-            Part(Some(from -> until), blocks(input).sum(from, until))
+        else {
+          val filling = new Filling(blocks(input))
+          filling.leastRanges(cut.counts(input), Slack).map { case (from, until) =>
+            Part(Some(from -> until), filling.sum(from, until))
           }
+        }
       }
       Split(
         subpartition,
