@@ -2,6 +2,8 @@ package io.apportion.sources
 
 import java.util.Arrays
 
+import io.apportion.decision.{Bytes, Filling}
+
 /**
  * The files of a scan as Spark packs them into tasks (`FilePartition.getFilePartitions`, 3.5 to 4.2): Spark cuts files into
  * pieces of a size, and fills one task after the other up to that size, the largest piece first.
@@ -20,13 +22,43 @@ final class FileSplits(cuttable: Array[Long], uncut: Array[Long]) {
   def cost(openCost: Long, share: Double = 1): Long =
     (if (share == 1) bytes else (bytes * share).toLong) + openCost * (cuttable.length + uncut.length)
 
+  private val largest: Long = at(cuttable, cuttable.length - 1).max(at(uncut, uncut.length - 1))
+
+  /** Whole files, for the last cost to open a file that was asked for. */
+  private var whole: Option[(Long, Filling)] = None
+
+  /** The tasks that a size makes. */
+  def tasks(size: Long, openCost: Long): Long =
+    if (size < largest) tasksOfPieces(size, openCost) else tasksOfFiles(size, openCost)
+
   /**
-   * The tasks that a size makes.
-   *
+   * A size that cuts no file. Spark closes a task before the file that would raise it above the size, and adds the cost to open a file after
+   * that: a task is filled up to the size and one more cost.
+   */
+  private def tasksOfFiles(size: Long, openCost: Long): Long = {
+    val filling = whole.collect { case (`openCost`, filling) => filling }.getOrElse(largestFirst(openCost))
+    whole = Some(openCost -> filling)
+    filling.tasks(Bytes.add(size, openCost), most = Filling.Never - 1).toLong
+  }
+
+  private def largestFirst(openCost: Long): Filling = {
+    val all = cuttable ++ uncut
+    if (uncut.nonEmpty && cuttable.nonEmpty) Arrays.parallelSort(all)
+    // Spark makes no piece of an empty file.
+    val costs = new Array[Long](all.count(_ > 0))
+    var k = 0
+    while (k < costs.length) {
+      costs(k) = all(all.length - 1 - k) + openCost
+      k += 1
+    }
+    new Filling(costs)
+  }
+
+  /**
    * A piece of the full size is a task of its own. Only the rests of the files above the size are sorted here: all other pieces
    * are whole files, which are in order already.
    */
-  def tasks(size: Long, openCost: Long): Long = {
+  private def tasksOfPieces(size: Long, openCost: Long): Long = {
     val smaller = countBelow(size)
     val rests = new Array[Long](cuttable.length - smaller)
     var tasks = 0L
