@@ -35,10 +35,12 @@ class RulesDisabledSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   private def rows(query: String, settings: (String, String)*): Seq[String] =
     withSession(settings: _*)(_.sql(query).collect().map(_.toString).sorted.toSeq)
 
+  private lazy val rowsBySpark = queries.map(rows(_, "enabled" -> "false"))
+
   RuleNames.all.foreach { rule =>
     test(s"queries give the same rows without $rule") {
-      queries.foreach { query =>
-        assert(rows(query, "rules.disabled" -> rule) == rows(query, "enabled" -> "false"), query)
+      queries.zip(rowsBySpark).foreach { case (query, expected) =>
+        assert(rows(query, "rules.disabled" -> rule) == expected, query)
       }
     }
   }

@@ -10,13 +10,14 @@ import org.openjdk.jmh.runner.Runner
 import org.openjdk.jmh.runner.options.OptionsBuilder
 
 /**
- * Runs the benchmarks and writes what they measured to docs/benchmarks.md; with arguments `decisions`, `balanced`, `scans`,
- * `hints` or `keys`, prints only that section.
+ * Runs the benchmarks and writes what they measured to docs/benchmarks.md; with arguments `decisions`, `balanced`, `skewed`,
+ * `scans`, `hints` or `keys`, prints only that section.
  */
 object BenchmarkReport {
   private val sections = ListMap(
     "decisions" -> (() => decisions()),
     "balanced" -> (() => balanced()),
+    "skewed" -> (() => skewed()),
     "scans" -> (() => scans()),
     "hints" -> (() => hints()),
     "keys" -> (() => keys())
@@ -35,7 +36,7 @@ object BenchmarkReport {
       )}.
        |""".stripMargin
 
-  /** Microseconds and their error, of each benchmark of a class by its name, for each value of its parameter. */
+  /** The time and its error, of each benchmark of a class by its name, for each value of its parameter if it has one. */
   private def times(benchmarks: Class[_], parameter: String): Seq[(String, Map[String, (Double, Double)])] = {
     val options = new OptionsBuilder().include(benchmarks.getSimpleName).build()
     val results = new Runner(options).run().asScala.toSeq
@@ -83,6 +84,24 @@ object BenchmarkReport {
       |
       |""".stripMargin +
       table(Seq("volume a task", "what", "time", "times the plain sum"), Seq("---", "---", "---:", "---:"), rows)
+  }
+
+  private def skewed(): String = {
+    val all = times(classOf[SkewBenchmark], "").map(_._2).head
+    val rows = Seq(
+      "readBlocks" -> "reading the bytes of their blocks",
+      "decision" -> "deciding, with these at hand",
+      "both" -> "both"
+    ).map { case (benchmark, name) =>
+      val (time, error) = all(benchmark)
+      Seq(name, text("%.0f ± %.0f", time, error))
+    }
+    """## Skewed subpartitions
+      |
+      |How a shuffle of 10,000 map tasks is read, of which 400 of 2,000 subpartitions are skewed. All cores read the bytes of the blocks.
+      |
+      |""".stripMargin +
+      table(Seq("what", "ms"), Seq("---", "---:"), rows)
   }
 
   private def scans(): String = {
