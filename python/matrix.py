@@ -44,11 +44,7 @@ CORE = (
 )
 
 # Whether a jar fits another Spark than the one that it is compiled against.
-SMOKE = (
-    "python/tests/test_decisions.py",
-    "python/tests/test_jars.py",
-    "python/tests/test_session.py",
-)
+SMOKE = ("python/tests/test_decisions.py", "python/tests/test_jars.py")
 
 IN_TWO = ("-n", "2", "--dist", "loadfile")
 
