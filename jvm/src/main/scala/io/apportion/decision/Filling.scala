@@ -42,8 +42,8 @@ private[apportion] final class Filling(
     high
   }
 
-  /** The ranges of at most `count` tasks whose largest has as few bytes as possible, but for the slack. */
-  def leastRanges(count: Int, slack: Double): Seq[(Int, Int)] = steps(leastLimit(count, slack = slack)).toSeq
+  /** The ranges of at most `count` tasks whose largest has as few bytes as possible. */
+  def leastRanges(count: Int): Seq[(Int, Int)] = steps(leastLimit(count)).toSeq
 
   def sum(from: Int, until: Int): Long = prefix(until) - prefix(from)
 

@@ -32,7 +32,10 @@ private[decision] object SkewSplits {
   /** How much larger than necessary the largest task may be. */
   private val Slack = 1.0 / 1024
 
-  /** The search takes blocks in runs of which each part has so many: it needs no more, and the processor's cache holds them. */
+  /**
+   * The search takes blocks in runs, about so many for each part, which the processor's cache can hold. A run more or less moves the
+   * search by 1/64 of a part. The ends of the parts are found among all blocks.
+   */
   private val RunsOfPart = 64
 
   /** The most blocks that are looked at. */
@@ -227,7 +230,7 @@ private[decision] object SkewSplits {
         if (cut.counts(input) == 1) Seq(Part(None, bytes(input)))
         else {
           val filling = new Filling(blocks(input))
-          filling.leastRanges(cut.counts(input), Slack).map { case (from, until) =>
+          filling.leastRanges(cut.counts(input)).map { case (from, until) =>
             Part(Some(from -> until), filling.sum(from, until))
           }
         }

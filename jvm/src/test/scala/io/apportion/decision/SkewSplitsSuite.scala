@@ -1,5 +1,7 @@
 package io.apportion.decision
 
+import scala.util.Random
+
 import org.scalacheck.Gen
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
@@ -55,6 +57,14 @@ class SkewSplitsSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       val threshold = (total / tasks).max(1) * 1.25
       assert(decision.largestTaskBytes == least(blocks.transpose, tasks, threshold))
     }
+  }
+
+  test("with many map tasks, the largest task is near the mean") {
+    val random = new Random(1)
+    val blocks = Seq.fill(5000)(Seq(700L + random.nextInt(700), 100L + random.nextInt(100)))
+    val decision = Decider.decide(Seq(input(blocks)), policy(tasks = 8))
+    assert(decision.splits.map(_.tasks.size) == Seq(7))
+    assert(decision.splits.head.taskBytes.max <= blocks.flatten.sum / 8 * 1.03)
   }
 
   test("every block is read once, those of the other side of a join by each part") {
