@@ -15,11 +15,12 @@ import org.apache.spark.sql.internal.SQLConf
  * (`spark.sql.adaptive.nonEmptyPartitionRatioForBroadcastJoin`). The more subpartitions, the fewer of them have rows. Where there
  * are more than Spark would have made, this takes its verdict back if it would not hold for Spark's own number.
  *
- * The verdict of Spark's `DynamicJoinSelection` (3.5 to 4.2) is the hint NO_BROADCAST_HASH, or SHUFFLE_HASH where it also prefers a hash join of
- * shuffles (`spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold`). Fewer subpartitions than Spark would make are larger, so that
- * Spark may prefer such a join less often.
+ * The verdict of Spark's `DynamicJoinSelection` (3.5 to 4.2) is the hint NO_BROADCAST_HASH, or SHUFFLE_HASH where it also prefers a
+ * hash join of shuffles (`spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold`). That of 4.3, `DemoteBroadcastHashJoin`, is
+ * NO_BROADCAST_HASH alone. Fewer subpartitions than Spark would make are larger, so that Spark may prefer such a join less often.
  */
 case class KeepBroadcasts(session: SparkSession) extends Guarded[LogicalPlan] {
+  import KeepBroadcasts.BySpark
 
   override protected def applyGuarded(plan: LogicalPlan): LogicalPlan = plan.transformDown {
     case join: Join if strategies(join).exists(BySpark.contains) && sides(join).forall(isFilled) =>
@@ -27,11 +28,6 @@ case class KeepBroadcasts(session: SparkSession) extends Guarded[LogicalPlan] {
       def allowed(hint: HintInfo) = hint.copy(strategy = hint.strategy.flatMap(own => taken.getOrElse(own, Some(own))))
       join.copy(hint = JoinHint(join.hint.leftHint.map(allowed), join.hint.rightHint.map(allowed)))
   }
-
-  /** The strategies by which Spark refuses to broadcast, each with what is left of it when that is taken back. */
-  private lazy val BySpark: Map[JoinStrategyHint, Option[JoinStrategyHint]] =
-    Map[JoinStrategyHint, Option[JoinStrategyHint]](NO_BROADCAST_HASH -> None) ++
-      KeepBroadcasts.PreferShuffleHash.map(preferred => SHUFFLE_HASH -> Some(preferred))
 
   private def strategies(join: Join): Seq[JoinStrategyHint] =
     (join.hint.leftHint ++ join.hint.rightHint).flatMap(_.strategy).toSeq
@@ -65,12 +61,14 @@ case class KeepBroadcasts(session: SparkSession) extends Guarded[LogicalPlan] {
 
 object KeepBroadcasts {
 
-  /**
-   * The hint PREFER_SHUFFLE_HASH, by its name. Spark 4.3 has none: its `DemoteBroadcastHashJoin` adds NO_BROADCAST_HASH alone, and
-   * hash joins of shuffles are made in physical plans.
-   */
-  private val PreferShuffleHash: Option[JoinStrategyHint] =
+  /** By its name: Spark 4.3 has no such hint, and makes hash joins of shuffles in physical plans. */
+  private val preferShuffleHash: Option[JoinStrategyHint] =
     Try(Class.forName(s"${classOf[JoinStrategyHint].getPackage.getName}.PREFER_SHUFFLE_HASH$$"))
       .map(_.getField("MODULE$").get(null).asInstanceOf[JoinStrategyHint])
       .toOption
+
+  /** The strategies by which Spark refuses to broadcast, each with what is left of it when that is taken back. */
+  private val BySpark: Map[JoinStrategyHint, Option[JoinStrategyHint]] =
+    Map[JoinStrategyHint, Option[JoinStrategyHint]](NO_BROADCAST_HASH -> None) ++
+      preferShuffleHash.map(preferred => SHUFFLE_HASH -> Some(preferred))
 }
