@@ -117,7 +117,7 @@ $(INSTALLED): pyproject.toml build.sbt
 	@echo "Installing into $(VENV) and building the jars (minutes, the first time) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP_INSTALL) hatchling 'jgo<4'
-	@$(JARS) & jars=$$!; \
+	@$(JARS) > /dev/null & jars=$$!; \
 	  HATCH_BUILD_NO_HOOKS=true $(PIP_INSTALL) --editable '.[spark,demo,plot,docs,dev]'; installed=$$?; \
 	  wait $$jars && exit $$installed
 	@touch $@
