@@ -1,14 +1,25 @@
 // Each package has the methods, so that no source has to import what only Scala 2.12 needs.
 
 package io.apportion {
-  package object aqe extends Scala213
-  package object conf extends Scala213
   package object decision extends Scala213
+  package object groups extends Scala213
   package object hints extends Scala213
   package object history extends Scala213
+  package object reads extends Scala213
   package object report extends Scala213
   package object resources extends Scala213
-  package object sources extends Scala213
+  package object rules extends Scala213
+  package object scans extends Scala213
+  package object settings extends Scala213
+  package object sizing extends Scala213
+
+  package decision {
+    package object ranges extends Scala213
+  }
+
+  package resources {
+    package object planned extends Scala213
+  }
 }
 
 package org.apache.spark {

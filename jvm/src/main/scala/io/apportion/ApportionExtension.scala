@@ -1,64 +1,74 @@
 package io.apportion
 
-import io.apportion.aqe.{
-  AwaitSlots,
-  DecideShuffleReads,
-  KeepBroadcasts,
-  LocalReads,
-  RegisterShuffles,
-  RememberOutputs,
-  ReportDecisions,
-  SubpartitionCounts,
-  UserRepartitions
-}
-import io.apportion.conf.{Settings, SettingsCheck}
+import io.apportion.groups.UserRepartitions
 import io.apportion.hints.{AssignBlocks, ResolveBlockHints}
 import io.apportion.history.ApplicationUser
-import io.apportion.keys.KeyFunctions
-import io.apportion.report.{ShowTab, TableFunctions}
-import io.apportion.sources.ScanTasks
+import io.apportion.keys.KeyFunctionRegistry
+import io.apportion.reads.{DecideShuffleReads, LocalReads, ReportDecisions}
+import io.apportion.report.DecisionTable
+import io.apportion.resources.{AwaitSlots, RescalingPolicy, ResourceTable, SlotCoordinator}
+import io.apportion.resources.planned.PlannedSlots
+import io.apportion.scans.ScanTasks
+import io.apportion.settings.{Settings, SettingsCheck}
+import io.apportion.sizing.{KeepBroadcasts, RegisterShuffles, RememberOutputs, SubpartitionCounts}
+import org.apache.spark.apportion.ui.ShowTab
 import org.apache.spark.sql.SparkSessionExtensions
 
-/** Everything that Apportion puts into Spark: `spark.sql.extensions=io.apportion.ApportionExtension`. */
+/**
+ * Everything that Apportion adds to Spark: `spark.sql.extensions=io.apportion.ApportionExtension`.
+ *
+ * A query meets the rules in this order:
+ *
+ *  1. Analysis. `ResolveBlockHints` replaces hints by marks, as Spark removes hints that it does not know. `SettingsCheck` refuses
+ *     settings that contradict each other.
+ *  1. After analysis, before the optimizer moves operators: `AssignBlocks` notes the query block of each operator.
+ *  1. Planning. `RegisterShuffles` runs first, as it has to see the query with its subqueries; Spark then plans the subqueries, each
+ *     by itself. `UserRepartitions` keeps `repartition(n)`, which Spark may drop.
+ *  1. Plans without a shuffle are not adaptive. The columnar rules `AwaitSlots` and `ScanTasks` are the only ones that see these.
+ *  1. Before stages run, and again each time that some have finished: `SubpartitionCounts` sets the number of shuffle partitions.
+ *     It runs before Spark creates the stages, as the number of a stage that runs cannot change.
+ *  1. When a stage has finished, Spark optimizes the rest of the query again. `KeepBroadcasts` runs there, before Spark decides which
+ *     sides of joins it broadcasts.
+ *  1. Before each stage starts, after Spark's own rules, whose partitions the following rules replace: `AwaitSlots`;
+ *     `DecideShuffleReads`, first with splits and then without, as Spark reverts a rule that breaks the plan's requirements;
+ *     `LocalReads`, which needs the layout that is left then; `ReportDecisions`, which records that layout; `RememberOutputs`.
+ */
 class ApportionExtension extends (SparkSessionExtensions => Unit) {
 
   override def apply(extensions: SparkSessionExtensions): Unit = {
     Settings.register()
     ApplicationUser.capture()
+    extensions.injectCheckRule(SettingsCheck(_, RescalingPolicy.check))
 
-    extensions.injectCheckRule(SettingsCheck(_))
-
-    // Which operators a hint is about
+    // Query blocks and their hints
     extensions.injectResolutionRule(ResolveBlockHints(_))
     extensions.injectPlanNormalizationRule(AssignBlocks(_))
 
     // Before a scan runs
     extensions.injectColumnar(AwaitSlots.columnarRule)
-    extensions.injectColumnar(ScanTasks.columnarRule)
+    extensions.injectColumnar(ScanTasks.columnarRule(_, SlotCoordinator))
 
     // Before a shuffle runs
     extensions.injectPlannerStrategy(_ => RegisterShuffles)
     extensions.injectQueryPostPlannerStrategyRule(UserRepartitions(_))
     extensions.injectQueryStagePrepRule(SubpartitionCounts(_))
 
-    // When stages have finished, before what is above them is planned again
+    // When stages have finished, before Spark plans the rest again
     extensions.injectRuntimeOptimizerRule(KeepBroadcasts(_))
 
-    // When stages have finished, in this order, after Spark's own rules
+    // When stages have finished, before the next one starts
     extensions.injectQueryStageOptimizerRule(AwaitSlots(_))
     extensions.injectQueryStageOptimizerRule(DecideShuffleReads(_))
     extensions.injectQueryStageOptimizerRule(DecideShuffleReads(_, splits = false))
     extensions.injectQueryStageOptimizerRule(LocalReads(_))
-    extensions.injectQueryStageOptimizerRule(ReportDecisions(_))
+    extensions.injectQueryStageOptimizerRule(ReportDecisions(_, SlotCoordinator))
     extensions.injectQueryStageOptimizerRule(RememberOutputs(_))
 
-    // Where decisions are seen
-    extensions.injectTableFunction(TableFunctions.decisions)
-    extensions.injectTableFunction(TableFunctions.resources)
-    extensions.injectTableFunction(TableFunctions.slots)
+    // For users
+    extensions.injectTableFunction(DecisionTable.function)
+    extensions.injectTableFunction(ResourceTable.function)
+    extensions.injectTableFunction(PlannedSlots.function)
     extensions.injectCheckRule(ShowTab(_))
-
-    // Functions of queries: even_key, task_of and others
-    KeyFunctions.descriptions.foreach(extensions.injectFunction)
+    KeyFunctionRegistry.descriptions.foreach(extensions.injectFunction)
   }
 }

@@ -3,11 +3,11 @@ package io.apportion
 import scala.collection.immutable.ListMap
 import scala.jdk.CollectionConverters._
 
-import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
-import io.apportion.conf.{SessionPolicy, Setting, Settings}
 import io.apportion.decision.{Decider, Input}
 import io.apportion.report.{DecisionRecord, RowJson}
+import io.apportion.settings.{SessionPolicy, SettingEntry, Settings}
 import org.apache.spark.apportion.StageMetrics
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.sql.SparkSession
 
 /** What the Python package calls through py4j: JSON in, JSON out. */
@@ -28,7 +28,9 @@ object PythonBridge {
     val inputs = root.path("inputs").elements.asScala.map(input).toSeq
     val conf = session.sessionState.conf.clone()
     val settings = root.path("settings")
-    settings.fieldNames.asScala.foreach(name => conf.setConfString(Setting.Prefix + name, settings.get(name).asText))
+    settings.fieldNames.asScala.foreach(name =>
+      conf.setConfString(SettingEntry.Prefix + name, settings.get(name).asText)
+    )
     val policy = new SessionPolicy(conf, session.sparkContext).policy()
     RowJson.of(DecisionRecord.of(Decider.decide(inputs, policy), policy).toRow).toString
   }
@@ -51,7 +53,7 @@ object PythonBridge {
       )
     })
 
-  private def describe(setting: Setting[_]): ListMap[String, Any] = ListMap(
+  private def describe(setting: SettingEntry[_]): ListMap[String, Any] = ListMap(
     "name" -> setting.name,
     "key" -> setting.key,
     "type" -> setting.kind,

@@ -2,11 +2,12 @@ package io.apportion
 
 import java.nio.file.{Files, Path, Paths}
 
-import com.fasterxml.jackson.databind.{ObjectMapper, SerializationFeature}
-import io.apportion.conf.{RuleNames, Settings}
 import io.apportion.decision.Kind
-import io.apportion.report.{DecisionRecord, PlannedSlots}
+import io.apportion.report.DecisionRecord
 import io.apportion.resources.ResourceHistory
+import io.apportion.resources.planned.PlannedSlots
+import io.apportion.settings.{RuleNames, Settings}
+import com.fasterxml.jackson.databind.{ObjectMapper, SerializationFeature}
 import org.apache.spark.sql.types.StructType
 
 /** The files that are generated from code; run it to write them. */

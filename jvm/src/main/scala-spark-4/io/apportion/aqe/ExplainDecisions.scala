@@ -1,5 +1,6 @@
 package io.apportion.aqe
 
+import io.apportion.reads.DecisionTexts
 import org.apache.spark.sql.ExtendedExplainGenerator
 import org.apache.spark.sql.execution.SparkPlan
 

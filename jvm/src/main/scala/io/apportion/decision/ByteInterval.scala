@@ -1,5 +1,7 @@
 package io.apportion.decision
 
+import io.apportion.decision.ranges.Bytes
+
 /**
  * Bytes that are not known yet: at least `low`, at most `high`.
  *

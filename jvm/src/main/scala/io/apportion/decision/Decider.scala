@@ -1,5 +1,7 @@
 package io.apportion.decision
 
+import io.apportion.decision.ranges.{Bytes, PowersOfTwo, Ranges, Waves}
+
 /**
  * Decides a parallelism from the bytes that finished stages produced, as Flink's adaptive batch scheduler does:
  * the volume of a task, less what broadcast inputs take up of it, gives a raw number; the nearest power of two to that
@@ -19,8 +21,8 @@ object Decider {
     val maxWidth = widestRange(shuffles, policy)
 
     val wanted =
-      if (inputs.isEmpty) Chosen(policy.sourceParallelism, Seq(Kind.Source))
-      else if (policy.parallelism.isDefined) Chosen(policy.parallelism.get, Seq(Kind.Explicit))
+      if (inputs.isEmpty) ClampedTasks(policy.sourceParallelism, Seq(Kind.Source))
+      else if (policy.parallelism.isDefined) ClampedTasks(policy.parallelism.get, Seq(Kind.Explicit))
       else bounded(rounded, inputBytes, policy).forFanIn(subpartitions, maxWidth, policy)
     val plain = if (shuffles.isEmpty) wanted else wanted.limitedTo(subpartitions.max(1))
     val limitedBy = limitedByPartitions(plain, rounded.min(policy.upperBound.toLong), subpartitions)
@@ -71,7 +73,7 @@ object Decider {
   /** Decides how many tasks read a source of so many bytes, which can be cut anywhere: nothing is rounded. */
   def decideSource(bytes: Long, policy: Policy): Decision = {
     val raw = ceilDivide(bytes, policy.dataVolumePerTask)
-    val chosen = policy.parallelism.fold(bounded(raw.max(1), bytes, policy))(p => Chosen(p, Seq(Kind.Explicit)))
+    val chosen = policy.parallelism.fold(bounded(raw.max(1), bytes, policy))(p => ClampedTasks(p, Seq(Kind.Explicit)))
     Decision(
       parallelism = chosen.tasks,
       tasks = chosen.tasks,
@@ -103,18 +105,18 @@ object Decider {
   private def round(raw: Long, policy: Policy): Long = if (policy.isPowerOfTwo) PowersOfTwo.nearest(raw) else raw
 
   /** `rounded` within the policy's bounds, and raised to fill the slots where the policy has some to fill. */
-  private def bounded(rounded: Long, inputBytes: Long, policy: Policy): Chosen = {
+  private def bounded(rounded: Long, inputBytes: Long, policy: Policy): ClampedTasks = {
     val clamped = rounded.max(policy.lowerBound.toLong).min(policy.upperBound.toLong).toInt
     val clamp = if (clamped > rounded) Seq(Kind.Minimum) else if (clamped < rounded) Seq(Kind.Maximum) else Nil
     val greedy = policy.slots.fold(0L) { slots =>
       val filled = slots.toLong.min(inputBytes / policy.minTaskVolume)
       (if (policy.isPowerOfTwo) PowersOfTwo.down(filled) else filled).min(policy.upperBound.toLong)
     }
-    Chosen(clamped, clamp).raisedTo(greedy, Kind.Reactive)
+    ClampedTasks(clamped, clamp).raisedTo(greedy, Kind.Reactive)
   }
 
   /** Tasks that the bytes need as a multiple of the subpartitions; `None` if they are enough, or if a number of tasks is set. */
-  private def limitedByPartitions(chosen: Chosen, asked: Long, subpartitions: Int): Option[Double] =
+  private def limitedByPartitions(chosen: ClampedTasks, asked: Long, subpartitions: Int): Option[Double] =
     Option.when(chosen.clamps.contains(Kind.Subpartitions) && !chosen.isExplicit && asked > subpartitions.max(1)) {
       asked.toDouble / subpartitions.max(1)
     }
@@ -154,30 +156,36 @@ object Decider {
     widest.max(1)
   }
 
-  private def inWaves(plain: Chosen, bytes: Array[Long], maxWidth: Int, policy: Policy): (Chosen, Ranges) = {
+  private def inWaves(
+      plain: ClampedTasks,
+      bytes: Array[Long],
+      maxWidth: Int,
+      policy: Policy
+  ): (ClampedTasks, Ranges) = {
     val slots = if (policy.rounding == Rounding.Waves && !plain.isExplicit) policy.steadySlots else None
     slots match {
       case None    => (plain, Ranges.balanced(bytes, plain.tasks, maxWidth))
       case Some(n) =>
         val bounds = (policy.lowerBound, policy.upperBound.min(bytes.length.max(1)))
         val (tasks, ranges) = Waves.cheapest(bytes, plain.tasks, n, bounds, maxWidth)
-        if (tasks == plain.tasks) (plain, ranges) else (Chosen(tasks, plain.clamps :+ Kind.Waves), ranges)
+        if (tasks == plain.tasks) (plain, ranges) else (ClampedTasks(tasks, plain.clamps :+ Kind.Waves), ranges)
     }
   }
 }
 
 /** A number of tasks, and the limits that made it so, in order. */
-private[decision] final case class Chosen(tasks: Int, clamps: Seq[Clamp]) {
+private[decision] final case class ClampedTasks(tasks: Int, clamps: Seq[Clamp]) {
 
   def isExplicit: Boolean = clamps.contains(Kind.Explicit)
 
-  def raisedTo(least: Long, why: Clamp): Chosen = if (least > tasks) Chosen(least.toInt, clamps :+ why) else this
+  def raisedTo(least: Long, why: Clamp): ClampedTasks =
+    if (least > tasks) ClampedTasks(least.toInt, clamps :+ why) else this
 
-  def limitedTo(subpartitions: Int): Chosen =
-    if (tasks > subpartitions) Chosen(subpartitions, clamps :+ Kind.Subpartitions) else this
+  def limitedTo(subpartitions: Int): ClampedTasks =
+    if (tasks > subpartitions) ClampedTasks(subpartitions, clamps :+ Kind.Subpartitions) else this
 
   /** Enough tasks for ranges of that width, within the policy's bounds. */
-  def forFanIn(subpartitions: Int, maxWidth: Int, policy: Policy): Chosen = {
+  def forFanIn(subpartitions: Int, maxWidth: Int, policy: Policy): ClampedTasks = {
     val least = (subpartitions + maxWidth.toLong - 1) / maxWidth
     raisedTo((if (policy.isPowerOfTwo) PowersOfTwo.up(least) else least).min(policy.upperBound.toLong), Kind.FanIn)
   }

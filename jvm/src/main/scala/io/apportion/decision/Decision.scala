@@ -1,5 +1,7 @@
 package io.apportion.decision
 
+import io.apportion.decision.ranges.{Bytes, Ranges}
+
 /**
  * One input of a stage: the bytes of each subpartition; of a broadcast every task reads all.
  *

@@ -1,5 +1,7 @@
 package io.apportion.decision
 
+import io.apportion.decision.ranges.PowersOfTwo
+
 /** How a number of tasks is rounded. */
 sealed abstract class Rounding(val name: String)
 

@@ -1,5 +1,7 @@
 package io.apportion.decision
 
+import io.apportion.decision.ranges.Bytes
+
 /** A decision in one sentence. */
 private[decision] object Reason {
 
@@ -7,7 +9,7 @@ private[decision] object Reason {
   private val Severe = 4
 
   def of(
-      chosen: Chosen,
+      chosen: ClampedTasks,
       tasks: Int,
       inputBytes: Long,
       broadcastTaken: Long,

@@ -2,6 +2,8 @@ package io.apportion.decision
 
 import scala.collection.mutable
 
+import io.apportion.decision.ranges.{Bytes, RangePacker, Ranges}
+
 /**
  * A subpartition that several tasks read.
  *
@@ -99,7 +101,7 @@ private[decision] object SkewSplits {
           sums,
           candidates(large, shuffles, sums.length, share),
           if (policy.parallelism.isDefined) Seq(tasks) else tasks to most,
-          Filling.width(maxWidth, sums.length, tasks)
+          RangePacker.width(maxWidth, sums.length, tasks)
         )
     }
   }
@@ -137,8 +139,8 @@ private[decision] object SkewSplits {
       maxWidth: Int
   ): Option[(Ranges, Seq[Split])] = {
     def splitIn(i: Int, limit: Long) =
-      if (candidates(i) == null) Filling.Never else candidates(i).cut(limit, budgets.last).tasks
-    val filling = new Filling(sums, maxWidth, splitIn)
+      if (candidates(i) == null) RangePacker.Never else candidates(i).cut(limit, budgets.last).tasks
+    val filling = new RangePacker(sums, maxWidth, splitIn)
     // More tasks never need a higher limit, so each search is among the limits that are left.
     val least = filling.leastLimit(budgets.last, slack = Slack)
     val limits = budgets.init
@@ -158,13 +160,13 @@ private[decision] object SkewSplits {
 
   /**
    * @param counts into how many parts each input is cut, 1 where it is read whole by every task
-   * @param tasks  the product of the counts, or [[Filling.Never]]
+   * @param tasks  the product of the counts, or [[RangePacker.Never]]
    */
   private final class Cut(val counts: Array[Int], val tasks: Int) {
-    def isPossible: Boolean = tasks < Filling.Never
+    def isPossible: Boolean = tasks < RangePacker.Never
   }
 
-  private val Uncut = new Cut(Array.empty, Filling.Never)
+  private val Uncut = new Cut(Array.empty, RangePacker.Never)
 
   /**
    * A subpartition that may be split.
@@ -176,10 +178,10 @@ private[decision] object SkewSplits {
   private final class Candidate(subpartition: Int, bytes: Array[Long], blocks: Array[Array[Long]], share: Long) {
     private val total = bytes.foldLeft(0L)(Bytes.add)
 
-    private val runs: Array[Filling] = blocks.zip(bytes).map {
+    private val runs: Array[RangePacker] = blocks.zip(bytes).map {
       case (null, _)    => null
       case (own, bytes) =>
-        new Filling(Bytes.sumRuns(own, (own.length / RunsOfPart / (bytes / share.max(1)).max(1)).toInt))
+        new RangePacker(Bytes.sumRuns(own, (own.length / RunsOfPart / (bytes / share.max(1)).max(1)).toInt))
     }
 
     /** Sets of inputs that can be cut, smaller sets first. */
@@ -229,7 +231,7 @@ private[decision] object SkewSplits {
       val parts = bytes.indices.map { input =>
         if (cut.counts(input) == 1) Seq(Part(None, bytes(input)))
         else {
-          val filling = new Filling(blocks(input))
+          val filling = new RangePacker(blocks(input))
           filling.leastRanges(cut.counts(input)).map { case (from, until) =>
             Part(Some(from -> until), filling.sum(from, until))
           }

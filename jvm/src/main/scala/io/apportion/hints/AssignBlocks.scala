@@ -1,11 +1,11 @@
 package io.apportion.hints
 
-import io.apportion.{CaseClass, Guarded}
+import io.apportion.rules.{Guarded, ReflectiveCopy}
+import org.apache.spark.sql.apportion.CachedPlans
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.optimizer.InlineCTE
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.trees.TreePattern.CTE
-import org.apache.spark.sql.apportion.CachedPlans
 
 /**
  * Once a query with hints is analyzed, and before anything is optimized, notes which block each of its operators and columns
@@ -16,7 +16,7 @@ case class AssignBlocks(session: SparkSession) extends Guarded[LogicalPlan] {
   override protected def applyGuarded(plan: LogicalPlan): LogicalPlan =
     if (HintMark.isIn(plan)) {
       val own = PrivateCopy.of(inlineCtes(plan))
-      QueryBlocks.assign(own)
+      QueryBlockFinder.assign(own)
       own
     } else plan
 
@@ -29,6 +29,6 @@ case class AssignBlocks(session: SparkSession) extends Guarded[LogicalPlan] {
    */
   private def inlineCtes(plan: LogicalPlan): LogicalPlan =
     if (plan.containsPattern(CTE) && !CachedPlans.exists(session, plan)(_.containsPattern(CTE)))
-      CaseClass.ofFalse(classOf[InlineCTE])(plan)
+      ReflectiveCopy.allFalse(classOf[InlineCTE])(plan)
     else plan
 }

@@ -2,8 +2,8 @@ package io.apportion.hints
 
 import java.util.Locale
 
-import io.apportion.conf.Settings
 import io.apportion.decision.Policy
+import io.apportion.settings.Settings
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
 import org.apache.spark.sql.catalyst.expressions.{Expression, Literal, UnaryMinus}
 import org.apache.spark.sql.catalyst.plans.logical.UnresolvedHint

@@ -1,6 +1,6 @@
 package io.apportion.hints
 
-import io.apportion.report.Executions
+import io.apportion.rules.CurrentQuery
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.SparkPlan
@@ -32,7 +32,7 @@ object OperatorBlock {
 
   /** All tags of an operator and of what is below it can be lost; the plan that Spark began with has its own. */
   private def columnsFor(node: LogicalPlan): Option[PlanColumns] =
-    columnsOf(node).orElse(Executions.currentPlan.flatMap(QueryBlocks.placed).map(_.block.columns))
+    columnsOf(node).orElse(CurrentQuery.currentPlan.flatMap(QueryBlockFinder.placed).map(_.block.columns))
 
   private def unwrap(node: LogicalPlan): LogicalPlan = node match {
     case stage: LogicalQueryStage => unwrap(stage.logicalPlan)
@@ -41,7 +41,7 @@ object OperatorBlock {
 
   /** Any node of a plan knows its columns. */
   private def columnsOf(node: LogicalPlan): Option[PlanColumns] =
-    QueryBlocks.placed(node).map(_.block.columns).orElse(children(node).iterator.flatMap(columnsOf).nextOption())
+    QueryBlockFinder.placed(node).map(_.block.columns).orElse(children(node).iterator.flatMap(columnsOf).nextOption())
 
   private def children(node: LogicalPlan): Seq[LogicalPlan] = node.children.map(unwrap)
 
@@ -97,7 +97,7 @@ object OperatorBlock {
       else QueryBlock.common(PlanColumns.addedBy(node).flatMap(column => plan.homeOf(column.exprId)))
 
     private def noted(node: LogicalPlan): Option[QueryBlock] =
-      QueryBlocks.placed(node).filter(placed => isSameKind(placed.kind, node)).map(_.block)
+      QueryBlockFinder.placed(node).filter(placed => isSameKind(placed.kind, node)).map(_.block)
 
     private def isSameKind(kind: Class[_], node: LogicalPlan): Boolean =
       kind == node.getClass || node.isInstanceOf[Aggregate] && BecomeAggregates.exists(_.isAssignableFrom(kind))
@@ -132,7 +132,7 @@ object OperatorBlock {
       if (children(node).isEmpty)
         QueryBlock
           .common(node.output.flatMap(c => plan.homeOf(c.exprId)))
-          .orElse(QueryBlocks.placed(node).map(_.block))
+          .orElse(QueryBlockFinder.placed(node).map(_.block))
       else QueryBlock.common(children(node).flatMap(homeOfLeaves))
   }
 

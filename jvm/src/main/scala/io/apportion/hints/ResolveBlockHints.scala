@@ -1,7 +1,7 @@
 package io.apportion.hints
 
-import io.apportion.Guarded
-import io.apportion.conf.Settings
+import io.apportion.rules.Guarded
+import io.apportion.settings.Settings
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation
 import org.apache.spark.sql.catalyst.plans.logical._

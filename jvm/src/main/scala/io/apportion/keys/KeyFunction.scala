@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.analysis.TypeCheckResult.{TypeCheckFailure,
 import org.apache.spark.sql.catalyst.expressions.{Expression, ExpressionInfo, Literal, RuntimeReplaceable}
 import org.apache.spark.sql.types.DataType
 
-/** A call of one of [[KeyFunctions]]: checked when a query is analysed, then replaced by what computes it. */
+/** A call of one of [[KeyFunctionRegistry]]: checked when a query is analysed, then replaced by what computes it. */
 private[keys] final case class KeyFunction(definition: KeyFunction.Definition, children: Seq[Expression])
     extends RuntimeReplaceable {
 

@@ -1,8 +1,8 @@
 package io.apportion.report
 
+import io.apportion.decision.ranges.Ranges
 import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.ArrayNode
-import io.apportion.decision.Ranges
 import org.apache.spark.scheduler.SparkListenerEvent
 
 /**

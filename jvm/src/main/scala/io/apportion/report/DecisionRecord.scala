@@ -2,10 +2,10 @@ package io.apportion.report
 
 import java.sql.Timestamp
 
-import io.apportion.Columns
-import io.apportion.Columns.column
-import io.apportion.decision.{Bytes, Decision, Kind, Policy, Ranges}
-import io.apportion.resources.ResourceRequirement
+import io.apportion.decision.{Decision, Kind, Policy, ResourceRequirement}
+import io.apportion.decision.ranges.{Bytes, Ranges}
+import io.apportion.rules.TableColumns
+import io.apportion.rules.TableColumns.column
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.catalyst.expressions.GenericRowWithSchema
 import org.apache.spark.sql.types._
@@ -91,7 +91,7 @@ final case class DecisionRecord(
       sources,
       kind,
       reason,
-      requirement.map(Columns.requirement).orNull,
+      requirement.map(TableColumns.requirement).orNull,
       slots.orNull,
       slotsLost,
       limitedByPartitions.orNull
@@ -224,7 +224,7 @@ object DecisionRecord {
       column("reason", StringType, "the decision in one sentence"),
       column(
         "requirement",
-        Columns.Requirement,
+        TableColumns.Requirement,
         "slots that the stage declares: least, wanted, and the most that it can use"
       ),
       column("slots", IntegerType, "slots of the executors that were registered"),

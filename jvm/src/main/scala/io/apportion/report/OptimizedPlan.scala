@@ -2,6 +2,7 @@ package io.apportion.report
 
 import java.util.{Collections, WeakHashMap}
 
+import io.apportion.rules.CurrentQuery
 import org.apache.spark.apportion.ListenerBus
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -20,8 +21,8 @@ private[apportion] object OptimizedPlan extends AdaptiveSparkPlanHelper {
   /** Only for a query that runs: its plan is made, if it has not been. */
   def announce(session: SparkSession): Unit =
     for {
-      id <- Executions.current(session)
-      query <- Executions.running(id)
+      id <- CurrentQuery.current(session)
+      query <- CurrentQuery.running(id)
       if announced.synchronized(announced.add(query))
     } {
       val plans = collectWithSubqueries(query.executedPlan) { case plan: AdaptiveSparkPlanExec => plan.initialPlan }

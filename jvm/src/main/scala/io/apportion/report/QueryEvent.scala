@@ -1,8 +1,8 @@
 package io.apportion.report
 
+import org.apache.spark.sql.apportion.Redacted
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.scheduler.SparkListenerEvent
-import org.apache.spark.sql.apportion.Redacted
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
 /**

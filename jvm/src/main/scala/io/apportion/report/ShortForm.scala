@@ -2,7 +2,7 @@ package io.apportion.report
 
 import scala.collection.mutable
 
-import io.apportion.decision.{Bytes, Ranges}
+import io.apportion.decision.ranges.{Bytes, Ranges}
 
 /** Short forms of the long columns of a decision, for the event log. */
 object ShortForm {

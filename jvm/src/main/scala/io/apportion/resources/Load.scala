@@ -3,6 +3,7 @@ package io.apportion.resources
 import scala.collection.concurrent.TrieMap
 import scala.collection.mutable
 
+import io.apportion.decision.ResourceRequirement
 import org.apache.spark.executor.TaskMetrics
 
 /** What queries that run have still to do, as their jobs and tasks begin and end. */

@@ -1,13 +1,13 @@
 package io.apportion.resources
 
-import io.apportion.AskedFor
-import io.apportion.conf.Settings
+import io.apportion.rules.OptInError
+import io.apportion.settings.Settings
 import org.apache.spark.sql.execution.QueryExecutionException
 
 /** The error of a query that had fewer slots than `spark.apportion.resources.minSlots` for as long as it waits for them. */
 final class NotEnoughSlots(need: Int, have: Int, timeoutMillis: Long)
     extends QueryExecutionException(NotEnoughSlots.text(need, have, timeoutMillis))
-    with AskedFor
+    with OptInError
 
 object NotEnoughSlots {
 

@@ -1,5 +1,9 @@
 package io.apportion.resources
 
+import io.apportion.decision.ResourceRequirement
+import io.apportion.settings.Settings
+import org.apache.spark.sql.internal.SQLConf
+
 /**
  * What a rescaling policy knows of a query that runs.
  *
@@ -23,6 +27,10 @@ trait RescalingPolicy {
 }
 
 object RescalingPolicy {
+
+  /** Throws for a value of `resources.rescaling` that makes no policy. */
+  def check(key: String, conf: SQLConf): Unit =
+    if (key == Settings.Rescaling.key) ofSetting(Settings.Rescaling.get(conf), Settings.FinishWithin.get(conf))
 
   /** What the setting says; None for `fixed`, which changes nothing. */
   def ofSetting(value: String, finishWithinMillis: Long): Option[RescalingPolicy] = value match {

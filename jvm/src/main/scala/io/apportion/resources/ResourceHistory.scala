@@ -4,8 +4,9 @@ import java.sql.Timestamp
 
 import scala.collection.mutable
 
-import io.apportion.Columns
-import io.apportion.Columns.column
+import io.apportion.decision.ResourceRequirement
+import io.apportion.rules.TableColumns
+import io.apportion.rules.TableColumns.column
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.types._
 
@@ -30,7 +31,7 @@ final case class ResourceChange(
     at,
     query.orNull,
     phase.orNull,
-    need.map(Columns.requirement).orNull,
+    need.map(TableColumns.requirement).orNull,
     slots,
     lost,
     declared.orNull
@@ -43,7 +44,7 @@ private[resources] final class ResourceHistory {
 
   private val changes = mutable.Queue.empty[ResourceChange]
 
-  def add(before: Coordinator, after: Coordinator): Unit = {
+  def add(before: SlotState, after: SlotState): Unit = {
     val at = new Timestamp(System.currentTimeMillis())
     def change(query: Option[Long], phase: Option[String], need: Option[ResourceRequirement]) =
       ResourceChange(at, query, phase, need, after.slots, query.fold(0)(after.lost), after.declared.map(_.slots))
@@ -76,7 +77,7 @@ object ResourceHistory {
         StringType,
         "where the query stands: waiting, stabilizing, running, rescaling, failed or ended"
       ),
-      column("requirement", Columns.Requirement, "slots that the query declares"),
+      column("requirement", TableColumns.Requirement, "slots that the query declares"),
       column("slots", IntegerType, "slots of the registered executors"),
       column("slots_lost", IntegerType, "slots that the query had before, and are gone"),
       column("declared", IntegerType, "slots that the cluster is asked for; none if it is not")

@@ -1,7 +1,8 @@
 package io.apportion.decision
 
-import com.fasterxml.jackson.databind.JsonNode
 import io.apportion.decision.Vectors._
+import io.apportion.decision.ranges.{PowersOfTwo, Ranges}
+import com.fasterxml.jackson.databind.JsonNode
 import org.scalatest.funsuite.AnyFunSuite
 
 /** The decision against Flink's, but where Flink overflows 32-bit integers or divides by zero. */

@@ -13,7 +13,7 @@ class HintMarkSuite extends SparkSuite {
       assert(HintMark.isIn(hinted.queryExecution.analyzed))
       val other = newSession().sql(plain)
       assert(!HintMark.isIn(other.queryExecution.analyzed))
-      assert(QueryBlocks.placed(other.queryExecution.normalized).isEmpty)
+      assert(QueryBlockFinder.placed(other.queryExecution.normalized).isEmpty)
     }
   }
 

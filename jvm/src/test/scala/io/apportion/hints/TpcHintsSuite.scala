@@ -2,7 +2,7 @@ package io.apportion.hints
 
 import scala.collection.mutable
 
-import io.apportion.aqe.ExchangeGroup
+import io.apportion.groups.ExchangeGroup
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.catalyst.plans.LeftExistence

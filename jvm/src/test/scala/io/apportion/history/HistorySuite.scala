@@ -6,8 +6,9 @@ import java.util.concurrent.TimeUnit
 
 import scala.jdk.CollectionConverters._
 
+import io.apportion.SparkSuite
 import io.apportion.report.DecisionRecord
-import io.apportion.{Logged, SparkSuite}
+import io.apportion.rules.Logged
 import org.apache.hadoop.security.UserGroupInformation
 import org.apache.spark.sql.{Row, SparkSession}
 

@@ -2,7 +2,7 @@ package io.apportion.keys
 
 import java.io.{ByteArrayInputStream, ByteArrayOutputStream, ObjectInputStream, ObjectOutputStream}
 
-import io.apportion.decision.Ranges
+import io.apportion.decision.ranges.Ranges
 import org.apache.spark.unsafe.hash.Murmur3_x86_32
 import org.scalacheck.Gen
 import org.scalatest.funsuite.AnyFunSuite

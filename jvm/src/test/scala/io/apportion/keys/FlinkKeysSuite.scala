@@ -1,9 +1,9 @@
 package io.apportion.keys
 
-import com.fasterxml.jackson.databind.JsonNode
 import io.apportion.SparkSuite
 import io.apportion.decision.Vectors
 import io.apportion.decision.Vectors._
+import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.sql.{AnalysisException, Row}
 import org.apache.spark.unsafe.hash.Murmur3_x86_32
 import org.apache.spark.unsafe.types.UTF8String

@@ -1,7 +1,7 @@
 package io.apportion.keys
 
 import io.apportion.SparkSuite
-import io.apportion.decision.Ranges
+import io.apportion.decision.ranges.Ranges
 import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
@@ -10,7 +10,7 @@ import org.apache.spark.sql.functions.{expr, spark_partition_id}
 /** The functions in queries: against the partitions that Spark really makes, their help, and what they refuse. */
 class KeyFunctionsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
 
-  private val functions = KeyFunctions.descriptions.map { case (_, help, _) => help }
+  private val functions = KeyFunctionRegistry.descriptions.map { case (_, help, _) => help }
 
   private def valueOf(expression: String): Any = spark.sql(s"SELECT $expression").head().get(0)
 

@@ -3,7 +3,8 @@ package io.apportion.report
 import scala.jdk.CollectionConverters._
 import scala.util.Random
 
-import io.apportion.decision.{Decider, Input, Policy, Ranges}
+import io.apportion.decision.{Decider, Input, Policy}
+import io.apportion.decision.ranges.Ranges
 import org.scalatest.funsuite.AnyFunSuite
 
 /** Events of large decisions are short. */

@@ -1,7 +1,6 @@
 package io.apportion.report
 
-import io.apportion.decision.{Decider, Input, Policy}
-import io.apportion.resources.ResourceRequirement
+import io.apportion.decision.{Decider, Input, Policy, ResourceRequirement}
 import org.scalatest.funsuite.AnyFunSuite
 
 class DecisionRecordSuite extends AnyFunSuite {

@@ -2,9 +2,10 @@ package io.apportion.resources
 
 import java.util.concurrent.{CompletableFuture, TimeUnit}
 
-import io.apportion.{Logged, SparkSuite}
-import org.apache.spark.{SparkContext, SparkException}
+import io.apportion.SparkSuite
+import io.apportion.rules.Logged
 import org.apache.spark.apportion.Listeners
+import org.apache.spark.{SparkContext, SparkException}
 import org.apache.spark.sql.SparkSession
 
 /** Queries that wait for slots, and all of Spark's ways to cancel a query. */
@@ -67,7 +68,7 @@ class CancelledWaitSuite extends SparkSuite {
         assert(failure.getClass == classOf[SparkException], failure)
         assert(failure.getMessage.contains("cancelled"))
         Listeners.drain(sparkContext)
-        assert(Coordination.existing(sparkContext).get.tracked == 0)
+        assert(SlotCoordinator.existing(sparkContext).get.tracked == 0)
         assertNoJob()
       }
     }
@@ -105,7 +106,7 @@ class CancelledWaitSuite extends SparkSuite {
       val causes = Iterator.iterate(ended.get(10, TimeUnit.SECONDS))(_.getCause).takeWhile(_ != null)
       assert(causes.exists(_.isInstanceOf[InterruptedException]))
       Listeners.drain(sparkContext)
-      assert(Coordination.existing(sparkContext).get.tracked == 0)
+      assert(SlotCoordinator.existing(sparkContext).get.tracked == 0)
     }
   }
 

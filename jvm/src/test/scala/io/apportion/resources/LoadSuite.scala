@@ -1,5 +1,6 @@
 package io.apportion.resources
 
+import io.apportion.decision.ResourceRequirement
 import org.scalatest.funsuite.AnyFunSuite
 
 /** What a query has still to do, as its stages and tasks begin and end. */

@@ -16,12 +16,12 @@ class UncoordinatedSuite extends SparkSuite {
       val listeners = Listeners.count(spark.sparkContext)
       for (_ <- 1 to 200) session.sql("SELECT k, count(*) FROM few GROUP BY k").collect()
       Listeners.drain(spark.sparkContext)
-      assert(Coordination.existing(spark.sparkContext).isEmpty)
+      assert(SlotCoordinator.existing(spark.sparkContext).isEmpty)
       assert(Listeners.count(spark.sparkContext) == listeners)
       assert(!threads.exists(_.startsWith("apportion")))
       val decision = decisionOf("SELECT k, count(*) FROM few GROUP BY k")
       assert(decision.slots.contains(2) && decision.slotsLost == 0)
-      val changes = Coordination.changesOf(spark.sparkContext)
+      val changes = SlotCoordinator.changesOf(spark.sparkContext)
       assert(changes.map(_.slots) == Seq(2) && changes.forall(_.query.isEmpty))
     }
   }
@@ -30,7 +30,7 @@ class UncoordinatedSuite extends SparkSuite {
     withSession("resources.minSlots" -> "1") { session =>
       session.sql("SELECT k, count(*) FROM few GROUP BY k").collect()
     }
-    val coordination = Coordination.existing(spark.sparkContext).get
+    val coordination = SlotCoordinator.existing(spark.sparkContext).get
     val changes = {
       Listeners.drain(spark.sparkContext)
       coordination.changes.size
@@ -46,6 +46,6 @@ class UncoordinatedSuite extends SparkSuite {
   test("an application that has stopped gets no coordination") {
     val stopped = spark.sparkContext
     spark.stop()
-    assert(Coordination.of(stopped).isEmpty && Coordination.existing(stopped).isEmpty)
+    assert(SlotCoordinator.of(stopped).isEmpty && SlotCoordinator.existing(stopped).isEmpty)
   }
 }

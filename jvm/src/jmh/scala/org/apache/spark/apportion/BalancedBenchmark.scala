@@ -4,7 +4,8 @@ import java.util.concurrent.TimeUnit
 
 import scala.util.Random
 
-import io.apportion.decision.{Bytes, Decider, Decision, Input, Policy}
+import io.apportion.decision.{Decider, Decision, Input, Policy}
+import io.apportion.decision.ranges.Bytes
 import org.openjdk.jmh.annotations._
 
 /** What it costs to decide 1,024 balanced ranges of 4 inputs, against a plain sum over the same arrays. */

@@ -4,8 +4,8 @@ import java.util.concurrent.TimeUnit
 
 import scala.util.Random
 
-import io.apportion.aqe.RangeSpecs
 import io.apportion.decision.{Decider, Decision, Input, Policy}
+import io.apportion.groups.RangeSpecs
 import org.apache.spark.MapOutputStatistics
 import org.apache.spark.sql.execution.ShufflePartitionSpec
 import org.apache.spark.sql.execution.adaptive.ShufflePartitionsUtil

@@ -3,8 +3,9 @@ package org.apache.spark.apportion
 import scala.collection.mutable
 import scala.util.Random
 
+import io.apportion.resources.SlotCoordinator
 import io.apportion.ApportionExtension
-import io.apportion.sources.ScanTasks
+import io.apportion.scans.ScanTasks
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.{DataFrames, SparkSession}
 import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
@@ -43,7 +44,7 @@ object ScanBenchmark {
           settings.foreach { case (key, value) => session.conf.set(s"spark.apportion.$key", value) }
           val listed = scan
           listed.selectedPartitions
-          val (decided, millis) = time(ScanTasks(session)(listed))
+          val (decided, millis) = time(ScanTasks(session, SlotCoordinator)(listed))
           val tasks = tasksOf(decided)
           settings.foreach { case (key, _) => session.conf.unset(s"spark.apportion.$key") }
           (tasks, millis)

@@ -3,7 +3,7 @@ package org.apache.spark.apportion
 import java.lang.ref.WeakReference
 import java.util.concurrent.TimeUnit
 
-import io.apportion.resources.ResourceSpec
+import io.apportion.decision.ResourceSpec
 import org.apache.spark.{ExecutorAllocationClient, SparkContext}
 import org.apache.spark.internal.config._
 import org.apache.spark.resource.ResourceProfile

@@ -1,7 +1,7 @@
 package org.apache.spark.apportion
 
-import org.apache.spark.SparkContext
 import org.apache.spark.sql.apportion.ShuffleBlocks
+import org.apache.spark.SparkContext
 import org.apache.spark.status.api.v1.StageStatus
 
 /**

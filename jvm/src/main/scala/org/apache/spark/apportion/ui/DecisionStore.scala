@@ -2,8 +2,8 @@ package org.apache.spark.apportion.ui
 
 import scala.collection.mutable
 
-import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import io.apportion.report.DecisionEvent
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.status.ElementTrackingStore
 import org.apache.spark.status.KVUtils.{viewToSeq, KVIndexParam}

@@ -4,9 +4,9 @@ import scala.jdk.CollectionConverters._
 import scala.util.Try
 import scala.xml.{Elem, Node}
 
-import com.fasterxml.jackson.databind.JsonNode
-import io.apportion.decision.Bytes
+import io.apportion.decision.ranges.Bytes
 import io.apportion.report.ShortForm
+import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.ui.{UIUtils, WebUIPage}
 
 /** All queries with their decisions in short. */

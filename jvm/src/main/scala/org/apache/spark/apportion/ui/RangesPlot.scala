@@ -2,7 +2,7 @@ package org.apache.spark.apportion.ui
 
 import scala.xml.Elem
 
-import io.apportion.decision.Bytes
+import io.apportion.decision.ranges.Bytes
 
 /** Draws bytes of subpartitions as bars, in two shades by turns for the ranges that they are in. */
 private[ui] final class RangesPlot(bytes: Array[Long], ranges: Seq[(Int, Int)]) {

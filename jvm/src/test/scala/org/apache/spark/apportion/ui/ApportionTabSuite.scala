@@ -6,11 +6,11 @@ import java.net.http.HttpResponse.BodyHandlers
 import java.net.http.{HttpClient, HttpRequest, HttpResponse}
 import java.nio.file.{Files, Path}
 
-import com.fasterxml.jackson.databind.ObjectMapper
 import io.apportion.SparkSuite
 import io.apportion.report.{DecisionEvent, DecisionLog}
-import org.apache.spark.SparkConf
 import org.apache.spark.apportion.ListenerBus
+import com.fasterxml.jackson.databind.ObjectMapper
+import org.apache.spark.SparkConf
 import org.apache.spark.deploy.history.HistoryServerOf
 import org.apache.spark.status.ElementTrackingStore
 import org.apache.spark.util.kvstore.InMemoryStore

@@ -1,0 +1,103 @@
+package io.apportion.decision.ranges
+
+/**
+ * Sums of byte counts, which are 0 or more; they saturate at `Long.MaxValue` instead of overflowing. As the sum of two such
+ * counts overflows into the sign bit, a loop only has to collect the sign bits of its sums, and absurd inputs alone pay for
+ * checked additions.
+ */
+object Bytes {
+  def add(a: Long, b: Long): Long = {
+    val sum = a + b
+    if (sum < 0) Long.MaxValue else sum
+  }
+
+  def sum(bytes: Array[Long]): Long = {
+    var sum, signs = 0L
+    var i = 0
+    while (i < bytes.length) {
+      sum += bytes(i)
+      signs |= sum
+      i += 1
+    }
+    if (signs < 0) checkedSum(bytes, 0, bytes.length) else sum
+  }
+
+  /** The largest count, 0 of none; `max` of the standard library would make an object of each. */
+  def largest(bytes: Array[Long]): Long = {
+    var largest = 0L
+    var i = 0
+    while (i < bytes.length) {
+      largest = math.max(largest, bytes(i))
+      i += 1
+    }
+    largest
+  }
+
+  /** The sum before each place, and that of all at the end. A method of its own: loops in constructors are compiled badly. */
+  def prefixSums(bytes: Array[Long]): Array[Long] = {
+    val sums = new Array[Long](bytes.length + 1)
+    var i = 0
+    while (i < bytes.length) {
+      sums(i + 1) = add(sums(i), bytes(i))
+      i += 1
+    }
+    sums
+  }
+
+  /** The sums of so many counts in a row; the last sum may be of fewer. */
+  def sumRuns(bytes: Array[Long], length: Int): Array[Long] =
+    if (length <= 1) bytes
+    else {
+      val starts = Array.range(0, bytes.length, length)
+      sums(bytes, starts, starts.map(_ + length))
+    }
+
+  /** Each count times a factor of 1 or more. */
+  def scale(bytes: Array[Long], factor: Double): Array[Long] =
+    if (factor == 1) bytes else bytes.map(count => (count * factor).toLong)
+
+  /** The sum of several counts at each place; places beyond the end of an array are 0. */
+  def sumEach(counts: Seq[Array[Long]]): Array[Long] = {
+    val sums = new Array[Long](counts.map(_.length).maxOption.getOrElse(0))
+    counts.foreach { bytes =>
+      var i = 0
+      while (i < bytes.length) {
+        sums(i) = add(sums(i), bytes(i))
+        i += 1
+      }
+    }
+    sums
+  }
+
+  /** The sums of `bytes(starts(k))` until `bytes(ends(k))`, for each k; counts beyond the end of `bytes` are 0. */
+  def sums(bytes: Array[Long], starts: Array[Int], ends: Array[Int]): Array[Long] = {
+    val sums = new Array[Long](starts.length)
+    var signs = 0L
+    var k = 0
+    while (k < sums.length) {
+      val end = math.min(ends(k), bytes.length)
+      var sum = 0L
+      var i = starts(k)
+      while (i < end) {
+        sum += bytes(i)
+        signs |= sum
+        i += 1
+      }
+      sums(k) = sum
+      k += 1
+    }
+    if (signs < 0) Array.tabulate(sums.length)(k => checkedSum(bytes, starts(k), math.min(ends(k), bytes.length)))
+    else sums
+  }
+
+  private def checkedSum(bytes: Array[Long], from: Int, until: Int): Long =
+    (from until until).foldLeft(0L)((sum, i) => add(sum, bytes(i)))
+
+  /** For people: 0 B, 512 B, 1.5 KiB, 64.0 MiB. */
+  def text(bytes: Long): String = {
+    val units = Seq("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+    val exponent = (63 - java.lang.Long.numberOfLeadingZeros(math.max(bytes, 1))) / 10
+    if (exponent == 0) s"$bytes B"
+    else "%.1f %s".formatLocal(java.util.Locale.ROOT, bytes / math.pow(1024, exponent), units(exponent - 1))
+  }
+}

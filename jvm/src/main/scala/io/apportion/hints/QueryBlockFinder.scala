@@ -1,0 +1,81 @@
+package io.apportion.hints
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION
+import org.apache.spark.sql.internal.SQLConf
+
+/** Finds the blocks of an analyzed query, and notes them on its operators and columns. */
+private[hints] object QueryBlockFinder {
+
+  /** A block on a node, and the kind of operator that it was put on: rules of the optimizer copy tags to other operators. */
+  final case class Placed(block: QueryBlock, kind: Class[_ <: LogicalPlan])
+
+  private val Tag = TreeNodeTag[Placed]("apportion.queryBlock")
+
+  def placed(node: LogicalPlan): Option[Placed] = node.getTagValue(Tag)
+
+  /** Notes the blocks of a plan whose nodes are not shared with other plans. */
+  def assign(plan: LogicalPlan): Unit = {
+    val root = QueryBlock.root(new PlanColumns(mutable.Buffer.empty))
+    new QueryBlockFinder().visit(plan, root)
+    // Whoever has lost all else finds the columns here.
+    if (placed(plan).isEmpty) plan.setTagValue(Tag, Placed(root, plan.getClass))
+  }
+}
+
+private final class QueryBlockFinder {
+
+  /** By common table expression: the smallest block that holds all its uses. */
+  private val cteUses = mutable.LongMap.empty[QueryBlock]
+
+  private def visit(node: LogicalPlan, around: QueryBlock): Unit = {
+    val block =
+      HintMark.of(node).map(_.hints).filterNot(hints => around.source.exists(_ eq hints)).fold(around)(around.hinted)
+    HintMark.remove(node)
+    if (!isFoundByColumns(node)) node.setTagValue(QueryBlockFinder.Tag, QueryBlockFinder.Placed(block, node.getClass))
+    node match {
+      case WithCTE(query, definitions) =>
+        visit(query, block)
+        // A later definition may use an earlier one.
+        definitions.reverse.foreach(definition => visit(definition, cteUses.getOrElse(definition.id, block).nested))
+      case use: CTERelationRef =>
+        cteUses(use.cteId) = cteUses.get(use.cteId).fold(block)(_ commonWith block)
+      case _ =>
+        node.children.foreach(child => visit(child, inside(block, node, child)))
+    }
+    if (node.containsPattern(PLAN_EXPRESSION)) node.expressions.foreach(_.foreach {
+      case subquery: SubqueryExpression => visit(subquery.plan, block.subquery)
+      case _                            =>
+    })
+    block.columns.note(node, block)
+  }
+
+  /** Whether a tag would be of no use, and only be copied by every rule of the optimizer. */
+  private def isFoundByColumns(node: LogicalPlan): Boolean = node match {
+    case _: Project | _: Filter | _: Join | _: SubqueryAlias | _: View => true
+    case _                                                             => false
+  }
+
+  /** The block of a child: a hint for a table of this block, or a query block that begins there, makes one of its own. */
+  private def inside(block: QueryBlock, node: LogicalPlan, child: LogicalPlan): QueryBlock = node match {
+    case alias: SubqueryAlias =>
+      scanHint(block, alias) match {
+        case Some(hint) => block.nested(BlockHints(scans = Some(hint)))
+        case None       => if (child.children.isEmpty) block else block.nested
+      }
+    case _: View                                       => block.nested
+    case _: Union | _: SetOperation | RecursiveUnion() => block.nested
+    case _                                             => block
+  }
+
+  private def scanHint(block: QueryBlock, alias: SubqueryAlias): Option[Hinted[Int]] = {
+    val name = alias.identifier.qualifier :+ alias.identifier.name
+    block.own.scansByTable.collectFirst {
+      case (table, hint) if HintNames.isTableNamed(table, name, SQLConf.get.resolver) => hint
+    }
+  }
+}

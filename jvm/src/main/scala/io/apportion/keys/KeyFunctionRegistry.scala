@@ -1,0 +1,193 @@
+package io.apportion.keys
+
+import io.apportion.keys.Arguments._
+import io.apportion.keys.FlinkKeys.MostKeyGroups
+import io.apportion.keys.KeyFunction.{Definition, Description}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Cast, Expression, Literal, Pmod}
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
+import org.apache.spark.sql.catalyst.util.ArrayData
+import org.apache.spark.sql.types._
+
+/** Functions of SQL about keys: which task gets them, surrogates that fall evenly, and the same in Flink. */
+object KeyFunctionRegistry {
+  private val tasksMeaning = "p" -> "number of tasks, a constant"
+  private val subpartitionsMeaning = "n" -> "number of subpartitions, a constant, p or more"
+  private val columnMeaning = "column" -> "what rows are partitioned by, of the type that it has there"
+  private val parallelismMeaning = "parallelism" -> s"number of parallel operators, a constant, at most $MostKeyGroups"
+  private val maxParallelismMeaning = "max_parallelism" -> s"number of key groups, a constant, at most $MostKeyGroups"
+  private val defaultMeaning =
+    maxParallelismMeaning._1 -> s"${maxParallelismMeaning._2}; by default flink_max_parallelism(parallelism)"
+
+  private val evenKey = new Definition(
+    "even_key",
+    "k, p[, n]",
+    LongType,
+    "A surrogate for key k that Spark's hash partitioning puts in task k mod p, so that p keys in a row fill p tasks evenly. " +
+      "Keys less than p * 2^32 apart have different surrogates.",
+    arguments = Seq(
+      "k" -> "a whole number",
+      "p" -> s"${tasksMeaning._2}, at most ${EvenKeys.MostTasks}",
+      "n" -> s"${subpartitionsMeaning._2}, of which tasks read even ranges; by default p, as of repartition(p, surrogate)"
+    ),
+    examples = Seq("_FUNC_(7, 5)" -> "4468190088", "task_of(5, 64, _FUNC_(-1, 5, 64))" -> "4")
+  )({
+    case Seq(key, tasks, subpartitions @ _*) if subpartitions.size <= 1 =>
+      for {
+        p <- constant("p", tasks, most = EvenKeys.MostTasks)
+        n <- subpartitions.headOption.fold[Checked[Int]](Right(p))(constant("n", _, least = p))
+        k <- integer("k", key)
+      } yield StaticCall.of(EvenKeys, "surrogate", LongType)(
+        k,
+        Literal(p),
+        Literal(EvenKeys.of(p, n), ObjectType(classOf[EvenKeys]))
+      )
+  })
+
+  private val subpartitionOf = new Definition(
+    "subpartition_of",
+    "n, column, ...",
+    IntegerType,
+    "The subpartition, of n, that Spark's hash partitioning by these columns puts a row in.",
+    arguments = Seq("n" -> "number of subpartitions, a constant", columnMeaning),
+    examples = Seq("_FUNC_(200, 'Berlin')" -> "42", "_FUNC_(200, 7, CAST(NULL AS STRING))" -> "107")
+  )({
+    case Seq(subpartitions, columns @ _*) if columns.nonEmpty =>
+      constant("n", subpartitions).map(subpartition(columns, _))
+  })
+
+  private val taskOf = new Definition(
+    "task_of",
+    "p, n, column, ...",
+    IntegerType,
+    "The task, of p, that gets a row where Spark's hash partitioning by these columns makes n subpartitions and tasks read even " +
+      "ranges of them.",
+    arguments = Seq(tasksMeaning, subpartitionsMeaning, columnMeaning),
+    examples = Seq("_FUNC_(4, 16, 'Berlin')" -> "2")
+  )({
+    case Seq(tasks, subpartitions, columns @ _*) if columns.nonEmpty =>
+      for {
+        p <- constant("p", tasks)
+        n <- constant("n", subpartitions, least = p)
+      } yield StaticCall.of(EvenKeys, "taskOf", IntegerType)(subpartition(columns, n), Literal(p), Literal(n))
+  })
+
+  private val flinkMaxParallelism = new Definition(
+    "flink_max_parallelism",
+    "parallelism",
+    IntegerType,
+    "The maximum parallelism, which is the number of key groups, that Flink gives operators of this parallelism by default.",
+    arguments = Seq(parallelismMeaning),
+    examples = Seq("_FUNC_(5)" -> "128", "_FUNC_(100)" -> "256")
+  )({ case Seq(parallelism) =>
+    flinkConstant("parallelism", parallelism).map(p => Literal(FlinkKeys.maxParallelism(p)))
+  })
+
+  private val flinkKeyGroup = new Definition(
+    "flink_key_group",
+    "key, max_parallelism",
+    IntegerType,
+    "The key group of a key in Flink's DataStream API. BIGINT is Java's Long there, smaller whole numbers are Integer.",
+    arguments = Seq("key" -> "a string or a whole number", maxParallelismMeaning),
+    examples = Seq("_FUNC_(1, 128)" -> "86", "_FUNC_('Berlin', 128)" -> "46")
+  )({ case Seq(key, maxParallelism) =>
+    for {
+      m <- flinkConstant("max_parallelism", maxParallelism)
+      hash <- hashCodeOf("key", key)
+    } yield StaticCall.of(FlinkKeys, "keyGroup", IntegerType)(hash, Literal(m))
+  })
+
+  private val flinkOperatorIndex = new Definition(
+    "flink_operator_index",
+    "key_group, parallelism[, max_parallelism]",
+    IntegerType,
+    "The index of the parallel operator that has a key group in Flink.",
+    arguments = Seq("key_group" -> "a whole number", parallelismMeaning, defaultMeaning),
+    examples = Seq("_FUNC_(86, 5)" -> "3", "_FUNC_(flink_key_group(1, 256), 5, 256)" -> "4")
+  )({
+    case Seq(keyGroup, parallelism, maxParallelism @ _*) if maxParallelism.size <= 1 =>
+      for {
+        p <- flinkConstant("parallelism", parallelism)
+        m <- maxParallelismOr(p, maxParallelism)
+        g <- integer("key_group", keyGroup)
+      } yield StaticCall.of(FlinkKeys, "operatorIndex", IntegerType)(g, Literal(p), Literal(m))
+  })
+
+  private val rangeType = new StructType().add("start", IntegerType, false).add("end", IntegerType, false)
+
+  private val flinkKeyGroupRange = new Definition(
+    "flink_key_group_range",
+    "index, parallelism[, max_parallelism]",
+    rangeType,
+    "The first and the last key group of a parallel operator in Flink.",
+    arguments = Seq("index" -> "of the operator, a whole number from 0 on", parallelismMeaning, defaultMeaning),
+    examples = Seq("_FUNC_(1, 5)" -> """{"start":26,"end":51}""")
+  )({
+    case Seq(index, parallelism, maxParallelism @ _*) if maxParallelism.size <= 1 =>
+      for {
+        p <- flinkConstant("parallelism", parallelism)
+        m <- maxParallelismOr(p, maxParallelism, least = p)
+        i <- integer("index", index)
+      } yield StaticCall.of(KeyFunctionRegistry, "keyGroupRange", rangeType)(i, Literal(p), Literal(m))
+  })
+
+  private val flinkRebalanceKeys = new Definition(
+    "flink_rebalance_keys",
+    "parallelism[, max_parallelism]",
+    ArrayType(IntegerType, containsNull = false),
+    "For each parallel operator in Flink the least Integer key from 0 on that it gets: the key at position k mod parallelism for " +
+      "key k deals keys evenly.",
+    arguments = Seq(parallelismMeaning, defaultMeaning),
+    examples = Seq("_FUNC_(5)" -> "[4,9,10,0,2]")
+  )({
+    case Seq(parallelism, maxParallelism @ _*) if maxParallelism.size <= 1 =>
+      for {
+        p <- flinkConstant("parallelism", parallelism)
+        m <- maxParallelismOr(p, maxParallelism, least = p)
+      } yield Literal(
+        ArrayData.toArrayData(FlinkKeys.rebalanceKeys(p, m)),
+        ArrayType(IntegerType, containsNull = false)
+      )
+  })
+
+  /** As `injectFunction` takes them. */
+  val descriptions: Seq[Description] = Seq(
+    evenKey,
+    subpartitionOf,
+    taskOf,
+    flinkMaxParallelism,
+    flinkKeyGroup,
+    flinkOperatorIndex,
+    flinkKeyGroupRange,
+    flinkRebalanceKeys
+  ).map(_.description)
+
+  /** What [[FlinkKeys.keyGroupRange]] gives, as Spark has it. */
+  def keyGroupRange(index: Long, parallelism: Int, maxParallelism: Int): InternalRow = {
+    val (start, end) = FlinkKeys.keyGroupRange(index, parallelism, maxParallelism)
+    InternalRow(start, end)
+  }
+
+  private def subpartition(columns: Seq[Expression], n: Int): Expression =
+    HashPartitioning(columns, n).partitionIdExpression match {
+      case pmod: Pmod => StaticCall.of(EvenKeys, "subpartitionOf", IntegerType)(pmod.left, Literal(n))
+      case other      => other
+    }
+
+  private def flinkConstant(name: String, argument: Expression, least: Int = 1): Checked[Int] =
+    constant(name, argument, least, MostKeyGroups)
+
+  private def maxParallelismOr(parallelism: Int, own: Seq[Expression], least: Int = 1): Checked[Int] =
+    own.headOption.fold[Checked[Int]](Right(FlinkKeys.maxParallelism(parallelism)))(
+      flinkConstant("max_parallelism", _, least)
+    )
+
+  /** Java's `hashCode` of a key. */
+  private def hashCodeOf(name: String, key: Expression): Checked[Expression] = key.dataType match {
+    case ByteType | ShortType | IntegerType => Right(Cast(key, IntegerType))
+    case LongType                           => Right(StaticCall.of(FlinkKeys, "hashOfLong", IntegerType)(key))
+    case _: StringType                      => Right(StaticCall.of(FlinkKeys, "hashOfString", IntegerType)(key))
+    case NullType                           => Left(IsNull)
+    case _                                  => wrongType(name, key, s"STRING, $IntegerTypes")
+  }
+}

@@ -1,0 +1,35 @@
+package io.apportion.report
+
+import io.apportion.rules.CurrentQuery
+import io.apportion.settings.Settings
+import org.apache.spark.apportion.{Cluster, ListenerBus}
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.internal.SQLConf
+
+/** Records decisions in the log of the session, and posts them as events. */
+private[apportion] final class DecisionReporter(session: SparkSession, slotTracker: SlotTracker) {
+
+  /**
+   * Records the decisions about a stage, and posts an event for each one.
+   *
+   * @param stage   the plan of the stage
+   * @param decided records of the query that runs in this thread, each with the bytes of its shuffles' subpartitions
+   */
+  def report(stage: SparkPlan, decided: Seq[(DecisionRecord, Seq[Array[Long]])]): Unit = {
+    val query = CurrentQuery.current(session)
+    val retained = Settings.RetainedDecisions.get(SQLConf.get)
+    query.foreach(slotTracker.stageNeeds(session.sparkContext, _, decided.map(_._1.slotsAskedFor).sum))
+    val (slots, lost) = query
+      .flatMap(slotTracker.registeredAndLost(session.sparkContext, _))
+      .getOrElse((Cluster.recentSlots(session.sparkContext), 0))
+    val records = decided.map(_._1.copy(query = query).on(slots, lost))
+    val numbered = DecisionLog.of(CurrentQuery.owner(query, session)).add(records, retained)
+    if (Settings.EventsEnabled.get(SQLConf.get)) {
+      val operators = OptimizedPlan.operatorsOf(stage)
+      numbered.zip(decided).foreach { case (record, (_, bytes)) =>
+        ListenerBus.post(session.sparkContext, DecisionEvent.of(record, bytes, operators))
+      }
+    }
+  }
+}

@@ -1,0 +1,93 @@
+package io.apportion.resources
+
+import java.util.{Set => JSet}
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.util.control.NonFatal
+
+import io.apportion.decision.ResourceRequirement
+import io.apportion.settings.{SessionPolicy, Settings}
+import org.apache.spark.SparkContext
+import org.apache.spark.apportion.Cluster
+import org.apache.spark.sql.internal.SQLConf
+import org.slf4j.LoggerFactory
+
+/**
+ * The session's settings about the task slots of its queries.
+ *
+ * @param requested     `resources.minSlots` as the user set it; `need.min` is this number within all bounds
+ * @param asks          whether executors are requested
+ * @param followsStages whether the target is the number of tasks of the query's stages, each time they are decided
+ * @param rescaling     the policy that changes the target while the query runs, if one is set
+ * @param pollMillis    time between two calls of the policy
+ */
+private[apportion] final class SlotSettings(
+    val requested: Int,
+    val need: ResourceRequirement,
+    val timeouts: SlotTimeouts,
+    val asks: Boolean,
+    val followsStages: Boolean,
+    val rescaling: Option[RescalingPolicy],
+    pollMillis: Long
+) {
+  private var polledAt = Option.empty[Long]
+
+  /** Whether the query waits for slots, requests executors or has a policy. Other queries are not tracked. */
+  def needsCoordination: Boolean = asks || need.min > 0 || rescaling.isDefined
+
+  /** Whether it is time to call the policy again. If so, it is not time again until `pollMillis` have passed. */
+  def isDue(now: Long): Boolean = {
+    val due = polledAt.forall(now >= _ + pollMillis)
+    if (due) polledAt = Some(now)
+    due
+  }
+}
+
+private[apportion] object SlotSettings {
+  private val log = LoggerFactory.getLogger(getClass.getName.stripSuffix("$"))
+
+  /** Values of `resources.rescaling` that were refused and logged. */
+  private val refused: JSet[String] = ConcurrentHashMap.newKeySet()
+
+  /** Whether the settings alone rule out that a query needs coordination. It looks at no executor, as every query asks this. */
+  def neverNeedCoordination(conf: SQLConf): Boolean =
+    Settings.MinSlots.get(conf) == 0 && !Settings.RequestExecutors.get(conf) && Settings.Rescaling.get(conf) == "fixed"
+
+  def of(conf: SQLConf, sparkContext: SparkContext): SlotSettings = {
+    val isReactive = new SessionPolicy(conf, sparkContext).reactive
+    val requested = Settings.MinSlots.get(conf)
+    val wanted = Some(Settings.MaxSlots.get(conf)).filter(_ != -1)
+    val (dynamicMin, dynamicMax) = Cluster.dynamicBounds(sparkContext).getOrElse((Int.MaxValue, Int.MaxValue))
+    val max = wanted.getOrElse(Settings.MaxParallelism.get(conf).max(requested)).min(dynamicMax).max(1)
+    val min = requested.min(dynamicMin).min(max)
+    val set = Some(Settings.TargetSlots.get(conf)).filter(_ != -1)
+    val target = set.getOrElse(if (isReactive) max else sparkContext.defaultParallelism)
+    val rescaling = rescalingPolicy(conf)
+    new SlotSettings(
+      requested = requested,
+      need = ResourceRequirement(min, min, max).aimingAt(target),
+      timeouts = SlotTimeouts(
+        timeout = Settings.ResourceTimeout.get(conf),
+        // A query that does not wait for a minimum does not wait for its target.
+        stabilization = if (min == 0) 0 else Settings.Stabilization.get(conf),
+        cooldown = Settings.Cooldown.get(conf)
+      ),
+      asks = Settings.RequestExecutors.get(conf) && !isReactive && Cluster.canBeAsked(sparkContext),
+      // A stage must not override the policy.
+      followsStages = set.isEmpty && !isReactive && rescaling.isEmpty,
+      rescaling,
+      Settings.PollInterval.get(conf)
+    )
+  }
+
+  /** `spark.conf.set` accepts values that `SET` refuses. The other settings still apply then. */
+  private def rescalingPolicy(conf: SQLConf): Option[RescalingPolicy] = {
+    val value = Settings.Rescaling.get(conf)
+    try RescalingPolicy.ofSetting(value, Settings.FinishWithin.get(conf))
+    catch {
+      case NonFatal(failure) =>
+        if (refused.add(value)) log.warn(s"${Settings.Rescaling.key} is taken as fixed.", failure)
+        None
+    }
+  }
+}

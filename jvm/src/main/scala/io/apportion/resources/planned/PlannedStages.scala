@@ -1,0 +1,193 @@
+package io.apportion.resources.planned
+
+import scala.collection.mutable
+
+import io.apportion.decision.{Decider, Policy, ResourceRequirement}
+import io.apportion.decision.ranges.Bytes
+import io.apportion.groups.{ExchangeGroup, GroupRead}
+import io.apportion.resources.SlotCoordinator
+import io.apportion.scans.ScanTasks
+import io.apportion.settings.SessionPolicy
+import io.apportion.sizing.OutputEstimate
+import org.apache.spark.apportion.Cluster
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.execution.{CommandExecutionMode, SparkPlan, SubqueryExec}
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec
+import org.apache.spark.sql.execution.exchange.{BroadcastExchangeLike, Exchange, ReusedExchangeExec}
+
+/**
+ * A stage of a query that has not run.
+ *
+ * @param kind  what becomes of its rows
+ * @param reads numbers of the stages that it reads
+ * @param bytes that it is likely to read
+ * @param tasks that it is likely to have
+ */
+private[apportion] final case class PlannedStage(
+    number: Int,
+    kind: String,
+    operator: String,
+    reads: Seq[Int],
+    bytes: Option[Long],
+    tasks: Int,
+    need: StageNeed,
+    why: String
+)
+
+/** Plans a query as it would run, and says what slots its stages would need, as far as that is known before. */
+private[apportion] object PlannedStages {
+
+  def of(session: SparkSession, sql: String): Seq[PlannedStage] = {
+    val parsed = session.sessionState.sqlParser.parsePlan(sql)
+    val planned = session.sessionState.executePlan(parsed, CommandExecutionMode.SKIP).executedPlan
+    new Planner(session).stagesOf(planned)
+  }
+
+  /** Tasks of a part of a stage, and what they come from. */
+  private final case class Part(
+      operator: String,
+      bytes: Option[Long],
+      tasks: Int,
+      need: ResourceRequirement,
+      why: String
+  )
+
+  private final class Planner(session: SparkSession) {
+    private val settings = new SessionPolicy(session.sessionState.conf, session.sparkContext)
+    private val scans = ScanTasks(session, SlotCoordinator)
+    private val stages = mutable.ArrayBuffer.empty[PlannedStage]
+    private val numbers = mutable.Map.empty[SparkPlan, Int]
+    private val profile = Cluster.profileId(session.sparkContext)
+
+    def stagesOf(plan: SparkPlan): Seq[PlannedStage] = {
+      stage(plan, "result")
+      stages.toSeq
+    }
+
+    /** Adds the stages below one, then it, and returns its number. */
+    private def stage(root: SparkPlan, kind: String): Int = {
+      val plan = unwrapped(root)
+      val subqueries =
+        nodesOf(plan).flatMap(_.subqueries).collect { case its: SubqueryExec => stage(its.child, "subquery") }
+      val reads = (subqueries ++ boundaries(plan).map(ofExchange)).distinct
+      val parts = partsOf(plan)
+      val number = stages.size
+      val depth = reads.map(stages(_).need.depth + 1).maxOption.getOrElse(0)
+      stages += PlannedStage(
+        number,
+        kind,
+        parts.head.operator,
+        reads,
+        parts.map(_.bytes).reduce((one, other) => for (a <- one; b <- other) yield Bytes.add(a, b)),
+        parts.map(_.tasks).sum,
+        StageNeed(profile, depth, together(parts.map(_.need))),
+        parts.map(_.why).distinct.mkString("; ")
+      )
+      number
+    }
+
+    private def ofExchange(exchange: SparkPlan): Int = exchange match {
+      case reused: ReusedExchangeExec       => ofExchange(reused.child)
+      case broadcast: BroadcastExchangeLike => numbered(broadcast, "broadcast")
+      case other                            => numbered(other, "shuffle")
+    }
+
+    private def numbered(exchange: SparkPlan, kind: String): Int =
+      numbers.getOrElse(
+        exchange.canonicalized, {
+          val number = stage(exchange.children.head, kind)
+          numbers.update(exchange.canonicalized, number)
+          number
+        }
+      )
+
+    /** Groups and scans run as one stage: its tasks are theirs together. */
+    private def partsOf(plan: SparkPlan): Seq[Part] = {
+      val groups = ExchangeGroup.collect(plan).map(ofGroup)
+      val found = groups ++ nodesOf(plan).filter(_.children.isEmpty).filterNot(isBoundary).map(ofLeaf)
+      if (found.isEmpty)
+        Seq(Part(plan.nodeName, None, 1, ResourceRequirement(1, 1, 1, settings.spec), "reads broadcasts alone"))
+      else found
+    }
+
+    private def ofGroup(group: ExchangeGroup): Part = {
+      val policy = GroupRead.policy(group, settings, None)
+      val subpartitions = group.leaves.map(_.subpartitions).max
+      val output = OutputEstimate.sum(group.leaves.map(_.node))
+      val bytes = (if (policy.rowBytes) output.expanded else output.stored).typical
+      group.forbidden match {
+        case Some(why) => Part(group.operator, bytes, subpartitions, upTo(subpartitions), s"left alone: $why")
+        case None      => decided(group.operator, bytes, subpartitions, policy)
+      }
+    }
+
+    private def decided(operator: String, bytes: Option[Long], subpartitions: Int, policy: Policy): Part = {
+      val most = policy.upperBound.min(subpartitions)
+      val likely = bytes.map(Decider.parallelism(_, policy).min(most))
+      policy.parallelism match {
+        case Some(set) =>
+          val who = policy.setBy.getOrElse("parallelism", "setting")
+          Part(
+            operator,
+            bytes,
+            set.min(subpartitions),
+            ResourceRequirement.explicitly(set, settings.spec),
+            s"parallelism, $who"
+          )
+        case None =>
+          val tasks = likely.getOrElse(most)
+          val why = bytes.fold("nothing is known of its bytes")(b => s"estimate of ${Bytes.text(b)}")
+          val byBytes = bytes.map(Decider.parallelism(_, policy.copy(slots = None)).min(most))
+          val need =
+            if (settings.reactive) ResourceRequirement.reactive(most, settings.spec)
+            else
+              ResourceRequirement.active(
+                byBytes.getOrElse(session.sparkContext.defaultParallelism),
+                most,
+                settings.spec
+              )
+          Part(operator, bytes, tasks, need, why)
+      }
+    }
+
+    private def ofLeaf(leaf: SparkPlan): Part = scans.decide(leaf) match {
+      case Some((decision, policy)) =>
+        val tasks = decision.parallelism
+        val need = policy.parallelism.fold(upTo(tasks))(ResourceRequirement.explicitly(_, settings.spec))
+        Part(leaf.nodeName.trim, Some(decision.inputBytes), tasks, need, decision.reason)
+      case None =>
+        val known = leaf.outputPartitioning.numPartitions
+        val tasks = if (known > 0) known else session.sparkContext.defaultParallelism
+        Part(leaf.nodeName.trim, None, tasks, upTo(tasks), "partitions of the source")
+    }
+
+    private def upTo(tasks: Int): ResourceRequirement = {
+      val n = tasks.max(1)
+      ResourceRequirement(1, n, n, settings.spec)
+    }
+
+    /** Tasks of one stage run beside each other. */
+    private def together(parts: Seq[ResourceRequirement]): ResourceRequirement =
+      parts.reduce((one, other) =>
+        ResourceRequirement(one.min.max(other.min), one.target + other.target, one.max + other.max, settings.spec)
+      )
+
+    private def unwrapped(plan: SparkPlan): SparkPlan = plan match {
+      case adaptive: AdaptiveSparkPlanExec => unwrapped(adaptive.initialPlan)
+      case other                           => other
+    }
+
+    /** What a stage runs, down to the exchanges that it reads. */
+    private def nodesOf(node: SparkPlan): Seq[SparkPlan] = unwrapped(node) match {
+      case boundary if isBoundary(boundary) => Seq(boundary)
+      case other                            => other +: other.children.flatMap(nodesOf)
+    }
+
+    private def boundaries(plan: SparkPlan): Seq[SparkPlan] = nodesOf(plan).filter(isBoundary)
+
+    private def isBoundary(node: SparkPlan): Boolean = node match {
+      case _: Exchange | _: ReusedExchangeExec => true
+      case _                                   => false
+    }
+  }
+}

@@ -1,0 +1,72 @@
+package io.apportion.rules
+
+import java.util.Collections
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.util.control.NonFatal
+
+import io.apportion.settings.Settings
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreeNode
+import org.slf4j.LoggerFactory
+
+/**
+ * A rule that never breaks a query. If it throws, the query continues with Spark's plan, and the failure is logged once per query.
+ * Only errors that the user asked for get through.
+ */
+trait Guarded[Plan <: TreeNode[_]] extends Rule[Plan] {
+  protected def session: SparkSession
+
+  protected def applyGuarded(plan: Plan): Plan
+
+  /** Whether a failure ends the query. */
+  protected def mustThrow(failure: Throwable): Boolean = failure.isInstanceOf[OptInError]
+
+  /** While Apportion or this rule is switched off. */
+  protected def applyWhenOff(plan: Plan): Plan = plan
+
+  /** With `mode=observe`: a rule may record decisions, but the plan stays as it is. */
+  protected def applyObserved(plan: Plan): Plan = plan
+
+  /** The name in `conf.RuleNames`. */
+  def publicName: String = getClass.getSimpleName
+
+  final override def apply(plan: Plan): Plan =
+    try
+      if (!Settings.Enabled.get(conf) || isDisabled) applyWhenOff(plan)
+      else if (Settings.isObserving(conf)) applyObserved(plan)
+      else applyGuarded(plan)
+    catch {
+      case wanted if mustThrow(wanted)                                       => throw wanted
+      case failure @ (NonFatal(_) | _: LinkageError | _: StackOverflowError) =>
+        Guarded.report(this, CurrentQuery.current(session), failure)
+        plan
+    }
+
+  private def isDisabled: Boolean = {
+    val disabled = Settings.RulesDisabled.get(conf)
+    disabled.nonEmpty && disabled(publicName)
+  }
+}
+
+private[apportion] object Guarded {
+  private val log = LoggerFactory.getLogger(getClass.getName.stripSuffix("$"))
+  private val MaxRemembered = 10000
+  private val reported = Collections.newSetFromMap(new ConcurrentHashMap[(String, Option[Long]), java.lang.Boolean])
+
+  /** Logs the failure if it is the first of this rule in this query; says whether it was. */
+  def report(rule: Guarded[_], query: Option[Long], failure: Throwable): Boolean = {
+    if (reported.size >= MaxRemembered) reported.clear()
+    val first = reported.add((rule.ruleName, query))
+    if (first) {
+      val where = query.fold("a query that has no execution id")(id => s"query $id")
+      log.warn(
+        s"${rule.ruleName} failed in $where, which goes on with Spark's own plan. " +
+          s"SET ${Settings.RulesDisabled.key}=${rule.publicName} switches this rule off",
+        failure
+      )
+    }
+    first
+  }
+}

@@ -1,0 +1,167 @@
+package io.apportion.scans
+
+import java.util.concurrent.TimeUnit
+
+import scala.collection.mutable
+import scala.jdk.CollectionConverters._
+
+import io.apportion.rules.ReflectiveCopy
+import org.apache.spark.sql.apportion.SelectedFiles
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions.PlanExpression
+import org.apache.spark.sql.connector.read.Scan
+import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
+import org.apache.spark.sql.execution.datasources.{
+  v2,
+  CatalogFileIndex,
+  HadoopFsRelation,
+  PartitionDirectory,
+  PartitioningAwareFileIndex
+}
+import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
+import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
+import org.apache.spark.sql.execution.datasources.v2.csv.CSVScan
+import org.apache.spark.sql.execution.datasources.v2.json.JsonScan
+import org.apache.spark.sql.execution.datasources.v2.orc.OrcScan
+import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetScan
+import org.apache.spark.sql.execution.datasources.v2.text.TextScan
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
+
+/** A scan of files. Spark cuts the files by confs of the session that the scan was made in. */
+private[apportion] sealed abstract class FileScan(val plan: SparkPlan) {
+
+  /** The session by whose confs Spark cuts the files. */
+  def session: SparkSession
+
+  def option(key: String): Option[String]
+
+  /** Whether Spark's own indexes list the files, so that no job is needed for it. */
+  def isListedBySpark: Boolean
+
+  /** The files that are known before the query runs: filters with subqueries select none. */
+  def files: FileSplits
+
+  /** The share of the bytes that the columns take which are read. */
+  def readShare: Double
+
+  /** A copy in another session, with one more option: two scans are equal in any session. */
+  def withSession(other: SparkSession, option: (String, String)): SparkPlan
+}
+
+private[apportion] object FileScan {
+
+  /** Bucketed scans have a task for each bucket. Subclasses of Spark's scan and relation may list and cut files in another way. */
+  def unapply(plan: SparkPlan): Option[FileScan] = plan match {
+    case scan: FileSourceScanExec
+        if scan.getClass == classOf[FileSourceScanExec] && scan.relation.getClass == classOf[HadoopFsRelation] &&
+          !scan.bucketedScan =>
+      Some(new OfRelation(scan))
+    case scan: BatchScanExec => TableScan.of(scan.scan).map(new OfTable(scan, _))
+    case _                   => None
+  }
+
+  private final class OfRelation(scan: FileSourceScanExec) extends FileScan(scan) {
+    private val relation = scan.relation
+    private lazy val listing = SelectedFiles.of(scan)
+
+    private val isColumnar = relation.fileFormat match {
+      case _: ParquetFileFormat | _: OrcFileFormat => true
+      case _                                       => false
+    }
+
+    def session: SparkSession = relation.sparkSession
+
+    def option(key: String): Option[String] = relation.options.get(key)
+
+    def isListedBySpark: Boolean = relation.location match {
+      case _: PartitioningAwareFileIndex | _: CatalogFileIndex => true
+      case _                                                   => false
+    }
+
+    def files: FileSplits =
+      splits(listing, isColumnar, relation.fileFormat.isSplitable(relation.sparkSession, relation.options, _))
+
+    def readShare: Double = if (isColumnar) ReadColumns.share(scan.requiredSchema, relation.dataSchema) else 1
+
+    def withSession(other: SparkSession, option: (String, String)): SparkPlan = {
+      val took = TimeUnit.MILLISECONDS.toNanos(scan.driverMetrics("metadataTime").value)
+      val listed =
+        new ListedFileIndex(relation.location, (scan.partitionFilters, scan.dataFilters), listing, Some(took))
+      ReflectiveCopy.replaceFirstField(
+        scan,
+        relation.copy(location = listed, options = relation.options + option)(other)
+      )
+    }
+  }
+
+  /** Version 2 of the API has all files in memory. It lists them there again for each copy of a scan. */
+  private final class OfTable(scan: BatchScanExec, table: TableScan) extends FileScan(scan) {
+    private val fileScan = table.scan
+
+    private val isColumnar = fileScan match {
+      case _: ParquetScan | _: OrcScan => true
+      case _                           => false
+    }
+
+    def session: SparkSession = fileScan.sparkSession
+
+    def option(key: String): Option[String] = Option(table.options.get(key))
+
+    def isListedBySpark: Boolean = true
+
+    def files: FileSplits = {
+      val static = fileScan.partitionFilters.filterNot(_.exists(_.isInstanceOf[PlanExpression[_]]))
+      splits(fileScan.fileIndex.listFiles(static, fileScan.dataFilters), isColumnar, fileScan.isSplitable)
+    }
+
+    def readShare: Double = if (isColumnar) ReadColumns.share(fileScan.readDataSchema, fileScan.dataSchema) else 1
+
+    def withSession(other: SparkSession, option: (String, String)): SparkPlan = {
+      val options = table.options.asCaseSensitiveMap.asScala.toMap + option
+      scan.copy(scan = table.copy(other, new CaseInsensitiveStringMap(options.asJava)))
+    }
+  }
+
+  /**
+   * Whether a file can be cut depends on the format and the options, and on the path only by its extension, which names the codec
+   * (`TextBasedFileFormat.isSplitable`, 3.5 to 4.2). Formats of columns do not look at the path.
+   */
+  private def splits(
+      directories: Seq[PartitionDirectory],
+      isColumnar: Boolean,
+      canBeCut: Path => Boolean
+  ): FileSplits = {
+    val cuttable, uncut = Array.newBuilder[Long]
+    val answers = mutable.Map.empty[String, Boolean]
+    def byExtension(path: Path): Boolean = {
+      val name = path.getName
+      answers.getOrElseUpdate(name.substring(name.lastIndexOf('.') + 1), canBeCut(path))
+    }
+    lazy val anyPath = canBeCut(directories.flatMap(_.files.headOption).head.getPath)
+    for (directory <- directories; file <- directory.files) {
+      val one = if (if (isColumnar) anyPath else byExtension(file.getPath)) cuttable else uncut
+      one += file.getLen
+    }
+    new FileSplits(cuttable.result(), uncut.result())
+  }
+
+  /** The scans of Spark's own formats as tables (version 2 of its API); each has these fields, but their type does not say so. */
+  private final case class TableScan(
+      scan: v2.FileScan,
+      options: CaseInsensitiveStringMap,
+      copy: (SparkSession, CaseInsensitiveStringMap) => v2.FileScan
+  )
+
+  private object TableScan {
+    def of(scan: Scan): Option[TableScan] = scan match {
+      case s: ParquetScan => Some(TableScan(s, s.options, (session, o) => s.copy(sparkSession = session, options = o)))
+      case s: OrcScan     => Some(TableScan(s, s.options, (session, o) => s.copy(sparkSession = session, options = o)))
+      case s: CSVScan     => Some(TableScan(s, s.options, (session, o) => s.copy(sparkSession = session, options = o)))
+      case s: JsonScan    => Some(TableScan(s, s.options, (session, o) => s.copy(sparkSession = session, options = o)))
+      case s: TextScan    => Some(TableScan(s, s.options, (session, o) => s.copy(sparkSession = session, options = o)))
+      case _              => None
+    }
+  }
+}

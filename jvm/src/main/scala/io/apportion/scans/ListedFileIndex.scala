@@ -1,0 +1,45 @@
+package io.apportion.scans
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.catalyst.expressions.{Expression, PlanExpression}
+import org.apache.spark.sql.execution.datasources.{FileIndex, PartitionDirectory}
+import org.apache.spark.sql.types.StructType
+
+/**
+ * An index whose files a scan has listed already. A copy of the scan gets the same listing, without another call to the index.
+ *
+ * It is equal to the index that it stands for, as Spark compares indexes to find exchanges that it can reuse.
+ *
+ * @param filters           filters of the scan, on partitions and on data; those with subqueries select no files before the scan runs
+ * @param metadataOpsTimeNs how long the listing took, which the scan shows as its metadata time
+ */
+private[apportion] final class ListedFileIndex(
+    private val index: FileIndex,
+    filters: (Seq[Expression], Seq[Expression]),
+    listing: Seq[PartitionDirectory],
+    override val metadataOpsTimeNs: Option[Long]
+) extends FileIndex {
+  private val listedFor = static(filters)
+
+  override def listFiles(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Seq[PartitionDirectory] =
+    if (static((partitionFilters, dataFilters)) == listedFor) listing
+    else index.listFiles(partitionFilters, dataFilters)
+
+  private def static(filters: (Seq[Expression], Seq[Expression])): (Seq[Expression], Seq[Expression]) = {
+    def hasSubquery(filter: Expression) = filter.exists(_.isInstanceOf[PlanExpression[_]])
+    (filters._1.filterNot(hasSubquery), filters._2.filterNot(hasSubquery))
+  }
+
+  override def rootPaths: Seq[Path] = index.rootPaths
+  override def inputFiles: Array[String] = index.inputFiles
+  override def refresh(): Unit = index.refresh()
+  override def sizeInBytes: Long = index.sizeInBytes
+  override def partitionSchema: StructType = index.partitionSchema
+
+  override def equals(other: Any): Boolean = other match {
+    case listed: ListedFileIndex => index == listed.index
+    case _                       => false
+  }
+
+  override def hashCode: Int = index.hashCode
+}

@@ -1,0 +1,32 @@
+package io.apportion.decision
+
+import org.scalacheck.Gen
+import org.scalatest.funsuite.AnyFunSuite
+import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
+
+class SubpartitionFormulaProperties extends AnyFunSuite with ScalaCheckPropertyChecks {
+  private val bytes = Gen.choose(0, 50).flatMap(bits => Gen.choose(0L, 1L << bits))
+  private val intervals = for (one <- bytes; other <- bytes) yield ByteInterval(one.min(other), one.max(other))
+  private val cases = for {
+    interval <- intervals
+    partitions <- Gen.choose(1, 5000)
+    bits <- Gen.choose(16, 30)
+    slots <- Gen.option(Gen.choose(1, 500))
+  } yield (interval, ShuffleDefaults(partitions), Policy(dataVolumePerTask = 1L << bits, slots = slots))
+
+  test("no task has more than its target size unless Spark's number of partitions has as much") {
+    forAll(cases, minSuccessful(1000)) { case (interval, defaults, policy) =>
+      val n = SubpartitionFormula.of(interval, mapTasks = 1, defaults, policy)
+      val needed = (interval.high - 1) / policy.dataVolumePerTask + 1
+      assert(n >= needed.min(defaults.partitions.toLong))
+    }
+  }
+
+  test("an interval that is raised or loses its upper end never gets fewer partitions") {
+    forAll(cases, minSuccessful(1000)) { case (interval, defaults, policy) =>
+      def n(of: ByteInterval) = SubpartitionFormula.of(of, mapTasks = 1, defaults, policy)
+      assert(n(interval.unbounded) >= n(interval))
+      assert(n(interval.raisedTo(interval.high)) >= n(interval))
+    }
+  }
+}

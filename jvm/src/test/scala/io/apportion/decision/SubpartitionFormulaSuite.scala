@@ -1,0 +1,98 @@
+package io.apportion.decision
+
+import org.scalatest.funsuite.AnyFunSuite
+import org.scalatest.prop.TableDrivenPropertyChecks._
+
+/** N by the interval of the bytes, the target size of 64 MiB and Spark's own number of 200. */
+class SubpartitionFormulaSuite extends AnyFunSuite {
+  private val (mib, gib) = (1L << 20, 1L << 30)
+  private val target64 = Policy(dataVolumePerTask = 64 * mib)
+  private val sparks = ShuffleDefaults(partitions = 200)
+
+  private def exactly(bytes: Long) = ByteInterval.exactly(bytes)
+  private def unbounded(low: Long) = ByteInterval(low, ByteInterval.Unbounded)
+
+  private val cases = Table[String, ByteInterval, Long, ShuffleDefaults, Policy, Int](
+    ("case", "bytes", "map tasks", "Spark's defaults", "policy", "partitions"),
+    ("no bytes get two partitions", exactly(0), 1, sparks, target64, 2),
+    ("bytes of one task get room for a second", exactly(64 * mib), 1, sparks, target64, 2),
+    ("known bytes get twice their tasks", exactly(gib), 8, sparks, target64, 32),
+    ("the upper end counts below Spark's number", ByteInterval(mib, gib), 8, sparks, target64, 32),
+    ("an upper end above Spark's number gets Spark's", ByteInterval(mib, 200 * gib), 8, sparks, target64, 256),
+    ("without an upper end it is Spark's", unbounded(0), 8, sparks, target64, 256),
+    ("without an upper end it is the number that the user set", unbounded(0), 8, ShuffleDefaults(8), target64, 8),
+    ("a number that the user set is never lowered", unbounded(0), 8, ShuffleDefaults(1500), target64, 1500),
+    ("a large number that the user set is raised", unbounded(0), 8, ShuffleDefaults(4000), target64, 4096),
+    ("the lower end counts above Spark's number", unbounded(50 * gib), 400, sparks, target64, 1024),
+    ("known bytes above Spark's number get their tasks", exactly(64 * gib), 8, sparks, target64, 1024),
+    ("exact sizes are kept up to twice their limit", exactly(120 * gib), 8, sparks, target64, 1024),
+    ("beyond twice the limit of exact sizes the bytes count", exactly(300 * gib), 8, sparks, target64, 8192),
+    (
+      "a user beyond the limit of exact sizes has given them up",
+      unbounded(0),
+      8,
+      ShuffleDefaults(2500),
+      target64,
+      4096
+    ),
+    ("128 partitions are written more slowly than 256", exactly(4 * gib), 8, sparks, target64, 256),
+    (
+      "without the bypass writer 128 partitions are as good as any",
+      exactly(4 * gib),
+      8,
+      ShuffleDefaults(200, bypassUpTo = 1),
+      target64,
+      128
+    ),
+    ("slots count as tasks", exactly(16 * mib), 2, sparks, target64.copy(slots = Some(9)), 16),
+    ("the maximum bounds the number", exactly(200 * gib), 1600, sparks, target64.copy(maxParallelism = 100), 64),
+    ("the minimum counts as tasks", exactly(0), 1, sparks, target64.copy(minParallelism = 5), 16),
+    (
+      "blocks bound only what is above Spark's number",
+      exactly(200 * gib),
+      1600,
+      sparks,
+      target64.copy(maxBlocksPerShuffle = 1L << 16),
+      200
+    ),
+    (
+      "a number that the user set is not raised to too many blocks",
+      unbounded(0),
+      5000,
+      ShuffleDefaults(10000),
+      target64,
+      10000
+    ),
+    ("balanced ranges get eight times the tasks", exactly(gib / 2), 8, sparks, target64.copy(balanced = true), 64),
+    ("a set parallelism is used as given", unbounded(0), 8, sparks, target64.copy(parallelism = Some(150)), 150),
+    (
+      "balanced ranges of a set parallelism get eight times as many",
+      exactly(gib),
+      8,
+      sparks,
+      target64.copy(parallelism = Some(150), balanced = true),
+      2048
+    ),
+    ("absurd bytes get the largest number", exactly(Long.MaxValue - 1), 1, sparks, target64, 32768)
+  )
+
+  forAll(cases) { (name, bytes, mapTasks, defaults, policy, expected) =>
+    test(s"$name: $expected")(assert(SubpartitionFormula.of(bytes, mapTasks, defaults, policy) == expected))
+  }
+
+  test("without estimates the number is Spark's, raised to a power of two, and at least what is asked for") {
+    assert(SubpartitionFormula.unestimated(sparks, target64) == 256)
+    assert(SubpartitionFormula.unestimated(sparks, target64.copy(parallelism = Some(300))) == 300)
+    assert(SubpartitionFormula.unestimated(sparks, target64.copy(minParallelism = 300)) == 512)
+  }
+
+  test("the subpartitions that would be filled if there were fewer of them") {
+    val bytes = Array[Long](0, 9, 0, 0, 0, 9, 9, 0, 0, 9, 0, 0)
+    assert(SubpartitionFormula.filled(bytes, 12) == 4)
+    assert(SubpartitionFormula.filled(bytes, 6) == 4)
+    assert(SubpartitionFormula.filled(bytes, 4) == 2)
+    assert(SubpartitionFormula.filled(bytes, 1) == 1)
+    assert(SubpartitionFormula.filled(new Array[Long](12), 4) == 0)
+    assert(math.abs(SubpartitionFormula.filled(bytes, 5) - 5 * (1 - math.pow(0.8, 4))) < 1e-9)
+  }
+}

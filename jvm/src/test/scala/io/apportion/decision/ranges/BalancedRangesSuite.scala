@@ -1,0 +1,93 @@
+package io.apportion.decision.ranges
+
+import scala.jdk.CollectionConverters._
+
+import io.apportion.decision.{Decider, Input, Policy, Vectors}
+import io.apportion.decision.Vectors._
+import io.apportion.report.DecisionRecord
+import com.fasterxml.jackson.databind.JsonNode
+import org.scalacheck.Gen
+import org.scalatest.funsuite.AnyFunSuite
+import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
+
+/** Ranges with the least largest: against all ways to cut, and against Flink, which bisects and packs. */
+class BalancedRangesSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
+  private def largest(ranges: Ranges, bytes: Array[Long]): Long = ranges.bytesOf(bytes).maxOption.getOrElse(0L)
+
+  /** By trying every way to cut. */
+  private def least(bytes: Seq[Long], parallelism: Int): Long =
+    if (parallelism == 1) bytes.sum
+    else (0 to bytes.size).map(n => bytes.take(n).sum.max(least(bytes.drop(n), parallelism - 1))).min
+
+  private val sizes = Gen.listOf(Gen.oneOf(Gen.const(0L), Gen.choose(0L, 9L), Gen.choose(0L, 1000L))).map(_.take(9))
+
+  test("no way to cut has a smaller largest range") {
+    forAll(sizes, Gen.choose(1, 4)) { (sizes, parallelism) =>
+      val ranges = Ranges.balanced(sizes.toArray, parallelism)
+      assert(ranges.size <= parallelism)
+      assert(largest(ranges, sizes.toArray) == least(sizes, parallelism))
+    }
+  }
+
+  test("the ranges are contiguous and hold every subpartition once") {
+    forAll(Gen.listOf(Gen.choose(0L, Long.MaxValue)), Gen.choose(1, 40)) { (sizes, parallelism) =>
+      val ranges = Ranges.balanced(sizes.toArray, parallelism).toSeq
+      assert(ranges.map(_._1) == 0 +: ranges.map(_._2).init)
+      assert(ranges.last._2 == sizes.size)
+      assert(ranges.forall { case (start, end) => start < end } || sizes.isEmpty)
+    }
+  }
+
+  test("they are never worse than even ranges") {
+    forAll(Gen.nonEmptyListOf(Gen.choose(0L, 1L << 40)), Gen.choose(1, 64)) { (sizes, parallelism) =>
+      val (bytes, tasks) = (sizes.toArray, parallelism.min(sizes.size))
+      assert(largest(Ranges.balanced(bytes, tasks), bytes) <= largest(Ranges.even(bytes.length, tasks), bytes))
+    }
+  }
+
+  for (
+    (vector, line) <- Vectors.read("balanced.jsonl").zipWithIndex if vector.has("tasks") && shuffles(vector).nonEmpty
+  )
+    test(s"balanced.jsonl ${line + 1}: the largest is no larger than Flink's") {
+      val flink = flinkTasks(vector)
+      val bytes = shuffles(vector).map { case (input, _) => bySubpartition(input) }.transpose.map(_.sum).toArray
+      assert(largest(Ranges.balanced(bytes, flink.size), bytes) <= flink.max)
+    }
+
+  test("a decision with balanced ranges says so, and how many there are") {
+    val policy = Policy(dataVolumePerTask = 100, balanced = true, setBy = Map("ranges" -> "session setting"))
+    val decision = Decider.decide(Seq(new Input(Array(0, 0, 390, 0, 5, 5, 0, 0))), policy)
+    assert(decision.parallelism == 4)
+    assert(decision.ranges.toSeq == Seq((0, 4), (4, 8)) || decision.largestTaskBytes == 390)
+    assert(decision.reason.endsWith(", in 2 balanced ranges (session setting)."))
+    val many = Decider.decide(Seq(new Input(Array.fill(2001)(1L))), policy)
+    assert(many.reason.endsWith("; above 2000 subpartitions Spark knows small sizes as averages alone."))
+  }
+
+  test("without shuffle inputs there are tasks but no ranges, balanced or not") {
+    val balanced = Policy(dataVolumePerTask = 1, sourceParallelism = 7, balanced = true)
+    val decision = Decider.decide(Nil, balanced)
+    assert(DecisionRecord.of(decision, balanced).tasks == 7)
+    assert(decision.reason == "7 tasks: the stage has no inputs, so it gets the default of sources.")
+  }
+
+  private def shuffles(vector: JsonNode): Seq[(JsonNode, JsonNode)] =
+    vector.items("inputs").zip(vector.items("tasks")).filterNot(_._1.get("broadcast").asBoolean)
+
+  private def bySubpartition(input: JsonNode): Seq[Long] =
+    input.items("partitions").map(_.elements.asScala.map(_.asLong).toSeq).transpose.map(_.sum)
+
+  /** The bytes of each of Flink's tasks. */
+  private def flinkTasks(vector: JsonNode): Seq[Long] = shuffles(vector)
+    .map { case (input, tasks) =>
+      val partitions = input.items("partitions").map(_.elements.asScala.map(_.asLong).toSeq)
+      tasks.elements.asScala.toSeq.map { task =>
+        task.elements.asScala.map { part =>
+          def at(place: Int) = part.get(place).asInt
+          partitions.slice(at(0), at(1) + 1).map(_.slice(at(2), at(3) + 1).sum).sum
+        }.sum
+      }
+    }
+    .transpose
+    .map(_.sum)
+}

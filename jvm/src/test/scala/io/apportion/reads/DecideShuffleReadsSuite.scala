@@ -1,0 +1,303 @@
+package io.apportion.reads
+
+import io.apportion.SparkSuite
+import io.apportion.report.{DecisionLog, DecisionRecord}
+import org.apache.spark.sql.{DataFrames, SparkSession}
+import org.apache.spark.sql.catalyst.plans.logical.RebalancePartitions
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, AdaptiveSparkPlanHelper}
+import org.scalatest.prop.TableDrivenPropertyChecks._
+
+/** Real queries, and what is decided for their stages; how many subpartitions these have is Spark's number. */
+class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
+  private val active = "mode" -> "active"
+  private val small = Seq(active, "dataVolumePerTask" -> "4KB")
+  private val noBroadcast = "spark.sql.autoBroadcastJoinThreshold" -> "-1"
+
+  override protected def newSession(settings: (String, String)*): SparkSession =
+    super.newSession(("subpartitions" -> "spark") +: settings: _*)
+
+  /** operator: tasks of subpartitions, layout, kind */
+  private def summary(record: DecisionRecord): String =
+    s"${record.operator}: ${record.tasks} of ${record.subpartitions}, ${record.layout}, ${record.kind}"
+
+  private val cases = Table[String, String, Seq[(String, String)], Seq[String]](
+    ("case", "query", "settings", "decisions"),
+    (
+      "an aggregate",
+      "SELECT k, count(*) FROM numbers GROUP BY k",
+      Seq(active),
+      Seq("HashAggregate: 1 of 256, even, formula")
+    ),
+    (
+      "a set parallelism is used as given",
+      "SELECT k, count(*) FROM numbers GROUP BY k",
+      Seq("parallelism" -> "7"),
+      Seq("HashAggregate: 7 of 256, even, explicit")
+    ),
+    (
+      "one above Spark's number of subpartitions has as many of them",
+      "SELECT k, count(*) FROM numbers GROUP BY k",
+      Seq("parallelism" -> "300"),
+      Seq("HashAggregate: 300 of 300, even, explicit")
+    ),
+    (
+      "reactive: small stages use the slots",
+      "SELECT k, count(*) FROM numbers GROUP BY k",
+      Seq("mode" -> "reactive", "minTaskVolume" -> "1KB"),
+      Seq("HashAggregate: 2 of 256, even, reactive")
+    ),
+    (
+      "off",
+      "SELECT k, count(*) FROM numbers GROUP BY k",
+      Seq("enabled" -> "false"),
+      Seq.empty
+    ),
+    (
+      "Spark's coalescing off changes nothing",
+      "SELECT k, count(*) FROM numbers GROUP BY k",
+      Seq(active, "spark.sql.adaptive.coalescePartitions.enabled" -> "false"),
+      Seq("HashAggregate: 1 of 256, even, formula")
+    ),
+    (
+      "a sort",
+      "SELECT id FROM numbers ORDER BY id",
+      Seq(active, "parallelism" -> "8"),
+      Seq("Sort: 8 of 256, even, explicit")
+    ),
+    (
+      "both sides of a sort-merge join are one group",
+      "SELECT a.id FROM numbers a JOIN numbers b ON a.id = b.k",
+      small :+ noBroadcast :+ ("parallelism" -> "16"),
+      Seq("SortMergeJoin: 16 of 256, even, explicit")
+    ),
+    (
+      "so are those of a shuffled hash join",
+      "SELECT /*+ SHUFFLE_HASH(b) */ a.id FROM numbers a JOIN few b ON a.id = b.k",
+      small :+ noBroadcast :+ ("parallelism" -> "16"),
+      Seq("ShuffledHashJoin: 16 of 256, even, explicit")
+    ),
+    (
+      "a union parts groups",
+      "SELECT k, count(*) FROM numbers GROUP BY k UNION ALL SELECT k, count(*) FROM few GROUP BY k",
+      Seq("parallelism" -> "4"),
+      Seq("HashAggregate: 4 of 256, even, explicit", "HashAggregate: 4 of 256, even, explicit")
+    ),
+    (
+      "a union whose partitions are used above it does not",
+      """SELECT k, sum(c) FROM (
+        |  SELECT k, count(*) AS c FROM numbers GROUP BY k UNION ALL SELECT k, count(*) FROM few GROUP BY k) GROUP BY k""".stripMargin,
+      Seq("parallelism" -> "4"),
+      Seq("HashAggregate: 4 of 200, even, explicit")
+    ),
+    (
+      "the number of a repartition stays",
+      "SELECT /*+ REPARTITION(5) */ id FROM numbers",
+      Seq(active),
+      Seq("Output: 5 of 5, unchanged, unchanged")
+    ),
+    (
+      "that of a repartition by column too",
+      "SELECT /*+ REPARTITION(5, k) */ id, k FROM numbers",
+      Seq(active),
+      Seq("Output: 5 of 5, unchanged, unchanged")
+    ),
+    (
+      "also where Spark drops the repartition, as the plan below is partitioned that way",
+      "SELECT /*+ REPARTITION(200, k) */ k, count(*) FROM numbers GROUP BY k",
+      Seq(active),
+      Seq("HashAggregate: 200 of 200, unchanged, unchanged")
+    ),
+    (
+      "a repartition by column without a number is decided",
+      "SELECT /*+ REPARTITION(k) */ id FROM numbers",
+      Seq(active),
+      Seq("Output: 1 of 256, even, formula")
+    ),
+    (
+      "a rebalance too",
+      "SELECT /*+ REBALANCE(k) */ id, k FROM numbers",
+      Seq(active),
+      Seq("Output: 1 of 256, even, formula")
+    ),
+    (
+      "a rebalance is not spread over the slots",
+      "SELECT /*+ REBALANCE(k) */ id, k FROM numbers",
+      Seq("mode" -> "reactive", "minTaskVolume" -> "1KB"),
+      Seq("Output: 1 of 256, even, formula")
+    ),
+    (
+      "the number of a rebalance is its subpartitions",
+      "SELECT /*+ REBALANCE(50, k) */ id, k FROM numbers",
+      Seq("parallelism" -> "60"),
+      Seq("Output: 50 of 50, even, subpartitions")
+    ),
+    (
+      "a single partition stays one",
+      "SELECT count(*) FROM numbers",
+      Seq(active),
+      Seq("HashAggregate: 1 of 1, unchanged, unchanged")
+    ),
+    (
+      "a window",
+      "SELECT id, row_number() OVER (PARTITION BY k ORDER BY id) FROM numbers",
+      Seq("parallelism" -> "4"),
+      Seq("Window: 4 of 256, even, explicit")
+    ),
+    (
+      "a join that becomes a broadcast join at run time reads the other side locally, with the decided number",
+      """SELECT a.id, b.m FROM numbers a LEFT JOIN (
+        |  SELECT k, max(id) AS m FROM numbers GROUP BY k HAVING max(id) % 997 = 3) b ON a.id = b.m""".stripMargin,
+      Seq("parallelism" -> "7", "spark.sql.autoBroadcastJoinThreshold" -> "20KB"),
+      Seq(
+        "HashAggregate: 7 of 256, even, explicit",
+        "Output: 7 of 256, local, explicit",
+        "BroadcastHashJoin: 7 of 256, local, explicit"
+      )
+    ),
+    (
+      "an empty side, after which Spark drops the join",
+      "SELECT a.k, count(*) FROM (SELECT * FROM numbers WHERE id < 0) a FULL JOIN few b ON a.k = b.k GROUP BY a.k",
+      Seq(active, noBroadcast),
+      Seq("HashAggregate: 1 of 256, even, formula", "HashAggregate: 1 of 256, even, formula")
+    ),
+    (
+      "a subquery",
+      "SELECT k, count(*) FROM numbers WHERE id > (SELECT avg(c) FROM (SELECT count(*) AS c FROM few GROUP BY k)) GROUP BY k",
+      Seq("parallelism" -> "4"),
+      Seq(
+        "HashAggregate: 4 of 256, even, explicit",
+        "HashAggregate: 1 of 1, unchanged, unchanged",
+        "HashAggregate: 4 of 256, even, explicit"
+      )
+    ),
+    (
+      "a join that multiplies rows has the volume minTaskVolume",
+      "SELECT count(*) FROM (SELECT DISTINCT k FROM numbers) a JOIN few b ON a.k < b.k * 1000 GROUP BY a.k",
+      Seq(active, "minTaskVolume" -> "1KB"),
+      Seq("HashAggregate: 64 of 256, even, formula")
+    )
+  )
+
+  forAll(cases) { (name, query, settings, expected) =>
+    test(name) {
+      if (name == "a union whose partitions are used above it does not") since("4.1")
+      assert(decisionsOf(query, settings: _*).map(summary).sorted == expected.sorted)
+    }
+  }
+
+  forAll(cases) { (name, query, settings, _) =>
+    test(s"the same rows as Spark: $name") {
+      def rows(settings: (String, String)*) =
+        withSession(settings: _*)(_.sql(query).collect().map(_.toString).sorted.toSeq)
+      assert(rows(settings: _*) == rows("enabled" -> "false"))
+    }
+  }
+
+  test("a repartition whose number Spark replaces under a join does not pass for what the query asks") {
+    withSession(active, noBroadcast) { session =>
+      val (many, few) = (session.table("numbers"), session.table("few"))
+      val joined = many.repartition(5, many("id")).join(few.repartition(9, few("id")), "id")
+      assert(
+        only(decisionsOf(session, joined)).reason ==
+          "Left alone: Spark gave stage 0 200 partitions in place of a repartition's number."
+      )
+    }
+  }
+
+  test("the tasks of the record are those of the plan") {
+    withSession("parallelism" -> "6", noBroadcast) { session =>
+      val query =
+        session.sql("SELECT a.k, count(*) FROM numbers a JOIN numbers b ON a.id = b.k GROUP BY a.k ORDER BY a.k")
+      val recorded = decisionsOf(session, query).map(_.tasks)
+      assert(recorded == Seq(6, 6, 6))
+      assert(readsOf(query.queryExecution.executedPlan).forall(_.partitionSpecs.size == 6))
+      assert(readsOf(query.queryExecution.executedPlan).size == 4)
+    }
+  }
+
+  test("a decision holds its numbers, and who set them") {
+    val decision = decisionOf("SELECT k, count(*) FROM numbers GROUP BY k", active, "dataVolumePerTask" -> "4KB")
+    assert(decision.dataVolumePerTask.contains(4096L))
+    assert(decision.broadcastCap.contains(2048L))
+    assert(decision.raw.contains((decision.inputBytes + 4095) / 4096))
+    assert(decision.ranges.size == decision.parallelism)
+    assert(decision.ranges.starts.toSeq == (0 until decision.parallelism).map(_ * 256 / decision.parallelism))
+    assert(decision.largestTaskBytes >= decision.meanTaskBytes && decision.meanTaskBytes > 0)
+    assert(decision.sources("dataVolumePerTask") == "session setting")
+    assert(decision.sources("broadcastRatio") == "default")
+  }
+
+  test("broadcasts count with what they bring, not with the 32 MiB of their map's array") {
+    val decision = decisionOf(
+      "SELECT /*+ BROADCAST(b) */ a.k FROM (SELECT k, count(*) AS c FROM numbers GROUP BY k) a JOIN few b ON a.c = b.k",
+      active
+    )
+    assert(decision.operator == "HashAggregate")
+    assert(decision.broadcastBytes > 0 && decision.broadcastBytes <= 30 * 24)
+  }
+
+  test("the volume of a task can be measured in bytes of rows") {
+    val query = "SELECT k, max(id) FROM (SELECT /*+ REPARTITION(k) */ * FROM numbers) GROUP BY k"
+    val settings = Seq(active, "dataVolumePerTask" -> "24KB")
+    val stored = decisionOf(query, settings: _*)
+    val rows = decisionOf(query, settings :+ ("volume.measure" -> "estimated"): _*)
+    assert(rows.inputBytes > 2 * stored.inputBytes)
+    assert((stored.tasks, rows.tasks) == ((8, 16)))
+    assert(rows.reason.matches("16 tasks: [0-9.]+ KiB of rows \\(session setting\\) at 24.0 KiB a task .*"))
+  }
+
+  test("a rebalance that brings its own advisory size, as the write of a table format does, is decided by that") {
+    withSession(active, "dataVolumePerTask" -> "1GB") { session =>
+      val plan = RebalancePartitions(Nil, session.table("numbers").queryExecution.analyzed, None, Some(10000L))
+      val decision = only(decisionsOf(session, DataFrames.of(session, plan)))
+      assert(decision.dataVolumePerTask.contains(10000L))
+      assert(decision.sources("dataVolumePerTask") == "advisory size of the write")
+      assert(decision.parallelism > 1)
+    }
+  }
+
+  test("a write keeps its result and is decided as well") {
+    withSession("parallelism" -> "3") { session =>
+      session.sql("CREATE TABLE written USING parquet AS SELECT k, count(*) AS c FROM numbers GROUP BY k")
+      try {
+        assert(DecisionLog.of(session).all.map(_.tasks) == Seq(3))
+        assert(session.table("written").inputFiles.length == 3)
+      } finally session.sql("DROP TABLE written")
+    }
+  }
+
+  test("a cached plan is decided for the session that runs it, but its last stage, which Spark does not let change") {
+    withSession("parallelism" -> "3", noBroadcast) { session =>
+      val query = "SELECT a.k, count(*) AS c FROM numbers a JOIN numbers b ON a.id = b.k GROUP BY a.k"
+      session.sql(s"CACHE TABLE cached AS $query")
+      val decisions = DecisionLog.of(session).all.filter(_.subpartitions > 1).map(summary)
+      session.sql("UNCACHE TABLE cached")
+      assert(
+        decisions == Seq("SortMergeJoin: 3 of 256, even, explicit", "HashAggregate: 200 of 200, unchanged, unchanged")
+      )
+    }
+  }
+
+  test("a reused exchange belongs to each group that reads it") {
+    val decisions = decisionsOf(
+      "WITH c AS (SELECT k, count(*) AS n FROM numbers GROUP BY k) SELECT * FROM c a JOIN c b ON a.n = b.k",
+      "parallelism" -> "5",
+      noBroadcast
+    )
+    assert(decisions.nonEmpty && decisions.forall(_.tasks == 5))
+  }
+
+  test("only as many decisions as retainedDecisions are kept, the latest") {
+    withSession("retainedDecisions" -> "2", "parallelism" -> "2") { session =>
+      (1 to 3).foreach { n =>
+        session.conf.set("spark.apportion.parallelism", n.toString)
+        session.sql("SELECT k, count(*) FROM numbers GROUP BY k").collect()
+      }
+      assert(session.sql("SELECT parallelism FROM apportion_decisions()").collect().map(_.getInt(0)).toSeq == Seq(2, 3))
+    }
+  }
+
+  private def readsOf(plan: SparkPlan): Seq[AQEShuffleReadExec] =
+    collectWithSubqueries(plan) { case read: AQEShuffleReadExec => read }
+}

@@ -1,0 +1,81 @@
+package io.apportion.reads
+
+import io.apportion.SparkSuite
+import io.apportion.report.{DecisionLog, DecisionRecord}
+import org.apache.spark.apportion.OtherShuffleManager
+import org.apache.spark.sql.{Row, SparkSession}
+
+/** What a remote shuffle service is slow at is not done, but where Spark does it. */
+class OtherShuffleManagerSuite extends SparkSuite {
+  override protected def submitTimeConf: Map[String, String] =
+    Map("spark.shuffle.manager" -> classOf[OtherShuffleManager].getName)
+
+  private val settings = Seq("mode" -> "active", "dataVolumePerTask" -> "256KB", "spark.sql.shuffle.partitions" -> "32")
+
+  private val allowed = "splitsWithOtherShuffleManagers" -> "true"
+
+  override protected def newSession(settings: (String, String)*): SparkSession = {
+    val session = super.newSession(settings: _*)
+    session
+      .range(0, 30000, 1, 40)
+      .selectExpr("CASE WHEN id % 3 > 0 THEN id % 2 ELSE id END AS k", "sha2(string(id), 256) AS word")
+      .createOrReplaceTempView("heavy")
+    session
+      .range(0, 10000, 1, 4)
+      .selectExpr("id AS k", "sha2(string(-id), 256) AS name")
+      .createOrReplaceTempView("light")
+    session
+  }
+
+  private val join = "SELECT count(*), max(word), max(name) FROM heavy JOIN light USING (k)"
+
+  /** The decision about the heavy rows; the results are Spark's. */
+  private def heaviest(more: (String, String)*): DecisionRecord = withSession(settings ++ more: _*) { session =>
+    def rows: Seq[Row] = session.sql(join).collect().toSeq
+    val found = rows
+    val decisions = DecisionLog.of(session).all
+    session.conf.set("spark.apportion.enabled", "false")
+    assert(found == rows)
+    decisions.filter(_.subpartitions > 1).maxBy(_.inputBytes)
+  }
+
+  private val shuffled = "spark.sql.autoBroadcastJoinThreshold" -> "-1"
+
+  test("skewed partitions are not split") {
+    val decision = heaviest(shuffled)
+    assert(decision.layout == "even" && decision.reason.contains("not split, as the output of some map tasks alone"))
+    assert(decision.reason.contains("shuffle manager OtherShuffleManager"))
+  }
+
+  test("skewed partitions are split where that is allowed") {
+    assert(heaviest(shuffled, allowed).layout == "skew")
+  }
+
+  private val splitBySpark = Seq(
+    "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes" -> "2KB",
+    "spark.sql.adaptive.skewJoin.skewedPartitionFactor" -> "2",
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes" -> "8KB"
+  )
+
+  test("partitions that Spark has split stay split") {
+    val decision = heaviest(shuffled +: splitBySpark: _*)
+    assert(
+      decision.layout == "unchanged" && decision.reason.startsWith("Left alone: Spark split its skewed partitions")
+    )
+  }
+
+  private val broadcast = Seq(
+    shuffled,
+    "spark.sql.adaptive.autoBroadcastJoinThreshold" -> "1MB"
+  )
+
+  test("what Spark reads locally it reads as it has planned") {
+    val decision = heaviest(broadcast: _*)
+    assert(decision.layout == "unchanged" && decision.reason.startsWith("Left alone: Spark reads it locally"))
+    assert(decision.inputBytes > 0)
+  }
+
+  test("local reads where that is allowed") {
+    assert(heaviest(broadcast :+ allowed: _*).layout == "local")
+  }
+}

@@ -1,0 +1,161 @@
+package io.apportion.resources
+
+import io.apportion.SparkSuite
+import io.apportion.decision.ResourceRequirement
+import io.apportion.rules.Logged
+import io.apportion.settings.SessionPolicy
+import org.apache.spark.apportion.Listeners
+import org.apache.spark.sql.SparkSession
+
+/** Asks for a third of what a query can use; see the test that names it. */
+class ThirdOfMaximum extends RescalingPolicy {
+  override def target(load: QueryLoad): Int = load.requirement.max / 3
+}
+
+/** Queries and the slots that there are, two in these tests, which nobody can be asked for more of. */
+class SlotCoordinatorSuite extends SparkSuite {
+  private val query = "SELECT k, count(*) FROM numbers GROUP BY k"
+
+  private val slow =
+    "SELECT k, count(*) FROM numbers WHERE aggregate(sequence(1, 1500), 0L, (a, x) -> a + x + id) > 0 GROUP BY k"
+
+  private def changesOf(session: SparkSession): Seq[ResourceChange] = {
+    Listeners.drain(session.sparkContext)
+    SlotCoordinator.changesOf(session.sparkContext)
+  }
+
+  test("a decision says what its stage declares and how many slots there were") {
+    val declared = decisionOf(query, "mode" -> "active", "dataVolumePerTask" -> "16KB")
+    assert(declared.requirement.contains(ResourceRequirement(1, declared.tasks, declared.subpartitions)))
+    assert(declared.slots.contains(2) && declared.slotsLost == 0)
+    assert(decisionOf(query, "parallelism" -> "5").requirement.contains(ResourceRequirement(5, 5, 5)))
+    val greedy = decisionOf(query, "mode" -> "reactive")
+    assert(greedy.requirement.contains(ResourceRequirement(1, greedy.subpartitions, greedy.subpartitions)))
+  }
+
+  test("enough slots are not waited for") {
+    withSession("resources.minSlots" -> "2")(session => assert(session.sql(query).collect().length == 1000))
+  }
+
+  test("below the minimum at the timeout the query fails, and says need, have and settings; the session goes on") {
+    withSession("resources.minSlots" -> "3", "resources.timeout" -> "1s") { session =>
+      val error = intercept[NotEnoughSlots](session.sql(query).collect())
+      Seq("needs 3 slots", "have 2", "resources.minSlots", "1.0 seconds", "resources.timeout", "resources.request")
+        .foreach(part => assert(error.getMessage.contains(part)))
+      session.conf.set("spark.apportion.resources.minSlots", 0L)
+      assert(session.sql(query).collect().length == 1000)
+    }
+  }
+
+  test("with Apportion off nothing is waited for") {
+    withSession("enabled" -> "false", "resources.minSlots" -> "9", "resources.timeout" -> "1s")(_.sql(query).collect())
+  }
+
+  test("queries that wait begin and end in the history") {
+    withSession("resources.minSlots" -> "1") { session =>
+      val before = changesOf(session).size
+      session.sql(query).collect()
+      val phases = changesOf(session).drop(before).filter(_.query.isDefined).flatMap(_.phase)
+      assert(phases.head == "running" && phases.last == "ended")
+    }
+  }
+
+  test("a policy of one's own is asked for another target") {
+    val own = classOf[ThirdOfMaximum].getName
+    withSession("resources.rescaling" -> own, "resources.maxSlots" -> "90", "resources.pollInterval" -> "1s") {
+      session =>
+        val before = changesOf(session).size
+        session.sql(slow).collect()
+        val targets = changesOf(session).drop(before).flatMap(_.need).map(_.target)
+        assert(targets.contains(30))
+    }
+  }
+
+  test("the tasks of a stage do not undo what a policy has said") {
+    val settings = Seq(
+      "mode" -> "active",
+      "parallelism" -> "7",
+      "resources.rescaling" -> classOf[ThirdOfMaximum].getName,
+      "resources.maxSlots" -> "90",
+      "resources.pollInterval" -> "1s"
+    )
+    withSession(settings: _*) { session =>
+      val before = changesOf(session).size
+      session.sql(slow).collect()
+      val targets = changesOf(session).drop(before).flatMap(_.need).map(_.target)
+      assert(targets.contains(30) && !targets.contains(7))
+    }
+  }
+
+  test("a policy that cannot be loaded is logged once and taken as fixed; the minimum still counts") {
+    withSession("resources.minSlots" -> "5", "resources.timeout" -> "1s") { session =>
+      session.conf.set("spark.apportion.resources.rescaling", "no.such.Policy")
+      val lines = Logged.by(classOf[SessionPolicy].getName) {
+        for (_ <- 1 to 2) intercept[NotEnoughSlots](session.sql(query).collect())
+      }
+      assert(lines.size == 1)
+    }
+  }
+
+  test("the error names the minimum that is set, whatever the maximum of tasks") {
+    withSession("resources.minSlots" -> Int.MaxValue.toString, "resources.timeout" -> "0s") { session =>
+      val error = intercept[NotEnoughSlots](session.sql(query).collect())
+      assert(error.getMessage.contains(s"needs ${Int.MaxValue} slots"))
+    }
+  }
+
+  test("a query without a shuffle waits too, and one that writes") {
+    withSession("resources.minSlots" -> "3", "resources.timeout" -> "1s") { session =>
+      val scan = session.sql("SELECT id FROM numbers WHERE id > 5")
+      intercept[NotEnoughSlots](scan.write.format("noop").mode("overwrite").save())
+      intercept[NotEnoughSlots](session.sql("SELECT id FROM numbers WHERE id > 5").collect())
+    }
+  }
+
+  test("EXPLAIN and commands do not wait") {
+    withSession("resources.minSlots" -> "3", "resources.timeout" -> "1s") { session =>
+      assert(session.sql("EXPLAIN SELECT id FROM numbers WHERE id > 5").collect().length == 1)
+      assert(session.sql(s"EXPLAIN $query").collect().length == 1)
+      assert(session.sql("SHOW TABLES").collect().length == 2)
+      assert(session.sql("SELECT * FROM apportion_resources()").collect().nonEmpty)
+    }
+  }
+
+  test("a query that ended without an event is dropped when another begins") {
+    withSession("resources.minSlots" -> "1") { session =>
+      val coordination = SlotCoordinator.of(session.sparkContext).get
+      val ended = 1L << 40
+      coordination.await(ended, SlotSettings.of(session.sessionState.conf, session.sparkContext))
+      assert(coordination.isTracked(ended))
+      session.sql(query).collect()
+      assert(!coordination.isTracked(ended))
+    }
+  }
+
+  test("a policy that is none is refused where it is set") {
+    withSession() { session =>
+      for (
+        (value, why) <- Seq("no.such.Policy" -> "there is no such class", "java.lang.String" -> "it is no such policy")
+      ) {
+        val refused =
+          intercept[IllegalArgumentException](session.sql(s"SET spark.apportion.resources.rescaling=$value"))
+        assert(refused.getMessage.contains(value) && refused.getMessage.contains(why))
+      }
+      val bounds = intercept[IllegalArgumentException] {
+        session.sql("SET spark.apportion.resources.maxSlots=4")
+        session.sql("SET spark.apportion.resources.minSlots=5")
+      }
+      assert(bounds.getMessage.contains("minSlots is 5") && bounds.getMessage.contains("maxSlots is 4"))
+    }
+  }
+
+  test(
+    "a backlog asks for the slots that read what waits in time, and for what was declared before anything was read"
+  ) {
+    val load =
+      QueryLoad(ResourceRequirement(1, 4, 100), 2, waitingBytes = 1000, bytesPerSlotSecond = 10, runningMillis = 1)
+    assert(Backlog(finishWithinMillis = 10000).target(load) == 10)
+    assert(Backlog(finishWithinMillis = 15000).target(load) == 7)
+    assert(Backlog(finishWithinMillis = 10000).target(load.copy(bytesPerSlotSecond = 0)) == 4)
+  }
+}

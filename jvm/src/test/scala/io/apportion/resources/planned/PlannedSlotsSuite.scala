@@ -1,0 +1,85 @@
+package io.apportion.resources.planned
+
+import io.apportion.SparkSuite
+import org.apache.spark.sql.{AnalysisException, Row}
+
+/** `apportion_slots`, on two slots. */
+class PlannedSlotsSuite extends SparkSuite {
+
+  private def slotsOf(query: String, slots: String, settings: (String, String)*): Seq[Row] =
+    withSession(settings: _*) { session =>
+      val text = query.replace("'", "\\'")
+      session
+        .sql(
+          s"SELECT stage, kind, operator, reads, depth, tasks, requirement, slots FROM apportion_slots('$text'$slots)"
+        )
+        .collect()
+        .toSeq
+    }
+
+  private def need(row: Row): (Int, Int, Int) = {
+    val its = row.getStruct(6)
+    (its.getInt(0), its.getInt(1), its.getInt(2))
+  }
+
+  private val join = "SELECT /*+ MERGE(b) */ a.k, count(*) FROM numbers a JOIN numbers b ON a.id = b.id GROUP BY a.k"
+
+  test("stages come after those that they read, and then the group that shares slots, and the query") {
+    val rows = slotsOf(join, "")
+    assert(rows.map(_.getString(1)) == Seq("shuffle", "shuffle", "shuffle", "result", "group", "query"))
+    assert(rows.take(4).map(_.getSeq[Int](3)) == Seq(Nil, Nil, Seq(0, 1), Seq(2)))
+    assert(rows.take(4).map(_.getInt(4)) == Seq(0, 0, 1, 2))
+    assert(rows(2).getString(2) == "SortMergeJoin")
+  }
+
+  test("what can run at once, and how slots are dealt to it") {
+    val rows = slotsOf(join, ", 3")
+    assert(rows.take(2).map(_.getLong(5)) == Seq(2, 2), "range(.., 2) has two partitions")
+    assert(rows.take(2).map(_.getInt(7)) == Seq(2, 1))
+    assert(rows.last.getLong(5) >= 4 && rows.last.getInt(7) == 3)
+  }
+
+  test("a parallelism that somebody set is needed as it is") {
+    val rows = slotsOf("SELECT /*+ PARALLELISM(7) */ k, count(*) FROM numbers GROUP BY k", "")
+    assert(need(rows(1)) == ((7, 7, 7)) && need(rows.last) == ((7, 7, 7)))
+    assert(rows(1).isNullAt(7), "two slots are too few")
+  }
+
+  test("active: the target is what the bytes are likely to make; reactive: all that can be used") {
+    val active = need(slotsOf(join, "", "mode" -> "active", "dataVolumePerTask" -> "32KB")(2))
+    val reactive = need(slotsOf(join, "", "mode" -> "reactive", "dataVolumePerTask" -> "32KB")(2))
+    assert(active._1 == 1 && active._2 > 1 && active._2 < active._3)
+    assert(reactive == ((1, active._3, active._3)))
+  }
+
+  test("nothing is run: not the query, not a command") {
+    slotsOf("SELECT raise_error('it ran') FROM numbers GROUP BY 1", "")
+    slotsOf("CREATE TABLE never_made USING parquet AS SELECT k, count(*) AS n FROM numbers GROUP BY k", "")
+    assert(!spark.catalog.tableExists("never_made"))
+  }
+
+  test("subqueries, unions, broadcasts and reused exchanges") {
+    def kinds(query: String): Seq[String] = slotsOf(query, "").map(_.getString(1)).dropRight(2)
+    assert(kinds("SELECT id FROM numbers WHERE k > (SELECT avg(k) FROM few)") == Seq("shuffle", "subquery", "result"))
+    assert(kinds("SELECT n.id FROM numbers n JOIN few f ON n.id = f.id") == Seq("broadcast", "result"))
+    assert(slotsOf("SELECT id FROM numbers UNION ALL SELECT id FROM few", "").head.getLong(5) == 4)
+  }
+
+  for {
+    (arguments, part) <- Seq(
+      "" -> "()",
+      "5" -> "(5)",
+      "'SELECT 1', 0" -> "0)",
+      "'SELECT 1', 'many'" -> "many",
+      "'a', 1, 2" -> "2)"
+    )
+  } test(s"refused: apportion_slots($arguments)") {
+    val refused = intercept[Exception](withSession()(_.sql(s"SELECT * FROM apportion_slots($arguments)").collect()))
+    assert(refused.getMessage.contains("takes the text of a query") && refused.getMessage.contains(part))
+  }
+
+  test("a query that Spark cannot plan is refused as Spark does") {
+    val refused = intercept[AnalysisException](slotsOf("SELECT nothing FROM numbers", ""))
+    assert(refused.getMessage.contains("nothing"))
+  }
+}

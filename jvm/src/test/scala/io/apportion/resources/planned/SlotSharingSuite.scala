@@ -1,0 +1,55 @@
+package io.apportion.resources.planned
+
+import io.apportion.decision.{ResourceRequirement, ResourceSpec}
+import org.scalatest.funsuite.AnyFunSuite
+
+class SlotSharingSuite extends AnyFunSuite {
+  private val slot = ResourceSpec(1, memoryBytes = 1024, overheadBytes = 384, custom = Map("gpu" -> 0.5))
+  private val scan = ResourceRequirement(1, 8, 64, slot)
+  private val join = ResourceRequirement(2, 32, 32, slot)
+
+  test("stages with one profile share slots: the largest of each bound, and the sum of what slots are made of") {
+    val both = ResourceSpec(2, memoryBytes = 2048, overheadBytes = 768, custom = Map("gpu" -> 1.0))
+    assert(SlotSharing.within(Seq(scan, join)) == ResourceRequirement(2, 32, 64, both))
+  }
+
+  test("groups that do not share add up") {
+    val shared = SlotSharing.across(Seq(scan, join))
+    assert((shared.min, shared.target, shared.max) == ((3, 40, 96)))
+  }
+
+  test("a query needs the sum over its groups of what the largest stage of each needs") {
+    val stages = Seq(StageNeed(0, 0, scan), StageNeed(0, 1, join), StageNeed(7, 1, scan))
+    val query = SlotSharing.across(SlotSharing.groups(stages).values.toSeq)
+    assert((query.min, query.target, query.max) == ((3, 40, 128)))
+  }
+
+  test("stages of one depth can run at once") {
+    val stages = Seq(StageNeed(0, 0, scan), StageNeed(0, 0, scan), StageNeed(0, 1, join))
+    assert(SlotSharing.atOnce(stages) == 32)
+    assert(SlotSharing.atOnce(stages :+ StageNeed(0, 0, join)) == 48)
+    assert(SlotSharing.atOnce(Nil) == 0)
+  }
+
+  test("maximums that add up to more than there are numbers are the largest number") {
+    val most = ResourceRequirement.reactive(Int.MaxValue, slot)
+    assert(SlotSharing.across(Seq(most, most)).max == Int.MaxValue)
+  }
+
+  test("what a resource that one slot has and another has not comes to") {
+    assert((slot + ResourceSpec(2, custom = Map("fpga" -> 1.0))).custom == Map("gpu" -> 0.5, "fpga" -> 1.0))
+  }
+
+  test("defaults: the cluster is asked for what bytes need; it is what it is; somebody set it") {
+    def bounds(need: ResourceRequirement) = (need.min, need.target, need.max)
+    assert(bounds(ResourceRequirement.active(200, 32768, slot)) == ((1, 200, 32768)))
+    assert(bounds(ResourceRequirement.active(200, 64, slot)) == ((1, 64, 64)))
+    assert(bounds(ResourceRequirement.reactive(64, slot)) == ((1, 64, 64)))
+    assert(bounds(ResourceRequirement.explicitly(5, slot)) == ((5, 5, 5)))
+  }
+
+  test("bounds out of order are refused with their values") {
+    val refused = intercept[IllegalArgumentException](ResourceRequirement(4, 2, 8))
+    assert(refused.getMessage.contains("min is 4, target is 2 and max is 8"))
+  }
+}

@@ -1,0 +1,184 @@
+package io.apportion.rules
+
+import io.apportion.SparkSuite
+import io.apportion.groups.UserRepartitions
+import io.apportion.hints.{AssignBlocks, InvalidHint, ResolveBlockHints}
+import io.apportion.reads.{DecideShuffleReads, LocalReads, ReportDecisions}
+import io.apportion.resources.{AwaitSlots, SlotCoordinator}
+import io.apportion.scans.ScanTasks
+import io.apportion.settings.{RuleNames, Settings}
+import io.apportion.sizing.{KeepBroadcasts, RememberOutputs, SubpartitionCounts}
+import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanHelper, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
+import org.apache.spark.sql.internal.SQLConf
+import org.scalatest.prop.TableDrivenPropertyChecks._
+
+/** `rules.disabled` switches off each rule by itself. */
+class RulesDisabledSuite extends SparkSuite with AdaptiveSparkPlanHelper {
+  private val aggregate = "SELECT k, count(*) FROM numbers GROUP BY k"
+  private val hinted = "SELECT /*+ PARALLELISM(5) */ k, count(*) FROM numbers GROUP BY k"
+
+  private val queries = Seq(
+    aggregate,
+    hinted,
+    "SELECT /*+ REPARTITION(200, k) */ k, count(*) FROM numbers GROUP BY k",
+    "SELECT a.id, count(*) FROM numbers a JOIN numbers b ON a.id = b.k GROUP BY a.id",
+    "SELECT k, count(*) FROM orders GROUP BY k",
+    "WITH c AS (SELECT k, count(*) AS n FROM numbers GROUP BY k) SELECT * FROM c a JOIN c b ON a.n = b.k",
+    """SELECT a.id, b.m FROM numbers a LEFT JOIN (
+      |  SELECT k, max(id) AS m FROM numbers GROUP BY k HAVING max(id) % 997 = 3) b ON a.id = b.m""".stripMargin
+  )
+
+  override protected def beforeAll(): Unit = {
+    super.beforeAll()
+    spark.range(0, 20000, 1, 4).selectExpr("id", "id % 10 AS k").write.saveAsTable("orders")
+  }
+
+  override protected def afterAll(): Unit =
+    try spark.sql("DROP TABLE orders")
+    finally super.afterAll()
+
+  private def rows(query: String, settings: (String, String)*): Seq[String] =
+    withSession(settings: _*)(_.sql(query).collect().map(_.toString).sorted.toSeq)
+
+  private lazy val rowsBySpark = queries.map(rows(_, "enabled" -> "false"))
+
+  RuleNames.all.foreach { rule =>
+    test(s"queries give the same rows without $rule") {
+      queries.zip(rowsBySpark).foreach { case (query, expected) =>
+        assert(rows(query, "rules.disabled" -> rule) == expected, query)
+      }
+    }
+  }
+
+  /** What is seen of a rule: with it, and without it. */
+  private def effect[T](rule: String)(seen: Seq[(String, String)] => T): (T, T) =
+    (seen(Nil), seen(Seq("rules.disabled" -> rule)))
+
+  private def shufflePartitions(query: String, settings: (String, String)*): Seq[Int] =
+    withSession(settings: _*) { session =>
+      val frame = session.sql(query)
+      frame.collect()
+      collect(frame.queryExecution.executedPlan) { case stage: ShuffleQueryStageExec =>
+        stage.shuffle.outputPartitioning.numPartitions
+      }
+    }
+
+  private def layouts(query: String, settings: (String, String)*): Seq[String] =
+    decisionsOf(query, settings: _*).map(_.layout).distinct.sorted
+
+  test("without SubpartitionCounts, shuffles have Spark's number of partitions") {
+    val (own, sparks) =
+      effect("SubpartitionCounts")(off =>
+        shufflePartitions(aggregate, off :+ ("spark.sql.shuffle.partitions" -> "77"): _*)
+      )
+    assert(own != Seq(77) && sparks == Seq(77))
+  }
+
+  test("without DecideShuffleReads, no decision about a shuffle is recorded") {
+    assert(effect("DecideShuffleReads")(layouts(aggregate, _: _*)) == ((Seq("even"), Nil)))
+  }
+
+  test("without ReportDecisions, only decisions about scans are recorded") {
+    val query = "SELECT k, count(*) FROM orders GROUP BY k"
+    assert(effect("ReportDecisions")(layouts(query, _: _*)) == ((Seq("even", "files"), Seq("files"))))
+  }
+
+  test("without ScanTasks, only decisions about shuffles are recorded") {
+    val query = "SELECT k, count(*) FROM orders GROUP BY k"
+    assert(effect("ScanTasks")(layouts(query, _: _*)) == ((Seq("even", "files"), Seq("even"))))
+  }
+
+  test("without LocalReads, no layout becomes local") {
+    val (local, others) = effect("LocalReads") { off =>
+      layouts(queries.last, off ++ Seq("parallelism" -> "7", "spark.sql.autoBroadcastJoinThreshold" -> "20KB"): _*)
+    }
+    assert(local.contains("local") && !others.contains("local"))
+  }
+
+  test("without AwaitSlots, a query does not wait for slots") {
+    rows(aggregate, "rules.disabled" -> "AwaitSlots", "resources.minSlots" -> "1000", "resources.timeout" -> "1s")
+  }
+
+  test("without UserRepartitions, a repartition that Spark drops does not keep its number") {
+    def partitions(settings: (String, String)*) = shufflePartitions(queries(2), settings :+ ("mode" -> "active"): _*)
+    val (kept, lost) = effect("UserRepartitions")(partitions(_: _*))
+    assert(kept == Seq(200) && lost != Seq(200))
+  }
+
+  test("without SubpartitionCounts, UserRepartitions does not pin shuffles below a repartition that Spark keeps") {
+    val query = "SELECT /*+ REPARTITION(9, n) */ * FROM (SELECT k, count(*) AS n FROM numbers GROUP BY k)"
+    val (all, without) = effect("SubpartitionCounts")(off => decisionsOf(query, off: _*).map(_.kind == "unchanged"))
+    assert(all == without)
+  }
+
+  test("without KeepBroadcasts, Spark does not broadcast what leaves most partitions empty") {
+    val query = "SELECT a.id FROM range(100000) a JOIN range(100000) b ON a.id = b.id WHERE b.id % 4000 = 1"
+    def broadcasts(settings: (String, String)*): Boolean = withSession(
+      settings ++ Seq(
+        "mode" -> "active",
+        "dataVolumePerTask" -> "256b",
+        "spark.sql.autoBroadcastJoinThreshold" -> "64KB",
+        "spark.sql.shuffle.partitions" -> "16"
+      ): _*
+    ) { session =>
+      val result = session.sql(query)
+      result.collect()
+      collect(result.queryExecution.executedPlan) { case join: BroadcastHashJoinExec => join }.nonEmpty
+    }
+    assert(effect("KeepBroadcasts")(broadcasts(_: _*)) == ((true, false)))
+  }
+
+  private def setBy(settings: (String, String)*): Option[String] =
+    decisionsOf(hinted, settings: _*).flatMap(_.sources.get("parallelism")).headOption
+
+  forAll(Table("rule", "ResolveBlockHints", "AssignBlocks")) { rule =>
+    test(s"without $rule, a hint has no effect") {
+      assert(effect(rule)(setBy(_: _*)) == ((Some("hint on the query block, line 1"), Some("default"))))
+    }
+  }
+
+  test("hints are checked without AssignBlocks, and not without ResolveBlockHints") {
+    val wrong = "SELECT /*+ PARALLELISM(0) */ k FROM numbers"
+    intercept[InvalidHint](rows(wrong, "hints.strict" -> "true", "rules.disabled" -> "AssignBlocks"))
+    rows(wrong, "hints.strict" -> "true", "rules.disabled" -> "ResolveBlockHints")
+  }
+
+  test("several names stand between commas") {
+    assert(layouts(queries(4), "rules.disabled" -> " ScanTasks, ReportDecisions,") == Nil)
+  }
+
+  test("an unknown name is refused with the allowed ones and the nearest") {
+    withSession() { session =>
+      val error =
+        intercept[IllegalArgumentException](session.sql("SET spark.apportion.rules.disabled=ScanTasks,LocalRead"))
+      Seq("There is no LocalRead", "Did you mean LocalReads?", "ResolveBlockHints, AssignBlocks, ScanTasks")
+        .foreach(part => assert(error.getMessage.contains(part)))
+      assert(Settings.RulesDisabled.get(session.sessionState.conf).isEmpty)
+    }
+  }
+
+  test("a value is split once") {
+    val conf = new SQLConf
+    conf.setConfString(Settings.RulesDisabled.key, "ScanTasks,LocalReads")
+    val first = Settings.RulesDisabled.get(conf)
+    assert(first == Set("ScanTasks", "LocalReads") && (Settings.RulesDisabled.get(conf) eq first))
+  }
+
+  test("every rule of the extension has a name") {
+    val guarded = Seq(
+      ResolveBlockHints(spark),
+      AssignBlocks(spark),
+      ScanTasks(spark, SlotCoordinator),
+      UserRepartitions(spark),
+      SubpartitionCounts(spark),
+      KeepBroadcasts(spark),
+      AwaitSlots(spark),
+      DecideShuffleReads(spark),
+      LocalReads(spark),
+      ReportDecisions(spark, SlotCoordinator),
+      RememberOutputs(spark)
+    )
+    assert(guarded.map(_.publicName) == RuleNames.all)
+  }
+}
