@@ -126,4 +126,4 @@ $(CLASSES): $(INSTALLED)
 	@mkdir -p $(@D)
 	@PYSPARK_PYTHON=$(BIN)/python \
 	  SPARK_SUBMIT_OPTS='-Xlog:disable -XX:ArchiveClassesAtExit=$@ -Dlog4j2.configurationFile=jvm/src/test/resources/log4j2.properties' \
-	  $(BIN)/spark-submit python/first_query.py
+	  $(BIN)/spark-submit python/train_class_archive.py

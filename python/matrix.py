@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import build_hook
-from apportion import jars
+from apportion._spark import jars
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "target" / "matrix"

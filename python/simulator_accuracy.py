@@ -16,15 +16,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from apportion import cache, eventlog, tpc
+from apportion import eventlog
+from apportion._util import cache
 from apportion.bench.environment import Environment
 from apportion.bench.runner import rotated
+from apportion.bench.suites import tpc
 from apportion.bench.variants import Variant
-from apportion.cli.progress import counted
-from apportion.cli.spark import start
-from apportion.cli.tables import find_tables, register
-from apportion.measure import ENABLED
+from apportion.cli.support.progress import counted
+from apportion.cli.support.spark_session import start
+from apportion.cli.support.tables import find_tables, register
 from apportion.session import confs
+from apportion.settings import ENABLED
 from apportion.simulate.fit import Model, fit
 from apportion.simulate.replay import Outcome, measured, replay
 from apportion.simulate.scenarios import Scenario

@@ -13,8 +13,8 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 import apportion
-from apportion.numbers import power_nearest
-from apportion.simulate.ranges import Range, balanced, even, sums
+from apportion._util.checks import power_nearest
+from apportion.simulate.arithmetic.ranges import Range, balanced, even, sums
 
 FOLDER = Path(__file__).parent
 LOG = FOLDER.parent.parent / "python/tests/eventlog/golden/spark-4.2.zstd"

@@ -16,7 +16,7 @@ from apportion.session import configure, get_or_create
 from apportion.settings import Settings
 
 if TYPE_CHECKING:
-    from apportion.explaining.explained import Explained, explain
+    from apportion.explanation.explained import Explained, explain
 
 __all__ = [
     "ApportionError",
@@ -37,7 +37,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     # It takes longer to import than all else together, mostly for sqlglot.
     if name in ("Explained", "explain"):
-        from apportion.explaining import explained
+        from apportion.explanation import explained
 
         return getattr(explained, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,8 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from apportion import _jvm, numbers
-from apportion.resources import Requirement, requirement_of
+from apportion import _html
+from apportion._spark import jvm
+from apportion._util import checks
+from apportion._util.units import size_text
+from apportion.resources import Requirement, requirement_from_row
 from apportion.settings import PREFIX, Settings
 
 if TYPE_CHECKING:
@@ -84,19 +87,52 @@ class Decision:
     None where the partitions were enough, and in older logs.
     """
 
-    def _repr_html_(self) -> str:
-        from apportion.explaining import html
+    def formula(self) -> list[tuple[str, str]]:
+        """Return the numbers of the formula, each with its name; empty for an unchanged group."""
+        volume, cap = self.data_volume_per_task, self.broadcast_cap
+        if volume is None or cap is None or self.raw is None:
+            return []
+        taken = min(self.broadcast_bytes, cap, volume - 1)
+        lines = [("V, bytes per task", f"{volume:,}")]
+        if self.broadcast_bytes:
+            numbers = f"min({self.broadcast_bytes:,}, {cap:,}, {volume:,} - 1)"
+            lines.append(("B, broadcast", f"{numbers} = {taken:,}"))
+        numbers = f"ceil({self.input_bytes:,} / ({volume:,} - {taken:,}))"
+        lines += [
+            ("raw, bytes / (V - B)", f"{numbers} = {self.raw:,}"),
+            ("rounded", f"{self.rounded:,}"),
+            ("limits that changed it", ", ".join(self.clamps) or "none"),
+            ("P, tasks decided", f"{self.parallelism:,}"),
+        ]
+        if self.requirement:
+            lines += [
+                ("slots (min / target / max)", str(self.requirement)),
+                ("registered slots", f"{self.slots}"),
+            ]
+        return lines
 
-        return html.decision(self)
+    def _repr_html_(self) -> str:
+        return _html.render("decision.html", decision=self, plot="")
 
 
 class Decisions(list[Decision]):
     """Decisions, which notebooks show as a table."""
 
     def _repr_html_(self) -> str:
-        from apportion.explaining import html
-
-        return html.decisions(self)
+        columns = ["Query", "Read by", "Input", "Partitions", "Tasks", "Largest task", "Why"]
+        rows = [
+            (
+                "" if each.query is None else str(each.query),
+                each.operator,
+                size_text(each.input_bytes),
+                str(each.subpartitions or "-"),
+                str(each.tasks),
+                size_text(each.largest_task_bytes),
+                each.reason,
+            )
+            for each in self
+        ]
+        return _html.table(columns, rows)
 
 
 def _expected(annotation: str) -> set[str]:
@@ -127,7 +163,7 @@ def decide(
         "inputs": [_request(stage_input, f"inputs[{i}]") for i, stage_input in enumerate(inputs)],
         "settings": {key.removeprefix(PREFIX): value for key, value in conf.items()},
     }
-    return decision_from_json(_jvm.decide(spark, request))
+    return decision_from_json(jvm.decide(spark, request))
 
 
 def decisions(spark: SparkSession) -> Decisions:
@@ -136,7 +172,7 @@ def decisions(spark: SparkSession) -> Decisions:
     `Settings.retained_decisions` bounds how many there are. Raises `ApportionError` when the
     session has no Apportion in it.
     """
-    rows = _jvm.table(spark, "apportion_decisions")
+    rows = jvm.table(spark, "apportion_decisions")
     return Decisions(_decision(row.asDict(recursive=True)) for row in rows)
 
 
@@ -168,7 +204,7 @@ def _identity(decision: Decision) -> tuple[object, ...]:
 def _decision(record: Mapping[str, Any]) -> Decision:
     values: dict[str, Any] = {name: record.get(name) for name in _FIELDS}
     values["ranges"] = [(each["start"], each["end"]) for each in record["ranges"]]
-    values["requirement"] = requirement_of(record.get("requirement"))
+    values["requirement"] = requirement_from_row(record.get("requirement"))
     values["slots_lost"] = record.get("slots_lost") or 0
     for name, expected in _FIELDS.items():
         if type(values[name]).__name__ not in expected:
@@ -178,5 +214,5 @@ def _decision(record: Mapping[str, Any]) -> Decision:
 
 def _request(stage_input: Input, name: str) -> dict[str, Any]:
     for j, size in enumerate(stage_input.bytes):
-        numbers.check(f"{name}.bytes[{j}]", size, 0, numbers.LARGEST_LONG)
+        checks.check(f"{name}.bytes[{j}]", size, 0, checks.LARGEST_LONG)
     return {"bytes": list(stage_input.bytes), "broadcast": bool(stage_input.broadcast)}

@@ -14,14 +14,14 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, magics_class
 from IPython.display import display
 
-import apportion
-from apportion._jvm import short_errors
-from apportion.cli.statements import split
-from apportion.explaining import html, live
-from apportion.explaining.explained import Explained, of_run
-from apportion.session import confs
+from apportion import _html
+from apportion._spark.jvm import short_errors
+from apportion._util.units import count_text
+from apportion.explanation import run_queries
+from apportion.explanation.explained import Explained, from_run
+from apportion.session import confs, get_or_create
 from apportion.settings import parse_assignments
-from apportion.units import count_text
+from apportion.sql.statements import split
 
 _ROWS = 20
 
@@ -42,12 +42,12 @@ class ApportionMagics(Magics):
         """
         settings = parse_assignments(line.split())
         statements = [statement.text for statement in split(cell)]
-        spark = apportion.get_or_create()
+        spark = get_or_create()
         with short_errors(), confs(spark, settings):
-            application, columns, rows = live.run_sql(spark, statements)
+            application, columns, rows = run_queries.run_sql(spark, statements)
         if columns:
             display(_Rows(columns, rows))
-        return of_run(application)
+        return from_run(application)
 
 
 class _Rows:
@@ -65,4 +65,4 @@ class _Rows:
         return "\n".join(["\t".join(row) for row in [self._columns, *self._head]] + [self._count])
 
     def _repr_html_(self) -> str:
-        return f"{html.table(self._columns, self._head)}<p>{self._count}</p>\n"
+        return f"{_html.table(self._columns, self._head)}<p>{self._count}</p>\n"

@@ -9,7 +9,8 @@ import dataclasses
 import datetime
 from typing import TYPE_CHECKING, Any
 
-from apportion import _jvm, numbers
+from apportion._spark import jvm
+from apportion._util import checks
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -133,8 +134,8 @@ def plan(spark: SparkSession, sql: str, slots: int | None = None) -> QuerySlots:
     Apportion in it, and what Spark raises for a query that it cannot plan.
     """
     if slots is not None:
-        numbers.check("slots", slots)
-    rows = _jvm.table(spark, "apportion_slots", *([sql] if slots is None else [sql, slots]))
+        checks.check("slots", slots)
+    rows = jvm.table(spark, "apportion_slots", *([sql] if slots is None else [sql, slots]))
     query = next(row for row in rows if row["kind"] == "query")
     return QuerySlots(
         stages=[_stage(row) for row in rows if row["stage"] is not None],
@@ -157,7 +158,7 @@ def history(spark: SparkSession) -> list[Change]:
             row["slots_lost"],
             row["declared"],
         )
-        for row in _jvm.table(spark, "apportion_resources")
+        for row in jvm.table(spark, "apportion_resources")
     ]
 
 
@@ -172,7 +173,7 @@ def state(spark: SparkSession) -> State:
     )
 
 
-def requirement_of(record: dict[str, Any] | None) -> Requirement | None:
+def requirement_from_row(record: dict[str, Any] | None) -> Requirement | None:
     """Return the requirement that a record has, None for a record of a log that has none."""
     return Requirement(**record) if record else None
 

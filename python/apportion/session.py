@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from apportion import jars
+from apportion._spark import jars
 from apportion.settings import Settings, check_static
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def configure(
     server without the extension. It raises `SettingError` for a setting that is fixed when Spark
     starts, if Spark runs already.
     """
-    from apportion._builder import ApportionBuilder, is_client, is_running
+    from apportion._spark.builder import ApportionBuilder, is_client, is_running
 
     conf = (settings or Settings()).merged(**keywords).to_conf()
     if not is_client(builder._options):

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, Literal
 
+from apportion._util.checks import LARGEST_INT, power_down, power_up
 from apportion.errors import SettingError, did_you_mean
-from apportion.numbers import LARGEST_INT, power_down, power_up
 
 PREFIX = "spark.apportion."
+ENABLED = f"{PREFIX}enabled"
 
 _LARGEST_SIZE = 2**63 - 1
 # What Spark reads (64, 64b, 64k, 64kb), and 64KiB.

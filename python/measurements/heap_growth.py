@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from apportion import _jvm
-from apportion.cli.console import QUERY_FAILED, fail, out
-from apportion.cli.progress import counted
-from apportion.cli.spark import start
+from apportion._spark import jvm
+from apportion.cli.support.console import QUERY_FAILED, fail, out
+from apportion.cli.support.progress import counted
+from apportion.cli.support.spark_session import start
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,7 +70,7 @@ _COUNTED = re.compile(
 
 def compile_listener(folder: Path) -> Path:
     """Return the jar of a listener that does nothing; needs a JDK and pyspark's jars."""
-    from apportion import jars
+    from apportion._spark import jars
 
     source = folder / "IdleListener.java"
     source.write_text(_LISTENER, "utf-8")
@@ -86,7 +86,7 @@ def histogram(spark: SparkSession) -> dict[str, int]:
     # jmap collects garbage first. What weak references and cleaners hold needs more than once.
     for _ in range(2):
         jmap = subprocess.run(
-            ["jmap", "-histo:live", str(_jvm.process_id(spark))],
+            ["jmap", "-histo:live", str(jvm.process_id(spark))],
             check=True,
             capture_output=True,
             text=True,
@@ -98,7 +98,7 @@ def histogram(spark: SparkSession) -> dict[str, int]:
         for row in rows
         if len(row) > 3 and row[1].isdecimal() and _COUNTED.fullmatch(row[3])
     }
-    return {LISTENERS: _jvm.listeners(spark), **found}
+    return {LISTENERS: jvm.listeners(spark), **found}
 
 
 def run(spark: SparkSession, first: int, last: int) -> None:

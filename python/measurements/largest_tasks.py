@@ -21,14 +21,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from apportion import _jvm
+from apportion._spark import jvm
+from apportion._util.units import size_text
 from apportion.bench.environment import Environment
-from apportion.cli.console import QUERY_FAILED, fail, out
-from apportion.cli.progress import counted, waiting
-from apportion.cli.spark import start
-from apportion.measure import ENABLED, job_group
+from apportion.bench.measure import job_group
+from apportion.cli.support.console import QUERY_FAILED, fail, out
+from apportion.cli.support.progress import counted, waiting
+from apportion.cli.support.spark_session import start
 from apportion.session import confs
-from apportion.units import size_text
+from apportion.settings import ENABLED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -326,7 +327,7 @@ def _stages(spark: SparkSession, sql: str, enabled: str) -> list[Stage]:
         spark.sql(sql).write.format("noop").mode("overwrite").save()
     return [
         Stage(stage["tasks"], stage["shuffleReadBytes"], stage["largestTaskBytes"])
-        for stage in _jvm.stage_metrics(spark, group)
+        for stage in jvm.stage_metrics(spark, group)
         if stage["readsShuffle"]
     ]
 

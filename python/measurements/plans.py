@@ -14,19 +14,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from apportion import cache, tpc
+from apportion._util import cache
+from apportion._util.cache import made_once
 from apportion.bench import suites
 from apportion.bench.environment import Environment
 from apportion.bench.plans import FIELDS, PlanCounts, is_worse
 from apportion.bench.results import Conditions, QueryResult, Results, resume
 from apportion.bench.runner import run_query
+from apportion.bench.suites import tpc
 from apportion.bench.variants import Variant
-from apportion.cache import made_once
-from apportion.cli.console import QUERY_FAILED, fail
-from apportion.cli.progress import counted, waiting
-from apportion.cli.spark import start
-from apportion.cli.tables import Table, find_tables, register
-from apportion.measure import ENABLED
+from apportion.cli.support.console import QUERY_FAILED, fail
+from apportion.cli.support.progress import counted, waiting
+from apportion.cli.support.spark_session import start
+from apportion.cli.support.tables import Table, find_tables, register
+from apportion.settings import ENABLED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from apportion import jars
+from apportion._spark import jars
 
 # pytest-xdist sets it for its workers, and tables would be folded to that width.
 os.environ.pop("COLUMNS", None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from apportion import jars
+from apportion._spark import jars
 
 INSTALLED = jars.installed_spark().minor
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import build_hook
-from apportion import jars
+from apportion._spark import jars
 from build_hook import BuildError, JarsHook, build_jars, fingerprint
 
 ROOT = Path(__file__).resolve().parents[2]

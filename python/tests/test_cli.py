@@ -13,11 +13,11 @@ from pyspark import SparkStageInfo
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from apportion import jars
+from apportion._spark import jars
+from apportion._util.units import size_text
 from apportion.cli import app
-from apportion.cli.progress import _state
+from apportion.cli.support.progress import _state
 from apportion.settings import registry
-from apportion.units import size_text
 
 GROUPED = "SELECT city, count(*) AS n FROM people GROUP BY city ORDER BY city"
 
@@ -238,7 +238,9 @@ class TestRun:
 
     def test_progress_on_a_terminal(self, monkeypatch: pytest.MonkeyPatch) -> None:
         screen = io.StringIO()
-        monkeypatch.setattr("apportion.cli.progress.err", Console(file=screen, force_terminal=True))
+        monkeypatch.setattr(
+            "apportion.cli.support.progress.err", Console(file=screen, force_terminal=True)
+        )
         result = call("run", "-", stdin="SELECT 1; SELECT '[x]'")
         assert result.exit_code == 0
         assert "[x]" in result.stdout

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from apportion import ApportionError, jars
-from apportion.jars import SparkVersion
+from apportion import ApportionError
+from apportion._spark import jars
+from apportion._spark.jars import SparkVersion
 from tests import programs
 
 MAIN = Path(__file__).resolve().parents[2] / "jvm" / "src" / "main"

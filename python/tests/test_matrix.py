@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import matrix
-from apportion.jars import SparkVersion
+from apportion._spark.jars import SparkVersion
 from matrix import Count, Result
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from apportion import measure
-from apportion.measure import same_rows
+from apportion.bench import measure
+from apportion.bench.measure import same_rows
 from tests.spark_version import since
 
 GROUPED = "SELECT id % 10 AS k, count(*) AS n FROM range(0, 1000, 1, 2) GROUP BY k"

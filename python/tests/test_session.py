@@ -14,8 +14,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import apportion
-from apportion import ApportionError, SettingError, Settings, jars
-from apportion._builder import merged
+from apportion import ApportionError, SettingError, Settings
+from apportion._spark import jars
+from apportion._spark.builder import merged
 from apportion.session import confs
 
 EXTENSION = "io.apportion.ApportionExtension"

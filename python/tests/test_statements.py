@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from apportion import ApportionError
-from apportion.cli.statements import split
+from apportion.sql.statements import split
 
 
 @pytest.mark.parametrize(

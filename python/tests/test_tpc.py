@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from apportion import Decision, decisions, hints, tpc
-from apportion.measure import ENABLED, compare, run, same_rows, without_ties
+from apportion import Decision, decisions, hints
+from apportion.bench.measure import compare, run, same_rows, without_ties
+from apportion.bench.suites import tpc
 from apportion.session import confs
+from apportion.settings import ENABLED
 
 NUMBERS: dict[tpc.Benchmark, range] = {"tpch": range(1, 23), "tpcds": range(1, 100)}
 

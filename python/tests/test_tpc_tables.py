@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from apportion import ApportionError, tpc
+from apportion import ApportionError
+from apportion.bench.suites import tpc
 
 
 def test_generate_makes_a_folder_of_tables_once(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import importlib.metadata
 import os
 from typing import TYPE_CHECKING
 
-from apportion import _jvm
+from apportion._spark import jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +28,7 @@ class Environment:
     def of(cls, spark: SparkSession) -> Environment:
         return cls(
             spark=spark.version,
-            java=_jvm.java_version(spark),
+            java=jvm.java_version(spark),
             apportion=importlib.metadata.version("apportion"),
             master=str(spark.sparkContext.master),
             cores=os.cpu_count() or 1,

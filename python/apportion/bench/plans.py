@@ -6,7 +6,7 @@ import dataclasses
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from apportion import _jvm
+from apportion._spark import jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -65,9 +65,9 @@ def is_worse(key: str, before: int, after: int) -> bool:
 
 def count_plan(spark: SparkSession, result: DataFrame, job_group: str) -> PlanCounts:
     """Return the counts of a DataFrame that was collected in a job group of its own."""
-    nodes = list(_jvm.executed_plan(result))
+    nodes = list(jvm.executed_plan(result))
     operators = Counter(node.operator for node in nodes)
-    stages = _jvm.stage_metrics(spark, job_group)
+    stages = jvm.stage_metrics(spark, job_group)
     return PlanCounts(
         exchanges=operators["ShuffleExchangeExec"],
         reused_exchanges=operators["ReusedExchangeExec"],

@@ -6,33 +6,23 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from apportion._util.figures import figure, save
 from apportion.bench.ratios import Estimate
 from apportion.bench.report import title
 from apportion.bench.results import Results
 from apportion.bench.summary import VariantSummary, ratio
-from apportion.errors import ApportionError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-_FORMATS = (".png", ".svg")
 # Told apart by marker as well as by colour.
 _MARKERS = "os^Dv*PX"
 _PANEL_HEIGHT = 2.6
 _QUERY_WIDTH = 0.22
 _LEAST_WIDTH = 9.0
-_DOTS_PER_INCH = 150
 # Between one power of two and the next.
 _TICKS = (1, 1.25, 1.5, 1.75)
 _LEAST_RANGE = 1.5
-
-
-def check(file: Path) -> None:
-    """Raise `ApportionError` when nothing can be drawn to a file of this name here."""
-    if file.suffix not in _FORMATS:
-        raise ApportionError(f"--plot {file}: the name has to end in {' or '.join(_FORMATS)}")
-    figure()
 
 
 def draw(results: Results, summaries: Iterable[VariantSummary], file: Path) -> None:
@@ -56,26 +46,6 @@ def draw(results: Results, summaries: Iterable[VariantSummary], file: Path) -> N
     panels[-1].set_xlabel("query")
     panels[-1].set_xticks(range(len(results.queries)), list(results.queries), rotation=90)
     save(drawn, file)
-
-
-def save(drawn: Figure, file: Path) -> None:
-    """Write a figure; raises `ApportionError` when the file cannot be written."""
-    try:
-        drawn.savefig(file, dpi=_DOTS_PER_INCH)
-    except OSError as error:
-        raise ApportionError(f"cannot write {file}: {error.strerror}") from error
-
-
-def figure() -> Figure:
-    """Return an empty figure; raises `ApportionError` when matplotlib is not installed."""
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as missing:
-        raise ApportionError(
-            "the Python package matplotlib is needed to draw and is not installed: "
-            "pip install 'apportion[plot]'"
-        ) from missing
-    return Figure(layout="constrained")
 
 
 def _set_scale(axes: Axes) -> None:

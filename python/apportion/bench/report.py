@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from rich.markup import escape
 from rich.table import Table
 
+from apportion._util.units import size_text
 from apportion.bench.plans import FIELDS, is_worse
 from apportion.bench.results import QueryResult, Results
 from apportion.bench.summary import VariantSummary, ratio, typical
-from apportion.units import size_text
 
 _FASTER, _SLOWER = "green", "red"
 _FAILED = "failed"

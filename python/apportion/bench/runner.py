@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from apportion import _jvm
+from apportion._spark import jvm
+from apportion.bench.measure import job_group, same_rows, without_ties
 from apportion.bench.plans import PlanCounts, count_plan
 from apportion.bench.results import Conditions, QueryResult, Run
 from apportion.bench.variants import Variant
 from apportion.errors import ApportionError, QueryError
-from apportion.measure import job_group, same_rows, without_ties
 from apportion.session import confs
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def try_variants(spark: SparkSession, variants: Sequence[Variant]) -> None:
                     f"variants: --conf {key}={value}"
                 )
         try:
-            with _jvm.short_errors(), confs(spark, variant.conf):
+            with jvm.short_errors(), confs(spark, variant.conf):
                 pass
         except QueryError as error:
             raise ApportionError(f"variant {variant.name}: {error}") from error
@@ -47,7 +47,7 @@ def run_query(spark: SparkSession, sql: str, conditions: Conditions) -> QueryRes
     there on.
     """
     result, variants = QueryResult(sql), conditions.variants
-    _jvm.watch_stages(spark)
+    jvm.watch_stages(spark)
     if conditions.check or conditions.plans:
         _look(spark, result, conditions)
     for _ in range(conditions.warmups):
@@ -108,7 +108,7 @@ def _attempt(
     if variant.name in result.failures:
         return None
     try:
-        with _jvm.short_errors(), confs(spark, variant.conf):
+        with jvm.short_errors(), confs(spark, variant.conf):
             return action()
     except QueryError as error:
         result.failures[variant.name] = str(error).splitlines()[0]
@@ -120,7 +120,7 @@ def _measure(spark: SparkSession, sql: str) -> Run:
     with job_group(spark) as group:
         seconds = _time(spark, sql)
     limited = limits(spark, start)
-    stages = _jvm.stage_metrics(spark, group)
+    stages = jvm.stage_metrics(spark, group)
     reduces = [stage for stage in stages if stage["readsShuffle"]]
     return Run(
         seconds=seconds,

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Iterable
 
+from apportion._util.assignments import split_variant
 from apportion.errors import ApportionError, SettingError, did_you_mean
-from apportion.measure import ENABLED
-from apportion.settings import parse_assignments
+from apportion.settings import ENABLED, parse_assignments
 
 _RANGES = "spark.apportion.ranges"
 # A comma between assignments, and not one inside a value.
-_COMMA = re.compile(r",(?=[\w.]+=)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,14 +75,3 @@ def parse(text: str) -> Variant:
         return Variant(name, parse_assignments(assignments))
     except SettingError as error:
         raise SettingError(f"--variant {text}: {error}") from None
-
-
-def split_variant(text: str, option: str) -> tuple[str, list[str]]:
-    """Return the name and the assignments of a text NAME:KEY=VALUE,..., given as an option.
-
-    Raises `ApportionError` when it is not of that form.
-    """
-    name, _, assignments = text.partition(":")
-    if not re.fullmatch(r"[\w.-]+", name) or not assignments:
-        raise ApportionError(f"{option} {text}: write NAME:KEY=VALUE,KEY=VALUE")
-    return name, _COMMA.split(assignments)

@@ -25,7 +25,7 @@ from apportion.cli import (
     simulate,
     slots,
 )
-from apportion.cli.console import QUERY_FAILED, USAGE_ERROR, fail
+from apportion.cli.support.console import QUERY_FAILED, USAGE_ERROR, fail
 from apportion.errors import ApportionError, QueryError
 
 _EXAMPLES = """\

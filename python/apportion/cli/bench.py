@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-from apportion import _jvm, cache
+from apportion._spark import jvm
+from apportion._util import cache, figures
+from apportion._util.paths import found
 from apportion.bench import plot, report, suites, summary
 from apportion.bench.environment import Environment
 from apportion.bench.results import Conditions, Results, load, resume
@@ -15,14 +17,13 @@ from apportion.bench.runner import run_query, try_variants, warm_up
 from apportion.bench.suites import Suite
 from apportion.bench.summary import VariantSummary
 from apportion.bench.variants import choose
-from apportion.cli.console import QUERY_FAILED, err, fail, out
-from apportion.cli.options import PlotFile
-from apportion.cli.progress import counted, waiting
-from apportion.cli.sources import read_queries
-from apportion.cli.spark import Master, start
-from apportion.cli.tables import find_tables, register
+from apportion.cli.support.console import QUERY_FAILED, err, fail, out
+from apportion.cli.support.options import PlotFile
+from apportion.cli.support.progress import counted, waiting
+from apportion.cli.support.sources import read_queries
+from apportion.cli.support.spark_session import Master, start
+from apportion.cli.support.tables import find_tables, register
 from apportion.errors import did_you_mean
-from apportion.paths import found
 from apportion.settings import parse_assignments
 
 EXAMPLES = """\
@@ -132,7 +133,7 @@ def bench(
     Exit codes: 0 all ran, 1 a query failed or had another result, 2 wrong usage.
     """
     if plot_file:
-        plot.check(plot_file)
+        figures.check(plot_file)
     if saved:
         if what:
             fail(f"--from shows what is in {saved}, and runs nothing: leave out {' '.join(what)}")
@@ -163,9 +164,9 @@ def bench(
         results = resume(file, results, suite.queries)
     try_variants(spark, conditions.variants)
     if suite.scale is not None:
-        with waiting(f"Generating {suite.name} at scale {suite.scale:g}"), _jvm.short_errors():
+        with waiting(f"Generating {suite.name} at scale {suite.scale:g}"), jvm.short_errors():
             own = find_tables(suites.generate_tables(spark, suite, data or cache.directory()))
-    with waiting("Reading the tables' schemas"), _jvm.short_errors():
+    with waiting("Reading the tables' schemas"), jvm.short_errors():
         register(spark, own)
 
     if results.queries:

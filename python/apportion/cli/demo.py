@@ -9,15 +9,17 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from apportion import cache, measure, tpc
-from apportion._jvm import short_errors
-from apportion.cli.console import QUERY_FAILED, fail, out
-from apportion.cli.progress import query_progress, waiting
-from apportion.cli.spark import Assignments, Master, start
-from apportion.cli.tables import find_tables, register
+from apportion._spark.jvm import short_errors
+from apportion._util import cache
+from apportion._util.units import size_text
+from apportion.bench import measure
+from apportion.bench.measure import Comparison
+from apportion.bench.suites import tpc
+from apportion.cli.support.console import QUERY_FAILED, fail, out
+from apportion.cli.support.progress import query_progress, waiting
+from apportion.cli.support.spark_session import Assignments, Master, start
+from apportion.cli.support.tables import find_tables, register
 from apportion.errors import ApportionError
-from apportion.measure import Comparison
-from apportion.units import size_text
 
 _ROUNDS = 2
 _DEFAULT_QUERIES = "1,3,5,9,18,21"

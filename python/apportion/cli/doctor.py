@@ -10,10 +10,10 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from apportion.cli.console import fail, out
-from apportion.cli.options import Format
-from apportion.cli.progress import waiting
-from apportion.cli.spark import start
+from apportion.cli.support.console import fail, out
+from apportion.cli.support.options import Format
+from apportion.cli.support.progress import waiting
+from apportion.cli.support.spark_session import start
 from apportion.doctor import Finding, Verdict, examine, examine_server, prove
 from apportion.errors import ApportionError
 

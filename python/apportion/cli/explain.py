@@ -8,17 +8,18 @@ from typing import Annotated, Literal
 import typer
 
 from apportion import eventlog
-from apportion._jvm import short_errors
-from apportion.cli.console import err, fail, writing
-from apportion.cli.options import Output
-from apportion.cli.progress import query_progress, waiting
-from apportion.cli.sources import read_statements
-from apportion.cli.spark import Assignments, Master, start
-from apportion.cli.tables import find_tables, query_failed, register
+from apportion._spark.jvm import short_errors
+from apportion._util.units import count_text
+from apportion.cli.support.console import err, fail, writing
+from apportion.cli.support.options import Output
+from apportion.cli.support.progress import query_progress, waiting
+from apportion.cli.support.sources import read_statements
+from apportion.cli.support.spark_session import Assignments, Master, start
+from apportion.cli.support.tables import find_tables, query_failed, register
 from apportion.errors import QueryError
-from apportion.explaining import live, locate
-from apportion.explaining.explained import Explained, of_log, of_run
-from apportion.units import count_text
+from apportion.eventlog import locate
+from apportion.explanation import run_queries
+from apportion.explanation.explained import Explained, from_log, from_run
 
 EXAMPLES = """\
 Examples:
@@ -108,13 +109,13 @@ def _run(
         with short_errors(), waiting("Reading the tables' schemas"):
             register(spark, found)
         with short_errors(), query_progress(spark, count_text(len(statements), "statement")):
-            application, _, _ = live.run_sql(spark, [each.text for each in statements])
+            application, _, _ = run_queries.run_sql(spark, [each.text for each in statements])
     except QueryError as error:
         query_failed(error, found)
-    return of_run(application, numbers)
+    return from_run(application, numbers)
 
 
 def _read(what: str, numbers: list[int], logs: Path | None) -> Explained:
     with waiting(f"Reading {what}"), locate.event_log(what, logs) as log:
         application = eventlog.read(log)
-    return of_log(application, what, numbers)
+    return from_log(application, what, numbers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from apportion import jars
+from apportion._spark import jars
 
 
 def jar() -> None:

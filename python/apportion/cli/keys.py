@@ -10,20 +10,20 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from apportion._jvm import short_errors
-from apportion.bench.plot import check
-from apportion.cli.console import err, fail, out
-from apportion.cli.options import Format, PlotFile, Tables
-from apportion.cli.progress import query_progress, waiting
-from apportion.cli.spark import Assignments, Master, start
-from apportion.cli.tables import find_tables, query_failed, register
+from apportion._spark.jvm import short_errors
+from apportion._util.checks import LARGEST_INT
+from apportion._util.figures import check
+from apportion._util.identifiers import quoted
+from apportion._util.units import count_text
+from apportion.cli.support.console import err, fail, out
+from apportion.cli.support.options import Format, PlotFile, Tables
+from apportion.cli.support.progress import query_progress, waiting
+from apportion.cli.support.spark_session import Assignments, Master, start
+from apportion.cli.support.tables import find_tables, query_failed, register
 from apportion.errors import QueryError
-from apportion.keys import dealing, plot
+from apportion.keys import key_distribution, plot
 from apportion.keys.columns import MOST_TASKS
-from apportion.keys.dealing import Dealt
-from apportion.names import quoted
-from apportion.numbers import LARGEST_INT
-from apportion.units import count_text
+from apportion.keys.key_distribution import Dealt
 
 EXAMPLES = """\
 Examples:
@@ -82,7 +82,7 @@ def keys_command(
             df = spark.table(quoted(table) if table in found else table)
         with short_errors(), query_progress(spark, "Counting values"):
             names = [name.strip() for name in columns.split(",")]
-            dealt = dealing.deal(df, names, tasks, subpartitions)
+            dealt = key_distribution.deal(df, names, tasks, subpartitions)
     except QueryError as error:
         query_failed(error, found)
     title = _title(table, dealt)

@@ -12,12 +12,12 @@ from rich.cells import cell_len
 from rich.progress import track
 from rich.text import Text
 
-from apportion.cli.console import err, fail, out
-from apportion.cli.sources import Source, read_sources
+from apportion._util.units import count_text
+from apportion.cli.support.console import err, fail, out
+from apportion.cli.support.sources import Source, read_sources
 from apportion.errors import did_you_mean
 from apportion.hints import CODES, Finding, lint
-from apportion.hints.position import Positions
-from apportion.units import count_text
+from apportion.sql.positions import Positions
 
 _HAS_FINDINGS = 1
 _FILES_WORTH_A_PROGRESS_BAR = 20

@@ -13,18 +13,18 @@ import typer
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from apportion import measure
-from apportion._jvm import short_errors
-from apportion.cli.console import QUERY_FAILED, decisions_table, fail, out
-from apportion.cli.options import Format, Tables
-from apportion.cli.progress import query_progress, waiting
-from apportion.cli.sources import read_statements
-from apportion.cli.spark import Assignments, Master, start
-from apportion.cli.statements import Statement
-from apportion.cli.tables import find_tables, query_failed, register
+from apportion._spark.jvm import short_errors
+from apportion._util.units import count_text, size_text
+from apportion.bench import measure
+from apportion.bench.measure import Comparison, Run
+from apportion.cli.support.console import QUERY_FAILED, decisions_table, fail, out
+from apportion.cli.support.options import Format, Tables
+from apportion.cli.support.progress import query_progress, waiting
+from apportion.cli.support.sources import read_statements
+from apportion.cli.support.spark_session import Assignments, Master, start
+from apportion.cli.support.tables import find_tables, query_failed, register
 from apportion.errors import QueryError
-from apportion.measure import Comparison, Run
-from apportion.units import count_text, size_text
+from apportion.sql.statements import Statement
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

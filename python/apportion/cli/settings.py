@@ -5,9 +5,9 @@ from __future__ import annotations
 from rich.markup import escape
 from rich.table import Table
 
-from apportion.cli.console import out
+from apportion._util.units import size_text
+from apportion.cli.support.console import out
 from apportion.settings import Setting, registry
-from apportion.units import size_text
 
 
 def settings() -> None:

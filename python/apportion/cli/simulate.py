@@ -10,10 +10,10 @@ import typer
 from rich.console import Console
 
 from apportion import eventlog
-from apportion.bench.plot import check
-from apportion.cli.console import err, writing
-from apportion.cli.options import Format, Output, PlotFile
-from apportion.cli.progress import counted, waiting
+from apportion._util.figures import check
+from apportion.cli.support.console import err, writing
+from apportion.cli.support.options import Format, Output, PlotFile
+from apportion.cli.support.progress import counted, waiting
 from apportion.simulate import plot, report
 from apportion.simulate.scenarios import Scenario, losses, parse, spark, with_assignments
 from apportion.simulate.simulation import Simulation, simulate

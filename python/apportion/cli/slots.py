@@ -12,17 +12,17 @@ from rich.table import Table
 from rich.text import Text
 
 from apportion import resources
-from apportion._jvm import short_errors
-from apportion.cli.console import out
-from apportion.cli.options import Format, Tables
-from apportion.cli.progress import waiting
-from apportion.cli.sources import read_statements
-from apportion.cli.spark import Assignments, Master, start
-from apportion.cli.statements import Statement
-from apportion.cli.tables import find_tables, query_failed, register
+from apportion._spark.jvm import short_errors
+from apportion._util.units import count_text, size_text
+from apportion.cli.support.console import out
+from apportion.cli.support.options import Format, Tables
+from apportion.cli.support.progress import waiting
+from apportion.cli.support.sources import read_statements
+from apportion.cli.support.spark_session import Assignments, Master, start
+from apportion.cli.support.tables import find_tables, query_failed, register
 from apportion.errors import QueryError
 from apportion.resources import QuerySlots
-from apportion.units import count_text, size_text
+from apportion.sql.statements import Statement
 
 EXAMPLES = """\
 Examples:

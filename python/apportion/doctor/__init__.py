@@ -16,13 +16,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from apportion import _jvm
+from apportion._spark import jvm
 from apportion.doctor import (
     conf,
     configuration,
     installation,
     jar_files,
-    neighbours,
+    other_extensions,
     server,
     session,
 )
@@ -48,7 +48,7 @@ _CONFIGURATION: tuple[Check, ...] = (
     configuration.adaptive,
     configuration.coalescing,
     configuration.settings,
-    neighbours.neighbours,
+    other_extensions.neighbours,
 )
 _SESSION: tuple[Check, ...] = (session.decides, session.loaded_from)
 
@@ -70,7 +70,7 @@ def examine_server(url: str) -> list[Finding]:
     """Examine a Spark Connect server, `sc://host`; raises `ApportionError` for another URL."""
     server.address(url)
     try:
-        with _jvm.short_errors():
+        with jvm.short_errors():
             return examine_session(server.connect(url))
     except ApportionError as error:
         return [Finding("Server", url, "problem", str(error))]

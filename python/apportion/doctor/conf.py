@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from apportion import _jvm, jars
+from apportion._spark import jars, jvm
 from apportion.errors import ApportionError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Conf:
 
 def of_session(spark: SparkSession) -> Conf:
     """Return what a session has, on Spark Connect the server's."""
-    return Conf(Entry(key, value, "the session") for key, value in _jvm.session_conf(spark).items())
+    return Conf(Entry(key, value, "the session") for key, value in jvm.session_conf(spark).items())
 
 
 def read(given: Mapping[str, str]) -> Conf:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from apportion._jvm import EXTENSION
+from apportion._spark.jvm import EXTENSION
 from apportion.doctor import jar_files
 from apportion.doctor.conf import SUBMIT_ARGS, Conf, Entry, submit_arguments
 from apportion.doctor.finding import Finding, Setup

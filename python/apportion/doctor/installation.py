@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from apportion import jars
+from apportion._spark import jars
 from apportion.doctor.finding import Finding, Setup
 from apportion.errors import ApportionError
 

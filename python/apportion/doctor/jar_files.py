@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlparse
 
-from apportion import jars
+from apportion._spark import jars
 from apportion.doctor.finding import Finding, Setup
 from apportion.errors import ApportionError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from apportion import _jvm
+from apportion._spark import jvm
 from apportion.decision import decisions_taken
 from apportion.doctor.finding import Finding, Setup
 from apportion.errors import ApportionError
@@ -40,9 +40,9 @@ def decides(setup: Setup) -> Iterator[Finding]:
 
 def loaded_from(setup: Setup) -> Iterator[Finding]:
     """Whether the classes of Apportion are in one jar only."""
-    if setup.session is None or not _jvm.is_classic(setup.session):
+    if setup.session is None or not jvm.is_classic(setup.session):
         return
-    places = _jvm.extension_places(setup.session)
+    places = jvm.extension_places(setup.session)
     if len(places) > 1:
         yield Finding(
             "Loaded from",
@@ -57,6 +57,6 @@ def loaded_from(setup: Setup) -> Iterator[Finding]:
 
 def _decided(spark: SparkSession) -> str | None:
     """Return the reason of a decision that is taken now, None where none is."""
-    with decisions_taken(spark) as taken, _jvm.short_errors():
+    with decisions_taken(spark) as taken, jvm.short_errors():
         spark.sql(_QUERY).collect()
     return f"{taken[-1].operator}: {taken[-1].reason}" if taken else None

@@ -8,14 +8,7 @@ A log is untrusted input: it may be cut off, malformed or huge. What cannot be r
 and `Application.skipped` says so.
 """
 
-from apportion.eventlog.model import (
-    Application,
-    LoggedDecision,
-    Operator,
-    PlanNode,
-    Query,
-    Stage,
-)
+from apportion.eventlog.model import Application, LoggedDecision, Operator, PlanNode, Query, Stage
 from apportion.eventlog.reader import read
 
 __all__ = ["Application", "LoggedDecision", "Operator", "PlanNode", "Query", "Stage", "read"]

@@ -11,10 +11,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from apportion.hints.comment import Argument, Hint
+from apportion._util.checks import power_down, power_up
+from apportion._util.units import count_text
 from apportion.hints.findings import Complaint
-from apportion.numbers import power_down, power_up
-from apportion.units import count_text
+from apportion.sql.hint_comments import Argument, Hint
 
 LARGEST_COUNT = 2**31 - 1
 _LARGEST_VOLUME = 2**63 - 1

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from apportion.hints import grammar
-from apportion.hints.blocks import Block, Statement, Text, read
-from apportion.hints.comment import Argument, Hint, HintComment
 from apportion.hints.findings import CODES, Complaint, Finding
-from apportion.hints.position import Positions
 from apportion.hints.relations import Relation, parse
-from apportion.hints.scan import Token
+from apportion.sql.blocks import Block, Statement, Text, read
+from apportion.sql.hint_comments import Argument, Hint, HintComment
+from apportion.sql.positions import Positions
+from apportion.sql.tokens import Token
 
 # `/* + NAME(` and `--+ NAME(`, or a list of names alone.
 _LIKE_A_HINT = re.compile(r"(?:/\*|--)\s*\+\s*(\w+)\s*(\(|,|\*/|$)")

@@ -12,9 +12,9 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 
-from apportion.hints.blocks import Block, Statement, Text
-from apportion.hints.plain import plain
-from apportion.hints.scan import Problem
+from apportion.hints.sqlglot_input import plain
+from apportion.sql.blocks import Block, Statement, Text
+from apportion.sql.tokens import Problem
 
 
 class Relation(NamedTuple):

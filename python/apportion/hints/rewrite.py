@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from apportion.errors import did_you_mean
 from apportion.hints import grammar
-from apportion.hints.blocks import Block, Text, read
-from apportion.hints.comment import Hint, HintComment
 from apportion.hints.errors import HintError
-from apportion.hints.position import Positions
+from apportion.sql.blocks import Block, Text, read
+from apportion.sql.hint_comments import Hint, HintComment
+from apportion.sql.positions import Positions
 
 
 class _Edit(NamedTuple):

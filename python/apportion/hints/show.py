@@ -6,10 +6,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from apportion.hints import grammar
-from apportion.hints.blocks import Block, Statement, Text, read
 from apportion.hints.errors import HintError
-from apportion.hints.position import Positions
 from apportion.hints.relations import parse
+from apportion.sql.blocks import Block, Statement, Text, read
+from apportion.sql.positions import Positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class EffectiveHint:
 class BlockHints:
     """Apportion's hints of one block.
 
-    `path` says which (see `apportion.hints.blocks`), `line` and `column`, from 1, where its SELECT
+    `path` says which (see `apportion.sql.blocks`), `line` and `column`, from 1, where its SELECT
     is. `own` are the hints that are written in it and used. `effective` are those and the ones it
     inherits: for each hint, the nearest block around it that has one decides. A CTE inherits from
     the blocks that use it. Used under different ones, it has them all here: each use has its own.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from apportion import _jvm, numbers
+from apportion._spark import jvm
+from apportion._util import checks
 from apportion.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -40,15 +41,15 @@ def subpartitions_of(spark: SparkSession, p: int, n: int | None) -> int:
     """
     from pyspark.errors import AnalysisException
 
-    numbers.check("p", p, most=MOST_TASKS)
+    checks.check("p", p, most=MOST_TASKS)
     subpartitions = p if n is None else n
-    numbers.check("n", subpartitions, least=p)
+    checks.check("n", subpartitions, least=p)
     try:
         _ = spark.sql(f"SELECT task_of({p}, {subpartitions}, 0)").schema
     except AnalysisException as error:
         if "[UNRESOLVED_ROUTINE]" not in str(error):
             raise
-        raise _jvm.missing_extension(spark) from None
+        raise jvm.missing_extension(spark) from None
     return subpartitions
 
 

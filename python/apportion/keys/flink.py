@@ -16,7 +16,7 @@ from functools import lru_cache, reduce
 from operator import index as as_int
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, overload
 
-from apportion import numbers
+from apportion._util import checks
 from apportion.errors import InputError
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ def max_parallelism(parallelism: int) -> int:
 
     Raises `InputError` for a parallelism that is not from 1 to 32,768.
     """
-    numbers.check("parallelism", parallelism, most=MOST_KEY_GROUPS)
+    checks.check("parallelism", parallelism, most=MOST_KEY_GROUPS)
     ample = parallelism + parallelism // 2
-    return min(max(numbers.power_up(ample), _LEAST_MAX_PARALLELISM), MOST_KEY_GROUPS)
+    return min(max(checks.power_up(ample), _LEAST_MAX_PARALLELISM), MOST_KEY_GROUPS)
 
 
 def key_group(key: int | str, max_parallelism: int, *, long: bool = False) -> int:
@@ -58,7 +58,7 @@ def key_group(key: int | str, max_parallelism: int, *, long: bool = False) -> in
     `InputError` for a key that is no such number and no text, and for a maximum parallelism that is
     not from 1 to 32,768.
     """
-    numbers.check("max_parallelism", max_parallelism, most=MOST_KEY_GROUPS)
+    checks.check("max_parallelism", max_parallelism, most=MOST_KEY_GROUPS)
     group: int = _murmur(_hash_code(key, long)) % max_parallelism
     return group
 
@@ -77,7 +77,7 @@ def key_groups(
         return [key_group(key, max_parallelism, long=long) for key in keys]
     import numpy as np
 
-    numbers.check("max_parallelism", max_parallelism, most=MOST_KEY_GROUPS)
+    checks.check("max_parallelism", max_parallelism, most=MOST_KEY_GROUPS)
     array = np.asarray(keys)
     if array.dtype.kind in "iu":
         _check_key(array.min(initial=0), long)
@@ -189,10 +189,10 @@ def _rotated(word: _Words, bits: int) -> _Words:
 
 
 def _key_groups_of(parallelism: int, maximum: int | None, least: int = 1) -> int:
-    numbers.check("parallelism", parallelism, most=MOST_KEY_GROUPS)
+    checks.check("parallelism", parallelism, most=MOST_KEY_GROUPS)
     if maximum is None:
         return max_parallelism(parallelism)
-    numbers.check("max_parallelism", maximum, least, MOST_KEY_GROUPS)
+    checks.check("max_parallelism", maximum, least, MOST_KEY_GROUPS)
     return maximum
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from apportion.bench.plot import figure, save
-from apportion.keys.dealing import Dealt
+from apportion._util.figures import figure, save
+from apportion.keys.key_distribution import Dealt
 
 _PANEL_HEIGHT = 2.4
 _TASK_WIDTH = 0.12

@@ -7,9 +7,9 @@ from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING
 
+from apportion._util.identifiers import quoted
 from apportion.errors import InputError
 from apportion.keys.columns import collect_few, names_of, subpartitions_of
-from apportion.names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

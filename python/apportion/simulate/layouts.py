@@ -7,11 +7,12 @@ import math
 from collections.abc import Sequence
 
 from apportion.errors import ApportionError
-from apportion.simulate import coalescing, settled, subpartitions
-from apportion.simulate.decider import Layout, ShuffleInput, decide
-from apportion.simulate.files import scan_tasks
-from apportion.simulate.policy import Confs
-from apportion.simulate.ranges import Range, sum_each, sums
+from apportion.simulate import logged_policy
+from apportion.simulate.arithmetic import coalescing, subpartitions
+from apportion.simulate.arithmetic.decider import Layout, ShuffleInput, decide
+from apportion.simulate.arithmetic.policy import Confs
+from apportion.simulate.arithmetic.ranges import Range, sum_each, sums
+from apportion.simulate.scans import scan_tasks
 from apportion.simulate.scenarios import Scenario
 from apportion.simulate.workload import Group, LoggedStage, Shuffle, Workload
 
@@ -78,7 +79,7 @@ class Layouts:
         return [max(1, math.floor(self.slots * own / total + 0.5)) for own in sizes]
 
     def _decided(self, group: Group, slots: int) -> Read:
-        if settled.is_left_alone(group.decision):
+        if logged_policy.is_left_alone(group.decision):
             return self._unchanged(group)
         expansion = self._expansion(group)
         inputs = [
@@ -90,7 +91,7 @@ class Layouts:
             for sizes, shuffle in zip(self._resized(group), group.shuffles, strict=True)
         ]
         broadcast = int(group.decision.broadcast_bytes * self._scale)
-        layout = decide(inputs, broadcast, settled.policy(group.decision, self._confs, slots))
+        layout = decide(inputs, broadcast, logged_policy.policy(group.decision, self._confs, slots))
         if group.decision.layout == "local":
             return self._local(group, layout.tasks)
         sizes = layout.task_bytes
@@ -116,7 +117,7 @@ class Layouts:
 
     def _by_spark(self, groups: Sequence[Group]) -> list[Read]:
         sizes = [
-            None if settled.is_left_alone(group.decision) else sum_each(self._resized(group))
+            None if logged_policy.is_left_alone(group.decision) else sum_each(self._resized(group))
             for group in groups
         ]
         totals = [sum(each) for each in sizes if each is not None]
@@ -127,8 +128,8 @@ class Layouts:
         ]
 
     def _coalesced(self, group: Group, sizes: list[int], least: int) -> Read:
-        advisory = settled.of_write(group.decision)
-        if settled.multiplies_rows(group.decision):
+        advisory = logged_policy.of_write(group.decision)
+        if logged_policy.multiplies_rows(group.decision):
             advisory = self._confs.size(coalescing.MIN_SIZE)
         ranges = coalescing.coalesced(sizes, least, self._confs, advisory)
         if group.decision.layout == "local":
@@ -225,8 +226,8 @@ class Layouts:
         return logged if now == before else min(max(1, logged * now // before), subpartitions.MOST)
 
     def _chosen(self, group: Group, why: str, confs: Confs, slots: int, scale: float) -> int:
-        policy = settled.policy(group.decision, confs, slots)
-        likely = settled.estimate(why)
+        policy = logged_policy.policy(group.decision, confs, slots)
+        likely = logged_policy.estimate(why)
         if likely is None and self._logged.setting("subpartitions") == "spark":
             # Nobody has estimated; what it came to be is the best there is.
             likely = group.bytes

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from apportion.bench.plot import figure, save
+from apportion._util.figures import figure, save
+from apportion._util.units import size_text
 from apportion.simulate.simulation import Simulation
-from apportion.units import size_text
 
 _PANEL_WIDTH = 3.2
 _BAR_HEIGHT = 0.45

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from rich.markup import escape
 from rich.table import Table
 
+from apportion._util.units import count_text, size_text
 from apportion.simulate.replay import NO_DECISION, Outcome
 from apportion.simulate.simulation import Row, Simulation
-from apportion.units import count_text, size_text
 
 _LONGEST = 40
 

@@ -7,10 +7,9 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
-from apportion.bench.variants import split_variant
+from apportion._util.assignments import split_variant
 from apportion.errors import ApportionError, SettingError
-from apportion.measure import ENABLED
-from apportion.settings import parse_assignments
+from apportion.settings import ENABLED, parse_assignments
 from apportion.simulate.scheduler import MOST_SLOTS, Loss
 
 _LOSS = re.compile(r"(?P<executors>\d{1,9})@(?P<seconds>\d{1,9}(?:\.\d{1,9})?)s?")

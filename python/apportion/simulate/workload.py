@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 
 from apportion.decision import Decision
 from apportion.eventlog import Application, LoggedDecision, PlanNode, Query, Stage
-from apportion.explaining.fragments import Fragment, fragments
-from apportion.explaining.view import ran
-from apportion.simulate.policy import Confs
+from apportion.eventlog.fragments import Fragment, fragments
+from apportion.explanation.views.view import ran
+from apportion.simulate.arithmetic.policy import Confs
 from apportion.simulate.scheduler import MOST_SLOTS
 
 _RANGE_PARTITIONING = re.compile(r"\brangepartitioning\(", re.IGNORECASE)

@@ -73,21 +73,21 @@ def pytest_terminal_summary(
 @pytest.fixture(scope="session")
 def apportion_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The Spark session to run SQL golden tests on: the running one, if there is one."""
-    import apportion
-    from apportion import jars
+    from apportion._spark import jars
+    from apportion.session import configure, get_or_create
 
     jars.pyspark_folder()  # Says what to do where there is no pyspark.
     from pyspark.sql import SparkSession
 
     if SparkSession.getActiveSession() is not None:
-        yield apportion.get_or_create()
+        yield get_or_create()
         return
     warehouse = tmp_path_factory.mktemp("warehouse")
     builder = SparkSession.builder.master("local[2]").appName("SQL golden tests")
     builder.config("spark.ui.enabled", "false")
     builder.config("spark.sql.session.timeZone", "UTC")
     builder.config("spark.sql.warehouse.dir", str(warehouse))
-    spark = apportion.configure(builder).getOrCreate()
+    spark = configure(builder).getOrCreate()
     yield spark
     spark.stop()
 

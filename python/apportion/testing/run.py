@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from apportion import _jvm
+from apportion._spark import jvm
 from apportion.decision import Decision, decisions_taken
 from apportion.errors import ApportionError
 from apportion.session import confs
@@ -97,7 +97,7 @@ def _session_of_its_own(spark: SparkSession) -> SparkSession:
     clone: Callable[[], SparkSession] | None = getattr(spark, "cloneSession", None)
     if clone is not None:
         return clone()
-    if _jvm.is_classic(spark):
+    if jvm.is_classic(spark):
         return spark.newSession()
     session_class: Any = type(spark)
     own: SparkSession = session_class(spark.client._builder)

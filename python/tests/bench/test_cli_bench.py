@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from apportion.bench import skew
 from apportion.bench.results import Results, load
+from apportion.bench.suites import skew
 from apportion.cli import app
-from apportion.cli.progress import counted
+from apportion.cli.support.progress import counted
 
 QUICK = ("--rounds", "1", "--warmups", "0", "--variants", "spark,even")
 
@@ -102,7 +102,9 @@ def test_a_result_is_shown_again(results: Results) -> None:
 
 def test_progress_names_the_query_and_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = io.StringIO()
-    monkeypatch.setattr("apportion.cli.progress.err", Console(file=screen, force_terminal=True))
+    monkeypatch.setattr(
+        "apportion.cli.support.progress.err", Console(file=screen, force_terminal=True)
+    )
     assert list(counted(["first", "second"])) == ["first", "second"]
     for shown in ("Query first", "Query second", "0/2", "2/2"):
         assert shown in screen.getvalue()

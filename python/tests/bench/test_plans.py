@@ -8,11 +8,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from apportion.bench import report
+from apportion.bench.measure import job_group
 from apportion.bench.plans import FIELDS, PlanCounts, count_plan, is_worse
 from apportion.bench.results import Conditions, Results
 from apportion.bench.runner import limits, run_query
 from apportion.bench.variants import Variant
-from apportion.measure import job_group
 
 NOTHING = PlanCounts(**dict.fromkeys(FIELDS, 0))
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from apportion import ApportionError
+from apportion._util import figures
 from apportion.bench import plot
 from apportion.bench.results import Results
 from apportion.bench.summary import summarise
@@ -14,7 +15,7 @@ from apportion.bench.summary import summarise
 
 @pytest.mark.parametrize(("name", "start"), [("a.png", b"\x89PNG"), ("a.svg", b"<?xml")])
 def test_a_file_is_drawn(results: Results, tmp_path: Path, name: str, start: bytes) -> None:
-    plot.check(tmp_path / name)
+    figures.check(tmp_path / name)
     plot.draw(results, summarise(results), tmp_path / name)
     assert (tmp_path / name).read_bytes().startswith(start)
 
@@ -27,7 +28,7 @@ def test_nothing_that_ran_everywhere_is_drawn_too(results: Results, tmp_path: Pa
 
 def test_other_formats_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ApportionError, match=r"a\.gif: the name has to end in \.png or \.svg"):
-        plot.check(tmp_path / "a.gif")
+        figures.check(tmp_path / "a.gif")
 
 
 def test_a_folder_that_is_not_there(results: Results, tmp_path: Path) -> None:
@@ -40,4 +41,4 @@ def test_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ApportionError, match=r"matplotlib is needed .* 'apportion\[plot\]'"):
-        plot.check(tmp_path / "a.png")
+        figures.check(tmp_path / "a.png")

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from apportion import ApportionError, _jvm, measure
-from apportion.bench import skew, suites
-from apportion.bench.suites import Suite
+from apportion import ApportionError
+from apportion._spark import jvm
+from apportion.bench import measure, suites
+from apportion.bench.suites import Suite, skew
 from apportion.session import confs
 
 # Where SkewSuite has the same in Scala.
@@ -105,7 +106,7 @@ def test_the_tables_are_made_once_and_the_same_each_time(
 def test_the_queries_shuffle_the_rows(skewed: SparkSession, name: str) -> None:
     with measure.job_group(skewed) as group:
         assert skewed.sql(skew.queries()[name]).collect()
-    stages = _jvm.stage_metrics(skewed, group)
+    stages = jvm.stage_metrics(skewed, group)
     # 50 bytes of payload that hardly compress.
     assert max(stage["shuffleReadBytes"] for stage in stages) > 13_000 * 40
 

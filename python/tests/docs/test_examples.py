@@ -14,14 +14,14 @@ import pytest
 import typer.main
 from pyspark.sql import SparkSession
 
-from apportion import jars
-from apportion._jvm import EXTENSION
+from apportion._spark import jars
+from apportion._spark.jvm import EXTENSION
 from apportion.cli import app
-from apportion.cli.statements import split
 from apportion.doctor import configuration
 from apportion.doctor.conf import Conf, properties
 from apportion.doctor.finding import Setup
 from apportion.settings import registry
+from apportion.sql.statements import split
 from apportion.testing.run import ScriptRun
 from apportion.testing.script import parse
 

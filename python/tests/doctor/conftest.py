@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from apportion import jars
+from apportion._spark import jars
 from apportion.doctor import Finding, examine
 
 JAR = "apportion-spark-4.2_2.13-0.1.0.jar"

@@ -14,7 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
-from apportion import doctor, jars
+from apportion import doctor
+from apportion._spark import jars
 from apportion.cli import app
 
 from .conftest import JAR, Machine

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from apportion import eventlog
-from apportion.explaining import text
-from apportion.explaining.view import view
+from apportion.explanation.render import text
+from apportion.explanation.views.view import view
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -11,8 +11,8 @@ from playwright.sync_api import expect
 
 from apportion.decision import decision_from_json
 from apportion.eventlog import Application, LoggedDecision, Query
-from apportion.explaining.explained import Explained
-from apportion.explaining.view import view
+from apportion.explanation.explained import Explained
+from apportion.explanation.views.view import view
 
 from .conftest import Tabs
 from .plans import plan

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from apportion.explaining.chains import Break, chains
-from apportion.explaining.fragments import fragments
+from apportion.eventlog.fragments import fragments
+from apportion.explanation.views.pipelines import Break, chains
 
 from .plans import plan
 

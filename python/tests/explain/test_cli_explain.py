@@ -94,7 +94,7 @@ def test_averages_of_neighbours(tmp_path: Path) -> None:
     ]
     log = tmp_path / "local-17"
     log.write_text("\n".join(json.dumps(event) for event in events))
-    assert "4 subpartitions, 10 B (averages of 2 neighbours)" in explain(log).stdout
+    assert "4 shuffle partitions, 10 B (averages of 2 neighbours)" in explain(log).stdout
     assert "(averages of 2 neighbours), in 2 ranges" in explain(log, "--format", "html").stdout
 
 

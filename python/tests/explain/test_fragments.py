@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from apportion.explaining.fragments import fragments
+from apportion.eventlog.fragments import fragments
 
 from .plans import plan
 

@@ -7,9 +7,9 @@ import pytest
 
 from apportion.decision import decision_from_json
 from apportion.eventlog import Application, LoggedDecision, PlanNode, Query
-from apportion.explaining import html
-from apportion.explaining.plots import ranges_plot
-from apportion.explaining.view import view
+from apportion.explanation.render import html
+from apportion.explanation.render.plots import ranges_plot
+from apportion.explanation.views.view import view
 
 from .plans import plan
 from .test_render import DECIDED, PLAN

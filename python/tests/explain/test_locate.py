@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from apportion import ApportionError
-from apportion.explaining import locate
+from apportion.eventlog import locate
 
 
 class Spark:

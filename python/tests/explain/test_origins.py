@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from apportion.decision import decision_from_json
 from apportion.eventlog import Application, LoggedDecision, Operator, Query
-from apportion.explaining import html, text
-from apportion.explaining.view import QueryView, view
+from apportion.explanation.render import html, text
+from apportion.explanation.views.view import QueryView, view
 
 from .plans import plan
 from .test_html import Page

@@ -7,8 +7,8 @@ import pytest
 
 from apportion.decision import decision_from_json
 from apportion.eventlog import Application, LoggedDecision, Query, Stage
-from apportion.explaining import mermaid, text
-from apportion.explaining.view import QueryView, view
+from apportion.explanation.render import mermaid, text
+from apportion.explanation.views.view import QueryView, view
 from tests.records import RECORD
 
 from .plans import plan
@@ -71,23 +71,23 @@ def test_text(query: QueryView) -> None:
         == """\
 Query 3: SELECT <b>1</b> (1.5 s)
   Slots: 2 for its largest stage, 2 for all stages that can run together.
-  At once ran 2 tasks at most.
+  Peak concurrency: 2 tasks.
 
 result (result): 2 tasks
   reads stage 0
   HashAggregate: 2 tasks: because.
-    ▄▁|█▄ 4 subpartitions, 4.0 KiB
+    ▄▁|█▄ 4 shuffle partitions, 4.0 KiB
     largest task 2.9 KiB, mean 2.0 KiB
     parallelism: hint on the query block, line 2
-  ran as Spark's stage 9, 0.0 s of tasks, 4.0 KiB read from shuffles
+  Ran as Spark stage 9, 2 tasks, 0.0 s of task time, 4.0 KiB read from shuffles.
   *(2) HashAggregate
-    chain ends, ShuffleQueryStage -> HashAggregate: exchange
+    pipeline ends, ShuffleQueryStage -> HashAggregate: exchange
 
 stage 0 (shuffle): 2 tasks
-  ran as Spark's stage 7, 0.0 s of tasks, 4.0 KiB written to a shuffle
+  Ran as Spark stage 7, 2 tasks, 0.0 s of task time, 4.0 KiB written to a shuffle.
   Exchange
   *(1) Range
-    chain ends, Range -> Exchange: exchange
+    pipeline ends, Range -> Exchange: exchange
 """
     )
 
@@ -137,7 +137,7 @@ def test_a_query_that_did_not_get_far() -> None:
     failed = Query(1, "SELECT", failure="no such thing\n\tat java")
     assert text.render(view(Application(), failed)).splitlines()[:2] == [
         "Query 1: SELECT (not ended)",
-        "  failed: no such thing",
+        "  Failed: no such thing",
     ]
 
 

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from apportion import tpc
-from apportion.explaining import live, text
-from apportion.explaining.view import view
+from apportion.bench.suites import tpc
+from apportion.explanation import run_queries
+from apportion.explanation.render import text
+from apportion.explanation.views.view import view
 from apportion.session import confs
 from apportion.testing import golden
 from tests.spark_version import INSTALLED
@@ -71,7 +72,7 @@ def explained(
         session.read.parquet(str(table)).createOrReplaceTempView(table.stem)
     queries = tpc.queries("tpch")
     with confs(session, SETTINGS):
-        application, _, _ = live.run_sql(session, list(queries.values()))
+        application, _, _ = run_queries.run_sql(session, list(queries.values()))
     return {
         f"query {number}": masked(text.render(view(application, query)))
         for number, query in zip(queries, application.queries.values(), strict=True)

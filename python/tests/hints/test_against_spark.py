@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from apportion.hints import add, lint
-from apportion.hints.blocks import read
+from apportion.sql.blocks import read
 from tests.spark_version import INSTALLED
 
 from .odd_queries import spark_queries

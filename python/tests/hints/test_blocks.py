@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from apportion.hints.blocks import read
+from apportion.sql.blocks import read
 
 BLOCKS = [
     # text, its blocks as `path` or `path > path of the enclosing block`

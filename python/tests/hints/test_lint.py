@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from apportion import tpc
+from apportion.bench.suites import tpc
 from apportion.hints import CODES, HintError, add, lint, show
 from apportion.hints.grammar import APPORTION
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from apportion.hints.blocks import read
-from apportion.hints.plain import plain
 from apportion.hints.relations import parse
+from apportion.hints.sqlglot_input import plain
+from apportion.sql.blocks import read
 
 PLAIN = [
     # text, and what sqlglot gets, at the same length

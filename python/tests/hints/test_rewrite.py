@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apportion import tpc
+from apportion.bench.suites import tpc
 from apportion.hints import HintError, add, replace, strip
-from apportion.hints.blocks import read
+from apportion.sql.blocks import read
 
 from .odd_queries import FORMS, GAPS, ITEMS, odd_queries
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from apportion.hints.scan import scan
+from apportion.sql.tokens import scan
 
 TOKENS = [
     # text, kinds and texts of its tokens

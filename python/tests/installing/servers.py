@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from apportion import jars
+from apportion._spark import jars
 
 from .commands import options
 

@@ -120,7 +120,7 @@ print(*row)
 )
 def test_what_needs_a_jvm_says_so(code: str, client: Client) -> None:
     printed = client(f"""
-from apportion.explaining.live import run_sql
+from apportion.explanation.run_queries import run_sql
 try:
     {code}
 except apportion.ApportionError as error:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from apportion import jars
+from apportion._spark import jars
 from tests.bare import Bare
 
 from .commands import QUERY, REASONS, options

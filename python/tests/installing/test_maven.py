@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from apportion import jars
+from apportion._spark import jars
 from tests import programs
 from tests.docs.pages import ROOT
 

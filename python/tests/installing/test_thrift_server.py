@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from apportion import jars
+from apportion._spark import jars
 from tests import programs
 from tests.docs.pages import blocks
 

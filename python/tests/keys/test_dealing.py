@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from apportion import InputError
 from apportion.keys import columns, plot
-from apportion.keys.dealing import Deal, Dealt, deal
+from apportion.keys.key_distribution import Deal, Dealt, deal
 
 # Ten buckets, of which bucket k has k + 1 rows.
 BUCKETS = "SELECT explode(sequence(0, id)), CAST(id AS INT) AS bucket FROM range(10)"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from apportion.keys.dealing import deal
+from apportion.keys.key_distribution import deal
 
 PAGE = (Path(__file__).parents[3] / "docs" / "even-keys.md").read_text("utf-8")
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from apportion import jars
-from apportion._jvm import EXTENSION
+from apportion._spark import jars
+from apportion._spark.jvm import EXTENSION
 from tests.bare import Bare
 
 pytestmark = pytest.mark.slow

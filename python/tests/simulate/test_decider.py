@@ -9,16 +9,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 import apportion
-from apportion.numbers import power_down, power_nearest, power_up
-from apportion.simulate import subpartitions
-from apportion.simulate.decider import (
+from apportion._util.checks import power_down, power_nearest, power_up
+from apportion.simulate.arithmetic import subpartitions
+from apportion.simulate.arithmetic.decider import (
     ShuffleInput,
     decide,
     decide_source,
     likely_tasks,
     wave_price,
 )
-from apportion.simulate.policy import Confs, Policy
+from apportion.simulate.arithmetic.policy import Confs, Policy
 
 MB = 1 << 20
 

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from apportion.simulate.files import dealt, scan_tasks
-from apportion.simulate.policy import Confs
+from apportion.simulate.arithmetic.files import tasks_of_pieces
+from apportion.simulate.arithmetic.policy import Confs
+from apportion.simulate.scans import scan_tasks
 from apportion.simulate.workload import Scan
 
 MB = 1 << 20
@@ -21,7 +22,7 @@ MB = 1 << 20
     ],
 )
 def test_spark_deals_files(files: int, file_bytes: int, piece: int, tasks: int) -> None:
-    assert dealt(files, file_bytes, piece, opening=4 * MB) == tasks
+    assert tasks_of_pieces(files, file_bytes, piece, opening=4 * MB) == tasks
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from apportion.simulate.decider import ShuffleInput, decide
-from apportion.simulate.policy import Policy
+from apportion.simulate.arithmetic.decider import ShuffleInput, decide
+from apportion.simulate.arithmetic.policy import Policy
 
 MB = 1 << 20
 SKEWED = [MB, MB, 40 * MB, MB, MB, MB, MB, MB]

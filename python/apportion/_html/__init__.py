@@ -1,0 +1,44 @@
+"""HTML from the templates in `templates/`, with every value escaped."""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from apportion._util.units import count_text, size_text
+
+
+@functools.cache
+def environment() -> Environment:
+    """Return the environment of the templates."""
+    made = Environment(
+        loader=PackageLoader(__name__),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.filters["size"] = size_text
+    made.globals["count"] = count_text
+    return made
+
+
+def render(template: str, **values: Any) -> str:
+    """Return the text of a template."""
+    return environment().get_template(template).render(**values)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of texts."""
+    return render("table.html", columns=columns, rows=list(rows))
+
+
+def asset(name: str) -> Markup:
+    """Return a style sheet or a script of this package, to be put into a page."""
+    return Markup(importlib.resources.files(__name__).joinpath(name).read_text("utf-8"))

@@ -1,0 +1,41 @@
+"""Figures of matplotlib, which is installed with `apportion[plot]` only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from apportion.errors import ApportionError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_FORMATS = (".png", ".svg")
+_DOTS_PER_INCH = 150
+
+
+def check(file: Path) -> None:
+    """Raise `ApportionError` when nothing can be drawn to a file of this name here."""
+    if file.suffix not in _FORMATS:
+        raise ApportionError(f"--plot {file}: the name has to end in {' or '.join(_FORMATS)}")
+    figure()
+
+
+def save(drawn: Figure, file: Path) -> None:
+    """Write a figure; raises `ApportionError` when the file cannot be written."""
+    try:
+        drawn.savefig(file, dpi=_DOTS_PER_INCH)
+    except OSError as error:
+        raise ApportionError(f"cannot write {file}: {error.strerror}") from error
+
+
+def figure() -> Figure:
+    """Return an empty figure; raises `ApportionError` when matplotlib is not installed."""
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError as missing:
+        raise ApportionError(
+            "the Python package matplotlib is needed to draw and is not installed: "
+            "pip install 'apportion[plot]'"
+        ) from missing
+    return Figure(layout="constrained")

@@ -1,0 +1,69 @@
+"""What the commands share to talk to people: results on standard output, the rest on error."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from apportion._util.units import size_text
+from apportion.decision import Decision
+
+QUERY_FAILED = 1
+USAGE_ERROR = 2
+_PIPED_WIDTH = 160
+
+
+def _width(is_terminal: bool) -> int | None:
+    # Piped output has no width of its own, and rich's 80 columns would fold the tables.
+    return None if is_terminal or "COLUMNS" in os.environ else _PIPED_WIDTH
+
+
+# Text that is shown is the user's as well: `:key:` in it is no picture of a key.
+out = Console(width=_width(sys.stdout.isatty()), highlight=False, emoji=False)
+err = Console(stderr=True, highlight=False, emoji=False)
+
+
+def fail(message: str, code: int = USAGE_ERROR) -> NoReturn:
+    """End the command with an error message and an exit code."""
+    err.print("[bold red]Error:[/]", end=" ")
+    err.print(message, markup=False, soft_wrap=True)
+    raise typer.Exit(code)
+
+
+@contextmanager
+def writing(file: Path | None) -> Iterator[Console]:
+    """Give the console of a file for the block, or that of standard output where it is None."""
+    if file is None:
+        yield out
+        return
+    try:
+        with file.open("w", encoding="utf-8") as opened:
+            yield Console(file=opened, width=out.width, highlight=False, emoji=False)
+    except OSError as error:
+        fail(f"{file} cannot be written: {error.strerror}")
+
+
+def decisions_table(decisions: list[Decision]) -> Table:
+    """Return one line for each group of shuffles or scan: what reads it, its tasks, and why."""
+    table = Table("Read by", "Input", "Subpartitions", "Tasks", "Largest task", "Why")
+    for column in table.columns[1:5]:
+        column.justify = "right"
+    for decision in decisions:
+        table.add_row(
+            escape(decision.operator),
+            size_text(decision.input_bytes),
+            str(decision.subpartitions or "-"),
+            str(decision.tasks),
+            size_text(decision.largest_task_bytes),
+            escape(decision.reason),
+        )
+    return table

@@ -1,0 +1,78 @@
+"""Starts Spark for a command: quietly, with the settings of the command line."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from apportion._spark import jars, jvm
+from apportion.cli.support.progress import waiting
+from apportion.errors import ApportionError, QueryError
+from apportion.session import configure
+from apportion.settings import parse_assignments
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LAST_LINES = 5
+
+Master = Annotated[
+    str | None,
+    typer.Option(help="Where Spark runs, such as local[4] or yarn. Default: as Spark is set up."),
+]
+Assignments = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="A setting of Apportion (data_volume_per_task=16MB), or one of Spark by its whole key "
+        "(spark.sql.shuffle.partitions=64). Repeatable.",
+    ),
+]
+
+
+def start(master: str | None, assignments: Iterable[str]) -> SparkSession:
+    """Start Spark with Apportion.
+
+    Raises `SettingError` for an assignment that is not allowed, and `ApportionError` with the end
+    of Spark's own output when Spark does not start.
+    """
+    conf = parse_assignments(assignments)
+    jars.find()
+    jars.pyspark_folder()  # Says what to do where there is no pyspark.
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.sql import SparkSession
+
+    from apportion._spark.builder import is_client
+
+    builder = SparkSession.builder.appName("apportion").config("spark.ui.enabled", "false")
+    if master:
+        builder.master(master)
+    for key, value in conf.items():
+        builder.config(key, value)
+    configure(builder)
+    if is_client(builder._options):
+        raise ApportionError(
+            "SPARK_REMOTE names a Spark Connect server, and the commands start a Spark of their "
+            "own: unset it"
+        )
+    # Spark's log goes to a file that nobody has to see, unless it is the last thing Spark said.
+    with tempfile.TemporaryFile() as log, waiting("Starting Spark"):
+        try:
+            with jvm.short_errors():
+                jvm.start(builder._options, log)
+                return builder.getOrCreate()
+        except QueryError as error:
+            # What Java says of a conf, where there is a Java; else pyspark waited for it in vain.
+            if not isinstance(error.__cause__, PySparkRuntimeError):
+                raise ApportionError(f"Spark did not start: {error}") from error
+            log.seek(0)
+            lines = log.read().decode(errors="replace").splitlines()
+            told = [line for line in lines if not line.lstrip().startswith("at ")][-_LAST_LINES:]
+            needs = f"It needs Java {jars.oldest_java()} or later"
+            raise ApportionError(
+                "\n".join([f"Spark did not start. {needs}; its output:", *told])
+            ) from error

@@ -1,0 +1,77 @@
+"""Queries as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from apportion._util.units import count_text, size_text
+from apportion.eventlog import LoggedDecision
+from apportion.explanation.views.view import QueryView, StageView, averages_text
+
+_BARS = "▁▂▃▄▅▆▇█"
+# Bars of a plot: more shuffle partitions share one.
+_MOST_BARS = 64
+
+
+def render(query: QueryView) -> str:
+    """Return a query with its stages, the last first, as lines of text."""
+    return "\n".join(_lines(query)) + "\n"
+
+
+def plot(values: Sequence[int], ranges: Sequence[tuple[int, int]]) -> str:
+    """Return a bar for each shuffle partition, as high as its bytes, and `|` where ranges meet."""
+    width = -(-len(values) // _MOST_BARS) or 1
+    bars = [max(values[start : start + width]) for start in range(0, len(values), width)]
+    largest = max(bars, default=0) or 1
+    starts = {start // width for start, _ in ranges if start}
+    return "".join(
+        ("|" if place in starts else "") + _BARS[bar * (len(_BARS) - 1) // largest]
+        for place, bar in enumerate(bars)
+    )
+
+
+def _lines(query: QueryView) -> Iterator[str]:
+    took = "not ended" if query.seconds is None else f"{query.seconds:.1f} s"
+    yield f"Query {query.id}: {query.title} ({took})"
+    if query.failure:
+        yield f"  Failed: {query.failure.splitlines()[0]}"
+    yield f"  {query.slots_text}"
+    yield f"  Peak concurrency: {count_text(query.peak_tasks, 'task')}."
+    for stage in reversed(query.stages):
+        yield ""
+        yield from _stage(query, stage)
+
+
+def _stage(query: QueryView, stage: StageView) -> Iterator[str]:
+    tasks = f": {count_text(stage.slots, 'task')}" if stage.slots is not None else ""
+    yield f"{stage.name} ({stage.kind}){tasks}"
+    if stage.reads:
+        yield f"  reads {', '.join(stage.reads)}"
+    if stage.blocks:
+        yield f"  of block {', '.join(f'{p} (line {query.line(p)})' for p in stage.blocks)}"
+    for logged in stage.decisions:
+        yield from _decision(logged)
+    if stage.ran:
+        yield f"  {stage.ran.text()}"
+    for pipeline in stage.chains.pipelines:
+        number = "" if pipeline.codegen is None else f"*({pipeline.codegen}) "
+        yield f"  {number}{' <- '.join(node.name for node in pipeline.operators)}"
+    for link in stage.chains.links:
+        yield f"    pipeline ends, {link}"
+
+
+def _decision(logged: LoggedDecision) -> Iterator[str]:
+    decision = logged.decision
+    yield f"  {decision.operator}: {decision.reason}"
+    if logged.subpartition_bytes:
+        sums = [sum(sizes) for sizes in zip(*logged.subpartition_bytes, strict=True)]
+        count = count_text(len(sums), "shuffle partition")
+        averages = averages_text(logged)
+        yield f"    {plot(sums, decision.ranges)} {count}, {size_text(sum(sums))}{averages}"
+    largest, mean = size_text(decision.largest_task_bytes), size_text(decision.mean_task_bytes)
+    yield f"    largest task {largest}, mean {mean}"
+    if decision.requirement:
+        yield f"    slots (min / target / max): {decision.requirement}"
+    for name, who in sorted(decision.sources.items()):
+        if who != "default":
+            yield f"    {name}: {who}"

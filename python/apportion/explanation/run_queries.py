@@ -1,0 +1,52 @@
+"""Runs queries and reads what Spark's events tell of them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from apportion import eventlog
+from apportion._spark import jvm
+from apportion.eventlog import Application
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+
+def run_sql(
+    spark: SparkSession, statements: Sequence[str]
+) -> tuple[Application, list[str], list[Row]]:
+    """Run SQL statements as `run` does; each query is described by its statement."""
+    with jvm.job_description(spark) as describe:
+
+        def frames() -> Iterator[DataFrame]:
+            for statement in statements:
+                describe(statement)
+                yield spark.sql(statement)
+
+        return run(spark, frames())
+
+
+def run(
+    spark: SparkSession, frames: Iterable[DataFrame]
+) -> tuple[Application, list[str], list[Row]]:
+    """Collect all of each DataFrame.
+
+    Returns what the events meanwhile tell of the application, and the columns and rows of the last
+    DataFrame. Raises what Spark raises, and `ApportionError` for a Spark Connect client.
+    """
+    columns: list[str] = []
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory(prefix="apportion-") as directory:
+        with jvm.event_log(spark, Path(directory)):
+            for frame in frames:
+                columns, rows = frame.columns, frame.collect()
+        application = eventlog.read(directory)
+    # Told when the application started, which was before.
+    application.id = spark.sparkContext.applicationId
+    application.name = spark.sparkContext.appName or ""
+    application.spark_version = spark.version
+    application.conf = jvm.session_conf(spark)
+    return application, columns, rows

@@ -1,0 +1,51 @@
+"""Number of tasks that scan files."""
+
+from __future__ import annotations
+
+from apportion.simulate.arithmetic.decider import decide_source
+from apportion.simulate.arithmetic.policy import (
+    MAX_PARTITION_BYTES,
+    OPEN_COST,
+    Confs,
+    source_policy,
+)
+
+# The extension makes no more tasks for a scan, unless Spark does.
+MAX_TASKS = 32768
+
+
+def file_tasks(files: int, size: int, confs: Confs, slots: int, default_parallelism: int) -> int:
+    """Return the tasks for a scan of `files` files with `size` bytes in all.
+
+    `default_parallelism` is Spark's, which it uses where no conf gives a minimum.
+    """
+    opening = confs.size(OPEN_COST)
+    least = (
+        confs.number("spark.sql.files.minPartitionNum")
+        or confs.number("spark.sql.leafNodeDefaultParallelism")
+        or default_parallelism
+    )
+    piece = max(opening, (size + files * opening) // least)
+    piece = min(piece, confs.size(MAX_PARTITION_BYTES))
+    spark_tasks = tasks_of_pieces(files, size // files, piece, opening)
+    if not (confs.enabled and confs.setting("sources_enabled")):
+        return spark_tasks
+    policy = source_policy(confs, slots, spark_tasks)
+    # Opening a file costs at most the volume of a task.
+    tasks = decide_source(size + files * min(opening, policy.volume), policy)
+    return min(tasks, max(MAX_TASKS, spark_tasks))
+
+
+def tasks_of_pieces(files: int, file_bytes: int, piece: int, opening: int) -> int:
+    """Return the tasks that Spark makes of files of equal size, which it cuts into pieces.
+
+    Spark fills a task up to the size of a piece, and adds `opening` bytes for each piece in it
+    (`FilePartition`, Spark 3.5 to 4.3). Logs contain the number of files and their total size
+    only, so the files count as equally large.
+    """
+    whole, rest = divmod(file_bytes, piece) if file_bytes > piece else (0, file_bytes)
+    tasks = files * whole
+    if rest:
+        together = (piece - rest) // (rest + opening) + 1
+        tasks += -(-files // together)
+    return max(1, tasks)

@@ -1,0 +1,181 @@
+"""Hint comments as they are written: `/*+ NAME(argument, ...), NAME */`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from apportion.sql.tokens import Token
+
+ArgumentKind = Literal[
+    "integer",
+    "decimal",
+    "name",
+    "string",
+    "open",  # a parameter (:n, ?) or a template: its value is known later
+    "other",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of a hint, `sql[start:end]`."""
+
+    tokens: tuple[Token, ...]
+    text: str
+    start: int
+    end: int
+
+    @property
+    def kind(self) -> ArgumentKind:
+        kinds = [token.kind for token in self.tokens]
+        number = self.tokens[-1].text if kinds[-1] == "number" else ""
+        if "template" in kinds or self.tokens[0].text in (":", "?"):
+            return "open"
+        if number and (len(kinds) == 1 or (len(kinds) == 2 and self.tokens[0].text == "-")):
+            return "integer" if number.isdecimal() else "decimal"
+        if set(kinds) == {"string"}:
+            return "string"
+        if all(token.text == "." for token in self.tokens[1::2]) and all(
+            kind in ("word", "quoted") for kind in kinds[::2]
+        ):
+            return "name"
+        return "other"
+
+    @property
+    def integer(self) -> int:
+        """The value of an `integer`; one too large for any hint is cut to 20 digits."""
+        digits = self.tokens[-1].text.lstrip("0")[:20] or "0"
+        return -int(digits) if len(self.tokens) > 1 else int(digits)
+
+    @property
+    def string(self) -> str:
+        """The value of a `name` (as it is written, without quotes) or of a `string`."""
+        return "".join(token.value for token in self.tokens)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The parts of a table's name, in lower case: `db.t` and `'db.t'` are `("db", "t")`."""
+        if self.kind == "string":
+            return tuple(part.strip("`").lower() for part in self.string.split("."))
+        return tuple(token.value.lower() for token in self.tokens[::2])
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """One hint of a comment, `sql[start:end]`. `name` is in upper case."""
+
+    name: str
+    arguments: tuple[Argument, ...]
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class HintComment:
+    """A hint comment, `sql[start:end]`.
+
+    `stray` is the first token with which Spark's grammar does not go on; `hints` is what can be
+    read all the same. `inner` are the tokens between the two ends, comments too.
+    """
+
+    hints: tuple[Hint, ...]
+    stray: Token | None
+    inner: tuple[Token, ...]
+    start: int
+    end: int
+
+
+def read_comment(sql: str, start: Token, inner: tuple[Token, ...], end: Token) -> HintComment:
+    """Read the tokens between `/*+` and `*/`."""
+    tokens = [token for token in inner if token.kind != "comment"]
+    hints: list[Hint] = []
+    stray: Token | None = None
+    index = 0
+    after_comma = True  # nothing to separate yet
+    while index < len(tokens):
+        token = tokens[index]
+        if token.text == "," and not after_comma:
+            after_comma = True
+            index += 1
+            continue
+        if token.kind not in ("word", "quoted", "template"):
+            stray = stray or token
+            index += 1
+            continue
+        hint, index, wrong = _read_hint(sql, tokens, index)
+        hints.append(hint)
+        stray = stray or wrong
+        after_comma = False
+    if after_comma:
+        stray = stray or end  # empty, or a comma at the end
+    return HintComment(tuple(hints), stray, inner, start.start, end.end)
+
+
+def _read_hint(sql: str, tokens: list[Token], index: int) -> tuple[Hint, int, Token | None]:
+    name = tokens[index]
+    last = name
+    arguments: list[Argument] = []
+    stray: Token | None = None
+    index += 1
+    if index < len(tokens) and tokens[index].text == "(":
+        opened = tokens[index]
+        close = _closing(tokens, index)
+        inside, last = tokens[index + 1 : close], tokens[min(close, len(tokens) - 1)]
+        index = close + 1
+        if close == len(tokens):
+            stray = opened
+        for part in _split(inside):
+            if part:
+                start, end = part[0].start, part[-1].end
+                arguments.append(Argument(tuple(part), sql[start:end], start, end))
+                stray = stray or _misfit(part)
+            else:
+                stray = stray or last
+    text = sql[name.start : last.end]
+    hint = Hint(name.value.upper(), tuple(arguments), text, name.start, last.end)
+    return hint, index, stray
+
+
+def _closing(tokens: list[Token], opening: int) -> int:
+    depth = 0
+    for index in range(opening, len(tokens)):
+        depth += {"(": 1, ")": -1}.get(tokens[index].text, 0)
+        if depth == 0:
+            return index
+    return len(tokens)
+
+
+def _split(tokens: list[Token]) -> list[list[Token]]:
+    """Split at the commas that are not in parentheses."""
+    parts: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        if token.text == "," and depth == 0:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return parts
+
+
+_OPERANDS = ("word", "quoted", "number")
+_BINARY = frozenset("+-*/%=<>|&^~!;") | {"||", "->", "=>"}
+
+
+def _misfit(argument: list[Token]) -> Token | None:
+    """Return the token that makes this more than the one primary expression Spark allows."""
+    depth = 0
+    for index, token in enumerate(argument):
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        before = argument[index - 1] if index else None
+        if depth or token.kind == "template":
+            continue
+        if token.kind in ("hint start", "hint end"):
+            return token
+        if token.text in _BINARY and not (token.text == "-" and before is None):
+            return token
+        if token.kind in _OPERANDS and before is not None and before.kind in (*_OPERANDS, "string"):
+            return token
+    return None
