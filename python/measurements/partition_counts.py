@@ -1,14 +1,17 @@
-"""Measures what a number of shuffle partitions that is too large or too small costs.
+"""Measure the cost of too many or too few shuffle partitions.
 
     python python/measurements/partition_counts.py docs/partition-counts.md
 
-Spark runs with fixed numbers of partitions, coalescing as it does by default, and Apportion with
-the number that it chooses. All are compared with Spark's default of 200, in turns, in one session.
+runs queries on Spark with fixed numbers of shuffle partitions and its default coalescing, and on
+Apportion with its own numbers. The runs alternate in one session. Spark's default of 200 is the
+baseline.
 """
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import io
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -17,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from apportion._util import cache, figures
+from apportion._util.units import count_text
 from apportion.bench import suites, summary
 from apportion.bench.environment import Environment
 from apportion.bench.ratios import Estimate
@@ -40,13 +44,19 @@ _NO_BYPASS = {"spark.shuffle.sort.bypassMergeThreshold": "1"}
 DEFAULT = 200
 COUNTS = (8, 16, 32, 64, 100, 128, 150, 201, 256, 512, 1024, 2000, 2048)
 CHOSEN = "Apportion"
-# 12 million rows in groups of 3: a partial aggregate keeps most of them.
+CSV = "measurements/partition-counts.csv"
+_SHOWN = {8, 32, 64, 128, 256, 512, 1024, 2048}
+_COLUMNS = (
+    "part", "partitions", "speedup", "low", "high", "worst_query", "its_speedup", "reduce_tasks",
+    "blocks",
+)  # fmt: skip
+# 12 million rows in groups of 3, so that a partial aggregate does not remove many rows.
 _ROWS, _GROUPS = 12_000_000, 4_000_000
 
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """Queries that are measured in a session of their own."""
+    """Queries that are measured in one session."""
 
     name: str
     title: str
@@ -54,7 +64,7 @@ class Part:
     conf: Mapping[str, str] = dataclasses.field(default_factory=dict)
     rounds: int = 3
     warmups: int = 1
-    """Runs of each query with each number before the measured ones."""
+    """Runs of each query with each number, before the measured runs."""
 
 
 def _tpch(scale: float, queries: str) -> Callable[[], Suite]:
@@ -70,7 +80,7 @@ FROM (
   FROM range(0, {rows}, 1, {maps})
   GROUP BY key
 )"""
-    # No aggregate before the shuffle, so that Spark may write it without sorting.
+    # There is no aggregate before the shuffle, so Spark can write it without sorting.
     rows_only = f"""\
 SELECT count(*) AS n, max(place) AS most
 FROM (
@@ -83,7 +93,7 @@ FROM (
 
 PARTS = [
     Part("tpch-1", "TPC-H at scale factor 1", _tpch(1, "3,5,9,13,18,21")),
-    # A run takes half a minute or more: what warms up is the baseline, once.
+    # A run takes half a minute or more, so only the baseline warms up, once.
     Part("tpch-10", "TPC-H at scale factor 10", _tpch(10, "3,18"), rounds=1, warmups=0),
     Part("maps-400", "400 map tasks", _range(400), rounds=2, warmups=0),
     Part(
@@ -94,14 +104,14 @@ PARTS = [
         rounds=2,
         warmups=0,
     ),
-    # For a quick look at the program itself.
+    # For a quick test of this program.
     Part("trial", "Trial", _range(20, 10_000)),
 ]
 _LEFT_OUT = ("trial",)
 
 
 def variants() -> list[Variant]:
-    """Return Spark with its default (the baseline), Spark with each number, and Apportion."""
+    """Return the variants: Spark's default (the baseline), Spark's fixed numbers, Apportion."""
     fixed = [
         Variant(str(count), {ENABLED: "false", _PARTITIONS: str(count)})
         for count in (DEFAULT, *COUNTS)
@@ -112,9 +122,9 @@ def variants() -> list[Variant]:
 def measure(
     part: Part, rounds: int | None, master: str, data: Path, file: Path, until: float
 ) -> Results:
-    """Measure the queries of a part that are not in `file` yet, and keep them there.
+    """Measure the queries of a part that are not in `file` yet, and save them in `file`.
 
-    Without `rounds`, the part has its own number. No query is begun after the time `until`.
+    If `rounds` is None, the part's own number applies. No query starts after the time `until`.
     """
     suite = part.suite()
     conf = {**suite.conf, **part.conf}
@@ -130,7 +140,7 @@ def measure(
             check=False,
             conf=conf,
         )
-        results = resume(file, Results(conditions, Environment.of(spark)), suite.queries)
+        results = resume(file, Results(conditions, Environment.from_session(spark)), suite.queries)
         if suite.scale is not None:
             with waiting(f"Generating {suite.name} at scale {suite.scale:g}"):
                 register(spark, find_tables(suites.generate_tables(spark, suite, data)))
@@ -145,7 +155,7 @@ def measure(
                 )
         for name in counted(left, f"{part.name}: query"):
             if time.time() >= until:
-                err.print(f"{part.name}: the time is up before query {name}", markup=False)
+                err.print(f"{part.name}: time limit reached before query {name}", markup=False)
                 break
             results.queries[name] = run_query(spark, suite.queries[name], conditions)
             results.save(file)
@@ -155,7 +165,7 @@ def measure(
 
 
 def page(results: Mapping[str, Results], picture: str) -> str:
-    """Return the results of parts, by name, as a page of Markdown."""
+    """Return the results of the parts as a Markdown page."""
     return "\n".join(_page(results, picture)) + "\n"
 
 
@@ -164,89 +174,99 @@ def _page(results: Mapping[str, Results], picture: str) -> Iterator[str]:
     yield "# Numbers of shuffle partitions"
     yield ""
     yield (
-        "How much time a query takes with another number of shuffle partitions than Spark's "
-        f"default of {DEFAULT}, and with the numbers that Apportion chooses."
+        f"This page compares Spark's default of {DEFAULT} shuffle partitions with other numbers, "
+        "and with the numbers that Apportion chooses."
     )
     yield ""
-    yield from _summary(results)
+    yield f"![Speedup by the number of shuffle partitions, with Apportion as a line.]({picture})"
     yield ""
     yield (
-        f"Measured on Spark {on.spark}, {on.master}, {on.cores} cores, Java {on.java}. Fixed "
-        "numbers ran with Apportion off. Adaptive execution coalesced partitions as Spark does by "
-        "default."
-    )
-    yield "`make measure-partition-counts` writes this page."
-    yield ""
-    yield (
-        f"Ratios are the time with {DEFAULT} partitions by the time with the number, in the same "
-        "round. Above 1 is faster. A ratio is the geometric mean over the queries, with its 95 % "
-        "interval. If the interval contains 1, the difference is not significant."
-    )
-    yield (
-        "The worst query has the smallest median ratio; the range is from its slowest to its "
-        "fastest round."
+        f"A speedup is the time with {DEFAULT} partitions divided by the time with the number. It "
+        "is the geometric mean over the queries."
     )
     yield ""
+    shown = [str(count) for count in COUNTS if count in _SHOWN]
+    yield f"| queries | {' | '.join(shown)} | Apportion (95 %) | its worst query |"
+    yield f"| --- | {'---: | ' * len(shown)}---: | ---: |"
+    for part in PARTS:
+        if found := _summaries(results.get(part.name)):
+            speedups = " | ".join(f"{found[name].faster.value:.2f}" for name in shown)
+            chosen = found[CHOSEN]
+            worst = f"{chosen.worst_query}: {chosen.worst_ratio:.2f}"
+            yield f"| {part.title} | {speedups} | {chosen.faster} | {worst} |"
+    yield ""
     yield (
-        "![Ratio of times for each number of shuffle partitions, a panel for each kind of query, "
-        f"with Apportion as a line.]({picture})"
+        f"[All numbers]({CSV}) have their 95 % intervals. If an interval contains 1, the "
+        "difference is not significant."
     )
+    yield ""
+    yield from _WHAT_FOLLOWS
+    yield ""
+    yield "## Conditions"
+    yield ""
+    yield f"- Spark {on.spark}, {on.master}, {on.cores} cores, Java {on.java}."
+    yield "- Fixed numbers ran with Apportion off. Spark coalesced partitions as by default."
     for part in PARTS:
         if part.name in results:
-            yield ""
-            yield from _section(part, results[part.name])
+            yield f"- {_conditions(part, results[part.name])}"
+    yield "- `make measure-partition-counts` writes this page."
+    for part in PARTS:
+        if part.name in results:
+            yield from _failures(results[part.name])
 
 
-def _summary(results: Mapping[str, Results]) -> Iterator[str]:
+_WHAT_FOLLOWS = (
+    "## How Apportion uses this",
+    "",
+    "- Up to `spark.shuffle.sort.bypassMergeThreshold` (200), each map task writes one file per "
+    "partition. Numbers from about 100 to 200 are the slowest of all. Apportion uses 256 instead.",
+    "- 256 partitions cost little compared with 200. A shuffle whose bytes are uncertain gets 256.",
+    "- Numbers from 1,024 on cost more. Apportion goes there only for bytes that need them.",
+    "- Few partitions are the fastest. Apportion uses them if the bytes are known to be few.",
+    "",
+    "[Number of shuffle partitions](shuffle-partitions.md) has the rule.",
+)
+
+
+def _conditions(part: Part, results: Results) -> str:
+    of = results.conditions
+    settings = ", ".join(f"`{key}={value}`" for key, value in of.conf.items())
+    return (
+        f"{part.title}: queries {', '.join(results.queries)}; {count_text(of.rounds, 'round')}; "
+        f"{settings}."
+    )
+
+
+def results_csv(results: Mapping[str, Results]) -> str:
+    """Return a line for each part and number: the speedup with its interval, tasks and blocks."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_COLUMNS)
     for part in PARTS:
         found = _summaries(results.get(part.name))
-        if not found:
-            continue
-        worst = min((found[str(count)] for count in COUNTS), key=lambda each: each.faster.value)
-        yield (
-            f"- {part.title}: slowest with {int(worst.variant):,} partitions, "
-            f"{worst.faster.value:.2f}; Apportion {found[CHOSEN].faster}, worst query "
-            f"{found[CHOSEN].worst_query} with {found[CHOSEN].worst_ratio:.2f}."
-        )
-
-
-def _section(part: Part, results: Results) -> Iterator[str]:
-    of = results.conditions
-    names = ", ".join(results.queries)
-    yield f"## {part.title}"
-    yield ""
-    told = ", ".join(f"`{key}={value}`" for key, value in of.conf.items())
-    yield f"Queries: {names}. Rounds: {of.rounds}. Settings: {told}."
-    yield ""
-    yield "| partitions | times faster (95 %) | worst query | reduce tasks | blocks |"
-    yield "| ---: | ---: | ---: | ---: | ---: |"
-    found = _summaries(results)
-    for name in sorted(found, key=lambda each: int(each) if each.isdecimal() else 0):
-        each = found[name]
-        if name == str(DEFAULT):
-            cells = [name, "baseline", ""]
-        else:
-            query = summary.ratio(results, each.worst_query, name)
-            cells = [name, str(each.faster), f"{each.worst_query}: {query}"]
-        yield f"| {' | '.join(cells)} | {each.reduce_tasks:,} | {each.blocks_written:,} |"
-    for problem in _failures(results):
-        yield ""
-        yield problem
+        for name in sorted(found, key=lambda each: int(each) if each.isdecimal() else 0):
+            each = found[name]
+            is_baseline = name == str(DEFAULT)
+            speedup = (1.0, 1.0, 1.0) if is_baseline else tuple(each.faster)
+            worst = ("", "") if is_baseline else (each.worst_query, f"{each.worst_ratio:.2f}")
+            row = [part.name, name, *(f"{value:.2f}" for value in speedup), *worst]
+            writer.writerow([*row, each.reduce_tasks, each.blocks_written])
+    return text.getvalue()
 
 
 def _failures(results: Results) -> Iterator[str]:
     for name, result in results.queries.items():
         for variant, error in result.failures.items():
-            yield f"Query {name} failed with {variant}: {error}"
+            yield f"- Query {name} failed with {variant}: {error}"
 
 
 def _summaries(results: Results | None) -> dict[str, VariantSummary]:
-    found = summary.summarise(results) if results else []
-    return {each.variant: each for each in found}
+    summaries = summary.summarise(results) if results else []
+    return {each.variant: each for each in summaries}
 
 
 def draw(results: Mapping[str, Results], file: Path) -> None:
-    """Draw a panel for each part: the ratio of each number, and Apportion's as a line."""
+    """Draw a panel for each part: the ratio of each fixed number, and a line for Apportion."""
     measured = [part for part in PARTS if _summaries(results.get(part.name))]
     if not measured:
         raise ApportionError("no query ran with every number of partitions: nothing to draw")
@@ -291,7 +311,7 @@ def _draw(axes: Axes, title: str, found: Mapping[str, VariantSummary]) -> None:
 
 
 def choose(names: str | None) -> list[Part]:
-    """Return the parts of comma-separated names; all but the trial if there are none."""
+    """Return the parts with these comma-separated names; None means all except the trial."""
     known = {part.name: part for part in PARTS}
     if names is None:
         return [part for part in PARTS if part.name not in _LEFT_OUT]
@@ -304,35 +324,41 @@ def choose(names: str | None) -> list[Part]:
 
 
 def main(
-    file: Annotated[Path, typer.Argument(help="The page to write.")],
+    file: Annotated[Path, typer.Argument(help="Page to write.")],
     parts: Annotated[
         str | None,
         typer.Option(
             metavar="NAME,...",
-            help=f"What to measure, of {', '.join(part.name for part in PARTS)}. Default: all but "
+            help=f"Parts to measure: {', '.join(part.name for part in PARTS)}. Default: all except "
             "trial.",
         ),
     ] = None,
     rounds: Annotated[
         int | None,
-        typer.Option(min=1, help="Measured runs of each number. Default: 1 to 3, by the part."),
+        typer.Option(min=1, help="Measured runs per number. Default: 1 to 3, depends on the part."),
     ] = None,
     minutes: Annotated[
-        float, typer.Option(help="Begin no query after this time. Run it again to go on.")
+        float,
+        typer.Option(help="Start no query after this time. To continue, run the program again."),
     ] = 120,
     picture: Annotated[
         Path | None,
-        typer.Option(help="The plot to write. Default: pictures/partition-counts.png beside FILE."),
+        typer.Option(help="Plot to write. Default: pictures/partition-counts.png beside FILE."),
     ] = None,
     master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[*]",
     data: Annotated[
-        Path | None, typer.Option(help="Where generated tables are kept. Default: your cache.")
+        Path | None,
+        typer.Option(
+            help="Directory of the generated tables. Default: apportion in your cache directory."
+        ),
     ] = None,
     kept: Annotated[
-        Path, typer.Option(help="Directory of the results. A run that was stopped goes on.")
+        Path,
+        typer.Option(help="Directory of the results. A stopped run continues from these results."),
     ] = Path("target/measurements"),
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Start over, as after a new build of Apportion.")
+        bool,
+        typer.Option("--fresh", help="Start over, for example with a new build of Apportion."),
     ] = False,
 ) -> None:
     """Measure queries with fixed numbers of shuffle partitions and with Apportion."""
@@ -350,9 +376,11 @@ def main(
         results[part.name] = measure(part, rounds, master, data or cache.directory(), keeps, until)
     results = {name: each for name, each in results.items() if each.queries}
     if not results:
-        raise ApportionError("nothing was measured: give more --minutes")
+        raise ApportionError("no query was measured: increase --minutes")
     draw(results, drawn)
     file.write_text(page(results, f"{drawn.parent.name}/{drawn.name}"), "utf-8")
+    (file.parent / CSV).parent.mkdir(parents=True, exist_ok=True)
+    (file.parent / CSV).write_text(results_csv(results), "utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What can be measured: queries, and the confs that they are made for."""
+"""Benchmark suites: queries, and the confs that they need."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ if TYPE_CHECKING:
 
 GENERATED = ("tpch", "tpcds", "skew")
 
-# With Spark's 1 GB, queries of scale 1 fail for want of memory, or mostly collect garbage.
+# With Spark's default of 1 GB, queries at scale 1 run out of memory or spend most time in GC.
 _MEMORY = {"spark.driver.memory": "4g"}
 
 
 @dataclasses.dataclass(frozen=True)
 class Suite:
-    """Queries by name, in the order in which they run."""
+    """Queries by name, in the order of execution."""
 
     name: str
     queries: dict[str, str]
     conf: dict[str, str] = dataclasses.field(default_factory=dict)
-    """Confs of the session, unless the user sets them."""
+    """Default confs of the session. The user can override them."""
     scale: float | None = None
-    """The size of generated tables; None where the queries run on tables of the user's."""
+    """Size of the generated tables; None if the queries run on the user's tables."""
 
     def only(self, names: str) -> Suite:
-        """Return the suite with only the queries of these names or numbers, comma-separated.
+        """Return the suite with only the queries in `names`: names or numbers, comma-separated.
 
-        Numbers count the suite's queries from 1. Raises `ApportionError` for an unknown query.
+        Numbers start from 1. Raises `ApportionError` for an unknown query.
         """
-        found = [self._find(name.strip()) for name in names.split(",")]
-        queries = {name: sql for name, sql in self.queries.items() if name in found}
+        chosen = [self._find(name.strip()) for name in names.split(",")]
+        queries = {name: sql for name, sql in self.queries.items() if name in chosen}
         return dataclasses.replace(self, queries=queries)
 
     def _find(self, name: str) -> str:
@@ -46,15 +46,15 @@ class Suite:
             return known[int(name) - 1]
         raise ApportionError(
             f"{self.name} has no query {name!r}.{did_you_mean(name, known)} "
-            f"It has {', '.join(known)}, or by number 1 to {len(known)}"
+            f"Queries: {', '.join(known)}, or numbers 1 to {len(known)}"
         )
 
 
 def generated(name: str, scale: float) -> Suite:
-    """Return the suite of one of the names in `GENERATED`.
+    """Return the suite with a name from `GENERATED`.
 
-    Raises `ApportionError` for a scale that is not above 0, and when DuckDB, which has the TPC
-    queries, is not installed.
+    Raises `ApportionError` unless the scale is above 0, and if DuckDB is needed for the TPC queries
+    but not installed.
     """
     tpc.check_scale(scale)
     match name:
@@ -63,11 +63,11 @@ def generated(name: str, scale: float) -> Suite:
             return Suite(name, {str(number): sql for number, sql in texts.items()}, _MEMORY, scale)
         case "skew":
             return Suite(name, skew.queries(), _MEMORY | skew.CONF, scale)
-    raise ApportionError(f"unknown suite {name!r}: {', '.join(GENERATED)} are known")
+    raise ApportionError(f"unknown suite {name!r}: allowed are {', '.join(GENERATED)}")
 
 
 def generate_tables(spark: SparkSession, suite: Suite, directory: Path) -> Path:
-    """Return the folder in `directory` with a generated suite's tables, made if not there yet."""
+    """Return the folder of a suite's tables in `directory`. Generate them if they do not exist."""
     if suite.scale is not None:
         match suite.name:
             case "tpch" | "tpcds" as benchmark:

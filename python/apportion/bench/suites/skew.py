@@ -1,14 +1,14 @@
-"""Tables with keys of very unequal weight, and queries that shuffle them by these keys.
+"""Tables with skewed keys, and queries that shuffle them by these keys.
 
-`zipf`, `lognormal` and `hot` have 1.3 million rows each at scale 1; their keys are distributed as
-the names say, and joined to the table `keys`, which has a row for each key:
+`zipf`, `lognormal` and `hot` have 1.3 million rows each at scale 1. They are joined to the table
+`keys`, which has one row per key. Distribution of the keys:
 
-- zipf: the k-th key has a share in proportion to k^-1.2; the first has a seventh of the rows
-- lognormal: keys are exp(4 + 2z) for a standard normal z; the heaviest has about 3 %
-- hot: five keys have a tenth of the rows each, the others share the rest equally
+- zipf: the share of the k-th key is proportional to k^-1.2; the first key has 1/7 of the rows
+- lognormal: keys are exp(4 + 2z) for a standard normal z; the most frequent key has about 3 %
+- hot: five keys have 10 % of the rows each, the others share the rest equally
 
-Every row has a payload of 50 characters, base64 of a hash, that hardly compresses. All values are
-hashes of row numbers, so that the same scale gives the same rows everywhere.
+Every row has a payload of 50 characters, the base64 text of a hash, which hardly compresses. All
+values are hashes of row numbers, so the same scale gives the same rows everywhere.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from apportion._util.cache import made_once
+from apportion._util.cache import get_or_build
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Tasks so small that the scans and shuffles of scale 1, tens of MB, have a dozen of them or more.
+# With these sizes, the scans and shuffles of scale 1 (tens of MB) have a dozen tasks or more.
 CONF = {
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": "4MB",
     "spark.sql.files.maxPartitionBytes": "4MB",
@@ -35,18 +35,18 @@ _PAYLOAD = "substr(base64(unhex(sha2(CAST(id AS string), 384))), 1, 50)"
 
 
 def _uniform(seed: int) -> str:
-    """Return SQL for a number above 0 and below 1 that looks random."""
+    """Return an SQL expression for a pseudo-random number above 0 and below 1."""
     return f"((shiftrightunsigned(xxhash64(id, {seed}), 11) + 0.5D) / {2**53}D)"
 
 
 _DISTRIBUTIONS = {
-    # The inverse of the distribution function of a power law between 1 and the number of keys.
+    # Inverse of the distribution function of a power law between 1 and the number of keys.
     "zipf": f"pow(1 - {_uniform(1)} * (1 - pow({_KEYS}, -0.2D)), -5)",
     "lognormal": f"exp(4 + 2 * sqrt(-2 * ln({_uniform(1)})) * cos(2 * pi() * {_uniform(2)}))",
     "hot": f"{_uniform(2)} * if({_uniform(1)} < 0.5D, 5, {_KEYS})",
 }
 
-# Results are small, so that comparing them costs little, and depend on every row.
+# The results are small, so they are cheap to compare, and depend on every row.
 _QUERIES = {
     "join": """\
 SELECT /*+ MERGE(keys) */ region, count(*) AS n, max(concat(payload, label)) AS last
@@ -73,7 +73,7 @@ FROM (SELECT /*+ REBALANCE(key) */ * FROM {table})""",
 
 
 def queries() -> dict[str, str]:
-    """Return the queries by name: distribution and kind, such as `zipf-join`."""
+    """Return the queries by name. A name is the distribution and the kind, such as `zipf-join`."""
     return {
         f"{table}-{kind}": sql.format(table=table)
         for table in _DISTRIBUTIONS
@@ -82,11 +82,11 @@ def queries() -> dict[str, str]:
 
 
 def generate(spark: SparkSession, scale: float, directory: Path) -> Path:
-    """Make the tables and return their folder, `<directory>/skew-<scale>`, unless it is there.
+    """Generate the tables unless they exist, and return their folder `<directory>/skew-<scale>`.
 
-    `scale` multiplies the rows, but not the 100,000 keys. Raises what Spark raises.
+    `scale` multiplies the rows, but not the 100,000 keys. Raises Spark's errors.
     """
-    return made_once(directory / f"skew-{scale:g}", partial(_write_tables, spark, scale))
+    return get_or_build(directory / f"skew-{scale:g}", partial(_write_tables, spark, scale))
 
 
 def _write_tables(spark: SparkSession, scale: float, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""TPC-H and TPC-DS: the tables, made by DuckDB's generators, and the queries in Spark's dialect."""
+"""TPC-H and TPC-DS: tables from DuckDB's generators, and queries in Spark's dialect."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from apportion._util.cache import made_once
+from apportion._util.cache import get_or_build
 from apportion.errors import ApportionError
 
 if TYPE_CHECKING:
@@ -19,38 +19,38 @@ _GENERATORS = {"tpch": "dbgen", "tpcds": "dsdgen"}
 
 
 def generate(benchmark: Benchmark, scale: float, directory: Path) -> Path:
-    """Make the benchmark's tables and return their folder, `<directory>/<benchmark>-sf<scale>`.
+    """Generate the tables and return their folder `<directory>/<benchmark>-sf<scale>`.
 
-    The folder holds one `<table>.parquet` file per table. `scale` is the benchmark's scale factor:
-    about that many GB as text. A folder that is already there is used as it is.
+    The folder has one `<table>.parquet` file per table. `scale` is the benchmark's scale factor;
+    scale 1 is about 1 GB as text. An existing folder is used without changes.
 
-    Raises `ApportionError` when DuckDB is not installed or the scale is not above 0.
+    Raises `ApportionError` if DuckDB is not installed, and unless the scale is above 0.
     """
     check_scale(scale)
-    return made_once(
+    return get_or_build(
         directory / f"{benchmark}-sf{scale:g}", partial(_write_tables, benchmark, scale)
     )
 
 
 def check_scale(scale: float) -> None:
-    """Raise `ApportionError` when a scale is not above 0."""
+    """Raise `ApportionError` unless `scale` is above 0."""
     if not scale > 0:
         raise ApportionError(f"scale is {scale}: it must be above 0, for example 0.1")
 
 
 def queries(benchmark: Benchmark) -> dict[int, str]:
-    """Return the benchmark's queries by number (22 or 99), in Spark's dialect, without the `;`.
+    """Return the benchmark's 22 or 99 queries by number, in Spark's dialect, without the `;`.
 
-    Raises `ApportionError` when DuckDB is not installed.
+    Raises `ApportionError` if DuckDB is not installed.
     """
     with _connect(benchmark) as connection:
         rows = connection.execute(f"SELECT query_nr, query FROM {benchmark}_queries()").fetchall()
-    # Quoted column names are all that DuckDB's texts have and Spark does not read.
+    # DuckDB's texts differ from Spark's dialect only in the quotes around column names.
     return {number: text.strip().rstrip(";").replace('"', "`") for number, text in rows}
 
 
 def _write_tables(benchmark: Benchmark, scale: float, folder: Path) -> None:
-    # A database on disk: the tables may be larger than memory.
+    # Use a database on disk, because the tables may be larger than memory.
     with _connect(benchmark, folder.parent / "generated.duckdb") as connection:
         connection.execute(f"CALL {_GENERATORS[benchmark]}(sf = {scale!r})")
         names = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
@@ -60,22 +60,22 @@ def _write_tables(benchmark: Benchmark, scale: float, folder: Path) -> None:
 
 def _connect(benchmark: Benchmark, database: Path | None = None) -> duckdb.DuckDBPyConnection:
     if benchmark not in _GENERATORS:
-        raise ApportionError(f"unknown benchmark {benchmark!r}: tpch and tpcds are known")
+        raise ApportionError(f"unknown benchmark {benchmark!r}: allowed are tpch and tpcds")
     try:
         import duckdb
 
         package = importlib.resources.files(f"duckdb_extension_{benchmark}")
     except ModuleNotFoundError as missing:
         raise ApportionError(
-            f"the Python package {missing.name} is needed to generate {benchmark} and is not "
-            "installed: pip install 'apportion[spark,demo]'"
+            f"{benchmark} needs the Python package {missing.name}, which is not installed: "
+            "pip install 'apportion[spark,demo]'"
         ) from missing
-    # From the package's own file, because DuckDB's INSTALL would download it.
+    # Load the extension from the package, because DuckDB's INSTALL would download it.
     extension = package / f"extensions/v{duckdb.__version__}/{benchmark}.duckdb_extension"
     if not extension.is_file():
         raise ApportionError(
-            f"the package duckdb_extension_{benchmark} has nothing for duckdb "
-            f"{duckdb.__version__} ({extension}): install both in the same version, "
+            f"the package duckdb_extension_{benchmark} has no extension for duckdb "
+            f"{duckdb.__version__} ({extension}): install the same version of both with "
             "pip install 'apportion[spark,demo]'"
         )
     connection = duckdb.connect(
