@@ -1,13 +1,16 @@
-"""Measures how far simulations can be believed.
-
-TPC-H is logged in one configuration, predicted for others, and measured in these:
+"""Measure how accurate simulations are.
 
     python python/simulator_accuracy.py docs/simulator-accuracy.md --scale 1
+
+logs TPC-H in one configuration, predicts others, and measures them. It writes a page with the
+summary, and `measurements/simulator-accuracy.csv` beside it with all queries.
 """
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import io
 import statistics
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -39,8 +42,11 @@ _COALESCE = "spark.sql.adaptive.coalescePartitions"
 _ADVISORY = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 _VOLUME = "spark.apportion.dataVolumePerTask"
 
-# What all configurations have in common: as many subpartitions with Apportion and without, so that
-# the sizes of one are those of the other, and the scans that Spark makes.
+CSV = "measurements/simulator-accuracy.csv"
+"""File with all queries, relative to the folder of the page."""
+
+# All configurations have the same number of shuffle partitions, so that a prediction can use the
+# logged sizes, and Spark's own scans.
 COMMON = {
     "spark.sql.shuffle.partitions": "128",
     "spark.apportion.subpartitions": "spark",
@@ -62,9 +68,9 @@ PREDICTED = [
 
 @dataclasses.dataclass(frozen=True)
 class Prediction:
-    """A query in a configuration: seconds of its fastest runs, and the tasks of each stage.
+    """Query in a configuration: seconds of its fastest runs, and the tasks of each stage.
 
-    What else goes on makes runs slower and none faster, so that the fastest are compared.
+    The fastest runs are compared, because background load only makes runs slower.
     """
 
     query: str
@@ -72,25 +78,26 @@ class Prediction:
     predicted: float
     measured: float
     spread: float
-    """How much longer its slowest run took than its fastest one, as a part of that."""
+    """Time of the slowest run divided by the time of the fastest run, less 1."""
     predicted_tasks: list[int]
     measured_tasks: list[int]
 
     @property
     def error(self) -> float:
-        """What the prediction is off, as a part of what was measured."""
+        """Error of the predicted time, as a part of the measured time."""
         return abs(self.predicted - self.measured) / self.measured
 
     @property
     def is_exact(self) -> bool:
-        """Whether all stages have the tasks that were predicted."""
+        """Whether all stages have the predicted numbers of tasks."""
         return sorted(self.predicted_tasks) == sorted(self.measured_tasks)
 
 
 def record(spark: SparkSession, queries: dict[str, str], rounds: int) -> None:
-    """Run queries in all configurations, in turns, each described as `QUERY CONFIGURATION ROUND`.
+    """Run queries in all configurations, alternating.
 
-    Round 0 warms up. The session has to write an event log.
+    The job description of a run is `QUERY CONFIGURATION ROUND`. Round 0 is the warm-up. The session
+    must write an event log.
     """
     context = spark.sparkContext
     for query in counted(list(queries)):
@@ -102,18 +109,18 @@ def record(spark: SparkSession, queries: dict[str, str], rounds: int) -> None:
 
 
 def evaluate(log: Path) -> dict[str, list[Prediction]]:
-    """Return the predictions for each configuration from a log that `record` has written."""
+    """Return the predictions for each configuration, from a log written by `record`."""
     application = eventlog.read(log)
     runs: dict[tuple[str, str], list[Workload]] = {}
     for query in application.queries.values():
         name, configuration, number = [*query.description.split(" "), "", "", ""][:3]
         if not number.isdecimal() or int(number) == 0:
             continue
-        if found := workload(application, query):
-            runs.setdefault((name, configuration), []).append(found)
+        if run := workload(application, query):
+            runs.setdefault((name, configuration), []).append(run)
     for rounds in runs.values():
-        rounds.sort(key=lambda each: each.seconds)
-    logged = {name: each[0] for (name, where), each in runs.items() if where == LOGGED.name}
+        rounds.sort(key=lambda run: run.seconds)
+    logged = {name: rounds[0] for (name, where), rounds in runs.items() if where == LOGGED.name}
     model = fit(list(logged.values()))
     return {
         variant.name: [
@@ -147,69 +154,94 @@ def _tasks(outcome: Outcome) -> list[int]:
 def page(
     results: dict[str, list[Prediction]], environment: Environment, scale: float, rounds: int
 ) -> str:
-    """Return the results as a page of Markdown."""
+    """Return the results as a Markdown page."""
     return "\n".join(_page(results, environment, scale, rounds)) + "\n"
 
 
 def _page(
     results: dict[str, list[Prediction]], environment: Environment, scale: float, rounds: int
 ) -> Iterator[str]:
-    yield "# How accurate simulations are"
+    errors = {name: [each.error for each in results[name]] for name in results}
+    medians = [statistics.median(of_variant) for of_variant in errors.values()]
+    yield "# Accuracy of simulations"
     yield ""
     yield (
-        f"TPC-H at scale factor {scale:g}, on Spark {environment.spark} ({environment.master}, "
-        f"{environment.cores} cores). Each query was logged with Apportion, with 4 MB a task, and"
+        "[`apportion simulate`](simulating.md) predicted the times of TPC-H in "
+        f"{len(PREDICTED)} configurations. The median error of a configuration is "
+        f"{min(medians):.1%} to {max(medians):.1%}."
     )
     yield (
-        "[`apportion simulate`](simulating.md) predicted from that what it would do in other "
-        "configurations. It then ran in these. The fastest of"
-    )
-    yield (
-        f"{rounds} rounds, after one to warm up, are compared. `make bench-simulate SF={scale:g}` "
-        "writes this page anew."
+        "The largest error of a query is "
+        f"{max(max(of_variant) for of_variant in errors.values()):.1%}."
     )
     yield ""
     yield (
-        "`spread` is by how much longer the slowest round of a query took than its fastest: the "
-        "median of the queries."
+        f"TPC-H ran at scale factor {scale:g} on Spark {environment.spark} ({environment.master}, "
+        f"{environment.cores} cores)."
     )
     yield ""
-    yield "| configuration | is set | median error | largest | spread | queries with these tasks |"
+    yield "1. Each query was logged with Apportion, with a target size of 4 MB per task."
+    yield "2. The simulation predicted its time and tasks in other configurations, from this log."
+    yield "3. The query ran in these configurations."
+    yield ""
+    yield (
+        f"The fastest of {rounds} rounds, after one warm-up round, are compared. "
+        f"`make bench-simulate SF={scale:g}` writes this page."
+    )
+    yield ""
+    yield "| configuration | settings | median error | largest | spread | exact tasks |"
     yield "| --- | --- | ---: | ---: | ---: | ---: |"
     for variant in PREDICTED:
-        found = results[variant.name]
-        errors = [each.error for each in found]
+        of_variant = results[variant.name]
         changed = ", ".join(f"`{key}={value}`" for key, value in variant.conf.items())
-        exact = sum(each.is_exact for each in found)
+        exact = sum(each.is_exact for each in of_variant)
         yield (
-            f"| {variant.name} | {changed} | {statistics.median(errors):.1%} | {max(errors):.1%} "
-            f"| {statistics.median(each.spread for each in found):.1%} | {exact} of {len(found)} |"
+            f"| {variant.name} | {changed} | {statistics.median(errors[variant.name]):.1%} "
+            f"| {max(errors[variant.name]):.1%} "
+            f"| {statistics.median(each.spread for each in of_variant):.1%} "
+            f"| {exact} of {len(of_variant)} |"
         )
     yield ""
-    common = ", ".join(f"`{key}={value}`" for key, value in COMMON.items())
-    yield f"In all of them: {common}, unless the table says otherwise."
-    for variant in PREDICTED:
-        yield ""
-        yield f"## {variant.name}"
-        yield ""
-        yield "| query | logged, s | predicted, s | measured, s | error | tasks predicted | ran |"
-        yield "| ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
-        for each in results[variant.name]:
-            yield (
-                f"| {each.query} | {each.logged:.2f} | {each.predicted:.2f} | {each.measured:.2f} "
-                f"| {each.error:.1%} | {sum(each.predicted_tasks):,} "
-                f"| {sum(each.measured_tasks):,} |"
-            )
+    yield (
+        "*Spread* shows how much the measured times themselves vary: the slowest round of a query "
+        "took that much longer"
+    )
+    yield (
+        "than the fastest (median of the queries). *Exact tasks* counts the queries whose stages "
+        "all have the predicted number of tasks."
+    )
+    yield ""
+    yield f"[{Path(CSV).name}]({CSV}) has the times and tasks of each query."
+    yield ""
+    yield "All configurations also set, unless the table says otherwise:"
+    yield ""
+    yield from (f"- `{key}={value}`" for key, value in COMMON.items())
+
+
+def predictions_csv(results: dict[str, list[Prediction]]) -> str:
+    """Return the predictions as CSV, one line each. Times are in seconds."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(
+        ["configuration", "query", "logged", "predicted", "measured", "error", "predicted_tasks",
+         "measured_tasks"]
+    )  # fmt: skip
+    for configuration, predictions in results.items():
+        for each in predictions:
+            times = [f"{time:.2f}" for time in (each.logged, each.predicted, each.measured)]
+            tasks = [sum(each.predicted_tasks), sum(each.measured_tasks)]
+            writer.writerow([configuration, each.query, *times, f"{each.error:.3f}", *tasks])
+    return text.getvalue()
 
 
 def main(
-    file: Annotated[Path, typer.Argument(help="The page to write.")],
-    scale: Annotated[float, typer.Option(help="TPC-H's scale factor.")] = 1.0,
-    rounds: Annotated[int, typer.Option(min=1, help="Measured runs of each configuration.")] = 3,
+    file: Annotated[Path, typer.Argument(help="Page to write.")],
+    scale: Annotated[float, typer.Option(help="Scale factor of TPC-H.")] = 1.0,
+    rounds: Annotated[int, typer.Option(min=1, help="Measured runs per configuration.")] = 3,
     master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[*]",
     logs: Annotated[Path | None, typer.Option(help="Keep the event log in this directory.")] = None,
 ) -> None:
-    """Log TPC-H, predict other configurations, measure them, and write how far off it was."""
+    """Log TPC-H in one configuration, predict others, measure them, and write the errors."""
     with tempfile.TemporaryDirectory() as scratch:
         directory = (logs or Path(scratch)).resolve()
         directory.mkdir(parents=True, exist_ok=True)
@@ -218,11 +250,11 @@ def main(
             "spark.eventLog.dir": directory.as_uri(),
             "spark.eventLog.rolling.enabled": "false",
             "spark.eventLog.compress": "false",
-            # Hundreds of queries in one JVM, some with large broadcasts.
+            # Hundreds of queries run in one JVM, some with large broadcasts.
             "spark.driver.memory": "4g",
         }
         session = start(master, [f"{key}={value}" for key, value in {**COMMON, **logging}.items()])
-        environment = Environment.of(session)
+        environment = Environment.from_session(session)
         register(session, find_tables(tpc.generate("tpch", scale, cache.directory())))
         texts = {str(number): text for number, text in tpc.queries("tpch").items()}
         id = session.sparkContext.applicationId
@@ -230,8 +262,10 @@ def main(
         session.stop()
         results = evaluate(directory / id)
     file.write_text(page(results, environment, scale, rounds), "utf-8")
-    for name, found in results.items():
-        print(f"{name}: median error {statistics.median(each.error for each in found):.1%}")
+    (file.parent / CSV).parent.mkdir(exist_ok=True)
+    (file.parent / CSV).write_text(predictions_csv(results), "utf-8")
+    for name, predictions in results.items():
+        print(f"{name}: median error {statistics.median(each.error for each in predictions):.1%}")
 
 
 if __name__ == "__main__":

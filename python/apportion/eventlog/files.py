@@ -1,4 +1,4 @@
-"""The files of an event log, and their lines."""
+"""Files and lines of an event log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import IO, cast
 
 from apportion.errors import ApportionError
 
-# Longer lines are left out, so that a log of any size is read in bounded memory.
+# Longer lines are left out, so that memory is bounded for logs of any size.
 MAX_LINE = 64 << 20
 _CHUNK = 1 << 20
 
@@ -19,7 +19,7 @@ _OTHER_CODECS = {".lz4", ".lzf", ".snappy"}
 
 
 class Skipped:
-    """Counts what was left out of a log, by reason."""
+    """Counter for the omitted parts of a log, by reason."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
@@ -28,7 +28,7 @@ class Skipped:
         self._counts[reason] += 1
 
     def messages(self) -> list[str]:
-        """Return a line for each reason, such as `3 times: a line that is no JSON`."""
+        """Return a line for each reason, such as `3 times: a line that is not JSON`."""
         return [
             reason if count == 1 else f"{count} times: {reason}"
             for reason, count in self._counts.items()
@@ -36,10 +36,10 @@ class Skipped:
 
 
 def parts(path: Path) -> list[Path]:
-    """Return the files of a log in order: itself, or those of a rolling log's directory.
+    """Return the files of a log in order: the path itself, or the files of a rolling log.
 
-    The directory that holds logs will do if there is only one in it. Raises `ApportionError` for
-    a path that is no event log, or holds several.
+    A directory of logs works if it has only one log. Raises `ApportionError` for a path without an
+    event log, or with several.
     """
     if not path.exists():
         raise ApportionError(f"there is no event log at {path}")
@@ -48,39 +48,38 @@ def parts(path: Path) -> list[Path]:
     if path.name.startswith("eventlog_v2_"):
         return _rolled(path)
     logs = sorted(
-        (each for each in path.iterdir() if not each.name.startswith(".")),
-        key=lambda each: each.stat().st_mtime,
+        (log for log in path.iterdir() if not log.name.startswith(".")),
+        key=lambda log: log.stat().st_mtime,
         reverse=True,
     )
     if len(logs) == 1:
         return parts(logs[0])
     if not logs:
-        raise ApportionError(f"{path} is empty: there is no event log in it")
-    newest = ", ".join(each.name for each in logs[:5])
-    raise ApportionError(f"{path} holds {len(logs)} files; name one of them. The newest: {newest}")
+        raise ApportionError(f"{path} is an empty directory: it has no event log")
+    newest = ", ".join(log.name for log in logs[:5])
+    raise ApportionError(f"{path} has {len(logs)} files: choose one of them. Newest: {newest}")
 
 
 def _rolled(directory: Path) -> list[Path]:
-    """The events of a rolling log; what was compacted stands for the files before it."""
-    found = []
+    """Return the event files of a rolling log. A compacted file replaces all earlier files."""
+    rolled = []
     for file in directory.iterdir():
         if match := _ROLLED.fullmatch(file.name):
-            found.append((int(match[1]), ".compact" in match["suffix"], file))
-    if not found:
-        raise ApportionError(f"{directory} is the directory of an event log without events")
-    start = max((index for index, compacted, _ in found if compacted), default=0)
+            rolled.append((int(match[1]), ".compact" in match["suffix"], file))
+    if not rolled:
+        raise ApportionError(f"{directory} is a rolling event log without files of events")
+    start = max((index for index, compacted, _ in rolled if compacted), default=0)
     return [
         file
-        for index, compacted, file in sorted(found)
+        for index, compacted, file in sorted(rolled)
         if index > start or (index == start and compacted) or start == 0
     ]
 
 
 def lines(path: Path, skipped: Skipped) -> Iterator[bytes]:
-    """Yield the lines of a log, as far as they can be read.
+    """Yield the readable lines of a log.
 
-    Raises `ApportionError` for a compression that is not known here, and a file that cannot be
-    read.
+    Raises `ApportionError` for an unsupported compression, and for a file that cannot be read.
     """
     try:
         for part in parts(path):
@@ -96,8 +95,8 @@ def _open(file: Path) -> IO[bytes]:
     suffixes = set(file.suffixes)
     if codec := next(iter(suffixes & _OTHER_CODECS), None):
         raise ApportionError(
-            f"{file} is compressed as {codec[1:]}, which is not read here. Write logs with "
-            "spark.eventLog.compression.codec=zstd, Spark's default, or uncompressed"
+            f"{file} is compressed with {codec[1:]}, which is not supported. Write logs with "
+            "spark.eventLog.compression.codec=zstd, which is Spark's default, or uncompressed"
         )
     if ".zstd" not in suffixes:
         return file.open("rb")
@@ -105,7 +104,7 @@ def _open(file: Path) -> IO[bytes]:
         import zstandard
     except ImportError:
         raise ApportionError(
-            f"{file} is compressed: reading it needs pip install 'apportion[logs]'"
+            f"{file} is compressed: to read it, run pip install 'apportion[logs]'"
         ) from None
     reader = zstandard.ZstdDecompressor().stream_reader(file.open("rb"), read_across_frames=True)
     return cast("IO[bytes]", reader)
@@ -115,25 +114,25 @@ def _split(stream: IO[bytes], file: Path, skipped: Skipped) -> Iterator[bytes]:
     pending: list[bytes] = []
     size = 0
     while chunk := _read(stream, file, skipped):
-        *ended, rest = chunk.split(b"\n")
-        for line in ended:
+        *complete, rest = chunk.split(b"\n")
+        for line in complete:
             if size + len(line) <= MAX_LINE:
                 yield b"".join([*pending, line])
             else:
-                skipped.add(f"a line above {MAX_LINE >> 20} MiB in {file.name}")
+                skipped.add(f"a line longer than {MAX_LINE >> 20} MiB in {file.name}")
             pending, size = [], 0
         size += len(rest)
-        # Of a line that is too long, nothing but its length is kept.
+        # A line that is too long is dropped; only its length is kept.
         pending = [*pending, rest] if size <= MAX_LINE else []
     if pending and size:
         yield b"".join(pending)
     elif size:
-        skipped.add(f"a line above {MAX_LINE >> 20} MiB in {file.name}")
+        skipped.add(f"a line longer than {MAX_LINE >> 20} MiB in {file.name}")
 
 
 def _read(stream: IO[bytes], file: Path, skipped: Skipped) -> bytes:
     try:
         return stream.read(_CHUNK)
-    except Exception as error:  # Each codec has errors of its own.
+    except Exception as error:  # Each codec has its own errors.
         skipped.add(f"the rest of {file.name}, which is damaged: {error}")
         return b""

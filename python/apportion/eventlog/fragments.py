@@ -1,10 +1,9 @@
-"""The fragments of a physical plan: what runs in one stage, down to the exchanges it reads."""
+"""Fragments of a physical plan: the operators of one stage, between exchanges."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
-import re
 from collections.abc import Iterator
 
 from apportion.eventlog import PlanNode
@@ -17,8 +16,9 @@ _QUERY_STAGES = {
 _EXCHANGES = {"Exchange": "shuffle", "BroadcastExchange": "broadcast"}
 _SUBQUERIES = {"Subquery", "SubqueryBroadcast", "SubqueryAdaptiveBroadcast"}
 _REUSED = {"ReusedExchange", "ReusedSubquery"}
-_PLAN_ID = re.compile(r"\[(?:plan_id=|id=#)(\d+)\]")
-# The only metrics of an exchange that the tasks update which write it.
+# A metric of each exchange and subquery. A reused exchange has the same metric id as the original.
+_IDENTITY = "data size"
+# The metrics of an exchange that its writers update. Its readers update the other metrics.
 _WRITTEN = {"data size", "shuffle bytes written", "shuffle records written", "shuffle write time"}
 
 
@@ -27,18 +27,18 @@ class Fragment:
     """A part of the plan whose operators run in the same tasks."""
 
     name: str
-    """`result`, or what the plan calls it, such as `stage 3`, or `subquery 1 stage 3`."""
+    """`result`, or the name in the plan, such as `stage 3` or `subquery 1 stage 3`."""
     kind: str
-    """shuffle, broadcast, cache, subquery or result: what becomes of its rows."""
+    """Destination of its rows: shuffle, broadcast, cache, subquery or result."""
     root: PlanNode
-    """The operator that puts out its rows: an exchange, unless it is the result."""
+    """The operator that outputs its rows: an exchange, except for the result."""
     query_stage: int | None = None
-    """Spark's number for it in adaptive plans."""
+    """Spark's number of the query stage in adaptive plans."""
     inputs: list[Fragment] = dataclasses.field(default_factory=list)
-    """What it reads, in the order of the plan; a fragment that is reused is read by several."""
+    """Fragments that it reads, in the order of the plan. A reused fragment has several readers."""
 
     def operators(self) -> Iterator[PlanNode]:
-        """Yield the operators of this fragment from the top, not those of its inputs."""
+        """Yield the operators of this fragment from the top, without its inputs."""
         waiting = [self.root]
         while waiting:
             node = waiting.pop()
@@ -46,8 +46,17 @@ class Fragment:
             if node is self.root or not _begins_fragment(node):
                 waiting.extend(reversed([c for c in node.children if not _begins_fragment(c)]))
 
+    def input_of(self, exchange_metric: int | None) -> Fragment | None:
+        """Return the input that writes the exchange with this metric id; None without a match."""
+        if exchange_metric is None:
+            return None
+        writers = (
+            read for read in self.inputs if read.root.metrics.get(_IDENTITY) == exchange_metric
+        )
+        return next(writers, None)
+
     def accumulators(self) -> set[int]:
-        """Return the ids of the metrics that its tasks update."""
+        """Return the ids of the metrics that the tasks of this fragment update."""
         return {
             accumulator
             for node in self.operators()
@@ -57,60 +66,67 @@ class Fragment:
 
 
 def fragments(plan: PlanNode) -> list[Fragment]:
-    """Return the fragments of a plan, each after those that it reads; the last is the result."""
+    """Return the fragments of a plan, each after its inputs. The last fragment is the result."""
     return _Cutter().cut(plan)
 
 
 class _Cutter:
     def __init__(self) -> None:
-        self.found: list[Fragment] = []
-        self._by_plan_id: dict[str, Fragment] = {}
+        self._fragments: list[Fragment] = []
+        self._by_metric: dict[int, Fragment] = {}
         self._numbers = itertools.count(1)
-        self._reused: list[tuple[Fragment, int, str]] = []
+        self._reused: list[tuple[Fragment, int, int]] = []
         self._subquery = ""
 
     def cut(self, plan: PlanNode) -> list[Fragment]:
         self._fragment(plan, "result", "result", None)
-        for reader, place, plan_id in reversed(self._reused):
-            if original := self._by_plan_id.get(plan_id):
+        for reader, place, metric in reversed(self._reused):
+            if original := self._by_metric.get(metric):
                 reader.inputs.insert(place, original)
-        return self.found
+        return self._fragments
 
     def _fragment(self, root: PlanNode, name: str, kind: str, query_stage: int | None) -> Fragment:
         fragment = Fragment(name, kind, root, query_stage)
-        if match := _PLAN_ID.search(root.text):
-            self._by_plan_id[match[1]] = fragment
+        if _IDENTITY in root.metrics:
+            self._by_metric[root.metrics[_IDENTITY]] = fragment
         waiting = list(reversed(root.children))
         while waiting:
             node = waiting.pop()
             if node.name in _REUSED:
-                if match := _PLAN_ID.search(node.text):
-                    self._reused.append((fragment, len(fragment.inputs), match[1]))
+                if (metric := _reused_metric(node)) is not None:
+                    self._reused.append((fragment, len(fragment.inputs), metric))
             elif _begins_fragment(node):
                 if below := self._input(node):
                     fragment.inputs.append(below)
             else:
                 waiting.extend(reversed(node.children))
-        self.found.append(fragment)
+        self._fragments.append(fragment)
         return fragment
 
     def _input(self, node: PlanNode) -> Fragment | None:
         if (kind := _QUERY_STAGES.get(node.name)) and node.children:
-            number = int(match[0]) if (match := re.search(r"\d+", node.text)) else None
+            # In Spark's events, only the label has the number of a stage: `ShuffleQueryStage 3`.
+            label = node.text.rpartition(" ")[2]
+            number = int(label) if label.isdecimal() else None
             below = node.children[0]
             if below.name == "ReusedExchange":
-                match = _PLAN_ID.search(below.text)
-                return self._by_plan_id.get(match[1]) if match else None
-            # A subquery has a plan of its own, whose stages are numbered from 0 as well.
+                metric = _reused_metric(below)
+                return None if metric is None else self._by_metric.get(metric)
+            # The stages of a subquery are numbered from 0 too, because it has a separate plan.
             return self._fragment(below, f"{self._subquery}stage {number}", kind, number)
         kind = _EXCHANGES.get(node.name, "subquery")
         name = f"{kind} {next(self._numbers)}"
-        around = self._subquery
+        outer = self._subquery
         if kind == "subquery":
             self._subquery = f"{name} "
         fragment = self._fragment(node, name, kind, None)
-        self._subquery = around
+        self._subquery = outer
         return fragment
+
+
+def _reused_metric(node: PlanNode) -> int | None:
+    """Return the metric of a reused exchange, which Spark's events have below the node."""
+    return node.children[0].metrics.get(_IDENTITY) if node.children else None
 
 
 def _begins_fragment(node: PlanNode) -> bool:

@@ -1,4 +1,4 @@
-"""What the UI of an application and the history server tell of applications, over HTTP."""
+"""Client for the REST API of Spark's UI and history server."""
 
 from __future__ import annotations
 
@@ -18,51 +18,50 @@ from urllib.request import urlopen
 
 from apportion.errors import ApportionError
 
-_SECONDS = 30.0
-_MOST_LISTED = 5
+_TIMEOUT_SECONDS = 30.0
+_MAX_LISTED = 5
 _HISTORY = re.compile(r"/history/(?P<id>[^/]+)(/(?P<attempt>\d+)(?=/|$))?")
 
 
 class RunningApplication(NamedTuple):
-    """An application whose UI serves no event log, as its own UI does not."""
+    """A running application. Its UI does not serve the event log."""
 
     id: str
     url: str
     conf: dict[str, str]
 
 
-class _NotThereError(Exception):
-    """An address that answers, but not with what was asked for."""
+class _NotFoundError(Exception):
+    """The server answered, but does not have the requested resource."""
 
 
 @contextmanager
 def application(url: str) -> Iterator[Path | RunningApplication]:
-    """Give the directory of the event log that is downloaded from a history server, for the block.
+    """Yield a temporary directory with the event log of an application from a history server.
 
-    Where there is none to download, give the application that runs. `url` is any page of the
-    application, also behind a proxy; the root of a history server does if it knows one application
-    only.
+    Yield the running application instead if the server has no log to download. `url` is any page of
+    the application, also behind a proxy. The root of a history server works if the server has only
+    one application.
 
-    Raises `ApportionError` where nothing answers as Spark does, or it is not clear which
-    application is meant.
+    Raises `ApportionError` if no Spark server answers, or if several applications are possible.
     """
     base, listed = _find_api(url)
-    api, number = _choose(url, base, listed)
+    api, id = _choose(url, base, listed)
     with tempfile.TemporaryDirectory(prefix="apportion-") as directory:
         if _download(f"{api}/logs", Path(directory)):
             yield Path(directory)
             return
-    yield RunningApplication(number, base, _conf(api))
+    yield RunningApplication(id, base, _conf(api))
 
 
 def _find_api(url: str) -> tuple[str, list[Any]]:
-    """Find what the path is below, and the applications that are listed there."""
+    """Return the address that the API is below, and the applications that the API lists."""
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        raise ApportionError(f"{url} is no URL ({error}): write http://HOST:PORT") from None
+        raise ApportionError(f"{url} is not a URL ({error}): write http://HOST:PORT") from None
     if not parts.netloc:
-        raise ApportionError(f"{url} names no host: write http://HOST:PORT")
+        raise ApportionError(f"{url} has no host: write http://HOST:PORT")
     root = f"{parts.scheme}://{parts.netloc}"
     path = _HISTORY.split(parts.path)[0].rstrip("/")
     while True:
@@ -70,7 +69,7 @@ def _find_api(url: str) -> tuple[str, list[Any]]:
             listed = _json(f"{root}{path}/api/v1/applications")
             if isinstance(listed, list) and all(map(_is_application, listed)):
                 return root + path, listed
-        except _NotThereError:
+        except _NotFoundError:
             pass
         if not path:
             raise ApportionError(
@@ -81,51 +80,50 @@ def _find_api(url: str) -> tuple[str, list[Any]]:
 
 
 def _choose(url: str, base: str, listed: list[Any]) -> tuple[str, str]:
-    """Return the address of the application in the API, with its attempt, and its id."""
+    """Return the address of the application's latest or named attempt in the API, and its id."""
     api = f"{base}/api/v1/applications"
     if named := _HISTORY.search(urlsplit(url).path):
-        number = unquote(named["id"])
-        found = _named(api, number)
+        chosen = _get_application(api, unquote(named["id"]))
     elif len(listed) == 1:
-        [found] = listed
+        [chosen] = listed
     elif not listed:
-        raise ApportionError(f"{base} has no application yet")
+        raise ApportionError(f"{base} has no applications yet")
     else:
-        newest = ", ".join(str(each["id"]) for each in listed[:_MOST_LISTED])
+        newest = ", ".join(str(entry["id"]) for entry in listed[:_MAX_LISTED])
         raise ApportionError(
-            f"{base} has {len(listed)} applications: name one as {base}/history/ID. "
-            f"The newest: {newest}"
+            f"{base} has {len(listed)} applications: choose one with {base}/history/ID. "
+            f"Newest: {newest}"
         )
-    number = str(found["id"])
-    # The latest attempt comes first, and has a number where there can be several.
-    attempt = (named and named["attempt"]) or found["attempts"][0].get("attemptId")
+    id = str(chosen["id"])
+    # The latest attempt comes first. Attempts have ids only if there can be several.
+    attempt = (named and named["attempt"]) or chosen["attempts"][0].get("attemptId")
     suffix = f"/{quote(str(attempt), safe='')}" if attempt else ""
-    return f"{api}/{quote(number, safe='')}{suffix}", number
+    return f"{api}/{quote(id, safe='')}{suffix}", id
 
 
-def _named(api: str, number: str) -> Any:
+def _get_application(api: str, id: str) -> Any:
     try:
-        found = _json(f"{api}/{quote(number, safe='')}")
-    except _NotThereError:
-        found = None
-    if not _is_application(found):
-        raise ApportionError(f"{api} has no application {number}")
-    return found
+        answer = _json(f"{api}/{quote(id, safe='')}")
+    except _NotFoundError:
+        answer = None
+    if not _is_application(answer):
+        raise ApportionError(f"{api} has no application {id}")
+    return answer
 
 
-def _is_application(found: Any) -> bool:
-    return isinstance(found, dict) and bool(found.get("id") and found.get("attempts"))
+def _is_application(answer: Any) -> bool:
+    return isinstance(answer, dict) and bool(answer.get("id") and answer.get("attempts"))
 
 
 def _download(url: str, directory: Path) -> bool:
-    """Unpack the logs at an address; return whether there were any."""
-    with tempfile.TemporaryFile() as packed:
+    """Download and unpack an archive of logs. Return whether there were any logs."""
+    with tempfile.TemporaryFile() as archive:
         try:
             with _open(url) as answer:
-                shutil.copyfileobj(answer, packed)
-            with zipfile.ZipFile(packed) as files:
+                shutil.copyfileobj(answer, archive)
+            with zipfile.ZipFile(archive) as files:
                 files.extractall(directory)
-        except (_NotThereError, zipfile.BadZipFile):
+        except (_NotFoundError, zipfile.BadZipFile):
             return False
     return any(directory.iterdir())
 
@@ -134,8 +132,8 @@ def _conf(api: str) -> dict[str, str]:
     try:
         properties = _json(f"{api}/environment")["sparkProperties"]
         return {str(key): str(value) for key, value in properties}
-    except (_NotThereError, LookupError, TypeError, ValueError) as error:
-        raise ApportionError(f"{api} does not tell where its event log is: {error}") from None
+    except (_NotFoundError, LookupError, TypeError, ValueError) as error:
+        raise ApportionError(f"{api} does not report the path of its event log: {error}") from None
 
 
 def _json(url: str) -> Any:
@@ -143,22 +141,22 @@ def _json(url: str) -> Any:
         try:
             return json.loads(answer.read())
         except ValueError:
-            raise _NotThereError("the answer is no JSON") from None
+            raise _NotFoundError("the answer is not JSON") from None
 
 
 @contextmanager
 def _open(url: str) -> Iterator[IO[bytes]]:
     try:
-        with urlopen(url, timeout=_SECONDS) as answer:
+        with urlopen(url, timeout=_TIMEOUT_SECONDS) as answer:
             yield answer
     except HTTPError as error:
         with error:
             if error.code in (401, 403):
                 raise ApportionError(
-                    f"{url} asks who you are ({error.code} {error.reason}): give the event log's "
-                    "path, or an address that does not"
+                    f"{url} requires a login ({error.code} {error.reason}): give the path of the "
+                    "event log, or an address without login"
                 ) from None
-            raise _NotThereError(f"{error.code} {error.reason}") from None
+            raise _NotFoundError(f"{error.code} {error.reason}") from None
     except URLError as error:
         raise ApportionError(f"{url} does not answer: {error.reason}") from None
     except (OSError, HTTPException, ValueError) as error:

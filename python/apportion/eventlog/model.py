@@ -1,4 +1,4 @@
-"""What an event log tells of an application."""
+"""The content of an event log: an application with its queries, stages and decisions."""
 
 from __future__ import annotations
 
@@ -11,17 +11,65 @@ from apportion.errors import ApportionError
 
 
 @dataclasses.dataclass(frozen=True)
+class LoggedShuffle:
+    """A shuffle of a decision. Logs without these fields have the defaults."""
+
+    bytes: list[int]
+    """Stored bytes of each shuffle partition."""
+    exchange_metric: int | None = None
+    """Id of the metric `data size` of the exchange, which identifies it in the plan."""
+    range_partitioned: bool = False
+    """Whether partitions are ranges of keys, as for a global sort, instead of hashes."""
+    splittable: bool = False
+    """Whether tasks may read parts of a partition."""
+    not_split: str | None = None
+    """Why tasks read whole partitions: `join-type`, `operator`, `switched-off` or another kind."""
+    partitions_set_by: str | None = None
+    """`estimate`, `history`, `spark` or `same-shuffle`; None if the query set the number."""
+    estimated_low: int | None = None
+    """Lower bound of the estimated bytes that set the number of partitions; None if no estimate
+    did."""
+    estimated_high: int | None = None
+    """Upper bound of the estimated bytes; None also if there is no upper bound."""
+
+
+@dataclasses.dataclass(frozen=True)
+class LoggedPolicy:
+    """Values that a decision was made with; see `io.apportion.decision.Policy`. Sizes are bytes."""
+
+    data_volume_per_task: int
+    broadcast_ratio: float
+    min_parallelism: int
+    max_parallelism: int
+    min_task_volume: int
+    ranges: str
+    rounding: str
+    parallelism: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
 class LoggedDecision:
-    """A decision, and what it was made from."""
+    """A decision with its inputs."""
 
     decision: Decision
-    subpartition_bytes: list[list[int]]
-    """For each shuffle that is read, the bytes of its subpartitions as stored; empty for scans."""
+    shuffles: list[LoggedShuffle] = dataclasses.field(default_factory=list)
+    """The shuffles that are read; empty for scans."""
     subpartitions_per_sum: int = 1
-    """More than 1 if the log has sums over so many neighbours only. `subpartition_bytes` then has
-    the same average for each of them."""
+    """Number of neighbouring partitions that share one logged sum. If it is above 1, `bytes` of a
+    shuffle has averages."""
     operators: list[int] = dataclasses.field(default_factory=list)
-    """What the stage was planned from: places in the query's operators."""
+    """Operators that the stage was planned from, as places in `Query.operators`."""
+    source_kinds: dict[str, str] = dataclasses.field(default_factory=dict)
+    """Kind of each entry of `Decision.sources`: `hint`, `session`, `default` or another one."""
+    policy: LoggedPolicy | None = None
+    """None for a group that was left unchanged, and in older logs."""
+    scan_metric: int | None = None
+    """Id of the metric `number of output rows` of a scan, which identifies it in the plan."""
+
+    @property
+    def subpartition_bytes(self) -> list[list[int]]:
+        """Stored bytes of the partitions of each shuffle."""
+        return [shuffle.bytes for shuffle in self.shuffles]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,11 +77,11 @@ class Operator:
     """An operator of an optimized plan."""
 
     depth: int
-    """In its plan's tree; a plan of a subquery begins again at 0."""
+    """Depth in the tree of the plan. The plan of a subquery starts again at 0."""
     name: str
     text: str
     start: int | None = None
-    """Where in the query's text it comes from, `sql[start:end]`; None where nobody knows."""
+    """Start of the SQL text that it comes from, `sql[start:end]`; None if it is not known."""
     end: int | None = None
 
 
@@ -43,13 +91,13 @@ class PlanNode:
 
     name: str
     text: str
-    """The operator with its arguments, as EXPLAIN has it."""
+    """The operator with its arguments, as in EXPLAIN."""
     metrics: dict[str, int]
-    """Ids of its accumulators, by the metrics' names."""
+    """Ids of its metrics (Spark's accumulators), by name."""
     children: list[PlanNode]
 
     def walk(self) -> Iterator[PlanNode]:
-        """Yield this operator and all below it, from the top."""
+        """Yield this operator and all operators below it, from the top."""
         waiting = [self]
         while waiting:
             node = waiting.pop()
@@ -59,7 +107,7 @@ class PlanNode:
 
 @dataclasses.dataclass
 class Stage:
-    """A stage that ran, one attempt of it, with its tasks that succeeded."""
+    """One attempt of a stage, with its successful tasks. Times are milliseconds since 1970."""
 
     id: int
     attempt: int
@@ -68,15 +116,14 @@ class Stage:
     tasks_planned: int
     query: int | None
     profile: int = 0
-    """Of resources: stages with the same profile share slots."""
+    """Id of the resource profile. Stages with the same profile share slots."""
     submitted: int | None = None
-    """When, in milliseconds since 1970; as all times here."""
     completed: int | None = None
     failure: str | None = None
     accumulators: set[int] = dataclasses.field(default_factory=set)
-    """Ids of the metrics that its tasks have updated: these tell which operators it ran."""
+    """Ids of the metrics that its tasks updated. They show which operators the stage ran."""
     launched: array[int] = dataclasses.field(default_factory=lambda: array("q"))
-    """Of each task, when; the arrays below are in the same order."""
+    """Launch time of each task. The arrays below have the same order."""
     finished: array[int] = dataclasses.field(default_factory=lambda: array("q"))
     run_millis: array[int] = dataclasses.field(default_factory=lambda: array("q"))
     input_bytes: array[int] = dataclasses.field(default_factory=lambda: array("q"))
@@ -95,22 +142,22 @@ class Query:
     completed: int | None = None
     failure: str | None = None
     plan: PlanNode | None = None
-    """The plan it ended with, as far as the log goes."""
+    """The last plan in the log."""
     conf: dict[str, str] = dataclasses.field(default_factory=dict)
-    """Confs of its session that are not as the application's."""
+    """Confs of the session that differ from the application's confs."""
     driver_metrics: dict[int, int] = dataclasses.field(default_factory=dict)
-    """Values of metrics that the driver counts, such as files of a scan, by accumulator."""
+    """Values of metrics that the driver counts, such as the files of a scan, by metric id."""
     sql: str | None = None
-    """The text, if it was one and Apportion was on."""
+    """The SQL text; None for DataFrames and for queries that ran without Apportion."""
     operators: list[Operator] = dataclasses.field(default_factory=list)
-    """Those of the optimized plan, each after its parent; empty without Apportion."""
+    """Operators of the optimized plan, each after its parent; empty without Apportion."""
     decisions: list[LoggedDecision] = dataclasses.field(default_factory=list)
     stages: list[Stage] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass
 class Application:
-    """All that was read of a log."""
+    """The content of a log. Times are milliseconds since 1970."""
 
     id: str = ""
     name: str = ""
@@ -118,27 +165,33 @@ class Application:
     started: int | None = None
     ended: int | None = None
     conf: dict[str, str] = dataclasses.field(default_factory=dict)
-    """Spark's properties when it started."""
+    """Spark's properties at the start of the application."""
     queries: dict[int, Query] = dataclasses.field(default_factory=dict)
     stages: list[Stage] = dataclasses.field(default_factory=list)
-    """All stages, those of no query too."""
+    """All stages, including stages without a query."""
     slots: list[tuple[int, int]] = dataclasses.field(default_factory=list)
-    """How many tasks could run at once, from a time on: `(milliseconds, cores)`."""
+    """Number of cores over time: `(milliseconds, cores)`."""
     executor_cores: int = 0
-    """Cores of the executor that was added last; 0 if none was."""
+    """Cores of the executor that was added last; 0 if no executor was added."""
     skipped: list[str] = dataclasses.field(default_factory=list)
-    """What was left out, and why."""
+    """Omitted parts of the log, with the reasons."""
 
     def numbered(self, numbers: Iterable[int], source: str) -> list[Query]:
-        """Return the queries of these numbers, in their order; `source` is for messages.
+        """Return the queries with these numbers, in this order. `source` names the log in messages.
 
-        Raises `ApportionError` for a number that is not there.
+        Raises `ApportionError` for an unknown number.
         """
-        known = self.queries
-        found: list[Query] = []
+        queries: list[Query] = []
         for number in numbers:
-            if number not in known:
-                there = f"{min(known)} to {max(known)}" if known else "none"
-                raise ApportionError(f"{source} has no query {number}; there are {there}")
-            found.append(known[number])
-        return found
+            if number not in self.queries:
+                raise ApportionError(
+                    f"{source} has no query {number}. Known queries: {self._numbers_text()}"
+                )
+            queries.append(self.queries[number])
+        return queries
+
+    def _numbers_text(self) -> str:
+        if not self.queries:
+            return "none"
+        lowest, highest = min(self.queries), max(self.queries)
+        return str(lowest) if lowest == highest else f"{lowest} to {highest}"

@@ -1,4 +1,4 @@
-"""Reads event logs."""
+"""Parser for event logs."""
 
 from __future__ import annotations
 
@@ -12,21 +12,30 @@ from typing import Any, ClassVar
 from apportion.decision import decision_from_json
 from apportion.eventlog import short_form
 from apportion.eventlog.files import Skipped, lines
-from apportion.eventlog.model import Application, LoggedDecision, Operator, PlanNode, Query, Stage
+from apportion.eventlog.model import (
+    Application,
+    LoggedDecision,
+    LoggedPolicy,
+    LoggedShuffle,
+    Operator,
+    PlanNode,
+    Query,
+    Stage,
+)
 
 _SQL = "org.apache.spark.sql.execution.ui."
 _QUERY_ID = "spark.sql.execution.id"
-# The tasks that are kept, and the bytes of what else is: text of plans and decisions, for example.
-# Together they take up some hundred MB, or about 1 GB as Python's objects at the worst.
-MOST_TASKS = 2_000_000
-MOST_KEPT = 256 << 20
-# About what an entry of a dictionary and a stage without tasks take up.
+# Maximum number of tasks, and maximum bytes of all other content, such as plans and decisions.
+# Together they use some hundred MB of memory, and at most about 1 GB as Python objects.
+MAX_TASKS = 2_000_000
+MAX_BYTES = 256 << 20
+# Approximate bytes of a dictionary entry, and of a stage without tasks.
 _SMALL, _STAGE = 100, 3000
 _LARGEST = 2**63
-# Names may hold what a terminal takes for commands.
+# Control characters in names could be commands to a terminal, so they are replaced.
 _CONTROL = dict.fromkeys([*range(9), *range(11, 32), *range(127, 160)], "\ufffd")
 
-# Plans are nested JSON, and those of hundreds of joins are deeper than Python allows by default.
+# Plans are nested JSON. Hundreds of joins exceed Python's default recursion limit.
 _RECURSION_LIMIT = 20_000
 _DEEPEST_PLAN = 4_000
 
@@ -34,13 +43,13 @@ Event = Mapping[str, Any]
 
 
 def read(path: str | PathLike[str]) -> Application:
-    """Read an event log: a file, plain or zstd, or the directory of a rolling log.
+    """Read an event log: a plain or zstd file, or the directory of a rolling log.
 
-    Logs of running and killed applications are read as far as they go. Memory is bounded: kept
-    are a few numbers a task, for the first `MOST_TASKS` of them, and stages, decisions and the
-    last plan of each query as far as `MOST_KEPT` bytes hold them.
+    Logs of running and killed applications are read to their end. Memory is bounded. The result has
+    a few numbers for each of the first `MAX_TASKS` tasks. It has `MAX_BYTES` bytes of stages,
+    decisions and last plans of queries.
 
-    Raises `ApportionError` where there is no log, or one in a format that is not known.
+    Raises `ApportionError` if there is no log, or if its format is not supported.
     """
     reader = _Reader()
     limit = sys.getrecursionlimit()
@@ -63,14 +72,13 @@ class _Reader:
         self._cores: dict[str, int] = {}
         self._tasks = 0
         self._line = 0
-        self._kept = 0
-        self._kept_of_query: dict[int, int] = {}
+        self._bytes = 0
+        self._plan_bytes: dict[int, int] = {}
 
     def add(self, line: bytes) -> None:
         name = _name(line)
         handler = self._HANDLERS.get(name)
-        # Most lines are of events that do not matter here, or of no event: only those are parsed
-        # that do, and those whose name does not come first.
+        # Most events are not needed. They are skipped without parsing if their name comes first.
         if handler is None and name:
             return
         try:
@@ -78,7 +86,7 @@ class _Reader:
             handler = handler or self._HANDLERS.get(event.get("Event"))
         except (ValueError, TypeError, AttributeError, RecursionError):
             if line.strip():
-                self.skipped.add("a line that is no event, such as the last one of a log cut off")
+                self.skipped.add("a line that is not an event, such as the end of a truncated log")
             return
         if handler is None:
             return
@@ -86,8 +94,8 @@ class _Reader:
         try:
             handler(self, event)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            what = event.get("Event", "").rpartition(".")[2]
-            self.skipped.add(f"an event {what} that is not as Spark writes it: {error!r}")
+            kind = event.get("Event", "").rpartition(".")[2]
+            self.skipped.add(f"a malformed event {kind}: {error!r}")
 
     def _application_start(self, event: Event) -> None:
         application = self.application
@@ -216,8 +224,8 @@ class _Reader:
         )
         if any(not -_LARGEST <= value < _LARGEST for value in row):
             raise ValueError("a number is too large")
-        if self._tasks == MOST_TASKS:
-            self.skipped.add(f"a task above the {MOST_TASKS:,} that are kept")
+        if self._tasks == MAX_TASKS:
+            self.skipped.add(f"a task above the limit of {MAX_TASKS:,} tasks")
             return
         self._tasks += 1
         for column, value in zip(columns, row, strict=True):
@@ -225,54 +233,60 @@ class _Reader:
 
     def _decision(self, event: Event) -> None:
         record = event["decision"]
-        sizes = [[int(size) for size in each] for each in record.get("subpartition_bytes", ())]
-        if any(not 0 <= size < _LARGEST for each in sizes for size in each):
-            raise ValueError("bytes of a subpartition are below 0 or too many")
-        if len({len(each) for each in sizes}) > 1:
-            raise ValueError("the shuffles of a decision have unequally many subpartitions")
+        sizes = [list(map(int, shuffle)) for shuffle in record.get("subpartition_bytes", ())]
+        if any(not 0 <= size < _LARGEST for shuffle in sizes for size in shuffle):
+            raise ValueError("bytes of a shuffle partition are out of range")
+        if len({len(shuffle) for shuffle in sizes}) > 1:
+            raise ValueError("the shuffles of a decision have different numbers of partitions")
         if not all(isinstance(stage, int) for stage in record.get("stages") or ()):
             raise TypeError("the stages of a decision are not numbers")
         width = int(record.get("subpartition_bytes_width") or 1)
-        sizes = [short_form.spread(each, width, int(record["subpartitions"])) for each in sizes]
+        number = int(record["subpartitions"])
+        sizes = [short_form.spread(shuffle, width, number) for shuffle in sizes]
         if text := record.get("ranges_text"):
             ranges = [{"start": start, "end": end} for start, end in short_form.ranges(text)]
             record = {**record, "ranges": ranges}
-        spread = sum(map(len, sizes)) + len(record["ranges"]) if width > 1 or text else 0
-        if not self._has_room("a decision", self._line + spread * _SMALL):
+        decoded = sum(map(len, sizes)) + len(record["ranges"]) if width > 1 or text else 0
+        if not self._has_room("a decision", self._line + decoded * _SMALL):
             return
-        operators = [int(place) for place in record.get("operators", ())]
-        logged = LoggedDecision(decision_from_json(record), sizes, width, operators)
-        number = logged.decision.query
-        query = None if number is None else self.application.queries.get(number)
+        logged = LoggedDecision(
+            decision_from_json(record),
+            _shuffles(record, sizes),
+            width,
+            [int(place) for place in record.get("operators", ())],
+            {str(name): str(kind) for name, kind in (record.get("source_kinds") or {}).items()},
+            _policy(record.get("policy")),
+            _optional_int(record.get("scan_metric")),
+        )
+        id = logged.decision.query
+        query = None if id is None else self.application.queries.get(id)
         if query is None:
-            where = (
-                "outside of a query" if number is None else "about a query that is not in the log"
-            )
-            self.skipped.add(f"a decision {where}")
+            place = "outside a query" if id is None else "for a query that is not in the log"
+            self.skipped.add(f"a decision {place}")
         else:
             query.decisions.append(logged)
 
-    def _query_made(self, event: Event) -> None:
-        made = event["query"]
-        query = self.application.queries.get(int(made["query"]))
+    def _query_text(self, event: Event) -> None:
+        record = event["query"]
+        query = self.application.queries.get(int(record["query"]))
         if query and self._has_room("the text of a query", self._line):
-            query.sql = _text(made["sql"]) if made.get("sql") else None
-            query.operators = [_operator(each) for each in made.get("operators", ())]
+            query.sql = _text(record["sql"]) if record.get("sql") else None
+            query.operators = [_operator(operator) for operator in record.get("operators", ())]
 
-    def _has_room(self, what: str, size: int) -> bool:
-        """Whether something may be kept that takes up so many bytes; else it is left out."""
-        if self._kept + size > MOST_KEPT:
-            self.skipped.add(f"{what} above the {MOST_KEPT >> 20} MiB of them that are kept")
+    def _has_room(self, content: str, size: int) -> bool:
+        """Reserve memory for content of `size` bytes, or record that it is left out."""
+        if self._bytes + size > MAX_BYTES:
+            self.skipped.add(f"{content} above the limit of {MAX_BYTES >> 20} MiB")
             return False
-        self._kept += size
+        self._bytes += size
         return True
 
     def _has_room_for_plan(self, query: int) -> bool:
-        """The same for the query's plan in this line, in place of the one before."""
-        growth = self._line - self._kept_of_query.get(query, 0)
+        """Reserve memory for the plan in this line, which replaces the query's earlier plan."""
+        growth = self._line - self._plan_bytes.get(query, 0)
         if not self._has_room("the plan of a query", growth):
             return False
-        self._kept_of_query[query] = self._line
+        self._plan_bytes[query] = self._line
         return True
 
     _HANDLERS: ClassVar[dict[str, Callable[[_Reader, Event], None]]] = {
@@ -291,17 +305,71 @@ class _Reader:
         "SparkListenerStageCompleted": _stage_completed,
         "SparkListenerTaskEnd": _task_end,
         "io.apportion.report.DecisionEvent": _decision,
-        "io.apportion.report.QueryEvent": _query_made,
+        "io.apportion.report.QueryEvent": _query_text,
     }
 
 
 def _name(line: bytes) -> str:
-    """The name of an event, where it comes first, as Spark writes it; else nothing."""
+    """Return the name of an event if it comes first, as Spark writes it, or an empty text."""
     start = b'{"Event":"'
     if not line.startswith(start):
         return ""
     end = line.find(b'"', len(start))
     return line[len(start) : end].decode(errors="replace") if end > 0 else ""
+
+
+def _shuffles(record: Event, sizes: list[list[int]]) -> list[LoggedShuffle]:
+    """Return the shuffles of a decision. Logs without `inputs` have only their bytes."""
+    inputs = record.get("inputs") or [{}] * len(sizes)
+    return [
+        LoggedShuffle(
+            bytes=partition_bytes,
+            exchange_metric=_optional_int(fields.get("exchange_metric")),
+            range_partitioned=fields.get("range_partitioned") is True,
+            splittable=fields.get("splittable") is True,
+            not_split=_optional_text(fields.get("not_split")),
+            partitions_set_by=_optional_text(fields.get("partitions_set_by")),
+            estimated_low=_optional_int(fields.get("estimated_low")),
+            estimated_high=_optional_int(fields.get("estimated_high")),
+        )
+        for partition_bytes, fields in zip(sizes, inputs, strict=True)
+    ]
+
+
+def _policy(fields: Event | None) -> LoggedPolicy | None:
+    if not fields:
+        return None
+    policy = LoggedPolicy(
+        data_volume_per_task=int(fields["data_volume_per_task"]),
+        broadcast_ratio=float(fields["broadcast_ratio"]),
+        min_parallelism=int(fields["min_parallelism"]),
+        max_parallelism=int(fields["max_parallelism"]),
+        min_task_volume=int(fields["min_task_volume"]),
+        ranges=str(fields["ranges"]),
+        rounding=str(fields["rounding"]),
+        parallelism=_optional_int(fields.get("parallelism")),
+    )
+    explicit = 1 if policy.parallelism is None else policy.parallelism
+    counts = [policy.min_parallelism, policy.max_parallelism, explicit]
+    sizes = [policy.data_volume_per_task, policy.min_task_volume]
+    if not all(0 < count < 2**31 for count in counts) or not all(0 < n < _LARGEST for n in sizes):
+        raise ValueError("a value in the policy of a decision is out of range")
+    if policy.min_parallelism > policy.max_parallelism or not 0 < policy.broadcast_ratio < 1:
+        raise ValueError("the policy of a decision contradicts itself")
+    return policy
+
+
+def _optional_int(value: object) -> int | None:
+    if value is None:
+        return None
+    number = int(str(value))
+    if not 0 <= number < _LARGEST:
+        raise ValueError(f"{number} is out of range")
+    return number
+
+
+def _optional_text(value: object) -> str | None:
+    return None if value is None else _text(value)
 
 
 def _text(value: object) -> str:

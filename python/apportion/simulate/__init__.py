@@ -1,4 +1,4 @@
-"""Replays event logs in other scenarios: settings, slots, losses of executors, sizes of the data.
+"""Simulation of event logs in other scenarios: settings, slots, lost executors, sizes of the data.
 
 application = apportion.eventlog.read("logs/local-1700000000000.zstd")
 simulation = simulate(application, [Scenario("wide", slots=160)])

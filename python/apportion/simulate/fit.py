@@ -1,11 +1,12 @@
-"""How long tasks take: a line for each stage, fitted to the tasks that ran.
+"""Model of task times: a line for each stage, fitted to its logged tasks.
 
     seconds = overhead + bytes / throughput
 
-A stage with enough tasks of unequal size has a line of its own, by Theil and Sen's estimator: the
-median of the slopes between all pairs of tasks, which a few stragglers do not move. All others
-have a throughput of their own, and the overhead that those have in the median; if there are none,
-that of the line through the tasks of all stages.
+A stage with enough tasks of unequal size is fitted separately, by the Theil-Sen estimator. Its
+slope is the median of the slopes between all pairs of tasks, which is robust against stragglers.
+Each of the other stages gets a separate throughput and a common overhead: the median overhead of
+the separately fitted stages. Without such stages, it is the overhead of one line through the tasks
+of all stages.
 """
 
 from __future__ import annotations
@@ -19,62 +20,64 @@ from itertools import combinations
 from apportion.simulate.scheduler import Cluster
 from apportion.simulate.workload import LoggedStage, Workload
 
-_ENOUGH = 8
-# Tasks that are compared pair by pair; of more, these many are picked evenly by size.
-_MOST = 200
-# The largest bytes of a task by the smallest: below, a slope would be made of noise.
-_SPREAD = 1.5
-# Logs tell milliseconds.
+_MIN_TASKS = 8
+# Maximum number of tasks for the comparison of all pairs. Of more tasks, a sample is used.
+_MAX_TASKS = 200
+# Minimum ratio of the largest to the smallest task. With less, the slope would be noise.
+_MIN_SPREAD = 1.5
+# Times in logs are whole milliseconds.
 _SHORTEST = 0.001
 
 
 Point = tuple[float, float]
-"""The bytes that a task read, and its seconds."""
+"""Bytes that a task read, and its duration in seconds."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """The time of a stage's tasks."""
+    """Line for the times of a stage's tasks."""
 
     overhead: float
     """Seconds of a task that reads nothing."""
     per_byte: float
-    """Seconds a byte."""
+    """Seconds per byte."""
     per_stage: float = 0.0
-    """Seconds of work that is in no proportion to bytes, which a stage's tasks share: all of it
-    where nothing is read."""
+    """Seconds of work that the tasks of a stage share, independent of bytes. It is only used for a
+    stage that reads nothing."""
 
     def seconds(self, size: float, tasks: int, scale: float = 1) -> float:
-        """Return the time of a task that reads `size` bytes, in a stage of so many tasks.
+        """Return the time of a task that reads `size` bytes, in a stage of `tasks` tasks.
 
-        `scale` is how many times more data there is than in the log.
+        `scale` is the amount of data relative to the log.
         """
         return self.overhead + self.per_byte * size + self.per_stage * scale / tasks
 
 
 @dataclasses.dataclass(frozen=True)
 class Quality:
-    """How well the lines fit the tasks that they were fitted to."""
+    """Quality of the fit, over the fitted tasks."""
 
     tasks: int
     r_squared: float | None
-    """The part of the times' variance that they explain; None where all times are equal."""
+    """Share of the variance of the times that the lines explain; None if all times are equal."""
     median_error: float
-    """The median over tasks of |time by the line - time| / time."""
+    """Median over tasks of |predicted time - time| / time."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """What the log tells about times, for all queries of a simulation."""
+    """Model of times for all queries of a simulation."""
 
     lines: dict[tuple[int, int], Line]
-    """By query and place of the stage."""
+    """Lines by query and place of the stage."""
     overhead: float
-    """Seconds; what stages without a line of their own have."""
+    """Common overhead in seconds, for stages that are not fitted separately."""
     own_lines: int
-    """Stages with a line of their own."""
+    """Number of stages that are fitted separately."""
     handover: float
+    """See `Cluster.handover`."""
     launch: float
+    """See `Cluster.launch`."""
     quality: Quality
 
     def line(self, workload: Workload, place: int) -> Line:
@@ -82,12 +85,12 @@ class Model:
         return self.lines[workload.query, place]
 
     def cluster(self, slots: int, slots_per_executor: int) -> Cluster:
-        """Return a cluster whose scheduler takes as long as that of the log."""
+        """Return a cluster with the scheduling delays of the log."""
         return Cluster(slots, slots_per_executor, (), self.handover, self.launch)
 
 
 def fit(workloads: Sequence[Workload]) -> Model:
-    """Fit the times of all tasks."""
+    """Return the model that fits the tasks of all workloads."""
     stages = {
         (workload.query, place): stage
         for workload in workloads
@@ -113,22 +116,22 @@ def _sizes(stage: LoggedStage) -> array[float]:
 
 def _own_line(stage: LoggedStage) -> Line | None:
     points = _sample(zip(_sizes(stage), stage.seconds, strict=True))
-    if len(points) < _ENOUGH:
+    if len(points) < _MIN_TASKS:
         return None
     low, high = points[len(points) // 10][0], points[-1 - len(points) // 10][0]
-    return _line(points) if high >= max(low, 1) * _SPREAD else None
+    return _line(points) if high >= max(low, 1) * _MIN_SPREAD else None
 
 
 def _sample(tasks: Iterable[Point]) -> list[Point]:
-    """The tasks by size; of many, some that are spread evenly over them."""
+    """Return the tasks sorted by size, or an evenly spaced sample of many tasks."""
     points = sorted(tasks)
-    if len(points) <= _MOST:
+    if len(points) <= _MAX_TASKS:
         return points
-    return [points[place * len(points) // _MOST] for place in range(_MOST)]
+    return [points[place * len(points) // _MAX_TASKS] for place in range(_MAX_TASKS)]
 
 
 def _line(points: Sequence[Point]) -> Line | None:
-    """The line of Theil and Sen, if one goes through these tasks."""
+    """Return the Theil-Sen line; None if it would be falling or start below zero."""
     slopes = [
         (seconds - before) / (size - smaller)
         for (smaller, before), (size, seconds) in combinations(points, 2)
@@ -138,15 +141,15 @@ def _line(points: Sequence[Point]) -> Line | None:
         return None
     per_byte = statistics.median(slopes)
     overhead = statistics.median(seconds - per_byte * size for size, seconds in points)
-    # Larger tasks that are faster, or a start that takes no time: there is no line in these.
+    # Otherwise larger tasks would be faster, or an empty task would take no time.
     return Line(overhead, per_byte) if per_byte > 0 and overhead > 0 else None
 
 
 def _pooled_overhead(own: Iterable[Line], stages: Collection[LoggedStage]) -> float:
-    found = [line.overhead for line in own]
-    if found:
-        return statistics.median(found)
-    # Numbers of tasks change where shuffles are read: what these tasks do counts, if there are any.
+    overheads = [line.overhead for line in own]
+    if overheads:
+        return statistics.median(overheads)
+    # A scenario mostly changes tasks that read shuffles, so these are preferred.
     reading = [stage for stage in stages if stage.reads_shuffle] or stages
     points = _sample(
         point for stage in reading for point in zip(_sizes(stage), stage.seconds, strict=True)
@@ -184,12 +187,12 @@ def _quality(fitted: Sequence[tuple[Line, LoggedStage]]) -> Quality:
 
 
 def _handover(workloads: Iterable[Workload]) -> float:
-    """The median over tasks that waited for a slot: from the end that freed it to their launch."""
+    """Return the median time from the end of a task to the launch of the next one in its slot."""
     waits = array("d")
     for workload in workloads:
         for stage in workload.stages:
             ended = sorted(
-                start + held for start, held in zip(stage.starts, stage.seconds, strict=True)
+                start + seconds for start, seconds in zip(stage.starts, stage.seconds, strict=True)
             )
             waits.extend(
                 start - end
@@ -199,11 +202,11 @@ def _handover(workloads: Iterable[Workload]) -> float:
 
 
 def _launch(workloads: Iterable[Workload]) -> float:
-    """The median over stages: between the launches of tasks that found slots free."""
-    found = []
+    """Return the median over stages of the time between two launches into free slots."""
+    gaps = []
     for workload in workloads:
         for stage in workload.stages:
             first = stage.starts[: workload.slots]
-            if len(first) >= _ENOUGH:
-                found.append((first[-1] - first[0]) / (len(first) - 1))
-    return statistics.median(found) if found else 0.0
+            if len(first) >= _MIN_TASKS:
+                gaps.append((first[-1] - first[0]) / (len(first) - 1))
+    return statistics.median(gaps) if gaps else 0.0

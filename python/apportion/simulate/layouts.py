@@ -1,4 +1,4 @@
-"""What the tasks of a stage read in a scenario, by Apportion's decisions or by Spark's own."""
+"""Bytes that each task of a stage reads in a scenario, with Apportion's or Spark's decisions."""
 
 from __future__ import annotations
 
@@ -16,27 +16,34 @@ from apportion.simulate.scans import scan_tasks
 from apportion.simulate.scenarios import Scenario
 from apportion.simulate.workload import Group, LoggedStage, Shuffle, Workload
 
-# More are refused, as they would not fit into memory.
-MOST_TASKS = 5_000_000
-MOST_SUBPARTITIONS = 1_000_000
+# Larger scenarios raise an error, because they would not fit into memory.
+MAX_TASKS = 5_000_000
+MAX_SUBPARTITIONS = 1_000_000
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _INITIAL_PARTITIONS = "spark.sql.adaptive.coalescePartitions.initialPartitionNum"
+_BYPASS = "spark.shuffle.sort.bypassMergeThreshold"
+_EXACT_SIZES = "spark.shuffle.minNumPartitionsToHighlyCompress"
 _NO_ROW_BYTES = (
-    "volume_measure=estimated is left out: only a log recorded with it tells the bytes of rows"
+    "volume_measure=estimated is ignored: a log has the bytes of rows only if it was recorded "
+    "with this setting"
 )
 
 
 @dataclasses.dataclass(frozen=True)
 class Read:
-    """What tasks read of a group of shuffles, or of files."""
+    """Read of a group of shuffles, or of files."""
 
     task_bytes: list[int]
+    """Bytes that each task reads."""
     is_as_logged: bool
-    """Whether the tasks are those that ran."""
+    """Whether these are the logged tasks."""
 
 
 class Layouts:
-    """Lays out the reads of a query's stages, each after those that write what it reads."""
+    """The reads of a query's stages in a scenario.
+
+    Stages must be laid out in order, because the output of a stage is the input of later stages.
+    """
 
     def __init__(self, workload: Workload, scenario: Scenario) -> None:
         self.slots = scenario.slots or workload.slots
@@ -48,19 +55,19 @@ class Layouts:
         self._written: dict[int, Sequence[int]] = {}
 
     def check(self, tasks: int) -> None:
-        """Raise `ApportionError` for more tasks of a query than can be simulated."""
-        if tasks > MOST_TASKS:
+        """Raise `ApportionError` if a query has too many tasks to simulate."""
+        if tasks > MAX_TASKS:
             raise ApportionError(
-                f"query {self._workload.query} has {tasks:,} tasks or more in this scenario, and "
-                f"{MOST_TASKS:,} are simulated at most: take a smaller scale, or larger tasks"
+                f"query {self._workload.query} has at least {tasks:,} tasks in this scenario; the "
+                f"maximum is {MAX_TASKS:,}: use a smaller scale, or larger tasks"
             )
 
-    def wrote(self, place: int, task_bytes: Sequence[int]) -> None:
-        """Take note of what the tasks of a stage write."""
+    def add_output(self, place: int, task_bytes: Sequence[int]) -> None:
+        """Record the bytes that each task of a stage writes."""
         self._written[place] = task_bytes
 
     def reads(self, stage: LoggedStage) -> tuple[list[Read], list[Read]]:
-        """Return what is read of a stage's groups of shuffles, and of its scans."""
+        """Return the reads of a stage's groups of shuffles, and of its scans."""
         if self._confs.enabled:
             groups = [
                 self._decided(group, slots)
@@ -71,15 +78,15 @@ class Layouts:
         return groups, self._scans(stage)
 
     def _shares(self, groups: Sequence[Group]) -> list[int]:
-        """Groups of a stage run at the same time: they share the slots by their bytes."""
+        """Return the slots of each group. Groups of a stage share slots in proportion to bytes."""
         sizes = [group.bytes for group in groups]
         total = sum(sizes)
         if not total:
             return [self.slots] * len(groups)
-        return [max(1, math.floor(self.slots * own / total + 0.5)) for own in sizes]
+        return [max(1, math.floor(self.slots * size / total + 0.5)) for size in sizes]
 
     def _decided(self, group: Group, slots: int) -> Read:
-        if logged_policy.is_left_alone(group.decision):
+        if logged_policy.is_unchanged(group.decision):
             return self._unchanged(group)
         expansion = self._expansion(group)
         inputs = [
@@ -91,24 +98,24 @@ class Layouts:
             for sizes, shuffle in zip(self._resized(group), group.shuffles, strict=True)
         ]
         broadcast = int(group.decision.broadcast_bytes * self._scale)
-        layout = decide(inputs, broadcast, logged_policy.policy(group.decision, self._confs, slots))
+        layout = decide(inputs, broadcast, logged_policy.policy(group.logged, self._confs, slots))
         if group.decision.layout == "local":
             return self._local(group, layout.tasks)
-        sizes = layout.task_bytes
+        task_bytes = layout.task_bytes
         if expansion != 1:
-            sizes = [int(size / expansion) for size in sizes]
-        return Read(sizes, self._is_logged(group, layout))
+            task_bytes = [int(size / expansion) for size in task_bytes]
+        return Read(task_bytes, self._is_logged(group, layout))
 
     def _is_logged(self, group: Group, layout: Layout) -> bool:
         if group.decision.layout == "observed":
             return False
         if group.decision.layout == "skew":
-            # What each part of a split has is not logged.
+            # The log does not have the bytes of each part of a split.
             return self._scale == 1 and group.decision.tasks == len(layout.task_bytes)
         return self._are_logged(group, layout.ranges)
 
     def _are_logged(self, group: Group, ranges: Sequence[Range]) -> bool:
-        """Whether these are the ranges that were read; all have to end where the log's do."""
+        """Return whether these are the ranges of the log, over the same number of partitions."""
         return (
             self._scale == 1
             and ranges[-1][1] <= group.decision.subpartitions
@@ -117,34 +124,36 @@ class Layouts:
 
     def _by_spark(self, groups: Sequence[Group]) -> list[Read]:
         sizes = [
-            None if logged_policy.is_left_alone(group.decision) else sum_each(self._resized(group))
+            None if logged_policy.is_unchanged(group.decision) else sum_each(self._resized(group))
             for group in groups
         ]
-        totals = [sum(each) for each in sizes if each is not None]
-        least = iter(coalescing.min_tasks(self._confs, self._default_parallelism(), totals))
+        totals = [sum(group_sizes) for group_sizes in sizes if group_sizes is not None]
+        minimums = iter(coalescing.min_tasks(self._confs, self._default_parallelism(), totals))
         return [
-            self._unchanged(group) if each is None else self._coalesced(group, each, next(least))
-            for group, each in zip(groups, sizes, strict=True)
+            self._unchanged(group)
+            if group_sizes is None
+            else self._coalesced(group, group_sizes, next(minimums))
+            for group, group_sizes in zip(groups, sizes, strict=True)
         ]
 
-    def _coalesced(self, group: Group, sizes: list[int], least: int) -> Read:
-        advisory = logged_policy.of_write(group.decision)
-        if logged_policy.multiplies_rows(group.decision):
+    def _coalesced(self, group: Group, sizes: list[int], min_tasks: int) -> Read:
+        advisory = logged_policy.write_size(group.logged)
+        if logged_policy.multiplies_rows(group.logged):
             advisory = self._confs.size(coalescing.MIN_SIZE)
-        ranges = coalescing.coalesced(sizes, least, self._confs, advisory)
+        ranges = coalescing.coalesced(sizes, min_tasks, self._confs, advisory)
         if group.decision.layout == "local":
             map_tasks = len(self._written_of(group.shuffles[0]))
             return self._local(group, coalescing.local_tasks(len(ranges), map_tasks))
-        read = sums(sizes, ranges)
+        task_bytes = sums(sizes, ranges)
         if group.decision.layout == "observed":
-            # The ranges of Spark are not in the log: their number and the largest have to do.
+            # The log does not have Spark's ranges, only their number and the largest one.
             largest = group.decision.largest_task_bytes
-            is_logged = len(read) == group.decision.tasks and max(read) == largest
-            return Read(read, self._scale == 1 and is_logged)
-        return Read(read, self._are_logged(group, ranges))
+            is_logged = len(task_bytes) == group.decision.tasks and max(task_bytes) == largest
+            return Read(task_bytes, self._scale == 1 and is_logged)
+        return Read(task_bytes, self._are_logged(group, ranges))
 
     def _local(self, group: Group, tasks: int) -> Read:
-        """Map outputs that are read where they are, by tasks of about the same size."""
+        """Return a local read of map outputs, with tasks of equal size."""
         is_as_logged = self._scale == 1 and tasks == group.decision.tasks
         return Read([int(group.bytes * self._scale) // tasks] * tasks, is_as_logged)
 
@@ -153,31 +162,32 @@ class Layouts:
         return Read([int(group.bytes * self._scale) // tasks] * tasks, self._scale == 1)
 
     def _scans(self, stage: LoggedStage) -> list[Read]:
-        """The tasks of a stage share equally what all of them read of files."""
-        found = []
+        """Return the scans of a stage. All their tasks read equally many bytes."""
+        reads = []
         for scan in stage.scans:
             slots, logged = self._workload.slots, stage.scan_tasks(scan)
-            own = self._default_parallelism()
-            wanted = scan_tasks(scan, self._confs, self.slots, own, self._scale)
+            parallelism = self._default_parallelism()
+            requested = scan_tasks(scan, self._confs, self.slots, parallelism, self._scale)
             before = scan_tasks(scan, self._logged, slots, self._default_parallelism(slots))
-            # Spark may make some more or fewer than wanted; the same wish makes the same tasks.
-            tasks = logged if wanted == before and self._scale == 1 else wanted
+            # Spark's number can differ a little from the requested one. So the logged number
+            # stays if the scenario requests the same number.
+            tasks = logged if requested == before and self._scale == 1 else requested
             self.check(tasks)
             size = int(sum(stage.input_bytes) * self._scale / len(stage.scans) / tasks)
-            found.append(Read([size] * tasks, tasks == logged and self._scale == 1))
-        return found
+            reads.append(Read([size] * tasks, tasks == logged and self._scale == 1))
+        return reads
 
     def _default_parallelism(self, slots: int | None = None) -> int:
-        given = self._confs.number("spark.default.parallelism")
+        explicit = self._confs.number("spark.default.parallelism")
         is_local = (self._confs.text("spark.master") or "").startswith("local")
         cores = slots or self.slots
-        return given or (cores if is_local else max(cores, 2))
+        return explicit or (cores if is_local else max(cores, 2))
 
     def _written_of(self, shuffle: Shuffle) -> list[int]:
         return [size for writer in shuffle.writers for size in self._written.get(writer, ())]
 
     def _expansion(self, group: Group) -> float:
-        """The bytes of rows for a stored one, where tasks are made by these."""
+        """Return the ratio of row bytes to stored bytes; 1 if tasks are sized by stored bytes."""
         if self._confs.setting("volume_measure") != "estimated":
             return 1.0
         if self._logged.setting("volume_measure") != "estimated":
@@ -187,51 +197,70 @@ class Layouts:
         return max(1.0, group.decision.input_bytes / group.bytes) if group.bytes else 1.0
 
     def _resized(self, group: Group) -> list[list[int]]:
-        """The bytes of a group's subpartitions in this scenario."""
+        """Return the bytes of each shuffle's subpartitions in this scenario."""
         number, scale = self._subpartitions(group), self._scale
         self._note_averages(group)
-        if number > MOST_SUBPARTITIONS:
+        if number > MAX_SUBPARTITIONS:
             raise ApportionError(
-                f"a shuffle of query {self._workload.query} has {number:,} subpartitions in this "
-                f"scenario, and {MOST_SUBPARTITIONS:,} are simulated at most: lower "
-                f"{_SHUFFLE_PARTITIONS}"
+                f"a shuffle of query {self._workload.query} has {number:,} shuffle partitions in "
+                f"this scenario; the maximum is {MAX_SUBPARTITIONS:,}: lower {_SHUFFLE_PARTITIONS}"
             )
-        found = []
+        resized = []
         for shuffle in group.shuffles:
             sizes = subpartitions.resized(shuffle.bytes, number, shuffle.contiguous)
-            found.append(sizes if scale == 1 else [int(size * scale) for size in sizes])
-        return found
+            resized.append(sizes if scale == 1 else [int(size * scale) for size in sizes])
+        return resized
 
     def _note_averages(self, group: Group) -> None:
-        """Notes that skew within neighbouring subpartitions is not in the log."""
+        """Add a note if the log does not show skew among neighbouring subpartitions."""
         width = max((shuffle.subpartitions_per_sum for shuffle in group.shuffles), default=1)
-        note = f"bytes of subpartitions are averages of {width} neighbours in the log"
+        note = f"the log has only averages over {width} neighbouring shuffle partitions"
         if width > 1 and note not in self.notes:
             self.notes.append(note)
 
     def _subpartitions(self, group: Group) -> int:
-        """N in this scenario. A number that the query gives stays."""
+        """Return N in this scenario. A number that the query sets stays fixed."""
         logged = group.decision.subpartitions
-        why = group.decision.sources.get("subpartitions")
-        if why is None:
+        if all(shuffle.partitions_set_by is None for shuffle in group.logged.shuffles):
             return logged
         if not self._confs.enabled:
             initial = self._confs.number(_INITIAL_PARTITIONS)
             return initial or self._confs.number(_SHUFFLE_PARTITIONS) or logged
-        now = self._chosen(group, why, self._confs, self.slots, self._scale)
+        chosen = self._chosen(group, self._confs, self.slots, self._scale)
         if not self._logged.enabled:
-            return now
-        before = self._chosen(group, why, self._logged, self._workload.slots, 1)
-        # Shuffles that have to agree, or that ran already, may have another number than their own.
-        return logged if now == before else min(max(1, logged * now // before), subpartitions.MOST)
+            return chosen
+        before = self._chosen(group, self._logged, self._workload.slots, 1)
+        if chosen == before:
+            return logged
+        # The logged number can differ from the formula, for example if shuffles have to agree.
+        return min(max(1, logged * chosen // before), subpartitions.MAX_SUBPARTITIONS)
 
-    def _chosen(self, group: Group, why: str, confs: Confs, slots: int, scale: float) -> int:
-        policy = logged_policy.policy(group.decision, confs, slots)
-        likely = logged_policy.estimate(why)
-        if likely is None and self._logged.setting("subpartitions") == "spark":
-            # Nobody has estimated; what it came to be is the best there is.
-            likely = group.bytes
-        if likely is None or confs.setting("subpartitions") == "spark":
-            return subpartitions.unestimated(confs.number(_SHUFFLE_PARTITIONS) or 1, policy)
+    def _chosen(self, group: Group, confs: Confs, slots: int, scale: float) -> int:
+        """Return the number of subpartitions that Apportion chooses for the estimated bytes."""
+        policy = logged_policy.policy(group.logged, confs, slots)
+        defaults = subpartitions.Defaults(
+            confs.number(_SHUFFLE_PARTITIONS) or 1,
+            confs.number(_BYPASS) or 1,
+            confs.number(_EXACT_SIZES) or 1,
+        )
+        if confs.setting("subpartitions") == "spark":
+            return subpartitions.unestimated(defaults, policy)
+        low, high = self._estimate(group)
         map_tasks = sum(len(self._written_of(shuffle)) for shuffle in group.shuffles)
-        return subpartitions.estimated(int(likely * scale), map_tasks, policy)
+        return subpartitions.estimated(
+            int(low * scale),
+            None if high is None else int(high * scale),
+            map_tasks,
+            defaults,
+            policy,
+        )
+
+    def _estimate(self, group: Group) -> tuple[int, int | None]:
+        """Return the estimated bytes of all shuffles, or the real bytes without an estimate."""
+        estimates = [
+            (shuffle.estimated_low, shuffle.estimated_high)
+            for shuffle in group.logged.shuffles
+            if shuffle.estimated_low is not None
+        ]
+        # All shuffles of a group have the estimate for the group.
+        return next(((low, high) for low, high in estimates if low is not None), (group.bytes,) * 2)

@@ -1,73 +1,74 @@
-"""The policies of a scenario, for what a log says of a decision: what a query settles stays."""
+"""Policy of a logged decision in another configuration. Values that the query sets stay fixed."""
 
 from __future__ import annotations
 
 import dataclasses
-import re
 
 from apportion.decision import Decision
+from apportion.eventlog import LoggedDecision
 from apportion.simulate.arithmetic.policy import Confs, Policy
 
-_ESTIMATE = re.compile(r" of (?P<amount>\d{1,9}(?:\.\d+)?) (?P<unit>[KMGTPE]iB|B)")
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+# Kinds in `LoggedDecision.source_kinds`; see `io.apportion.decision.SourceKind`.
 _HINT = "hint"
-_OF_WRITE = "advisory size of the write"
-_FOR_SIZE = "not used"
-_OF_PRODUCT = "minTaskVolume, under a join"
+_WRITE = "write"
+_REQUESTED_SIZE = "requested-size"
+_MULTIPLIED_ROWS = "multiplied-rows"
+_FIXED_SCAN = {_HINT, "reader-option"}
 
 
-def is_left_alone(decision: Decision) -> bool:
-    """Whether nothing was decided, as where the query gives the number of partitions."""
+def is_unchanged(decision: Decision) -> bool:
+    """Return whether Apportion left a group unchanged, for example because of `repartition(n)`."""
     return decision.data_volume_per_task is None
 
 
-def of_write(decision: Decision) -> int | None:
-    """Return the bytes that a write wants for each task, if it does."""
-    is_of_write = decision.sources.get("dataVolumePerTask") == _OF_WRITE
-    return decision.data_volume_per_task if is_of_write else None
+def write_size(logged: LoggedDecision) -> int | None:
+    """Return the size per task that a write requests; None if no write set it."""
+    is_from_write = logged.source_kinds.get("dataVolumePerTask") == _WRITE
+    return logged.decision.data_volume_per_task if is_from_write else None
 
 
-def multiplies_rows(decision: Decision) -> bool:
-    """Whether tasks run a join that multiplies rows, so that they should read less."""
-    return decision.sources.get("dataVolumePerTask", "").startswith(_OF_PRODUCT)
+def multiplies_rows(logged: LoggedDecision) -> bool:
+    """Return whether the tasks run a join that multiplies rows, so they must read less."""
+    return logged.source_kinds.get("dataVolumePerTask") == _MULTIPLIED_ROWS
 
 
-def is_fixed_scan(decision: Decision) -> bool:
-    """Whether a hint, or an option of the reader, gives the tasks of a scan."""
-    set_by = str((decision.sources or {}).get("parallelism", ""))
-    return decision.kind == "explicit" and set_by.startswith((_HINT, "option"))
+def is_fixed_scan(logged: LoggedDecision) -> bool:
+    """Return whether a hint or an option of the reader sets the tasks of a scan."""
+    return (
+        logged.decision.kind == "explicit" and logged.source_kinds.get("parallelism") in _FIXED_SCAN
+    )
 
 
-def policy(decision: Decision, confs: Confs, slots: int) -> Policy:
-    """Return the policy for a group of shuffles: what hints and writes say is as logged.
+def policy(logged: LoggedDecision, confs: Confs, slots: int) -> Policy:
+    """Return the policy for a group of shuffles, with the logged values of hints and writes.
 
-    Bounds that hints set are not in decisions; those of the session stand for them.
+    A log without `LoggedDecision.policy` does not have these values, so the configuration applies.
     """
-    found = Policy.of(confs, slots)
-    volume, sources = decision.data_volume_per_task, decision.sources
+    result = Policy.from_confs(confs, slots)
+    before = logged.policy
+    if before is None:
+        return result
 
     def is_hinted(setting: str) -> bool:
-        return sources.get(setting, "").startswith(_HINT)
+        return logged.source_kinds.get(setting) == _HINT
 
-    if volume is not None and (is_hinted("dataVolumePerTask") or of_write(decision)):
-        found = dataclasses.replace(found, volume=volume)
-    if sources.get("mode", "").startswith(_FOR_SIZE):
-        found = dataclasses.replace(found, slots=None)
-    if multiplies_rows(decision):
-        found = dataclasses.replace(found, volume=min(found.volume, found.min_task_volume))
-    if is_hinted("parallelism") and "explicit" in decision.clamps:
-        found = dataclasses.replace(found, parallelism=max(1, decision.parallelism))
-    if is_hinted("ranges") and decision.layout in ("even", "balanced"):
-        found = dataclasses.replace(found, balanced=decision.layout == "balanced")
-    if is_hinted("broadcastRatio") and volume and decision.broadcast_cap is not None:
-        ratio = min(max(decision.broadcast_cap / volume, 0.0), 1.0)
-        found = dataclasses.replace(found, broadcast_ratio=ratio)
-    return found
-
-
-def estimate(why: str) -> int | None:
-    """Return the bytes in what a number of subpartitions was made of, as rounded as they are."""
-    match = _ESTIMATE.search(why)
-    if not match:
-        return None
-    return int(float(match["amount"]) * (1 << 10 * _UNITS.index(match["unit"])))
+    if is_hinted("dataVolumePerTask") or write_size(logged):
+        result = dataclasses.replace(result, data_volume_per_task=before.data_volume_per_task)
+    if logged.source_kinds.get("mode") == _REQUESTED_SIZE:
+        result = dataclasses.replace(result, slots=None)
+    if is_hinted("parallelism"):
+        result = dataclasses.replace(result, parallelism=before.parallelism)
+    if is_hinted("minParallelism"):
+        result = dataclasses.replace(
+            result,
+            min_parallelism=before.min_parallelism,
+            max_parallelism=before.max_parallelism,
+        )
+    if is_hinted("ranges"):
+        result = dataclasses.replace(result, balanced=before.ranges == "balanced")
+    if is_hinted("broadcastRatio"):
+        result = dataclasses.replace(result, broadcast_ratio=before.broadcast_ratio)
+    if multiplies_rows(logged):
+        volume = min(result.data_volume_per_task, result.min_task_volume)
+        result = dataclasses.replace(result, data_volume_per_task=volume)
+    return result

@@ -1,4 +1,4 @@
-"""Draws a simulation: makespan, tasks, slot-seconds and largest task of each scenario."""
+"""Plot of a simulation: makespan, tasks, slot-seconds and largest task of each scenario."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from apportion.simulate.simulation import Simulation
 
 _PANEL_WIDTH = 3.2
 _BAR_HEIGHT = 0.45
-_LEAST_HEIGHT = 2.2
+_MIN_HEIGHT = 2.2
 
 
 def draw(simulation: Simulation, file: Path) -> None:
-    """Draw a panel for each measure, with a bar for each scenario.
+    """Write a plot with a panel for each measure and a bar for each scenario.
 
-    Raises `ApportionError` when matplotlib is not installed or the file cannot be written.
+    Raises `ApportionError` if matplotlib is not installed or the file cannot be written.
     """
-    totals = [(row.name, row.total) for row in simulation.rows]
-    names = [name for name, _ in totals]
+    totals = [row.total for row in simulation.rows]
+    names = [row.name for row in simulation.rows]
     measures: list[tuple[str, Sequence[float], Sequence[str]]] = [
         (
             "makespan, s",
-            [each.makespan for _, each in totals],
-            [f"{each.makespan:,.1f}" for _, each in totals],
+            [total.makespan for total in totals],
+            [f"{total.makespan:,.1f}" for total in totals],
         ),
-        ("tasks", [each.tasks for _, each in totals], [f"{each.tasks:,}" for _, each in totals]),
+        ("tasks", [total.tasks for total in totals], [f"{total.tasks:,}" for total in totals]),
         (
             "slot-seconds",
-            [each.slot_seconds for _, each in totals],
-            [f"{each.slot_seconds:,.0f}" for _, each in totals],
+            [total.slot_seconds for total in totals],
+            [f"{total.slot_seconds:,.0f}" for total in totals],
         ),
         (
             "largest task",
-            [each.largest_task_bytes for _, each in totals],
-            [size_text(each.largest_task_bytes) for _, each in totals],
+            [total.largest_task_bytes for total in totals],
+            [size_text(total.largest_task_bytes) for total in totals],
         ),
     ]
     drawn = figure()
-    height = max(_LEAST_HEIGHT, 1 + _BAR_HEIGHT * len(totals))
+    height = max(_MIN_HEIGHT, 1 + _BAR_HEIGHT * len(totals))
     drawn.set_size_inches(_PANEL_WIDTH * len(measures), height)
     panels = drawn.subplots(1, len(measures), sharey=True, squeeze=False)[0]
     colors = [f"C{number % 10}" for number in range(len(totals))]

@@ -1,4 +1,4 @@
-"""Runs the queries of a log again, in a scenario."""
+"""Simulation of a logged query in a scenario."""
 
 from __future__ import annotations
 
@@ -13,43 +13,44 @@ from apportion.simulate.layouts import Layouts, Read
 from apportion.simulate.scenarios import Scenario
 from apportion.simulate.workload import LoggedStage, Workload
 
-NO_DECISION = "the log has no decision about the shuffles that it reads"
+NO_DECISION = "the log has no decision for its shuffles"
 
 
 @dataclasses.dataclass(frozen=True)
 class StageOutcome:
-    """A stage in a scenario, or as it was measured."""
+    """Simulated or measured result of a stage."""
 
     name: str
     tasks: int
     task_seconds: float
-    """Of all its tasks."""
+    """Total time of the tasks."""
     largest_task_bytes: int
-    """What its largest task read of shuffles."""
+    """Shuffle bytes of the largest task."""
     is_as_logged: bool
-    """Whether these are the tasks that were logged, with their times."""
+    """Whether these are the logged tasks, with their logged times."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """A query in a scenario, or as it was measured."""
+    """Simulated or measured result of a query."""
 
     makespan: float
     """Seconds from the start of the query to its end."""
     tasks: int
     slot_seconds: float
-    """The time that tasks held slots."""
+    """Total time that tasks held slots."""
     largest_task_bytes: int
-    """What the largest task read of shuffles."""
+    """Shuffle bytes of the largest task."""
     slots: int
     reruns: int = 0
+    """Number of tasks that ran again because their executor was lost."""
     stages: list[StageOutcome] = dataclasses.field(default_factory=list)
     notes: list[str] = dataclasses.field(default_factory=list)
-    """What could not be simulated as asked for."""
+    """Differences between the scenario and the simulation."""
 
 
 def measured(workload: Workload) -> Outcome:
-    """Return a query as it was logged."""
+    """Return the measured outcome of a query."""
     stages = [
         _Tasks(stage.name, stage.shuffle_bytes, stage.seconds, True).outcome
         for stage in workload.stages
@@ -65,10 +66,9 @@ def measured(workload: Workload) -> Outcome:
 
 
 def replay(workload: Workload, model: Model, scenario: Scenario) -> Outcome:
-    """Return what a query would do in a scenario.
+    """Return the simulated outcome of a query in a scenario.
 
-    Raises `ApportionError` where executors are lost that are not there, and where there are more
-    tasks than are simulated.
+    Raises `ApportionError` if all executors are lost, or if there are too many tasks to simulate.
     """
     planner = _Planner(workload, model, scenario)
     slots = planner.layouts.slots
@@ -102,7 +102,7 @@ def _largest(stages: Sequence[StageOutcome]) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class _Tasks:
-    """The tasks of a stage: what each reads of shuffles, and how long it takes."""
+    """The tasks of a stage: the shuffle bytes and the seconds of each."""
 
     name: str
     shuffle_bytes: Sequence[int]
@@ -121,7 +121,7 @@ class _Tasks:
 
 
 class _Planner:
-    """Finds the tasks of all stages of a query in a scenario, one stage after the other."""
+    """Planner of the tasks of a query in a scenario, stage by stage."""
 
     def __init__(self, workload: Workload, model: Model, scenario: Scenario) -> None:
         self.layouts = Layouts(workload, scenario)
@@ -135,18 +135,18 @@ class _Planner:
         )
 
     def stages(self) -> list[_Tasks]:
-        found = self._planned
+        """Return the tasks of each stage, in order."""
         for place, stage in enumerate(self._workload.stages):
             planned = self._stage(place, stage)
-            found.append(planned)
-            self.layouts.check(sum(len(each.seconds) for each in found))
-            self.layouts.wrote(place, self._writes(stage, planned))
-        return list(found)
+            self._planned.append(planned)
+            self.layouts.check(sum(len(tasks.seconds) for tasks in self._planned))
+            self.layouts.add_output(place, self._writes(stage, planned))
+        return list(self._planned)
 
     def limits(self) -> Iterator[tuple[int, _Tasks]]:
-        """Yield the stages that the log does not have, and the places of those they come after.
+        """Yield additional stages for limits, with the place of the stage before each.
 
-        Rows that several tasks keep for a limit go to one more task.
+        If several tasks keep rows for a limit, one more task combines these rows.
         """
         for place, (stage, planned) in enumerate(
             zip(self._workload.stages, self._planned, strict=True)
@@ -155,7 +155,7 @@ class _Planner:
                 yield place, _Tasks(stage.name, [0], [self._model.overhead], False)
 
     def _writes(self, stage: LoggedStage, planned: _Tasks) -> Sequence[int]:
-        """What each task of a stage writes; evenly shared where the tasks are other ones."""
+        """Return the bytes that each task writes: logged, or equal shares for other tasks."""
         if planned.is_as_logged:
             return stage.written_bytes
         count = len(planned.seconds)
@@ -166,8 +166,8 @@ class _Planner:
             return _Tasks(stage.name, [], [], False)
         groups, scans = self.layouts.reads(stage)
         combination = _combination(stage)
-        keeps = combination is None and stage.reads_shuffle and stage.limits_for is None
-        if keeps and self._is_changed:
+        keeps_tasks = combination is None and stage.reads_shuffle and stage.limits_for is None
+        if keeps_tasks and self._is_changed:
             self.notes.append(f"{stage.name} keeps its tasks: {_why_kept(stage)}")
         if combination and any(not read.is_as_logged for read in (*groups, *scans)):
             return self._new_tasks(place, stage, combination, groups, scans)
@@ -202,20 +202,24 @@ class _Planner:
     def _timed(
         self, place: int, stage: LoggedStage, shuffled: list[int], scanned: list[int]
     ) -> _Tasks:
-        # Ranges are made by approximate sizes; times go by what tasks really read.
+        # Decisions use approximate sizes, but the time depends on the bytes that tasks really read.
         planned, read = sum(shuffled), sum(stage.shuffle_bytes) * self._scale
         factor = read / planned if planned and read else 1.0
         line = self._model.line(self._workload, place)
         constant = line.seconds(0, len(shuffled), self._scale)
         seconds = [
-            constant + line.per_byte * (own * factor + files)
-            for own, files in zip(shuffled, scanned, strict=True)
+            constant + line.per_byte * (shuffle_bytes * factor + file_bytes)
+            for shuffle_bytes, file_bytes in zip(shuffled, scanned, strict=True)
         ]
         return _Tasks(stage.name, shuffled, seconds, False)
 
 
 def _combination(stage: LoggedStage) -> str | None:
-    """How the tasks of a stage come from what it reads; None where that is not known."""
+    """Return how the reads of a stage combine to its tasks; None if that is not known.
+
+    "sum": each task has one of the reads. "product": each task has a pair, as in a Cartesian
+    product.
+    """
     counts, tasks = stage.decided_tasks, len(stage.seconds)
     if not counts or (stage.reads_shuffle and not stage.groups):
         return None
@@ -226,5 +230,5 @@ def _combination(stage: LoggedStage) -> str | None:
 
 def _why_kept(stage: LoggedStage) -> str:
     if stage.groups:
-        return "other tasks ran than were decided"
+        return "its logged number of tasks differs from the decisions"
     return NO_DECISION

@@ -1,4 +1,4 @@
-"""A simulation as tables for a terminal."""
+"""Tables and notes of a simulation for a terminal."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from apportion._util.units import count_text, size_text
 from apportion.simulate.replay import NO_DECISION, Outcome
 from apportion.simulate.simulation import Row, Simulation
 
-_LONGEST = 40
+_MAX_DESCRIPTION = 40
 
 
 def scenarios_table(simulation: Simulation) -> Table:
-    """Return a line for each scenario: all queries together, one after the other."""
+    """Return a table with a row for each scenario: all queries, one after the other."""
     table = Table(title=_title(simulation), title_justify="left")
     table.add_column("Scenario")
     for column in (
@@ -39,52 +39,52 @@ def scenarios_table(simulation: Simulation) -> Table:
 
 
 def queries_table(simulation: Simulation) -> Table:
-    """Return a line for each query: its makespan, and its tasks, in each scenario."""
+    """Return a table with a row for each query: its makespan and tasks in each scenario."""
     table = _side_by_side(simulation, "Makespan, s (tasks)", "Query")
     for place, workload in enumerate(simulation.workloads):
-        cells = (row.outcomes[place] for row in simulation.rows)
+        outcomes = (row.outcomes[place] for row in simulation.rows)
         table.add_row(
             escape(f"{workload.query}: {_shortened(workload.description)}"),
-            *(f"{each.makespan:,.2f} ({each.tasks:,})" for each in cells),
+            *(f"{outcome.makespan:,.2f} ({outcome.tasks:,})" for outcome in outcomes),
         )
     return table
 
 
 def stages_table(simulation: Simulation) -> Table:
-    """Return a line for each stage of the only query: its tasks in each scenario."""
-    table = _side_by_side(simulation, "Tasks of each stage (seconds of all of them)", "Stage")
+    """Return a table with a row for each stage of the only query: its tasks in each scenario."""
+    table = _side_by_side(simulation, "Tasks of each stage (total seconds)", "Stage")
     for place, stage in enumerate(simulation.workloads[0].stages):
-        cells = (row.outcomes[0].stages[place] for row in simulation.rows)
+        outcomes = (row.outcomes[0].stages[place] for row in simulation.rows)
         table.add_row(
             escape(f"{stage.name} ({stage.id})"),
-            *(f"{each.tasks:,} ({each.task_seconds:,.2f})" for each in cells),
+            *(f"{outcome.tasks:,} ({outcome.task_seconds:,.2f})" for outcome in outcomes),
         )
     return table
 
 
 def fit_text(simulation: Simulation) -> str:
-    """Return how well the times of tasks were fitted, in a sentence."""
+    """Return the quality of the fit and its main parameters, in words."""
     model, quality = simulation.model, simulation.model.quality
     stages = sum(len(workload.stages) for workload in simulation.workloads)
     explained = "" if quality.r_squared is None else f", R² {quality.r_squared:.2f}"
     return (
         f"Fit of {count_text(quality.tasks, 'task')} in {count_text(stages, 'stage')}: "
         f"median error {quality.median_error:.0%}{explained}. "
-        f"Overhead of a task {model.overhead * 1000:.0f} ms; "
-        f"{count_text(model.own_lines, 'stage')} with a line of its own."
+        f"Overhead per task: {model.overhead * 1000:.0f} ms. "
+        f"Fitted separately: {count_text(model.own_lines, 'stage')}."
     )
 
 
 def notes(simulation: Simulation) -> Iterator[str]:
-    """Yield what could not be simulated as asked for."""
+    """Yield the differences between the scenarios and the simulation."""
     queries = simulation.workloads
-    undecided = sum(each.reads_shuffles and not each.was_decided for each in queries)
+    undecided = sum(ran.reads_shuffles and not ran.was_decided for ran in queries)
     if undecided:
         yield (
-            f"{undecided} of {len(queries)} queries ran without Apportion. Its decisions alone "
-            "log the bytes of subpartitions, so that stages that read shuffles keep their tasks: "
-            "only slots, losses and scale are replayed for them. Record the log with Apportion's "
-            "extension to try other numbers of tasks"
+            f"{undecided} of {count_text(len(queries), 'query')} ran without Apportion, so the log "
+            "does not have the bytes of their shuffle partitions. Their stages keep their tasks; "
+            "only slots, losses and scale are simulated. To try other numbers of tasks, record the "
+            "log with Apportion enabled"
         )
     for row in simulation.rows:
         for note, count in row.notes.items():
@@ -93,10 +93,10 @@ def notes(simulation: Simulation) -> Iterator[str]:
     yield from simulation.left_out
 
 
-def _side_by_side(simulation: Simulation, title: str, what: str) -> Table:
-    """An empty table with a column for each scenario."""
+def _side_by_side(simulation: Simulation, title: str, first_column: str) -> Table:
+    """Return an empty table with a column for each scenario."""
     table = Table(title=title, title_justify="left")
-    table.add_column(what)
+    table.add_column(first_column)
     for row in simulation.rows:
         table.add_column(escape(row.name), justify="right")
     return table
@@ -118,12 +118,12 @@ def _label(row: Row) -> str:
 
 
 def _used(total: Outcome, row: Row) -> str:
-    """The part of the time for which slots are held, while they are there."""
-    offered = sum(each.makespan * each.slots for each in row.outcomes)
+    """Return the share of the slot time that tasks used; `-` for a scenario with losses."""
+    offered = sum(outcome.makespan * outcome.slots for outcome in row.outcomes)
     lost = row.scenario.losses if row.scenario else ()
     return f"{total.slot_seconds / offered:.0%}" if offered and not lost else "-"
 
 
 def _shortened(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+    return line if len(line) <= _MAX_DESCRIPTION else f"{line[: _MAX_DESCRIPTION - 1]}…"

@@ -12,6 +12,6 @@ def scan_tasks(
     scan: Scan, confs: Confs, slots: int, default_parallelism: int, scale: float = 1
 ) -> int:
     """Return the tasks for a scan whose files have `scale` times the bytes of the log."""
-    if scan.decision and logged_policy.is_fixed_scan(scan.decision):
-        return min(max(1, scan.decision.parallelism), MAX_TASKS)
+    if scan.logged and logged_policy.is_fixed_scan(scan.logged):
+        return min(max(1, scan.logged.decision.parallelism), MAX_TASKS)
     return file_tasks(scan.files, int(scan.bytes * scale), confs, slots, default_parallelism)

@@ -1,4 +1,4 @@
-"""What is simulated: other settings, slots, losses of executors, and sizes of the data."""
+"""Scenarios: other settings, slots, lost executors, and sizes of the data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from apportion._util.assignments import split_variant
 from apportion.errors import ApportionError, SettingError
 from apportion.settings import ENABLED, parse_assignments
-from apportion.simulate.scheduler import MOST_SLOTS, Loss
+from apportion.simulate.scheduler import MAX_SLOTS, Loss
 
 _LOSS = re.compile(r"(?P<executors>\d{1,9})@(?P<seconds>\d{1,9}(?:\.\d{1,9})?)s?")
 _NAME = "--scenario"
@@ -18,22 +18,22 @@ _NAME = "--scenario"
 
 @dataclasses.dataclass(frozen=True)
 class Scenario:
-    """How the queries of a log are run again; None and nothing leave it as it was logged."""
+    """Changes to a log for a simulation. The defaults change nothing."""
 
     name: str
     conf: dict[str, str] = dataclasses.field(default_factory=dict)
     slots: int | None = None
     executor_slots: int | None = None
-    """Slots of an executor."""
+    """Task slots per executor."""
     losses: tuple[Loss, ...] = ()
-    """Counted from the start of each query."""
+    """Lost executors, with times from the start of each query."""
     scale: float = 1.0
-    """What bytes are multiplied by."""
+    """Factor for the bytes of all files and shuffles."""
 
     def __post_init__(self) -> None:
-        for what, value in (("slots", self.slots), ("executor_slots", self.executor_slots)):
-            if value is not None and not 1 <= value <= MOST_SLOTS:
-                raise ApportionError(f"{what} is {value}: allowed is 1 to {MOST_SLOTS:,}")
+        for name, value in (("slots", self.slots), ("executor_slots", self.executor_slots)):
+            if value is not None and not 1 <= value <= MAX_SLOTS:
+                raise ApportionError(f"{name} is {value}: allowed is 1 to {MAX_SLOTS:,}")
         if not (math.isfinite(self.scale) and 0 < self.scale <= 1e9):
             raise ApportionError(f"scale is {self.scale:g}: allowed is above 0, up to 1e9")
 
@@ -42,14 +42,15 @@ AS_LOGGED = Scenario("replay")
 
 
 def spark(common: Scenario) -> Scenario:
-    """Return the scenario of Spark's own coalescing, on what is common to all scenarios."""
+    """Return a scenario with Spark's own coalescing, on the slots and data of `common`."""
     return dataclasses.replace(common, name="spark", conf={**common.conf, ENABLED: "false"})
 
 
 def with_assignments(base: Scenario, name: str, assignments: Iterable[str]) -> Scenario:
-    """Return a scenario with settings, and `slots`, `executor_slots`, `lose` and `scale`, changed.
+    """Return a copy of `base` with a new name and changes.
 
-    Assignments are NAME=VALUE. Raises `ApportionError` for one that is not allowed.
+    Assignments are NAME=VALUE, where NAME is a setting, `slots`, `executor_slots`, `lose` or
+    `scale`. Raises `ApportionError` for an assignment that is not allowed.
     """
     changed, settings = dataclasses.replace(base, name=name), []
     for assignment in assignments:
@@ -69,9 +70,9 @@ def with_assignments(base: Scenario, name: str, assignments: Iterable[str]) -> S
 
 
 def parse(text: str, common: Scenario) -> Scenario:
-    """Return the scenario of a text such as `wide:slots=160,data_volume_per_task=16MB`.
+    """Return the scenario for a text such as `wide:slots=160,data_volume_per_task=16MB`.
 
-    Raises `ApportionError` when it is not of that form, or a value is not allowed.
+    Raises `ApportionError` if the text has another form, or a value is not allowed.
     """
     name, assignments = split_variant(text, _NAME)
     try:
@@ -83,20 +84,20 @@ def parse(text: str, common: Scenario) -> Scenario:
 
 
 def losses(texts: Sequence[str]) -> tuple[Loss, ...]:
-    """Return the losses of texts such as `2@30`: two executors, after 30 seconds.
+    """Return the losses for texts such as `2@30`: two executors after 30 seconds.
 
-    Raises `ApportionError` when one is not of that form.
+    Raises `ApportionError` if a text has another form.
     """
-    found = []
+    parsed = []
     for text in texts:
         match = _LOSS.fullmatch(text)
         if not match or not int(match["executors"]):
             raise ApportionError(
-                f"lose is {text!r}: write EXECUTORS@SECONDS, such as 2@30 for two executors that "
-                "are lost 30 seconds after a query starts"
+                f"lose is {text!r}: write EXECUTORS@SECONDS, such as 2@30 to lose two executors "
+                "30 seconds after a query starts"
             )
-        found.append(Loss(int(match["executors"]), float(match["seconds"])))
-    return tuple(found)
+        parsed.append(Loss(int(match["executors"]), float(match["seconds"])))
+    return tuple(parsed)
 
 
 def _number(key: str, text: str) -> int:

@@ -1,4 +1,4 @@
-"""List scheduling of stages on slots, in the order of Spark's FIFO scheduler."""
+"""List scheduling of stages on task slots, in the order of Spark's FIFO scheduler."""
 
 from __future__ import annotations
 
@@ -6,26 +6,27 @@ import dataclasses
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 
+from apportion._util.units import count_text
 from apportion.errors import ApportionError
 
-MOST_SLOTS = 1_000_000
+MAX_SLOTS = 1_000_000
 
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-    """What has to run. Times are seconds."""
+    """A stage to schedule. Times are seconds."""
 
     tasks: Sequence[float]
-    """How long each task takes, in the order in which they start."""
+    """Duration of each task, in the order in which tasks start."""
     after: Sequence[int] = ()
-    """Places of the stages that have to end before, all of them earlier in the list."""
+    """Places of the stages that must end before. They must come earlier in the list."""
     delay: float = 0.0
-    """How long after that its tasks can start: what the driver does in between."""
+    """Time that the driver then needs before the tasks can start."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Loss:
-    """Executors that are gone from a time on. Their shuffle files stay readable."""
+    """Loss of executors at a time. Their shuffle files stay readable."""
 
     executors: int
     seconds: float
@@ -33,58 +34,58 @@ class Loss:
 
 @dataclasses.dataclass(frozen=True)
 class Cluster:
-    """Where tasks run."""
+    """Task slots, executors and scheduling delays."""
 
     slots: int
     slots_per_executor: int = 1
     losses: Sequence[Loss] = ()
     handover: float = 0.0
-    """Seconds from the end of a task to the start of the next one in its slot. Below zero where
-    the slot is given away before the end is noted."""
+    """Seconds from the end of a task to the start of the next task in its slot. Negative if Spark
+    gives away the slot before it records the end."""
     launch: float = 0.0
-    """Seconds that the driver needs to launch a task; it launches one after the other."""
+    """Seconds that the driver needs to launch a task. It launches one task at a time."""
 
     def __post_init__(self) -> None:
-        for what, value in (
+        for name, value in (
             ("slots", self.slots),
-            ("slots of an executor", self.slots_per_executor),
+            ("executor_slots", self.slots_per_executor),
         ):
-            if not 1 <= value <= MOST_SLOTS:
-                raise ApportionError(f"{what} is {value}: allowed is 1 to {MOST_SLOTS:,}")
+            if not 1 <= value <= MAX_SLOTS:
+                raise ApportionError(f"{name} is {value}: allowed is 1 to {MAX_SLOTS:,}")
         lost = sum(loss.executors for loss in self.losses)
         if lost >= self.executors:
             raise ApportionError(
-                f"{lost} executors are lost of {self.executors} ({self.slots} slots, "
-                f"{self.slots_per_executor} of each): nothing is left to run tasks. "
-                "Lose fewer, or simulate more slots"
+                f"the scenario loses {count_text(lost, 'executor')} of {self.executors} "
+                f"({self.slots} slots, {self.slots_per_executor} per executor), so no executor is "
+                "left: lose fewer executors, or simulate more slots"
             )
 
     @property
     def executors(self) -> int:
-        """Executors that the slots are on; the last one may have fewer of them."""
+        """Number of executors. The last executor can have fewer slots."""
         return -(-self.slots // self.slots_per_executor)
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What came out. Times are seconds from the start of the query."""
+    """Result of a schedule. Times are seconds from the start of the query."""
 
     end: float
-    """When the last task ended; 0 without tasks."""
+    """End of the last task; 0 without tasks."""
     slot_seconds: float
-    """The time that tasks held slots, also those that were lost."""
+    """Total time that tasks held slots, including lost tasks."""
     tasks: int
     reruns: int
-    """Tasks that ran again because their executor was lost."""
+    """Number of tasks that ran again because their executor was lost."""
 
 
 def run(stages: Sequence[Stage], cluster: Cluster) -> Run:
-    """Return when stages are done that start as soon as those before them have ended.
+    """Schedule stages. A stage starts as soon as the stages before it have ended.
 
-    A free slot takes the next task of the stage that has been ready the longest. Tasks on an
-    executor that is lost start over on others. The time is O(tasks x log(slots)).
+    A free slot takes the next task of the stage that has been ready longest. Tasks of a lost
+    executor start again on another one. The run time is O(tasks x log(slots)).
 
-    Raises `ApportionError` for stages that wait for later ones.
+    Raises `ApportionError` if a stage waits for a later stage.
     """
     return _Simulation(stages, cluster).run()
 
@@ -93,17 +94,20 @@ class _Simulation:
     def __init__(self, stages: Sequence[Stage], cluster: Cluster) -> None:
         for place, stage in enumerate(stages):
             if any(not 0 <= before < place for before in stage.after):
-                raise ApportionError(f"stage {place} waits for {list(stage.after)}: a cycle")
+                raise ApportionError(
+                    f"stage {place} waits for {list(stage.after)}: a stage can only wait for "
+                    "earlier stages"
+                )
         self._stages = stages
         self._cluster = cluster
         self._ends = [0.0] * len(stages)
-        self._left = [len(stage.tasks) for stage in stages]
-        self._waits = [len(set(stage.after)) for stage in stages]
+        self._tasks_left = [len(stage.tasks) for stage in stages]
+        self._inputs_left = [len(set(stage.after)) for stage in stages]
         self._readers: list[list[int]] = [[] for _ in stages]
         for place, stage in enumerate(stages):
             for before in set(stage.after):
                 self._readers[before].append(place)
-        # Sets of tasks that are ready from a time on: (time, stage, number of the set, tasks).
+        # Heap of task sets: (time when the tasks are ready, stage, number of the set, durations).
         self._ready: list[tuple[float, int, int, Sequence[float]]] = []
         self._sets = 0
 
@@ -118,10 +122,10 @@ class _Simulation:
         held, reruns, driver_free = 0.0, 0, 0.0
         while self._ready:
             ready, place, _, tasks = heappop(self._ready)
-            again = 0
+            lost_tasks = 0
             for number, seconds in enumerate(tasks):
                 free, slot = slots[0]
-                # Nothing that becomes ready meanwhile goes before: it has waited less long.
+                # Tasks that become ready meanwhile come later, because they have waited less.
                 start = max(free, ready, driver_free)
                 lost = lost_at.get(slot)
                 while lost is not None and start >= lost:
@@ -135,14 +139,14 @@ class _Simulation:
                     held += lost - start
                     heappop(slots)
                     self._add(lost, place, tasks[number : number + 1])
-                    again += 1
+                    lost_tasks += 1
                     continue
                 held += seconds
                 heapreplace(slots, (max(start, end + handover), slot))
                 self._ends[place] = max(self._ends[place], end)
-            reruns += again
-            self._left[place] -= len(tasks) - again
-            if not self._left[place]:
+            reruns += lost_tasks
+            self._tasks_left[place] -= len(tasks) - lost_tasks
+            if not self._tasks_left[place]:
                 self._finish(place)
         return Run(
             end=max(self._ends, default=0.0),
@@ -152,11 +156,11 @@ class _Simulation:
         )
 
     def _losses(self) -> dict[int, float]:
-        """When each slot is lost; the last executors go first."""
+        """Return the time of loss for each lost slot. The last executors are lost first."""
         lost_at: dict[int, float] = {}
         executor = self._cluster.executors
         width = self._cluster.slots_per_executor
-        for loss in sorted(self._cluster.losses, key=lambda each: each.seconds):
+        for loss in sorted(self._cluster.losses, key=lambda loss: loss.seconds):
             for _ in range(loss.executors):
                 executor -= 1
                 end = min((executor + 1) * width, self._cluster.slots)
@@ -174,8 +178,8 @@ class _Simulation:
 
     def _finish(self, place: int) -> None:
         for reader in self._readers[place]:
-            self._waits[reader] -= 1
-            if not self._waits[reader]:
+            self._inputs_left[reader] -= 1
+            if not self._inputs_left[reader]:
                 self._begin(reader)
 
     def _add(self, ready: float, place: int, tasks: Sequence[float]) -> None:

@@ -1,4 +1,4 @@
-"""The queries of a log in several scenarios, beside what was measured."""
+"""Simulation of a log in several scenarios, compared with the measured run."""
 
 from __future__ import annotations
 
@@ -19,48 +19,48 @@ MEASURED = "logged"
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A scenario, or what was measured, with an outcome for each query."""
+    """A scenario, or the measured run, with an outcome for each query."""
 
     name: str
     scenario: Scenario | None
-    """None for what was measured."""
+    """None for the measured run."""
     outcomes: list[Outcome]
 
     @property
     def total(self) -> Outcome:
-        """All queries, one after the other."""
+        """Outcome of all queries, one after the other."""
         return Outcome(
-            makespan=sum(each.makespan for each in self.outcomes),
-            tasks=sum(each.tasks for each in self.outcomes),
-            slot_seconds=sum(each.slot_seconds for each in self.outcomes),
-            largest_task_bytes=max(each.largest_task_bytes for each in self.outcomes),
-            slots=max(each.slots for each in self.outcomes),
-            reruns=sum(each.reruns for each in self.outcomes),
+            makespan=sum(outcome.makespan for outcome in self.outcomes),
+            tasks=sum(outcome.tasks for outcome in self.outcomes),
+            slot_seconds=sum(outcome.slot_seconds for outcome in self.outcomes),
+            largest_task_bytes=max(outcome.largest_task_bytes for outcome in self.outcomes),
+            slots=max(outcome.slots for outcome in self.outcomes),
+            reruns=sum(outcome.reruns for outcome in self.outcomes),
         )
 
     @property
     def notes(self) -> dict[str, int]:
-        """What could not be simulated as asked for, and in how many stages or queries."""
-        return dict(Counter(note for each in self.outcomes for note in each.notes))
+        """Differences between the scenario and the simulation, with the number of each."""
+        return dict(Counter(note for outcome in self.outcomes for note in outcome.notes))
 
 
 @dataclasses.dataclass(frozen=True)
 class Simulation:
-    """What came out. The rows begin with what was measured and the replay of the log."""
+    """Results. The first two rows are the measured run and its replay."""
 
     workloads: list[Workload]
     model: Model
     rows: list[Row]
     left_out: list[str]
-    """Queries that cannot be simulated, and why."""
+    """Queries that are left out, with the reasons."""
 
     def as_json(self) -> dict[str, Any]:
-        """Return all of it, but the times of single tasks, as data for JSON."""
+        """Return the results as data for JSON, without the times of single tasks."""
         return {
             "fit": {
                 **dataclasses.asdict(self.model.quality),
                 "overhead_seconds": self.model.overhead,
-                "stages_with_a_line_of_their_own": self.model.own_lines,
+                "separately_fitted_stages": self.model.own_lines,
                 "handover_seconds": self.model.handover,
                 "launch_seconds": self.model.launch,
             },
@@ -75,46 +75,50 @@ def simulate(
     queries: Sequence[Query] | None = None,
     progress: Callable[[Sequence[str]], Iterable[str]] = iter,
 ) -> Simulation:
-    """Run queries of a log (None: all) again, as logged and in each scenario.
+    """Simulate queries of a log, or all of them, as logged and in each scenario.
 
-    `progress` is given the names of the scenarios, and yields each of them when its turn comes.
+    `progress` gets the names of the scenarios, and yields each of them before its simulation.
 
-    Raises `ApportionError` where there is nothing to simulate, for two scenarios of one name, and
-    as `replay` does.
+    Raises `ApportionError` if there is nothing to simulate, if two scenarios have the same name,
+    and as `replay` does.
     """
     chosen = list(application.queries.values()) if queries is None else queries
-    found = [(query, workload(application, query)) for query in chosen]
-    workloads = [each for _, each in found if each]
+    by_query = [(query, workload(application, query)) for query in chosen]
+    workloads = [ran for _, ran in by_query if ran]
     left_out = [
-        f"query {query.id}: it {_why_left_out(query)}" for query, each in found if each is None
+        f"query {query.id} is left out: it {_why_left_out(query)}"
+        for query, ran in by_query
+        if ran is None
     ]
     if not workloads:
         raise ApportionError(
             "; ".join(["there is no query to simulate", *left_out[:3]])
             + (f"; and {len(left_out) - 3} more" if len(left_out) > 3 else "")
-            + "".join(f"; left out: {each}" for each in application.skipped)
+            + "".join(f"; left out: {reason}" for reason in application.skipped)
         )
     model = fit(workloads)
     by_name = _by_name([Scenario("replay"), *scenarios])
-    rows = [Row(MEASURED, None, [measured(each) for each in workloads])]
+    rows = [Row(MEASURED, None, [measured(ran) for ran in workloads])]
     for name in progress(list(by_name)):
-        outcomes = [replay(each, model, by_name[name]) for each in workloads]
+        outcomes = [replay(ran, model, by_name[name]) for ran in workloads]
         rows.append(Row(name, by_name[name], outcomes))
     return Simulation(workloads, model, rows, left_out)
 
 
 def _by_name(scenarios: Sequence[Scenario]) -> dict[str, Scenario]:
-    found: dict[str, Scenario] = {}
+    by_name: dict[str, Scenario] = {}
     for scenario in scenarios:
-        if scenario.name in found or scenario.name == MEASURED:
-            raise ApportionError(f"there is a scenario {scenario.name} already: take another name")
-        found[scenario.name] = scenario
-    return found
+        if scenario.name in by_name or scenario.name == MEASURED:
+            raise ApportionError(
+                f"the scenario name {scenario.name} is already in use: choose another name"
+            )
+        by_name[scenario.name] = scenario
+    return by_name
 
 
 def _why_left_out(query: Query) -> str:
     if query.completed is None or query.submitted is None:
-        return "has not ended, as far as the log goes"
+        return "has not ended in this log"
     return "ran no task"
 
 

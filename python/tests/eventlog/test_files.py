@@ -21,25 +21,25 @@ def compress(*texts: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("name", ["local-17", "app-20261121-0001.inprogress"])
-def test_plain_files(tmp_path: Path, name: str) -> None:
+def test_lines_of_a_plain_log_are_read(tmp_path: Path, name: str) -> None:
     log = tmp_path / name
     log.write_bytes(b"one\ntwo\nthree")
     assert read(log) == ([b"one", b"two", b"three"], [])
 
 
-def test_compressed_files_of_many_frames(tmp_path: Path) -> None:
+def test_lines_of_a_zstd_log_with_many_frames_are_read(tmp_path: Path) -> None:
     log = tmp_path / "local-17.zstd"
     log.write_bytes(compress(b"one\nt", b"wo\n", b"three\n"))
     assert read(log) == ([b"one", b"two", b"three"], [])
 
 
-def test_a_compressed_file_that_is_cut_off(tmp_path: Path) -> None:
+def test_a_truncated_zstd_log_is_read_to_its_end(tmp_path: Path) -> None:
     log = tmp_path / "local-17.zstd"
     log.write_bytes(compress(b"one\n", b"two\n")[:-5])
     assert read(log)[0][0] == b"one"
 
 
-def test_a_damaged_file_is_read_up_to_there(tmp_path: Path) -> None:
+def test_a_damaged_zstd_log_is_read_up_to_the_damage(tmp_path: Path) -> None:
     log = tmp_path / "local-17.zstd"
     log.write_bytes(compress(b"one\n") + b"\x28\xb5\x2f\xfd rubbish that is no frame")
     found, skipped = read(log)
@@ -48,7 +48,9 @@ def test_a_damaged_file_is_read_up_to_there(tmp_path: Path) -> None:
     assert skipped[0].startswith("the rest of local-17.zstd, which is damaged: ")
 
 
-def test_lines_longer_than_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_longer_than_a_chunk_are_joined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(files, "_CHUNK", 3)
     log = tmp_path / "log"
     log.write_bytes(b"a\nbcdefghi\n\njklm")
@@ -65,7 +67,7 @@ def test_lines_that_are_too_long_are_left_out(
     log.write_bytes(b"12345\n123456\nabc\n" + b"x" * 50 + b"\nd\n" + b"y" * 50)
     found, skipped = read(log)
     assert found == [b"12345", b"abc", b"d"]
-    assert skipped == ["3 times: a line above 0 MiB in log"]
+    assert skipped == ["3 times: a line longer than 0 MiB in log"]
 
 
 def test_a_rolling_log_is_read_in_order(tmp_path: Path) -> None:
@@ -77,7 +79,7 @@ def test_a_rolling_log_is_read_in_order(tmp_path: Path) -> None:
     assert read(log)[0] == [b"1", b"2", b"10"]
 
 
-def test_what_is_compacted_stands_for_the_files_before(tmp_path: Path) -> None:
+def test_a_compacted_file_replaces_earlier_files(tmp_path: Path) -> None:
     log = tmp_path / "eventlog_v2_local-17"
     log.mkdir()
     for name in ("events_1_local-17", "events_2_local-17", "events_2_local-17.compact"):
@@ -86,7 +88,7 @@ def test_what_is_compacted_stands_for_the_files_before(tmp_path: Path) -> None:
     assert read(log)[0] == [b"events_2_local-17.compact", b"last"]
 
 
-def test_the_only_log_of_a_directory(tmp_path: Path) -> None:
+def test_a_directory_with_one_log_is_that_log(tmp_path: Path) -> None:
     (tmp_path / "local-17").write_bytes(b"one\n")
     (tmp_path / ".local-17.crc").touch()
     assert parts(tmp_path) == [tmp_path / "local-17"]
@@ -95,12 +97,14 @@ def test_the_only_log_of_a_directory(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        ([], "is empty: there is no event log in it"),
-        (["a", "b"], "holds 2 files; name one of them. The newest: "),
-        (["eventlog_v2_a/appstatus_a"], "is the directory of an event log without events"),
+        ([], "is an empty directory: it has no event log"),
+        (["a", "b"], "has 2 files: choose one of them. Newest: "),
+        (["eventlog_v2_a/appstatus_a"], "is a rolling event log without files of events"),
     ],
 )
-def test_directories_that_are_no_log(tmp_path: Path, made: list[str], message: str) -> None:
+def test_a_directory_without_exactly_one_log_raises(
+    tmp_path: Path, made: list[str], message: str
+) -> None:
     for name in made:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
@@ -108,12 +112,12 @@ def test_directories_that_are_no_log(tmp_path: Path, made: list[str], message: s
         parts(tmp_path)
 
 
-def test_no_file(tmp_path: Path) -> None:
+def test_a_missing_log_raises(tmp_path: Path) -> None:
     with pytest.raises(ApportionError, match="there is no event log at"):
         parts(tmp_path / "none")
 
 
-def test_compressions_that_are_not_read(tmp_path: Path) -> None:
+def test_an_unsupported_compression_raises(tmp_path: Path) -> None:
     (tmp_path / "local-17.lz4").touch()
-    with pytest.raises(ApportionError, match="compressed as lz4, which is not read here"):
+    with pytest.raises(ApportionError, match="compressed with lz4, which is not supported"):
         read(tmp_path / "local-17.lz4")

@@ -14,7 +14,9 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 @pytest.mark.parametrize("log", sorted(GOLDEN.glob("*.zstd")), ids=lambda log: log.stem)
-def test_queries_of_a_log(log: Path, request: pytest.FixtureRequest) -> None:
+def test_recorded_logs_of_each_spark_version_are_explained(
+    log: Path, request: pytest.FixtureRequest
+) -> None:
     application = eventlog.read(log)
     queries = [view(application, query) for query in application.queries.values()]
     shown = "\n".join(map(text.render, queries))

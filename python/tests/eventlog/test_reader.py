@@ -135,7 +135,7 @@ def application(tmp_path: Path) -> Application:
     return read(tmp_path, lines(EVENTS))
 
 
-def test_the_application(application: Application) -> None:
+def test_the_application_of_a_log_is_read(application: Application) -> None:
     assert (application.id, application.name, application.spark_version) == (
         "local-17",
         "nightly",
@@ -147,7 +147,7 @@ def test_the_application(application: Application) -> None:
     assert application.skipped == []
 
 
-def test_queries_with_the_plan_they_ended_with(application: Application) -> None:
+def test_a_query_has_its_last_plan(application: Application) -> None:
     query = application.queries[3]
     assert (query.description, query.submitted, query.completed) == ("a query", 10, 40)
     assert query.failure is None
@@ -156,7 +156,7 @@ def test_queries_with_the_plan_they_ended_with(application: Application) -> None
     assert query.plan.metrics == {"data size": 7}
 
 
-def test_stages_and_the_tasks_that_succeeded(application: Application) -> None:
+def test_a_stage_has_its_successful_tasks(application: Application) -> None:
     assert [(stage.id, stage.query) for stage in application.stages] == [(5, 3), (9, None)]
     (stage,) = application.queries[3].stages
     assert (stage.submitted, stage.completed, stage.accumulators) == (19, 30, {7})
@@ -165,14 +165,14 @@ def test_stages_and_the_tasks_that_succeeded(application: Application) -> None:
     assert stage.failed_tasks == 1
 
 
-def test_decisions_with_what_they_were_made_from(application: Application) -> None:
+def test_a_decision_has_the_bytes_of_its_partitions(application: Application) -> None:
     (logged,) = application.queries[3].decisions
     assert logged.decision.reason == "2 tasks: because."
     assert logged.decision.ranges == [(0, 2), (2, 4)]
     assert logged.subpartition_bytes == [[1, 2, 3, 4]]
 
 
-def test_sums_over_neighbours_and_ranges_as_text(tmp_path: Path) -> None:
+def test_short_forms_of_bytes_and_ranges_are_decoded(tmp_path: Path) -> None:
     short = decided(
         subpartitions=5, subpartition_bytes=[[7, 5, 3]], subpartition_bytes_width=2,
         ranges=[], ranges_text="0-4/2,4-5",
@@ -183,7 +183,7 @@ def test_sums_over_neighbours_and_ranges_as_text(tmp_path: Path) -> None:
     assert logged.decision.ranges == [(0, 2), (2, 4), (4, 5)]
 
 
-def test_the_text_of_a_query_and_the_plan_that_decisions_point_into(
+def test_a_query_has_its_sql_text_and_optimized_operators(
     application: Application,
 ) -> None:
     query = application.queries[3]
@@ -196,13 +196,13 @@ def test_the_text_of_a_query_and_the_plan_that_decisions_point_into(
     assert query.decisions[0].operators == [1]
 
 
-def test_names_of_events_need_not_come_first(tmp_path: Path) -> None:
+def test_the_name_of_an_event_can_come_last(tmp_path: Path) -> None:
     turned = [json.dumps(dict(reversed(list(event.items())))) for event in EVENTS]
     assert read(tmp_path, turned).queries[3].completed == 40
 
 
 @pytest.mark.parametrize("length", range(0, 1200, 50))
-def test_a_log_that_is_cut_off_anywhere(tmp_path: Path, length: int) -> None:
+def test_a_truncated_log_is_read_to_its_end(tmp_path: Path, length: int) -> None:
     text = "\n".join(lines(EVENTS))[:length]
     application = read(tmp_path, [text])
     whole = [line for line in text.split("\n") if line in lines(EVENTS)]
@@ -254,22 +254,22 @@ def test_a_log_that_is_cut_off_anywhere(tmp_path: Path, length: int) -> None:
         "\\u0000\\ud800",
     ],
 )
-def test_what_makes_no_sense_is_left_out(tmp_path: Path, line: str) -> None:
+def test_malformed_events_are_left_out(tmp_path: Path, line: str) -> None:
     application = read(tmp_path, [*lines(EVENTS)[:5], line, *lines(EVENTS)[5:]])
     assert application.ended == 60
     assert len(application.queries[3].decisions) == 1
     assert len(application.skipped) <= 1
 
 
-def test_what_was_left_out_is_counted(tmp_path: Path) -> None:
+def test_left_out_events_are_counted(tmp_path: Path) -> None:
     application = read(tmp_path, [*lines(EVENTS), "{", "{", '{"Event":"SparkListenerTaskEnd"}'])
     assert application.skipped == [
-        "2 times: a line that is no event, such as the last one of a log cut off",
-        "an event SparkListenerTaskEnd that is not as Spark writes it: KeyError('Stage ID')",
+        "2 times: a line that is not an event, such as the end of a truncated log",
+        "a malformed event SparkListenerTaskEnd: KeyError('Stage ID')",
     ]
 
 
-def test_numbers_that_are_too_large(tmp_path: Path) -> None:
+def test_events_with_too_large_numbers_are_left_out(tmp_path: Path) -> None:
     application = read(tmp_path, [*lines(EVENTS), json.dumps(task(5, 2**70, 1))])
     (stage,) = application.queries[3].stages
     assert {len(stage.launched), len(stage.finished), len(stage.run_millis)} == {2}
@@ -277,7 +277,7 @@ def test_numbers_that_are_too_large(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("depth", "kept"), [(1500, 1501), (4500, 4001), (50_000, None)])
-def test_deep_plans(tmp_path: Path, depth: int, kept: int | None) -> None:
+def test_deep_plans_are_read(tmp_path: Path, depth: int, kept: int | None) -> None:
     node = '{"nodeName":"Project","simpleString":"Project","children":['
     plan = node * depth + '{"nodeName":"Leaf","simpleString":"Leaf"}' + "]}" * depth
     start = lines(EVENTS)[4].replace(json.dumps(PLAN, separators=(",", ":")), plan)

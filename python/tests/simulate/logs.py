@@ -18,14 +18,29 @@ SIZES = [4 << 20, 1 << 20, 2 << 20, 1 << 20]
 CONF = {"spark.master": "local[2]", "spark.apportion.dataVolumePerTask": str(4 << 20)}
 
 
+POLICY = {
+    "data_volume_per_task": 4 << 20, "broadcast_ratio": 0.5, "min_parallelism": 1,
+    "max_parallelism": 32768, "min_task_volume": 1 << 20, "ranges": "even",
+    "rounding": "power-of-two",
+}  # fmt: skip
+INPUT = {
+    "exchange_metric": WRITTEN, "range_partitioned": False, "splittable": False,
+    "not_split": "operator", "partitions_set_by": "estimate", "estimated_low": 8 << 20,
+    "estimated_high": 8 << 20,
+}  # fmt: skip
+
+
 def decision(query: int = 3, sizes: Sequence[Sequence[int]] = (SIZES,), **more: Any) -> Event:
-    """Two tasks of two subpartitions each."""
+    """Two tasks of two shuffle partitions each."""
     record = {
         **RECORD,
         "query": query,
         "input_bytes": sum(map(sum, sizes)),
-        "sources": {"dataVolumePerTask": "default", "subpartitions": "estimate of 8.0 MiB"},
+        "sources": {"dataVolumePerTask": "default", "subpartitions": "estimate of 8 MiB"},
+        "source_kinds": {"dataVolumePerTask": "default"},
         "subpartition_bytes": sizes,
+        "inputs": [INPUT] * len(sizes),
+        "policy": POLICY,
     }
     return {"Event": "io.apportion.report.DecisionEvent", "decision": {**record, **more}}
 

@@ -27,7 +27,7 @@ def rows(*arguments: str | Path) -> dict[str, Any]:
     return {row["name"]: row for row in found(*arguments)["scenarios"]}
 
 
-def test_what_was_measured_beside_the_replay_and_spark(log: Path) -> None:
+def test_simulate_prints_the_measured_run_the_replay_and_spark(log: Path) -> None:
     result = simulate(log)
     assert result.exit_code == 0
     assert "logged (measured)" in result.stdout
@@ -37,14 +37,14 @@ def test_what_was_measured_beside_the_replay_and_spark(log: Path) -> None:
     assert "Tasks of each stage" in result.stdout
 
 
-def test_options_are_for_all_scenarios_but_the_replay(log: Path) -> None:
+def test_options_apply_to_all_scenarios_except_the_replay(log: Path) -> None:
     table = rows(log, "--slots", "4", "--scenario", "small:data_volume_per_task=1MB")
     assert [(name, row["slots"], row["tasks"]) for name, row in table.items()] == [
         ("logged", 2, 4), ("replay", 2, 4), ("set", 4, 6), ("small", 4, 10), ("spark", 4, 6),
     ]  # fmt: skip
 
 
-def test_a_scenario_has_its_own_slots_losses_and_scale(log: Path) -> None:
+def test_a_scenario_can_set_slots_losses_and_scale(log: Path) -> None:
     table = rows(log, "--scenario", "big:slots=8,executor_slots=2,lose=1@0.5+1@1,scale=10")
     assert table["big"]["scenario"]["losses"] == [
         {"executors": 1, "seconds": 0.5}, {"executors": 1, "seconds": 1.0},
@@ -53,55 +53,57 @@ def test_a_scenario_has_its_own_slots_losses_and_scale(log: Path) -> None:
     assert table["big"]["largest_task_bytes"] > 0
 
 
-def test_one_query_of_several(tmp_path: Path) -> None:
+def test_one_query_of_a_log_can_be_simulated(tmp_path: Path) -> None:
     log = logs.write(tmp_path / "log", [*logs.application(), *logs.query(3), *logs.query(4)])
     assert "2 queries, one after the other" in simulate(log).stdout
     content = found(log, "--query", "4")
     assert [each["query"] for each in content["scenarios"][0]["queries"]] == [4]
 
 
-def test_a_file_and_a_plot(log: Path, tmp_path: Path) -> None:
+def test_simulate_writes_a_file_and_a_plot(log: Path, tmp_path: Path) -> None:
     shown = simulate(log, "-o", tmp_path / "a.txt", "--plot", tmp_path / "a.svg")
     assert shown.stdout == ""
     assert "logged (measured)" in (tmp_path / "a.txt").read_text("utf-8")
     assert (tmp_path / "a.svg").read_bytes().startswith(b"<?xml")
 
 
-def test_what_cannot_be_simulated_is_said(tmp_path: Path) -> None:
+def test_notes_name_queries_that_cannot_be_simulated(tmp_path: Path) -> None:
     events = [*logs.application(), *logs.query(decided=[]), *logs.query(4)[:-1]]
     log = logs.write(tmp_path / "log", events)
     log.write_text(f'{log.read_text()}{{"Event":')
     result = simulate(log, "--set", "data_volume_per_task=1MB")
-    assert "Note: 1 of 1 queries ran without Apportion" in result.stdout
-    assert "query 4: it has not ended" in result.stdout
-    assert "Left out: a line that is no event" in result.stderr
+    assert "Note: 1 of 1 query ran without Apportion" in result.stdout
+    assert "query 4 is left out: it has not ended" in result.stdout
+    assert "Left out: a line that is not an event" in result.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--query", "9"], "has no query 9; there are 3 to 3"),
+        (["--query", "9"], "has no query 9. Known queries: 3"),
         (["--slots", "0"], "slots is 0: allowed is 1 to 1,000,000"),
         (["--scale", "-1"], "scale is -1: allowed is above 0"),
         (["--lose", "some"], "lose is 'some': write EXECUTORS@SECONDS"),
-        (["--lose", "1@5"], "1 executors are lost of 1"),
+        (["--lose", "1@5"], "the scenario loses 1 executor of 1"),
         (["--set", "data_volume=1"], "unknown setting 'data_volume'"),
         (["--scenario", "x"], "--scenario x: write NAME:KEY=VALUE"),
         (["--scenario", "x:slots=many"], "--scenario x:slots=many: slots is 'many'"),
         (["--scenario", "x:scale=big"], "scale is 'big': allowed is a number above 0"),
         (["--scenario", "x:ranges=odd"], "ranges is 'odd': allowed is one of even, balanced"),
-        (["--scenario", "spark:slots=2"], "there is a scenario spark already"),
-        (["--plot", "a.gif"], "a.gif: the name has to end in .png or .svg"),
-        (["-o", "no/such/place"], "no/such/place cannot be written: "),
+        (["--scenario", "spark:slots=2"], "the scenario name spark is already in use"),
+        (["--plot", "a.gif"], "a.gif: the file name must end in .png or .svg"),
+        (["-o", "no/such/place"], "cannot write no/such/place: "),
     ],
 )
-def test_wrong_usage(log: Path, arguments: list[str], message: str) -> None:
+def test_wrong_usage_exits_with_2_and_a_message(
+    log: Path, arguments: list[str], message: str
+) -> None:
     result = simulate(log, *arguments)
     assert result.exit_code == 2
     assert message in " ".join(result.stderr.split())
 
 
-def test_logs_that_cannot_be_read(tmp_path: Path) -> None:
+def test_an_unreadable_log_exits_with_2(tmp_path: Path) -> None:
     assert simulate(tmp_path / "none").exit_code == 2
     empty = simulate(logs.write(tmp_path / "log", logs.application()))
     assert empty.exit_code == 2

@@ -33,23 +33,21 @@ def confs(advisory: int, least: int, **more: str) -> Confs:
         ([200, 200], [(0, 1), (1, 2)]),
     ],
 )
-def test_neighbours_are_put_together_up_to_the_target(
-    sizes: list[int], ranges: list[Range]
-) -> None:
+def test_neighbours_are_coalesced_up_to_the_target(sizes: list[int], ranges: list[Range]) -> None:
     assert coalesced(sizes, 1, confs(advisory=100, least=20)) == ranges
 
 
-def test_the_target_is_less_where_it_makes_too_few_tasks() -> None:
+def test_the_target_is_lower_if_there_are_too_few_tasks() -> None:
     assert len(coalesced([10] * 8, 1, confs(advisory=1000, least=1))) == 1
     assert len(coalesced([10] * 8, 4, confs(advisory=1000, least=1))) == 4
     assert len(coalesced([10] * 8, 4, confs(advisory=1000, least=40))) == 2
 
 
-def test_it_can_be_off() -> None:
+def test_coalescing_can_be_switched_off() -> None:
     assert coalesced([1, 1], 1, confs(100, 1, enabled="false")) == [(0, 1), (1, 2)]
 
 
-def test_groups_share_the_least_number_of_tasks_by_their_bytes() -> None:
+def test_groups_share_the_minimum_number_of_tasks_by_their_bytes() -> None:
     assert min_tasks(Confs({}), 8, [100]) == [8]
     assert min_tasks(Confs({}), 8, [100, 300]) == [2, 6]
     assert min_tasks(Confs({}), 8, [0, 0]) == [8, 8]
@@ -57,7 +55,7 @@ def test_groups_share_the_least_number_of_tasks_by_their_bytes() -> None:
     assert min_tasks(confs(1, 1, minPartitionNum="3"), 8, [100]) == [3]
 
 
-def test_local_reads_take_whole_map_outputs_or_equal_parts_of_each() -> None:
+def test_local_reads_have_whole_map_outputs_or_equal_parts() -> None:
     assert local_tasks(tasks=3, map_tasks=8) == 3
     assert local_tasks(tasks=20, map_tasks=8) == 16
 

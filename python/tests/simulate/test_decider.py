@@ -27,7 +27,9 @@ MB = 1 << 20
     ("number", "down", "nearest", "up"),
     [(0, 0, 0, 0), (1, 1, 1, 1), (3, 2, 4, 4), (5, 4, 4, 8), (6, 4, 8, 8), (64, 64, 64, 64)],
 )
-def test_powers_of_two(number: int, down: int, nearest: int, up: int) -> None:
+def test_powers_of_two_below_nearest_and_above(
+    number: int, down: int, nearest: int, up: int
+) -> None:
     assert (power_down(number), power_nearest(number), power_up(number)) == (down, nearest, up)
 
 
@@ -35,23 +37,29 @@ def test_powers_of_two(number: int, down: int, nearest: int, up: int) -> None:
     ("settings", "tasks", "clamps"),
     [
         ({}, 16, []),
-        ({"volume": 8 * MB}, 2, []),
-        ({"most": 7}, 4, ["maximum"]),
-        ({"least": 20}, 32, ["minimum"]),
-        ({"slots": 12, "volume": 64 * MB}, 8, ["reactive"]),
+        ({"data_volume_per_task": 8 * MB}, 2, []),
+        ({"max_parallelism": 7}, 4, ["maximum"]),
+        ({"min_parallelism": 20}, 32, ["minimum"]),
+        ({"slots": 12, "data_volume_per_task": 64 * MB}, 8, ["reactive"]),
         ({"parallelism": 5}, 5, ["explicit"]),
         ({"parallelism": 500}, 64, ["explicit", "subpartitions"]),
-        ({"balanced": True, "rounding": "exact", "volume": MB + MB // 2}, 11, []),
+        (
+            {"balanced": True, "rounding": "exact", "data_volume_per_task": MB + MB // 2},
+            11,
+            [],
+        ),
     ],
 )
-def test_tasks(settings: dict[str, Any], tasks: int, clamps: list[str]) -> None:
-    policy = Policy(**{"volume": MB, **settings})
+def test_the_number_of_tasks_follows_bytes_and_limits(
+    settings: dict[str, Any], tasks: int, clamps: list[str]
+) -> None:
+    policy = Policy(**{"data_volume_per_task": MB, **settings})
     layout = decide([ShuffleInput([MB // 4] * 64)], 0, policy)
     assert (layout.tasks, layout.clamps) == (tasks, clamps)
     assert sum(layout.task_bytes) == 16 * MB
 
 
-def test_broadcasts_take_up_half_of_the_volume_at_most() -> None:
+def test_broadcasts_take_up_at_most_half_of_the_target_size() -> None:
     shuffle = [ShuffleInput([MB] * 64)]
     assert decide(shuffle, 0, Policy(2 * MB)).tasks == 32
     assert decide(shuffle, 100 * MB, Policy(2 * MB)).tasks == 64
@@ -91,19 +99,19 @@ def test_only_blocks_that_exist_are_counted(
         ({"spark.shuffle.manager": "org.apache.spark.shuffle.celeborn.SparkShuffleManager"}, False),
     ],
 )
-def test_blocks_are_fetched_in_batches_by_sparks_own_shuffle(
+def test_only_the_shuffle_manager_of_spark_fetches_blocks_in_batches(
     confs: dict[str, str], in_batch: bool
 ) -> None:
-    assert Policy.of(Confs(confs), 4).fetches_in_batch == in_batch
+    assert Policy.from_confs(Confs(confs), 4).fetches_in_batch == in_batch
 
 
 def test_registered_slots_are_filled_under_dynamic_allocation() -> None:
     dynamic = {"spark.dynamicAllocation.enabled": "true", "spark.master": "yarn"}
-    assert Policy.of(Confs(dynamic), 4).slots == 4
-    assert Policy.of(Confs({**dynamic, "spark.apportion.mode": "active"}), 4).slots is None
+    assert Policy.from_confs(Confs(dynamic), 4).slots == 4
+    assert Policy.from_confs(Confs({**dynamic, "spark.apportion.mode": "active"}), 4).slots is None
 
 
-def test_waves_are_filled_where_that_is_done_sooner() -> None:
+def test_tasks_are_rounded_to_full_waves_if_that_costs_less() -> None:
     sizes = [20 * MB] * 40
     policy = Policy(80 * MB, balanced=True, rounding="waves", steady_slots=4)
     layout = decide([ShuffleInput(sizes)], 0, policy)
@@ -111,34 +119,62 @@ def test_waves_are_filled_where_that_is_done_sooner() -> None:
     assert wave_price(layout.task_bytes, 4) < wave_price([80 * MB] * 10, 4)
 
 
-def test_files_are_cut_anywhere() -> None:
+def test_tasks_of_a_scan_are_not_rounded() -> None:
     assert decide_source(10 * MB, Policy(4 * MB)) == 3
     assert decide_source(10 * MB, Policy(4 * MB, parallelism=7)) == 7
 
 
+GB = 1 << 30
+
+
 @pytest.mark.parametrize(
-    ("likely", "settings", "number"),
+    ("low", "high", "map_tasks", "defaults", "settings", "number"),
     [
-        (10 * MB, {}, 16),
-        (10 * MB, {"balanced": True}, 64),
-        (10 * MB, {"parallelism": 5}, 5),
-        (10 * MB, {"max_blocks_per_shuffle": 100}, 8),
-        (0, {"least": 3}, 8),
+        # The cases of SubpartitionFormulaSuite.
+        (0, 0, 1, {}, {}, 2),
+        (GB, GB, 8, {}, {}, 32),
+        (MB, GB, 8, {}, {}, 32),
+        (MB, 200 * GB, 8, {}, {}, 256),
+        (0, None, 8, {}, {}, 256),
+        (0, None, 8, {"partitions": 8}, {}, 8),
+        (0, None, 8, {"partitions": 1500}, {}, 1500),
+        (0, None, 8, {"partitions": 4000}, {}, 4096),
+        (50 * GB, None, 400, {}, {}, 1024),
+        (120 * GB, 120 * GB, 8, {}, {}, 1024),
+        (300 * GB, 300 * GB, 8, {}, {}, 8192),
+        (4 * GB, 4 * GB, 8, {}, {}, 256),
+        (4 * GB, 4 * GB, 8, {"bypass_up_to": 1}, {}, 128),
+        (16 * MB, 16 * MB, 2, {}, {"slots": 9}, 16),
+        (200 * GB, 200 * GB, 1600, {}, {"max_parallelism": 100}, 64),
+        (0, 0, 1, {}, {"min_parallelism": 5}, 16),
+        (200 * GB, 200 * GB, 1600, {}, {"max_blocks_per_shuffle": 1 << 16}, 200),
+        (0, None, 5000, {"partitions": 10000}, {}, 10000),
+        (GB // 2, GB // 2, 8, {}, {"balanced": True}, 64),
+        (0, None, 8, {}, {"parallelism": 150}, 150),
+        (GB, GB, 8, {}, {"parallelism": 150, "balanced": True}, 2048),
     ],
 )
-def test_subpartitions(likely: int, settings: dict[str, Any], number: int) -> None:
-    assert subpartitions.estimated(likely, 10, Policy(MB, **settings)) == number
+def test_the_number_of_partitions_follows_the_estimated_bytes(
+    low: int,
+    high: int | None,
+    map_tasks: int,
+    defaults: dict[str, int],
+    settings: dict[str, Any],
+    number: int,
+) -> None:
+    spark, policy = subpartitions.Defaults(**defaults), Policy(64 * MB, **settings)
+    assert subpartitions.estimated(low, high, map_tasks, spark, policy) == number
 
 
-def test_likely_tasks() -> None:
+def test_without_an_estimate_the_number_of_partitions_is_that_of_spark() -> None:
     assert likely_tasks(10 * MB, Policy(MB)) == 8
-    assert subpartitions.unestimated(200, Policy(MB)) == 128
+    assert subpartitions.unestimated(subpartitions.Defaults(200), Policy(MB)) == 256
 
 
-def test_settings_that_a_log_has_wrong_are_the_defaults() -> None:
+def test_malformed_settings_of_a_log_have_their_defaults() -> None:
     confs = Confs({"spark.apportion.dataVolumePerTask": "much", "spark.apportion.ranges": "odd"})
     usual = Policy(64 * MB, slots=4, steady_slots=4, fetches_in_batch=True)
-    assert Policy.of(confs, 4) == usual
+    assert Policy.from_confs(confs, 4) == usual
 
 
 def test_the_extension_decides_the_same(spark: SparkSession) -> None:
@@ -152,7 +188,7 @@ def test_the_extension_decides_the_same(spark: SparkSession) -> None:
         asked += [apportion.Input([broadcast], broadcast=True)] * bool(broadcast)
         theirs = apportion.decide(session, asked, **settings)
         confs = Confs(apportion.Settings(**settings).to_conf())
-        policy = Policy.of(confs, spark.sparkContext.defaultParallelism)
+        policy = Policy.from_confs(confs, spark.sparkContext.defaultParallelism)
         ours = decide([ShuffleInput(sizes) for sizes in inputs], broadcast, policy)
         assert (ours.tasks, ours.ranges, ours.clamps) == (
             theirs.parallelism, theirs.ranges, theirs.clamps,

@@ -21,7 +21,9 @@ MB = 1 << 20
         (5, 0, 40 * MB, 1),
     ],
 )
-def test_spark_deals_files(files: int, file_bytes: int, piece: int, tasks: int) -> None:
+def test_tasks_of_a_scan_match_the_file_packing_of_spark(
+    files: int, file_bytes: int, piece: int, tasks: int
+) -> None:
     assert tasks_of_pieces(files, file_bytes, piece, opening=4 * MB) == tasks
 
 
@@ -38,6 +40,8 @@ def test_spark_deals_files(files: int, file_bytes: int, piece: int, tasks: int) 
         ({"spark.apportion.sources.parallelism": "6"}, 1, 6),
     ],
 )
-def test_scans(confs: dict[str, str], scale: float, tasks: int) -> None:
-    scan = Scan(files=1, bytes=100 * MB, decision=None)
+def test_tasks_of_a_scan_follow_bytes_and_settings(
+    confs: dict[str, str], scale: float, tasks: int
+) -> None:
+    scan = Scan(files=1, bytes=100 * MB, logged=None)
     assert scan_tasks(scan, Confs(confs), slots=2, default_parallelism=2, scale=scale) == tasks

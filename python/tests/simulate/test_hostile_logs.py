@@ -32,7 +32,7 @@ def simulated(path: Path) -> None:
 
 
 @pytest.mark.parametrize("part", range(1, 20))
-def test_truncated(tmp_path: Path, part: int) -> None:
+def test_a_truncated_log_raises_no_other_error(tmp_path: Path, part: int) -> None:
     path = logs.write(tmp_path / "log", events())
     content = path.read_bytes()
     path.write_bytes(content[: len(content) * part // 20])
@@ -40,7 +40,7 @@ def test_truncated(tmp_path: Path, part: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_fields_with_other_values(tmp_path: Path, seed: int) -> None:
+def test_a_log_with_random_values_raises_no_other_error(tmp_path: Path, seed: int) -> None:
     draw = random.Random(seed)
     made = json.loads(json.dumps(events()))
     for _ in range(3):
@@ -58,33 +58,34 @@ def test_fields_with_other_values(tmp_path: Path, seed: int) -> None:
     simulated(logs.write(tmp_path / "log", made))
 
 
-def test_commands_to_the_terminal_in_names_are_not_passed_on(tmp_path: Path) -> None:
+def test_control_characters_in_names_are_replaced(tmp_path: Path) -> None:
     query = logs.query(description="\x1b[2J\x9bgone")
     application = eventlog.read(logs.write(tmp_path / "log", [*logs.application(), *query]))
     assert application.queries[3].description == "\ufffd[2J\ufffdgone"
 
 
-def test_decisions_with_absurd_numbers_are_left_out(tmp_path: Path) -> None:
+def test_decisions_with_invalid_numbers_are_left_out(tmp_path: Path) -> None:
     absurd = [
         logs.decision(tasks=10**12),
         logs.decision(subpartitions=5),
         logs.decision(sizes=[[-1, 0, 0, 0]]),
         logs.decision(sizes=[[2**70, 0, 0, 0]]),
-        logs.decision(sources={"dataVolumePerTask": 5}),
+        logs.decision(policy={**logs.POLICY, "broadcast_ratio": 7}),
+        logs.decision(inputs=[{**logs.INPUT, "estimated_low": -1}]),
     ]
     path = logs.write(tmp_path / "log", [*logs.application(), *logs.query(decided=absurd)])
     found = simulate(eventlog.read(path), [MORE])
     assert "keeps its tasks" in found.rows[-1].outcomes[0].notes[0]
 
 
-def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "MOST_TASKS", 3)
+def test_the_memory_for_a_log_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "MAX_TASKS", 3)
     path = logs.write(tmp_path / "log", events())
     application = eventlog.read(path)
     assert sum(len(stage.launched) for stage in application.stages) == 3
-    assert application.skipped == ["a task above the 3 that are kept"]
+    assert application.skipped == ["a task above the limit of 3 tasks"]
 
-    monkeypatch.setattr(reader, "MOST_KEPT", 1000)
+    monkeypatch.setattr(reader, "MAX_BYTES", 1000)
     assert not eventlog.read(path).queries
     with pytest.raises(ApportionError, match="there is no query to simulate"):
         simulate(eventlog.read(path), [])

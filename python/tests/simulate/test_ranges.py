@@ -28,12 +28,14 @@ def largest_possible(sizes: list[int], tasks: int) -> int:
         (0, 1, [(0, 0)]),
     ],
 )
-def test_even(subpartitions: int, tasks: int, ranges: list[tuple[int, int]]) -> None:
+def test_even_ranges_have_equal_widths(
+    subpartitions: int, tasks: int, ranges: list[tuple[int, int]]
+) -> None:
     assert even(subpartitions, tasks) == ranges
 
 
 @given(SIZES, st.integers(1, 5))
-def test_balanced_ranges_have_the_least_largest_one(sizes: list[int], tasks: int) -> None:
+def test_the_largest_balanced_range_is_as_small_as_possible(sizes: list[int], tasks: int) -> None:
     ranges = balanced(sizes, tasks)
     assert [start for start, _ in ranges] == [0, *(end for _, end in ranges[:-1])]
     assert ranges[-1][1] == len(sizes)
@@ -41,16 +43,16 @@ def test_balanced_ranges_have_the_least_largest_one(sizes: list[int], tasks: int
     assert max(sums(sizes, ranges)) == largest_possible(sizes, tasks)
 
 
-def test_balanced_ranges_take_no_more_tasks_than_that_needs() -> None:
+def test_balanced_ranges_use_no_unnecessary_tasks() -> None:
     assert balanced([100, 1, 1], 3) == [(0, 1), (1, 3)]
     assert balanced([], 3) == [(0, 0)]
 
 
-def test_no_range_is_wider_than_allowed_where_that_many_can_be_so_narrow() -> None:
+def test_balanced_ranges_keep_the_maximum_width_if_possible() -> None:
     assert balanced([0] * 6, 3, max_width=2) == [(0, 2), (2, 4), (4, 6)]
     assert balanced([0] * 6, 2, max_width=2) == [(0, 6)]
 
 
-def test_inputs_with_fewer_subpartitions_are_empty_beyond_them() -> None:
+def test_inputs_with_different_numbers_of_subpartitions_are_added() -> None:
     assert sum_each([[1, 2, 3], [10]]) == [11, 2, 3]
     assert sum_each([]) == []

@@ -7,7 +7,7 @@ MB = 1 << 20
 SKEWED = [MB, MB, 40 * MB, MB, MB, MB, MB, MB]
 
 
-def test_a_subpartition_too_large_for_one_task_is_read_in_parts() -> None:
+def test_a_skewed_subpartition_is_split() -> None:
     whole = decide([ShuffleInput(SKEWED, [12 * MB] * 4)], 0, Policy(8 * MB))
     split = decide([ShuffleInput(SKEWED, [12 * MB] * 4, splittable=True)], 0, Policy(8 * MB))
     assert max(whole.task_bytes) == 40 * MB
@@ -15,7 +15,7 @@ def test_a_subpartition_too_large_for_one_task_is_read_in_parts() -> None:
     assert sum(split.task_bytes) == sum(SKEWED)
 
 
-def test_parts_of_one_side_of_a_join_read_all_of_the_other() -> None:
+def test_parts_of_one_side_of_a_join_read_all_of_the_other_side() -> None:
     sides = [
         ShuffleInput(SKEWED, [12 * MB] * 4, splittable=True),
         ShuffleInput([MB] * 8, [2 * MB] * 4),
@@ -27,7 +27,7 @@ def test_parts_of_one_side_of_a_join_read_all_of_the_other() -> None:
     assert max(split.task_bytes) < 20 * MB
 
 
-def test_nothing_is_split_where_all_are_alike_or_one_map_task_wrote_it() -> None:
+def test_even_subpartitions_and_single_map_outputs_are_not_split() -> None:
     even = decide([ShuffleInput([MB] * 8, [MB] * 8, splittable=True)], 0, Policy(MB))
     assert even.task_bytes == [MB] * 8
     single = decide([ShuffleInput(SKEWED, [47 * MB], splittable=True)], 0, Policy(8 * MB))

@@ -10,29 +10,29 @@ from apportion.simulate.arithmetic.policy import (
     source_policy,
 )
 
-# The extension makes no more tasks for a scan, unless Spark does.
+# Maximum number of tasks that the extension gives a scan, unless Spark has more.
 MAX_TASKS = 32768
 
 
 def file_tasks(files: int, size: int, confs: Confs, slots: int, default_parallelism: int) -> int:
-    """Return the tasks for a scan of `files` files with `size` bytes in all.
+    """Return the tasks for a scan of `files` files with `size` bytes in total.
 
-    `default_parallelism` is Spark's, which it uses where no conf gives a minimum.
+    `default_parallelism` is Spark's default parallelism. It is the minimum if no conf sets one.
     """
     opening = confs.size(OPEN_COST)
-    least = (
+    min_tasks = (
         confs.number("spark.sql.files.minPartitionNum")
         or confs.number("spark.sql.leafNodeDefaultParallelism")
         or default_parallelism
     )
-    piece = max(opening, (size + files * opening) // least)
+    piece = max(opening, (size + files * opening) // min_tasks)
     piece = min(piece, confs.size(MAX_PARTITION_BYTES))
     spark_tasks = tasks_of_pieces(files, size // files, piece, opening)
     if not (confs.enabled and confs.setting("sources_enabled")):
         return spark_tasks
     policy = source_policy(confs, slots, spark_tasks)
-    # Opening a file costs at most the volume of a task.
-    tasks = decide_source(size + files * min(opening, policy.volume), policy)
+    # The cost to open a file is at most the target size per task.
+    tasks = decide_source(size + files * min(opening, policy.data_volume_per_task), policy)
     return min(tasks, max(MAX_TASKS, spark_tasks))
 
 

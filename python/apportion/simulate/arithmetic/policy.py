@@ -1,4 +1,4 @@
-"""What a decision has to respect, from the confs of a query and the slots it runs on."""
+"""Policy of a decision, from the confs of a query and its task slots."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from apportion.errors import SettingError
 from apportion.settings import find
 
 MAX_REDUCER_PARTITIONS = "spark.sql.adaptive.coalescePartitions.maxReducerPartitionsPerTask"
-# Blocks that cost as much as a request, where they are fetched in batches: as in the extension.
+# Blocks in batches that cost as much as one request: `BlocksPerRequest` in `Policy.scala`.
 _BLOCKS_PER_REQUEST = 32
 ADVISORY_SIZE = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 MAX_PARTITION_BYTES = "spark.sql.files.maxPartitionBytes"
@@ -27,17 +27,19 @@ _DEFAULTS: dict[str, str] = {
     MAX_PARTITION_BYTES: "128MB",
     OPEN_COST: "4MB",
     "spark.sql.shuffle.partitions": "200",
+    "spark.shuffle.sort.bypassMergeThreshold": "200",
+    "spark.shuffle.minNumPartitionsToHighlyCompress": "2000",
 }
 
 
 class Confs:
-    """The confs of a query, typed; defaults stand for what is missing or not as Spark writes it."""
+    """Typed confs of a query. Missing and malformed values have their defaults."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = values
 
     def setting(self, keyword: str) -> Any:
-        """Return a setting of Apportion's, by its keyword."""
+        """Return the value of one of Apportion's settings, by its keyword."""
         setting = find(keyword)
         text = self._values.get(setting.key)
         try:
@@ -46,25 +48,25 @@ class Confs:
             return setting.default
 
     def is_set(self, keyword: str) -> bool:
-        """Return whether a setting of Apportion's is set, be it to its default."""
+        """Return whether one of Apportion's settings is set, even if to its default."""
         return find(keyword).key in self._values
 
     def text(self, key: str) -> str | None:
-        """Return the text of a conf, or of its default where one is known here."""
+        """Return the text of a conf, or its default in `_DEFAULTS`."""
         return self._values.get(key, _DEFAULTS.get(key))
 
     def size(self, key: str) -> int:
-        """Return a conf of Spark's as bytes, 1 or more."""
-        sizes = find("data_volume_per_task")
+        """Return one of Spark's sizes in bytes, 1 or more."""
+        size_setting = find("data_volume_per_task")
         for text in (self._values.get(key), _DEFAULTS[key]):
             try:
-                return int(sizes.parse(text or ""))
+                return int(size_setting.parse(text or ""))
             except SettingError:
                 continue
         return 1
 
     def number(self, key: str) -> int | None:
-        """Return a conf of Spark's as a whole number, 1 or more."""
+        """Return one of Spark's confs as a whole number, 1 or more."""
         for text in (self._values.get(key), _DEFAULTS.get(key)):
             if text is not None and text.isdecimal() and 1 <= int(text) < 2**31:
                 return int(text)
@@ -76,19 +78,19 @@ class Confs:
 
     @property
     def enabled(self) -> bool:
-        """Whether Apportion decides, and not Spark."""
+        """Whether Apportion decides the tasks, instead of Spark."""
         return bool(self.setting("enabled")) and self.setting("mode") != "observe"
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether executors come and go."""
-        local = (self.text("spark.master") or "").startswith("local")
-        return self.flag("spark.dynamicAllocation.enabled") and not local
+        """Whether Spark adds and removes executors."""
+        is_local = (self.text("spark.master") or "").startswith("local")
+        return self.flag("spark.dynamicAllocation.enabled") and not is_local
 
     @property
     def fetches_in_batch(self) -> bool:
         """Whether Spark fetches the blocks of a map task in one request."""
-        off = (
+        exclusions = (
             "spark.io.encryption.enabled",
             "spark.shuffle.push.enabled",
             "spark.shuffle.useOldFetchProtocol",
@@ -96,22 +98,22 @@ class Confs:
         manager = (self.text("spark.shuffle.manager") or "").rpartition(".")[2].lower()
         return (
             self.flag("spark.sql.adaptive.fetchShuffleBlocksInBatch")
-            and not any(map(self.flag, off))
+            and not any(map(self.flag, exclusions))
             and manager in ("sort", "tungsten-sort", "sortshufflemanager")
         )
 
 
 @dataclasses.dataclass(frozen=True)
 class Policy:
-    """The settings of a decision. Sizes are bytes; `io.apportion.decision.Policy` explains each."""
+    """Values that a decision depends on; see `io.apportion.decision.Policy`. Sizes are bytes."""
 
-    volume: int
+    data_volume_per_task: int
     broadcast_ratio: float = 0.5
-    least: int = 1
-    most: int = 32768
+    min_parallelism: int = 1
+    max_parallelism: int = 32768
     parallelism: int | None = None
     slots: int | None = None
-    """Slots that a stage may fill greedily: none in active mode."""
+    """Slots that a stage may fill with more tasks than its bytes need; None in active mode."""
     steady_slots: int | None = None
     min_task_volume: int = 1 << 20
     balanced: bool = False
@@ -122,14 +124,14 @@ class Policy:
     max_blocks_per_shuffle: int = 1 << 24
 
     @classmethod
-    def of(cls, confs: Confs, slots: int) -> Policy:
-        """Return the policy for a shuffle whose tasks have `slots` to themselves."""
+    def from_confs(cls, confs: Confs, slots: int) -> Policy:
+        """Return the policy for a shuffle whose tasks do not share the `slots`."""
         parallelism = confs.setting("parallelism")
         return cls(
-            volume=confs.setting("data_volume_per_task") or confs.size(ADVISORY_SIZE),
+            data_volume_per_task=confs.setting("data_volume_per_task") or confs.size(ADVISORY_SIZE),
             broadcast_ratio=confs.setting("broadcast_ratio"),
-            least=confs.setting("min_parallelism"),
-            most=confs.setting("max_parallelism"),
+            min_parallelism=confs.setting("min_parallelism"),
+            max_parallelism=confs.setting("max_parallelism"),
             parallelism=None if parallelism == -1 else parallelism,
             slots=None if confs.setting("mode") == "active" else slots,
             steady_slots=None if confs.is_dynamic else slots,
@@ -144,45 +146,48 @@ class Policy:
 
     @property
     def max_blocks_per_range(self) -> int:
-        """The most blocks that a task may fetch."""
+        """Maximum number of blocks per task. It is higher if blocks are fetched in batches."""
         return self.max_blocks_per_task * (_BLOCKS_PER_REQUEST if self.fetches_in_batch else 1)
 
     @property
     def is_power_of_two(self) -> bool:
-        """Whether numbers of tasks are powers of two."""
+        """Whether the number of tasks is a power of two."""
         return not self.balanced or self.rounding == "power-of-two"
 
     @property
     def lower_bound(self) -> int:
-        """The least tasks that can be decided."""
-        return power_up(self.least) if self.is_power_of_two else self.least
+        """Minimum number of tasks, rounded."""
+        return power_up(self.min_parallelism) if self.is_power_of_two else self.min_parallelism
 
     @property
     def upper_bound(self) -> int:
-        """The most tasks that can be decided."""
-        return power_down(self.most) if self.is_power_of_two else self.most
+        """Maximum number of tasks, rounded."""
+        return power_down(self.max_parallelism) if self.is_power_of_two else self.max_parallelism
 
     @property
     def broadcast_cap(self) -> int:
-        """The most bytes that broadcasts take up of a task's volume."""
-        return math.ceil(self.volume * self.broadcast_ratio)
+        """Maximum bytes of the target size per task that broadcasts take up."""
+        return math.ceil(self.data_volume_per_task * self.broadcast_ratio)
 
 
-def source_policy(confs: Confs, slots: int, sparks: int) -> Policy:
-    """Return the policy for scans of files, of which Spark would make `sparks` tasks."""
+def source_policy(confs: Confs, slots: int, spark_tasks: int) -> Policy:
+    """Return the policy for a scan of files that has `spark_tasks` tasks with Spark."""
     parallelism = confs.setting("sources_parallelism")
-    most = confs.setting("sources_max_parallelism")
+    max_parallelism = confs.setting("sources_max_parallelism")
     if not confs.is_set("sources_max_parallelism"):
-        most = max(most, sparks)
-    of_shuffles = Policy.of(confs, slots)
+        max_parallelism = max(max_parallelism, spark_tasks)
+    shuffle_policy = Policy.from_confs(confs, slots)
+    min_parallelism = confs.number("spark.sql.files.minPartitionNum") or 1
     return dataclasses.replace(
-        of_shuffles,
-        volume=confs.setting("data_volume_per_task") or confs.size(MAX_PARTITION_BYTES),
-        least=min(confs.number("spark.sql.files.minPartitionNum") or 1, most),
-        most=most,
+        shuffle_policy,
+        data_volume_per_task=(
+            confs.setting("data_volume_per_task") or confs.size(MAX_PARTITION_BYTES)
+        ),
+        min_parallelism=min(min_parallelism, max_parallelism),
+        max_parallelism=max_parallelism,
         parallelism=None if parallelism == -1 else parallelism,
-        min_task_volume=max(of_shuffles.min_task_volume, confs.size(OPEN_COST)),
-        # Files are cut anywhere.
+        min_task_volume=max(shuffle_policy.min_task_volume, confs.size(OPEN_COST)),
+        # Files can be cut anywhere, so the number of tasks is not rounded.
         balanced=True,
         rounding="exact",
     )

@@ -1,4 +1,4 @@
-"""Contiguous ranges of subpartitions, one a task: the arithmetic of the extension's `Ranges`."""
+"""Ranges of consecutive subpartitions, one for each task, as in `Ranges.scala`."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from itertools import accumulate, pairwise
 from math import inf
 
 Range = tuple[int, int]
-"""Start and end of a range of subpartitions, the end excluded."""
+"""Start and end of a range of subpartitions, with the end excluded."""
 
 
 def even(subpartitions: int, tasks: int) -> list[Range]:
-    """Return ranges that hold equally many subpartitions; their widths differ by one at most."""
+    """Return ranges of equally many subpartitions. Their widths differ by at most one."""
     return list(pairwise(k * subpartitions // tasks for k in range(tasks + 1)))
 
 
 def balanced(sizes: Sequence[int], tasks: int, max_width: int | None = None) -> list[Range]:
-    """Return at most `tasks` ranges whose largest has as few bytes as possible.
+    """Return at most `tasks` ranges, with as few bytes as possible in the largest one.
 
-    `max_width` is the most subpartitions of a range, where that many ranges can be so narrow.
+    `max_width` is the maximum number of subpartitions per range. It is ignored if `tasks` ranges of
+    that width cannot cover all subpartitions.
     """
-    filling = Filling(sizes, attainable_width(max_width, len(sizes), tasks))
-    return list(filling.steps(filling.least_limit(tasks))) or [(0, 0)]
+    packer = RangePacker(sizes, attainable_width(max_width, len(sizes), tasks))
+    return list(packer.ranges(packer.smallest_limit(tasks))) or [(0, 0)]
 
 
 def sums(sizes: Sequence[int], ranges: Sequence[Range]) -> list[int]:
@@ -32,26 +33,26 @@ def sums(sizes: Sequence[int], ranges: Sequence[Range]) -> list[int]:
 
 
 def sum_each(inputs: Sequence[Sequence[int]]) -> list[int]:
-    """Return the bytes of each subpartition over all inputs, some of which may have fewer."""
-    found = [0] * max(map(len, inputs), default=0)
+    """Return the total bytes of each subpartition. Inputs can have different lengths."""
+    totals = [0] * max(map(len, inputs), default=0)
     for sizes in inputs:
         for place, size in enumerate(sizes):
-            found[place] += size
-    return found
+            totals[place] += size
+    return totals
 
 
 def attainable_width(width: int | None, subpartitions: int, tasks: int) -> int:
-    """Return `width`, or all subpartitions where that many ranges cannot be so narrow."""
+    """Return `width`, or all subpartitions if `tasks` ranges of that width cannot cover them."""
     if width is None or width * tasks < subpartitions:
         return max(subpartitions, 1)
     return width
 
 
-class Filling:
-    """Fills tasks with subpartitions, one after the other, up to a limit of bytes.
+class RangePacker:
+    """Packs consecutive subpartitions into tasks, up to a limit of bytes: `RangePacker.scala`.
 
-    `split_in(place, limit)` is how many tasks read a single subpartition that is above the limit;
-    `inf` where it cannot be split.
+    `split_in(place, limit)` returns the number of tasks for a single subpartition above the limit,
+    or `inf` if it cannot be split.
     """
 
     def __init__(
@@ -66,26 +67,26 @@ class Filling:
         self._max_width = max_width if max_width is not None else max(len(sizes), 1)
         self._split_in = split_in
 
-    def least_limit(self, most: int, slack: float = 0.0) -> int:
-        """Return the least limit under which no more than `most` tasks are needed.
+    def smallest_limit(self, max_tasks: int, slack: float = 0.0) -> int:
+        """Return the smallest limit under which at most `max_tasks` tasks are needed.
 
-        It may be higher by `slack`, as a part of it.
+        The result may exceed the smallest limit by `slack`, a fraction of it.
         """
         total = self._before[-1]
-        low = -(-total // most)
-        # With ranges of any width, each but the last would otherwise read more than the mean.
-        enough = low + self._largest if self._max_width >= self._count else total
-        high = max(low, min(enough, total))
+        low = -(-total // max_tasks)
+        # If widths do not matter, this limit suffices: all tasks but the last exceed the mean.
+        sufficient = low + self._largest if self._max_width >= self._count else total
+        high = max(low, min(sufficient, total))
         while high - low > low * slack:
             limit = (low + high) // 2
-            if self.tasks(limit, most) <= most:
+            if self.tasks(limit, max_tasks) <= max_tasks:
                 high = limit
             else:
                 low = limit + 1
         return high
 
     def tasks(self, limit: int, most: int) -> float:
-        """Return how many tasks a limit makes; any number above `most` stands for more."""
+        """Return the number of tasks under a limit. Counting stops above `most`."""
         start, used = 0, 0.0
         while start < self._count and used <= most:
             end = self._end(start, limit)
@@ -93,8 +94,8 @@ class Filling:
             start = max(end, start + 1)
         return used
 
-    def steps(self, limit: int) -> Iterator[Range]:
-        """Yield the ranges in order; one is empty where a single subpartition is too large."""
+    def ranges(self, limit: int) -> Iterator[Range]:
+        """Yield the ranges in order. An empty range marks a subpartition above the limit."""
         start = 0
         while start < self._count:
             end = self._end(start, limit)

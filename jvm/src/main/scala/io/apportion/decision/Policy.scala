@@ -2,7 +2,7 @@ package io.apportion.decision
 
 import io.apportion.decision.ranges.PowersOfTwo
 
-/** How a number of tasks is rounded. */
+/** How the number of tasks is rounded. `name` is a value of the setting `rounding`. */
 sealed abstract class Rounding(val name: String)
 
 object Rounding {
@@ -14,27 +14,31 @@ object Rounding {
 }
 
 /**
- * What a decision has to respect.
+ * Values that a decision depends on: target sizes, limits and the task slots of the cluster.
  *
- * @param dataVolumePerTask bytes a task should read, at least 1
- * @param broadcastRatio    the part of the volume that broadcast inputs may take up at most, in (0, 1)
- * @param minParallelism    raised to a power of two before use, unless the rounding is another
- * @param maxParallelism    lowered to a power of two before use, unless the rounding is another
- * @param parallelism       the number to use as given, if somebody set one
- * @param slots             the slots that a stage may fill greedily, if it may
- * @param declaresSlots     whether a stage that fills the slots also declares them as its requirement (reactive mode)
- * @param minTaskVolume     bytes that every task keeps when a stage is spread over slots
- * @param sourceParallelism the parallelism of what has no inputs
- * @param balanced          whether ranges hold about equally many bytes, instead of equally many subpartitions
- * @param rounding          how the number of tasks is rounded with balanced ranges
- * @param steadySlots       the slots that the stage's tasks run on in waves, if these are known and do not change
- * @param rowBytes          whether bytes are those of rows as tasks see them, instead of those that are stored
- * @param maxBlocksPerTask  blocks (non-empty subpartitions times map tasks) that a task may fetch
- * @param fetchesInBatch    whether Spark fetches the blocks of a map task in one request
- * @param maxSubpartitionsPerTask subpartitions that a range may span
- * @param maxBlocksPerShuffle blocks (subpartitions times map tasks) that a shuffle may be given
- * @param exactSizesUpTo    subpartitions up to which Spark knows the bytes of each; for the reason only
- * @param setBy             who set a value, by the setting's name; for the reason only
+ * @param dataVolumePerTask       target size per task in bytes, at least 1
+ * @param broadcastRatio          maximum share of the target size for broadcast inputs, in (0, 1)
+ * @param minParallelism          minimum number of tasks, rounded up to a power of two if [[isPowerOfTwo]]
+ * @param maxParallelism          maximum number of tasks, rounded down to a power of two if [[isPowerOfTwo]]
+ * @param parallelism             number of tasks if it is set; it is not rounded, and the bounds do not apply
+ * @param slots                   task slots that a stage may fill with more tasks than its bytes need; `None` if it
+ *                                may not
+ * @param declaresSlots           whether a stage that fills the slots also declares them as its requirement (reactive
+ *                                mode)
+ * @param minTaskVolume           minimum bytes per task if a stage is spread over slots
+ * @param sourceParallelism       number of tasks of a stage without inputs
+ * @param balanced                whether ranges have similar bytes, instead of equally many subpartitions
+ * @param rounding                how the number of tasks is rounded if ranges are balanced
+ * @param steadySlots             task slots on which the tasks run in waves; `None` if their number is unknown or may
+ *                                change
+ * @param rowBytes                whether bytes are uncompressed bytes of rows, instead of stored bytes
+ * @param maxBlocksPerTask        maximum number of blocks (non-empty subpartitions times map tasks) per task
+ * @param fetchesInBatch          whether Spark fetches the blocks of one map task in one request
+ * @param maxSubpartitionsPerTask maximum number of subpartitions per range
+ * @param maxBlocksPerShuffle     maximum number of blocks (subpartitions times map tasks) of a shuffle, if Apportion
+ *                                sets its number of subpartitions
+ * @param exactSizesUpTo          maximum number of subpartitions for which Spark keeps each size; only reasons use it
+ * @param setBy                   sources of the values, by the names of the settings; only reports use them
  */
 final case class Policy(
     dataVolumePerTask: Long,
@@ -55,7 +59,7 @@ final case class Policy(
     maxSubpartitionsPerTask: Int = Int.MaxValue,
     maxBlocksPerShuffle: Long = 1L << 24,
     exactSizesUpTo: Int = 2000,
-    setBy: Map[String, String] = Map.empty
+    setBy: Map[String, ValueSource] = Map.empty
 ) {
   require(dataVolumePerTask >= 1, s"dataVolumePerTask is $dataVolumePerTask; it must be 1 byte or more")
   require(minTaskVolume >= 1, s"minTaskVolume is $minTaskVolume; it must be 1 byte or more")
@@ -75,42 +79,45 @@ final case class Policy(
     .boundsProblem(minParallelism, maxParallelism, isPowerOfTwo)
     .foreach(problem => throw new IllegalArgumentException(problem))
 
-  def withVolume(bytes: Long, who: String): Policy = copy(dataVolumePerTask = bytes).named("dataVolumePerTask" -> who)
+  /** Copy with another target size per task. */
+  def withVolume(bytes: Long, source: ValueSource): Policy =
+    copy(dataVolumePerTask = bytes).withSources("dataVolumePerTask" -> source)
 
-  def withParallelism(tasks: Int, who: String): Policy =
-    copy(parallelism = Some(tasks)).named("parallelism" -> who)
+  /** Copy with a set number of tasks. */
+  def withParallelism(tasks: Int, source: ValueSource): Policy =
+    copy(parallelism = Some(tasks)).withSources("parallelism" -> source)
 
   /**
-   * The same with even or balanced ranges. Even ranges make a power of two of tasks. If there is none between the bounds, the
-   * minimum is lowered.
+   * Copy with even or balanced ranges. With even ranges the number of tasks is a power of two. If there is no power of
+   * two between the bounds, the minimum is lowered.
    */
-  def withRanges(balanced: Boolean, who: String): Policy = {
-    val least =
+  def withRanges(balanced: Boolean, source: ValueSource): Policy = {
+    val minimum =
       if (Policy.boundsProblem(minParallelism, maxParallelism, Policy.isPowerOfTwo(balanced, rounding)).isEmpty)
         minParallelism
       else PowersOfTwo.down(maxParallelism.toLong).toInt
-    copy(balanced = balanced, minParallelism = least).named("ranges" -> who)
+    copy(balanced = balanced, minParallelism = minimum).withSources("ranges" -> source)
   }
 
-  /** The same, with who set these values. */
-  def named(who: (String, String)*): Policy = copy(setBy = setBy ++ who)
+  /** Copy with the sources of these values, by the names of the settings. */
+  def withSources(sources: (String, ValueSource)*): Policy = copy(setBy = setBy ++ sources)
 
-  /** Whether numbers of tasks are powers of two; even ranges are equally wide only then. */
+  /** Whether the number of tasks is a power of two. Even ranges have the same width only then. */
   def isPowerOfTwo: Boolean = Policy.isPowerOfTwo(balanced, rounding)
 
-  /** The least tasks that can be decided. */
+  /** Minimum number of tasks, rounded. */
   def lowerBound: Int = if (isPowerOfTwo) PowersOfTwo.up(minParallelism.toLong).toInt else minParallelism
 
-  /** The most tasks that can be decided. */
+  /** Maximum number of tasks, rounded. */
   def upperBound: Int = if (isPowerOfTwo) PowersOfTwo.down(maxParallelism.toLong).toInt else maxParallelism
 
-  /** The most blocks of a range. */
+  /** Maximum number of blocks per range. Blocks that are fetched in batches cost less, so the maximum is higher. */
   def maxBlocksPerRange: Long =
     if (!fetchesInBatch) maxBlocksPerTask
     else if (maxBlocksPerTask > Long.MaxValue / Policy.BlocksPerRequest) Long.MaxValue
     else maxBlocksPerTask * Policy.BlocksPerRequest
 
-  /** The most bytes that broadcast inputs take up of a task's volume. */
+  /** Maximum bytes of the target size per task that broadcast inputs take up. */
   def broadcastCap: Long = math.ceil(dataVolumePerTask * broadcastRatio).toLong
 }
 
@@ -119,12 +126,16 @@ object Policy {
   def isPowerOfTwo(balanced: Boolean, rounding: Rounding): Boolean = !balanced || rounding == Rounding.PowerOfTwo
 
   /**
-   * Blocks that cost a task as much as one request for a block, where blocks are fetched in batches: a task still lists each block,
+   * Number of blocks in batches that cost a task as much as one request for a block. The task still lists each block,
    * in about 120 bytes (`MapOutputTracker.convertMapStatuses`).
    */
   private val BlocksPerRequest = 32
 
-  /** Why no parallelism satisfies both bounds, if none does. `prefix` is put before the settings' names. */
+  /**
+   * Error message if no number of tasks satisfies both bounds.
+   *
+   * @param prefix text before the names of the settings
+   */
   def boundsProblem(min: Int, max: Int, isPowerOfTwo: Boolean = true, prefix: String = ""): Option[String] = {
     val (lower, upper) = (PowersOfTwo.up(min.toLong), PowersOfTwo.down(max.toLong))
     def name(setting: String, value: Int) = s"$prefix$setting is $value"

@@ -1,6 +1,6 @@
 package io.apportion.groups
 
-import io.apportion.decision.{Decision, Input, Part, Policy, Split}
+import io.apportion.decision.{Decision, Input, Part, Policy, SourceKind, Split, ValueSource}
 import io.apportion.decision.ranges.{Bytes, Ranges}
 import io.apportion.settings.SessionPolicy
 import org.apache.spark.apportion.MapBlocks
@@ -14,9 +14,10 @@ import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQuery
 import org.apache.spark.sql.execution.exchange.{REBALANCE_PARTITIONS_BY_COL, REBALANCE_PARTITIONS_BY_NONE}
 
 /**
- * How a group will be read.
+ * Planned read of a group of shuffles.
  *
- * @param layouts what the tasks read, by stage id
+ * @param policy  policy that the decision was made with
+ * @param layouts shuffle partitions or parts that each task reads, by stage id
  */
 private[apportion] final case class GroupRead(
     decision: Decision,
@@ -26,10 +27,14 @@ private[apportion] final case class GroupRead(
 
 private[apportion] object GroupRead {
 
-  /** Why slots are not filled, as the source of the mode. */
-  private val ForSize = "not used, as a rebalance or a write asks for a size"
+  /** Source of `mode` if a group does not fill the task slots. */
+  private val ForSize =
+    ValueSource(SourceKind.RequestedSize, "not used, as a rebalance or a write asks for a partition size")
 
-  /** The plan with the stages of these groups read so. */
+  private val OfWrite = ValueSource(SourceKind.Write, "advisory size of the write")
+  private val UnderJoin = ValueSource(SourceKind.MultipliedRows, "minTaskVolume, under a join that multiplies rows")
+
+  /** Puts the layouts of these groups into a plan. Joins of split shuffles are marked as skew joins. */
   def applyAll(plan: SparkPlan, reads: Seq[GroupRead]): SparkPlan = {
     val layouts = reads.flatMap(_.layouts).toMap
     val split = reads.filter(_.decision.splits.nonEmpty).flatMap(_.layouts.keys).toSet
@@ -43,6 +48,7 @@ private[apportion] object GroupRead {
     change(plan)
   }
 
+  /** Decides how tasks read a group, and translates the decision into Spark's partition specs. */
   def plan(group: ExchangeGroup, policy: Policy, decide: (Seq[Input], Policy) => Decision): GroupRead = {
     val stages = group.stages.zip(group.bytes)
     val shuffles = stages.zipWithIndex.map { case ((stage, stored), place) =>
@@ -68,10 +74,11 @@ private[apportion] object GroupRead {
     )
 
   /**
-   * Ranges and parts of split subpartitions, in the order of subpartitions.
+   * Specs of the ranges and of the parts of split subpartitions, in the order of subpartitions.
    *
-   * @param stored bytes of each subpartition
-   * @param factor of the bytes that were decided with to the bytes as stored
+   * @param stored stored bytes of each subpartition
+   * @param factor ratio of the bytes in the decision to stored bytes
+   * @param place  index of the shuffle in the group
    */
   private def withSplits(
       ranges: Seq[CoalescedPartitionSpec],
@@ -90,9 +97,12 @@ private[apportion] object GroupRead {
   }
 
   /**
-   * The policy for a group: what the hints of its block say, then the volume that a write brings with it, as in Spark's own
-   * coalescing, then the session's; and minTaskVolume at most under a join that multiplies rows. A rebalance and a write with a
-   * size of its own are not spread over the slots, as the size of their partitions is the reason why they are there.
+   * Policy for a group. Hints on the query block override the advisory size of a write, which overrides the settings
+   * of the session. Spark's own coalescing also prefers the size of the write. Under a join that multiplies rows, the
+   * target size is at most `minTaskVolume`.
+   *
+   * A rebalance, or a write with an advisory size, does not fill the task slots: the query asks for partitions of that
+   * size.
    */
   def policy(group: ExchangeGroup, session: SessionPolicy, slots: Option[Int]): Policy = {
     val single = group.leaves match {
@@ -104,19 +114,24 @@ private[apportion] object GroupRead {
       case REBALANCE_PARTITIONS_BY_NONE | REBALANCE_PARTITIONS_BY_COL => true
       case _                                                          => false
     }
-    val ofSession = session.policy(slots)
-    val own = if (isForSize) ofSession.copy(slots = None).named("mode" -> ForSize) else ofSession
-    val policy = group.hints.over(written.fold(own)(own.withVolume(_, "advisory size of the write")))
+    val sessionPolicy = session.policy(slots)
+    val unhinted =
+      if (isForSize) sessionPolicy.copy(slots = None).withSources("mode" -> ForSize) else sessionPolicy
+    val policy = group.hints.over(written.fold(unhinted)(unhinted.withVolume(_, OfWrite)))
     if (group.multipliesRows && policy.dataVolumePerTask > policy.minTaskVolume)
-      policy.withVolume(policy.minTaskVolume, "minTaskVolume, under a join that multiplies rows")
+      policy.withVolume(policy.minTaskVolume, UnderJoin)
     else policy
   }
 }
 
-/** Ranges in Spark's terms. */
+/** Translates ranges into Spark's partition specs. */
 object RangeSpecs {
 
-  /** A spec for each range, with the bytes it reads. */
+  /**
+   * Spec of each range.
+   *
+   * @param bytes bytes that each range reads
+   */
   def of(ranges: Ranges, bytes: Array[Long]): Seq[CoalescedPartitionSpec] =
     IndexedSeq.tabulate(ranges.size)(k => CoalescedPartitionSpec(ranges.starts(k), ranges.ends(k), bytes(k)))
 }

@@ -15,25 +15,38 @@ import org.apache.spark.sql.execution.python.{ArrowEvalPythonExec, BatchEvalPyth
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * Which shuffles of a group tasks may read in parts, a subpartition's rows from some map tasks: the sides of a join that Spark
- * splits for skew as well, and what is rebalanced, or shuffled for a join that came to be another.
+ * Shuffles of a group whose partitions tasks may read in parts. A part is the rows of some map tasks in one shuffle
+ * partition. These are the sides of a join that Spark also splits for skew, the input of a rebalance, and a shuffle
+ * whose join became another kind of join.
  *
- * @param leaves    by their place in the group
- * @param otherwise why the others have to be read whole
+ * @param leaves   indexes of these shuffles in the group
+ * @param notSplit reason why tasks read whole partitions of the other shuffles
  */
-private[apportion] final case class Splittable(leaves: Set[Int], otherwise: String)
+private[apportion] final case class Splittable(leaves: Set[Int], notSplit: NotSplit)
+
+/**
+ * Reason why tasks read whole shuffle partitions.
+ *
+ * @param kind reason as a word for programs; event logs contain it
+ * @param text reason for people
+ */
+private[apportion] final case class NotSplit(kind: String, text: String)
 
 private[apportion] object Splittable {
 
   /**
-   * @param reader  the operator that reads all shuffles of the group
-   * @param keeping the operator that needs the partitions of what the reader puts out, if there is one
+   * Shuffles of a group that tasks may read in parts.
+   *
+   * @param reader  operator that reads all shuffles of the group
+   * @param keeping operator that needs the output partitions of the reader, if there is one
    */
   def of(reader: SparkPlan, leaves: Seq[ShuffleLeaf], keeping: Option[SparkPlan]): Splittable = {
-    def isOff(key: String) = Option.when(!reader.conf.getConfString(key).toBoolean)(s"$key is false")
-    def whole(why: String) = Splittable(Set.empty, why)
-    def forbidden(keeping: Option[SparkPlan]) =
-      keeping.map(whyKept).orElse(otherManager(reader.conf).map(whyNoMapRanges))
+    def isOff(key: String) =
+      Option.when(!reader.conf.getConfString(key).toBoolean)(NotSplit("switched-off", s"$key is false"))
+    def whole(reason: NotSplit) = Splittable(Set.empty, reason)
+    def forbidden(keeping: Option[SparkPlan]) = keeping
+      .map(whyKept)
+      .orElse(otherManager(reader.conf).map(manager => NotSplit("shuffle-manager", whyNoMapRanges(manager))))
     val keepingOrReader = keeping.orElse(Some(reader).filter(needsPartitions))
 
     (reader, leaves.map(_.shuffle.shuffleOrigin)) match {
@@ -45,12 +58,12 @@ private[apportion] object Splittable {
           .fold(all)(whole)
       case (_, Seq(ENSURE_REQUIREMENTS)) if !reader.conf.getConf(SQLConf.LOCAL_SHUFFLE_READER_ENABLED) =>
         forbidden(keepingOrReader).orElse(isOff(SQLConf.SKEW_JOIN_ENABLED.key)).fold(all)(whole)
-      case _ => whole(keeping.fold("its rows have to stay together")(whyKept))
+      case _ => whole(keeping.fold(RowsTogether)(whyKept))
     }
   }
 
   /**
-   * Whether an operator needs its input partitioned in some way. An operator that is not known may need this without a declaration:
+   * Whether an operator needs a partitioning of its input. An unknown operator may need one that it does not declare:
    * the aggregates and joins of Comet have no `requiredChildDistribution`.
    */
   def needsPartitions(node: SparkPlan): Boolean = !isKnown(node) || node.requiredChildDistribution.exists {
@@ -58,32 +71,32 @@ private[apportion] object Splittable {
     case _                                                  => true
   }
 
-  /** The shuffle manager if that is not Spark's own, unless a setting allows to read the output of some map tasks there. */
+  /** Shuffle manager if it is not Spark's own, and no setting allows tasks to read only some of its map outputs. */
   def otherManager(conf: SQLConf): Option[String] =
     ShuffleReads.otherManager.filterNot(_ => Settings.SplitsWithOtherShuffleManagers.get(conf))
 
-  /** Why the output of some map tasks is not read alone. */
+  /** Reason why tasks do not read only some map outputs. */
   def whyNoMapRanges(manager: String): String =
-    s"the output of some map tasks alone may be slow to read with the shuffle manager ${manager.split('.').last}"
+    s"reading only some map outputs may be slow with the shuffle manager ${manager.split('.').last}"
 
-  private def whyKept(node: SparkPlan): String = {
+  private def whyKept(node: SparkPlan): NotSplit = {
     val name = ExchangeGroup.operatorName(node)
-    if (isKnown(node)) s"$name reads all rows of a key in one task"
-    else s"$name is not known to work on parts of partitions"
+    if (isKnown(node)) NotSplit("operator", s"$name reads all rows of a key in one task")
+    else NotSplit("unknown-operator", s"$name may not work on parts of partitions")
   }
 
   private def isKnown(node: SparkPlan): Boolean = Known(node.getClass)
 
-  /** Operators of Spark that declare each distribution that they need. */
+  /** Spark's operators that declare every distribution that they need. */
   private val Known: Set[Class[_]] = Set(
-    // Leaves and frames of generated code
+    // Leaves and wrappers of generated code
     classOf[AQEShuffleReadExec],
     classOf[ShuffleQueryStageExec],
     classOf[InputAdapter],
     classOf[WholeStageCodegenExec],
     classOf[ColumnarToRowExec],
     classOf[RowToColumnarExec],
-    // Row by row
+    // Operators that work row by row
     classOf[ProjectExec],
     classOf[FilterExec],
     classOf[SampleExec],
@@ -113,25 +126,29 @@ private[apportion] object Splittable {
     classOf[BroadcastNestedLoopJoinExec],
     classOf[CartesianProductExec],
     classOf[UnionExec],
-    // Writes; Spark plans the query below a V2 command apart (`InsertAdaptiveSparkPlan`)
+    // Writes; Spark plans the query below a V2 command separately (`InsertAdaptiveSparkPlan`)
     classOf[WriteFilesExec],
     classOf[DataWritingCommandExec]
   )
 
-  private val TooCoarse = "its map outputs give no parts that help"
+  private val RowsTogether = NotSplit("operator", "the rows of a partition must stay together")
 
-  private val all = Splittable(Set(0), TooCoarse)
+  private def tooCoarse(alsoWhole: String = "") =
+    NotSplit("coarse-map-outputs", s"the map outputs are too coarse$alsoWhole")
+
+  private val all = Splittable(Set(0), tooCoarse())
 
   private def sidesOf(joinType: JoinType): Splittable = joinType match {
-    case _: InnerLike                    => Splittable(Set(0, 1), TooCoarse)
-    case LeftOuter | LeftSemi | LeftAnti => Splittable(Set(0), s"$TooCoarse, and the right side is read whole")
-    case RightOuter                      => Splittable(Set(1), s"$TooCoarse, and the left side is read whole")
-    case FullOuter                       => Splittable(Set.empty, "full outer joins read both sides whole")
-    case _                               => Splittable(Set.empty, "such joins read both sides whole")
+    case _: InnerLike                    => Splittable(Set(0, 1), tooCoarse())
+    case LeftOuter | LeftSemi | LeftAnti => Splittable(Set(0), tooCoarse(", and the right side is read whole"))
+    case RightOuter                      => Splittable(Set(1), tooCoarse(", and the left side is read whole"))
+    // Spark has no SQL text for this type: `ExistenceJoin.sql` throws.
+    case _: ExistenceJoin => Splittable(Set.empty, NotSplit("join-type", "an existence join reads both sides whole"))
+    case other            => Splittable(Set.empty, NotSplit("join-type", s"a ${other.sql} JOIN reads both sides whole"))
   }
 }
 
-/** A join of two shuffles that Spark can run over parts of them. */
+/** Matches a join of two shuffles that can run on parts of shuffle partitions. */
 private[apportion] object SkewJoin {
 
   def unapply(plan: SparkPlan): Option[(ShuffledJoin, Seq[ShuffleLeaf])] = plan match {
@@ -140,7 +157,7 @@ private[apportion] object SkewJoin {
     case _                          => None
   }
 
-  /** The same join, which does not ask for the partitions of its sides any more. */
+  /** Copy of a join that no longer requires whole partitions of its sides. */
   def marked(join: SparkPlan): SparkPlan = {
     val marked = join match {
       case join: SortMergeJoinExec    => join.copy(isSkewJoin = true)

@@ -1,23 +1,23 @@
 package io.apportion.hints
 
-import io.apportion.decision.Policy
+import io.apportion.decision.{Policy, SourceKind, ValueSource}
 
 /**
  * A value that a hint sets.
  *
- * @param line      the line of the query on which the hint was written, if it was written in SQL
- * @param inherited whether it was written on a block around the one that it holds for
+ * @param line      line of the hint in the query, if it was written in SQL
+ * @param inherited whether the hint was written on an enclosing block
  */
 final case class Hinted[+T](value: T, line: Option[Int], inherited: Boolean = false) {
 
-  /** Who set the value, as decision records say it. */
-  def setBy: String = {
+  /** Source of the value, for decision records. */
+  def setBy: ValueSource = {
     val block = if (inherited) "an enclosing block" else "the query block"
-    s"hint on $block" + line.fold("")(n => s", line $n")
+    ValueSource(SourceKind.Hint, s"hint on $block" + line.fold("")(n => s", line $n"))
   }
 }
 
-/** How many tasks a hint asks for. */
+/** Number of tasks that a hint sets. */
 sealed trait TaskCount
 
 object TaskCount {
@@ -26,10 +26,10 @@ object TaskCount {
 }
 
 /**
- * What hints set for a block of a query; the rest is left to the blocks around it, and to the session.
+ * Values that hints set for a query block. Values without a hint come from the enclosing blocks and from the session.
  *
- * @param scans            tasks of every file scan of the block
- * @param scansByTable     tasks of the scan of one table of the block, by the parts of its name
+ * @param scans        tasks of every file scan of the block
+ * @param scansByTable tasks of the scan of one table of the block, by the parts of the table's name
  */
 final case class BlockHints(
     parallelism: Option[Hinted[TaskCount]] = None,
@@ -40,7 +40,7 @@ final case class BlockHints(
     scansByTable: Map[Seq[String], Hinted[Int]] = Map.empty
 ) {
 
-  /** These hints, and of the others those that are not among them. */
+  /** These hints, with missing values taken from `others`. */
   def orElse(others: BlockHints): BlockHints = BlockHints(
     parallelism.orElse(others.parallelism),
     dataVolumePerTask.orElse(others.dataVolumePerTask),
@@ -50,7 +50,10 @@ final case class BlockHints(
     others.scansByTable ++ scansByTable
   )
 
-  /** What holds for this block inside another: the nearest wins, hint by hint; names of tables mean nothing further in. */
+  /**
+   * Hints in force for this block inside `outer`. For each kind of hint the innermost wins. Hints that name a table are
+   * not inherited.
+   */
   def inside(outer: BlockHints): BlockHints = orElse(
     BlockHints(
       outer.parallelism.map(_.copy(inherited = true)),
@@ -61,7 +64,7 @@ final case class BlockHints(
     )
   )
 
-  /** A policy with what these hints set in place of its own. */
+  /** The policy, with its values replaced by these hints. */
   def over(policy: Policy): Policy = {
     val counted = parallelism.fold(policy) { hint =>
       hint.value match {
@@ -69,16 +72,18 @@ final case class BlockHints(
         case TaskCount.Between(min, max) =>
           policy
             .copy(parallelism = None, minParallelism = min, maxParallelism = max)
-            .named("parallelism" -> hint.setBy, "minParallelism" -> hint.setBy, "maxParallelism" -> hint.setBy)
+            .withSources("parallelism" -> hint.setBy, "minParallelism" -> hint.setBy, "maxParallelism" -> hint.setBy)
       }
     }
     val sized = withVolume(counted)
     val shared =
-      broadcastRatio.fold(sized)(hint => sized.copy(broadcastRatio = hint.value).named("broadcastRatio" -> hint.setBy))
+      broadcastRatio.fold(sized)(hint =>
+        sized.copy(broadcastRatio = hint.value).withSources("broadcastRatio" -> hint.setBy)
+      )
     ranges.fold(shared)(hint => shared.withRanges(hint.value == "balanced", hint.setBy))
   }
 
-  /** The policy for the scan of a table of this block. */
+  /** The policy for scans of this block's tables. */
   def overSource(policy: Policy): Policy = {
     val sized = withVolume(policy)
     scans.fold(sized)(hint => sized.withParallelism(hint.value, hint.setBy))

@@ -8,11 +8,11 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
 
-/** What a plan can tell of its decisions. */
+/** Texts about the decisions of a plan, for `EXPLAIN`. */
 private[apportion] object DecisionTexts extends AdaptiveSparkPlanHelper {
   private val Mark = TreeNodeTag[String]("apportion.decision")
 
-  /** Notes decisions on what reads the shuffles that they are about. */
+  /** Tags the leaves that read shuffles with the reasons of their decisions. */
   def mark(plan: SparkPlan, decided: Seq[(ExchangeGroup, DecisionRecord)]): Unit = {
     val byStage =
       for ((group, record) <- decided; stage <- group.stages) yield stage.id -> s"${record.operator}: ${record.reason}"
@@ -23,13 +23,18 @@ private[apportion] object DecisionTexts extends AdaptiveSparkPlanHelper {
     }
   }
 
-  /** Of a plan that has run, the reasons of its decisions; of one that has not, what its numbers of subpartitions were made of. */
+  /**
+   * Reasons of the decisions in a plan, then the reasons for the numbers of shuffle partitions that Apportion chose.
+   * A plan has decisions only after it has run.
+   */
   def of(plan: SparkPlan): Seq[String] = {
     val exchanges = collectWithSubqueries(plan) { case exchange: ShuffleExchangeLike => exchange }.distinct
     val planned =
       for (exchange <- exchanges; why <- SubpartitionCounts.why(exchange))
-        yield s"${exchange.nodeName}: ${exchange.outputPartitioning.numPartitions} subpartitions, $why"
+        yield s"${exchange.nodeName}: ${count(exchange.outputPartitioning.numPartitions)}, ${why.text}"
     val decided = collectWithSubqueries(plan) { case ShuffleLeaf(leaf) => leaf.node.getTagValue(Mark) }.flatten.distinct
     decided ++ planned
   }
+
+  private def count(n: Int): String = if (n == 1) "1 shuffle partition" else s"$n shuffle partitions"
 }

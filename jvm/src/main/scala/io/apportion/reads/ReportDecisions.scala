@@ -3,12 +3,12 @@ package io.apportion.reads
 import io.apportion.decision.{Decision, KeySkew, Policy}
 import io.apportion.decision.ranges.{Bytes, Ranges}
 import io.apportion.groups.{ExchangeGroup, GroupRead, ShuffleLeaf}
-import io.apportion.report.{DecisionRecord, DecisionReporter, OptimizedPlan, SlotTracker}
+import io.apportion.report.{DecisionRecord, DecisionReporter, EventFields, OptimizedPlan, ShuffleFields, SlotTracker}
 import io.apportion.rules.Guarded
 import io.apportion.settings.{SessionPolicy, Settings}
 import io.apportion.sizing.SubpartitionCounts
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
+import org.apache.spark.sql.catalyst.plans.physical.{HashPartitioning, RangePartitioning}
 import org.apache.spark.sql.execution.{
   CoalescedMapperPartitionSpec,
   CoalescedPartitionSpec,
@@ -20,7 +20,7 @@ import org.apache.spark.sql.execution.{
 import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec
 import org.apache.spark.sql.internal.SQLConf
 
-/** Reports the decisions as they ended up in the plan, after all rules that Spark may take back. */
+/** Reports the decisions that are still in the plan after all rules that Spark may revert. */
 case class ReportDecisions(session: SparkSession, slotTracker: SlotTracker) extends Guarded[SparkPlan] {
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = report(plan, plan)((_, record) => record)
@@ -31,32 +31,39 @@ case class ReportDecisions(session: SparkSession, slotTracker: SlotTracker) exte
   }
 
   /**
-   * @param decidedPlan the plan as it was decided
-   * @param ofRun       the record of a group with what happens in the plan that runs
+   * Reports the decisions about a plan.
+   *
+   * @param plan        plan that runs
+   * @param decidedPlan plan with the decided layouts
+   * @param describeRun changes the record of a group to describe the plan that runs
    */
   private def report(plan: SparkPlan, decidedPlan: SparkPlan)(
-      ofRun: (ExchangeGroup, DecisionRecord) => DecisionRecord
+      describeRun: (ExchangeGroup, DecisionRecord) => DecisionRecord
   ): SparkPlan = {
     if (Settings.EventsEnabled.get(conf)) OptimizedPlan.announce(session)
     val taken = PendingDecisions.take(decidedPlan)
     val pending = if (taken.isEmpty) groupsThatSparkKeeps(plan) else taken
     if (pending.nonEmpty) {
       val layouts = layoutsIn(decidedPlan)
-      val decided = pending.map { case (group, read) => group -> ofRun(group, record(group, read, layouts)) }
-      new DecisionReporter(session, slotTracker)
-        .report(plan, decided.map { case (group, record) => record -> group.bytes })
-      DecisionTexts.mark(plan, decided)
+      val decided = pending.map { case (group, read) =>
+        (group, read, describeRun(group, record(group, read, layouts)))
+      }
+      new DecisionReporter(session, slotTracker).report(
+        plan,
+        decided.map { case (group, read, record) => record -> fieldsOf(group, read.toOption.map(_.policy)) }
+      )
+      DecisionTexts.mark(plan, decided.map { case (group, _, record) => group -> record })
     }
     plan
   }
 
-  /** In the last stage of a plan that is cached no shuffle read rule runs. */
+  /** Spark runs no shuffle read rules on the last stage of a cached plan. */
   private def groupsThatSparkKeeps(plan: SparkPlan): Seq[PendingDecisions.Pending] =
     if (conf.getConf(SQLConf.ADAPTIVE_EXECUTION_APPLY_FINAL_STAGE_SHUFFLE_OPTIMIZATIONS)) Nil
     else
       ExchangeGroup
         .collect(plan)
-        .map(_ -> Left("Spark keeps the partitions of the last stage of a plan that is cached"))
+        .map(_ -> Left("Spark keeps the partitions of the last stage of a cached plan"))
 
   private def record(
       group: ExchangeGroup,
@@ -66,21 +73,38 @@ case class ReportDecisions(session: SparkSession, slotTracker: SlotTracker) exte
     val reads = group.stages.flatMap(stage => layouts.get(stage.id).map(stage.id -> _))
     val outcome = planned.filterOrElse(
       read =>
-        reads.exists { case (id, seen) => seen.isLocalRead || read.layouts.get(id).contains(seen.partitionSpecs) },
-      "another layout would break what the plan requires of its partitions"
+        reads.exists { case (id, applied) =>
+          applied.isLocalRead || read.layouts.get(id).contains(applied.partitionSpecs)
+        },
+      "the decided layout would break the partitioning that the plan requires"
     )
-    val found = outcome.fold(
-      leftAlone(group, reads.map(_._2.partitionSpecs), _),
+    val described = outcome.fold(
+      unchanged(group, reads.map(_._2.partitionSpecs), _),
       decided(group, _, reads.head._2)
     )
-    found.copy(
+    described.copy(
       operator = group.operator,
       stages = group.stages.map(_.id),
       shuffles = group.stages.flatMap(_.mapStats).map(_.shuffleId),
-      sources =
-        found.sources ++ group.leaves.flatMap(leaf => SubpartitionCounts.why(leaf.shuffle)).map("subpartitions" -> _)
+      sources = described.sources ++
+        group.leaves.flatMap(leaf => SubpartitionCounts.why(leaf.shuffle)).map("subpartitions" -> _.text)
     )
   }
+
+  private def fieldsOf(group: ExchangeGroup, policy: Option[Policy]): EventFields = EventFields(
+    policy,
+    group.leaves.zip(group.bytes).zipWithIndex.map { case ((leaf, bytes), place) =>
+      val reason = SubpartitionCounts.why(leaf.shuffle)
+      ShuffleFields(
+        bytes,
+        exchangeMetric = leaf.shuffle.metrics.get("dataSize").map(_.id),
+        rangePartitioned = leaf.shuffle.outputPartitioning.isInstanceOf[RangePartitioning],
+        notSplit = Option.when(!group.splittable.leaves(place))(group.splittable.notSplit.kind),
+        setBy = reason.map(_.kind),
+        estimate = reason.flatMap(_.bytes)
+      )
+    }
+  )
 
   private def decided(group: ExchangeGroup, read: GroupRead, layout: AQEShuffleReadExec): DecisionRecord = {
     val record = DecisionRecord.of(read.decision, read.policy)
@@ -93,41 +117,41 @@ case class ReportDecisions(session: SparkSession, slotTracker: SlotTracker) exte
         largestTaskBytes = meanTaskBytes,
         ranges = Ranges.none,
         layout = "local",
-        reason = withRemark(record.reason, "reading map outputs locally")
+        reason = withRemark(record.reason, "map outputs are read locally")
       )
     } else {
-      val remarks = skewRemarks(read.decision, group.splittable.otherwise) ++
+      val remarks = skewRemarks(read.decision, group.splittable.notSplit.text) ++
         fewKeysRemark(group, read.decision.taskBytes, read.policy)
       record.copy(reason = remarks.foldLeft(record.reason)(withRemark))
     }
   }
 
   private def skewRemarks(decision: Decision, notSplitAs: String): Seq[String] = {
-    def count(n: Int) = if (n == 1) "1 subpartition" else s"$n subpartitions"
+    def count(n: Int) = if (n == 1) "1 skewed shuffle partition" else s"$n skewed shuffle partitions"
     val split = Option.when(decision.splits.nonEmpty)(
-      s"${decision.splits.map(_.tasks.size).sum} tasks for parts of ${count(decision.splits.size)} too large for one task"
+      s"${decision.splits.map(_.tasks.size).sum} tasks read parts of ${count(decision.splits.size)}"
     )
     val whole = Option.when(decision.skewed.nonEmpty)(
-      s"with ${count(decision.skewed.size)} too large for one task but not split, as $notSplitAs"
+      s"${count(decision.skewed.size)} not split, as $notSplitAs"
     )
     split.toSeq ++ whole
   }
 
-  /** Surrogates of keys help only where rows are partitioned by the hash of keys. */
+  /** Remark on empty tasks. `even_key` only helps if rows are partitioned by the hash of keys. */
   private def fewKeysRemark(group: ExchangeGroup, taskBytes: Array[Long], policy: => Policy): Option[String] = {
     val isByKeys = group.leaves.forall(_.shuffle.outputPartitioning.isInstanceOf[HashPartitioning])
-    val empty = if (isByKeys) KeySkew.beside(taskBytes, policy) else 0
-    Option.when(empty > 0)(s"$empty of ${taskBytes.length} tasks empty; see even_key")
+    val empty = if (isByKeys) KeySkew.emptyTasks(taskBytes, policy) else 0
+    Option.when(empty > 0)(s"$empty of ${taskBytes.length} tasks are empty; see even_key")
   }
 
   private def withRemark(reason: String, remark: String): String = s"${reason.stripSuffix(".")}, $remark."
 
-  private def leftAlone(group: ExchangeGroup, layouts: Seq[Seq[ShufflePartitionSpec]], why: String): DecisionRecord = {
+  private def unchanged(group: ExchangeGroup, layouts: Seq[Seq[ShufflePartitionSpec]], why: String): DecisionRecord = {
     val isLocal = layouts.flatten.exists(isOfMapTasks)
     val taskBytes =
       if (isLocal) Array.fill(layouts.head.size)(group.inputBytes / layouts.head.size)
       else Bytes.sumEach(if (layouts.isEmpty) group.bytes else layouts.map(_.map(bytesOf).toArray))
-    val record = DecisionRecord.leftAlone(why, group.leaves.map(_.subpartitions).max, taskBytes)
+    val record = DecisionRecord.unchanged(why, group.leaves.map(_.subpartitions).max, taskBytes)
     def policy = GroupRead.policy(group, new SessionPolicy(conf, session.sparkContext), None)
     record.copy(reason = fewKeysRemark(group, taskBytes, policy).foldLeft(record.reason)(withRemark))
   }

@@ -1,35 +1,72 @@
 package io.apportion.report
 
-import io.apportion.decision.ranges.Ranges
 import com.fasterxml.jackson.databind.JsonNode
-import com.fasterxml.jackson.databind.node.ArrayNode
+import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
+import io.apportion.decision.Policy
+import io.apportion.decision.ranges.Ranges
 import org.apache.spark.scheduler.SparkListenerEvent
 
 /**
- * A decision on Spark's listener bus, which puts it into the event log. Being nothing but JSON, it can be read back by a history
- * server with any version of Apportion; one without Apportion leaves it out.
+ * Decision on Spark's listener bus, which writes it to the event log. The event is only JSON, so a history server with
+ * any version of Apportion can read it. A history server without Apportion ignores it.
  *
- * @param decision the columns of [[DecisionRecord.schema]]; `subpartition_bytes`: for each shuffle that is read, the bytes of
- *                 its subpartitions; `operators`: what the stage was planned from, as places in the operators of a [[QueryEvent]].
- *                 Above [[ShortForm.MostExact]] subpartitions the bytes are sums over `subpartition_bytes_width` neighbours each, and
- *                 above as many ranges `ranges` is empty and `ranges_text` has them
+ * The JSON has the columns of [[DecisionRecord.schema]], and these fields:
+ *  - `subpartition_bytes`: for each shuffle that is read, the bytes of its partitions. With more than
+ *    [[ShortForm.MostExact]] partitions, these are sums over `subpartition_bytes_width` neighbours each.
+ *  - `ranges_text`: the ranges if there are more than [[ShortForm.MostExact]]; `ranges` is empty then.
+ *  - `operators`: operators that the stage was planned from, as indexes into the operators of the [[QueryEvent]].
+ *  - `source_kinds`: the kind of each entry of `sources`, see `SourceKind`.
+ *  - `policy`: values that the decision was made with.
+ *  - `inputs`: for each shuffle, the other fields of [[ShuffleFields]].
+ *  - `scan_metric`: see [[EventFields]].
  */
 final case class DecisionEvent(decision: JsonNode) extends SparkListenerEvent
 
 object DecisionEvent {
 
-  def of(record: DecisionRecord, subpartitionBytes: Seq[Array[Long]], operators: Seq[Int]): DecisionEvent = {
+  def of(record: DecisionRecord, fields: EventFields, operators: Seq[Int]): DecisionEvent = {
     val isLong = record.ranges.size > ShortForm.MostExact
     val decision = RowJson.of((if (isLong) record.copy(ranges = Ranges.none) else record).toRow)
     if (isLong) decision.put("ranges_text", ShortForm.text(record.ranges))
     operators.foreach(decision.withArray[ArrayNode]("operators").add(_))
-    val width = ShortForm.width(subpartitionBytes.map(_.length).maxOption.getOrElse(0))
+    val width = ShortForm.width(fields.shuffles.map(_.bytes.length).maxOption.getOrElse(0))
     if (width > 1) decision.put("subpartition_bytes_width", width)
-    val inputs = decision.putArray("subpartition_bytes")
-    subpartitionBytes.foreach { bytes =>
-      val input = inputs.addArray()
-      ShortForm.sums(bytes, width).foreach(input.add)
+    val bytes = decision.putArray("subpartition_bytes")
+    val inputs = decision.putArray("inputs")
+    fields.shuffles.foreach { shuffle =>
+      val sums = bytes.addArray()
+      ShortForm.sums(shuffle.bytes, width).foreach(sums.add)
+      put(inputs.addObject(), shuffle)
     }
+    fields.policy.foreach { policy =>
+      val kinds = decision.putObject("source_kinds")
+      policy.setBy.foreach { case (setting, source) => kinds.put(setting, source.kind.name) }
+      put(decision.putObject("policy"), policy)
+    }
+    fields.scanMetric.foreach(decision.put("scan_metric", _))
     DecisionEvent(decision)
+  }
+
+  private def put(json: ObjectNode, shuffle: ShuffleFields): Unit = {
+    shuffle.exchangeMetric.foreach(json.put("exchange_metric", _))
+    json.put("range_partitioned", shuffle.rangePartitioned).put("splittable", shuffle.notSplit.isEmpty)
+    shuffle.notSplit.foreach(json.put("not_split", _))
+    shuffle.setBy.foreach(json.put("partitions_set_by", _))
+    shuffle.estimate.foreach { bytes =>
+      json.put("estimated_low", bytes.low)
+      if (bytes.isBounded) json.put("estimated_high", bytes.high)
+    }
+  }
+
+  private def put(json: ObjectNode, policy: Policy): Unit = {
+    json
+      .put("data_volume_per_task", policy.dataVolumePerTask)
+      .put("broadcast_ratio", policy.broadcastRatio)
+      .put("min_parallelism", policy.minParallelism)
+      .put("max_parallelism", policy.maxParallelism)
+      .put("min_task_volume", policy.minTaskVolume)
+      .put("ranges", if (policy.balanced) "balanced" else "even")
+      .put("rounding", policy.rounding.name)
+    policy.parallelism.foreach(json.put("parallelism", _))
   }
 }

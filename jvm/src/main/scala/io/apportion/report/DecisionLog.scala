@@ -7,14 +7,17 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.SparkSession
 
-/** The last decisions of one session, oldest first. */
+/** The latest decisions of one session, oldest first. */
 final class DecisionLog {
   private val records = mutable.Queue.empty[DecisionRecord]
 
-  /** The last group of each query that has records. */
+  /** Number of the latest group of each query that has records. */
   private val groups = mutable.Map.empty[Option[Long], Int]
 
-  /** Adds the records of one query, numbered after those it has already, drops the oldest above `retained`, and gives the numbered ones. */
+  /**
+   * Adds records of one query, and returns them with their group numbers, which continue the numbers of the query.
+   * Drops the oldest records of the session if there are more than `retained`.
+   */
   def add(batch: Seq[DecisionRecord], retained: Int): Seq[DecisionRecord] = synchronized {
     val numbered = batch.map { record =>
       val group = groups.get(record.query).fold(0)(_ + 1)
@@ -39,9 +42,9 @@ object DecisionLog {
 
   def of(session: SparkSession): DecisionLog = logs.computeIfAbsent(session, _ => new DecisionLog)
 
-  /** An equal map: decisions with the same settings share one, which is most of a record's memory. */
+  /** One instance for equal maps. Many decisions have the same sources, which are most of the memory of a record. */
   private def shared(equal: Map[String, String]): Map[String, String] = sources.synchronized {
-    Option(sources.get(equal)).flatMap(found => Option(found.get)).getOrElse {
+    Option(sources.get(equal)).flatMap(reference => Option(reference.get)).getOrElse {
       sources.put(equal, new WeakReference(equal))
       equal
     }

@@ -11,8 +11,8 @@ import org.apache.spark.sql.catalyst.expressions.GenericRowWithSchema
 import org.apache.spark.sql.types._
 
 /**
- * What was decided for one group of exchanges of a query, as it is reported; the fields are the columns of
- * [[DecisionRecord.schema]], where each is explained. What only a query or only a decision has is empty without one.
+ * A decision about one group of shuffles or about a scan, as Apportion reports it. [[DecisionRecord.schema]] describes the fields. Fields
+ * of the query are empty outside of a query, and fields of the formula are empty for an unchanged group.
  */
 final case class DecisionRecord(
     query: Option[Long] = None,
@@ -44,14 +44,14 @@ final case class DecisionRecord(
     limitedByPartitions: Option[Double] = None
 ) {
 
-  /** The record with the slots that were there, and how many fewer these were than the query had before. */
+  /** The record with the registered slots, and the number of slots that the query has lost. */
   def on(slots: Int, lost: Int): DecisionRecord = {
     val had = slots + lost
     val remark = if (lost > 0) s", degraded: $slots of $had slots are left." else "."
     copy(slots = Some(slots), slotsLost = lost, reason = reason.stripSuffix(".") + remark)
   }
 
-  /** The record of a decision that is not applied: Spark's own plan has these tasks, which read these bytes. */
+  /** The record of a decision that is not applied, with the tasks of Spark's plan and their largest and mean bytes. */
   def observed(sparksTasks: Int, largest: Long, mean: Long): DecisionRecord = copy(
     tasks = sparksTasks,
     ranges = Ranges.none,
@@ -62,47 +62,17 @@ final case class DecisionRecord(
       s"Observed: ${reason.stripSuffix(".")}; Spark runs ${if (sparksTasks == 1) "1 task" else s"$sparksTasks tasks"}."
   )
 
-  /** The slots that its tasks ask for: fewer than the tasks if more were made to fill slots that happened to be registered. */
+  /** Slots to request: fewer than the tasks if tasks were only added to fill registered slots. */
   def slotsAskedFor: Int = requirement.fold(tasks)(_.target.min(tasks))
 
   /** The record as a row of [[DecisionRecord.schema]]. */
-  def toRow: Row = new GenericRowWithSchema(
-    Array(
-      query.orNull,
-      group,
-      decidedAt,
-      operator,
-      stages,
-      shuffles,
-      inputBytes,
-      broadcastBytes,
-      dataVolumePerTask.orNull,
-      broadcastCap.orNull,
-      raw.orNull,
-      rounded.orNull,
-      clamps,
-      subpartitions,
-      parallelism,
-      tasks,
-      ranges.toSeq.map { case (start, end) => Row(start, end) },
-      layout,
-      largestTaskBytes,
-      meanTaskBytes,
-      sources,
-      kind,
-      reason,
-      requirement.map(TableColumns.requirement).orNull,
-      slots.orNull,
-      slotsLost,
-      limitedByPartitions.orNull
-    ),
-    DecisionRecord.schema
-  )
+  def toRow: Row =
+    new GenericRowWithSchema(DecisionRecord.columns.map(_.value(this)).toArray[Any], DecisionRecord.schema)
 }
 
 object DecisionRecord {
 
-  /** The layout of what Spark decides while Apportion observes. */
+  /** The layout of a record in the mode `observe`. */
   val Observed = "observed"
 
   def of(decision: Decision, policy: Policy): DecisionRecord = DecisionRecord(
@@ -120,14 +90,14 @@ object DecisionRecord {
     layout = if (decision.splits.nonEmpty) "skew" else if (policy.balanced) "balanced" else "even",
     largestTaskBytes = decision.largestTaskBytes,
     meanTaskBytes = decision.meanTaskBytes,
-    sources = policy.setBy,
+    sources = policy.setBy.map { case (setting, source) => setting -> source.text },
     kind = decision.kind.name,
     reason = decision.reason,
     requirement = Some(requirementOf(decision, policy)),
     limitedByPartitions = decision.limitedByPartitions
   )
 
-  /** Of what was decided: the bytes' number, all slots where these may be filled, or what somebody set. */
+  /** By the bytes, or all slots if the stage may fill them, or exactly the number that is set. */
   private def requirementOf(decision: Decision, policy: Policy): ResourceRequirement = {
     val subpartitions = if (decision.subpartitions > 0) decision.subpartitions else Int.MaxValue
     val most = policy.upperBound.min(subpartitions).max(decision.tasks)
@@ -141,7 +111,7 @@ object DecisionRecord {
     else ResourceRequirement.active(decision.tasks, most)
   }
 
-  /** The record of a source that is read in pieces of `size` bytes. */
+  /** The record of a scan that reads pieces of `size` bytes. */
   def ofSource(operator: String, decision: Decision, policy: Policy, tasks: Int, size: Long): DecisionRecord =
     of(decision, policy).copy(
       operator = operator,
@@ -151,8 +121,8 @@ object DecisionRecord {
       meanTaskBytes = decision.inputBytes / tasks
     )
 
-  /** The record of a group that is left alone, and of the bytes that each of its tasks reads. */
-  def leftAlone(why: String, subpartitions: Int, taskBytes: Array[Long]): DecisionRecord = {
+  /** The record of an unchanged group, whose tasks read these bytes. */
+  def unchanged(why: String, subpartitions: Int, taskBytes: Array[Long]): DecisionRecord = {
     val inputBytes = Bytes.sum(taskBytes)
     DecisionRecord(
       inputBytes = inputBytes,
@@ -164,76 +134,82 @@ object DecisionRecord {
       largestTaskBytes = Bytes.largest(taskBytes),
       meanTaskBytes = if (taskBytes.isEmpty) 0 else inputBytes / taskBytes.length,
       kind = "unchanged",
-      reason = s"Left alone: $why."
+      reason = s"Unchanged: $why."
     )
   }
 
-  /** The columns of `apportion_decisions()`, each with what it holds. */
-  val schema: StructType = StructType(
-    Seq(
-      column("query", LongType, "SQL execution id of the query"),
-      column("group", IntegerType, "number of the group of exchanges within its query"),
-      column("decided_at", TimestampType, "when it was decided"),
-      column("operator", StringType, "what reads the shuffles, or scans files"),
-      column("stages", ArrayType(IntegerType), "ids of the query stages that are read"),
-      column("shuffles", ArrayType(IntegerType), "ids of the shuffles that are read"),
-      column(
-        "input_bytes",
-        LongType,
-        "bytes of the shuffles, as stored, or of their rows with volume.measure=estimated; of files, those of the columns that are read, with what each file costs to open"
-      ),
-      column("broadcast_bytes", LongType, "bytes of the broadcasts that each task reads as well"),
-      column("data_volume_per_task", LongType, "bytes that a task should read"),
-      column("broadcast_cap", LongType, "the most bytes of a task's volume that broadcasts can take up"),
-      column("raw", LongType, "tasks that the volume asks for"),
-      column(
-        "rounded",
-        LongType,
-        "that number as it was rounded: to the nearest power of two, or as `rounding` says; of scans, the same number"
-      ),
-      column("clamps", ArrayType(StringType), "limits that changed the number, in order"),
-      column("subpartitions", IntegerType, "subpartitions of each shuffle, the most tasks there can be"),
-      column(
-        "parallelism",
-        IntegerType,
-        "tasks that were decided; with `mode=observe`, the tasks that Apportion would have decided"
-      ),
-      column("tasks", IntegerType, "tasks that Spark launches"),
-      column(
-        "ranges",
-        ArrayType(StructType(Seq(StructField("start", IntegerType), StructField("end", IntegerType)))),
-        "subpartitions that each task reads, the end excluded; none where map outputs are read locally or nothing was decided"
-      ),
-      column(
-        "layout",
-        StringType,
-        "even, balanced, skew (ranges beside parts of subpartitions), local, files, unchanged, or observed (with `mode=observe`: Spark's layout)"
-      ),
-      column(
-        "largest_task_bytes",
-        LongType,
-        "bytes that the largest task reads; the mean where map outputs are read locally, the most where files are scanned"
-      ),
-      column("mean_task_bytes", LongType, "bytes that a task reads on average"),
-      column(
-        "sources",
-        MapType(StringType, StringType),
-        "who set each setting: a name of a setting to where its value comes from"
-      ),
-      column("kind", StringType, "what decided in the end"),
-      column("reason", StringType, "the decision in one sentence"),
-      column(
-        "requirement",
-        TableColumns.Requirement,
-        "slots that the stage declares: least, wanted, and the most that it can use"
-      ),
-      column("slots", IntegerType, "slots of the executors that were registered"),
-      column("slots_lost", IntegerType, "slots that the query had before, and had lost when it was decided"),
-      column(
-        "limited_by_partitions",
-        DoubleType,
-        "how many times as many tasks as there were shuffle partitions the bytes asked for; null where the partitions were enough"
-      )
-    )
+  /** A column of `apportion_decisions()`, and its value in a record. */
+  private final case class Column(field: StructField, value: DecisionRecord => Any)
+
+  private def col(name: String, dataType: DataType, doc: String)(value: DecisionRecord => Any): Column =
+    Column(column(name, dataType, doc), value)
+
+  private val columns: Seq[Column] = Seq(
+    col("query", LongType, "SQL execution id of the query")(_.query.orNull),
+    col("group", IntegerType, "number of the group of shuffles within its query")(_.group),
+    col("decided_at", TimestampType, "time of the decision")(_.decidedAt),
+    col("operator", StringType, "operator that reads the shuffles, or the scan")(_.operator),
+    col("stages", ArrayType(IntegerType), "ids of the query stages that are read")(_.stages),
+    col("shuffles", ArrayType(IntegerType), "ids of the shuffles that are read")(_.shuffles),
+    col(
+      "input_bytes",
+      LongType,
+      "stored bytes of the shuffles; with `volume.measure=estimated`, bytes of their rows; for files, bytes of the columns that " +
+        "are read plus the cost of opening the files"
+    )(_.inputBytes),
+    col("broadcast_bytes", LongType, "bytes of the broadcasts that each task also reads")(_.broadcastBytes),
+    col("data_volume_per_task", LongType, "target size per task, in bytes")(_.dataVolumePerTask.orNull),
+    col("broadcast_cap", LongType, "maximum share of the target size for broadcasts, in bytes")(_.broadcastCap.orNull),
+    col("raw", LongType, "tasks that the target size asks for")(_.raw.orNull),
+    col(
+      "rounded",
+      LongType,
+      "`raw` after rounding: to the nearest power of two, or as `rounding` says; for scans, not rounded"
+    )(_.rounded.orNull),
+    col("clamps", ArrayType(StringType), "limits that changed the number, in order")(_.clamps),
+    col("subpartitions", IntegerType, "shuffle partitions of each shuffle, the maximum number of ranges")(
+      _.subpartitions
+    ),
+    col(
+      "parallelism",
+      IntegerType,
+      "tasks that were decided; with `mode=observe`, tasks that Apportion would have decided"
+    )(_.parallelism),
+    col("tasks", IntegerType, "tasks that Spark launches")(_.tasks),
+    col(
+      "ranges",
+      ArrayType(StructType(Seq(StructField("start", IntegerType), StructField("end", IntegerType)))),
+      "shuffle partitions that each task reads, the end excluded; empty for local reads and unchanged groups"
+    )(_.ranges.toSeq.map { case (start, end) => Row(start, end) }),
+    col(
+      "layout",
+      StringType,
+      "even, balanced, skew (ranges beside parts of shuffle partitions), local, files, unchanged, or observed (with " +
+        "`mode=observe`: Spark's layout)"
+    )(_.layout),
+    col(
+      "largest_task_bytes",
+      LongType,
+      "bytes that the largest task reads; for local reads the mean, for scans the maximum"
+    )(_.largestTaskBytes),
+    col("mean_task_bytes", LongType, "bytes that a task reads on average")(_.meanTaskBytes),
+    col("sources", MapType(StringType, StringType), "source of each setting's value, by the name of the setting")(
+      _.sources
+    ),
+    col("kind", StringType, "limit that decided in the end, or the formula")(_.kind),
+    col("reason", StringType, "the decision in one sentence")(_.reason),
+    col("requirement", TableColumns.Requirement, "task slots that the stage declares: min, target and max")(
+      _.requirement.map(TableColumns.requirement).orNull
+    ),
+    col("slots", IntegerType, "task slots of the registered executors")(_.slots.orNull),
+    col("slots_lost", IntegerType, "task slots that the query had lost at the time of the decision")(_.slotsLost),
+    col(
+      "limited_by_partitions",
+      DoubleType,
+      "tasks that the bytes ask for, as a multiple of the shuffle partitions; null if there are enough partitions"
+    )(_.limitedByPartitions.orNull)
   )
+
+  /** The columns of `apportion_decisions()`, each with its description as a comment. */
+  val schema: StructType = StructType(columns.map(_.field))
 }

@@ -13,10 +13,10 @@ private[apportion] final class DecisionReporter(session: SparkSession, slotTrack
   /**
    * Records the decisions about a stage, and posts an event for each one.
    *
-   * @param stage   the plan of the stage
-   * @param decided records of the query that runs in this thread, each with the bytes of its shuffles' subpartitions
+   * @param stage   plan of the stage
+   * @param decided records of the query that runs in this thread, each with the other fields of its event
    */
-  def report(stage: SparkPlan, decided: Seq[(DecisionRecord, Seq[Array[Long]])]): Unit = {
+  def report(stage: SparkPlan, decided: Seq[(DecisionRecord, EventFields)]): Unit = {
     val query = CurrentQuery.current(session)
     val retained = Settings.RetainedDecisions.get(SQLConf.get)
     query.foreach(slotTracker.stageNeeds(session.sparkContext, _, decided.map(_._1.slotsAskedFor).sum))
@@ -27,8 +27,8 @@ private[apportion] final class DecisionReporter(session: SparkSession, slotTrack
     val numbered = DecisionLog.of(CurrentQuery.owner(query, session)).add(records, retained)
     if (Settings.EventsEnabled.get(SQLConf.get)) {
       val operators = OptimizedPlan.operatorsOf(stage)
-      numbered.zip(decided).foreach { case (record, (_, bytes)) =>
-        ListenerBus.post(session.sparkContext, DecisionEvent.of(record, bytes, operators))
+      numbered.zip(decided).foreach { case (record, (_, fields)) =>
+        ListenerBus.post(session.sparkContext, DecisionEvent.of(record, fields, operators))
       }
     }
   }

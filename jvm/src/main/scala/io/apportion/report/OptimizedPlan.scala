@@ -11,14 +11,14 @@ import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, AdaptiveS
 import org.apache.spark.sql.execution.{QueryExecution, SparkPlan}
 
 /**
- * Numbers the operators of a query's optimized plan before its first stage runs, and makes the plan known. Spark plans stages again
- * from copies of these operators, which keep their numbers.
+ * Numbers the operators of the optimized plan of a query before its first stage runs, and posts the plan as a
+ * [[QueryEvent]]. Spark plans stages again from copies of these operators. The copies keep the numbers, which are tags.
  */
 private[apportion] object OptimizedPlan extends AdaptiveSparkPlanHelper {
   private val Number = TreeNodeTag[Int]("apportion.operator")
   private val announced = Collections.newSetFromMap(new WeakHashMap[QueryExecution, java.lang.Boolean])
 
-  /** Only for a query that runs: its plan is made, if it has not been. */
+  /** Posts the plan of the query that runs in this thread, once per query. Makes the executed plan if necessary. */
   def announce(session: SparkSession): Unit =
     for {
       id <- CurrentQuery.current(session)
@@ -32,7 +32,7 @@ private[apportion] object OptimizedPlan extends AdaptiveSparkPlanHelper {
       if (operators.nonEmpty) ListenerBus.post(session.sparkContext, QueryEvent.of(id, sql, operators))
     }
 
-  /** Numbers of the operators that a plan was planned from, without those of stages that it reads. */
+  /** Numbers of the operators that a plan was planned from, without the operators of stages that it reads. */
   def operatorsOf(plan: SparkPlan): Seq[Int] =
     plan.flatMap(_.logicalLink).flatMap(_.getTagValue(Number)).distinct
 

@@ -6,11 +6,14 @@ import org.apache.spark.scheduler.SparkListenerEvent
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
 /**
- * A query on Spark's listener bus, posted before its first stage runs: what Spark's own events do not tell of it.
+ * Query on Spark's listener bus, posted before its first stage runs. It has facts that Spark's own events lack.
  *
- * @param query `query`: its SQL execution id; `sql`: the text, if it was one; `operators`: those of the optimized plan, each after
- *              its parent, with `depth` in the tree, `name`, `text`, and `start` and `stop`: where in the text it comes from, the last
- *              character included. A plan of a subquery begins again at depth 0.
+ * The JSON has these fields:
+ *  - `query`: SQL execution id.
+ *  - `sql`: text of the query, if it was submitted as text.
+ *  - `operators`: operators of the optimized plan, each after its parent. Each has a `depth` in the tree, a `name` and
+ *    a `text`. If known, `start` and `stop` are the first and the last character of its place in the text of the query.
+ *    The plan of a subquery starts again at depth 0.
  */
 final case class QueryEvent(query: JsonNode) extends SparkListenerEvent
 
@@ -27,15 +30,15 @@ object QueryEvent {
     shown.foreach(text => query.put("sql", text.take(MostCharacters)))
     val written = query.putArray("operators")
     operators.take(MostOperators).foreach { case (depth, operator) =>
-      val one = written
+      val entry = written
         .addObject()
         .put("depth", depth)
         .put("name", operator.nodeName)
         .put("text", Redacted(operator.simpleString(MostFields)).take(MostCharactersOfOperator))
       val origin = operator.origin
-      // What comes from the text of a view has its place there, and nothing is where it was in a text with parts replaced.
+      // Operators of a view have positions in the text of the view. In a redacted text, positions have moved.
       if (origin.sqlText == sql && shown == sql)
-        for (start <- origin.startIndex; stop <- origin.stopIndex) one.put("start", start).put("stop", stop)
+        for (start <- origin.startIndex; stop <- origin.stopIndex) entry.put("start", start).put("stop", stop)
     }
     QueryEvent(query)
   }

@@ -10,7 +10,10 @@ import org.apache.spark.sql.catalyst.util.DateTimeUtils
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
 
-/** A row as JSON, as Spark's own `Row.json` writes it, for the types that records have; that one takes several times as long. */
+/**
+ * Writes a row as the same JSON as Spark's own `Row.json`, which takes several times as long. It only supports the
+ * types of decision records.
+ */
 private[apportion] object RowJson {
   private val nodes = JsonNodeFactory.instance
   private val timestamps = DateTimeFormatter.ofPattern("yyyy-MM-dd HH:mm:ss")
@@ -24,22 +27,23 @@ private[apportion] object RowJson {
   }
 
   private def node(value: Any, dataType: DataType): JsonNode = (value, dataType) match {
-    case (null, _)                            => nodes.nullNode
-    case (text: String, _)                    => nodes.textNode(text)
-    case (number: Int, _)                     => nodes.numberNode(number)
-    case (number: Long, _)                    => nodes.numberNode(number)
-    case (number: Double, _)                  => nodes.numberNode(number)
-    case (at: Timestamp, _)                   => nodes.textNode(timestamps.withZone(zone).format(at.toInstant))
-    case (row: Row, struct: StructType)       => of(row, struct)
-    case (values: Seq[_], ArrayType(each, _)) =>
-      values.foldLeft(nodes.arrayNode)((array, one) => array.add(node(one, each)))
-    case (entries: Map[_, _], MapType(_, each, _)) =>
+    case (null, _)                                   => nodes.nullNode
+    case (text: String, _)                           => nodes.textNode(text)
+    case (number: Int, _)                            => nodes.numberNode(number)
+    case (number: Long, _)                           => nodes.numberNode(number)
+    case (number: Double, _)                         => nodes.numberNode(number)
+    case (at: Timestamp, _)                          => nodes.textNode(timestamps.withZone(zone).format(at.toInstant))
+    case (row: Row, struct: StructType)              => of(row, struct)
+    case (values: Seq[_], ArrayType(elementType, _)) =>
+      values.foldLeft(nodes.arrayNode)((array, element) => array.add(node(element, elementType)))
+    case (entries: Map[_, _], MapType(_, valueType, _)) =>
       val json = nodes.objectNode
-      entries.toSeq.map { case (key, one) => (key.toString, one) }.sortBy(_._1).foreach { case (key, one) =>
-        json.set[JsonNode](key, node(one, each))
+      entries.toSeq.map { case (key, entry) => (key.toString, entry) }.sortBy(_._1).foreach { case (key, entry) =>
+        json.set[JsonNode](key, node(entry, valueType))
       }
       json
-    case _ => throw new IllegalArgumentException(s"$value of type ${dataType.sql}: records have no such columns")
+    case _ =>
+      throw new IllegalArgumentException(s"Cannot write $value as JSON: decision records have no type ${dataType.sql}")
   }
 
   private def zone = DateTimeUtils.getZoneId(SQLConf.get.sessionLocalTimeZone)

@@ -4,12 +4,13 @@ import scala.collection.mutable
 
 import io.apportion.decision.ranges.{Bytes, Ranges}
 
-/** Short forms of the long columns of a decision, for the event log. */
+/** Shortens the long columns of a decision for the event log. */
 object ShortForm {
 
   /**
-   * Above this number, an event has sums over neighbouring shuffle partitions, and ranges as text. Spark averages small sizes above
-   * the same number (`spark.shuffle.minNumPartitionsToHighlyCompress`).
+   * Maximum number of shuffle partitions, or of ranges, that an event lists one by one. Above it, the event has sums
+   * over neighbouring partitions, and ranges as text. Above the same number, Spark averages small sizes
+   * (`spark.shuffle.minNumPartitionsToHighlyCompress`).
    */
   val MostExact = 2000
 
@@ -22,7 +23,7 @@ object ShortForm {
   def sums(bytes: Array[Long], width: Int): Array[Long] =
     if (width == 1) bytes else bytes.grouped(width).map(Bytes.sum).toArray
 
-  /** About the bytes that the sums were made of: each sum divided equally. The total stays the same. */
+  /** Approximate bytes of each shuffle partition: each sum is divided equally. The total stays the same. */
   def spread(sums: Array[Long], width: Int, subpartitions: Int): Array[Long] =
     if (width == 1) sums
     else
@@ -32,7 +33,10 @@ object ShortForm {
         sums(group) / size + (if (place < sums(group) % size) 1 else 0)
       }
 
-  /** Ranges as `start-end/width` for neighbours of equal width, between commas; `0-8/4,8-9` is `[0, 4) [4, 8) [8, 9)`. */
+  /**
+   * Ranges as text, separated by commas. Neighbours of equal width are written together as `start-end/width`:
+   * `0-8/4,8-9` is `[0, 4) [4, 8) [8, 9)`.
+   */
   def text(ranges: Ranges): String = {
     val text = new mutable.StringBuilder
     var k = 0
@@ -51,7 +55,7 @@ object ShortForm {
   private def continues(ranges: Ranges, k: Int, width: Int): Boolean = width > 0 && k + 1 < ranges.size &&
     ranges.starts(k + 1) == ranges.ends(k) && ranges.ends(k + 1) - ranges.starts(k + 1) == width
 
-  /** The ranges of a text that [[text]] wrote. */
+  /** Ranges from a text that [[text]] wrote. */
   def ranges(text: String): Seq[(Int, Int)] = text.split(',').toSeq.filter(_.nonEmpty).flatMap {
     _.split("[-/]").map(_.toInt) match {
       case Array(start, end)        => Seq(start -> end)

@@ -2,12 +2,15 @@ package io.apportion.report
 
 import org.apache.spark.SparkContext
 
-/** The task slots of a query. The optional package `resources` implements it; recording decisions does not depend on that. */
+/**
+ * Tracks the task slots of a query. The optional package `resources` implements this trait, so that reports do not
+ * depend on that package.
+ */
 trait SlotTracker {
 
-  /** Tells that the next stage of a query can use this many slots. */
+  /** Reports how many slots the next stage of a query can use. */
   def stageNeeds(sparkContext: SparkContext, query: Long, slots: Int): Unit
 
-  /** The registered slots, and how many of its slots the query has lost; `None` for a query that is not tracked. */
+  /** Registered slots, and the number of slots that the query has lost; `None` if the query is not tracked. */
   def registeredAndLost(sparkContext: SparkContext, query: Long): Option[(Int, Int)]
 }

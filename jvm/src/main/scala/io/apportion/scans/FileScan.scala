@@ -29,30 +29,36 @@ import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetScan
 import org.apache.spark.sql.execution.datasources.v2.text.TextScan
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-/** A scan of files. Spark cuts the files by confs of the session that the scan was made in. */
+/** A file scan. Spark splits the files by confs of the session in which the scan was created. */
 private[apportion] sealed abstract class FileScan(val plan: SparkPlan) {
 
-  /** The session by whose confs Spark cuts the files. */
+  /** The session with the confs by which Spark splits the files. */
   def session: SparkSession
 
   def option(key: String): Option[String]
 
-  /** Whether Spark's own indexes list the files, so that no job is needed for it. */
+  /** Whether Spark's own indexes list the files. That needs no Spark job. */
   def isListedBySpark: Boolean
 
-  /** The files that are known before the query runs: filters with subqueries select none. */
+  /** The files that are known before the query runs. Filters with subqueries are not applied. */
   def files: FileSplits
 
-  /** The share of the bytes that the columns take which are read. */
+  /** Share of the bytes that belongs to the columns that are read. */
   def readShare: Double
 
-  /** A copy in another session, with one more option: two scans are equal in any session. */
+  /**
+   * A copy in another session, with one more option. Spark compares scans without their session, so the option tells
+   * copies apart.
+   */
   def withSession(other: SparkSession, option: (String, String)): SparkPlan
 }
 
 private[apportion] object FileScan {
 
-  /** Bucketed scans have a task for each bucket. Subclasses of Spark's scan and relation may list and cut files in another way. */
+  /**
+   * Excludes bucketed scans, which have a task for each bucket, and subclasses of Spark's scan and relation, which may
+   * list and split files in another way.
+   */
   def unapply(plan: SparkPlan): Option[FileScan] = plan match {
     case scan: FileSourceScanExec
         if scan.getClass == classOf[FileSourceScanExec] && scan.relation.getClass == classOf[HadoopFsRelation] &&
@@ -96,7 +102,9 @@ private[apportion] object FileScan {
     }
   }
 
-  /** Version 2 of the API has all files in memory. It lists them there again for each copy of a scan. */
+  /**
+   * A scan of Spark's data source API, version 2. It keeps all files in memory, and each copy filters that list again.
+   */
   private final class OfTable(scan: BatchScanExec, table: TableScan) extends FileScan(scan) {
     private val fileScan = table.scan
 
@@ -125,8 +133,8 @@ private[apportion] object FileScan {
   }
 
   /**
-   * Whether a file can be cut depends on the format and the options, and on the path only by its extension, which names the codec
-   * (`TextBasedFileFormat.isSplitable`, 3.5 to 4.2). Formats of columns do not look at the path.
+   * Whether a file can be split depends on the format, the options and the extension of its path, which names the codec
+   * (`TextBasedFileFormat.isSplitable`, 3.5 to 4.2). Columnar formats ignore the path.
    */
   private def splits(
       directories: Seq[PartitionDirectory],
@@ -141,13 +149,16 @@ private[apportion] object FileScan {
     }
     lazy val anyPath = canBeCut(directories.flatMap(_.files.headOption).head.getPath)
     for (directory <- directories; file <- directory.files) {
-      val one = if (if (isColumnar) anyPath else byExtension(file.getPath)) cuttable else uncut
-      one += file.getLen
+      val sizes = if (if (isColumnar) anyPath else byExtension(file.getPath)) cuttable else uncut
+      sizes += file.getLen
     }
     new FileSplits(cuttable.result(), uncut.result())
   }
 
-  /** The scans of Spark's own formats as tables (version 2 of its API); each has these fields, but their type does not say so. */
+  /**
+   * A version 2 scan of one of Spark's formats. All these scans have the fields below, but no common type declares
+   * them.
+   */
   private final case class TableScan(
       scan: v2.FileScan,
       options: CaseInsensitiveStringMap,

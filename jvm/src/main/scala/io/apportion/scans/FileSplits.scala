@@ -5,11 +5,11 @@ import java.util.Arrays
 import io.apportion.decision.ranges.{Bytes, RangePacker}
 
 /**
- * The files of a scan as Spark packs them into tasks (`FilePartition.getFilePartitions`, 3.5 to 4.2): Spark cuts files into
- * pieces of a size, and fills one task after the other up to that size, the largest piece first.
+ * The files of a scan as Spark packs them into tasks (`FilePartition.getFilePartitions`, 3.5 to 4.2). Spark splits
+ * files into pieces of a given size. Then it fills one task after the other up to that size, the largest piece first.
  *
- * @param cuttable bytes of the files that Spark may cut; this class sorts the array
- * @param uncut    bytes of the other files; this class sorts the array
+ * @param cuttable sizes in bytes of the files that Spark may split; this class sorts the array
+ * @param uncut    sizes in bytes of the other files; this class sorts the array
  */
 final class FileSplits(cuttable: Array[Long], uncut: Array[Long]) {
   Arrays.parallelSort(cuttable)
@@ -18,22 +18,22 @@ final class FileSplits(cuttable: Array[Long], uncut: Array[Long]) {
   /** Bytes of all files. */
   val bytes: Long = cuttable.sum + uncut.sum
 
-  /** What the scan costs as Spark counts it: `share` of the bytes, and the cost to open each file. */
+  /** The cost of the scan as Spark counts it, in bytes: a `share` of all bytes, plus the cost to open each file. */
   def cost(openCost: Long, share: Double = 1): Long =
     (if (share == 1) bytes else (bytes * share).toLong) + openCost * (cuttable.length + uncut.length)
 
   private val largest: Long = at(cuttable, cuttable.length - 1).max(at(uncut, uncut.length - 1))
 
-  /** Whole files, for the last cost to open a file that was asked for. */
+  /** The packer of whole files for the last `openCost`. */
   private var whole: Option[(Long, RangePacker)] = None
 
-  /** The tasks that a size makes. */
+  /** The number of tasks for a split size. */
   def tasks(size: Long, openCost: Long): Long =
     if (size < largest) tasksOfPieces(size, openCost) else tasksOfFiles(size, openCost)
 
   /**
-   * A size that cuts no file. Spark closes a task before the file that would raise it above the size, and adds the cost to open a file after
-   * that: a task is filled up to the size and one more cost.
+   * The number of tasks for a size that splits no file. Spark closes a task before the file that would raise it above
+   * the size, and adds the cost to open that file afterwards. So a task is filled up to the size plus one open cost.
    */
   private def tasksOfFiles(size: Long, openCost: Long): Long = {
     val filling = whole.collect { case (`openCost`, filling) => filling }.getOrElse(largestFirst(openCost))
@@ -44,7 +44,7 @@ final class FileSplits(cuttable: Array[Long], uncut: Array[Long]) {
   private def largestFirst(openCost: Long): RangePacker = {
     val all = cuttable ++ uncut
     if (uncut.nonEmpty && cuttable.nonEmpty) Arrays.parallelSort(all)
-    // Spark makes no piece of an empty file.
+    // Spark skips empty files.
     val costs = new Array[Long](all.count(_ > 0))
     var k = 0
     while (k < costs.length) {
@@ -55,8 +55,8 @@ final class FileSplits(cuttable: Array[Long], uncut: Array[Long]) {
   }
 
   /**
-   * A piece of the full size is a task of its own. Only the rests of the files above the size are sorted here: all other pieces
-   * are whole files, which are in order already.
+   * The number of tasks for a size that splits files. Each piece of the full size is one task. Only the remainders of
+   * split files are sorted here, because all other pieces are whole files, which are sorted already.
    */
   private def tasksOfPieces(size: Long, openCost: Long): Long = {
     val smaller = countBelow(size)
@@ -89,10 +89,12 @@ final class FileSplits(cuttable: Array[Long], uncut: Array[Long]) {
   }
 
   /**
-   * The size that makes as many tasks as wanted, or comes within this share of the number, or nearest to it.
+   * A split size that makes the wanted number of tasks. Accepts a difference of up to `within`, as a share of the
+   * number. Returns the nearest size if there is no better one.
    *
-   * Larger sizes make fewer tasks, with few exceptions. So the search keeps a range with too many tasks at its lower end. It
-   * guesses in turn by proportion and by halves. Where no size in the range makes the number, some sizes below are tried too.
+   * Larger sizes make fewer tasks, with few exceptions. So the search keeps a range with too many tasks at its lower
+   * end. Its guesses alternate between proportion and bisection. If no size in the range makes the number, it also
+   * tries some sizes below.
    */
   def sizeFor(wanted: Int, openCost: Long, within: Double = 0): Long = {
     val total = cost(openCost).max(1)
@@ -127,7 +129,7 @@ final class FileSplits(cuttable: Array[Long], uncut: Array[Long]) {
 
   private def at(bytes: Array[Long], k: Int): Long = if (k < 0) 0 else bytes(k)
 
-  /** How many of the files that may be cut are smaller than the size. */
+  /** The number of splittable files below the size. */
   private def countBelow(size: Long): Int = {
     var (low, high) = (0, cuttable.length)
     while (low < high) {

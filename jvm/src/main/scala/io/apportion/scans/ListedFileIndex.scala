@@ -6,12 +6,13 @@ import org.apache.spark.sql.execution.datasources.{FileIndex, PartitionDirectory
 import org.apache.spark.sql.types.StructType
 
 /**
- * An index whose files a scan has listed already. A copy of the scan gets the same listing, without another call to the index.
+ * A file index with the listing of a scan. A copy of the scan reuses the listing and does not call the index again.
  *
- * It is equal to the index that it stands for, as Spark compares indexes to find exchanges that it can reuse.
+ * It is equal to the original index, because Spark compares indexes to find exchanges that it can reuse.
  *
- * @param filters           filters of the scan, on partitions and on data; those with subqueries select no files before the scan runs
- * @param metadataOpsTimeNs how long the listing took, which the scan shows as its metadata time
+ * @param filters           filters of the scan, on partitions and on data; filters with subqueries are ignored, as they
+ *                          select files only when the scan runs
+ * @param metadataOpsTimeNs duration of the listing in nanoseconds, which the scan shows as its metadata time
  */
 private[apportion] final class ListedFileIndex(
     private val index: FileIndex,

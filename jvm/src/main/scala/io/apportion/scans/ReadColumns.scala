@@ -2,14 +2,14 @@ package io.apportion.scans
 
 import org.apache.spark.sql.types._
 
-/** How much of a columnar file (parquet, orc) the read columns take. */
+/** Estimates how much of a columnar file (Parquet, ORC) a scan reads. */
 private[apportion] object ReadColumns {
 
   /**
-   * The share of a file's bytes that columns of these types take, of all that the file has.
+   * The share of a file's bytes that belongs to the columns `read`, if the file has the columns `all`.
    *
-   * The widths are the default sizes of Spark's types. Strings, arrays and other types of no fixed width may take nearly all of
-   * a file, so that the share is 1 where one of them is read.
+   * The widths are the default sizes of Spark's types. Strings, arrays and other types of variable width may take
+   * nearly all of a file, so the share is 1 if the scan reads one of them.
    */
   def share(read: StructType, all: StructType): Double =
     if (all.defaultSize == 0 || !isFixed(read)) 1 else (read.defaultSize.toDouble / all.defaultSize).min(1)

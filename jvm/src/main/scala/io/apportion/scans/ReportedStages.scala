@@ -6,17 +6,17 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.exchange.Exchange
 
 /**
- * The stages whose scans have been reported.
+ * Stages with reported scans, so that the scans of equal stages are reported once.
  *
- * Spark makes a stage for each place of an exchange in a query, and plans it, before it finds that it has the same stage already
- * (`AdaptiveSparkPlanExec.createNonResultQueryStages`, 3.5 to 4.2).
+ * If an exchange occurs several times in a query, Spark creates and plans a stage for each occurrence before it finds
+ * that it can reuse the first (`AdaptiveSparkPlanExec.createNonResultQueryStages`, 3.5 to 4.2).
  */
 private[apportion] final class ReportedStages {
   private val stages = new LinkedHashMap[(Long, Int), Unit] {
     override def removeEldestEntry(eldest: JavaMap.Entry[(Long, Int), Unit]): Boolean = size > 1000
   }
 
-  /** Whether this is the first of the query's stages that are equal to it. */
+  /** Whether no equal stage of the query was reported before. */
   def isNew(query: Long, stage: SparkPlan): Boolean = stage match {
     case exchange: Exchange if exchange.conf.exchangeReuseEnabled =>
       val hash = exchange.semanticHash()

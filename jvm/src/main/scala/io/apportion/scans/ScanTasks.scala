@@ -1,8 +1,8 @@
 package io.apportion.scans
 
-import io.apportion.decision.{Decider, Decision, Policy}
+import io.apportion.decision.{Decider, Decision, Policy, SourceKind, ValueSource}
 import io.apportion.hints.{BlockHints, OperatorBlock}
-import io.apportion.report.{DecisionRecord, DecisionReporter, SlotTracker}
+import io.apportion.report.{DecisionRecord, DecisionReporter, EventFields, SlotTracker}
 import io.apportion.rules.{CurrentQuery, Guarded}
 import io.apportion.settings.{SessionPolicy, Settings}
 import org.apache.spark.sql.apportion.SessionWithConf
@@ -12,16 +12,17 @@ import org.apache.spark.sql.execution.{ColumnarRule, RangeExec, SparkPlan}
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * Decides how many tasks scan files, from the bytes of the files, or as a hint, an option of the reader or a setting says. Spark
- * cuts files by confs of the session that a scan was made in, so the scan gets a view of that session with other values of these.
+ * Decides how many tasks scan files: from the bytes of the files, or from a hint, a reader option or a setting. Spark
+ * splits files by confs of the session in which the scan was created. So the scan gets a view of that session with
+ * other values.
  *
- * A scan without a set number of tasks is left to Spark where
+ * Unless the number of tasks is set explicitly, a scan is left to Spark if
  *  - Spark makes at least half and at most twice as many tasks as decided,
  *  - adaptive execution is off, or a streaming query runs,
- *  - another library's index lists the files, as that may take a job.
+ *  - another library's index lists the files, because listing them may need a Spark job.
  *
- * A task reads whole row groups or stripes of formats that have them, so that of more tasks than those some read nothing. Files
- * that cannot be cut, and the way in which Spark packs files, may make it a few tasks more or less.
+ * A task reads whole row groups or stripes of formats that have them, so tasks beyond their number read nothing. Files
+ * that cannot be split, and the way in which Spark packs files, may change the number by a few tasks.
  */
 case class ScanTasks(session: SparkSession, slotTracker: SlotTracker) extends Guarded[SparkPlan] {
   private val reported = new ReportedStages
@@ -29,7 +30,7 @@ case class ScanTasks(session: SparkSession, slotTracker: SlotTracker) extends Gu
   override protected def applyGuarded(plan: SparkPlan): SparkPlan =
     if (Settings.SourcesEnabled.get(conf)) {
       val settings = settingsNow
-      val records = Seq.newBuilder[DecisionRecord]
+      val records = Seq.newBuilder[(DecisionRecord, EventFields)]
       val cut = plan.transformUp {
         case FileScan(scan)                                    => ofFiles(scan, settings, records += _)
         case range: RangeExec if range.range.numSlices.isEmpty => ofUnknownSize(range, settings)
@@ -42,7 +43,9 @@ case class ScanTasks(session: SparkSession, slotTracker: SlotTracker) extends Gu
     if (Settings.SourcesEnabled.get(conf))
       reportInQuery(
         plan,
-        plan.collect { case FileScan(scan) => ScanOfFiles.of(scan, settingsNow).map(observed) }.flatten
+        plan.collect { case FileScan(scan) =>
+          ScanOfFiles.of(scan, settingsNow).map(files => observed(files) -> files.fields(scan.plan))
+        }.flatten
       )
     plan
   }
@@ -52,33 +55,41 @@ case class ScanTasks(session: SparkSession, slotTracker: SlotTracker) extends Gu
     files.record(tasks, size).observed(tasks, size, files.decision.inputBytes / tasks)
   }
 
-  /** Slots come and go while the session lives. */
+  /** Read again for every plan, because the number of task slots changes while the session lives. */
   private def settingsNow = new SessionPolicy(conf, session.sparkContext)
 
-  private def ofFiles(scan: FileScan, settings: SessionPolicy, reported: DecisionRecord => Unit): SparkPlan =
+  private def ofFiles(
+      scan: FileScan,
+      settings: SessionPolicy,
+      reported: ((DecisionRecord, EventFields)) => Unit
+  ): SparkPlan =
     ScanOfFiles.of(scan, settings).fold(scan.plan) { files =>
-      def report(tasks: Long, size: Long): Unit = reported(files.record(tasks.toInt, size))
+      def report(plan: SparkPlan, tasks: Long, size: Long): SparkPlan = {
+        reported(files.record(tasks.toInt, size) -> files.fields(plan))
+        plan
+      }
 
       val wanted = files.decision.parallelism.min(files.sparksTasks.max(ScanTasks.Most))
       if (files.sparksTasks == wanted) {
-        report(wanted.toLong, files.sparksSize)
-        scan.plan
+        report(scan.plan, wanted.toLong, files.sparksSize)
       } else {
         val within = if (files.isExplicit) ScanTasks.NearExplicit else if (files.isBounded) 0 else ScanTasks.NearDecided
         val size = files.splits.sizeFor(wanted, files.openCost, within)
-        report(files.splits.tasks(size, files.openCost), size)
-        files.cut(size)
+        report(files.cut(size), files.splits.tasks(size, files.openCost), size)
       }
     }
 
-  /** How many tasks are decided for a plan that scans files, as far as the files are known; none for other plans and empty files. */
+  /**
+   * The decision and its policy for a file scan, from the files that are known before it runs. `None` for other plans
+   * and for scans of no bytes.
+   */
   def decide(plan: SparkPlan): Option[(Decision, Policy)] = plan match {
     case FileScan(scan) if Settings.SourcesEnabled.get(conf) =>
       ScanOfFiles.of(scan, settingsNow).map(files => (files.decision, files.policy))
     case _ => None
   }
 
-  /** What Spark would do with the files of a scan, and what is decided. */
+  /** The files of a scan, the tasks that Spark would make, and Apportion's decision. */
   private final class ScanOfFiles(scan: FileScan, settings: SessionPolicy) {
     private val own = scan.session.sessionState.conf
     private val hints = OperatorBlock.ofScan(scan.plan).fold(BlockHints.none)(_.hints)
@@ -89,7 +100,7 @@ case class ScanTasks(session: SparkSession, slotTracker: SlotTracker) extends Gu
       own.getConf(SQLConf.LEAF_NODE_DEFAULT_PARALLELISM).getOrElse(scan.session.sparkContext.defaultParallelism)
     )
 
-    /** The size by which Spark would cut the files, and the tasks that makes (`FilePartition`, 3.5 to 4.2). */
+    /** The size at which Spark would split the files, and the tasks that this makes (`FilePartition`, 3.5 to 4.2). */
     lazy val (sparksSize: Long, sparksTasks: Int) = {
       val openCost = own.filesOpenCostInBytes
       val total = splits.cost(openCost)
@@ -105,32 +116,32 @@ case class ScanTasks(session: SparkSession, slotTracker: SlotTracker) extends Gu
     private val ofReader = scan.option(ScanTasks.Option).flatMap(tasksOfOption)
 
     private def policyBeside(sparks: Int): Policy = {
-      val ofSession = settings.source(own, sparks, volumeIsHinted = hints.dataVolumePerTask.isDefined)
+      val ofSession = settings.scanPolicy(own, sparks, volumeIsHinted = hints.dataVolumePerTask.isDefined)
       hints.overSource(
-        ofReader.fold(ofSession)(ofSession.withParallelism(_, s"option ${ScanTasks.Option} of the reader"))
+        ofReader.fold(ofSession)(ofSession.withParallelism(_, ScanTasks.ByReader))
       )
     }
 
     private lazy val raising: Policy = policyBeside(sparksTasks)
 
-    /** Slots are filled in each mode but `active`, and declared in reactive mode alone. */
+    /** Scans use all slots in every mode except `active`, but declare them as a requirement only in reactive mode. */
     lazy val policy: Policy = if (settings.reactive) raising else raising.copy(slots = None)
 
     lazy val isExplicit: Boolean = policyBeside(1).parallelism.isDefined
 
-    // To open a file takes no more than a task's share, however small that is.
+    // The cost to open a file must not exceed the target size per task.
     lazy val openCost: Long = own.filesOpenCostInBytes.min(policy.dataVolumePerTask)
 
-    /** What is decided, and whether that is to leave the scan alone. */
+    /** The decision, and whether it keeps Spark's number of tasks. */
     lazy val (decision: Decision, isKept: Boolean) = {
       val ofAll = Decider.decideSource(splits.cost(openCost), raising)
       if (isExplicit) (ofAll, false)
       else if (ofAll.tasks <= sparksTasks) keptIfNear(ofAll)
       else {
-        // How wide columns are is not known, so their share alone never makes fewer tasks than Spark.
+        // The real widths of columns are unknown, so their share alone must not make fewer tasks than Spark.
         val atLeastSparks = raising
           .copy(minParallelism = raising.minParallelism.max(sparksTasks))
-          .named("minParallelism" -> SessionPolicy.AsSpark)
+          .withSources("minParallelism" -> SessionPolicy.AsSpark)
         keptIfNear(Decider.decideSource(splits.cost(openCost, scan.readShare), atLeastSparks))
       }
     }
@@ -142,7 +153,8 @@ case class ScanTasks(session: SparkSession, slotTracker: SlotTracker) extends Gu
       val tasks = decided.tasks.toLong
       if (isBounded || tasks == sparksTasks || tasks > 2L * sparksTasks || 2L * tasks < sparksTasks) (decided, false)
       else {
-        val reason = s"${decided.reason.stripSuffix(".")}; left at Spark's $sparksTasks, as the difference is small."
+        val reason = s"${decided.reason.stripSuffix(".")}; Apportion keeps Spark's $sparksTasks because the " +
+          "difference is small."
         (decided.copy(parallelism = sparksTasks, tasks = sparksTasks, reason = reason), true)
       }
     }
@@ -152,14 +164,17 @@ case class ScanTasks(session: SparkSession, slotTracker: SlotTracker) extends Gu
       if (isKept) record.copy(kind = "unchanged") else record
     }
 
+    def fields(plan: SparkPlan): EventFields =
+      EventFields(Some(policy), scanMetric = plan.metrics.get("numOutputRows").map(_.id))
+
     def cut(size: Long): SparkPlan = {
       val confs = Seq(
         SQLConf.FILES_MAX_PARTITION_BYTES.key -> size.toString,
         SQLConf.FILES_OPEN_COST_IN_BYTES.key -> openCost.toString,
         SQLConf.FILES_MAX_PARTITION_NUM.key -> Int.MaxValue.toString
       )
-      // Spark takes a smaller size where the files would not make so many pieces. That is left on where it changes nothing, for
-      // partitions that are pruned when the query runs.
+      // Spark uses a smaller size if the files would make fewer pieces than its minimum. Lift the minimum only if it
+      // would change the size: it still matters if partitions are pruned at run time.
       val unpruned = openCost.max(splits.cost(openCost) / leastPieces)
       val fewer = if (size > unpruned) Seq(SQLConf.FILES_MIN_PARTITION_NUM.key -> "1") else Nil
       scan.withSession(SessionWithConf.of(scan.session, confs ++ fewer: _*), ScanTasks.CutBy -> size.toString)
@@ -168,7 +183,7 @@ case class ScanTasks(session: SparkSession, slotTracker: SlotTracker) extends Gu
 
   private object ScanOfFiles {
 
-    /** None if Spark decides, or there is nothing to read. */
+    /** `None` if the scan is left to Spark, or reads no bytes. */
     def of(scan: FileScan, settings: SessionPolicy): Option[ScanOfFiles] = {
       val files = new ScanOfFiles(scan, settings)
       val isDecided = scan.option(ScanTasks.CutBy).isEmpty &&
@@ -184,7 +199,7 @@ case class ScanTasks(session: SparkSession, slotTracker: SlotTracker) extends Gu
     val tasks = value.trim.toIntOption.filter(_ >= 1)
     if (tasks.isEmpty)
       logWarning(
-        s"Option ${ScanTasks.Option} of the reader is '$value'; it must be a number, 1 or more. It is left out."
+        s"Reader option ${ScanTasks.Option} is '$value', but must be a whole number of 1 or more. It is ignored."
       )
     tasks
   }
@@ -192,29 +207,31 @@ case class ScanTasks(session: SparkSession, slotTracker: SlotTracker) extends Gu
   private def ofUnknownSize(range: RangeExec, settings: SessionPolicy): SparkPlan =
     settings.sourceDefault.fold(range)(tasks => range.copy(range = range.range.copy(numSlices = Some(tasks))))
 
-  /** Planning alone, as for EXPLAIN, is no query. */
-  private def reportInQuery(stage: SparkPlan, records: Seq[DecisionRecord]): Unit =
+  /** Reports decisions of a running query. EXPLAIN only plans, so it reports nothing. */
+  private def reportInQuery(stage: SparkPlan, records: Seq[(DecisionRecord, EventFields)]): Unit =
     if (records.nonEmpty)
       CurrentQuery.current(session).filter(reported.isNew(_, stage)).foreach { _ =>
-        new DecisionReporter(session, slotTracker).report(stage, records.map(_ -> Nil))
+        new DecisionReporter(session, slotTracker).report(stage, records)
       }
 }
 
 object ScanTasks {
 
-  /** The option of a reader that says how many tasks scan its files. */
+  /** The reader option that sets the number of tasks that scan its files. */
   val Option = "apportion.tasks"
+
+  private val ByReader = ValueSource(SourceKind.ReaderOption, s"reader option $Option")
 
   private val CutBy = "apportion.cutBy"
 
-  /** No more tasks than this and than Spark's are made, whatever is asked for: the driver keeps all of them. */
+  /** Maximum number of tasks of a scan, unless Spark itself makes more. The driver keeps all tasks in memory. */
   private val Most = 32768
 
-  /** How near the tasks have to come to the number, as a share of it. */
+  /** Tolerated difference between the number of tasks and the decided or explicit number, as a share of it. */
   private val NearDecided = 0.05
   private val NearExplicit = 0.001
 
-  /** The rule where it also meets plans that have no shuffle and are not adaptive for that. */
+  /** The rule as a columnar rule, which also sees plans without a shuffle: Spark does not run these adaptively. */
   def columnarRule(session: SparkSession, slotTracker: SlotTracker): ColumnarRule = new ColumnarRule {
     override val preColumnarTransitions: Rule[SparkPlan] = ScanTasks(session, slotTracker)
   }

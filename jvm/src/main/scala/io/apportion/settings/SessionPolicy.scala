@@ -1,14 +1,18 @@
 package io.apportion.settings
 
-import io.apportion.decision.{Policy, ResourceSpec, Rounding, ShuffleDefaults}
+import io.apportion.decision.{Policy, ResourceSpec, Rounding, ShuffleDefaults, SourceKind, ValueSource}
 import org.apache.spark.apportion.{Cluster, ClusterDefaults, ShuffleReads}
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.internal.SQLConf
 
-/** The policy that a session's settings make, and who set each of them. */
+/** Builds policies from the settings of a session, with the source of each value. */
 final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
 
-  /** @param slots slots that the stage may fill if the mode is reactive, or None for all of the cluster's */
+  /**
+   * Policy for stages that read shuffles.
+   *
+   * @param slots task slots that a stage may use; `None` for all registered slots
+   */
   def policy(slots: Option[Int] = None): Policy = {
     val (volume, volumeSetBy) = dataVolumePerTask
     Policy(
@@ -17,7 +21,7 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
       minParallelism = Settings.MinParallelism.get(conf),
       maxParallelism = Settings.MaxParallelism.get(conf),
       parallelism = Some(Settings.Parallelism.get(conf)).filter(_ != -1),
-      // Where slots come and go, stages fill those that are registered, but do not ask for them.
+      // If the number of slots follows demand, stages fill the registered slots but do not request them.
       slots = if (Settings.Mode.get(conf) == "active") None else slots.orElse(clusterSlots),
       declaresSlots = reactive,
       steadySlots = if (slotsFollow) None else slots.orElse(clusterSlots),
@@ -33,120 +37,131 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
       exactSizesUpTo = Cluster.exactSizesUpTo(sparkContext),
       setBy = Settings.all.map(setting => setting.name -> setBy(setting.key)).toMap +
         (Settings.DataVolumePerTask.name -> volumeSetBy) ++
-        maxReducerPartitions.map(_ => "maxSubpartitionsPerTask" -> SessionPolicy.MaxReducerPartitions)
+        maxReducerPartitions.map(_ => "maxSubpartitionsPerTask" -> ofSpark(SessionPolicy.MaxReducerPartitions))
     )
   }
 
   /**
-   * The policy for scans of files. Registered slots are filled in each mode but `active`: executors that are there cost nothing.
+   * Policy for scans of files. In every mode except `active`, scans fill the registered slots, which cost nothing
+   * extra.
    *
-   * @param cutting        the conf of the session that Spark cuts the files by
-   * @param sparks         the tasks that Spark would make: the least, unless the user sets a volume or a maximum
-   * @param volumeIsHinted whether a hint sets the volume of the scan's tasks
+   * @param scanConf       conf of the session that Spark splits the files with
+   * @param sparkTasks     number of tasks that Spark would run; it is the minimum, unless the user sets a target size
+   *                       or a maximum
+   * @param volumeIsHinted whether a hint sets the target size per task
    */
-  def source(cutting: SQLConf, sparks: Int, volumeIsHinted: Boolean): Policy = {
-    val ofUser = Settings.DataVolumePerTask.get(conf)
-    val (volume, volumeSetBy) = ofUser match {
+  def scanPolicy(scanConf: SQLConf, sparkTasks: Int, volumeIsHinted: Boolean): Policy = {
+    val userVolume = Settings.DataVolumePerTask.get(conf)
+    val (volume, volumeSetBy) = userVolume match {
       case Some(bytes) => (bytes, setBy(Settings.DataVolumePerTask.key))
       case None        =>
-        (cutting.filesMaxPartitionBytes.max(1), s"Spark's maximum, ${setBy(SQLConf.FILES_MAX_PARTITION_BYTES.key)}")
+        (
+          scanConf.filesMaxPartitionBytes.max(1),
+          ofSpark(s"Spark's maximum, ${setBy(SQLConf.FILES_MAX_PARTITION_BYTES.key).text}")
+        )
     }
-    def who(setting: SettingEntry[_]) = s"${setting.name}, ${setBy(setting.key)}"
-    val (most, mostSetBy) = {
-      val ofSetting = Settings.SourcesMaxParallelism.get(conf)
-      if (conf.contains(Settings.SourcesMaxParallelism.key)) (ofSetting, who(Settings.SourcesMaxParallelism))
+    def sourceOf(setting: SettingEntry[_]) = {
+      val source = setBy(setting.key)
+      source.copy(text = s"${setting.name}, ${source.text}")
+    }
+    val (maxTasks, maxSetBy) = {
+      val maximum = Settings.SourcesMaxParallelism.get(conf)
+      if (conf.contains(Settings.SourcesMaxParallelism.key)) (maximum, sourceOf(Settings.SourcesMaxParallelism))
       else
-        cutting.filesMaxPartitionNum.filter(_ < ofSetting) match {
-          case _ if ofSetting < sparks => (sparks, SessionPolicy.AsSpark)
-          case Some(n)                 => (n.max(sparks), SQLConf.FILES_MAX_PARTITION_NUM.key)
-          case None                    => (ofSetting, who(Settings.SourcesMaxParallelism))
+        scanConf.filesMaxPartitionNum.filter(_ < maximum) match {
+          case _ if maximum < sparkTasks => (sparkTasks, SessionPolicy.AsSpark)
+          case Some(n)                   => (n.max(sparkTasks), ofSpark(SQLConf.FILES_MAX_PARTITION_NUM.key))
+          case None                      => (maximum, sourceOf(Settings.SourcesMaxParallelism))
         }
     }
-    val (least, leastSetBy) =
-      if (ofUser.isEmpty && !volumeIsHinted) (sparks, SessionPolicy.AsSpark)
-      else (cutting.filesMinPartitionNum.getOrElse(1), SQLConf.FILES_MIN_PARTITION_NUM.key)
-    val decided = policy().copy(
+    val (minTasks, minSetBy) =
+      if (userVolume.isEmpty && !volumeIsHinted) (sparkTasks, SessionPolicy.AsSpark)
+      else (scanConf.filesMinPartitionNum.getOrElse(1), ofSpark(SQLConf.FILES_MIN_PARTITION_NUM.key))
+    val byBytes = policy().copy(
       dataVolumePerTask = volume,
-      minParallelism = least.min(most),
-      maxParallelism = most,
+      minParallelism = minTasks.min(maxTasks),
+      maxParallelism = maxTasks,
       parallelism = None,
       slots = if (Settings.Mode.get(conf) == "active") None else clusterSlots,
-      minTaskVolume = Settings.MinTaskVolume.get(conf).max(cutting.filesOpenCostInBytes),
+      minTaskVolume = Settings.MinTaskVolume.get(conf).max(scanConf.filesOpenCostInBytes),
       rowBytes = false,
-      // Files are cut anywhere.
+      // Spark can split files anywhere, so the number of tasks is not rounded.
       balanced = true,
       rounding = Rounding.Exact,
       setBy = Map(
         "dataVolumePerTask" -> volumeSetBy,
-        "minParallelism" -> leastSetBy,
-        "maxParallelism" -> mostSetBy
+        "minParallelism" -> minSetBy,
+        "maxParallelism" -> maxSetBy
       )
     )
-    val set = Settings.SourcesParallelism.get(conf)
-    if (set == -1) decided else decided.withParallelism(set, who(Settings.SourcesParallelism))
+    val tasks = Settings.SourcesParallelism.get(conf)
+    if (tasks == -1) byBytes else byBytes.withParallelism(tasks, sourceOf(Settings.SourcesParallelism))
   }
 
-  /** The tasks of a source whose size nobody knows, if that is set. */
+  /** Number of tasks for a source of unknown size, if it is set. */
   def sourceDefault: Option[Int] = Some(Settings.SourcesDefaultParallelism.get(conf)).filter(_ != -1)
 
-  /** The slots of all executors that are registered, if there are any yet. */
+  /** Task slots of the registered executors; `None` while no executor is registered. */
   lazy val clusterSlots: Option[Int] = Some(Cluster.recentSlots(sparkContext)).filter(_ > 0)
 
-  /** The number of partitions that Spark itself gives a shuffle. */
+  /** Spark's own settings for the partitions of a shuffle. */
   def shuffleDefaults: ShuffleDefaults = ShuffleDefaults(
     partitions = conf.numShufflePartitions,
     bypassUpTo = Cluster.bypassUpTo(sparkContext),
     exactSizesUpTo = Cluster.exactSizesUpTo(sparkContext)
   )
 
-  /** What a slot is made of. */
+  /** Resources of a task slot. */
   def spec: ResourceSpec = Cluster.spec(sparkContext)
 
-  /** Whether stages use the slots that are there, instead of asking for those that they need. */
+  /** Whether stages use the available task slots, instead of requesting the slots that they need. */
   lazy val reactive: Boolean = Settings.Mode.get(conf) match {
     case "auto" | "observe" => !slotsFollow
     case mode               => mode == "reactive"
   }
 
-  /** Whether slots come and go as queries need them. */
+  /** Whether the number of task slots follows the demand of queries. */
   private def slotsFollow: Boolean =
     Cluster.isDynamic(sparkContext) || (Settings.RequestExecutors.get(conf) && Cluster.canBeAsked(sparkContext))
 
-  /** Only where it is set: Spark 4.3 knows the key, and refuses a default that is no number. */
+  /** `None` if the conf is not set. Spark 4.3 knows the key, and refuses a default that is not a number. */
   private def maxReducerPartitions: Option[Int] = {
     val key = SessionPolicy.MaxReducerPartitions
     Option.when(conf.contains(key))(conf.getConfString(key)).flatMap(_.toIntOption).filter(_ >= 1)
   }
 
-  private def dataVolumePerTask: (Long, String) = Settings.DataVolumePerTask.get(conf) match {
+  private def dataVolumePerTask: (Long, ValueSource) = Settings.DataVolumePerTask.get(conf) match {
     case Some(bytes) => (bytes, setBy(Settings.DataVolumePerTask.key))
     case None        =>
       val advisory = SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES
-      (conf.getConf(advisory).max(1), s"Spark's advisory size, ${setBy(advisory.key)}")
+      (conf.getConf(advisory).max(1), ofSpark(s"Spark's advisory size, ${setBy(advisory.key).text}"))
   }
 
-  private def setBy(key: String): String =
-    if (!conf.contains(key)) "default"
+  private def ofSpark(text: String): ValueSource = ValueSource(SourceKind.Spark, text)
+
+  private def setBy(key: String): ValueSource =
+    if (!conf.contains(key)) ValueSource(SourceKind.Default, "default")
     else {
       val value = conf.getConfString(key)
-      if (!Cluster.submitted(sparkContext, key).contains(value)) "session setting"
-      else if (ClusterDefaults.conf.get(key).contains(value)) "spark-defaults.conf"
-      else "submit-time conf"
+      if (!Cluster.submitted(sparkContext, key).contains(value)) ValueSource(SourceKind.Session, "session setting")
+      else if (ClusterDefaults.conf.get(key).contains(value))
+        ValueSource(SourceKind.SparkDefaults, "spark-defaults.conf")
+      else ValueSource(SourceKind.Submitted, "submit-time conf")
     }
 }
 
 object SessionPolicy {
 
-  /** Whether the settings make the number of tasks a power of two. */
+  /** Whether the settings round the number of tasks to a power of two. */
   def isPowerOfTwo(conf: SQLConf): Boolean = Policy.isPowerOfTwo(isBalanced(conf), rounding(conf))
 
   private def isBalanced(conf: SQLConf): Boolean = Settings.Ranges.get(conf) == "balanced"
 
   private def rounding(conf: SQLConf): Rounding = Rounding.all.find(_.name == Settings.Rounding.get(conf)).get
 
-  /** Who set a bound of a scan's tasks, where no one did. */
-  val AsSpark = "as many as Spark makes"
+  /** Source of a bound on the tasks of a scan if the bound is Spark's own number of tasks. */
+  val AsSpark: ValueSource = ValueSource(SourceKind.Spark, "as many as Spark makes")
 
-  /** Spark's bound for the partitions that it coalesces for a task, from 4.3 on (SPARK-58004). */
+  /** Maximum number of partitions that Spark coalesces for a task, since Spark 4.3 (SPARK-58004). */
   private val MaxReducerPartitions = "spark.sql.adaptive.coalescePartitions.maxReducerPartitionsPerTask"
 }

@@ -16,19 +16,19 @@ import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, SortMergeJoi
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * Before a shuffle runs, sets its number of partitions from the interval in which its bytes are likely to lie; see
- * [[SubpartitionFormula]]. Spark's own number stays wherever the query or Spark relies on it.
+ * Sets the number of partitions of each shuffle before it runs, from an interval that is likely to contain its bytes
+ * (see [[SubpartitionFormula]]). Spark's own number stays if the query or Spark relies on it.
  */
 case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] {
   import SubpartitionCounts._
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
-    UserRepartitions.forgetKept(plan)
+    UserRepartitions.clearKeptRepartitions(plan)
     val query = newQuery(plan)
     val choices = choicesFor(plan, query)
     val changed = ValidChanges.applyAll(plan, choices)(change)
     val isFinal = choices.filter(_.isFinal).flatMap(_.keys).toSet
-    // The numbers as they are in the plan, also where a choice would have broken its requirements.
+    // Take the numbers from the plan: ValidChanges may have refused a choice that breaks its requirements.
     changed.foreach {
       case exchange: ShuffleExchangeExec =>
         val key = query.keys.of(exchange)
@@ -40,17 +40,19 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
   }
 
   override protected def applyWhenOff(plan: SparkPlan): SparkPlan = {
-    UserRepartitions.forgetKept(plan)
+    UserRepartitions.clearKeptRepartitions(plan)
     plan
   }
 
-  /** Every number stays as it is, and the exchanges note which one would have been chosen. */
+  /** Changes no number. Tags each exchange with the number that Apportion would choose. */
   override protected def applyObserved(plan: SparkPlan): SparkPlan = {
-    UserRepartitions.forgetKept(plan)
+    UserRepartitions.clearKeptRepartitions(plan)
     val byExchange = choiceOf(choicesFor(plan, newQuery(plan)))
     plan.foreach {
       case exchange: ShuffleExchangeExec =>
-        byExchange.get(exchange.id).foreach(choice => exchange.setTagValue(Why, s"would be ${choice.n}: ${choice.why}"))
+        byExchange.get(exchange.id).foreach { choice =>
+          exchange.setTagValue(Why, choice.why.copy(text = s"would be ${choice.n}: ${choice.why.text}"))
+        }
       case _ =>
     }
     plan
@@ -61,13 +63,16 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
 
   private def choicesFor(plan: SparkPlan, query: Query): Seq[Choice] = {
     val (changeable, others) = groupsOf(plan).partition(isChangeable(_, query))
-    val kept =
+    val keptCounts =
       others.flatMap(exchangesOf).map(exchange => query.keys.of(exchange) -> exchange.outputPartitioning.numPartitions)
-    val settled = kept.toMap ++ query.keys.running(plan)
-    agreed(changeable.map(choose(_, query, settled)), readTogether(plan))
+    val fixedCounts = keptCounts.toMap ++ query.keys.running(plan)
+    reconcile(changeable.map(choose(_, query, fixedCounts)), readTogether(plan))
   }
 
-  /** The groups of each plan fragment. In the last stage of a cached plan Spark changes no read, so N has to be Spark's there. */
+  /**
+   * Groups of all fragments of a plan. Spark runs no shuffle read rules on the last stage of a cached plan, so the
+   * shuffles that this stage reads keep Spark's number.
+   */
   private def groupsOf(plan: SparkPlan): Seq[ExchangeGroup] = {
     val last = ExchangeGroup.collect(plan)
     val isCached = !conf.getConf(SQLConf.ADAPTIVE_EXECUTION_APPLY_FINAL_STAGE_SHUFFLE_OPTIMIZATIONS)
@@ -79,7 +84,10 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
   private def exchangesOf(group: ExchangeGroup): Seq[ShuffleExchangeExec] =
     group.leaves.map(_.node).collect { case exchange: ShuffleExchangeExec => exchange }
 
-  /** What occurs in a subquery as well keeps Spark's number: each plan of the query is planned without knowing the others. */
+  /**
+   * Whether Apportion may change the number of partitions of a group. An exchange that also occurs in a subquery keeps
+   * Spark's number, as Spark plans the main query and each subquery separately.
+   */
   private def isChangeable(group: ExchangeGroup, query: Query): Boolean =
     group.forbidden.isEmpty && group.keepsCount.isEmpty && group.leaves.map(_.node).forall {
       case exchange: ShuffleExchangeExec =>
@@ -92,53 +100,68 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
     case _                              => false
   }
 
-  /** @param settled numbers of shuffles in this plan that can be no others any more */
+  /**
+   * Chooses the number of partitions of a group.
+   *
+   * @param fixedCounts numbers of partitions in this plan that can no longer change
+   */
   private def choose(
       group: ExchangeGroup,
       query: Query,
-      settled: Map[ShuffleKey, Int]
+      fixedCounts: Map[ShuffleKey, Int]
   ): Choice = {
     val exchanges = exchangesOf(group)
     val policy = GroupRead.policy(group, query.settings, None)
     val keys = exchanges.map(query.keys.of)
-    val (own, why) = estimated(exchanges, query.defaults, policy)
-    val enough = own.min(query.defaults.partitions).max(SubpartitionFormula.least(policy))
-    // Where the first choice is not enough by what is known now, the shuffle runs once more, but not in tasks that are too large.
+    val (preferred, why) = countWithReason(exchanges, query.defaults, policy)
+    val sufficient = preferred.min(query.defaults.partitions).max(SubpartitionFormula.minimum(policy))
+    // Equal shuffles have the same number, so that Spark runs them once. If the first number is now known to be too
+    // low, the shuffle runs again with a higher number, as tasks that are too large would cost more.
     val first =
-      keys.flatMap(settled.get).maxOption.orElse(keys.flatMap(query.registry.number).maxOption).filter(_ >= enough)
+      keys
+        .flatMap(fixedCounts.get)
+        .maxOption
+        .orElse(keys.flatMap(query.registry.number).maxOption)
+        .filter(_ >= sufficient)
     Choice(
       exchanges.map(_.id).toSet,
       keys.toSet,
-      first.getOrElse(own),
+      first.getOrElse(preferred),
       isFixed = first.isDefined,
-      first.filter(_ != own).fold(why)(n => s"the same shuffle has $n elsewhere in the query"),
+      first
+        .filter(_ != preferred)
+        .fold(why)(n => PartitionsReason("same-shuffle", s"the same shuffle has $n elsewhere in the query")),
       isFinal = exchanges.exists(isReady)
     )
   }
 
-  /** Whether Spark starts an exchange now: all stages below it have finished, so no later plan of it knows more. */
+  /** Whether Spark starts an exchange now. All stages below it have finished, so its estimate cannot improve. */
   private def isReady(exchange: ShuffleExchangeExec): Boolean = !exchange.child.exists {
     case stage: QueryStageExec => !stage.isMaterialized
     case _: Exchange           => true
     case _                     => false
   }
 
-  /** N of exchanges that are read together, by their bytes if these are to be estimated, and what it was made of. */
-  private def estimated(
+  /** Number of partitions of exchanges that are read together, and its reason. */
+  private def countWithReason(
       exchanges: Seq[ShuffleExchangeExec],
       defaults: ShuffleDefaults,
       policy: Policy
-  ): (Int, String) =
-    if (Settings.Subpartitions.get(conf) != "estimated")
-      (SubpartitionFormula.unestimated(defaults, policy), s"spark.sql.shuffle.partitions, ${defaults.partitions}")
-    else {
-      val (output, source) = likely(exchanges)
+  ): (Int, PartitionsReason) =
+    if (Settings.Subpartitions.get(conf) != "estimated") {
+      val text = s"spark.sql.shuffle.partitions, ${defaults.partitions}"
+      (SubpartitionFormula.unestimated(defaults, policy), PartitionsReason("spark", text))
+    } else {
+      val (output, source) = likelyOutput(exchanges)
       val bytes = if (policy.rowBytes) output.expanded else output.stored
-      (SubpartitionFormula.of(bytes, output.tasks, defaults, policy), s"$source of $bytes")
+      (
+        SubpartitionFormula.of(bytes, output.tasks, defaults, policy),
+        PartitionsReason(source, s"$source of $bytes", Some(bytes))
+      )
     }
 
-  /** What exchanges together are likely to put out, and where it is known from. */
-  private def likely(exchanges: Seq[ShuffleExchangeExec]): (OutputEstimate, String) = {
+  /** Likely output of all these exchanges, and its source: `history` or `estimate`. */
+  private def likelyOutput(exchanges: Seq[ShuffleExchangeExec]): (OutputEstimate, String) = {
     val history = ExchangeHistory.of(session)
     val remembered = exchanges.map(exchange => history.flatMap(ExchangeHistory.predict(_, exchange)))
     val outputs = exchanges.zip(remembered).map { case (exchange, known) =>
@@ -147,33 +170,39 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
     (outputs.reduce(_ + _), if (remembered.exists(_.isDefined)) "history" else "estimate")
   }
 
-  /** Exchanges below both sides of a broadcast join that Spark could run as a join of two shuffles, once it knows their sizes. */
+  /**
+   * Sets of ids of the exchanges below both sides of a broadcast join. Spark may run the join as a join of two shuffles
+   * once it knows their sizes, so these exchanges need the same number of partitions.
+   */
   private def readTogether(plan: SparkPlan): Seq[Set[Int]] = plan
     .collect { case join: BroadcastHashJoinExec =>
       val sides = join.children.map {
         case exchange: Exchange => exchange.child
         case side               => side
       }
-      val ofShuffles =
+      val shuffledJoin =
         SortMergeJoinExec(join.leftKeys, join.rightKeys, join.joinType, join.condition, join.left, join.right)
-      val areClustered = sides.zip(ofShuffles.requiredChildDistribution).forall { case (side, distribution) =>
+      val areClustered = sides.zip(shuffledJoin.requiredChildDistribution).forall { case (side, distribution) =>
         side.outputPartitioning.satisfies(distribution)
       }
       if (areClustered) sides.flatMap(ExchangeGroup.collect).flatMap(exchangesOf).map(_.id).toSet else Set.empty[Int]
     }
     .filter(_.size > 1)
 
-  /** One number for choices that have a key or an exchange of `together` in common: a fixed one, else the largest. */
-  private def agreed(choices: Seq[Choice], together: Seq[Set[Int]]): Seq[Choice] = {
+  /**
+   * Gives the same number to choices that share a key or a set in `together`: a fixed number if there is one, otherwise
+   * the largest number.
+   */
+  private def reconcile(choices: Seq[Choice], together: Seq[Set[Int]]): Seq[Choice] = {
     val placed = for ((exchanges, place) <- together.zipWithIndex; exchange <- exchanges) yield exchange -> place
     val places = placed.groupMap(_._1)(_._2)
-    agreed(
+    reconcile(
       choices.map(choice => choice -> (choice.keys.toSet[Any] ++ choice.exchanges.flatMap(places.getOrElse(_, Nil))))
     )
   }
 
-  /** @param linked each choice with all that it may have in common with others */
-  @tailrec private def agreed[Link](linked: Seq[(Choice, Set[Link])]): Seq[Choice] = {
+  /** @param linked choices with their links, which are the keys and sets that choices can share */
+  @tailrec private def reconcile[Link](linked: Seq[(Choice, Set[Link])]): Seq[Choice] = {
     val best = linked
       .flatMap { case (choice, links) => links.toSeq.map(_ -> choice) }
       .groupMapReduce(_._1)(_._2)((one, other) => Seq(one, other).maxBy(_.weight))
@@ -181,7 +210,7 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
       val first = links.toSeq.map(best).maxBy(_.weight)
       choice.copy(n = first.n, isFixed = first.isFixed, why = first.why) -> links
     }
-    if (next == linked) linked.map(_._1) else agreed(next)
+    if (next == linked) linked.map(_._1) else reconcile(next)
   }
 
   private def choiceOf(choices: Seq[Choice]): Map[Int, Choice] =
@@ -203,12 +232,12 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
 
 object SubpartitionCounts {
 
-  /** What the choices for one plan of a query have in common. */
+  /** State that all choices for one plan of a query use. */
   private final class Query(val registry: ShuffleRegistry, val settings: SessionPolicy) {
     val keys = new ShuffleKeys
     val defaults: ShuffleDefaults = settings.shuffleDefaults
 
-    /** Whether an exchange can occur in a subquery as well. */
+    /** Whether an exchange can also occur in a subquery. */
     def isShared(exchange: ShuffleExchangeExec): Boolean =
       exchange.child
         .collectFirst { case node if node.logicalLink.isDefined => node.logicalLink.get }
@@ -216,30 +245,30 @@ object SubpartitionCounts {
   }
 
   /**
-   * A number for the exchanges of a group.
+   * Number of partitions for the exchanges of a group.
    *
-   * @param exchanges by id
-   * @param isFixed   whether it is the number of an equal shuffle that was chosen before
-   * @param why       what the number was made of
-   * @param isFinal   whether the number can be no other from now on
+   * @param exchanges ids of the exchanges
+   * @param n         number of partitions
+   * @param isFixed   whether an equal shuffle already has this number
+   * @param isFinal   whether the number can no longer change
    */
   private final case class Choice(
       exchanges: Set[Int],
       keys: Set[ShuffleKey],
       n: Int,
       isFixed: Boolean,
-      why: String,
+      why: PartitionsReason,
       isFinal: Boolean
   ) {
     def weight: (Boolean, Int) = (isFixed, n)
   }
 
-  private val Why = TreeNodeTag[String]("apportion.subpartitions")
+  private val Why = TreeNodeTag[PartitionsReason]("apportion.subpartitions")
   private val Planned = TreeNodeTag[Int]("apportion.plannedSubpartitions")
 
-  /** What the number of subpartitions of an exchange was made of, if it was chosen here. */
-  def why(exchange: SparkPlan): Option[String] = exchange.getTagValue(Why)
+  /** Why an exchange has its number of partitions, if Apportion chose it. */
+  def why(exchange: SparkPlan): Option[PartitionsReason] = exchange.getTagValue(Why)
 
-  /** How many subpartitions Spark had planned for an exchange whose number was chosen here. */
+  /** Number of partitions that Spark had planned for an exchange, if Apportion chose its number. */
   def planned(exchange: SparkPlan): Option[Int] = exchange.getTagValue(Planned)
 }

@@ -3,7 +3,7 @@ package io.apportion.report
 import scala.jdk.CollectionConverters._
 import scala.util.Random
 
-import io.apportion.decision.{Decider, Input, Policy}
+import io.apportion.decision.{ByteInterval, Decider, Input, Policy, SourceKind, ValueSource}
 import io.apportion.decision.ranges.Ranges
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -15,10 +15,11 @@ class DecisionEventSuite extends AnyFunSuite {
     val bytes = Array.fill(subpartitions)(random.nextInt(1 << 20).toLong)
     val policy = Policy(1, balanced = balanced)
     val record = DecisionRecord.of(Decider.decide(Seq(new Input(bytes)), policy), policy)
-    (record, bytes, DecisionEvent.of(record, Seq(bytes), Nil).decision)
+    val fields = EventFields(Some(policy), Seq(ShuffleFields(bytes, None, rangePartitioned = false, None, None, None)))
+    (record, bytes, DecisionEvent.of(record, fields, Nil).decision)
   }
 
-  test("up to 2,000 subpartitions, an event has the bytes of each and all ranges") {
+  test("an event of 2,000 shuffle partitions has the bytes of each partition and all ranges") {
     val (record, bytes, json) = event(2000)
     assert(json.get("subpartition_bytes").get(0).elements.asScala.map(_.asLong).toSeq == bytes.toSeq)
     assert(json.get("ranges").size == record.ranges.size)
@@ -27,7 +28,7 @@ class DecisionEventSuite extends AnyFunSuite {
 
   for (subpartitions <- Seq(2001, 5000, 32768); balanced <- Seq(false, true))
     test(
-      s"$subpartitions subpartitions, ${if (balanced) "balanced" else "even"}: sums keep the total, and ranges are exact"
+      s"an event of $subpartitions shuffle partitions in ${if (balanced) "balanced" else "even"} ranges keeps total and ranges"
     ) {
       val (record, bytes, json) = event(subpartitions, balanced)
       val width = json.get("subpartition_bytes_width").asInt
@@ -41,12 +42,34 @@ class DecisionEventSuite extends AnyFunSuite {
       } else assert(json.get("ranges").size == record.ranges.size)
     }
 
-  test("the event of 32,768 subpartitions and tasks is small") {
+  test("an event of 32,768 shuffle partitions and tasks is small") {
     val (_, _, json) = event(32768)
     assert(json.toString.length < 20000)
   }
 
-  test("ranges as text") {
+  test("an event has fields for the facts in its sentences") {
+    val hinted = Policy(64, minParallelism = 2).withVolume(32, ValueSource(SourceKind.Hint, "hint on the query block"))
+    val shuffle = ShuffleFields(
+      Array(10L, 20L),
+      exchangeMetric = Some(7),
+      rangePartitioned = true,
+      notSplit = Some("join-type"),
+      setBy = Some("estimate"),
+      estimate = Some(ByteInterval(20, ByteInterval.Unbounded))
+    )
+    val record = DecisionRecord.of(Decider.decide(Seq(new Input(shuffle.bytes)), hinted), hinted)
+    val json = DecisionEvent.of(record, EventFields(Some(hinted), Seq(shuffle), scanMetric = Some(9)), Nil).decision
+    assert(json.get("source_kinds").toString == """{"dataVolumePerTask":"hint"}""")
+    assert(json.get("policy").get("data_volume_per_task").asLong == 32)
+    assert(json.get("policy").get("min_parallelism").asInt == 2 && !json.get("policy").has("parallelism"))
+    assert(
+      json.get("inputs").get(0).toString == """{"exchange_metric":7,"range_partitioned":true,"splittable":false,""" +
+        """"not_split":"join-type","partitions_set_by":"estimate","estimated_low":20}"""
+    )
+    assert(json.get("scan_metric").asLong == 9)
+  }
+
+  test("ranges are written as text and read back") {
     val ranges = Ranges.of(Seq(0 -> 4, 4 -> 8, 8 -> 9, 10 -> 11, 11 -> 12, 12 -> 12))
     assert(ShortForm.text(ranges) == "0-8/4,8-9,10-12/1,12-12")
     assert(ShortForm.ranges(ShortForm.text(ranges)) == ranges.toSeq)

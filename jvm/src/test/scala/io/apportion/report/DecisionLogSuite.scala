@@ -21,7 +21,7 @@ class DecisionLogSuite extends AnyFunSuite {
 
   private def groups(log: DecisionLog): Seq[(Long, Int)] = log.all.map(one => one.query.get -> one.group)
 
-  test("groups are numbered within their query, in whatever order queries have them") {
+  test("groups are numbered within their query, even if queries alternate") {
     val log = new DecisionLog
     assert(log.add(Seq(record(1), record(1)), 10).map(_.group) == Seq(0, 1))
     log.add(Seq(record(2)), 10)
@@ -29,7 +29,7 @@ class DecisionLogSuite extends AnyFunSuite {
     assert(groups(log) == Seq(1L -> 0, 1L -> 1, 2L -> 0, 1L -> 2))
   }
 
-  test("the oldest make way; a query whose records are all gone begins anew, one with some left goes on") {
+  test("the oldest records are dropped, and only a query without records starts again at group 0") {
     val log = new DecisionLog
     log.add(Seq(record(1), record(2), record(2), record(3)), 2)
     assert(groups(log) == Seq(2L -> 1, 3L -> 0))
@@ -37,7 +37,7 @@ class DecisionLogSuite extends AnyFunSuite {
     assert(groups(log) == Seq(3L -> 0, 2L -> 2, 1L -> 0))
   }
 
-  test("records of all sessions with the same settings share them") {
+  test("records with equal sources share one map, even in different sessions") {
     def settings = Map("parallelism" -> "default", "ranges" -> new String("session setting"))
     val kept = Seq(new DecisionLog, new DecisionLog).map(_.add(Seq(record(1, settings)), 10).head.sources)
     assert(kept.head eq kept.last)

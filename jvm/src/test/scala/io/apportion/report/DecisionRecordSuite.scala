@@ -14,7 +14,7 @@ class DecisionRecordSuite extends AnyFunSuite {
       policy
     )
 
-  test("a stage that fills slots in reactive mode declares all that it can use") {
+  test("a stage that fills slots in reactive mode declares all slots that it can use") {
     val found = record(128 * MiB, 128, filling)
     assert(found.tasks == 16 && found.slotsAskedFor == 16)
     assert(found.requirement.contains(ResourceRequirement.reactive(64)))
@@ -26,12 +26,12 @@ class DecisionRecordSuite extends AnyFunSuite {
     assert(found.requirement.contains(ResourceRequirement.active(2, 64)))
   }
 
-  test("more slots than the bytes need change nothing that is declared") {
+  test("a stage with fewer slots than its bytes need declares the slots that its bytes need") {
     val found = record(1 << 30, 128, filling.copy(slots = Some(2), declaresSlots = false))
     assert(found.tasks == 16 && found.requirement.contains(ResourceRequirement.active(16, 64)))
   }
 
-  test("a record says how many times more tasks the bytes asked for") {
+  test("limited_by_partitions is the ratio of needed tasks to shuffle partitions") {
     def limit(subpartitions: Int): Any =
       record(1 << 30, subpartitions, filling.copy(slots = None)).toRow.getAs[Any]("limited_by_partitions")
     assert(limit(4) == 4.0)
