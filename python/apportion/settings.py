@@ -1,4 +1,4 @@
-"""Apportion's settings: typed, and checked before Spark sees them."""
+"""Typed settings of Apportion, checked before they are given to Spark."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PREFIX = "spark.apportion."
 ENABLED = f"{PREFIX}enabled"
 
 _LARGEST_SIZE = 2**63 - 1
-# What Spark reads (64, 64b, 64k, 64kb), and 64KiB.
+# Spark accepts 64, 64b, 64k and 64kb. Apportion also accepts 64KiB.
 _SIZE = re.compile(r"(\d{1,19})(?:b|([kmgtp])(?:i?b)?)?", re.ASCII)
 _UNITS = "bkmgtp"
 _TIME = re.compile(r"(\d{1,10})(s|m|min|h|d)?", re.ASCII)
@@ -26,30 +26,41 @@ _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """One entry of `settings.json`, which is exported from the registry in the extension."""
+    """An entry of `settings.json`, the export of the extension's settings registry."""
 
     name: str
+    """Name without the prefix, such as `sources.maxParallelism`."""
     key: str
+    """Name in Spark's conf, such as `spark.apportion.sources.maxParallelism`."""
+    category: str
+    """Title of the section in the documentation."""
     type: Literal["boolean", "int", "size", "duration", "double", "choice", "list", "text"]
     default: bool | int | float | str | None
+    """Default value; sizes in bytes, times in seconds, None if the setting has no default."""
+    default_text: str
+    """Default for people, with a unit, such as `1 MiB`."""
     allowed: Mapping[str, Any]
+    """Bounds (`min`, `or`, `above`, `below`), `choices` or a `pattern`."""
     allowed_text: str
-    # Whether it is fixed when Spark starts.
+    """Description of the allowed values."""
     static: bool
+    """Whether the setting cannot change while Spark runs."""
     doc: str
+    """Description of the setting."""
     since: str
+    """First version of Apportion with this setting."""
 
     @property
     def keyword(self) -> str:
-        """The name in snake case, as Python's keyword arguments have it."""
+        """Name as a Python keyword: in snake case."""
         return _snake_case(self.name)
 
     def check(self, value: object) -> bool | int | float | str:
-        """Return `value` as the setting holds it: a size in bytes, a choice in lower case.
+        """Return the normalized value: bytes for a size, seconds for a time, choices in lower case.
 
-        Raises `SettingError` when the setting does not allow it.
+        Raises `SettingError` if the value is not allowed.
         """
-        # bool is an int to Python, and not what anyone means by a number.
+        # bool is a subclass of int.
         if isinstance(value, bool) == (self.type == "boolean"):
             match self.type, value:
                 case "boolean", bool():
@@ -75,7 +86,7 @@ class Setting:
         raise SettingError(f"{self.keyword} is {value!r}: {self._allowed()} ({self.key})")
 
     def parse(self, text: str) -> bool | int | float | str:
-        """Return the value that `text` stands for, checked; for command lines."""
+        """Return the checked value of a text from the command line."""
         return self.check(_from_text(self.type, text))
 
     def _allowed(self) -> str:
@@ -102,36 +113,46 @@ class Setting:
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Apportion's settings; None leaves a setting as the session has it.
+    """Values for Apportion's settings; None keeps the value of the session.
 
-    Sizes are bytes, or text as Spark reads it ("64MB", "1g"; binary units) and also "64MiB"; they
-    are held as bytes. Times are seconds, or text ("30s", "5min"), and held as seconds. Each field
-    is documented by `apportion settings`.
+    `apportion settings` and the page Settings of the documentation describe each field.
 
-    Raises `SettingError` for a value that is not allowed, and for bounds with no power of two
-    between them, unless exact balanced ranges need none.
+    Sizes are numbers of bytes, or text such as "64MB", "1g" or "64MiB" with binary units. Fields
+    contain them as bytes. Times are numbers of seconds, or text such as "30s" or "5min". Fields
+    contain them as seconds.
+
+    Raises `SettingError` for a value that is not allowed. Also raises it for a minimum and a
+    maximum with no power of two between them, unless exact balanced ranges need none.
     """
 
+    # General
     enabled: bool | None = None
-    parallelism: int | None = None
+    mode: Literal["auto", "active", "reactive", "observe"] | None = None
+    rules_disabled: str | None = None
+    # Tasks per stage
+    data_volume_per_task: int | str | None = None
     min_parallelism: int | None = None
     max_parallelism: int | None = None
-    data_volume_per_task: int | str | None = None
-    volume_measure: Literal["compressed", "estimated"] | None = None
+    parallelism: int | None = None
+    min_task_volume: int | str | None = None
     broadcast_ratio: float | None = None
+    volume_measure: Literal["compressed", "estimated"] | None = None
     ranges: Literal["even", "balanced"] | None = None
     rounding: Literal["power-of-two", "exact", "waves"] | None = None
     max_blocks_per_task: int | None = None
     splits_with_other_shuffle_managers: bool | None = None
+    # Shuffle partitions
     subpartitions: Literal["estimated", "spark"] | None = None
-    history_path: str | None = None
     max_blocks_per_shuffle: int | None = None
-    min_task_volume: int | str | None = None
-    mode: Literal["auto", "active", "reactive", "observe"] | None = None
+    history_path: str | None = None
+    # File scans
     sources_enabled: bool | None = None
     sources_parallelism: int | None = None
     sources_max_parallelism: int | None = None
     sources_default_parallelism: int | None = None
+    # Hints
+    hints_strict: bool | None = None
+    # Task slots and executors
     resources_min_slots: int | None = None
     resources_target_slots: int | None = None
     resources_max_slots: int | None = None
@@ -142,8 +163,7 @@ class Settings:
     resources_rescaling: str | None = None
     resources_finish_within: int | str | None = None
     resources_poll_interval: int | str | None = None
-    hints_strict: bool | None = None
-    rules_disabled: str | None = None
+    # Reporting
     retained_decisions: int | None = None
     events_enabled: bool | None = None
 
@@ -156,14 +176,14 @@ class Settings:
 
     @classmethod
     def from_kwargs(cls, **settings: Any) -> Settings:
-        """Make settings from keywords, as `Settings(...)`; an unknown name is a `SettingError`."""
+        """Return `Settings(**settings)`, but raise `SettingError` for an unknown name."""
         for keyword in settings:
             if keyword not in registry():
                 raise _unknown(keyword)
         return cls(**settings)
 
     def merged(self, **settings: Any) -> Settings:
-        """Return these settings with the ones given here in place of the same of before."""
+        """Return a copy with these settings replaced."""
         return Settings.from_kwargs(**{**self.given(), **settings})
 
     def given(self) -> dict[str, Any]:
@@ -175,7 +195,7 @@ class Settings:
         return {registry()[keyword].key: _text(value) for keyword, value in self.given().items()}
 
     def _check_bounds(self) -> None:
-        # With only one of them given, the session's other bound decides: the extension checks that.
+        # With only one bound given, the other comes from the session; the extension checks both.
         if self.min_parallelism is None or self.max_parallelism is None:
             return
         if self.ranges == "balanced" and self.rounding in ("exact", "waves"):
@@ -189,14 +209,14 @@ class Settings:
         if lowered < raised:
             raise SettingError(
                 f"min_parallelism is {self.min_parallelism} and max_parallelism is "
-                f"{self.max_parallelism}: there is no power of two from one to the other. Lower "
+                f"{self.max_parallelism}: there is no power of two between them. Lower "
                 f"the first to {lowered} or less, or raise the second to {raised} or more"
             )
 
 
 @cache
 def registry() -> dict[str, Setting]:
-    """Return every setting by its keyword, in the order of the documentation."""
+    """Return all settings by keyword, in the order of their categories."""
     text = importlib.resources.files("apportion").joinpath("settings.json").read_text("utf-8")
     settings = [
         Setting(**{_snake_case(field): value for field, value in entry.items()})
@@ -206,9 +226,9 @@ def registry() -> dict[str, Setting]:
 
 
 def find(name: str) -> Setting:
-    """Return the setting of a keyword (`min_parallelism`), a name (`minParallelism`) or a key.
+    """Return the setting with a keyword (`min_parallelism`), a name (`minParallelism`) or a key.
 
-    Raises `SettingError`, with the nearest known name, when there is none.
+    Raises `SettingError`, with the nearest known name, for an unknown name.
     """
     for keyword, setting in registry().items():
         if name in (keyword, setting.name, setting.key):
@@ -217,19 +237,19 @@ def find(name: str) -> Setting:
 
 
 def parse_assignments(assignments: Iterable[str]) -> dict[str, str]:
-    """Return the conf that texts NAME=VALUE stand for, of which the last one of a name counts.
+    """Return Spark's conf for texts NAME=VALUE. The last text for a name counts.
 
-    NAME is a setting of Apportion, in any form that `find` knows, or the whole key of another conf
-    of Spark's, which begins with `spark.`.
+    NAME is a setting of Apportion, in any form that `find` accepts, or the full key of another
+    Spark conf, which starts with `spark.`.
 
-    Raises `SettingError` for an unknown setting of Apportion or a value that it does not allow.
+    Raises `SettingError` for an unknown setting of Apportion and for a value that is not allowed.
     """
     settings: dict[str, Any] = {}
     others: dict[str, str] = {}
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
         if not equals:
-            raise SettingError(f"{assignment!r} sets nothing: write NAME=VALUE")
+            raise SettingError(f"{assignment!r} has no value: write NAME=VALUE")
         if name.startswith("spark.") and not name.startswith(PREFIX):
             others[name] = value
         else:
@@ -239,15 +259,15 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, str]:
 
 
 def check_static(conf: Mapping[str, str], running: Mapping[str, str]) -> None:
-    """Check that `conf` leaves settings that are fixed when Spark starts as the session has them.
+    """Check that `conf` does not change static settings of a running session.
 
-    Raises `SettingError` for the first one that differs from `running`.
+    Raises `SettingError` for the first static setting with another value than in `running`.
     """
     for setting in registry().values():
         if setting.static and conf.get(setting.key) not in (None, running.get(setting.key)):
             raise SettingError(
-                f"{setting.keyword} cannot be changed while Spark runs ({setting.key}). Give it to "
-                f"the session's builder or to spark-submit, before Spark starts"
+                f"{setting.keyword} cannot be changed while Spark runs ({setting.key}). Set it "
+                f"before Spark starts: in the session's builder or with spark-submit --conf"
             )
 
 
@@ -263,7 +283,7 @@ def _snake_case(name: str) -> str:
 
 
 def _bytes(text: str) -> int:
-    """Return the bytes that `text` stands for, or -1, which no setting allows, when for none."""
+    """Return the number of bytes, or -1, which no setting allows, if `text` is not a size."""
     match = _SIZE.fullmatch(text.strip().lower())
     if not match:
         return -1
@@ -272,12 +292,12 @@ def _bytes(text: str) -> int:
 
 
 def _names(text: str) -> list[str]:
-    """Return the names of a list with commas."""
+    """Return the names of a comma-separated list."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _seconds(text: str) -> int:
-    """Return the seconds that `text` stands for, or -1, which no setting allows, when for none."""
+    """Return the number of seconds, or -1, which no setting allows, if `text` is not a time."""
     match = _TIME.fullmatch(text.strip().lower())
     return int(match[1]) * _SECONDS[match[2] or "s"] if match else -1
 
@@ -287,7 +307,7 @@ def _text(value: object) -> str:
 
 
 def _from_text(kind: str, text: str) -> object:
-    """Return the value that `text` stands for, or `text` itself when it stands for none."""
+    """Return the value of `text` for a type of setting, or `text` itself if it has none."""
     if kind == "boolean":
         return {"true": True, "false": False}.get(text.lower(), text)
     try:

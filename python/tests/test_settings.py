@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import groupby
 from typing import Any, get_type_hints
 
 import pytest
@@ -19,7 +20,7 @@ TYPES: dict[str, Any] = {
 }
 
 
-def test_the_fields_are_the_registry_with_its_types() -> None:
+def test_the_fields_of_settings_match_the_registry() -> None:
     hints = get_type_hints(Settings)
     assert [field.name for field in dataclasses.fields(Settings)] == list(registry())
     for keyword, setting in registry().items():
@@ -32,11 +33,25 @@ def test_the_fields_are_the_registry_with_its_types() -> None:
             assert hints[keyword] == TYPES[setting.type], keyword
 
 
+def test_settings_of_a_category_are_adjacent() -> None:
+    categories = [category for category, _ in groupby(s.category for s in registry().values())]
+    assert len(categories) == len(set(categories)) > 1
+
+
+def test_default_texts_have_units() -> None:
+    texts = {
+        setting.default_text
+        for setting in registry().values()
+        if setting.type in ("size", "duration")
+    }
+    assert texts == {"not set", "1 MiB", "5 min", "10 s", "30 s", "10 min"}
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [(30, 30), ("30", 30), ("30s", 30), (" 5MIN ", 300), ("5m", 300), ("1h", 3600)],
 )
-def test_times_are_held_as_seconds(text: int | str, seconds: int) -> None:
+def test_times_are_converted_to_seconds(text: int | str, seconds: int) -> None:
     assert Settings(resources_timeout=text).resources_timeout == seconds
 
 
@@ -57,7 +72,7 @@ def test_times_are_held_as_seconds(text: int | str, seconds: int) -> None:
         ("1PiB", 1 << 50),
     ],
 )
-def test_sizes_are_held_as_bytes(text: int | str, size: int) -> None:
+def test_sizes_are_converted_to_bytes(text: int | str, size: int) -> None:
     assert Settings(data_volume_per_task=text).data_volume_per_task == size
 
 
@@ -101,17 +116,17 @@ def test_sizes_are_held_as_bytes(text: int | str, size: int) -> None:
         ({"enabled": "true"}, "enabled is 'true'"),
         ({"min_paralelism": 4}, "unknown setting 'min_paralelism'. Did you mean min_parallelism?"),
         ({"minParallelism": 4}, "unknown setting 'minParallelism'. Did you mean min_parallelism?"),
-        ({"colour": 4}, "unknown setting 'colour'. Known settings: enabled, parallelism"),
+        ({"colour": 4}, "unknown setting 'colour'. Known settings: enabled, mode"),
         ({"min_parallelism": 5, "max_parallelism": 7}, "the first to 4 or less, .* second to 8"),
         ({"min_parallelism": 9, "max_parallelism": 8}, "there is no power of two"),
     ],
 )  # fmt: skip
-def test_refused(settings: dict[str, Any], message: str) -> None:
+def test_invalid_settings_raise(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingError, match=message):
         Settings.from_kwargs(**settings)
 
 
-def test_bounds_that_have_a_power_of_two() -> None:
+def test_bounds_with_a_power_of_two_between_them_are_allowed() -> None:
     assert Settings(min_parallelism=5, max_parallelism=8).max_parallelism == 8
     assert Settings(min_parallelism=7, max_parallelism=15).min_parallelism == 7
 
@@ -121,7 +136,7 @@ def test_exact_balanced_ranges_need_no_power_of_two() -> None:
     assert settings.min_parallelism == 5
 
 
-def test_only_given_settings_go_to_spark() -> None:
+def test_to_conf_has_only_the_given_settings() -> None:
     settings = Settings(
         enabled=False,
         min_parallelism=2,
@@ -141,11 +156,11 @@ def test_only_given_settings_go_to_spark() -> None:
 @pytest.mark.parametrize(
     "path", ["/history", "history", "hdfs://host:8020/history", "s3a://bucket"]
 )
-def test_directories_of_the_history(path: str) -> None:
+def test_valid_directories_of_the_history_are_allowed(path: str) -> None:
     assert Settings(history_path=path).history_path == path
 
 
-def test_static_settings_cannot_differ_from_those_that_spark_runs_with() -> None:
+def test_a_changed_static_setting_raises() -> None:
     assert [setting.keyword for setting in registry().values() if setting.static] == [
         "history_path"
     ]
@@ -167,7 +182,7 @@ def test_merged_settings_are_checked_together() -> None:
 @pytest.mark.parametrize(
     "name", ["min_parallelism", "minParallelism", "spark.apportion.minParallelism"]
 )
-def test_find_by_any_name(name: str) -> None:
+def test_a_setting_is_found_by_keyword_name_and_key(name: str) -> None:
     assert find(name).keyword == "min_parallelism"
 
 
@@ -183,19 +198,19 @@ def test_find_by_any_name(name: str) -> None:
         ("rules_disabled", "", ""),
     ],
 )
-def test_parse(name: str, text: str, value: object) -> None:
+def test_texts_are_parsed_by_type(name: str, text: str, value: object) -> None:
     assert find(name).parse(text) == value
 
 
 @pytest.mark.parametrize(
     ("name", "text"), [("enabled", "yes"), ("parallelism", "many"), ("broadcast_ratio", "half")]
 )
-def test_parse_refuses(name: str, text: str) -> None:
+def test_invalid_texts_raise(name: str, text: str) -> None:
     with pytest.raises(SettingError, match=f"{name} is '{text}': allowed is"):
         find(name).parse(text)
 
 
-def test_assignments_of_a_command_line() -> None:
+def test_assignments_are_parsed_to_confs() -> None:
     texts = ["data_volume_per_task=16MB", "spark.apportion.mode=active", "spark.a=b=c"]
     assert parse_assignments(texts) == {
         "spark.apportion.dataVolumePerTask": str(16 << 20),
@@ -210,9 +225,9 @@ def test_assignments_of_a_command_line() -> None:
     [
         ("spark.apportion.mod=active", r"unknown setting 'spark\.apportion\.mod'.*mean mode"),
         ("parallelism=0", "parallelism is 0: allowed is 1 or more"),
-        ("parallelism", "'parallelism' sets nothing: write NAME=VALUE"),
+        ("parallelism", "'parallelism' has no value: write NAME=VALUE"),
     ],
 )
-def test_assignments_that_are_refused(text: str, message: str) -> None:
+def test_invalid_assignments_raise(text: str, message: str) -> None:
     with pytest.raises(SettingError, match=message):
         parse_assignments([text])

@@ -10,18 +10,18 @@ import org.apache.spark.apportion.StageMetrics
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.sql.SparkSession
 
-/** What the Python package calls through py4j: JSON in, JSON out. */
+/** The methods that the Python package calls through py4j. Arguments and results are JSON. */
 object PythonBridge {
   private val json = new ObjectMapper
 
-  /** The settings registry. */
+  /** Returns the settings registry; `python/apportion/settings.json` is its export. */
   def settings(): String = write(Settings.all.map(describe))
 
   /**
-   * Decides for inputs that are made up, under the session's settings and the request's.
+   * Decides for inputs from the caller instead of a query. Settings of the request override those of the session.
    *
    * @param request `{"inputs": [{"bytes": [...], "broadcast": false}], "settings": {name: value}}`
-   * @return the decision as a record
+   * @return the decision, with the columns of `apportion_decisions()`
    */
   def decide(session: SparkSession, request: String): String = {
     val root = json.readTree(request)
@@ -35,10 +35,10 @@ object PythonBridge {
     RowJson.of(DecisionRecord.of(Decider.decide(inputs, policy), policy).toRow).toString
   }
 
-  /** Has the blocks of stages counted that run after this. */
+  /** Starts to count the shuffle blocks that later stages write. */
   def watchStages(session: SparkSession): Unit = StageMetrics.watch(session.sparkContext)
 
-  /** What the finished stages of a job group's jobs did. */
+  /** Returns metrics of the finished stages of a job group. */
   def stageMetrics(session: SparkSession, jobGroup: String): String =
     write(StageMetrics.ofJobGroup(session.sparkContext, jobGroup).map { stage =>
       ListMap[String, Any](
@@ -56,8 +56,10 @@ object PythonBridge {
   private def describe(setting: SettingEntry[_]): ListMap[String, Any] = ListMap(
     "name" -> setting.name,
     "key" -> setting.key,
+    "category" -> setting.category.title,
     "type" -> setting.kind,
     "default" -> setting.default.orNull,
+    "defaultText" -> setting.defaultText,
     "allowed" -> setting.allowed.data,
     "allowedText" -> setting.allowed.text,
     "static" -> setting.isStatic,

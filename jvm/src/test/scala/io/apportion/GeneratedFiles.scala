@@ -3,14 +3,16 @@ package io.apportion
 import java.nio.file.{Files, Path, Paths}
 
 import io.apportion.decision.Kind
-import io.apportion.report.DecisionRecord
-import io.apportion.resources.ResourceHistory
+import io.apportion.keys.KeyFunctionRegistry
+import io.apportion.report.{DecisionRecord, DecisionTable}
+import io.apportion.resources.{ResourceHistory, ResourceTable}
 import io.apportion.resources.planned.PlannedSlots
-import io.apportion.settings.{RuleNames, Settings}
+import io.apportion.settings.{Category, RuleNames, SettingEntry, Settings}
 import com.fasterxml.jackson.databind.{ObjectMapper, SerializationFeature}
+import org.apache.spark.sql.catalyst.expressions.ExpressionInfo
 import org.apache.spark.sql.types.StructType
 
-/** The files that are generated from code; run it to write them. */
+/** The files that are generated from code. Run this object to write them. */
 object GeneratedFiles {
   final case class GeneratedFile(name: String, content: String) {
     def path: Path = Paths.get(name)
@@ -20,7 +22,8 @@ object GeneratedFiles {
     GeneratedFile("python/apportion/settings.json", settingsJson),
     GeneratedFile("docs/settings.md", settings),
     GeneratedFile("docs/decisions.md", decisions),
-    GeneratedFile("docs/slots.md", slots)
+    GeneratedFile("docs/slots.md", slots),
+    GeneratedFile("docs/sql-functions.md", sqlFunctions)
   )
 
   private def settingsJson: String = {
@@ -31,27 +34,21 @@ object GeneratedFiles {
   private def settings: String = lines(
     "# Settings",
     "",
-    "SQL confs: `SET name = value`, `spark.conf.set`, or `--conf` at submit time. `SET -v` shows them too. For one query there are",
-    "[hints](hints.md), or `SET` before it and `RESET` after. In Python they are keywords in snake case:",
-    "`spark.apportion.sources.maxParallelism` is `sources_max_parallelism`. Sizes take units (`64MB`), times too (`30s`, `5min`).",
+    "Settings are Spark SQL confs. Set them with `SET name = value`, with `spark.conf.set`, or with `--conf` when you",
+    "submit an application. `SET -v` and `apportion settings` list them. To change a setting for one query, use a",
+    "[hint](hints.md), or `SET` before the query and `RESET` after it.",
     "",
-    table(
-      Seq("setting", "default", "allowed", "meaning", "since"),
-      Settings.all.map { setting =>
-        Seq(
-          s"`${setting.key}`",
-          setting.default.fold("not set")(value => s"`$value`"),
-          setting.allowed.text,
-          setting.doc,
-          setting.since
-        )
-      }
-    ),
+    "- Python uses snake case: `spark.apportion.sources.maxParallelism` is the keyword `sources_max_parallelism`.",
+    "- Write sizes like `64MB`. Units are binary: 1 MB is 1 MiB. A number without a unit is bytes.",
+    "- Write times like `30s` or `5min`. A number without a unit is seconds.",
+    "- Descriptions leave out the prefix `spark.apportion.`.",
+    "",
+    Category.all.map(section).mkString("\n\n"),
     "",
     "## Rules that can be switched off",
     "",
-    s"`${Settings.RulesDisabled.key}` takes these names, between commas. It is meant for debugging, and for a rule that fails:",
-    "the log then names the rule. `spark.apportion.enabled=false` switches off all of them.",
+    s"`${Settings.RulesDisabled.key}` takes a list of these names, separated by commas. Use it for debugging, or if a",
+    "rule fails: the log then names the rule. `spark.apportion.enabled=false` switches off all rules.",
     "",
     table(
       Seq("rule", "while it is off"),
@@ -59,52 +56,118 @@ object GeneratedFiles {
     )
   )
 
+  /** The settings of one category. */
+  private def section(category: Category): String = Seq(
+    s"## ${category.title}",
+    "",
+    category.introduction,
+    "",
+    table(
+      Seq("setting", "default", "allowed", "meaning", "since"),
+      Settings.all.filter(_.category eq category).map { setting =>
+        Seq(s"`${setting.key}`", default(setting), setting.allowed.text, setting.doc, setting.since)
+      }
+    )
+  ).mkString("\n")
+
+  /** The default as code, unless the text has a unit that differs from what `SET` accepts. */
+  private def default(setting: SettingEntry[_]): String = {
+    val text = setting.defaultText
+    if (setting.default.map(_.toString).contains(text)) s"`$text`" else text
+  }
+
   private def decisions: String = lines(
     "# Decisions",
     "",
-    "`SELECT * FROM apportion_decisions()` gives the last decisions of the session, oldest first: a row for each group of exchanges",
-    "that has to be read with the same ranges, such as both sides of a sort-merge join, and for each scan of files. In Python,",
-    "`apportion.decisions(spark)`.",
+    "`SELECT * FROM apportion_decisions()` returns the last decisions of the session, oldest first. There is a row for",
+    "each exchange group and for each file scan. An exchange group is a set of shuffles that must be read with the same",
+    "ranges, such as both sides of a sort-merge join. In Python, use `apportion.decisions(spark)`.",
     "",
-    "The column `reason` reads like this:",
+    "The column `reason` looks like this:",
     "",
     "```text",
-    "8 tasks: 10.0 MiB at 1.0 MiB a task (session setting) makes 10, nearest power of two 8.",
+    "8 tasks: 10 MiB at 1 MiB per task (session setting) makes 10, rounded to 8 (power of two).",
     "```",
     "",
-    "The shuffles hold 10.0 MiB. A task should read 1.0 MiB, which was set in the session. That makes 10 tasks, which is rounded to",
-    "8. Limits that changed the number follow, and remarks, as on subpartitions that are too large for one task.",
+    "The shuffles contain 10 MiB. The target size per task is 1 MiB, which was set in the session. That makes 10",
+    "tasks, rounded to 8. After that, the sentence lists limits that changed the number, and remarks, such as on",
+    "shuffle partitions that are too large for one task.",
     "",
     columns(DecisionRecord.schema),
     "",
-    "`kind` and `clamps`:",
+    "Values of `kind` and `clamps`:",
     "",
-    (Kind.all.map(kind => s"- `${kind.name}`: ${kind.doc}.") :+ "- `unchanged`: left alone; `reason` says why.")
-      .mkString("\n")
+    (Kind.all.map(kind => s"- `${kind.name}`: ${kind.doc}.") :+
+      "- `unchanged`: Apportion changed nothing; `reason` says why.").mkString("\n")
   )
 
   private def slots: String = lines(
     "# Slots",
     "",
-    "[Resources](resources.md) has what these tables are for.",
+    "This page lists the columns of two table functions. [Resources](resources.md) explains how to use them.",
     "",
     "## apportion_slots",
     "",
-    "`SELECT * FROM apportion_slots('SELECT ...')` plans a query and gives a row for each stage, for each group of stages that share",
-    "slots, and for the query. A second argument is how many slots to deal. In Python, `apportion.resources.plan(spark, sql, slots)`.",
+    "`SELECT * FROM apportion_slots('SELECT ...')` plans a query without running it. It returns a row for each stage,",
+    "for each group of stages that share task slots, and for the query. The second argument is the number of slots to",
+    "share between the stages. It defaults to the number of available slots. In Python, use",
+    "`apportion.resources.plan(spark, sql, slots)`.",
     "",
     columns(PlannedSlots.schema),
     "",
     "## apportion_resources",
     "",
-    "`SELECT * FROM apportion_resources()` gives the last changes of the application's slots, oldest first. In Python,",
-    "`apportion.resources.history(spark)`.",
+    "`SELECT * FROM apportion_resources()` returns the last changes of the application's task slots, oldest first. In",
+    "Python, use `apportion.resources.history(spark)`.",
     "",
     columns(ResourceHistory.schema)
   )
 
+  private def sqlFunctions: String = lines(
+    Seq(
+      "# SQL functions",
+      "",
+      "Apportion adds these functions to SQL. `DESCRIBE FUNCTION EXTENDED even_key` shows the same text.",
+      "",
+      "## Table functions",
+      "",
+      table(
+        Seq("function", "returns"),
+        Seq(DecisionTable.function, ResourceTable.function, PlannedSlots.function).map { function =>
+          val (call, meaning) = usage(function._2)
+          Seq(s"`$call`", meaning)
+        }
+      ),
+      "",
+      "[Decisions](decisions.md) and [Slots](slots.md) list the columns.",
+      "",
+      "## Functions of keys",
+      "",
+      "[Even keys](even-keys.md) explains when to use them."
+    ) ++ KeyFunctionRegistry.descriptions.flatMap(each => keyFunction(each._2)): _*
+  )
+
+  private def keyFunction(info: ExpressionInfo): Seq[String] = {
+    val (call, meaning) = usage(info)
+    val arguments = info.getArguments.linesIterator.map(_.trim).filter(_.startsWith("* ")).map { line =>
+      val (name, text) = split(line.drop(2))
+      s"- `$name`: $text"
+    }
+    val examples = info.getExamples.linesIterator.map(_.trim).filter(_.nonEmpty).toSeq.drop(1)
+    Seq("", s"### ${info.getName}", "", s"`$call`", "", meaning, "") ++ arguments ++
+      Seq("", "```text") ++ examples ++ Seq("```")
+  }
+
+  /** The call of a function, and what it returns. */
+  private def usage(info: ExpressionInfo): (String, String) = split(info.getUsage.trim)
+
+  private def split(text: String): (String, String) = {
+    val at = text.indexOf(" - ")
+    (text.take(at), text.drop(at + 3))
+  }
+
   private def columns(schema: StructType): String = table(
-    Seq("column", "type", "holds"),
+    Seq("column", "type", "meaning"),
     schema.map(column => Seq(s"`${column.name}`", column.dataType.sql.toLowerCase, column.getComment().mkString))
   )
 

@@ -6,7 +6,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 class GeneratedFilesSuite extends AnyFunSuite {
   for (file <- GeneratedFiles.all)
-    test(s"${file.name} is what the code says (make generated writes it)") {
+    test(s"${file.name} matches the code (run make generated)") {
       assert(Files.readString(file.path) == file.content)
     }
 }

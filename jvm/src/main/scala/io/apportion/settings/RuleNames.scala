@@ -1,15 +1,15 @@
 package io.apportion.settings
 
 /**
- * The rules that `spark.apportion.rules.disabled` switches off. The names are public: a rule whose class gets another name keeps
- * its name here, see `Guarded.publicName`.
+ * The rules that `spark.apportion.rules.disabled` can switch off. The names are public: if a class is renamed, its rule
+ * keeps the name in this list; see `Guarded.publicName`.
  */
 object RuleNames {
 
   /**
    * A rule that can be switched off.
    *
-   * @param withoutIt what happens while it is off, for the documentation
+   * @param withoutIt description of what happens while the rule is off, for the documentation
    */
   final case class Entry(name: String, withoutIt: String)
 
@@ -21,19 +21,19 @@ object RuleNames {
       "UserRepartitions",
       "A `repartition(n, columns)` that Spark drops as redundant does not keep its number of partitions."
     ),
-    Entry("SubpartitionCounts", "Shuffles have the number of partitions that Spark gives them."),
+    Entry("SubpartitionCounts", "Shuffles have Spark's own number of partitions."),
     Entry(
       "KeepBroadcasts",
-      "Spark does not broadcast the output of a shuffle with many empty partitions, also if Apportion added the partitions."
+      "Spark does not broadcast shuffle output with many empty partitions, even if Apportion added the partitions."
     ),
     Entry("AwaitSlots", "Queries start without waiting for task slots, and no executors are requested."),
     Entry(
       "DecideShuffleReads",
-      "Spark coalesces shuffle partitions and splits skewed ones; no such decision is recorded."
+      "Spark coalesces shuffle partitions and splits skewed ones. Apportion records no decisions about shuffles."
     ),
     Entry("LocalReads", "Tasks do not read map outputs locally after Apportion has changed a layout."),
-    Entry("ReportDecisions", "Decisions about shuffles are made but not recorded."),
-    Entry("RememberOutputs", "The history does not get new entries. It is still read.")
+    Entry("ReportDecisions", "Apportion makes decisions about shuffles but does not record them."),
+    Entry("RememberOutputs", "Apportion adds no entries to the history but still reads it.")
   )
 
   val all: Seq[String] = entries.map(_.name)

@@ -5,17 +5,20 @@ import java.util.concurrent.TimeUnit
 
 import scala.util.Try
 
+import io.apportion.decision.ranges.Bytes
 import org.apache.commons.text.similarity.LevenshteinDistance
 import org.apache.hadoop.fs.Path
 import org.apache.spark.network.util.ByteUnit
 import org.apache.spark.sql.internal.SQLConf
 
-/** The values that a setting allows: checked by Spark when it is set, told to people, and exported for other front ends. */
+/** The allowed values of a setting. Spark checks them on `SET`. They are exported for Python and the documentation. */
 sealed trait Allowed[-T] {
   def accepts(value: T): Boolean
+
+  /** Description for error messages and the documentation. */
   def text: String
 
-  /** The same as JSON-like data. */
+  /** The bounds, choices or pattern, for the export to JSON. */
   def data: Map[String, Any]
 }
 
@@ -38,13 +41,13 @@ object Allowed {
     def data: Map[String, Any] = Map("above" -> above, "below" -> below)
   }
 
-  /** @param text what it is, such as "a path" */
+  /** @param text description of the value, such as "a path" */
   final case class Text(text: String) extends Allowed[String] {
     def accepts(value: String): Boolean = value.trim.nonEmpty
     def data: Map[String, Any] = Map.empty
   }
 
-  /** A directory as Hadoop writes it: a path, or a URI whose path is absolute. */
+  /** A directory in Hadoop's notation: a path, or a URI with an absolute path. */
   case object Directory extends Allowed[String] {
     private val pattern = "(?:[A-Za-z][A-Za-z0-9+.-]*:)?/(?!/+$).*|[^:/]+(?:/.*)?"
     def accepts(value: String): Boolean =
@@ -53,10 +56,10 @@ object Allowed {
     def data: Map[String, Any] = Map("pattern" -> pattern)
   }
 
-  /** Any number of these names, between commas. */
+  /** Any number of these names, separated by commas. */
   final case class SomeOf(choices: String*) extends Allowed[String] {
     def accepts(value: String): Boolean = split(value).forall(choices.contains)
-    def text: String = s"any of ${choices.mkString(", ")}, between commas"
+    def text: String = s"any of ${choices.mkString(", ")}, separated by commas"
     def data: Map[String, Any] = Map("choices" -> choices)
 
     def split(value: String): Seq[String] = value.split(',').toSeq.map(_.trim).filter(_.nonEmpty)
@@ -69,22 +72,23 @@ object Allowed {
   }
 }
 
-/** Texts that are nearest to others, for error messages. */
+/** Suggestions for misspelled names, in error messages. */
 private[apportion] object Nearest {
   private val distance = LevenshteinDistance.getDefaultInstance
 
   def to(text: String, known: Seq[String]): String =
-    known.minBy(each => distance(each.toLowerCase(Locale.ROOT), text.toLowerCase(Locale.ROOT)).intValue)
+    known.minBy(name => distance(name.toLowerCase(Locale.ROOT), text.toLowerCase(Locale.ROOT)).intValue)
 }
 
 /**
- * One setting of Apportion, registered as a SQL conf of Spark: typed, shown by `SET -v`, refused by `SET` when its value is
- * not allowed.
+ * A typed setting of Apportion, registered as a Spark SQL conf. `SET -v` shows it, and `SET` refuses wrong values.
  *
- * @param isStatic whether Spark refuses to set it while the application runs
+ * @param default  the default value in the unit of the conf: bytes or seconds; `None` if the setting has no default
+ * @param isStatic whether Spark refuses to change the setting while the application runs
  */
 final class SettingEntry[T] private (
     val name: String,
+    val category: Category,
     val kind: String,
     val default: Option[T],
     val allowed: Allowed[_],
@@ -95,32 +99,55 @@ final class SettingEntry[T] private (
 ) {
   val key: String = SettingEntry.Prefix + name
 
+  /** The default for the documentation: sizes and times have a unit. */
+  val defaultText: String = (default: Option[Any]) match {
+    case Some(bytes: Long) if kind == "size"       => Bytes.text(bytes)
+    case Some(seconds: Long) if kind == "duration" => SettingEntry.timeText(seconds)
+    case Some(value)                               => value.toString
+    case None                                      => "not set"
+  }
+
   def get(conf: SQLConf): T = read(conf)
 }
 
 object SettingEntry {
   val Prefix = "spark.apportion."
 
-  def boolean(name: String, default: Boolean, since: String, doc: String): SettingEntry[Boolean] = {
+  def boolean(name: String, category: Category, default: Boolean, since: String, doc: String): SettingEntry[Boolean] = {
     val entry = builder(name, since, doc).booleanConf.createWithDefault(default)
-    new SettingEntry(name, "boolean", Some(default), Allowed.Anything, doc, since, _.getConf(entry))
+    new SettingEntry(name, category, "boolean", Some(default), Allowed.Anything, doc, since, _.getConf(entry))
   }
 
-  def int(name: String, default: Int, allowed: Allowed[Long], since: String, doc: String): SettingEntry[Int] = {
+  def int(
+      name: String,
+      category: Category,
+      default: Int,
+      allowed: Allowed[Long],
+      since: String,
+      doc: String
+  ): SettingEntry[Int] = {
     val entry = builder(name, since, doc).intConf
       .checkValue(value => allowed.accepts(value.toLong), mustBe(allowed))
       .createWithDefault(default)
-    new SettingEntry(name, "int", Some(default), allowed, doc, since, _.getConf(entry))
+    new SettingEntry(name, category, "int", Some(default), allowed, doc, since, _.getConf(entry))
   }
 
-  def long(name: String, default: Long, allowed: Allowed[Long], since: String, doc: String): SettingEntry[Long] = {
+  def long(
+      name: String,
+      category: Category,
+      default: Long,
+      allowed: Allowed[Long],
+      since: String,
+      doc: String
+  ): SettingEntry[Long] = {
     val entry =
       builder(name, since, doc).longConf.checkValue(allowed.accepts, mustBe(allowed)).createWithDefault(default)
-    new SettingEntry(name, "int", Some(default), allowed, doc, since, _.getConf(entry))
+    new SettingEntry(name, category, "int", Some(default), allowed, doc, since, _.getConf(entry))
   }
 
   def double(
       name: String,
+      category: Category,
       default: Double,
       allowed: Allowed[Double],
       since: String,
@@ -128,29 +155,50 @@ object SettingEntry {
   ): SettingEntry[Double] = {
     val entry =
       builder(name, since, doc).doubleConf.checkValue(allowed.accepts, mustBe(allowed)).createWithDefault(default)
-    new SettingEntry(name, "double", Some(default), allowed, doc, since, _.getConf(entry))
+    new SettingEntry(name, category, "double", Some(default), allowed, doc, since, _.getConf(entry))
   }
 
-  /** A number of bytes; sizes such as 64MB are understood. */
-  def size(name: String, default: Long, allowed: Allowed[Long], since: String, doc: String): SettingEntry[Long] = {
+  /** A number of bytes. Values may have a unit, such as 64MB. */
+  def size(
+      name: String,
+      category: Category,
+      default: Long,
+      allowed: Allowed[Long],
+      since: String,
+      doc: String
+  ): SettingEntry[Long] = {
     val entry = sizeBuilder(name, allowed, since, doc).createWithDefault(default)
-    new SettingEntry(name, "size", Some(default), allowed, doc, since, _.getConf(entry))
+    new SettingEntry(name, category, "size", Some(default), allowed, doc, since, _.getConf(entry))
   }
 
-  /** A number of bytes that is not set by default. */
-  def optionalSize(name: String, allowed: Allowed[Long], since: String, doc: String): SettingEntry[Option[Long]] = {
+  /** A number of bytes without a default. */
+  def optionalSize(
+      name: String,
+      category: Category,
+      allowed: Allowed[Long],
+      since: String,
+      doc: String
+  ): SettingEntry[Option[Long]] = {
     val entry = sizeBuilder(name, allowed, since, doc).createOptional
-    new SettingEntry(name, "size", None, allowed, doc, since, _.getConf(entry))
+    new SettingEntry(name, category, "size", None, allowed, doc, since, _.getConf(entry))
   }
 
-  /** A time in milliseconds; units such as 30s and 5min are understood, and a plain number is one of seconds. */
-  def duration(name: String, default: Long, allowed: Allowed[Long], since: String, doc: String): SettingEntry[Long] = {
+  /** A time in seconds. Values may have a unit, such as 30s or 5min. `get` returns milliseconds. */
+  def duration(
+      name: String,
+      category: Category,
+      default: Long,
+      allowed: Allowed[Long],
+      since: String,
+      doc: String
+  ): SettingEntry[Long] = {
     val entry = builder(name, since, doc)
       .timeConf(TimeUnit.SECONDS)
       .checkValue(allowed.accepts, mustBe(allowed))
       .createWithDefault(default)
     new SettingEntry(
       name,
+      category,
       "duration",
       Some(default),
       allowed,
@@ -161,14 +209,22 @@ object SettingEntry {
   }
 
   /** Text with a default. */
-  def text(name: String, default: String, allowed: Allowed.Text, since: String, doc: String): SettingEntry[String] = {
+  def text(
+      name: String,
+      category: Category,
+      default: String,
+      allowed: Allowed.Text,
+      since: String,
+      doc: String
+  ): SettingEntry[String] = {
     val entry =
       builder(name, since, doc).stringConf.checkValue(allowed.accepts, mustBe(allowed)).createWithDefault(default)
-    new SettingEntry(name, "text", Some(default), allowed, doc, since, _.getConf(entry))
+    new SettingEntry(name, category, "text", Some(default), allowed, doc, since, _.getConf(entry))
   }
 
   def choice(
       name: String,
+      category: Category,
       default: String,
       allowed: Allowed.OneOf,
       since: String,
@@ -178,11 +234,11 @@ object SettingEntry {
       .transform(_.toLowerCase(Locale.ROOT))
       .checkValue(allowed.accepts, mustBe(allowed))
       .createWithDefault(default)
-    new SettingEntry(name, "choice", Some(default), allowed, doc, since, _.getConf(entry))
+    new SettingEntry(name, category, "choice", Some(default), allowed, doc, since, _.getConf(entry))
   }
 
-  /** A directory that is not set by default, and that no session can set: the application opens it with its own rights. */
-  def staticDirectory(name: String, since: String, doc: String): SettingEntry[Option[String]] = {
+  /** A directory without a default. Sessions cannot set it, as the application opens it with its own access rights. */
+  def staticDirectory(name: String, category: Category, since: String, doc: String): SettingEntry[Option[String]] = {
     val allowed = Allowed.Directory
     val entry = SQLConf
       .buildStaticConf(Prefix + name)
@@ -191,11 +247,17 @@ object SettingEntry {
       .stringConf
       .checkValue(allowed.accepts, mustBe(allowed))
       .createOptional
-    new SettingEntry(name, "text", None, allowed, doc, since, _.getConf(entry), isStatic = true)
+    new SettingEntry(name, category, "text", None, allowed, doc, since, _.getConf(entry), isStatic = true)
   }
 
-  /** A set of names, written between commas and empty by default. A value is split once, as rules read it all the time. */
-  def names(name: String, allowed: Allowed.SomeOf, since: String, doc: String): SettingEntry[Set[String]] = {
+  /** A set of names, separated by commas, empty by default. Every rule reads it, so the last value is kept parsed. */
+  def names(
+      name: String,
+      category: Category,
+      allowed: Allowed.SomeOf,
+      since: String,
+      doc: String
+  ): SettingEntry[Set[String]] = {
     @volatile var last = ("", Set.empty[String])
     def parsed(value: String): Set[String] = {
       val known = last
@@ -204,16 +266,26 @@ object SettingEntry {
         val names = allowed.split(value)
         names.filterNot(allowed.choices.contains).foreach { wrong =>
           throw new IllegalArgumentException(
-            s"There is no $wrong for $Prefix$name. Did you mean ${Nearest.to(wrong, allowed.choices)}? ${mustBe(allowed)}"
+            s"Unknown name $wrong in $Prefix$name. Did you mean ${Nearest.to(wrong, allowed.choices)}? " +
+              mustBe(allowed)
           )
         }
-        val found = names.toSet
-        last = (value, found)
-        found
+        val distinct = names.toSet
+        last = (value, distinct)
+        distinct
       }
     }
     val entry = builder(name, since, doc).stringConf.transform { value => parsed(value); value }.createOptional
-    new SettingEntry(name, "list", None, allowed, doc, since, _.getConf(entry).fold(Set.empty[String])(parsed))
+    new SettingEntry(
+      name,
+      category,
+      "list",
+      None,
+      allowed,
+      doc,
+      since,
+      _.getConf(entry).fold(Set.empty[String])(parsed)
+    )
   }
 
   private def builder(name: String, since: String, doc: String) =
@@ -223,4 +295,8 @@ object SettingEntry {
     builder(name, since, doc).bytesConf(ByteUnit.BYTE).checkValue(allowed.accepts, mustBe(allowed))
 
   private def mustBe(allowed: Allowed[_]): String = s"Allowed: ${allowed.text}."
+
+  /** Minutes if they are a whole number, otherwise seconds. */
+  private def timeText(seconds: Long): String =
+    if (seconds > 0 && seconds % 60 == 0) s"${seconds / 60} min" else s"$seconds s"
 }

@@ -3,332 +3,410 @@ package io.apportion.settings
 import io.apportion.decision
 import org.apache.spark.sql.internal.SQLConf
 
-/** Every setting of Apportion, declared once: Spark's `SET -v`, the Python package and the docs read them from here. */
+/** All settings of Apportion. Spark's `SET -v`, the Python package and the documentation read them from here. */
 object Settings {
 
-  /** Makes Spark know all settings: before a session reads its conf, so that wrong values are refused then. */
+  /** Registers all settings with Spark, before a session reads its conf: Spark then refuses wrong values. */
   def register(): Unit = all.foreach(_.key)
 
-  /** Whether decisions are only recorded. */
+  /** Whether Apportion only records decisions. */
   def isObserving(conf: SQLConf): Boolean = Mode.get(conf) == "observe"
 
   private val V010 = "0.1.0"
 
   val Enabled: SettingEntry[Boolean] = SettingEntry.boolean(
     "enabled",
+    Category.General,
     default = true,
     V010,
-    "Whether Apportion decides how shuffles are read. If not, Spark's own rules stay in force."
+    "Whether Apportion decides how many tasks read shuffles and scan files. If false, Spark's own rules apply. Set " +
+      "it to false to compare with plain Spark, or to find out whether Apportion causes a problem."
   )
 
-  val Parallelism: SettingEntry[Int] = SettingEntry.int(
-    "parallelism",
-    default = -1,
-    Allowed.AtLeast(1, or = Some(-1L -> "decide")),
+  val Mode: SettingEntry[String] = SettingEntry.choice(
+    "mode",
+    Category.General,
+    default = "auto",
+    Allowed.OneOf("auto", "active", "reactive", "observe"),
     V010,
-    "Tasks of every stage that reads a shuffle, used as given: the shuffle gets as many subpartitions, 32768 at most, unless " +
-      "the query gives their number. -1 decides from the bytes."
+    "How decisions use the task slots of the cluster. `active`: only the size of the data decides. `reactive`: small " +
+      "stages also use all available task slots, as long as each task reads at least `minTaskVolume`. `auto`: " +
+      "`reactive` on a cluster of fixed size. With dynamic allocation or `resources.request`, `auto` uses the " +
+      "registered task slots but requests only what the data needs. `observe`: Apportion records the decisions of " +
+      "`auto` and does not change Spark's plans. Use `active` if many queries share the cluster. Use `observe` to " +
+      "see decisions before they take effect."
   )
 
-  val MinParallelism: SettingEntry[Int] = SettingEntry.int(
-    "minParallelism",
-    default = 1,
-    Allowed.AtLeast(1),
+  val RulesDisabled: SettingEntry[Set[String]] = SettingEntry.names(
+    "rules.disabled",
+    Category.General,
+    Allowed.SomeOf(RuleNames.all: _*),
     V010,
-    "The least tasks that a decided stage gets, raised to a power of two."
-  )
-
-  val MaxParallelism: SettingEntry[Int] = SettingEntry.int(
-    "maxParallelism",
-    default = 32768,
-    Allowed.AtLeast(1),
-    V010,
-    "The most tasks that a decided stage gets, lowered to a power of two."
+    "Names of Apportion's rules to switch off, separated by commas, as in `spark.sql.optimizer.excludedRules`. Use " +
+      "it if a rule fails; the log names the rule. To switch off all rules, set `enabled` to false."
   )
 
   val DataVolumePerTask: SettingEntry[Option[Long]] = SettingEntry.optionalSize(
     "dataVolumePerTask",
+    Category.TasksPerStage,
     Allowed.AtLeast(1, " byte"),
     V010,
-    "Bytes of shuffle data that a task should read, as they are stored (compressed). " +
-      "If not set: spark.sql.adaptive.advisoryPartitionSizeInBytes."
+    "Target size per task: the number of bytes that each task reads. Shuffle data counts as it is stored " +
+      "(compressed), unless `volume.measure` changes that. If not set, shuffles use " +
+      "`spark.sql.adaptive.advisoryPartitionSizeInBytes` and file scans use `spark.sql.files.maxPartitionBytes`. " +
+      "Lower it if tasks spill or run out of memory. Raise it if stages have many short tasks."
   )
 
-  val VolumeMeasure: SettingEntry[String] = SettingEntry.choice(
-    "volume.measure",
-    default = "compressed",
-    Allowed.OneOf("compressed", "estimated"),
+  val MinParallelism: SettingEntry[Int] = SettingEntry.int(
+    "minParallelism",
+    Category.TasksPerStage,
+    default = 1,
+    Allowed.AtLeast(1),
     V010,
-    "What dataVolumePerTask and minTaskVolume measure of shuffles. compressed: bytes as they are stored. estimated: bytes of the " +
-      "rows that these become in a task, which finished stages have counted; for data that compresses well."
+    "Minimum number of tasks of a stage that reads a shuffle. Apportion rounds it up to a power of two, unless " +
+      "balanced ranges use another `rounding`. Raise it if small stages do expensive work per row, such as slow " +
+      "user-defined functions."
+  )
+
+  val MaxParallelism: SettingEntry[Int] = SettingEntry.int(
+    "maxParallelism",
+    Category.TasksPerStage,
+    default = 32768,
+    Allowed.AtLeast(1),
+    V010,
+    "Maximum number of tasks of a stage that reads a shuffle. Apportion rounds it down to a power of two, unless " +
+      "balanced ranges use another `rounding`. Lower it to limit how much of a cluster one query can use."
+  )
+
+  val Parallelism: SettingEntry[Int] = SettingEntry.int(
+    "parallelism",
+    Category.TasksPerStage,
+    default = -1,
+    Allowed.AtLeast(1, or = Some(-1L -> "decide")),
+    V010,
+    "Fixed number of tasks for every stage that reads a shuffle. Apportion uses the number as given, without " +
+      "rounding. Shuffles get at least as many partitions, up to 32768, unless the query sets their number. -1 " +
+      "(default) decides from the size of the data. Set it for tests and experiments. To set the number for one " +
+      "query block, use the hint `PARALLELISM`."
+  )
+
+  val MinTaskVolume: SettingEntry[Long] = SettingEntry.size(
+    "minTaskVolume",
+    Category.TasksPerStage,
+    default = 1L << 20,
+    Allowed.AtLeast(1, " byte"),
+    V010,
+    "Minimum number of bytes per task when a small stage is spread over the available task slots (see `mode`). It is " +
+      "also the maximum target size per task in a stage with a join that multiplies rows, such as a cross join. " +
+      "Lower it if small stages do expensive work per row. Raise it if many tiny tasks cost more time than they save."
   )
 
   val BroadcastRatio: SettingEntry[Double] = SettingEntry.double(
     "broadcastRatio",
+    Category.TasksPerStage,
     default = 0.5,
     Allowed.Between(0, 1),
     V010,
-    "The part of dataVolumePerTask that broadcast inputs, which every task reads whole, can take up at most."
+    "Maximum share of `dataVolumePerTask` that broadcast tables take up. Every task reads broadcast tables in full, " +
+      "so they leave less room for shuffle data. Raise it if tasks with large broadcast tables run out of memory: " +
+      "each task then reads less shuffle data."
+  )
+
+  val VolumeMeasure: SettingEntry[String] = SettingEntry.choice(
+    "volume.measure",
+    Category.TasksPerStage,
+    default = "compressed",
+    Allowed.OneOf("compressed", "estimated"),
+    V010,
+    "How `dataVolumePerTask` and `minTaskVolume` count the bytes of a shuffle. `compressed`: bytes as stored. " +
+      "`estimated`: uncompressed bytes of the rows, from the statistics of finished stages. Use `estimated` if the " +
+      "data compresses so well that a small shuffle becomes a large amount of rows."
   )
 
   val Layouts: Allowed.OneOf = Allowed.OneOf("even", "balanced")
 
   val Ranges: SettingEntry[String] = SettingEntry.choice(
     "ranges",
+    Category.TasksPerStage,
     default = "even",
     Layouts,
     V010,
-    "How subpartitions are dealt to tasks, in contiguous ranges. even: ranges hold equally many subpartitions. balanced: at most " +
-      "as many ranges as tasks are decided, the largest of which has as few bytes as possible. Spark knows only the average of " +
-      "small subpartitions where there are more than spark.shuffle.minNumPartitionsToHighlyCompress."
+    "How shuffle partitions are assigned to tasks. Each task reads a contiguous range. `even`: all ranges contain " +
+      "the same number of shuffle partitions. `balanced`: the ranges are cut so that the largest has as few bytes as " +
+      "possible; there are at most as many ranges as decided tasks. Use `balanced` if shuffle partitions differ in " +
+      "size. Above `spark.shuffle.minNumPartitionsToHighlyCompress` partitions, Spark knows only the average size of " +
+      "small partitions."
   )
 
   val Rounding: SettingEntry[String] = SettingEntry.choice(
     "rounding",
+    Category.TasksPerStage,
     default = decision.Rounding.PowerOfTwo.name,
     Allowed.OneOf(decision.Rounding.all.map(_.name): _*),
     V010,
-    "How the number of tasks is rounded with balanced ranges; with even ranges it is a power of two always. exact: not at all. " +
-      "waves: to as many tasks as fill the waves in which they run on the slots that are there, where that is done sooner; " +
-      "as exact where slots come and go (dynamic allocation)."
+    "How the number of tasks is rounded if `ranges` is `balanced`; even ranges always use a power of two. " +
+      "`power-of-two`: the nearest power of two. `exact`: no rounding. `waves`: a multiple of the available task " +
+      "slots, if the stage then finishes sooner; the same as `exact` with dynamic allocation or `resources.request`. " +
+      "Use `waves` on a cluster of fixed size to avoid a last wave of tasks that leaves most slots idle."
   )
 
   val MaxBlocksPerTask: SettingEntry[Long] = SettingEntry.long(
     "maxBlocksPerTask",
+    Category.TasksPerStage,
     default = 1L << 15,
     Allowed.AtLeast(1),
     V010,
-    "The most shuffle blocks that a task fetches. A shuffle has one block for each map task and each partition that is not empty. " +
-      "A task may fetch 32 times as many blocks where Spark fetches all blocks of a map task in one request " +
-      "(spark.sql.adaptive.fetchShuffleBlocksInBatch). Stages get more tasks to stay below it, up to maxParallelism. A task that " +
-      "reads a single partition may fetch more."
+    "Maximum number of shuffle blocks per task. A shuffle has one block for each map task and each shuffle partition " +
+      "that is not empty. The limit is 32 times higher where Spark fetches all blocks of a map task in one request " +
+      "(`spark.sql.adaptive.fetchShuffleBlocksInBatch`). Apportion adds tasks, up to `maxParallelism`, to stay below " +
+      "the limit. A task that reads a single partition may exceed it. Lower it if tasks are slow because they fetch " +
+      "many small blocks."
   )
 
   val SplitsWithOtherShuffleManagers: SettingEntry[Boolean] = SettingEntry.boolean(
     "splitsWithOtherShuffleManagers",
+    Category.TasksPerStage,
     default = false,
     V010,
-    "Whether Apportion splits skewed partitions and reads map outputs locally where spark.shuffle.manager is not Spark's own. Both " +
-      "read the output of some map tasks alone, which is slow in many remote shuffle services. If false, Apportion keeps the splits " +
-      "and local reads that Spark makes, and adds none."
+    "Whether Apportion splits skewed shuffle partitions and reads map outputs locally if `spark.shuffle.manager` is " +
+      "not Spark's own. Both read the output of only some map tasks, which is slow in many remote shuffle services. " +
+      "If false, Apportion keeps the splits and local reads that Spark makes and adds none. Set it to true if your " +
+      "shuffle service reads the output of single map tasks fast."
   )
 
   val Subpartitions: SettingEntry[String] = SettingEntry.choice(
     "subpartitions",
+    Category.ShufflePartitions,
     default = "estimated",
     Allowed.OneOf("estimated", "spark"),
     V010,
-    "The number of subpartitions of a shuffle, if the query does not give it. estimated: fewer than Spark's number if the upper end " +
-      "of the estimated bytes needs no more, and more than Spark's as far as the lower end needs it. spark: " +
-      "spark.sql.shuffle.partitions, raised to a power of two."
-  )
-
-  val HistoryPath: SettingEntry[Option[String]] = SettingEntry.staticDirectory(
-    "history.path",
-    V010,
-    "A directory where Apportion keeps the sizes of shuffles, so that the next run of a query chooses its subpartitions by them. " +
-      "Literals are not kept. Set it when Spark starts: sessions cannot change it. Nothing is kept if it is not set."
+    "How Apportion sets the number of shuffle partitions, unless the query sets it. `estimated`: Apportion estimates " +
+      "the size of the shuffle as an interval. It sets fewer partitions than Spark only if the upper end of the " +
+      "interval needs no more. It sets more partitions only as far as the lower end needs them. `spark`: " +
+      "`spark.sql.shuffle.partitions`, rounded up to a power of two. Use `spark` if estimates are wrong and you know " +
+      "a good number."
   )
 
   val MaxBlocksPerShuffle: SettingEntry[Long] = SettingEntry.long(
     "maxBlocksPerShuffle",
+    Category.ShufflePartitions,
     default = 1L << 24,
     Allowed.AtLeast(1),
     V010,
-    "The most blocks, subpartitions times likely map tasks, that an estimated number of subpartitions makes: each is a write, a " +
-      "fetch, and an entry in the driver's memory."
+    "Maximum number of blocks (shuffle partitions times expected map tasks) of a shuffle with an estimated number of " +
+      "partitions. Each block costs a write, a fetch, and an entry in the driver's memory. Lower it if shuffles with " +
+      "many map tasks use too much memory in the driver. Raise it if such shuffles get too few partitions."
   )
 
-  val MinTaskVolume: SettingEntry[Long] = SettingEntry.size(
-    "minTaskVolume",
-    default = 1L << 20,
-    Allowed.AtLeast(1, " byte"),
+  val HistoryPath: SettingEntry[Option[String]] = SettingEntry.staticDirectory(
+    "history.path",
+    Category.ShufflePartitions,
     V010,
-    "Bytes that every task keeps when a stage is spread over the cluster's slots (reactive mode), and at most the volume of " +
-      "a task under a join that multiplies rows."
-  )
-
-  val Mode: SettingEntry[String] = SettingEntry.choice(
-    "mode",
-    default = "auto",
-    Allowed.OneOf("auto", "active", "reactive", "observe"),
-    V010,
-    "active: the bytes decide. reactive: they do, and small stages are spread over the slots that are there, as long as " +
-      "every task keeps minTaskVolume. auto: active with dynamic allocation, or where resources.request asks the cluster manager; else reactive. " +
-      "observe: Apportion records the decisions of auto and changes nothing in Spark's plans."
+    "Directory where Apportion stores the sizes of shuffles. The next run of a query uses them to set its shuffle " +
+      "partitions. Literals of the query are not stored. If not set, Apportion stores nothing. Set it when Spark " +
+      "starts; sessions cannot change it. Use it for queries that run regularly."
   )
 
   val SourcesEnabled: SettingEntry[Boolean] = SettingEntry.boolean(
     "sources.enabled",
+    Category.FileScans,
     default = true,
     V010,
-    "Whether Apportion decides how many tasks scan files. If not, Spark does, by spark.sql.files.maxPartitionBytes. Scans in " +
-      "streaming queries and with adaptive execution off are left to Spark, unless a number is set for them."
+    "Whether Apportion decides how many tasks scan files. If false, Spark decides from " +
+      "`spark.sql.files.maxPartitionBytes`. Scans in streaming queries, and scans while adaptive execution is off, " +
+      "are left to Spark unless you set their number of tasks. Set it to false to keep Spark's own scans."
   )
 
   val SourcesParallelism: SettingEntry[Int] = SettingEntry.int(
     "sources.parallelism",
+    Category.FileScans,
     default = -1,
     Allowed.AtLeast(1, or = Some(-1L -> "decide")),
     V010,
-    "Tasks of every scan of files, as far as the files can be cut so. -1 decides from the bytes: as many as dataVolumePerTask " +
-      "makes, or spark.sql.files.maxPartitionBytes if that is not set, and not fewer than Spark makes unless a volume or a maximum " +
-      "is set. The hint SOURCE_PARALLELISM and the reader's option apportion.tasks set one scan."
+    "Number of tasks for every file scan, as far as the files can be split. -1 (default) decides from the size of " +
+      "the files and `dataVolumePerTask`, or `spark.sql.files.maxPartitionBytes` if that is not set. It never makes " +
+      "fewer tasks than Spark, unless you set `dataVolumePerTask` or `sources.maxParallelism`. To set the number for " +
+      "one scan, use the hint `SOURCE_PARALLELISM` or the reader option `apportion.tasks`."
   )
 
   val SourcesMaxParallelism: SettingEntry[Int] = SettingEntry.int(
     "sources.maxParallelism",
+    Category.FileScans,
     default = 1000,
     Allowed.AtLeast(1),
     V010,
-    "The most tasks that are decided for a scan of files. Unless this is set, it is Spark's number of tasks if that is more, so " +
-      "that scans of terabytes have no larger tasks than Spark's."
+    "Maximum number of tasks that Apportion decides for a file scan. If you do not set it and Spark would make more " +
+      "tasks, Spark's number is the maximum. Tasks of very large scans are then no larger than Spark's. Lower it to " +
+      "limit how much of a cluster one scan can use."
   )
 
   val SourcesDefaultParallelism: SettingEntry[Int] = SettingEntry.int(
     "sources.defaultParallelism",
+    Category.FileScans,
     default = -1,
     Allowed.AtLeast(1, or = Some(-1L -> "leave it to Spark")),
     V010,
-    "Tasks of a source whose size is not known and whose tasks the query does not give, as the table function range."
-  )
-
-  val MinSlots: SettingEntry[Int] = SettingEntry.int(
-    "resources.minSlots",
-    default = 0,
-    Allowed.AtLeast(0),
-    V010,
-    "Slots without which no stage of a query starts: it waits for them, resources.timeout at most, and fails if they do not come. 0 " +
-      "waits for nothing. With dynamic allocation, which asks for nothing before there are tasks, no more than its minExecutors " +
-      "hold is waited for."
-  )
-
-  val TargetSlots: SettingEntry[Int] = SettingEntry.int(
-    "resources.targetSlots",
-    default = -1,
-    Allowed.AtLeast(1, or = Some(-1L -> "as many as stages have tasks")),
-    V010,
-    "Slots that a query would like: it starts without waiting for more, and these are asked for if executors are."
-  )
-
-  val MaxSlots: SettingEntry[Int] = SettingEntry.int(
-    "resources.maxSlots",
-    default = -1,
-    Allowed.AtLeast(1, or = Some(-1L -> "maxParallelism")),
-    V010,
-    "The most slots that are ever asked for."
-  )
-
-  val RequestExecutors: SettingEntry[Boolean] = SettingEntry.boolean(
-    "resources.request",
-    default = false,
-    V010,
-    "Whether the cluster manager is asked for executors with as many slots as queries would like (active mode). With dynamic " +
-      "allocation, which asks itself, it is not."
-  )
-
-  val ResourceTimeout: SettingEntry[Long] = SettingEntry.duration(
-    "resources.timeout",
-    default = 300,
-    Allowed.AtLeast(0, " seconds"),
-    V010,
-    "How long a query waits for its minSlots, at its start and after it has lost executors, before it fails."
-  )
-
-  val Stabilization: SettingEntry[Long] = SettingEntry.duration(
-    "resources.stabilization",
-    default = 10,
-    Allowed.AtLeast(0, " seconds"),
-    V010,
-    "How long the number of slots must not have changed for a query to start with fewer than it would like."
-  )
-
-  val Cooldown: SettingEntry[Long] = SettingEntry.duration(
-    "resources.cooldown",
-    default = 30,
-    Allowed.AtLeast(0, " seconds"),
-    V010,
-    "The least time between two changes of what the cluster is asked for, unless a query waits for its minSlots."
-  )
-
-  val Rescaling: SettingEntry[String] = SettingEntry.text(
-    "resources.rescaling",
-    default = "fixed",
-    Allowed.Text("fixed, backlog or the name of a class"),
-    V010,
-    "What changes the slots that a running query would like. fixed: nothing but its stages. backlog: the bytes that its tasks have " +
-      "still to read and the speed they are read with, so that they are read within resources.finishWithin. Or the name of a " +
-      "class that extends io.apportion.resources.RescalingPolicy and needs no arguments."
-  )
-
-  val FinishWithin: SettingEntry[Long] = SettingEntry.duration(
-    "resources.finishWithin",
-    default = 600,
-    Allowed.AtLeast(1, " second"),
-    V010,
-    "The time in which resources.rescaling=backlog means to read what waits."
-  )
-
-  val PollInterval: SettingEntry[Long] = SettingEntry.duration(
-    "resources.pollInterval",
-    default = 10,
-    Allowed.AtLeast(1, " second"),
-    V010,
-    "How often resources.rescaling is asked."
+    "Number of tasks for a source of unknown size, such as the table function `range`, unless the query sets the " +
+      "number. Set it if Spark's default parallelism is too low or too high for such sources."
   )
 
   val HintsStrict: SettingEntry[Boolean] = SettingEntry.boolean(
     "hints.strict",
+    Category.Hints,
     default = false,
     V010,
-    "Whether a hint of Apportion's that cannot be used, or a misspelt hint, is an error of the query. If not, it is left " +
-      "out with a warning in the log."
+    "Whether a query fails if one of Apportion's hints is misspelled or cannot be applied. If false, Apportion " +
+      "ignores the hint and logs a warning. Set it to true in development and tests."
   )
 
-  val RulesDisabled: SettingEntry[Set[String]] = SettingEntry.names(
-    "rules.disabled",
-    Allowed.SomeOf(RuleNames.all: _*),
+  val MinSlots: SettingEntry[Int] = SettingEntry.int(
+    "resources.minSlots",
+    Category.TaskSlots,
+    default = 0,
+    Allowed.AtLeast(0),
     V010,
-    "Rules of Apportion that do nothing, between commas, as in spark.sql.optimizer.excludedRules. To turn off all of them: enabled."
+    "Minimum number of task slots. No stage of a query starts before they are registered. A query waits up to " +
+      "`resources.timeout` for them and fails if they are not available. 0 (default) disables waiting. With dynamic " +
+      "allocation, a query waits for no more slots than `spark.dynamicAllocation.minExecutors` provides, because " +
+      "Spark requests no executors before there are tasks. Set it if queries start before the cluster has its " +
+      "executors."
+  )
+
+  val TargetSlots: SettingEntry[Int] = SettingEntry.int(
+    "resources.targetSlots",
+    Category.TaskSlots,
+    default = -1,
+    Allowed.AtLeast(1, or = Some(-1L -> "as many as stages have tasks")),
+    V010,
+    "Target number of task slots. A query that waits for `resources.minSlots` starts at once when it has the target, " +
+      "and never waits for more. If `resources.request` is true, Apportion requests this many slots. Set it to " +
+      "request a fixed number."
+  )
+
+  val MaxSlots: SettingEntry[Int] = SettingEntry.int(
+    "resources.maxSlots",
+    Category.TaskSlots,
+    default = -1,
+    Allowed.AtLeast(1, or = Some(-1L -> "maxParallelism")),
+    V010,
+    "Maximum number of task slots that Apportion requests. Set it to limit the number of executors."
+  )
+
+  val RequestExecutors: SettingEntry[Boolean] = SettingEntry.boolean(
+    "resources.request",
+    Category.TaskSlots,
+    default = false,
+    V010,
+    "Whether Apportion requests executors from the cluster manager, enough for the target number of task slots. " +
+      "Ignored in mode `reactive`, in local mode, and when dynamic allocation is enabled. Set it to true on a " +
+      "standalone, YARN or Kubernetes cluster without dynamic allocation."
+  )
+
+  val ResourceTimeout: SettingEntry[Long] = SettingEntry.duration(
+    "resources.timeout",
+    Category.TaskSlots,
+    default = 300,
+    Allowed.AtLeast(0, " seconds"),
+    V010,
+    "Maximum time that a query waits for `resources.minSlots`, at its start and after it loses executors. The query " +
+      "fails after that time. Raise it if executors start slowly."
+  )
+
+  val Stabilization: SettingEntry[Long] = SettingEntry.duration(
+    "resources.stabilization",
+    Category.TaskSlots,
+    default = 10,
+    Allowed.AtLeast(0, " seconds"),
+    V010,
+    "Time without a change in the number of task slots after which a waiting query starts with fewer than its " +
+      "target. Raise it if executors start slowly one after the other."
+  )
+
+  val Cooldown: SettingEntry[Long] = SettingEntry.duration(
+    "resources.cooldown",
+    Category.TaskSlots,
+    default = 30,
+    Allowed.AtLeast(0, " seconds"),
+    V010,
+    "Minimum time between two changes of the number of executors that Apportion requests. It does not apply while a " +
+      "query waits for `resources.minSlots`. Raise it if the number of executors changes too often."
+  )
+
+  val Rescaling: SettingEntry[String] = SettingEntry.text(
+    "resources.rescaling",
+    Category.TaskSlots,
+    default = "fixed",
+    Allowed.Text("fixed, backlog or the name of a class"),
+    V010,
+    "Policy that changes the target number of task slots while a query runs. `fixed`: only the query's stages change " +
+      "it. `backlog`: the target follows the bytes that the tasks still have to read and their speed, so that they " +
+      "finish within `resources.finishWithin`. You can also name a class that extends " +
+      "`io.apportion.resources.RescalingPolicy` and has a constructor without arguments."
+  )
+
+  val FinishWithin: SettingEntry[Long] = SettingEntry.duration(
+    "resources.finishWithin",
+    Category.TaskSlots,
+    default = 600,
+    Allowed.AtLeast(1, " second"),
+    V010,
+    "Target time for reading the remaining input if `resources.rescaling` is `backlog`. Lower it to finish sooner on " +
+      "more executors."
+  )
+
+  val PollInterval: SettingEntry[Long] = SettingEntry.duration(
+    "resources.pollInterval",
+    Category.TaskSlots,
+    default = 10,
+    Allowed.AtLeast(1, " second"),
+    V010,
+    "Time between two calls of the policy that `resources.rescaling` selects. Raise it if the policy is expensive."
   )
 
   val RetainedDecisions: SettingEntry[Int] = SettingEntry.int(
     "retainedDecisions",
+    Category.Reporting,
     default = 1000,
     Allowed.AtLeast(1),
     V010,
-    "How many of a session's decisions are kept for apportion_decisions(); older ones are dropped."
+    "Number of decisions that `apportion_decisions()` keeps for a session. Apportion drops older ones. Raise it if " +
+      "you look at the decisions of many queries at once."
   )
 
   val EventsEnabled: SettingEntry[Boolean] = SettingEntry.boolean(
     "events.enabled",
+    Category.Reporting,
     default = true,
     V010,
-    "Whether queries and decisions are posted on Spark's listener bus: for the event log, Spark's UI and whoever listens. If not, " +
-      "the log does not grow by them, and only apportion_decisions() and EXPLAIN tell of them."
+    "Whether Apportion posts queries and decisions to Spark's listener bus, for the event log, Spark's UI and other " +
+      "listeners. If false, the event log does not grow, but only `apportion_decisions()` and EXPLAIN show " +
+      "decisions. Set it to false if event logs become too large."
   )
 
+  /** All settings, in the order of their categories. */
   val all: Seq[SettingEntry[_]] = Seq(
     Enabled,
-    Parallelism,
+    Mode,
+    RulesDisabled,
+    DataVolumePerTask,
     MinParallelism,
     MaxParallelism,
-    DataVolumePerTask,
-    VolumeMeasure,
+    Parallelism,
+    MinTaskVolume,
     BroadcastRatio,
+    VolumeMeasure,
     Ranges,
     Rounding,
     MaxBlocksPerTask,
     SplitsWithOtherShuffleManagers,
     Subpartitions,
-    HistoryPath,
     MaxBlocksPerShuffle,
-    MinTaskVolume,
-    Mode,
+    HistoryPath,
     SourcesEnabled,
     SourcesParallelism,
     SourcesMaxParallelism,
     SourcesDefaultParallelism,
+    HintsStrict,
     MinSlots,
     TargetSlots,
     MaxSlots,
@@ -339,8 +417,6 @@ object Settings {
     Rescaling,
     FinishWithin,
     PollInterval,
-    HintsStrict,
-    RulesDisabled,
     RetainedDecisions,
     EventsEnabled
   )

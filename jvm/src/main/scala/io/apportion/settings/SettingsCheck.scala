@@ -12,8 +12,10 @@ import org.apache.spark.sql.internal.SQLConf
 import org.slf4j.LoggerFactory
 
 /**
- * Refuses what the check of a single setting cannot see: `SET` of an unknown name, and bounds that contradict each other. A `SET`
- * that makes a contradiction is refused. Values that were set otherwise are refused at the next query, and unknown names are logged.
+ * Checks that Spark's check of a single conf cannot make: unknown names, and bounds that contradict each other.
+ *
+ * `SET` fails for an unknown name and for a value that makes a contradiction. `spark.conf.set` makes no such check:
+ * then the next query fails for a contradiction, and unknown names are logged.
  *
  * @param checkValue throws for a value that an optional feature refuses; gets the key and the conf with the new value
  */
@@ -26,19 +28,19 @@ case class SettingsCheck(session: SparkSession, checkValue: (String, SQLConf) =>
         throw new IllegalArgumentException(s"${unknown(key)} Known settings: ${names.mkString(", ")}.")
       val candidate = SQLConf.get.clone()
       candidate.setConfString(key, value)
-      // Of two problems, SET has to be able to solve one after the other.
+      // Ignore old problems, so that one SET after the other can solve several of them.
       refuse(problems(candidate).diff(problems(SQLConf.get)))
       checkValue(key, candidate)
     case other if isAboutSettings(other) =>
     case _                               =>
       if (Settings.Enabled.get(SQLConf.get)) {
         refuse(problems(SQLConf.get))
-        for (key <- ConfKeys.startingWith(SQLConf.get, SettingEntry.Prefix) if isUnknown(key) && named.add(key))
+        for (key <- ConfKeys.startingWith(SQLConf.get, SettingEntry.Prefix) if isUnknown(key) && logged.add(key))
           log.warn(s"${unknown(key)} It is ignored.")
       }
   }
 
-  /** Whether a plan only shows or changes settings, so that it can show and solve a problem of theirs. */
+  /** Whether a plan only shows or changes settings. Such a plan must run, so that users can find and solve problems. */
   private def isAboutSettings(plan: LogicalPlan): Boolean = plan match {
     case _: SetCommand | _: ResetCommand => true
     case result: CommandResult           => isAboutSettings(result.commandLogicalPlan)
@@ -76,6 +78,6 @@ object SettingsCheck {
 
   private val names = Settings.all.map(_.key)
 
-  /** Unknown names that the log has. */
-  private val named: JSet[String] = ConcurrentHashMap.newKeySet()
+  /** Unknown names that were logged. */
+  private val logged: JSet[String] = ConcurrentHashMap.newKeySet()
 }

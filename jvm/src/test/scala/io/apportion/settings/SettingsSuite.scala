@@ -35,7 +35,7 @@ class SettingsSuite extends SparkSuite {
     }
   }
 
-  test("bounds set one by one through spark.conf are refused at the next query, and can be mended") {
+  test("bounds set one by one through spark.conf are refused at the next query, and can be corrected") {
     withSession("maxParallelism" -> "7", "minParallelism" -> "5") { session =>
       val error = intercept[IllegalArgumentException](session.sql("SELECT 1"))
       assert(error.getMessage.contains("spark.apportion.minParallelism is 5 and spark.apportion.maxParallelism is 7"))
@@ -59,12 +59,12 @@ class SettingsSuite extends SparkSuite {
     }
   }
 
-  test("a hint for even ranges lowers a minimum without a power of two above it") {
+  test("a hint for even ranges lowers the minimum if no power of two is within the bounds") {
     val settings = exact ++ Seq("minParallelism" -> "5", "maxParallelism" -> "7")
     assert(decisionOf("SELECT /*+ RANGES(even) */ k, count(*) FROM numbers GROUP BY k", settings: _*).parallelism == 4)
   }
 
-  test("of two problems, SET solves one after the other, and SET and RESET show and solve them") {
+  test("SET and RESET work and correct settings while two settings are wrong") {
     val wrong =
       Seq("minParallelism" -> "5", "maxParallelism" -> "7", "resources.minSlots" -> "2", "resources.maxSlots" -> "1")
     withSession(wrong: _*) { session =>
@@ -84,7 +84,7 @@ class SettingsSuite extends SparkSuite {
     }
   }
 
-  test("an unknown name that did not come by SET is named in the log, once") {
+  test("an unknown name that is set through spark.conf is logged once") {
     val lines = Logged.by(classOf[SettingsCheck].getName) {
       withSession("maxParalelism" -> "7") { session =>
         session.sql("SELECT 1").collect()
@@ -106,7 +106,7 @@ class SettingsSuite extends SparkSuite {
   }
 
   test(
-    "a decision names who set a value: nobody, the session, whoever started the application, or Spark's own setting"
+    "a decision names the source of a value: default, session setting, submit-time conf or Spark's own setting"
   ) {
     val decision = decisionOf("SELECT k, count(*) FROM numbers GROUP BY k", "mode" -> "active")
     assert(
