@@ -47,5 +47,5 @@ FROM items GROUP BY bucket
 SELECT id AS operator, flink_key_group_range(id, 5) AS key_groups FROM range(0, 5, 1, 1)
 
 -- name: no task at all
--- error: p is 0: allowed is a constant, a whole number from 1 to 1048576
+-- error: p must be a constant whole number from 1 to 1048576, but is 0
 SELECT even_key(bucket, 0) FROM items

@@ -10,9 +10,9 @@ SELECT /*+ PARALELISM(8) */ 1
 SELECT /*+ PARALLELISM(0) */ 1
 
 -- name: a minimum above the maximum
--- error: its minimum 64 is above its maximum 4. Write PARALLELISM(4, 64).
+-- error: PARALLELISM has a minimum (64) above its maximum (4). Write PARALLELISM(4, 64).
 SELECT /*+ PARALLELISM(64, 4) */ 1
 
 -- name: a table that the block does not have
--- error: no table or alias u: its block has t.
+-- error: SOURCE_PARALLELISM names u, which is not a table or alias of its block (the block has t).
 SELECT /*+ SOURCE_PARALLELISM(u, 8) */ * FROM range(3) AS t

@@ -1,8 +1,8 @@
-"""Hints in SQL text: `lint` finds wrong ones, `add`, `replace` and `strip` rewrite, `show` tells.
+"""Hints in SQL text: `lint` finds wrong hints, `add`, `replace` and `strip` rewrite, `show` lists.
 
-Hints are comments directly after SELECT, `SELECT /*+ PARALLELISM(8) */ ...`; `grammar` lists them.
-A hint covers its query block and the blocks in it that have none of their own; `blocks` says what
-a block is and how its path is written.
+A hint is a comment directly after SELECT, such as `SELECT /*+ PARALLELISM(8) */ ...`. The module
+`grammar` defines all hints. A hint covers its query block and each block inside it that does not
+have the same hint. The module `apportion.sql.blocks` defines blocks and their paths.
 """
 
 from apportion.hints.errors import HintError

@@ -1,4 +1,4 @@
-"""What rewriting a hint raises."""
+"""The error that rewriting hints raises."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from apportion.errors import ApportionError
 
 
 class HintError(ApportionError, ValueError):
-    """A hint, a block path or a text that cannot be rewritten: says which, where, and what is."""
+    """A wrong hint, an unknown block path, or a text without readable blocks."""

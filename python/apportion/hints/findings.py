@@ -1,4 +1,4 @@
-"""What the linter says: the findings, their codes, and how bad each is."""
+"""The findings of the linter, their codes and their severity."""
 
 from __future__ import annotations
 
@@ -7,39 +7,40 @@ from typing import Literal, NamedTuple
 
 Severity = Literal["error", "warning"]
 
-# Stable: people name them in their CI. An error is what fails in Spark, or a hint of Apportion's
-# that cannot be used; a warning is what runs, but not as it was meant.
+# The codes are stable, because CI configurations name them. An error is a statement that fails in
+# Spark, or an Apportion hint that cannot be used. A warning is a statement that runs, but not as
+# intended. docs/lint-rules.md repeats this table.
 CODES: dict[str, tuple[Severity, str]] = {
     "APH001": ("error", "a string, quoted name, comment, hint or template is never closed"),
     "APH002": ("error", "parentheses do not match"),
     "APH003": ("warning", "the statement could not be parsed, so its tables are not known"),
-    "APH101": ("error", "a hint comment in a place where Spark reads none"),
-    "APH102": ("warning", "an ordinary comment that was meant as a hint"),
+    "APH101": ("error", "a hint comment where Spark does not allow one"),
+    "APH102": ("warning", "an ordinary comment that looks like a hint"),
     "APH103": ("warning", "more than one hint comment in a block"),
     "APH104": ("error", "a hint comment that Spark cannot parse"),
-    "APH201": ("error", "an unknown hint with a name near a known one"),
+    "APH201": ("error", "an unknown hint, probably a misspelled one"),
     "APH202": ("warning", "an unknown hint"),
     "APH301": ("error", "a wrong number of arguments"),
-    "APH302": ("error", "not a number"),
+    "APH302": ("error", "an argument that is not a number"),
     "APH303": ("error", "a number out of range"),
     "APH304": ("error", "a minimum above the maximum"),
     "APH305": ("error", "no power of two between minimum and maximum"),
-    "APH306": ("error", "not a data volume"),
-    "APH307": ("error", "not a ratio between 0 and 1"),
-    "APH308": ("error", "an unknown word for RANGES"),
-    "APH309": ("error", "not the name of a table"),
-    "APH310": ("error", "a table that the block does not have"),
-    "APH311": ("warning", "a hint that is set twice in a block"),
-    "APH401": ("error", "arguments of one of Spark's hints with which Spark fails"),
-    "APH402": ("warning", "a table in one of Spark's hints that the block does not have"),
-    "APH403": ("warning", "a join hint that another one overrides"),
+    "APH306": ("error", "an argument that is not a size"),
+    "APH307": ("error", "an argument that is not a ratio between 0 and 1"),
+    "APH308": ("error", "an unknown argument of RANGES"),
+    "APH309": ("error", "an argument that is not a table name"),
+    "APH310": ("error", "a table or alias that the block does not have"),
+    "APH311": ("warning", "a hint that appears more than once in a block"),
+    "APH401": ("error", "arguments of a Spark hint that make Spark fail"),
+    "APH402": ("warning", "a Spark hint for a table or alias that the block does not have"),
+    "APH403": ("warning", "a join hint that another hint overrides"),
     "APH404": ("warning", "a join hint without a join"),
-    "APH405": ("warning", "a repartition hint that another one overrides"),
+    "APH405": ("warning", "a repartition hint that another hint overrides"),
 }
 
 
 class Complaint(NamedTuple):
-    """A finding before its place is looked up: about `sql[start:end]`."""
+    """A finding about `sql[start:end]`, without line and column."""
 
     code: str
     start: int
@@ -50,11 +51,10 @@ class Complaint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong with the hints of a text.
+    """One problem with the hints of a text, about `sql[offset : offset + length]`.
 
-    `line` and `column` count from 1, `column`, `offset` and `length` in characters; the finding is
-    about `sql[offset : offset + length]`. `code` is a key of `CODES`. `suggestion` says what to
-    write instead, or is None.
+    `line` and `column` count from 1. `column`, `offset` and `length` count characters. `code` is a
+    key of `CODES`. `suggestion` is a possible correction, or None.
     """
 
     line: int

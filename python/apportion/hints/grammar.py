@@ -1,7 +1,11 @@
-"""The hints that are known: names, arguments, what each argument must be, and what they mean.
+"""The known hints: their names, arguments, checks and meanings. No other module repeats them.
 
-PARALLELISM has a two-number form rather than two hints MIN_PARALLELISM and MAX_PARALLELISM: the
-bounds are read together, and no block can have one of them from here and the other from there.
+`HintGrammar.scala` reads the same hints in Spark. `jvm/src/test/resources/wrong_hints.golden.txt`
+keeps both equal: it holds the messages of the Scala side, and `python/tests/hints/test_lint.py`
+compares them with the messages here. Change both sides together.
+
+PARALLELISM has a form with two numbers instead of two hints MIN_PARALLELISM and MAX_PARALLELISM, so
+that a block cannot take the two bounds from different places.
 """
 
 from __future__ import annotations
@@ -22,31 +26,32 @@ _VOLUME = re.compile(r"\s*(\d{1,19})\s*(?:b|([kmgtp])(?:i?b)?)\s*", re.ASCII | r
 _RANGES = ("even", "balanced")
 
 Check = Callable[[Hint, Argument], Complaint | None]
+HintKey = tuple[str, tuple[str, ...]]
 
 
 class Parameter(NamedTuple):
-    """One parameter of a hint: how it is called, and what finds fault with an argument for it."""
+    """One parameter of a hint: its name, and the check that reports a wrong argument."""
 
     name: str
     check: Check
 
 
 class Form(NamedTuple):
-    """One way to write a hint, and what it does."""
+    """One form of a hint: its parameters, an example, and the meaning of the example."""
 
     parameters: tuple[Parameter, ...]
     example: str
     meaning: str
 
 
-def _count(hint: Hint, argument: Argument) -> Complaint | None:
+def _check_count(hint: Hint, argument: Argument) -> Complaint | None:
     if argument.kind != "integer":
         number = argument.string.strip() if argument.kind == "string" else ""
         return _complain(
             "APH302",
             argument,
             f"{hint.name} takes a whole number, not {argument.text}",
-            _instead(hint, argument, number) if number.isdecimal() else None,
+            _suggest_argument(hint, argument, number) if number.isdecimal() else None,
         )
     if not 1 <= argument.integer <= LARGEST_COUNT:
         message = f"{hint.name} takes a number from 1 to {LARGEST_COUNT}, not {argument.text}"
@@ -54,7 +59,7 @@ def _count(hint: Hint, argument: Argument) -> Complaint | None:
     return None
 
 
-def _volume(hint: Hint, argument: Argument) -> Complaint | None:
+def _check_volume(hint: Hint, argument: Argument) -> Complaint | None:
     if argument.kind == "integer":
         bytes, unit = argument.integer, ""
     elif argument.kind == "string" and (match := _VOLUME.fullmatch(argument.string)):
@@ -64,9 +69,9 @@ def _volume(hint: Hint, argument: Argument) -> Complaint | None:
         return _complain(
             "APH306",
             argument,
-            f"{hint.name} takes a size with its unit in quotes, as '256MB' (units b, kb, mb, gb, "
-            f"tb, pb), or a number of bytes, not {argument.text}",
-            _instead(hint, argument, f"'{argument.text}'") if unquoted else None,
+            f"{hint.name} takes a quoted size with a unit (b, kb, mb, gb, tb, pb), such as "
+            f"'256MB', or a number of bytes, not {argument.text}",
+            _suggest_argument(hint, argument, f"'{argument.text}'") if unquoted else None,
         )
     if not 1 <= bytes << 10 * " kmgtp".index(unit.lower() or " ") <= _LARGEST_VOLUME:
         message = f"{hint.name} takes a size from 1 byte to 8191 pb, not {argument.text}"
@@ -74,7 +79,7 @@ def _volume(hint: Hint, argument: Argument) -> Complaint | None:
     return None
 
 
-def _ratio(hint: Hint, argument: Argument) -> Complaint | None:
+def _check_ratio(hint: Hint, argument: Argument) -> Complaint | None:
     if argument.kind not in ("integer", "decimal"):
         message = f"{hint.name} takes a number above 0 and below 1, not {argument.text}"
         return _complain("APH302", argument, message)
@@ -87,82 +92,82 @@ def _ratio(hint: Hint, argument: Argument) -> Complaint | None:
         "APH307",
         argument,
         f"{hint.name} takes a number above 0 and below 1, not {argument.text}",
-        _instead(hint, argument, percent) if percent else None,
+        _suggest_argument(hint, argument, percent) if percent else None,
     )
 
 
-def _word(hint: Hint, argument: Argument) -> Complaint | None:
+def _check_ranges(hint: Hint, argument: Argument) -> Complaint | None:
     if argument.kind in ("name", "string") and argument.string.lower() in _RANGES:
         return None
-    meant = near(argument.string, _RANGES)
+    nearest = find_nearest(argument.string, _RANGES)
     return _complain(
         "APH308",
         argument,
-        f"{hint.name} takes one of {', '.join(_RANGES)}, not {argument.text}",
-        _instead(hint, argument, meant) if meant else None,
+        f"{hint.name} takes {' or '.join(_RANGES)}, not {argument.text}",
+        _suggest_argument(hint, argument, nearest) if nearest else None,
     )
 
 
-def _table(hint: Hint, argument: Argument) -> Complaint | None:
+def _check_table(hint: Hint, argument: Argument) -> Complaint | None:
     if argument.kind in ("name", "string"):
         return None
     swapped = argument.kind == "integer" and hint.arguments[1].kind == "name"
-    turned = f"{hint.name}({hint.arguments[1].text}, {argument.text})"
+    corrected = f"{hint.name}({hint.arguments[1].text}, {argument.text})"
     return _complain(
         "APH309",
         argument,
-        f"{hint.name} takes a table of its block first, not {argument.text}",
-        f"write {turned}" if swapped else None,
+        f"{hint.name} takes a table of its block as first argument, not {argument.text}",
+        f"write {corrected}" if swapped else None,
     )
 
 
-# Every hint of Apportion, one entry each.
+# All hints of Apportion.
 APPORTION: dict[str, tuple[Form, ...]] = {
     "PARALLELISM": (
-        Form((Parameter("n", _count),), "PARALLELISM(8)", "the block's stages use 8 tasks"),
+        Form((Parameter("n", _check_count),), "PARALLELISM(8)", "the block's stages use 8 tasks"),
         Form(
-            (Parameter("min", _count), Parameter("max", _count)),
+            (Parameter("min", _check_count), Parameter("max", _check_count)),
             "PARALLELISM(4, 64)",
-            "the number of tasks is decided from 4 to 64",
+            "the block's stages use from 4 to 64 tasks",
         ),
     ),
     "DATA_VOLUME": (
         Form(
-            (Parameter("volume", _volume),),
+            (Parameter("volume", _check_volume),),
             "DATA_VOLUME('256MB')",
-            "the bytes that one task of the block should read",
+            "the target size per task in the block is 256 MiB",
         ),
     ),
     "BROADCAST_RATIO": (
         Form(
-            (Parameter("ratio", _ratio),),
+            (Parameter("ratio", _check_ratio),),
             "BROADCAST_RATIO(0.3)",
-            "the share of that volume which broadcast tables may take",
+            "broadcast tables may use up to 30 % of the target size per task",
         ),
     ),
     "RANGES": (
         Form(
-            (Parameter("even|balanced", _word),),
+            (Parameter("even|balanced", _check_ranges),),
             "RANGES(balanced)",
-            "ranges of equally many subpartitions, or of about as many bytes",
+            "each task reads about the same number of bytes (`even`: of shuffle partitions)",
         ),
     ),
     "SOURCE_PARALLELISM": (
         Form(
-            (Parameter("n", _count),),
+            (Parameter("n", _check_count),),
             "SOURCE_PARALLELISM(16)",
             "every scan of the block uses 16 tasks",
         ),
         Form(
-            (Parameter("table", _table), Parameter("n", _count)),
+            (Parameter("table", _check_table), Parameter("n", _check_count)),
             "SOURCE_PARALLELISM(t, 16)",
             "the scan of t, a table or alias of the block, uses 16 tasks",
         ),
     ),
 }
 
-# Spark's join strategies by hint, and the order in which Spark prefers them when the two sides
-# of a join ask for different ones.
+# Spark's join strategies by hint. The strategies are in the order in which Spark prefers them when
+# the two sides of a join have different hints.
 JOIN_STRATEGIES: dict[str, str] = {
     "BROADCAST": "BROADCAST",
     "BROADCASTJOIN": "BROADCAST",
@@ -174,55 +179,61 @@ JOIN_STRATEGIES: dict[str, str] = {
     "SHUFFLE_REPLICATE_NL": "SHUFFLE_REPLICATE_NL",
 }
 PREFERENCE = tuple(dict.fromkeys(JOIN_STRATEGIES.values()))
-REPARTITIONS = ("COALESCE", "REPARTITION", "REPARTITION_BY_RANGE", "REBALANCE")
+COALESCE = "COALESCE"
+REPARTITIONS = (COALESCE, "REPARTITION", "REPARTITION_BY_RANGE", "REBALANCE")
 KNOWN = (*APPORTION, *JOIN_STRATEGIES, *REPARTITIONS)
 
-# Likely names that are spelt too differently to be found near.
+# Likely names that differ too much from the known name for `find_nearest`.
 _ALSO_CALLED = {
     "MIN_PARALLELISM": "PARALLELISM(min, max)",
     "MAX_PARALLELISM": "PARALLELISM(min, max)",
 }
 
 
-def usage(name: str) -> str:
-    """Return how a hint of Apportion's is written, such as `PARALLELISM(n) or ...(min, max)`."""
-    forms = (", ".join(p.name for p in form.parameters) for form in APPORTION[name])
-    return " or ".join(f"{name}({parameters})" for parameters in forms)
-
-
-def nearest(name: str) -> str | None:
-    """Return the known hint that an unknown name was probably meant to be."""
+def suggest_hint(name: str) -> str | None:
+    """Return the known hint that is probably meant by an unknown name, or None."""
     if name in _ALSO_CALLED:
         return _ALSO_CALLED[name]
-    return near(name, KNOWN)
+    return find_nearest(name, KNOWN)
 
 
-def near(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name nearest to `name`, in whatever case, with or without underscores."""
+def find_nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name nearest to `name`, or None. Ignore case and underscores."""
     by_letters = {candidate.replace("_", "").lower(): candidate for candidate in known}
     letters = name.replace("_", "").lower()
-    found = difflib.get_close_matches(letters, by_letters, n=1, cutoff=0.75)
-    return by_letters[found[0]] if found else None
+    matches = difflib.get_close_matches(letters, by_letters, n=1, cutoff=0.75)
+    return by_letters[matches[0]] if matches else None
 
 
-def key(hint: Hint) -> tuple[str, tuple[str, ...]]:
-    """Return what a block can have only one of: the hint, for one table where it names one."""
+def get_key(hint: Hint) -> HintKey:
+    """Return the name of a hint and the parts of its table. A block uses one hint per key."""
     if hint.name == "SOURCE_PARALLELISM" and len(hint.arguments) > 1:
         return hint.name, hint.arguments[0].parts
     return hint.name, ()
 
 
-def used(hints: Iterable[Hint]) -> dict[tuple[str, tuple[str, ...]], Hint]:
-    """Return the hints of a block that Apportion uses: right ones, the first of each."""
-    found: dict[tuple[str, tuple[str, ...]], Hint] = {}
+def get_tables(hint: Hint) -> tuple[Argument, ...]:
+    """Return the arguments of a hint that name tables."""
+    if hint.name in JOIN_STRATEGIES:
+        return hint.arguments
+    form = _find_form(hint)
+    if form is None:
+        return ()
+    pairs = zip(form.parameters, hint.arguments, strict=True)
+    return tuple(argument for parameter, argument in pairs if parameter.check is _check_table)
+
+
+def select_used(hints: Iterable[Hint]) -> dict[HintKey, Hint]:
+    """Return the hints of a block that Apportion uses: the first valid hint of each key."""
+    used: dict[HintKey, Hint] = {}
     for hint in hints:
         if hint.name in APPORTION and not any(check(hint)):
-            found.setdefault(key(hint), hint)
-    return found
+            used.setdefault(get_key(hint), hint)
+    return used
 
 
 def check(hint: Hint) -> Iterator[Complaint]:
-    """Yield what is wrong with a hint by itself: its name and its arguments."""
+    """Yield the problems with the name and the arguments of a hint."""
     if hint.name in APPORTION:
         yield from _check_arguments(hint)
     elif hint.name in JOIN_STRATEGIES:
@@ -230,40 +241,49 @@ def check(hint: Hint) -> Iterator[Complaint]:
     elif hint.name in REPARTITIONS:
         yield from _check_repartition(hint)
     else:
-        yield _unknown(hint)
+        yield _report_unknown(hint)
 
 
-def _unknown(hint: Hint) -> Complaint:
+def _find_form(hint: Hint) -> Form | None:
+    forms = (f for f in APPORTION.get(hint.name, ()) if len(f.parameters) == len(hint.arguments))
+    return next(forms, None)
+
+
+def _report_unknown(hint: Hint) -> Complaint:
     name = hint.text.split("(")[0].rstrip()
     name_end = hint.start + len(name)
-    meant = nearest(hint.name)
-    dropped = "Spark drops it with no more than a line in the log"
-    if meant is None:
-        message = f"unknown hint {name}: {dropped}, unless an extension knows it"
+    suggestion = suggest_hint(hint.name)
+    message = f"unknown hint {name}: Spark ignores it and only logs a warning"
+    if suggestion is None:
+        message += ", unless an extension defines it"
         return Complaint("APH202", hint.start, name_end, message)
-    message = f"unknown hint {name}: {dropped}"
-    return Complaint("APH201", hint.start, name_end, message, f"did you mean {meant}?")
+    return Complaint("APH201", hint.start, name_end, message, f"did you mean {suggestion}?")
 
 
 def _check_arguments(hint: Hint) -> Iterator[Complaint]:
-    forms = {len(form.parameters): form for form in APPORTION[hint.name]}
-    form = forms.get(len(hint.arguments))
+    form = _find_form(hint)
     if form is None:
-        given = len(hint.arguments)
-        counted = count_text(given, "argument") if given else "no arguments"
-        message = f"{hint.name} has {counted}: it is written {usage(hint.name)}"
-        example = " or ".join(form.example for form in APPORTION[hint.name])
-        yield Complaint("APH301", hint.start, hint.end, message, f"for example {example}")
+        count = len(hint.arguments)
+        arguments = count_text(count, "argument") if count else "no arguments"
+        usage = " or ".join(_format_usage(hint.name, form) for form in APPORTION[hint.name])
+        message = f"{hint.name} has {arguments}, expected {usage}"
+        examples = " or ".join(form.example for form in APPORTION[hint.name])
+        suggestion = f"write {examples}, for example"
+        yield Complaint("APH301", hint.start, hint.end, message, suggestion)
         return
-    complaints = [
+    results = [
         parameter.check(hint, argument)
         for parameter, argument in zip(form.parameters, hint.arguments, strict=True)
         if argument.kind != "open"
     ]
-    found = [complaint for complaint in complaints if complaint is not None]
-    yield from found
-    if not found and hint.name == "PARALLELISM" and len(hint.arguments) == 2:
+    complaints = [complaint for complaint in results if complaint is not None]
+    yield from complaints
+    if not complaints and hint.name == "PARALLELISM" and len(hint.arguments) == 2:
         yield from _check_bounds(hint)
+
+
+def _format_usage(name: str, form: Form) -> str:
+    return f"{name}({', '.join(parameter.name for parameter in form.parameters)})"
 
 
 def _check_bounds(hint: Hint) -> Iterator[Complaint]:
@@ -271,54 +291,61 @@ def _check_bounds(hint: Hint) -> Iterator[Complaint]:
         return
     low, high = (argument.integer for argument in hint.arguments)
     if low > high:
-        message = f"{hint.name} has a minimum of {low} above its maximum of {high}"
+        message = f"{hint.name} has a minimum ({low}) above its maximum ({high})"
         yield Complaint(
             "APH304", hint.start, hint.end, message, f"write {hint.name}({high}, {low})"
         )
         return
     raised, lowered = power_up(low), power_down(high)
     if raised > lowered:
-        message = f"{hint.name} has no power of two between {low} and {high}"
-        write = f"write {hint.name}({lowered}, {high})"
+        message = (
+            f"{hint.name} needs a power of two within its bounds, but there is none from {low} "
+            f"to {high}"
+        )
+        suggestion = f"write {hint.name}({lowered}, {high})"
         if raised <= LARGEST_COUNT:
-            write += f" or {hint.name}({low}, {raised})"
-        yield Complaint("APH305", hint.start, hint.end, message, write)
+            suggestion += f" or {hint.name}({low}, {raised})"
+        yield Complaint("APH305", hint.start, hint.end, message, suggestion)
 
 
 def _check_join_strategy(hint: Hint) -> Iterator[Complaint]:
     for argument in hint.arguments:
         if argument.kind not in ("name", "string", "open"):
-            message = f"{hint.name} takes names of tables: Spark fails at {argument.text}"
+            message = f"{hint.name} takes table names; Spark fails on {argument.text}"
             yield _complain("APH401", argument, message)
 
 
 def _check_repartition(hint: Hint) -> Iterator[Complaint]:
     first, *rest = hint.arguments or [None]
-    if hint.name == "COALESCE" and (first is None or rest or not _is_partitions(first)):
-        message = "COALESCE takes one number of partitions: Spark fails without it, or with more"
-        yield Complaint("APH401", hint.start, hint.end, message, "for example COALESCE(8)")
+    if hint.name == COALESCE and (first is None or rest or not _is_partition_count(first)):
+        message = f"{hint.name} takes exactly one number of partitions; Spark fails otherwise"
+        suggestion = f"write {hint.name}(8), for example"
+        yield Complaint("APH401", hint.start, hint.end, message, suggestion)
         return
     for argument in hint.arguments:
-        if argument is first and _is_partitions(argument):
+        if argument is first and _is_partition_count(argument):
             if argument.kind == "integer" and not 1 <= argument.integer <= LARGEST_COUNT:
-                message = f"{hint.name} takes 1 partition or more: Spark fails at {argument.text}"
+                message = (
+                    f"{hint.name} takes a number of partitions from 1 to {LARGEST_COUNT}; Spark "
+                    f"fails on {argument.text}"
+                )
                 yield _complain("APH401", argument, message)
         elif argument.kind not in ("name", "string", "open"):
             message = (
-                f"{hint.name} takes a number of partitions first, then names of columns: "
-                f"Spark fails at {argument.text}"
+                f"{hint.name} takes an optional number of partitions, then column names; Spark "
+                f"fails on {argument.text}"
             )
             yield _complain("APH401", argument, message)
 
 
-def _is_partitions(argument: Argument) -> bool:
-    """Tell whether Spark reads this as a number of partitions: 8, 8S or 8Y."""
+def _is_partition_count(argument: Argument) -> bool:
+    """Tell whether Spark reads an argument as a number of partitions: 8, 8S or 8Y."""
     if argument.kind == "decimal":
         return argument.text.lstrip("-")[:-1].isdecimal() and argument.text[-1] in "sSyY"
     return argument.kind in ("integer", "open")
 
 
-def _instead(hint: Hint, argument: Argument, text: str) -> str:
+def _suggest_argument(hint: Hint, argument: Argument, text: str) -> str:
     start, end = argument.start - hint.start, argument.end - hint.start
     return f"write {hint.text[:start]}{text}{hint.text[end:]}"
 

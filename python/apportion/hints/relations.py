@@ -1,4 +1,4 @@
-"""The tables of each block, and where a statement cannot be parsed: what sqlglot does here."""
+"""Finds the tables of each block with sqlglot."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 
-from apportion.hints.sqlglot_input import plain
-from apportion.sql.blocks import Block, Statement, Text
+from apportion.hints.sqlglot_input import prepare
+from apportion.sql.blocks import Block, StatementBlocks, Text
 from apportion.sql.tokens import Problem
 
 
 class Relation(NamedTuple):
-    """A table, view, subquery or function in a block, by the name that hints know it by.
+    """A table, view, subquery or function in the FROM of a block, with its name for hints.
 
-    `names` are the parts in lower case: the alias alone where there is one. `table` is the name
-    without alias, when it has one part only, as names of CTEs have. `text` is the alias or name as
-    it is written.
+    `names` are the parts of the name in lower case, or the alias alone if one exists. `table` is
+    the name without alias if it has only one part, as CTEs do, else None. `text` is the alias or
+    name in the text.
     """
 
     names: tuple[str, ...]
@@ -32,12 +32,12 @@ class Relation(NamedTuple):
 
 
 class Parsed:
-    """What sqlglot read of a statement. With a `problem` there are no relations."""
+    """A statement as parsed by sqlglot. With a `problem` there are no relations."""
 
     def __init__(
         self,
         text: Text,
-        statement: Statement,
+        statement: StatementBlocks,
         code: str,
         trees: list[exp.Expr | None],
         problem: Problem | None,
@@ -48,7 +48,7 @@ class Parsed:
         self._statement = statement
         self._trees = trees
 
-    def of(self, block: Block) -> list[Relation]:
+    def relations_in(self, block: Block) -> list[Relation]:
         """Return the relations of a block of the statement, in the order of the text."""
         return [
             relation
@@ -65,10 +65,10 @@ class Parsed:
             if tree is not None
             for node in tree.find_all(exp.Table, exp.TableAlias)
         )
-        found = (relation for node in nodes for relation in self._relation(node))
-        return sorted(found, key=lambda relation: relation.start)
+        relations = (relation for node in nodes for relation in self._find_relation(node))
+        return sorted(relations, key=lambda relation: relation.start)
 
-    def _relation(self, node: exp.Expr) -> Iterator[Relation]:
+    def _find_relation(self, node: exp.Expr) -> Iterator[Relation]:
         table: exp.Expr | None = node
         if isinstance(node, exp.Table):
             alias = node.args.get("alias")
@@ -86,49 +86,50 @@ class Parsed:
         yield Relation(names, name, self._sql[start:end], self._statement.start + start)
 
     def _is_written(self, part: exp.Expr) -> bool:
-        """Tell names from function calls, and from what sqlglot makes up for pipes."""
+        """Tell whether a name is in the text. sqlglot invents names for pipes and functions."""
         if not isinstance(part, exp.Identifier) or "start" not in part.meta:
             return False
         written = self._code[part.meta["start"] : part.meta["end"] + 1]
         return written.strip("`").replace("``", "`") == part.name
 
 
-def parse(text: Text, statement: Statement) -> Parsed:
-    """Parse one statement of a text."""
-    code = plain(text, statement)
+def parse(text: Text, statement: StatementBlocks) -> Parsed:
+    """Return one statement of a text, parsed by sqlglot."""
+    code = prepare(text, statement)
     trees: list[exp.Expr | None] = []
     problem = None
     try:
-        with _quiet():
+        with _silence_sqlglot():
             trees += sqlglot.parse(code, read="spark")
     except ParseError as error:
-        problem = _problem(statement, error)
-    except (SqlglotError, RecursionError):
-        problem = _unread(statement)
+        problem = _locate_problem(statement, error)
+    # sqlglot raises ValueError for some numbers, such as `LIMIT 3WITH`.
+    except (SqlglotError, RecursionError, ValueError):
+        problem = _report_unparsed(statement)
     if statement.blocks and any(isinstance(tree, exp.Command) for tree in trees):
-        problem = _unread(statement)  # kept as text
+        problem = _report_unparsed(statement)  # a Command is unparsed text
     return Parsed(text, statement, code, trees, problem)
 
 
-def _problem(statement: Statement, error: ParseError) -> Problem:
+def _locate_problem(statement: StatementBlocks, error: ParseError) -> Problem:
     detail = error.errors[0] if error.errors else {}
     column, near = detail.get("col"), detail.get("highlight")
     if not isinstance(column, int) or not near:
-        return _unread(statement)
+        return _report_unparsed(statement)
     start = max(statement.start, statement.start + column - len(near))
-    message = f"sqlglot could not parse past {near!r}"
+    message = f"sqlglot could not parse the statement at {near!r}"
     return Problem(start, start + len(near), "APH003", message)
 
 
-def _unread(statement: Statement) -> Problem:
-    what = f"a statement {statement.verb} of this form" if statement.verb else "this statement"
-    message = f"sqlglot could not parse {what}"
+def _report_unparsed(statement: StatementBlocks) -> Problem:
+    kind = f"{statement.verb} statement" if statement.verb else "statement"
+    message = f"sqlglot could not parse this {kind}"
     return Problem(statement.start, statement.start + 1, "APH003", message)
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep sqlglot from logging that it does not know a statement: that is told in findings."""
+def _silence_sqlglot() -> Iterator[None]:
+    """Turn off sqlglot's warnings about unknown statements. The linter reports those itself."""
     logger = logging.getLogger("sqlglot")
     disabled = logger.disabled
     logger.disabled = True

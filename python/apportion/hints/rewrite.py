@@ -1,8 +1,8 @@
-"""Adds, replaces and removes Apportion's hints by splicing text; every other character stays.
+"""Adds, replaces and removes Apportion's hints, and changes no other character of the text.
 
-A hint goes to the end of the block's hint comment. A block without one that Spark can parse gets a
-new one, behind SELECT and a space. What `add` puts in, `strip` takes out exactly: for every text
-without hints of Apportion's, `strip(add(sql, hint))` is `sql`.
+`add` appends a hint to the block's hint comment. If the block has no hint comment that Spark can
+parse, `add` inserts a space and a new comment after SELECT. `strip` reverses `add` exactly: for
+every text without Apportion's hints, `strip(add(sql, hint))` is `sql`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from apportion.sql.blocks import Block, Text, read
 from apportion.sql.hint_comments import Hint, HintComment
 from apportion.sql.positions import Positions
 
+_EXPECTED = "Expected a hint such as PARALLELISM(8)"
+
 
 class _Edit(NamedTuple):
-    """Put `text` in the place of `sql[start:end]`."""
+    """The replacement of `sql[start:end]` by `text`."""
 
     start: int
     end: int
@@ -28,117 +30,116 @@ class _Edit(NamedTuple):
 
 
 def add(sql: str, hint: str, block: str | None = None) -> str:
-    """Return the text with a hint of Apportion's, such as `"PARALLELISM(8)"`, added to a block.
+    """Return the text with a hint of Apportion, such as `"PARALLELISM(8)"`, added to a block.
 
-    `block` is a path as `show` gives it. Without it the hint goes to every outermost block: the one
-    SELECT of a plain query, each branch of a set operation, and that in each statement.
+    `block` is a path from `show`. If it is None, every outermost block of every statement gets the
+    hint: the only SELECT of a plain query, or each branch of a set operation.
 
-    Raises `HintError` when the hint is wrong, the block is unknown or already has this hint, or
-    the text cannot be read.
+    Raises `HintError` if the hint is wrong, the block is unknown or already has this hint, or the
+    text cannot be read.
     """
     return _write(sql, hint, block, replace=False)
 
 
 def replace(sql: str, hint: str, block: str | None = None) -> str:
-    """Return the text with a hint in the place of the same hint of a block.
+    """Return the text with a new value for a hint of a block.
 
-    As `add`, which this is where the block does not have the hint. Where the block has it more than
-    once, the first is replaced and the others go. SOURCE_PARALLELISM is the same hint when it names
-    the same table.
+    If the block does not have the hint, this does the same as `add`. If the block has the hint more
+    than once, the new hint replaces the first one, and the others are removed. Two
+    SOURCE_PARALLELISM hints are the same hint if they name the same table.
+
+    Raises `HintError` if the hint is wrong, the block is unknown, or the text cannot be read.
     """
     return _write(sql, hint, block, replace=True)
 
 
 def strip(sql: str, block: str | None = None) -> str:
-    """Return the text without Apportion's hints, those of one block or of all.
+    """Return the text without Apportion's hints in one block, or in all blocks.
 
-    Hints of Spark's and of other extensions stay, and so do hints in places where Spark reads none,
-    which the linter finds. A hint comment that would be empty goes, with the space before it, or
-    with its line when it has one for itself.
+    Hints of Spark and of other extensions stay. Hints in places where Spark allows none stay too;
+    the linter finds them. An empty hint comment is removed with the space before it, or with its
+    whole line if the line has no other text.
 
-    Raises `HintError` when the block is unknown or the text cannot be read.
+    Raises `HintError` if the block is unknown or the text cannot be read.
     """
-    text = _readable(sql)
-    blocks = text.blocks if block is None else [_find(text, block)]
+    text = _read_or_raise(sql)
+    blocks = text.blocks if block is None else [_find_block(text, block)]
     return _splice(
         sql,
         [
             edit
-            for found in blocks
-            for comment in found.comments
-            for edit in _remove(sql, comment, _ours(comment))
+            for target in blocks
+            for comment in target.comments
+            for edit in _remove(sql, comment, _select_apportion(comment))
         ],
     )
 
 
 def _write(sql: str, hint: str, path: str | None, *, replace: bool) -> str:
-    text = _readable(sql)
-    new = _checked(hint)
+    text = _read_or_raise(sql)
+    new = _parse_hint(hint)
     edits: list[_Edit] = []
-    for block in _outermost(text) if path is None else [_find(text, path)]:
+    for block in _find_outermost(text) if path is None else [_find_block(text, path)]:
         if not block.takes_hints:
+            place = _describe_place(sql, block.select.start)
             raise HintError(
-                f"block {block.path!r} is a SELECT TRANSFORM ({_place(sql, block.select.start)}), "
-                "which takes no hints in Spark"
+                f"block {block.path!r} is a SELECT TRANSFORM ({place}); Spark allows no hints there"
             )
-        same = [old for old in block.hints if grammar.key(old) == grammar.key(new)]
+        same = [old for old in block.hints if grammar.get_key(old) == grammar.get_key(new)]
         if same and not replace:
+            place = _describe_place(sql, same[0].start)
             raise HintError(
-                f"block {block.path!r} already has {same[0].text} ({_place(sql, same[0].start)}): "
-                f"use replace to have {new.text} in its place"
+                f"block {block.path!r} already has {same[0].text} ({place}); call replace to "
+                f"change it to {new.text}"
             )
         edits += _replace(sql, block, same, new) if same else [_insert(block, new)]
     return _splice(sql, edits)
 
 
-def _readable(sql: str) -> Text:
+def _read_or_raise(sql: str) -> Text:
     text = read(sql)
     if text.problem is not None:
-        place = _place(sql, text.problem.start)
+        place = _describe_place(sql, text.problem.start)
         raise HintError(f"cannot find the query's blocks: {text.problem.message} ({place})")
     return text
 
 
-def _checked(hint: str) -> Hint:
-    """Return the hint read, or raise what the linter would say about it."""
+def _parse_hint(hint: str) -> Hint:
+    """Return a hint of Apportion, or raise `HintError` with the linter's message about it."""
     text = read(f"SELECT /*+ {hint.strip()}\n*/ 1")
     if text.problem is not None or len(text.blocks) != 1 or not text.blocks[0].comments:
-        raise HintError(f"not a hint: {hint!r}. {_example()}")
+        raise HintError(f"not a hint: {hint!r}. {_EXPECTED}")
     comment = text.blocks[0].comments[0]
     if comment.stray is not None or len(comment.hints) != 1 or len(text.blocks[0].comments) > 1:
-        raise HintError(f"not one hint: {hint!r}. {_example()}")
-    read_hint = comment.hints[0]
-    for complaint in grammar.check(read_hint):
+        raise HintError(f"not a single hint: {hint!r}. {_EXPECTED}")
+    parsed = comment.hints[0]
+    for complaint in grammar.check(parsed):
         suggestion = f" ({complaint.suggestion})" if complaint.suggestion else ""
         raise HintError(f"{complaint.message}{suggestion}")
-    if read_hint.name not in grammar.APPORTION:
+    if parsed.name not in grammar.APPORTION:
         raise HintError(
-            f"{read_hint.name} is a hint of Spark's: only Apportion's can be added, which are "
+            f"{parsed.name} is a Spark hint; only Apportion's hints can be added: "
             f"{', '.join(grammar.APPORTION)}"
         )
-    return read_hint
+    return parsed
 
 
-def _example() -> str:
-    return "A hint is written like PARALLELISM(8)"
-
-
-def _outermost(text: Text) -> list[Block]:
+def _find_outermost(text: Text) -> list[Block]:
     blocks = [block for statement in text.statements for block in statement.outermost]
     if not blocks:
-        raise HintError("there is no SELECT that could have a hint")
+        raise HintError("the SQL has no outermost SELECT, and only a SELECT can have a hint")
     return blocks
 
 
-def _find(text: Text, path: str) -> Block:
+def _find_block(text: Text, path: str) -> Block:
     paths = {block.path: block for block in text.blocks}
     if path not in paths:
-        known = f"Known blocks: {', '.join(paths)}" if paths else "There is no SELECT at all"
+        known = f"Known blocks: {', '.join(paths)}" if paths else "The SQL has no SELECT"
         raise HintError(f"unknown block {path!r}.{did_you_mean(path, paths)} {known}")
     return paths[path]
 
 
-def _place(sql: str, offset: int) -> str:
+def _describe_place(sql: str, offset: int) -> str:
     return Positions(sql).describe(offset)
 
 
@@ -156,7 +157,7 @@ def _replace(sql: str, block: Block, same: list[Hint], new: Hint) -> Iterator[_E
         yield from _remove(sql, comment, [hint for hint in same[1:] if hint in comment.hints])
 
 
-def _ours(comment: HintComment) -> list[Hint]:
+def _select_apportion(comment: HintComment) -> list[Hint]:
     return [hint for hint in comment.hints if hint.name in grammar.APPORTION]
 
 
@@ -177,9 +178,9 @@ def _remove(sql: str, comment: HintComment, hints: list[Hint]) -> Iterator[_Edit
 
 
 def _remove_after(sql: str, comment: HintComment, index: int) -> Iterator[_Edit]:
-    """Remove a hint with the comma and the white space before it; comments stay."""
+    """Remove a hint with the comma and the white space before it. Comments stay."""
     before, hint = comment.hints[index - 1], comment.hints[index]
-    start = _comma(comment, before.end, hint.start)
+    start = _find_comma(comment, before.end, hint.start)
     if start is None:
         start = before.end + len(sql[before.end : hint.start].rstrip())
     gap = sql[start : hint.start]
@@ -190,9 +191,9 @@ def _remove_after(sql: str, comment: HintComment, index: int) -> Iterator[_Edit]
 
 
 def _remove_before(sql: str, comment: HintComment, index: int) -> Iterator[_Edit]:
-    """Remove a hint with the comma and the white space after it; comments stay."""
+    """Remove a hint with the comma and the white space after it. Comments stay."""
     hint, after = comment.hints[index], comment.hints[index + 1]
-    comma = _comma(comment, hint.end, after.start)
+    comma = _find_comma(comment, hint.end, after.start)
     end = hint.end if comma is None else comma + 1
     if sql[hint.end : end].strip(", \t\r\n"):
         yield _Edit(hint.start, hint.end, "")
@@ -202,7 +203,7 @@ def _remove_before(sql: str, comment: HintComment, index: int) -> Iterator[_Edit
     yield _Edit(hint.start, end + len(rest) - len(rest.lstrip()), "")
 
 
-def _comma(comment: HintComment, start: int, end: int) -> int | None:
+def _find_comma(comment: HintComment, start: int, end: int) -> int | None:
     commas = (t.start for t in comment.inner if t.text == "," and start <= t.start < end)
     return next(commas, None)
 

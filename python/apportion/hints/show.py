@@ -1,4 +1,4 @@
-"""Which block has which hints: its own, and those that reach it from around it."""
+"""Lists the hints of each block: its own hints and the inherited ones."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from apportion.hints import grammar
 from apportion.hints.errors import HintError
 from apportion.hints.relations import parse
-from apportion.sql.blocks import Block, Statement, Text, read
+from apportion.sql.blocks import Block, StatementBlocks, Text, read
 from apportion.sql.positions import Positions
 
 
 @dataclass(frozen=True, slots=True)
 class EffectiveHint:
-    """A hint as it is written, and the path of the block it is written in."""
+    """A hint and the path of the block that contains it."""
 
     hint: str
     block: str
@@ -24,10 +24,11 @@ class EffectiveHint:
 class BlockHints:
     """Apportion's hints of one block.
 
-    `path` says which (see `apportion.sql.blocks`), `line` and `column`, from 1, where its SELECT
-    is. `own` are the hints that are written in it and used. `effective` are those and the ones it
-    inherits: for each hint, the nearest block around it that has one decides. A CTE inherits from
-    the blocks that use it. Used under different ones, it has them all here: each use has its own.
+    `path` is the path of the block (see `apportion.sql.blocks`). `line` and `column` are the place
+    of its SELECT and count from 1. `own` are the valid hints in the block itself. `effective` are
+    these hints and the inherited ones: each hint comes from the nearest enclosing block that has
+    it. A CTE inherits from the blocks that use it. If these blocks have different hints,
+    `effective` lists all of them, and each use of the CTE gets the hints of its own block.
     """
 
     path: str
@@ -40,9 +41,9 @@ class BlockHints:
 def show(sql: str) -> list[BlockHints]:
     """Return all blocks of a text with their hints, in the order of the text.
 
-    Wrong hints are left out, as Apportion leaves them out: `lint` says what is wrong with them.
+    Leaves out wrong hints, as Apportion does. `lint` reports them.
 
-    Raises `HintError` when the blocks cannot be found, or where CTEs are used cannot.
+    Raises `HintError` if the blocks, or the places where CTEs are used, cannot be found.
     """
     text = read(sql)
     positions = Positions(sql)
@@ -51,20 +52,20 @@ def show(sql: str) -> list[BlockHints]:
         raise HintError(f"cannot find the query's blocks: {text.problem.message} ({place})")
     shown: list[BlockHints] = []
     for statement in text.statements:
-        inheritance = _Inheritance(_users(text, statement, positions))
+        inheritance = _Inheritance(_find_users(text, statement, positions))
         for block in statement.blocks:
-            own = tuple(hint.text for hint in grammar.used(block.hints).values())
-            effective = tuple(found for hints in inheritance.of(block).values() for found in hints)
+            own = tuple(hint.text for hint in grammar.select_used(block.hints).values())
+            hints_by_key = inheritance.find_hints(block)
+            effective = tuple(hint for hints in hints_by_key.values() for hint in hints)
             line, column = positions.line_column(block.select.start)
             shown.append(BlockHints(block.path, line, column, own, effective))
     return shown
 
 
-_Key = tuple[str, tuple[str, ...]]
-
-
-def _users(text: Text, statement: Statement, positions: Positions) -> dict[Block, list[Block]]:
-    """Return the blocks around each block: its encloser, or those that use its CTE."""
+def _find_users(
+    text: Text, statement: StatementBlocks, positions: Positions
+) -> dict[Block, list[Block]]:
+    """Return the blocks around each block: its encloser, or the blocks that use its CTE."""
     users: dict[Block, list[Block]] = {
         block: [block.encloser] if block.encloser else [] for block in statement.blocks
     }
@@ -81,7 +82,7 @@ def _users(text: Text, statement: Statement, positions: Positions) -> dict[Block
         if block.encloser is None and block.query.cte is not None:
             blocks_of_cte[block.query].append(block)
     for block in statement.blocks:
-        for relation in parsed.of(block):
+        for relation in parsed.relations_in(block):
             cte = statement.cte_at(relation.table, relation.start) if relation.table else None
             for inner in blocks_of_cte[cte] if cte else []:
                 if block not in users[inner]:
@@ -90,24 +91,25 @@ def _users(text: Text, statement: Statement, positions: Positions) -> dict[Block
 
 
 class _Inheritance:
-    """The hints that reach each block, from what is around it."""
+    """Finds the hints of each block from the blocks around it."""
 
     def __init__(self, users: dict[Block, list[Block]]) -> None:
         self._users = users
-        self._known: dict[Block, dict[_Key, list[EffectiveHint]]] = {}
+        self._known: dict[Block, dict[grammar.HintKey, list[EffectiveHint]]] = {}
 
-    def of(self, block: Block) -> dict[_Key, list[EffectiveHint]]:
+    def find_hints(self, block: Block) -> dict[grammar.HintKey, list[EffectiveHint]]:
+        """Return the hints of a block by key, its own hints first."""
         if block not in self._known:
             self._known[block] = {}  # a recursive CTE uses itself
-            self._known[block] = self._find(block)
+            self._known[block] = self._collect(block)
         return self._known[block]
 
-    def _find(self, block: Block) -> dict[_Key, list[EffectiveHint]]:
-        own = grammar.used(block.hints)
+    def _collect(self, block: Block) -> dict[grammar.HintKey, list[EffectiveHint]]:
+        own = grammar.select_used(block.hints)
         effective = {key: [EffectiveHint(hint.text, block.path)] for key, hint in own.items()}
         for user in self._users[block]:
-            for key, hints in self.of(user).items():
-                if key in own or key[1]:  # a table is one of the block that names it
+            for key, hints in self.find_hints(user).items():
+                if key in own or key[1]:  # a hint for a table covers only its own block
                     continue
                 known = effective.setdefault(key, [])
                 known += [hint for hint in hints if hint not in known]

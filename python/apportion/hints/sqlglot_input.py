@@ -1,16 +1,16 @@
-"""A statement as sqlglot gets it: what it need not know is blanked, every character in its place.
+"""Prepares a statement for sqlglot: blanks out comments and hints without moving any character.
 
-Comments are gone, and hints with them: sqlglot loses a second hint comment, and those in pipes, and
-fails on a string in a hint that has `*/` in it. Two things are rewritten because sqlglot's time for
-them doubles with each one more: joins without a condition, and types called as functions in each
-other. As all else stays where it is, sqlglot's positions are ours.
+sqlglot loses a second hint comment and the hints of pipes, and it fails on a hint with `*/` in a
+string. So it gets no comments and no hints. Two constructs are rewritten because sqlglot's time
+doubles with each further one: joins without a condition, and nested calls of types as functions.
+Every token keeps its offset, so sqlglot's positions are valid in the original text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from apportion.sql.blocks import Statement, Text
+from apportion.sql.blocks import StatementBlocks, Text
 from apportion.sql.tokens import Token
 
 _JOIN_TYPES = frozenset(
@@ -24,22 +24,22 @@ _NUMBERS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL"
 _TYPES = frozenset((*_NUMBERS, "BOOLEAN", "BINARY", "STRING", "DATE", "TIMESTAMP", "STRUCT"))
 
 
-def plain(text: Text, statement: Statement) -> str:
-    """Return a statement of a text on one line, at its length, without what is not code."""
-    tokens = list(_code(text, statement))
+def prepare(text: Text, statement: StatementBlocks) -> str:
+    """Return a statement on one line and at its original length, with blanks for other text."""
+    tokens = list(_select_tokens(text, statement))
     characters = [" "] * (statement.end - statement.start)
     changed = {**_joins_without_condition(tokens), **_types_as_functions(tokens)}
     for index, token in enumerate(tokens):
-        at = token.start - statement.start
-        characters[at : at + len(token.text)] = changed.get(index) or _stand_in(token)
+        start = token.start - statement.start
+        characters[start : start + len(token.text)] = changed.get(index) or _replace(token)
     return "".join(characters)
 
 
-def _code(text: Text, statement: Statement) -> Iterator[Token]:
-    # sqlglot keeps what follows EXPLAIN as text. Without the word it is parsed.
+def _select_tokens(text: Text, statement: StatementBlocks) -> Iterator[Token]:
+    # sqlglot does not parse the query after EXPLAIN, so it gets the query alone.
     in_head = statement.verb in ("EXPLAIN", "DESCRIBE", "DESC")
     in_hint = False
-    for token in text.between(statement.start, statement.end):
+    for token in text.tokens_between(statement.start, statement.end):
         in_hint = in_hint or token.kind == "hint start"
         in_head = in_head and token.word not in ("SELECT", "WITH", "FROM", "INSERT", "(")
         if not (in_hint or in_head or token.kind == "comment"):
@@ -47,10 +47,10 @@ def _code(text: Text, statement: Statement) -> Iterator[Token]:
         in_hint = in_hint and token.kind != "hint end"
 
 
-def _stand_in(token: Token) -> str:
+def _replace(token: Token) -> str:
     width = len(token.text)
     if token.kind == "template":
-        # {{ x }} mostly is a name, {% if %} and {# comment #} are nothing.
+        # {{ x }} usually is a name. {% if %} and {# comment #} produce no code.
         return (" " if token.text[:2] in ("{%", "{#") else "x") * width
     if token.kind == "string" and token.text.startswith("$"):
         return "'" + "x" * (width - 2) + "'"
@@ -58,9 +58,9 @@ def _stand_in(token: Token) -> str:
 
 
 def _joins_without_condition(tokens: list[Token]) -> dict[int, str]:
-    """Return commas for the joins that have neither ON nor USING, by their index."""
+    """Return commas, by token index, for the joins with neither ON nor USING."""
     changed: dict[int, str] = {}
-    waiting: list[list[int]] = [[]]  # for each parenthesis around, the joins without one yet
+    waiting: list[list[int]] = [[]]  # per open parenthesis, the joins without a condition so far
     for index, token in enumerate(tokens):
         if token.word == "JOIN":
             waiting[-1].append(index)
@@ -89,9 +89,12 @@ def _as_commas(tokens: list[Token], joins: list[int]) -> dict[int, str]:
 
 
 def _types_as_functions(tokens: list[Token]) -> dict[int, str]:
-    """Return other names for types in `date(f(a))`; `DECIMAL(10, 2)` has no call in it."""
+    """Return other names, by token index, for types around a call, such as `date(f(a))`.
+
+    `DECIMAL(10, 2)` stays, because it has no call in it.
+    """
     changed: dict[int, str] = {}
-    around: list[int] = []  # the word before each parenthesis around
+    around: list[int] = []  # the token before each open parenthesis
     for index, token in enumerate(tokens):
         if token.word == "(":
             for name in around:

@@ -1,18 +1,19 @@
-"""Hint comments as they are written: `/*+ NAME(argument, ...), NAME */`."""
+"""Reads hint comments: `/*+ NAME(argument, ...), NAME */`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from apportion.sql.tokens import Token
+from apportion.sql.tokens import Problem, Token
 
 ArgumentKind = Literal[
     "integer",
     "decimal",
     "name",
     "string",
-    "open",  # a parameter (:n, ?) or a template: its value is known later
+    "open",  # a parameter (:n, ?) or a template, so the value is not known yet
     "other",
 ]
 
@@ -44,18 +45,18 @@ class Argument:
 
     @property
     def integer(self) -> int:
-        """The value of an `integer`; one too large for any hint is cut to 20 digits."""
+        """The value of an `integer`. More than 20 digits are cut: no hint allows that many."""
         digits = self.tokens[-1].text.lstrip("0")[:20] or "0"
         return -int(digits) if len(self.tokens) > 1 else int(digits)
 
     @property
     def string(self) -> str:
-        """The value of a `name` (as it is written, without quotes) or of a `string`."""
+        """The value of a `name` or a `string`, without quotes and otherwise as in the text."""
         return "".join(token.value for token in self.tokens)
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The parts of a table's name, in lower case: `db.t` and `'db.t'` are `("db", "t")`."""
+        """The parts of a table name in lower case: `("db", "t")` for `db.t` and `'db.t'`."""
         if self.kind == "string":
             return tuple(part.strip("`").lower() for part in self.string.split("."))
         return tuple(token.value.lower() for token in self.tokens[::2])
@@ -76,8 +77,9 @@ class Hint:
 class HintComment:
     """A hint comment, `sql[start:end]`.
 
-    `stray` is the first token with which Spark's grammar does not go on; `hints` is what can be
-    read all the same. `inner` are the tokens between the two ends, comments too.
+    `stray` is the first token that Spark's grammar does not accept, or None. `hints` are all hints
+    that can be read, before and after `stray`. `inner` are the tokens between `/*+` and `*/`,
+    including comments.
     """
 
     hints: tuple[Hint, ...]
@@ -87,13 +89,50 @@ class HintComment:
     end: int
 
 
+class FoldedTokens(NamedTuple):
+    """Tokens without comments, where each hint comment is one token of the kind `hint start`.
+
+    `comments` are the hint comments by start offset. With a problem, the tokens end before it.
+    """
+
+    code: list[Token]
+    comments: dict[int, HintComment]
+    problem: Problem | None
+
+
+def fold_hint_comments(sql: str, tokens: Sequence[Token]) -> FoldedTokens:
+    """Drop ordinary comments, and replace the tokens of each hint comment by one token."""
+    code: list[Token] = []
+    comments: dict[int, HintComment] = {}
+    index = 0
+    while index < len(tokens):
+        token = tokens[index]
+        if token.kind == "hint start":
+            end = index + 1
+            while end < len(tokens) and tokens[end].kind != "hint end":
+                end += 1
+            if end == len(tokens):
+                message = "the hint comment opened by /*+ is never closed"
+                problem = Problem(token.start, token.end, "APH001", message)
+                return FoldedTokens(code, comments, problem)
+            comment = read_comment(sql, token, tuple(tokens[index + 1 : end]), tokens[end])
+            comments[comment.start] = comment
+            text = sql[comment.start : comment.end]
+            code.append(Token("hint start", text, comment.start, comment.end))
+            index = end
+        elif token.kind != "comment":
+            code.append(token)
+        index += 1
+    return FoldedTokens(code, comments, None)
+
+
 def read_comment(sql: str, start: Token, inner: tuple[Token, ...], end: Token) -> HintComment:
     """Read the tokens between `/*+` and `*/`."""
     tokens = [token for token in inner if token.kind != "comment"]
     hints: list[Hint] = []
     stray: Token | None = None
     index = 0
-    after_comma = True  # nothing to separate yet
+    after_comma = True  # the first hint needs no comma
     while index < len(tokens):
         token = tokens[index]
         if token.text == "," and not after_comma:
@@ -109,7 +148,7 @@ def read_comment(sql: str, start: Token, inner: tuple[Token, ...], end: Token) -
         stray = stray or wrong
         after_comma = False
     if after_comma:
-        stray = stray or end  # empty, or a comma at the end
+        stray = stray or end  # the comment is empty or ends with a comma
     return HintComment(tuple(hints), stray, inner, start.start, end.end)
 
 
@@ -121,7 +160,7 @@ def _read_hint(sql: str, tokens: list[Token], index: int) -> tuple[Hint, int, To
     index += 1
     if index < len(tokens) and tokens[index].text == "(":
         opened = tokens[index]
-        close = _closing(tokens, index)
+        close = _find_closing(tokens, index)
         inside, last = tokens[index + 1 : close], tokens[min(close, len(tokens) - 1)]
         index = close + 1
         if close == len(tokens):
@@ -130,7 +169,7 @@ def _read_hint(sql: str, tokens: list[Token], index: int) -> tuple[Hint, int, To
             if part:
                 start, end = part[0].start, part[-1].end
                 arguments.append(Argument(tuple(part), sql[start:end], start, end))
-                stray = stray or _misfit(part)
+                stray = stray or _find_misfit(part)
             else:
                 stray = stray or last
     text = sql[name.start : last.end]
@@ -138,7 +177,7 @@ def _read_hint(sql: str, tokens: list[Token], index: int) -> tuple[Hint, int, To
     return hint, index, stray
 
 
-def _closing(tokens: list[Token], opening: int) -> int:
+def _find_closing(tokens: list[Token], opening: int) -> int:
     depth = 0
     for index in range(opening, len(tokens)):
         depth += {"(": 1, ")": -1}.get(tokens[index].text, 0)
@@ -148,7 +187,7 @@ def _closing(tokens: list[Token], opening: int) -> int:
 
 
 def _split(tokens: list[Token]) -> list[list[Token]]:
-    """Split at the commas that are not in parentheses."""
+    """Split at the commas outside parentheses."""
     parts: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:
@@ -164,8 +203,8 @@ _OPERANDS = ("word", "quoted", "number")
 _BINARY = frozenset("+-*/%=<>|&^~!;") | {"||", "->", "=>"}
 
 
-def _misfit(argument: list[Token]) -> Token | None:
-    """Return the token that makes this more than the one primary expression Spark allows."""
+def _find_misfit(argument: list[Token]) -> Token | None:
+    """Return the first token that ends the single primary expression that Spark allows, or None."""
     depth = 0
     for index, token in enumerate(argument):
         depth += {"(": 1, ")": -1}.get(token.text, 0)

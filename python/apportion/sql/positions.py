@@ -1,4 +1,4 @@
-"""Offsets into a text as the lines and columns that people and editors count."""
+"""Converts offsets into a text to lines and columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
 class Positions:
-    """Lines and columns of one text; both count from 1, columns in characters."""
+    """Lines and columns of one text. Both count from 1; columns count characters."""
 
     def __init__(self, sql: str) -> None:
         self._sql = sql
@@ -21,12 +21,12 @@ class Positions:
         return line, offset - self._starts[line - 1] + 1
 
     def describe(self, offset: int) -> str:
-        """Return `line 3, column 7`."""
+        """Return the place of an offset, such as `line 3, column 7`."""
         line, column = self.line_column(offset)
         return f"line {line}, column {column}"
 
     def text_of_line(self, line: int) -> str:
-        """Return the text of a line, without its line end."""
+        """Return a line without its line end."""
         start = self._starts[line - 1]
         end = self._starts[line] if line < len(self._starts) else len(self._sql)
         return self._sql[start:end].rstrip("\r\n")

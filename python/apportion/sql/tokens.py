@@ -1,7 +1,7 @@
 """Splits SQL text into tokens with exact offsets, by the rules of Spark's lexer.
 
-Two things are added to Spark's rules, because people keep them in files: templates (`{{ x }}`,
-`{% if x %}`, `{# x #}`, `${x}`) are one token each. None of them can be code in Spark SQL.
+Templates are one addition to Spark's rules, because SQL files often contain them: `{{ x }}`,
+`{% if x %}`, `{# x #}` and `${x}` are one token each. None of these is valid code in Spark SQL.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Kind = Literal[
 
 
 class Token(NamedTuple):
-    """A piece of the text, `sql[start:end]`."""
+    """One token, `sql[start:end]`."""
 
     kind: Kind
     text: str
@@ -32,12 +32,12 @@ class Token(NamedTuple):
 
     @property
     def word(self) -> str:
-        """The keyword in upper case, or the symbol; empty for everything else."""
+        """The keyword in upper case, or the symbol; empty for every other kind."""
         return self.text.upper() if self.kind in ("word", "symbol") else ""
 
     @property
     def value(self) -> str:
-        """What an identifier or a string stands for: its text without the quotes."""
+        """The value of an identifier or a string: its text without the quotes."""
         if self.kind == "quoted":
             return self.text[1:-1].replace("``", "`")
         if self.kind == "string":
@@ -47,7 +47,7 @@ class Token(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Where a text stops making sense: `sql[start:end]`; `code` is one of the linter's."""
+    """The place `sql[start:end]` where reading stopped; `code` is a code of the linter."""
 
     start: int
     end: int
@@ -55,8 +55,8 @@ class Problem(NamedTuple):
     message: str
 
 
-class Scan(NamedTuple):
-    """The tokens of a text, up to the problem if there is one. White space is not a token."""
+class TokenizedText(NamedTuple):
+    """The tokens of a text without white space; with a problem, the tokens before it."""
 
     tokens: list[Token]
     problem: Problem | None
@@ -107,27 +107,30 @@ _UNCLOSED = {
 }
 
 
-def scan(sql: str) -> Scan:
-    """Split a text. Stops at the first thing that is opened and never closed."""
+def tokenize(sql: str) -> TokenizedText:
+    """Split a text into tokens. Stop at the first string, comment or template without an end.
+
+    Takes time linear in the length of the text.
+    """
     tokens: list[Token] = []
     position = 0
     while match := _TOKEN.match(sql, position):
         group, end = match.lastgroup or "", match.end()
         if group == "bracketed":
-            end = _end_of_comment(sql, position)
+            end = _find_comment_end(sql, position)
         elif group == "dollar":
-            end = _end_of_dollar_string(sql, match)
-        problem = _unclosed(sql, group, match, end)
+            end = _find_dollar_string_end(sql, match)
+        problem = _find_unclosed(sql, group, match, end)
         if problem is not None:
-            return Scan(tokens, problem)
+            return TokenizedText(tokens, problem)
         if group != "space":
             tokens.append(Token(_KINDS[group], sql[position:end], position, end))
         position = end
-    return Scan(tokens, None)
+    return TokenizedText(tokens, None)
 
 
-def _end_of_comment(sql: str, start: int) -> int:
-    """Return where the comment ends, or -1. Comments nest, but `/*+` in one opens nothing."""
+def _find_comment_end(sql: str, start: int) -> int:
+    """Return the end of a comment, or -1. Comments nest, but `/*+` inside one opens nothing."""
     depth = 0
     for edge in _COMMENT_EDGE.finditer(sql, start):
         depth += 1 if edge.group() == "/*" else -1
@@ -136,21 +139,21 @@ def _end_of_comment(sql: str, start: int) -> int:
     return -1
 
 
-def _end_of_dollar_string(sql: str, tag: re.Match[str]) -> int:
-    """Return where `$tag$ text $tag$` ends, or -1."""
+def _find_dollar_string_end(sql: str, tag: re.Match[str]) -> int:
+    """Return the end of `$tag$ text $tag$`, or -1."""
     close = sql.find(tag.group(), tag.end())
     return -1 if close == -1 else close + len(tag.group())
 
 
-def _unclosed(sql: str, group: str, match: re.Match[str], end: int) -> Problem | None:
+def _find_unclosed(sql: str, group: str, match: re.Match[str], end: int) -> Problem | None:
     start, text = match.start(), match.group()
     if end == -1:
-        what = "comment" if group == "bracketed" else "string"
+        noun = "comment" if group == "bracketed" else "string"
     elif group == "symbol" and text in _UNCLOSED:
-        what = _UNCLOSED[text]
+        noun = _UNCLOSED[text]
     elif group == "symbol" and sql[start : start + 2] in ("{{", "{%", "{#", "${"):
-        what, text = "template", sql[start : start + 2]
+        noun, text = "template", sql[start : start + 2]
     else:
         return None
     end = start + len(text)
-    return Problem(start, end, "APH001", f"the {what} that {text} opens here is never closed")
+    return Problem(start, end, "APH001", f"the {noun} opened by {text} is never closed")

@@ -1,10 +1,10 @@
-"""Queries that are odd to read: each way to nest a SELECT, with each odd thing beside and in it."""
+"""Queries that are hard to read: each form of nesting, combined with each gap and item."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-# Where SELECTs stand. SELECT is replaced by what follows.
+# Forms of nesting. Each SELECT is replaced by SELECT with a gap or an item.
 FORMS = [
     "SELECT",
     "(SELECT)",
@@ -40,7 +40,7 @@ FORMS = [
     "SELECT, EXISTS(SELECT FROM t), array((SELECT FROM u)), CASE (SELECT FROM v) WHEN 1 THEN 2 END",
 ]
 
-# What stands right after SELECT.
+# Text directly after SELECT.
 GAPS = {
     "space": " ",
     "newline": "\n",
@@ -60,7 +60,7 @@ GAPS = {
     "foreign hint": " /*+ SKEW('a */', `b */`) */ ",
 }
 
-# What is selected.
+# Select lists.
 ITEMS = {
     "star": "*",
     "string with hint": "'/*+ PARALLELISM(8) */'",
@@ -77,7 +77,7 @@ ITEMS = {
     "EXCEPT columns": "* EXCEPT (union, b)",
 }
 
-# What is SQL but fits in no form, and what is none before something has filled it in.
+# SQL that fits no form, and templates, which are SQL only after substitution.
 OTHERS = {
     "dollar strings": "CREATE FUNCTION f() RETURNS INT AS $$ it's /*+ $$; SELECT 1, $t$ $$ ' $t$",
     "MINUS": "SELECT 1 MINUS SELECT 2",
@@ -97,7 +97,7 @@ OTHERS = {
 
 
 def spark_queries() -> Iterator[tuple[str, str]]:
-    """Yield a name and a text for each query; all are what Spark's parser takes."""
+    """Yield a name and a text for each query that Spark's parser accepts."""
     for form in FORMS:
         for name, gap in GAPS.items():
             yield f"{form}: {name}", form.replace("SELECT", f"SELECT{gap}1")
@@ -106,6 +106,6 @@ def spark_queries() -> Iterator[tuple[str, str]]:
 
 
 def odd_queries() -> Iterator[tuple[str, str]]:
-    """Yield a name and a text for each query."""
+    """Yield a name and a text for each query, with templates."""
     yield from spark_queries()
     yield from OTHERS.items()

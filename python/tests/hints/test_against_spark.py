@@ -1,4 +1,4 @@
-"""Spark's own parser agrees: what it refuses are errors here, and what is added it reads."""
+"""Spark's parser agrees with the linter on syntax errors, and it reads every added hint."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SYNTAX_ERRORS = {"APH001", "APH002", "APH101", "APH104"}
-# No templates, and none of the texts that are there for their size.
+# The cases without templates and without very long texts.
 CASES = [
     sql for sql in [*(sql for sql, _ in FINDINGS), *CLEAN] if "{" not in sql and len(sql) < 1000
 ]
-# An operator of SQL since Spark 4.0.
+# An SQL operator since Spark 4.0.
 PIPE = "|>"
 
 
 def _parse(spark: SparkSession, sql: str) -> str | None:
-    """Return the plan of a statement as text, or None where Spark's parser refuses it."""
+    """Return the plan of a statement as text, or None if Spark's parser rejects it."""
     from pyspark.errors import ParseException
 
     parser = spark._jsparkSession.sessionState().sqlParser()
@@ -36,13 +36,13 @@ def _parse(spark: SparkSession, sql: str) -> str | None:
         return None
 
 
-def test_spark_refuses_what_the_linter_calls_a_syntax_error(spark: SparkSession) -> None:
+def test_spark_rejects_syntax_errors_of_the_linter(spark: SparkSession) -> None:
     for sql in CASES:
         if PIPE in sql and INSTALLED < "4.0":
             continue
         codes = {finding.code for finding in lint(sql)}
         texts = [sql[s.start : s.end] for s in read(sql).statements] or [sql]
-        # What sqlglot cannot parse may be anything, and no statement at all is not an error here.
+        # The linter cannot judge texts that sqlglot cannot parse. An empty text is no error for it.
         if sql and "APH003" not in codes:
             is_refused = any(_parse(spark, text) is None for text in texts)
             assert (sql, is_refused) == (sql, bool(codes & SYNTAX_ERRORS))
@@ -55,6 +55,6 @@ def test_spark_reads_each_hint_that_is_added(spark: SparkSession) -> None:
             hinted = add(sql, "PARALLELISM(4, 64)", block.path)
             plans = [_parse(spark, hinted[s.start : s.end]) for s in read(hinted).statements]
             assert None not in plans, hinted
-            if not sql.startswith("EXPLAIN"):  # which keeps its plan to itself
-                found = sum(str(plan).count("UnresolvedHint PARALLELISM") for plan in plans)
-                assert (hinted, found) == (hinted, 1)
+            if not sql.startswith("EXPLAIN"):  # its plan has no text for the inner query
+                count = sum(str(plan).count("UnresolvedHint PARALLELISM") for plan in plans)
+                assert (hinted, count) == (hinted, 1)

@@ -1,4 +1,4 @@
-"""`apportion lint`: what it prints, and how it ends."""
+"""The output and the exit codes of `apportion lint`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 from apportion.cli.lint import lint_command
 
 WRONG = "SELECT a,\n  (SELECT /*+ PARALELISM(8) */ b)\nFROM t\n"
-MESSAGE = "unknown hint PARALELISM: Spark drops it with no more than a line in the log"
+MESSAGE = "unknown hint PARALELISM: Spark ignores it and only logs a warning"
 CLEAN = "SELECT /*+ PARALLELISM(8) */ a FROM t\n"
 
 
@@ -24,7 +24,7 @@ def _lint(*arguments: str, stdin: str | bytes | None = None) -> Result:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder, the current one, with two SQL files to check and others to leave alone."""
+    """The current directory, with two SQL files to check and two files to skip."""
     monkeypatch.chdir(tmp_path)
     for name, text in {
         "wrong.sql": WRONG,
@@ -38,13 +38,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_clean_file(folder: Path) -> None:
+def test_a_clean_file_exits_with_0(folder: Path) -> None:
     result = _lint("sub/clean.sql")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr == "1 file, all clean\n"
+    assert result.stderr == "1 file, no findings\n"
 
 
-def test_a_folder_with_findings(folder: Path) -> None:
+def test_a_folder_with_findings_exits_with_1(folder: Path) -> None:
     result = _lint(".")
     assert result.exit_code == 1
     assert result.stdout == (
@@ -65,13 +65,13 @@ def test_a_folder_with_findings(folder: Path) -> None:
         ("SELECT '[b]', (1", "SELECT '[b]', (1", "              ^"),
     ],
 )
-def test_carets_are_below_what_they_mean(sql: str, line: str, carets: str) -> None:
+def test_carets_are_below_the_finding(sql: str, line: str, carets: str) -> None:
     result = _lint("-", stdin=sql)
     assert result.exit_code == 1
     assert result.stdout.splitlines()[1:3] == [f"  1 | {line}", f"    | {carets}"]
 
 
-def test_json(folder: Path) -> None:
+def test_json_output(folder: Path) -> None:
     result = _lint("--format", "json", ".")
     assert result.exit_code == 1
     assert json.loads(result.stdout) == [
@@ -90,7 +90,7 @@ def test_json(folder: Path) -> None:
     assert _lint("--format", "json", "sub").stdout == "[]\n"
 
 
-def test_github(folder: Path) -> None:
+def test_github_annotations(folder: Path) -> None:
     Path("100%,a.sql").write_text("SELECT /*+ FOO(1) */ 1")
     result = _lint("--format", "github", "wrong.sql", "100%,a.sql")
     assert result.exit_code == 1
@@ -98,16 +98,16 @@ def test_github(folder: Path) -> None:
         "::error file=wrong.sql,line=2,col=15,endColumn=25,title=APH201::"
         f"{MESSAGE} (did you mean PARALLELISM?)\n"
         "::warning file=100%25%2Ca.sql,line=1,col=12,endColumn=15,title=APH202::unknown hint FOO: "
-        "Spark drops it with no more than a line in the log, unless an extension knows it\n"
+        "Spark ignores it and only logs a warning, unless an extension defines it\n"
     )
 
 
-def test_standard_input() -> None:
+def test_a_dash_reads_standard_input() -> None:
     assert _lint("-", stdin=CLEAN).exit_code == 0
     assert "<stdin>:2:15:" in _lint("-", stdin=WRONG).stdout
 
 
-def test_a_byte_order_mark_is_no_part_of_the_text() -> None:
+def test_a_byte_order_mark_is_skipped() -> None:
     assert "<stdin>:1:12:" in _lint("-", stdin=b"\xef\xbb\xbfSELECT /*+ FOO */ 1").stdout
 
 
@@ -120,14 +120,19 @@ def test_a_code_can_be_ignored(folder: Path) -> None:
     [
         (["nowhere.sql"], "cannot read nowhere.sql: No such file or directory"),
         (["sub", "nowhere.sql"], "cannot read nowhere.sql: No such file or directory"),
-        (["empty"], "empty has no .sql files in it: name the files to check, or another directory"),
-        (["latin.sql"], "cannot read latin.sql: byte 8 is not UTF-8, which SQL files have to be"),
+        (
+            ["empty"],
+            "empty contains no .sql files: name the files themselves, or another directory",
+        ),
+        (["latin.sql"], "cannot read latin.sql: byte 8 is not UTF-8. SQL files must be UTF-8"),
         (["--ignore", "APH20", "."], "unknown code APH20. Did you mean APH20"),
         (["--format", "xml", "."], "'xml' is not one of"),
         ([], "Missing argument"),
     ],
 )
-def test_what_cannot_be_read_ends_with_2(folder: Path, arguments: list[str], message: str) -> None:
+def test_wrong_usage_and_unreadable_files_exit_with_2(
+    folder: Path, arguments: list[str], message: str
+) -> None:
     Path("empty").mkdir()
     Path("latin.sql").write_bytes("SELECT 'é'".encode("latin-1"))
     result = _lint(*arguments)

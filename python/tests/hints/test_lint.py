@@ -1,7 +1,8 @@
-"""What the linter finds, a case a line; what it says is in messages.golden.txt."""
+"""The findings of the linter, one case per line. Their messages are in messages.golden.txt."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from apportion.hints.grammar import APPORTION
 
 from . import test_rewrite, test_show
 
-# text, and for each finding its code and what it is about
+# text; for each finding, its code and its part of the text
 FINDINGS = [
     # Texts that cannot be read.
     ("SELECT 'a", ["APH001 '"]),
@@ -30,7 +31,7 @@ FINDINGS = [
     ("SELECT a FROM WHERE WHERE", ["APH003 WHERE"]),
     ("SELECT 1; BEGIN SELECT 2", ["APH003 SELECT"]),
     ("SELECT /*+ SOURCE_PARALLELISM(z, 8) */ a FROM b c d", ["APH003 d"]),
-    # Places where Spark reads no hints.
+    # Places where Spark allows no hints.
     ("/*+ RANGES(even) */ SELECT 1", ["APH101 /*+ RANGES(even) */"]),
     ("SELECT DISTINCT /*+ RANGES(even) */ a", ["APH101 /*+ RANGES(even) */"]),
     ("SELECT ALL /*+ RANGES(even) */ a", ["APH101 /*+ RANGES(even) */"]),
@@ -143,7 +144,7 @@ FINDINGS = [
     ("SELECT (SELECT /*+ SOURCE_PARALLELISM(a, 8) */ 1 FROM b) FROM a", ["APH310 a"]),
     ("WITH a AS (SELECT 1) SELECT /*+ SOURCE_PARALLELISM(a, 8) */ 1 FROM b", ["APH310 a"]),
     ("INSERT INTO a SELECT /*+ SOURCE_PARALLELISM(a, 8) */ 1 FROM b", ["APH310 a"]),
-    # Set twice.
+    # Hints that appear twice.
     ("SELECT /*+ PARALLELISM(4), PARALLELISM(8) */ 1", ["APH311 PARALLELISM(8)"]),
     ("SELECT /*+ PARALLELISM(4), parallelism(1, 8) */ 1", ["APH311 parallelism(1, 8)"]),
     ("SELECT /*+ PARALLELISM(0), PARALLELISM(8) */ 1", ["APH303 0"]),
@@ -251,24 +252,24 @@ CLEAN = [
 
 
 @pytest.mark.parametrize(("sql", "expected"), FINDINGS)
-def test_findings(sql: str, expected: list[str]) -> None:
-    found = lint(sql)
-    about = [f"{f.code} {sql[f.offset : f.offset + f.length]}" for f in found]
-    assert sorted(about) == sorted(expected)
-    assert [f.offset for f in found] == sorted(f.offset for f in found)
-    assert all(f.severity == CODES[f.code][0] for f in found)
+def test_wrong_hints_are_found(sql: str, expected: list[str]) -> None:
+    findings = lint(sql)
+    parts = [f"{f.code} {sql[f.offset : f.offset + f.length]}" for f in findings]
+    assert sorted(parts) == sorted(expected)
+    assert [f.offset for f in findings] == sorted(f.offset for f in findings)
+    assert all(f.severity == CODES[f.code][0] for f in findings)
 
 
 @pytest.mark.parametrize("sql", CLEAN)
-def test_nothing_to_find(sql: str) -> None:
+def test_right_hints_have_no_findings(sql: str) -> None:
     assert lint(sql) == []
 
 
 def test_every_code_has_a_case() -> None:
-    assert {about.split()[0] for _, expected in FINDINGS for about in expected} == CODES.keys()
+    assert {part.split()[0] for _, expected in FINDINGS for part in expected} == CODES.keys()
 
 
-def test_every_example_of_the_grammar_is_right() -> None:
+def test_every_example_of_the_grammar_is_valid() -> None:
     for forms in APPORTION.values():
         for form in forms:
             assert lint(f"SELECT /*+ {form.example} */ 1 FROM t") == []
@@ -290,7 +291,7 @@ def test_lines_and_columns_count_characters_from_1(sql: str, line: int, column: 
     assert (finding.line, finding.column) == (line, column)
 
 
-# The traps of sqlglot, which reads hints here nowhere.
+# Texts whose hints sqlglot would lose or misread.
 
 
 def test_a_second_hint_comment_is_not_lost() -> None:
@@ -301,18 +302,18 @@ def test_a_second_hint_comment_is_not_lost() -> None:
     )
 
 
-def test_a_hint_with_a_space_for_a_comma_is_found_where_it_is_wrong() -> None:
+def test_a_missing_comma_is_found_at_the_second_argument() -> None:
     sql = "SELECT /*+ SOURCE_PARALLELISM(t 8), PARALLELISM(0) */ 1 FROM t"
     assert [(f.code, f.column) for f in lint(sql)] == [("APH104", 33), ("APH303", 49)]
 
 
-def test_names_stay_as_they_are_written() -> None:
+def test_names_keep_their_case() -> None:
     sql = "select /*+ parallelism(4) */ A, b from T"
     assert show(sql)[0].own == ("parallelism(4)",)
     assert add(sql, "ranges(even)") == "select /*+ parallelism(4), ranges(even) */ A, b from T"
 
 
-def test_a_join_without_a_condition_stays_one() -> None:
+def test_a_join_without_a_condition_is_unchanged() -> None:
     sql = "SELECT * FROM a JOIN b"
     assert add(sql, "PARALLELISM(8)") == "SELECT /*+ PARALLELISM(8) */ * FROM a JOIN b"
 
@@ -322,7 +323,7 @@ def test_hints_of_pipes_and_strings_with_comment_ends_are_read() -> None:
     assert show(sql)[0].own == ("PARALLELISM(8)",)
 
 
-def test_tpc_queries_are_clean_with_hints_and_without() -> None:
+def test_tpc_queries_have_no_findings_with_and_without_hints() -> None:
     texts = [*tpc.queries("tpch").values(), *tpc.queries("tpcds").values()]
     assert len(texts) == 121
     for text in texts:
@@ -331,10 +332,12 @@ def test_tpc_queries_are_clean_with_hints_and_without() -> None:
 
 
 GOLDEN = Path(__file__).with_name("messages.golden.txt")
+# The messages of HintGrammar.scala, written by WrongHintsSuite.scala.
+SCALA_GOLDEN = Path(__file__).parents[3] / "jvm/src/test/resources/wrong_hints.golden.txt"
 
 
-def test_messages(request: pytest.FixtureRequest) -> None:
-    """Every message, as people see it; `--update-golden` writes the file anew."""
+def test_messages_are_in_the_golden_file(request: pytest.FixtureRequest) -> None:
+    """Compare every message with the golden file. `--update-golden` writes the file."""
     messages = "\n".join(_messages())
     if request.config.getoption("--update-golden", default=False):
         GOLDEN.write_text(messages, "utf-8")
@@ -360,3 +363,32 @@ def _messages() -> Iterator[str]:
             show(sql)
         yield f"  {refused.value}"
     yield ""
+
+
+def _read_scala_messages() -> Iterator[tuple[str, str, str]]:
+    """Yield the hint, the code and the message of each case of the Scala side."""
+    lines = SCALA_GOLDEN.read_text("utf-8").splitlines()
+    for hint, error in zip(lines[::2], lines[1::2], strict=True):
+        match = re.fullmatch(
+            r"  \[APPORTION_INVALID_HINT\.(\w+)\] Hint .* at line \d+, column \d+: "
+            r"(.*?)\.( Did you mean .*\?| Write .*\.)?",
+            error,
+        )
+        assert match, error
+        yield hint, match[1], match[2]
+
+
+SCALA_MESSAGES = list(_read_scala_messages())
+
+
+@pytest.mark.parametrize(("hint", "code", "message"), SCALA_MESSAGES)
+def test_the_linter_has_the_messages_of_the_extension(hint: str, code: str, message: str) -> None:
+    # The query of WrongHintsSuite.
+    sql = f"SELECT 1,\n (SELECT /*+ {hint} */ count(*)\n FROM numbers n) AS c"
+    first = lint(sql)[0]
+    # The linter adds the consequence to some messages.
+    assert (first.code, first.message[: len(message)]) == (code, message)
+
+
+def test_the_extension_has_a_message_for_every_hint() -> None:
+    assert {hint.partition("(")[0] for hint, _, _ in SCALA_MESSAGES} >= APPORTION.keys()

@@ -1,15 +1,15 @@
-"""What sqlglot is given, and the tables it finds in each block."""
+"""The input of sqlglot, and the tables that it finds in each block."""
 
 from __future__ import annotations
 
 import pytest
 
 from apportion.hints.relations import parse
-from apportion.hints.sqlglot_input import plain
+from apportion.hints.sqlglot_input import prepare
 from apportion.sql.blocks import read
 
-PLAIN = [
-    # text, and what sqlglot gets, at the same length
+PREPARED = [
+    # text, and the input of sqlglot at the same length
     ("SELECT /*+ A */ 1", "SELECT          1"),
     ("SELECT/* ' */1 -- x", "SELECT       1     "),
     ("SELECT 'a\nb',\n\t1", "SELECT 'a b',  1"),
@@ -29,11 +29,11 @@ PLAIN = [
 ]
 
 
-@pytest.mark.parametrize(("sql", "expected"), PLAIN)
-def test_plain_statement(sql: str, expected: str) -> None:
+@pytest.mark.parametrize(("sql", "expected"), PREPARED)
+def test_a_statement_is_prepared_at_its_length(sql: str, expected: str) -> None:
     text = read(sql)
-    # White space and comments around a statement are no part of it.
-    assert plain(text, text.statements[0]) == expected.rstrip().ljust(text.statements[0].end)
+    # White space and comments around a statement do not belong to it.
+    assert prepare(text, text.statements[0]) == expected.rstrip().ljust(text.statements[0].end)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_plain_statement(sql: str, expected: str) -> None:
     ],
     ids=lambda sql: sql[:40],
 )
-def test_what_takes_sqlglot_ages_is_parsed(sql: str) -> None:
+def test_statements_with_exponential_parsing_time_are_parsed(sql: str) -> None:
     text = read(sql)
     assert parse(text, text.statements[0]).problem is None
 
@@ -76,10 +76,13 @@ RELATIONS = [
 
 
 @pytest.mark.parametrize(("sql", "expected"), RELATIONS)
-def test_relations(sql: str, expected: dict[str, list[str]]) -> None:
+def test_blocks_have_relations(sql: str, expected: dict[str, list[str]]) -> None:
     text = read(sql)
     (statement,) = text.statements
     parsed = parse(text, statement)
     assert parsed.problem is None
-    found = {b.path: [relation.text for relation in parsed.of(b)] for b in statement.blocks}
-    assert found == expected
+    names = {
+        block.path: [relation.text for relation in parsed.relations_in(block)]
+        for block in statement.blocks
+    }
+    assert names == expected

@@ -1,4 +1,4 @@
-"""Adding, replacing and removing hints: only the hint changes, and strip undoes add exactly."""
+"""Adding, replacing and removing hints changes nothing else, and `strip` reverses `add`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from apportion.sql.blocks import read
 from .odd_queries import FORMS, GAPS, ITEMS, odd_queries
 
 ADDED = [
-    # text, block, text with PARALLELISM(8)
+    # text, block, text with PARALLELISM(8) added
     ("SELECT 1", None, "SELECT /*+ PARALLELISM(8) */ 1"),
     ("SELECT\r\n 1", None, "SELECT /*+ PARALLELISM(8) */\r\n 1"),
     ("SELECT* FROM t", None, "SELECT /*+ PARALLELISM(8) */* FROM t"),
@@ -54,7 +54,7 @@ def test_add(sql: str, block: str | None, expected: str) -> None:
     assert add(sql, "PARALLELISM(8)", block) == expected
 
 
-def test_add_keeps_the_hint_as_it_is_written() -> None:
+def test_add_keeps_the_spelling_of_the_hint() -> None:
     assert add("SELECT 1", " parallelism( 4,8 ) ") == "SELECT /*+ parallelism( 4,8 ) */ 1"
 
 
@@ -69,7 +69,7 @@ def test_one_source_parallelism_for_each_table() -> None:
 @pytest.mark.parametrize(
     ("sql", "expected"),
     [
-        # PARALLELISM(8) in its place
+        # text, text with PARALLELISM(8)
         ("SELECT /*+ PARALLELISM(4) */ 1", "SELECT /*+ PARALLELISM(8) */ 1"),
         ("SELECT /*+ A, PARALLELISM(4, 8), B */ 1", "SELECT /*+ A, PARALLELISM(8), B */ 1"),
         ("SELECT /*+ parallelism */ 1", "SELECT /*+ PARALLELISM(8) */ 1"),
@@ -125,10 +125,10 @@ def _check_round_trip(sql: str) -> None:
     for block in [None, *(block.path for block in text.blocks if block.takes_hints)]:
         hinted = add(sql, "PARALLELISM(4, 64)", block)
         assert strip(hinted) == sql
-        # The hint is where it belongs, nowhere else, and the rest is read as before.
+        # Only the intended blocks have the hint. Paths and other hints stay the same.
         before, after = text.blocks, read(hinted).blocks
-        assert [found.path for found in after] == [found.path for found in before]
-        outermost = [found for statement in text.statements for found in statement.outermost]
+        assert [each.path for each in after] == [each.path for each in before]
+        outermost = [each for statement in text.statements for each in statement.outermost]
         for old, new in zip(before, after, strict=True):
             is_meant = old in outermost if block is None else old.path == block
             added = ["PARALLELISM(4, 64)"] if is_meant else []
@@ -186,7 +186,7 @@ def test_round_trip_of_random_text(noise: str) -> None:
             add(sql, "RANGES(even)")
 
 
-# Every message of the rewriter, for the golden file.
+# One case per message of the rewriter, for messages.golden.txt.
 ERRORS = [
     # text, hint, block
     ("SELECT 1", "PARALLELISM(8)", "mian"),
@@ -213,6 +213,6 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("sql", "hint", "block"), ERRORS)
-def test_what_cannot_be_added_is_refused(sql: str, hint: str, block: str | None) -> None:
+def test_a_wrong_hint_or_text_raises(sql: str, hint: str, block: str | None) -> None:
     with pytest.raises(HintError):
         add(sql, hint, block)

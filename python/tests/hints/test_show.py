@@ -1,4 +1,4 @@
-"""Which hints reach which block."""
+"""The effective hints of each block."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from apportion.hints import BlockHints, EffectiveHint, HintError, show
 P4, P8 = "PARALLELISM(4)", "PARALLELISM(8)"
 
 EFFECTIVE = [
-    # text, for each block: path, and each hint with the block it comes from
+    # text; for each block, its path, and each hint with the path of the hint's block
     ("SELECT 1", {"main": []}),
     (f"SELECT /*+ {P4}, MERGE(t) */ 1", {"main": [(P4, "main")]}),
-    # Nested blocks inherit, unless they have the same hint.
+    # Nested blocks inherit a hint unless they have the same hint.
     (
         f"SELECT /*+ {P4} */ (SELECT 1 FROM (SELECT 2))",
         {
@@ -30,7 +30,7 @@ EFFECTIVE = [
         {"main": [(P4, "main")], "subquery 1": [("RANGES(even)", "subquery 1"), (P4, "main")]},
     ),
     (f"SELECT 1, (SELECT /*+ {P8} */ 1)", {"main": [], "subquery 1": [(P8, "subquery 1")]}),
-    # A table is one of the block that names it; a number for all scans is inherited.
+    # A hint for a table covers only its own block. A hint for all scans is inherited.
     (
         "SELECT /*+ SOURCE_PARALLELISM(t, 2), SOURCE_PARALLELISM(3) */ (SELECT 1) FROM t",
         {
@@ -38,12 +38,12 @@ EFFECTIVE = [
             "subquery 1": [("SOURCE_PARALLELISM(3)", "main")],
         },
     ),
-    # Branches do not lie in each other.
+    # Branches do not inherit from each other.
     (
         f"SELECT /*+ {P4} */ 1 UNION SELECT 2",
         {"union branch 1": [(P4, "union branch 1")], "union branch 2": []},
     ),
-    # A CTE is as if written where it is used.
+    # A CTE inherits from the blocks that use it.
     (
         f"WITH c AS (SELECT 1) SELECT /*+ {P4} */ * FROM c",
         {"cte c": [(P4, "main")], "main": [(P4, "main")]},
@@ -68,7 +68,7 @@ EFFECTIVE = [
         f"WITH c AS (SELECT 1) SELECT /*+ {P4} */ * FROM x.c",
         {"cte c": [], "main": [(P4, "main")]},
     ),
-    # The inner c hides the outer one.
+    # The inner c hides the outer c.
     (
         f"WITH c AS (SELECT 1) SELECT (WITH c AS (SELECT 2) SELECT /*+ {P4} */ * FROM c)",
         {
@@ -86,7 +86,7 @@ EFFECTIVE = [
             "main": [(P4, "main")],
         },
     ),
-    # What comes later in a pipeline lies around what comes before.
+    # A later SELECT of a pipeline encloses the earlier ones.
     (
         f"SELECT 1 |> WHERE (SELECT 2) |> SELECT /*+ {P4} */ 3 |> WHERE (SELECT 4)",
         {
@@ -96,7 +96,7 @@ EFFECTIVE = [
             "subquery 2": [],
         },
     ),
-    # Of two the first is used, and wrong ones are not.
+    # The first of two hints is used. Wrong hints are not used.
     (f"SELECT /*+ {P4}, {P8} */ 1", {"main": [(P4, "main")]}),
     (f"SELECT /*+ PARALLELISM(0) */ /*+ {P8} */ 1", {"main": [(P8, "main")]}),
     (
@@ -110,7 +110,7 @@ EFFECTIVE = [
 
 
 @pytest.mark.parametrize(("sql", "expected"), EFFECTIVE)
-def test_effective_hints(sql: str, expected: dict[str, list[tuple[str, str]]]) -> None:
+def test_blocks_have_effective_hints(sql: str, expected: dict[str, list[tuple[str, str]]]) -> None:
     shown = show(sql)
     assert {
         block.path: [(hint.hint, hint.block) for hint in block.effective] for block in shown
@@ -118,7 +118,7 @@ def test_effective_hints(sql: str, expected: dict[str, list[tuple[str, str]]]) -
     assert list(expected) == [block.path for block in shown]
 
 
-def test_a_block_says_where_it_is_and_what_is_its_own() -> None:
+def test_a_block_has_a_position_and_its_own_hints() -> None:
     _, inner = show("SELECT /*+ PARALLELISM(4) */\n  (SELECT /*+ RANGES(even) */ 1)")
     assert inner == BlockHints(
         path="subquery 1",
@@ -132,11 +132,11 @@ def test_a_block_says_where_it_is_and_what_is_its_own() -> None:
     )
 
 
-# Every message of show, for the golden file.
+# One text per message of `show`, for messages.golden.txt.
 ERRORS = ["SELECT\n(1", "WITH c AS (SELECT 1) SELECT * FROM WHERE c"]
 
 
 @pytest.mark.parametrize("sql", ERRORS)
-def test_what_cannot_be_told_is_refused(sql: str) -> None:
+def test_an_unreadable_text_raises(sql: str) -> None:
     with pytest.raises(HintError, match="line "):
         show(sql)

@@ -8,24 +8,24 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.trees.TreePattern.CTE
 
 /**
- * Once a query with hints is analyzed, and before anything is optimized, notes which block each of its operators and columns
- * belongs to. A query without hints is not touched.
+ * Records the query block of each operator and column of a query with hints. It runs after analysis and before
+ * optimization. A query without hints is not changed.
  */
 case class AssignBlocks(session: SparkSession) extends Guarded[LogicalPlan] {
 
   override protected def applyGuarded(plan: LogicalPlan): LogicalPlan =
     if (HintMark.isIn(plan)) {
-      val own = PrivateCopy.of(inlineCtes(plan))
-      QueryBlockFinder.assign(own)
-      own
+      val privateCopy = PrivateCopy.of(inlineCtes(plan))
+      QueryBlockFinder.assign(privateCopy)
+      privateCopy
     } else plan
 
-  /** The blocks of hints are part of observed decisions. */
+  /** Observed decisions depend on the blocks of hints. */
   override protected def applyObserved(plan: LogicalPlan): LogicalPlan = applyGuarded(plan)
 
   /**
-   * Puts each use of a common table expression into the block that uses it, as Spark's optimizer is about to do. Spark looks
-   * up cached plans before it does so, thus none that it would find may change.
+   * Puts each use of a common table expression into the block that uses it, as Spark's optimizer does later. Spark
+   * looks up cached plans between these two points, so plans that it would find in the cache must not change.
    */
   private def inlineCtes(plan: LogicalPlan): LogicalPlan =
     if (plan.containsPattern(CTE) && !CachedPlans.exists(session, plan)(_.containsPattern(CTE)))

@@ -10,13 +10,17 @@ import org.apache.spark.sql.catalyst.plans.logical.UnresolvedHint
 import org.apache.spark.sql.catalyst.trees.Origin
 import org.apache.spark.sql.types._
 
-/** Reads a hint of Apportion's: what it sets, or what is wrong with it. The linter of the Python package says the same. */
+/**
+ * Parses an Apportion hint into its values or its problem. The Python package's linter finds the same problems, in
+ * `python/apportion/hints/grammar.py`. The golden file `wrong_hints.golden.txt` keeps both equal: `WrongHintsSuite`
+ * writes it, and `python/tests/hints/test_lint.py` compares its messages with the linter's.
+ */
 private[hints] object HintGrammar {
   import HintNames._
 
   type Read[+T] = Either[HintProblem, T]
 
-  /** @param tables the names of the block's tables */
+  /** @param tables names of the block's tables */
   def read(
       hint: UnresolvedHint,
       tables: => Seq[Seq[String]],
@@ -29,7 +33,8 @@ private[hints] object HintGrammar {
       case (Parallelism, Seq(min, max)) =>
         for (min <- in.count(min); max <- in.count(max); between <- in.bounds(min, max))
           yield BlockHints(parallelism = Some(in.hinted(between)))
-      case (Parallelism, _) => in.wrongArity("PARALLELISM(n) or PARALLELISM(min, max)", "PARALLELISM(8)")
+      case (Parallelism, _) =>
+        in.wrongArity("PARALLELISM(n) or PARALLELISM(min, max)", "PARALLELISM(8) or PARALLELISM(4, 64)")
 
       case (DataVolume, Seq(volume)) =>
         in.volume(volume).map(bytes => BlockHints(dataVolumePerTask = Some(in.hinted(bytes))))
@@ -48,13 +53,16 @@ private[hints] object HintGrammar {
         for (table <- in.table(table, tables, sameName); n <- in.count(n))
           yield BlockHints(scansByTable = Map(table -> in.hinted(n)))
       case (SourceParallelism, _) =>
-        in.wrongArity("SOURCE_PARALLELISM(n) or SOURCE_PARALLELISM(table, n)", "SOURCE_PARALLELISM(t, 16)")
+        in.wrongArity(
+          "SOURCE_PARALLELISM(n) or SOURCE_PARALLELISM(table, n)",
+          "SOURCE_PARALLELISM(16) or SOURCE_PARALLELISM(t, 16)"
+        )
 
-      case (other, _) => throw new IllegalArgumentException(s"$other is not a hint of Apportion's")
+      case (other, _) => throw new IllegalArgumentException(s"$other is not an Apportion hint")
     }
   }
 
-  /** Why a hint of an unknown name would be dropped silently, if its name is near a known one. */
+  /** The problem of a hint with an unknown name, if the name is near a known one. Spark would drop such a hint. */
   def misspelt(hint: UnresolvedHint): Option[HintProblem] =
     nearest(hint.name).map { meant =>
       HintProblem("APH201", text(hint), "unknown hint", Some(s"did you mean $meant"), hint.origin)
@@ -63,13 +71,13 @@ private[hints] object HintGrammar {
   private def text(hint: UnresolvedHint): String =
     if (hint.parameters.isEmpty) hint.name else s"${hint.name}(${argumentsOf(hint).map(text).mkString(", ")})"
 
-  /** Before Spark 4 a DataFrame's hint has plain values. */
+  /** Before Spark 4, a hint of a DataFrame has plain values instead of expressions. */
   private def argumentsOf(hint: UnresolvedHint): Seq[Expression] = (hint.parameters: Seq[Any]).map {
     case expression: Expression => expression
     case value                  => Literal(value)
   }
 
-  /** As it was written, or nearly. */
+  /** The expression, nearly as it was written. */
   private def text(expression: Expression): String = expression match {
     case Literal(value, StringType)     => s"'$value'"
     case Literal(n: Long, LongType)     => if (n.isValidInt) s"${n}L" else s"$n"
@@ -79,19 +87,19 @@ private[hints] object HintGrammar {
     case other                          => other.sql
   }
 
-  /** The arguments of one hint. */
+  /** Checks the arguments of one hint. */
   private final class Arguments(hint: UnresolvedHint) {
     private val name = normal(hint.name)
 
     def hinted[T](value: T): Hinted[T] = Hinted(value, hint.origin.line)
 
     def wrongArity(usage: String, example: String): Read[Nothing] = {
-      val found = hint.parameters.size match {
+      val arguments = hint.parameters.size match {
         case 0 => "no arguments"
         case 1 => "1 argument"
         case n => s"$n arguments"
       }
-      problem("APH301", hint.origin, s"it has $found, and is written $usage", Some(s"for example $example"))
+      problem("APH301", hint.origin, s"$name has $arguments, expected $usage", Some(s"write $example, for example"))
     }
 
     def count(argument: Expression): Read[Int] = integer(argument) match {
@@ -113,9 +121,19 @@ private[hints] object HintGrammar {
 
     def bounds(min: Int, max: Int): Read[TaskCount] =
       if (min > max)
-        problem("APH304", hint.origin, s"its minimum $min is above its maximum $max", Some(s"write $name($max, $min)"))
+        problem(
+          "APH304",
+          hint.origin,
+          s"$name has a minimum ($min) above its maximum ($max)",
+          Some(s"write $name($max, $min)")
+        )
       else if (Policy.boundsProblem(min, max).isDefined)
-        problem("APH305", hint.origin, s"there is no power of two between $min and $max", None)
+        problem(
+          "APH305",
+          hint.origin,
+          s"$name needs a power of two within its bounds, but there is none from $min to $max",
+          None
+        )
       else Right(TaskCount.Between(min, max))
 
     def volume(argument: Expression): Read[Long] = {
@@ -131,7 +149,7 @@ private[hints] object HintGrammar {
           wrong(
             "APH306",
             argument,
-            "takes a size with its unit in quotes, as '256MB' (units b, kb, mb, gb, tb, pb), or a number of bytes"
+            "takes a quoted size with a unit (b, kb, mb, gb, tb, pb), such as '256MB', or a number of bytes"
           )
       }
     }
@@ -156,7 +174,7 @@ private[hints] object HintGrammar {
     def word(argument: Expression, words: Seq[String]): Read[String] = {
       val word = text(argument).stripPrefix("'").stripSuffix("'")
       words.find(_.equalsIgnoreCase(word)).toRight(()).left.flatMap { _ =>
-        wrong("APH308", argument, s"takes one of ${words.mkString(", ")}", near(word, words))
+        wrong("APH308", argument, s"takes ${words.mkString(" or ")}", near(word, words))
       }
     }
 
@@ -171,16 +189,17 @@ private[hints] object HintGrammar {
         case _                              => None
       }
       parts match {
-        case None        => wrong("APH309", argument, "takes a table of its block first")
+        case None        => wrong("APH309", argument, "takes a table of its block as first argument")
         case Some(parts) =>
           if (tables.exists(isTableNamed(parts, _, sameName))) Right(parts)
           else {
             val known = tables.map(_.last).distinct
-            val there = if (known.isEmpty) "its block has none" else s"its block has ${known.mkString(", ")}"
+            val knownText = if (known.isEmpty) "no tables" else known.mkString(", ")
             problem(
               "APH310",
               argument.origin,
-              s"no table or alias ${parts.mkString(".")}: $there",
+              s"$name names ${parts.mkString(".")}, which is not a table or alias of its block " +
+                s"(the block has $knownText)",
               Option.when(known.nonEmpty)(known).flatMap(near(parts.last, _)).map(n => s"did you mean $n")
             )
           }
@@ -193,7 +212,7 @@ private[hints] object HintGrammar {
         takes: String,
         meant: Option[String] = None
     ): Read[Nothing] =
-      problem(code, argument.origin, s"it $takes, not ${text(argument)}", meant.map(m => s"did you mean $m"))
+      problem(code, argument.origin, s"$name $takes, not ${text(argument)}", meant.map(m => s"did you mean $m"))
 
     private def problem(
         code: String,

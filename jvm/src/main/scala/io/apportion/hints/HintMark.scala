@@ -6,10 +6,10 @@ import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION
 
 /**
- * Says on a node of a plan that it stands below a hint. Every node is marked down to the next hints, as the analyzer may
- * replace some of them, the topmost among them, by nodes that have no marks.
+ * Tag of a plan node that stands below a hint. Every node down to the next hints is marked, because the analyzer may
+ * replace some nodes, including the topmost one, by nodes without a mark.
  *
- * @param hints what the hints of one block set; blocks are told apart by this object's identity
+ * @param hints values that the hints of one block set; the identity of this object distinguishes blocks
  * @param isTop whether the node is the topmost of its block
  */
 private[hints] final case class HintMark private (hints: BlockHints, isTop: Boolean)
@@ -21,7 +21,7 @@ private[hints] object HintMark {
 
   def remove(node: LogicalPlan): Unit = node.unsetTagValue(Tag)
 
-  /** Whether the analyzer may still put operators of a marked block above its marks. Plans that are analyzed have had their turn. */
+  /** Whether the analyzer may still put operators of a marked block above its marks. It is done with analyzed plans. */
   def isBeingResolved(plan: LogicalPlan): Boolean =
     of(plan).isDefined || !plan.analyzed && plan.children.exists(isBeingResolved)
 
@@ -33,8 +33,8 @@ private[hints] object HintMark {
   )
 
   /**
-   * Marks the block, or a copy of it where its nodes are part of other queries as well: what is analyzed is, and so may be
-   * leaves. Hints put on the same block before come after these.
+   * Marks the block, or a copy of it if other queries share its nodes. They share analyzed nodes, and may share leaves.
+   * These hints take precedence over hints that were put on the same block before.
    */
   def put(block: LogicalPlan, hints: BlockHints): LogicalPlan = {
     val earlier = of(block).filter(_.isTop).map(_.hints)
@@ -52,8 +52,8 @@ private[hints] object HintMark {
   }
 
   /**
-   * Marks what a block's ORDER BY, LIMIT and their like became, directly above the topmost node of the block so far; and what
-   * the analyzer of Spark 3.5 made of the topmost nodes, whose marks it loses.
+   * Extends a block's marks upwards, to nodes of ORDER BY, LIMIT and similar clauses directly above the topmost marked
+   * node. Also marks the nodes by which the analyzer of Spark 3.5 replaces topmost nodes, because it loses their marks.
    */
   def extend(node: UnaryNode): LogicalPlan = {
     def isInBlock(child: HintMark) =

@@ -5,7 +5,10 @@ import java.util.Locale
 import org.apache.commons.text.similarity.LevenshteinDistance
 import org.apache.spark.sql.catalyst.plans.logical.JoinStrategyHint
 
-/** The names of hints, Apportion's and Spark's, and which of them a misspelt name was meant to be. */
+/**
+ * Names of Apportion's and Spark's hints, with suggestions for misspelt names. `python/apportion/hints/grammar.py` has
+ * the same names. A golden file keeps both equal: see [[HintGrammar]].
+ */
 private[hints] object HintNames {
   val Parallelism = "PARALLELISM"
   val DataVolume = "DATA_VOLUME"
@@ -19,14 +22,14 @@ private[hints] object HintNames {
     JoinStrategyHint.strategies.flatMap(_.hintAliases) ++
       Set("COALESCE", "REPARTITION", "REPARTITION_BY_RANGE", "REBALANCE")
 
-  /** Names that other systems would use, and how the same is written here. */
+  /** Names that users of other systems may expect, with the Apportion hint to use instead. */
   private val alsoCalled = Seq("MIN_PARALLELISM", "MAX_PARALLELISM").map(_ -> s"$Parallelism(min, max)").toMap
 
   private val distance = LevenshteinDistance.getDefaultInstance
 
   def normal(name: String): String = name.toUpperCase(Locale.ROOT)
 
-  /** What an unknown name was probably meant to be: one with at most a quarter of its letters different. */
+  /** The known name that an unknown name probably means: at most a quarter of the letters differ, rounded up. */
   def nearest(name: String): Option[String] =
     if (spark(normal(name))) None
     else alsoCalled.get(normal(name)).orElse(near(name, ours ++ spark.toSeq.sorted))
@@ -37,7 +40,7 @@ private[hints] object HintNames {
     Option.when(difference * 4 <= math.max(letters(best).length, letters(name).length) + 3)(best)
   }
 
-  /** Whether a hint's name of a table, with or without its database and catalog, is that of this table. */
+  /** Whether a table name in a hint, with or without database and catalog, names this table. */
   def isTableNamed(hint: Seq[String], table: Seq[String], sameName: (String, String) => Boolean): Boolean =
     hint.size <= table.size && hint.zip(table.takeRight(hint.size)).forall { case (a, b) => sameName(a, b) }
 }

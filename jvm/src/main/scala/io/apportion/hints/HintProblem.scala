@@ -5,11 +5,11 @@ import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.trees.Origin
 
 /**
- * What is wrong with a hint.
+ * A problem with a hint.
  *
- * @param code       the linter's code for it
+ * @param code       the linter's code for the problem
  * @param hint       the hint as it was written
- * @param suggestion what was probably meant
+ * @param suggestion a correction or an example
  */
 final case class HintProblem(code: String, hint: String, message: String, suggestion: Option[String], origin: Origin) {
 
@@ -23,7 +23,7 @@ final case class HintProblem(code: String, hint: String, message: String, sugges
   }
 }
 
-/** The analysis error that a wrong hint is under `spark.apportion.hints.strict`. */
+/** Analysis error for a wrong hint, with `spark.apportion.hints.strict`. */
 final class InvalidHint(problem: HintProblem)
     extends AnalysisException(
       message = s"[${InvalidHint.ErrorClass}.${problem.code}] ${problem.text}",
@@ -33,15 +33,15 @@ final class InvalidHint(problem: HintProblem)
       errorClass = Some(s"${InvalidHint.ErrorClass}.${problem.code}"),
       messageParameters = Map("hint" -> problem.hint, "problem" -> problem.message) ++
         problem.suggestion.map("suggestion" -> _),
-      // PySpark logs errors that have a context, with texts for Spark's own error classes alone, and fails at others.
+      // PySpark logs errors with a context. It only has texts for Spark's own error classes, and fails at others.
       context = Array.empty
     )
     with OptInError {
 
-  /** Syntax error or access rule violation. */
+  /** The class "syntax error or access rule violation" of the SQL standard. */
   override def getSqlState: String = "42601"
 
-  /** The message says where the hint is already. */
+  /** The message already contains the position of the hint. */
   override def getSimpleMessage: String = message
 }
 

@@ -7,30 +7,32 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 
 /**
- * Finds the block of a physical operator in the optimized plan: by the columns that it computes or compares, else by what was
- * noted on it, as long as that is the operator it was noted on.
+ * Finds the query block of a physical operator, by its node in the optimized plan. The columns that the node computes
+ * or compares identify the block. Otherwise the node's tag does, if the node still has the class that was tagged.
  */
 object OperatorBlock {
 
   /**
-   * The blocks of operators of one plan.
+   * Blocks of the operators of one plan.
    *
-   * @param readers per block the operators that read one another, from the exchange upwards, or the exchange alone; the first of
-   *                them that is of a known block counts
+   * @param readers for each block, a chain of operators from the exchange upwards, or only the exchange; the first
+   *                operator with a known block counts
    */
   def ofEach(readers: Seq[Seq[SparkPlan]]): Seq[QueryBlock] = {
     val logical = readers.map(_.flatMap(_.logicalLink).map(unwrap).distinct).filter(_.nonEmpty)
     logical.flatten.headOption.flatMap(columnsFor).toSeq.flatMap { columns =>
       val search = new Search(columns)
-      logical.flatMap(of => of.iterator.flatMap(search.known).nextOption().orElse(search.guess(of.head)))
+      logical.flatMap(nodes => nodes.iterator.flatMap(search.known).nextOption().orElse(search.guess(nodes.head)))
     }
   }
 
-  /** The block of the table that a scan reads. */
+  /** Block of the table that a scan reads. */
   def ofScan(scan: SparkPlan): Option[QueryBlock] =
     scan.logicalLink.flatMap(link => columnsFor(link).flatMap(new Search(_).homeOfLeaves(link)))
 
-  /** All tags of an operator and of what is below it can be lost; the plan that Spark began with has its own. */
+  /**
+   * Columns of the operator's plan. If the optimizer dropped all tags of a subtree, the analyzed plan still has them.
+   */
   private def columnsFor(node: LogicalPlan): Option[PlanColumns] =
     columnsOf(node).orElse(CurrentQuery.currentPlan.flatMap(QueryBlockFinder.placed).map(_.block.columns))
 
@@ -39,7 +41,7 @@ object OperatorBlock {
     case other                    => other
   }
 
-  /** Any node of a plan knows its columns. */
+  /** Columns of the node's plan, from the first node with a tag: every tag leads to them. */
   private def columnsOf(node: LogicalPlan): Option[PlanColumns] =
     QueryBlockFinder.placed(node).map(_.block.columns).orElse(children(node).iterator.flatMap(columnsOf).nextOption())
 
@@ -53,7 +55,7 @@ object OperatorBlock {
       case other                => ofResults(other).orElse(noted(other))
     }
 
-    /** The smallest block that holds all the operator's columns. */
+    /** The smallest block that contains all columns of the operator. */
     def guess(node: LogicalPlan): Option[QueryBlock] =
       homeOfAll(node.expressions.flatMap(_.references), node).orElse(homeOfLeaves(node))
 
@@ -69,14 +71,14 @@ object OperatorBlock {
         .orElse(oneOf(plan.groupingsOf(aggregate.groupingExpressions.flatMap(_.references).map(_.exprId)), aggregate))
     }
 
-    /** Of several blocks those that hold all that the operator reads, if there are any. */
+    /** The smallest block around `blocks`. If some of these contain all inputs of the operator, only they count. */
     private def oneOf(blocks: Set[QueryBlock], node: LogicalPlan): Option[QueryBlock] = {
       def inputs = homeOfAll(node.expressions.flatMap(_.references), node)
       val narrowed = if (blocks.size > 1) blocks.filter(block => inputs.forall(block.holds)) else blocks
       QueryBlock.common(if (narrowed.isEmpty) blocks else narrowed)
     }
 
-    /** Two sides are joined in the smallest block that knows the columns of both. */
+    /** A join belongs to the smallest block that contains the compared columns of both sides. */
     private def ofJoin(join: Join): Option[QueryBlock] = {
       val compared = join.condition.toSeq
         .flatMap(splitConjuncts)
@@ -91,7 +93,7 @@ object OperatorBlock {
       case other            => Seq(other)
     }
 
-    /** By the columns that the operator adds, as windows do. */
+    /** Finds the block by the columns that an operator, such as a window, adds. */
     private def ofResults(node: LogicalPlan): Option[QueryBlock] =
       if (node.children.isEmpty) None
       else QueryBlock.common(PlanColumns.addedBy(node).flatMap(column => plan.homeOf(column.exprId)))
@@ -105,7 +107,7 @@ object OperatorBlock {
     private def homeOfAll(columns: Iterable[Attribute], below: LogicalPlan): Option[QueryBlock] =
       QueryBlock.common(columns.flatMap(home(_, below)))
 
-    /** A column that the optimizer made is of the block of those that it was made of. */
+    /** The block that creates a column. A column of the optimizer belongs to the block of its source columns. */
     private def home(column: Attribute, below: LogicalPlan): Option[QueryBlock] = {
       val homes = plan.homesOf(column.exprId)
       lazy val ofTables = homeOfLeaves(sourceOf(column, below))
@@ -115,7 +117,7 @@ object OperatorBlock {
         .orElse(madeOf(column, below).flatMap(homeOfAll(_, below)))
     }
 
-    /** The node that the column comes from. */
+    /** The node that creates the column. */
     private def sourceOf(column: Attribute, node: LogicalPlan): LogicalPlan =
       children(node).find(_.output.exists(_.exprId == column.exprId)).fold(node)(sourceOf(column, _))
 
@@ -136,5 +138,6 @@ object OperatorBlock {
       else QueryBlock.common(children(node).flatMap(homeOfLeaves))
   }
 
+  /** Operators that the optimizer replaces by aggregates. */
   private val BecomeAggregates = Seq(classOf[Distinct], classOf[Deduplicate], classOf[SetOperation])
 }

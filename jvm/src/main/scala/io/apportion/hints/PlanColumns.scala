@@ -7,11 +7,11 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.catalyst.plans.logical._
 
 /**
- * Where the columns of one plan come from, noted while the plan has the shape of its text. The optimizer merges, moves and
- * replaces operators, but columns keep their ids, and by these an operator is found to be of a block.
+ * Origins of the columns of one plan, recorded while the plan still has the shape of the query text. The optimizer
+ * merges, moves and replaces operators, but columns keep their ids. These ids lead from an operator to its block.
  *
- * The plans of subqueries have columns of their own, whose ids may be those of other columns around them. What the optimizer
- * moves from one plan of a query into another is found there.
+ * The plan of a subquery has a separate instance, because its column ids may also occur in the outer plan. The
+ * optimizer can move columns from one plan of a query into another. Such columns are found in `family`.
  *
  * @param family the columns of all plans of the query
  */
@@ -19,15 +19,15 @@ private[hints] final class PlanColumns(family: mutable.Buffer[PlanColumns]) {
   family += this
 
   /**
-   * The block in which a column comes to be: by a scan, an alias, or as the result of an operator. It is of several where two
-   * uses of one DataFrame, and in Spark 3.5 of one view, have the same columns.
+   * Blocks that create a column, by a scan, an alias, or as the result of an operator. A column has several blocks if
+   * two uses of one DataFrame (in Spark 3.5 also of one view) have the same columns.
    */
   private val homes = mutable.LongMap.empty[Set[QueryBlock]]
 
-  /** The blocks whose aggregates a column is computed from, with nothing but projections and unions in between. */
+  /** Blocks whose aggregates a column is computed from, through projections and unions only. */
   private val aggregates = mutable.LongMap.empty[Set[QueryBlock]]
 
-  /** The blocks that group by exactly these columns without computing an aggregate: DISTINCT and its like. */
+  /** Blocks that group by exactly these columns without an aggregate function, as DISTINCT does. */
   private val groupings = mutable.Map.empty[Set[Long], Set[QueryBlock]]
 
   def homesOf(column: ExprId): Set[QueryBlock] =
@@ -43,10 +43,10 @@ private[hints] final class PlanColumns(family: mutable.Buffer[PlanColumns]) {
     groupings.getOrElse(ids, family.flatMap(_.groupings.get(ids)).flatten.toSet)
   }
 
-  /** The columns of a plan of the same query. */
+  /** A new instance for a subquery of the same query. */
   def ofSubquery: PlanColumns = new PlanColumns(family)
 
-  /** Notes what an operator of the block makes; its children have been noted. */
+  /** Records the columns that an operator of the block creates. The operator's children must be recorded before. */
   def note(node: LogicalPlan, block: QueryBlock): Unit = node match {
     case Project(columns, _) => noteProjection(columns, block)
     case _: SubqueryAlias | _: View | _: Filter | _: Join | _: Sort | _: GlobalLimit | _: LocalLimit => // no new columns
@@ -61,9 +61,9 @@ private[hints] final class PlanColumns(family: mutable.Buffer[PlanColumns]) {
     case distinct: Distinct    => noteGrouping(distinct.child.output, block)
     case distinct: Deduplicate => noteGrouping(distinct.keys, block)
     case union: Union          =>
-      // Where one branch is left, its columns get the ids of the union's.
-      for (branch <- union.children; (column, own) <- union.output.zip(branch.output))
-        noteAggregates(column.exprId, aggregatesOf(own.exprId))
+      // If only one branch remains, the optimizer gives its columns the ids of the union's columns.
+      for (branch <- union.children; (column, branchColumn) <- union.output.zip(branch.output))
+        noteAggregates(column.exprId, aggregatesOf(branchColumn.exprId))
     case other => PlanColumns.addedBy(other).foreach(noteHome(_, block))
   }
 
@@ -94,13 +94,13 @@ private[hints] final class PlanColumns(family: mutable.Buffer[PlanColumns]) {
 
 private[hints] object PlanColumns {
 
-  /** The columns that an operator has and its inputs do not. */
+  /** Columns of an operator that none of its inputs has. */
   def addedBy(node: LogicalPlan): Seq[Attribute] = {
     val inputs = node.children.map(_.outputSet)
     node.output.filterNot(column => inputs.exists(_.contains(column)))
   }
 
-  /** The aliases that bring a column of their own, unlike the first(x) AS x that dropping duplicates makes. */
+  /** Aliases that create a column. `first(x) AS x`, which Spark makes to drop duplicates, reuses the id of x. */
   def aliases(expressions: Seq[Expression]): Seq[Alias] = expressions.collect {
     case alias: Alias if !alias.references.exists(_.exprId == alias.exprId) => alias
   }

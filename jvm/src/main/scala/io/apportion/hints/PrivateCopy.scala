@@ -4,12 +4,12 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, SubqueryExpression}
 import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan}
 import org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION
 
-/** Copies of plans that share no node with any other, those of subqueries included. */
+/** Copies plans and the plans of their subqueries, so that no node is shared with another plan. */
 private[hints] object PrivateCopy {
 
   def of(plan: LogicalPlan): LogicalPlan = unwrapped(wrapped(plan))
 
-  // A copy that is equal would not be put in place of the original, so it goes in wrapped, and is then unwrapped.
+  // A transformation keeps the original node if the new one is equal. So each copy is wrapped, and unwrapped later.
   private def wrapped(plan: LogicalPlan): LogicalPlan =
     subqueriesIn(plan.clone())(subquery => Wrapper(wrapped(subquery)))
 

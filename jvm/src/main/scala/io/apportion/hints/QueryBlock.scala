@@ -1,11 +1,11 @@
 package io.apportion.hints
 
 /**
- * One block of a query in one place: a view that is used twice is two.
+ * One query block at one place in a query. A view that is used twice is two blocks.
  *
- * @param columns where the columns of the plan come from that the block is in
- * @param own    the hints that were written on this block
- * @param source the hints that mark the nodes of this block, by identity; its own or those of a block around it
+ * @param columns origins of the columns of the plan that contains the block
+ * @param own     hints that were written on this block
+ * @param source  hints of this block or of an enclosing block, which mark the nodes of this block; compared by identity
  */
 final class QueryBlock private (
     private[hints] val columns: PlanColumns,
@@ -15,24 +15,24 @@ final class QueryBlock private (
 ) {
   val depth: Int = parent.fold(0)(_.depth + 1)
 
-  /** What holds for this block, with what it inherits. */
+  /** Hints in force for this block, including inherited ones. */
   lazy val hints: BlockHints = parent.fold(own)(outer => own.inside(outer.hints))
 
   def hinted(own: BlockHints): QueryBlock = new QueryBlock(columns, own, Some(own), Some(this))
 
-  /** A block without hints in this one. */
+  /** A block without hints inside this one. */
   def nested: QueryBlock = nested(BlockHints.none)
 
-  /** A block in this one for which hints of this one say something by its name. */
+  /** A block inside this one, for which hints of this block name a table. */
   def nested(named: BlockHints): QueryBlock = new QueryBlock(columns, named, source, Some(this))
 
-  /** The outermost block of a subquery in an expression of this one. */
+  /** The outermost block of a subquery in an expression of this block. */
   def subquery: QueryBlock = new QueryBlock(columns.ofSubquery, BlockHints.none, source, Some(this))
 
-  /** Whether the other block is this one or in it. */
+  /** Whether the other block is this block or inside it. */
   def holds(other: QueryBlock): Boolean = commonWith(other) eq this
 
-  /** The smallest block that holds both. */
+  /** The smallest block that contains both. */
   def commonWith(other: QueryBlock): QueryBlock =
     if (this eq other) this
     else if (depth >= other.depth) parent.fold(this)(_.commonWith(other))
@@ -42,6 +42,6 @@ final class QueryBlock private (
 object QueryBlock {
   private[hints] def root(columns: PlanColumns): QueryBlock = new QueryBlock(columns, BlockHints.none, None, None)
 
-  /** The smallest block that holds all of them. */
+  /** The smallest block that contains all of these. */
   def common(blocks: Iterable[QueryBlock]): Option[QueryBlock] = blocks.reduceOption(_ commonWith _)
 }

@@ -8,28 +8,28 @@ import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION
 import org.apache.spark.sql.internal.SQLConf
 
-/** Finds the blocks of an analyzed query, and notes them on its operators and columns. */
+/** Finds the query blocks of an analyzed query, and records them on its operators and columns. */
 private[hints] object QueryBlockFinder {
 
-  /** A block on a node, and the kind of operator that it was put on: rules of the optimizer copy tags to other operators. */
+  /** A block and the class of the node that it was recorded on. Optimizer rules copy tags to other operators. */
   final case class Placed(block: QueryBlock, kind: Class[_ <: LogicalPlan])
 
   private val Tag = TreeNodeTag[Placed]("apportion.queryBlock")
 
   def placed(node: LogicalPlan): Option[Placed] = node.getTagValue(Tag)
 
-  /** Notes the blocks of a plan whose nodes are not shared with other plans. */
+  /** Records the blocks of a plan that shares no nodes with other plans. */
   def assign(plan: LogicalPlan): Unit = {
     val root = QueryBlock.root(new PlanColumns(mutable.Buffer.empty))
     new QueryBlockFinder().visit(plan, root)
-    // Whoever has lost all else finds the columns here.
+    // An operator that lost its tags finds the columns at the root.
     if (placed(plan).isEmpty) plan.setTagValue(Tag, Placed(root, plan.getClass))
   }
 }
 
 private final class QueryBlockFinder {
 
-  /** By common table expression: the smallest block that holds all its uses. */
+  /** For each common table expression, the smallest block that contains all its uses. */
   private val cteUses = mutable.LongMap.empty[QueryBlock]
 
   private def visit(node: LogicalPlan, around: QueryBlock): Unit = {
@@ -40,7 +40,7 @@ private final class QueryBlockFinder {
     node match {
       case WithCTE(query, definitions) =>
         visit(query, block)
-        // A later definition may use an earlier one.
+        // A later definition may use an earlier one, so visit the uses first.
         definitions.reverse.foreach(definition => visit(definition, cteUses.getOrElse(definition.id, block).nested))
       case use: CTERelationRef =>
         cteUses(use.cteId) = cteUses.get(use.cteId).fold(block)(_ commonWith block)
@@ -54,13 +54,13 @@ private final class QueryBlockFinder {
     block.columns.note(node, block)
   }
 
-  /** Whether a tag would be of no use, and only be copied by every rule of the optimizer. */
+  /** Whether the node's columns identify its block, so that it needs no tag. Every optimizer rule copies tags. */
   private def isFoundByColumns(node: LogicalPlan): Boolean = node match {
     case _: Project | _: Filter | _: Join | _: SubqueryAlias | _: View => true
     case _                                                             => false
   }
 
-  /** The block of a child: a hint for a table of this block, or a query block that begins there, makes one of its own. */
+  /** The block of a child node. A table with a hint, and a nested query block, get a new block. */
   private def inside(block: QueryBlock, node: LogicalPlan, child: LogicalPlan): QueryBlock = node match {
     case alias: SubqueryAlias =>
       scanHint(block, alias) match {

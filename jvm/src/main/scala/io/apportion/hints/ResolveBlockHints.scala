@@ -9,10 +9,11 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.UNRESOLVED_HINT
 import org.slf4j.LoggerFactory
 
 /**
- * Takes Apportion's hints out of a query and marks what they stand on. Spark's parser puts a hint on top of its SELECT with all
- * that belongs to it but ORDER BY, LIMIT and their like, which come above the hint and are marked as well.
+ * Removes Apportion's hints from a query and marks the query blocks that they apply to. Spark's parser puts a hint
+ * directly above its SELECT. ORDER BY, LIMIT and similar clauses of the same block come above the hint, and are marked
+ * as well.
  *
- * A wrong hint is dropped with a warning, or refused under `spark.apportion.hints.strict`.
+ * A wrong hint is dropped with a warning. With `spark.apportion.hints.strict` it fails the query.
  */
 case class ResolveBlockHints(session: SparkSession) extends Guarded[LogicalPlan] {
 
@@ -25,23 +26,29 @@ case class ResolveBlockHints(session: SparkSession) extends Guarded[LogicalPlan]
     else resolved
   }
 
-  /** Spark would warn of hints that stay in the query, and some are an error. Their values are part of observed decisions. */
+  /**
+   * Removes hints like [[applyGuarded]], because Spark warns about hints that remain in the query, and rejects some.
+   * Observed decisions use the values of hints.
+   */
   override protected def applyObserved(plan: LogicalPlan): LogicalPlan = applyGuarded(plan)
 
-  /** Spark fails at some queries with a hint that it does not know: an ORDER BY over it cannot find columns that are not selected. */
+  /**
+   * Only removes the hints. Spark fails some queries with an unknown hint: an ORDER BY above the hint cannot find
+   * columns that are not selected.
+   */
   override protected def applyWhenOff(plan: LogicalPlan): LogicalPlan =
     plan.resolveOperatorsDownWithPruning(_.containsPattern(UNRESOLVED_HINT)) {
       case hint: UnresolvedHint if isOurs(hint) => applyWhenOff(hint.child)
     }
 
-  /** The hints that stand directly above one another are of one block; those of others stay where they are. */
+  /** Resolves a chain of hints, which all belong to one block. Hints that are not Apportion's stay where they are. */
   private def resolve(top: UnresolvedHint): LogicalPlan = {
     val (hints, block) = chain(top)
     val (known, foreign) = hints.partition(isOurs)
     val (misspelt, others) = foreign.partitionMap(hint => HintGrammar.misspelt(hint).toLeft(hint))
     val (wrong, read) = known.partitionMap(HintGrammar.read(_, tablesOf(block), conf.resolver))
     (misspelt ++ wrong).foreach(report)
-    // The hint that was written first is the outermost, and the first of its kind is the one that counts.
+    // The first hint in the text is the outermost. Of several hints of one kind, the first wins.
     val marked = if (read.isEmpty) block else HintMark.put(block, read.reduceLeft(_ orElse _))
     others.foldRight(marked)((hint, child) => hint.copy(child = child))
   }
@@ -59,7 +66,7 @@ case class ResolveBlockHints(session: SparkSession) extends Guarded[LogicalPlan]
     if (Settings.HintsStrict.get(conf)) throw new InvalidHint(problem)
     else ResolveBlockHints.log.warn(s"${problem.text} The query runs without this hint.")
 
-  /** The names by which the block can call its tables; a table that has an alias is known by that alone. */
+  /** Names that the block can use for its tables. A table with an alias is known only by the alias. */
   private def tablesOf(plan: LogicalPlan): Seq[Seq[String]] = plan match {
     case alias: SubqueryAlias         => Seq(alias.identifier.qualifier :+ alias.identifier.name)
     case relation: UnresolvedRelation => Seq(relation.multipartIdentifier)

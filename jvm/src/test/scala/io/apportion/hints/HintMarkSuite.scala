@@ -17,7 +17,7 @@ class HintMarkSuite extends SparkSuite {
     }
   }
 
-  test("only operators that are not analyzed yet are looked at") {
+  test("only operators that are not yet analyzed are searched for marks") {
     withSession() { session =>
       val hinted = session.sql("SELECT /*+ PARALLELISM(5) */ k FROM numbers").queryExecution.analyzed
       assert(HintMark.isBeingResolved(hinted))

@@ -26,7 +26,7 @@ class HintMatrixSuite extends HintSuite {
       Seq("HashAggregate: 8")
     ),
     (
-      "ORDER BY of the block, which stands above its hint",
+      "ORDER BY of the hinted block",
       "SELECT /*+ PARALLELISM(8) */ k, count(*) AS c FROM numbers GROUP BY k ORDER BY k",
       Seq("HashAggregate: 8", "Sort: 8")
     ),
@@ -82,7 +82,7 @@ class HintMatrixSuite extends HintSuite {
       Seq("HashAggregate: 8", "SortMergeJoin: 8", "Sort: 8")
     ),
     (
-      "a nested block inherits",
+      "a nested block that inherits",
       "SELECT /*+ PARALLELISM(8) */ c, count(*) FROM (SELECT k, count(*) AS c FROM numbers GROUP BY k) GROUP BY c",
       Seq("HashAggregate: 8", "HashAggregate: 8")
     ),
@@ -104,7 +104,7 @@ class HintMatrixSuite extends HintSuite {
       Seq("HashAggregate: 8", "SortMergeJoin: 3")
     ),
     (
-      "the same, in a block with a hint",
+      "a filter that is pushed below the hinted aggregate, in a block with a hint",
       """SELECT /*+ PARALLELISM(16) */ s.c, f.id FROM (
         |  SELECT /*+ PARALLELISM(8) */ k, count(*) AS c FROM numbers GROUP BY k) s JOIN few f ON s.c = f.k WHERE s.k > 10""".stripMargin,
       Seq("HashAggregate: 8", "SortMergeJoin: 16")
@@ -115,34 +115,34 @@ class HintMatrixSuite extends HintSuite {
       Seq("HashAggregate: 8", "SortMergeJoin: 3")
     ),
     (
-      "a hinted aggregate of which a column is not used",
+      "a hinted aggregate with an unused column",
       "SELECT c FROM (SELECT /*+ PARALLELISM(8) */ k, id % 7 AS m, sum(id) AS c FROM numbers GROUP BY k, id % 7) ORDER BY c",
       Seq("HashAggregate: 8", "Sort: 3")
     ),
     (
-      "a hinted DISTINCT of which a column is computed with outside",
+      "a hinted DISTINCT with a column that the outer block computes with",
       "SELECT m + 1, count(*) FROM (SELECT /*+ PARALLELISM(8) */ DISTINCT k, id % 7 AS m FROM numbers) GROUP BY m + 1",
       Seq("HashAggregate: 3", "HashAggregate: 8")
     ),
     (
-      "computing outside with what an inner block counts",
+      "an outer block that computes with an aggregate of an inner block",
       "SELECT /*+ PARALLELISM(16) */ c + 1 AS d FROM (SELECT /*+ PARALLELISM(8) */ k, sum(id) AS c FROM numbers GROUP BY k) ORDER BY d",
       Seq("HashAggregate: 8", "Sort: 16")
     ),
     (
-      "a join of two hinted blocks is of the block that joins them",
+      "a join of two hinted blocks, which belongs to the enclosing block",
       """SELECT * FROM (SELECT /*+ PARALLELISM(8) */ k, count(*) AS c FROM numbers GROUP BY k) a
         |JOIN (SELECT /*+ PARALLELISM(16) */ k, count(*) AS d FROM few GROUP BY k) b ON a.c = b.d""".stripMargin,
       Seq("HashAggregate: 16", "HashAggregate: 8", "SortMergeJoin: 3")
     ),
     (
-      "an aggregate of a hinted block in the same stage as the join above it, as both need the same partitions",
+      "an aggregate of a hinted block in the same stage as a join without a hint",
       """SELECT f.id FROM few f JOIN (SELECT /*+ PARALLELISM(8) */ k, count(*) AS c FROM numbers GROUP BY k) s
         |ON f.id = s.k""".stripMargin,
       Seq("SortMergeJoin: 8")
     ),
     (
-      "the same under a hint of the block that joins",
+      "an aggregate of a hinted block in the same stage as a join of a hinted block",
       """SELECT /*+ PARALLELISM(16) */ f.id FROM few f JOIN (
         |  SELECT /*+ PARALLELISM(8) */ k, count(*) AS c FROM numbers GROUP BY k) s ON f.id = s.k""".stripMargin,
       Seq("SortMergeJoin: 16")
@@ -188,7 +188,7 @@ class HintMatrixSuite extends HintSuite {
       Seq("HashAggregate: 8", "Sort: 3")
     ),
     (
-      "INTERSECT is of the enclosing block",
+      "INTERSECT, which belongs to the enclosing block",
       """SELECT /*+ PARALLELISM(8) */ k, count(*) AS c FROM numbers GROUP BY k
         |INTERSECT SELECT /*+ PARALLELISM(16) */ k, count(*) FROM few GROUP BY k""".stripMargin,
       Seq("HashAggregate: 16", "HashAggregate: 8", "SortMergeJoin: 3")
@@ -209,80 +209,80 @@ class HintMatrixSuite extends HintSuite {
       Seq("HashAggregate: 3", "HashAggregate: 8")
     ),
     (
-      "one that inherits from the block that uses it",
+      "a common table expression that inherits from the block that uses it",
       "WITH c AS (SELECT k, count(*) AS n FROM numbers GROUP BY k) SELECT /*+ PARALLELISM(8) */ n, count(*) FROM c GROUP BY n",
       Seq("HashAggregate: 8", "HashAggregate: 8")
     ),
     (
-      "one with a hint, used twice",
+      "a common table expression with a hint, used twice",
       """WITH c AS (SELECT /*+ PARALLELISM(8) */ k, count(*) AS n FROM numbers GROUP BY k)
         |SELECT /*+ PARALLELISM(16) */ * FROM c a JOIN c b ON a.n = b.k""".stripMargin,
       Seq("HashAggregate: 8", "SortMergeJoin: 16")
     ),
     (
-      "one without, used in blocks with different hints",
+      "a common table expression without a hint, used in blocks with different hints",
       """WITH c AS (SELECT k, count(*) AS n FROM numbers GROUP BY k)
         |SELECT * FROM (SELECT /*+ PARALLELISM(8) */ max(k) AS m, n FROM c GROUP BY n) a
         |JOIN (SELECT /*+ PARALLELISM(16) */ k + n AS s FROM c WHERE k > 5) b ON a.m = b.s""".stripMargin,
       Seq("HashAggregate: 16", "HashAggregate: 8", "HashAggregate: 8", "SortMergeJoin: 3")
     ),
     (
-      "one that uses another",
+      "a common table expression that uses another one",
       """WITH a AS (SELECT /*+ PARALLELISM(8) */ k, count(*) AS n FROM numbers GROUP BY k),
         |  b AS (SELECT /*+ PARALLELISM(16) */ n, count(*) AS m FROM a GROUP BY n)
         |SELECT m, count(*) FROM b GROUP BY m""".stripMargin,
       Seq("HashAggregate: 16", "HashAggregate: 3", "HashAggregate: 8")
     ),
     (
-      "one that Spark does not repeat, as its rows are not deterministic",
+      "a common table expression that is not deterministic, so that Spark does not repeat it",
       """WITH c AS (SELECT /*+ PARALLELISM(8) */ k, count(*) AS n, rand() AS r FROM numbers GROUP BY k)
         |SELECT /*+ PARALLELISM(16) */ a.k FROM c a JOIN c b ON a.n = b.k""".stripMargin,
       Seq("HashAggregate: 8", "HashAggregate: 8", "Output: 8", "Output: 8", "SortMergeJoin: 16")
     ),
     (
-      "a recursive one",
+      "a recursive common table expression",
       """WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 4)
         |SELECT /*+ PARALLELISM(8) */ n % 2, count(*) FROM r GROUP BY n % 2""".stripMargin,
       Seq("HashAggregate: 8")
     ),
     (
-      "a scalar subquery",
+      "a scalar subquery with a hint",
       """SELECT k, count(*) FROM numbers
         |WHERE id > (SELECT /*+ PARALLELISM(8) */ max(c) FROM (SELECT count(*) AS c FROM few GROUP BY k)) GROUP BY k""".stripMargin,
       Seq("HashAggregate: 3", "HashAggregate: 8")
     ),
     (
-      "a scalar subquery inherits",
+      "a scalar subquery that inherits",
       """SELECT /*+ PARALLELISM(8) */ k, count(*) FROM numbers
         |WHERE id > (SELECT max(c) FROM (SELECT count(*) AS c FROM few GROUP BY k)) GROUP BY k""".stripMargin,
       Seq("HashAggregate: 8", "HashAggregate: 8")
     ),
     (
-      "a correlated scalar subquery is joined in the block around it",
+      "a correlated scalar subquery, which Spark joins in the enclosing block",
       """SELECT /*+ PARALLELISM(16) */ a.id FROM numbers a
         |WHERE a.id > (SELECT /*+ PARALLELISM(8) */ avg(b.id) FROM numbers b WHERE b.k = a.k)""".stripMargin,
       Seq("SortMergeJoin: 16")
     ),
     (
-      "IN",
+      "an IN subquery",
       """SELECT /*+ PARALLELISM(16) */ id FROM numbers
         |WHERE k IN (SELECT /*+ PARALLELISM(8) */ count(*) FROM few GROUP BY k)""".stripMargin,
       Seq("HashAggregate: 8", "SortMergeJoin: 16")
     ),
     (
-      "NOT IN of what cannot be null",
+      "a NOT IN subquery that is never null",
       """SELECT id FROM numbers
         |WHERE k NOT IN (SELECT /*+ PARALLELISM(8) */ count(*) FROM few GROUP BY k)""".stripMargin,
       Seq("HashAggregate: 8")
     ),
     (
-      "EXISTS",
+      "an EXISTS subquery",
       """SELECT id FROM numbers a WHERE EXISTS (
         |  SELECT /*+ PARALLELISM(8) */ 1 FROM (SELECT id % 9 AS m, count(*) AS c FROM few GROUP BY id % 9) b WHERE b.c = a.k)""".stripMargin,
       Seq("HashAggregate: 8", "SortMergeJoin: 3")
     ),
     (
-      "a join in an IN",
+      "a join in an IN subquery",
       """SELECT count(*), k FROM numbers WHERE id IN (
         |  SELECT /*+ PARALLELISM(8) */ a.id FROM numbers a JOIN few b ON a.k = b.id) GROUP BY k""".stripMargin,
       Seq("HashAggregate: 3", "SortMergeJoin: 3", "SortMergeJoin: 8")
@@ -301,29 +301,29 @@ class HintMatrixSuite extends HintSuite {
       Seq("HashAggregate: 8", "SortMergeJoin: 3")
     ),
     (
-      "two numbers: the volume decides between them",
+      "two numbers, between which the target size decides",
       "SELECT /*+ PARALLELISM(4, 32) */ k, count(*) FROM numbers GROUP BY k",
       Seq("HashAggregate: 4")
     ),
     (
-      "two numbers and a volume",
+      "two numbers and a target size",
       "SELECT /*+ PARALLELISM(4, 32), DATA_VOLUME('100b') */ k, count(*) FROM numbers GROUP BY k",
       Seq("HashAggregate: 32")
     ),
     (
-      "two numbers inside a block with one",
+      "two numbers inside a block with one number",
       """SELECT /*+ PARALLELISM(8) */ c, count(*) FROM (
         |  SELECT /*+ PARALLELISM(2, 2) */ k, count(*) AS c FROM numbers GROUP BY k) GROUP BY c""".stripMargin,
       Seq("HashAggregate: 2", "HashAggregate: 8")
     ),
     (
-      "hints of different kinds inherit apart",
+      "hints of different kinds, which are inherited separately",
       """SELECT /*+ DATA_VOLUME(100) */ c, count(*) FROM (
         |  SELECT /*+ PARALLELISM(1, 16) */ k, count(*) AS c FROM numbers GROUP BY k) GROUP BY c""".stripMargin,
       Seq("HashAggregate: 16", "HashAggregate: 3")
     ),
     (
-      "a number above the subpartitions that Spark plans",
+      "a number above Spark's number of shuffle partitions",
       "SELECT /*+ PARALLELISM(300) */ k, count(*) FROM numbers GROUP BY k",
       Seq("HashAggregate: 300")
     ),
@@ -333,32 +333,32 @@ class HintMatrixSuite extends HintSuite {
       Seq("HashAggregate: 8")
     ),
     (
-      "the first of two counts",
+      "two equal hints, of which the first wins",
       "SELECT /*+ PARALLELISM(8), PARALLELISM(16) */ k, count(*) FROM numbers GROUP BY k",
       Seq("HashAggregate: 8")
     ),
     (
-      "the first that is right",
+      "a wrong hint before a correct one",
       "SELECT /*+ PARALLELISM(0), PARALLELISM(16) */ k, count(*) FROM numbers GROUP BY k",
       Seq("HashAggregate: 16")
     ),
     (
-      "beside a hint of Spark's",
+      "a hint after a hint of Spark's",
       "SELECT /*+ SHUFFLE_HASH(b), PARALLELISM(8) */ a.id FROM numbers a JOIN few b ON a.k = b.id",
       Seq("ShuffledHashJoin: 8")
     ),
     (
-      "in front of a hint of Spark's",
+      "a hint before a hint of Spark's",
       "SELECT /*+ PARALLELISM(8), SHUFFLE_HASH(b) */ a.id FROM numbers a JOIN few b ON a.k = b.id",
       Seq("ShuffledHashJoin: 8")
     ),
     (
-      "beside a repartition without a number",
+      "a hint after a repartition without a number",
       "SELECT /*+ REPARTITION(k), PARALLELISM(8) */ k, id FROM numbers",
       Seq("Output: 8")
     ),
     (
-      "in front of one",
+      "a hint before a rebalance without a number",
       "SELECT /*+ PARALLELISM(8), REBALANCE(k) */ k, id FROM numbers",
       Seq("Output: 8")
     ),
@@ -368,7 +368,7 @@ class HintMatrixSuite extends HintSuite {
       Seq("Output: 8")
     ),
     (
-      "in lower case",
+      "a hint in lower case",
       "SELECT /*+ parallelism(8) */ k, count(*) FROM numbers GROUP BY k",
       Seq("HashAggregate: 8")
     ),
@@ -378,15 +378,15 @@ class HintMatrixSuite extends HintSuite {
       Seq("HashAggregate: 8", "HashAggregate: 8")
     ),
     (
-      "a side that turns out to be empty, so that Spark drops the join",
+      "an empty side, for which Spark drops the join",
       "SELECT /*+ PARALLELISM(8) */ a.k, count(*) FROM (SELECT * FROM numbers WHERE id < 0) a FULL JOIN few b ON a.k = b.k GROUP BY a.k",
       Seq("HashAggregate: 8", "HashAggregate: 8")
     )
   )
 
   forAll(cases) { (name, query, expected) =>
-    test(name) {
-      if (name == "a recursive one") since("4.1")
+    test(s"stages get the tasks of their hints: $name") {
+      if (name == "a recursive common table expression") since("4.1")
       withSession(settings: _*) { session =>
         val (hinted, plain) = (session.sql(query), session.sql(withoutHints(query)))
         assert(shape(hinted.queryExecution.optimizedPlan) == shape(plain.queryExecution.optimizedPlan))

@@ -16,13 +16,13 @@ class HintPlacesSuite extends HintSuite {
   private def counts(session: SparkSession): DataFrame =
     session.table("numbers").groupBy("k").agg(count("*").as("c"))
 
-  test("a DataFrame") {
+  test("a hint on a DataFrame reaches its block") {
     inSession { session =>
       assert(stages(session, counts(session).hint("parallelism", 8)) == Seq("HashAggregate: 8"))
     }
   }
 
-  test("what comes after a hint on a DataFrame is another block, but for sorts and limits") {
+  test("operators after a hint on a DataFrame are another block, except sorts and limits") {
     inSession { session =>
       val hinted = counts(session).hint("parallelism", 8)
       assert(stages(session, hinted.orderBy("k")) == Seq("HashAggregate: 8", "Sort: 8"))
@@ -37,7 +37,7 @@ class HintPlacesSuite extends HintSuite {
     }
   }
 
-  test("a hint on a DataFrame leaves others that are made of the same alone") {
+  test("a hint on a DataFrame does not reach other DataFrames of the same source") {
     inSession { session =>
       val plain = counts(session)
       val hinted = plain.hint("parallelism", 8)
@@ -48,7 +48,7 @@ class HintPlacesSuite extends HintSuite {
     }
   }
 
-  test("one DataFrame hinted twice, and both joined") {
+  test("one DataFrame can be hinted twice and joined with itself") {
     inSession { session =>
       val plain = counts(session)
       val (a, b) = (plain.hint("parallelism", 8).as("a"), plain.hint("parallelism", 16).as("b"))
@@ -57,7 +57,7 @@ class HintPlacesSuite extends HintSuite {
     }
   }
 
-  test("one DataFrame hinted twice, and both in a union") {
+  test("one DataFrame can be hinted twice and combined in a union") {
     inSession { session =>
       val plain = counts(session)
       val union = plain.hint("parallelism", 8).union(plain.hint("parallelism", 16))
@@ -65,7 +65,7 @@ class HintPlacesSuite extends HintSuite {
     }
   }
 
-  test("the last hint on a DataFrame is the one that counts, for all of its block") {
+  test("the last hint on a DataFrame wins for its whole block") {
     inSession { session =>
       val hinted = counts(session).hint("parallelism", 8).hint("parallelism", 16)
       assert(stages(session, hinted) == Seq("HashAggregate: 16"))
@@ -76,14 +76,14 @@ class HintPlacesSuite extends HintSuite {
     }
   }
 
-  test("duplicates dropped by a DataFrame") {
+  test("a hint on a DataFrame reaches dropDuplicates") {
     inSession { session =>
       val hinted = session.table("numbers").dropDuplicates("k").hint("parallelism", 8)
       assert(stages(session, hinted.filter("id > 5").select(col("id") + lit(1))) == Seq("HashAggregate: 8"))
     }
   }
 
-  test("a hint in a view, and one on a query over it") {
+  test("a hint in a view wins over a hint on a query of the view") {
     inSession { session =>
       session.sql(
         "CREATE TEMP VIEW hinted AS SELECT /*+ PARALLELISM(8) */ k, count(*) AS c FROM numbers GROUP BY k"
@@ -101,7 +101,7 @@ class HintPlacesSuite extends HintSuite {
     }
   }
 
-  test("a view that is stored") {
+  test("a hint in a stored view does not reach other queries of its table") {
     inSession { session =>
       session.sql("CREATE TABLE stored USING parquet AS SELECT id, k FROM numbers")
       session.sql("CREATE VIEW stored_hinted AS SELECT /*+ PARALLELISM(8) */ k, count(*) AS c FROM stored GROUP BY k")
@@ -122,7 +122,7 @@ class HintPlacesSuite extends HintSuite {
     }
   }
 
-  test("writes: INSERT, CREATE TABLE AS SELECT, a file") {
+  test("hints reach the queries of INSERT, CREATE TABLE AS SELECT and saveAsTable") {
     inSession { session =>
       val query = "SELECT /*+ PARALLELISM(8) */ k, count(*) AS c FROM numbers GROUP BY k"
       def written(write: => Unit) = {
@@ -142,7 +142,7 @@ class HintPlacesSuite extends HintSuite {
     }
   }
 
-  test("MERGE") {
+  test("hints reach the source of a MERGE") {
     withSession(
       settings :+ ("spark.sql.catalog.testing" -> classOf[InMemoryRowLevelOperationTableCatalog].getName): _*
     ) { session =>
@@ -161,7 +161,7 @@ class HintPlacesSuite extends HintSuite {
     }
   }
 
-  test("parameters") {
+  test("hints work with parameters and EXECUTE IMMEDIATE") {
     inSession { session =>
       val hinted = session.sql(
         "SELECT /*+ PARALLELISM(8) */ k, count(*) FROM numbers WHERE id > :from GROUP BY k",
@@ -177,7 +177,7 @@ class HintPlacesSuite extends HintSuite {
     }
   }
 
-  test("a cached query keeps its own hints, and is found by queries with others") {
+  test("a cached query keeps its own hints, and queries with other hints use it") {
     inSession { session =>
       val joined = "SELECT a.k, b.k AS l FROM numbers a JOIN few b ON a.k = b.id"
       val cached =
@@ -194,7 +194,7 @@ class HintPlacesSuite extends HintSuite {
     }
   }
 
-  test("a query with a hint finds what is cached for one without, also where that has common table expressions") {
+  test("a query with a hint uses the cached result of a view with common table expressions") {
     inSession { session =>
       session
         .sql("WITH c AS (SELECT k, count(*) AS n FROM numbers GROUP BY k) SELECT a.n FROM c a JOIN c b ON a.n = b.k")
@@ -208,7 +208,7 @@ class HintPlacesSuite extends HintSuite {
     }
   }
 
-  test("common table expressions over a table that is cached") {
+  test("hints reach common table expressions of a cached table") {
     inSession { session =>
       session.catalog.cacheTable("numbers")
       try {
@@ -238,7 +238,7 @@ class HintPlacesSuite extends HintSuite {
     }
   }
 
-  test("an exchange that is used by two blocks is read by each with its own number") {
+  test("each of two blocks that use an exchange reads it with its own number of tasks") {
     inSession { session =>
       val query = session.sql(
         """SELECT a.k, a.c, b.s FROM (SELECT /*+ PARALLELISM(8) */ k, count(*) AS c FROM numbers GROUP BY k) a
@@ -249,7 +249,7 @@ class HintPlacesSuite extends HintSuite {
     }
   }
 
-  test("balanced ranges, for the block that asks for them") {
+  test("RANGES(balanced) makes balanced ranges for its block") {
     inSession { session =>
       // A fifth of the rows has one key.
       session
@@ -269,7 +269,7 @@ class HintPlacesSuite extends HintSuite {
     }
   }
 
-  test("the record names the hint and where it stands") {
+  test("the record names the hint and its line") {
     def sources(query: String, operator: Int) = {
       val decisions = decisionsOf(query, settings: _*).filter(_.kind != "unchanged")
       decisions(operator).sources
@@ -287,7 +287,7 @@ class HintPlacesSuite extends HintSuite {
     assert(decision.reason == "8 tasks: parallelism is set to 8 (hint on the query block, line 1).")
   }
 
-  test("Spark's switch for hints holds for these too, and so does Apportion's own") {
+  test("Spark's switch for hints and enabled=false both switch off hints") {
     val query = "SELECT /*+ PARALLELISM(8) */ k, count(*) FROM numbers GROUP BY k"
     assert(decisionOf(query, settings :+ ("spark.sql.optimizer.disableHints" -> "true"): _*).tasks == 3)
     assert(decisionsOf(query, settings :+ ("enabled" -> "false"): _*).isEmpty)

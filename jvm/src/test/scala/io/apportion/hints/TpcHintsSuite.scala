@@ -99,12 +99,12 @@ class TpcHintsSuite extends HintSuite {
     val innermost = all.maxBy(_.depth)
 
     if (outermost.size == 1)
-      test(s"$name: the outermost block's hint reaches all") {
+      test(s"$name: a hint on the outermost block reaches all stages") {
         val found = groups(plan(withHint(query, outermost.head)))
         assert(found.nonEmpty && found.forall(isHinted))
       }
 
-    test(s"$name: the innermost block's hint reaches what came from its text, and nothing else") {
+    test(s"$name: a hint on the innermost block reaches the stages of its text, and no others") {
       val block = innermost.copy(end = innermost.end + withHint(query, innermost).length - query.length)
       // What a block takes from a common table expression inherits from it, wherever that stands.
       val usesCte = "(?i)(\\w+)\\s+as\\s*\\(".r
@@ -130,7 +130,7 @@ class TpcHintsSuite extends HintSuite {
     }
   }
 
-  test("the text tells of nearly all stages where they came from") {
+  test("the text shows the query block of nearly all stages") {
     assert(known.size > 1000 && known.count(identity) > 0.9 * known.size)
   }
 }

@@ -89,18 +89,18 @@ class WrongHintsSuite extends SparkSuite {
     intercept[AnalysisException](session.sql(query(hint)))
   }
 
-  test("every message") {
+  test("the message of every wrong hint is as in the golden file") {
     val found = wrong.map(hint => s"$hint\n  ${refused(hint).getMessage}\n").mkString
     if (sys.env.contains("UPDATE_GOLDEN")) Files.writeString(golden, found)
     assert(found == Files.readString(golden))
   }
 
-  test("right hints, and hints of others, are not complained of") {
+  test("correct hints, and hints of other libraries, give no warning") {
     withSession("hints.strict" -> "true")(session => right.foreach(hint => session.sql(query(hint)).collect()))
     assert(warnings(withSession()(session => right.foreach(hint => session.sql(query(hint)).collect()))).isEmpty)
   }
 
-  test("an error has a class, a state, parameters and a position") {
+  test("the error of a wrong hint has a class, a state, parameters and a position") {
     val error = refused("PARALLELISM(0)")
     assert(error.errorClass.contains("APPORTION_INVALID_HINT.APH303"))
     assert(error.getSqlState == "42601")
@@ -108,7 +108,7 @@ class WrongHintsSuite extends SparkSuite {
     assert(error.line.contains(2) && error.startPosition.contains(25))
   }
 
-  test("without strictness there is one warning for each, and the query runs without the hint") {
+  test("each wrong hint gives one warning without hints.strict, and the query runs without the hint") {
     wrong.foreach { hint =>
       val found = warnings(withSession("parallelism" -> "3")(session => session.sql(query(hint)).collect()))
       assert(found.size == 1, hint)
@@ -116,15 +116,19 @@ class WrongHintsSuite extends SparkSuite {
     }
   }
 
-  test("a DataFrame's hint has no position") {
+  test("the warning about a hint on a DataFrame has no position") {
     val found = warnings(withSession()(_.table("numbers").hint("parallelism", "x").collect()))
-    assert(found == Seq("Hint parallelism('x'): it takes a whole number, not 'x'. The query runs without this hint."))
+    assert(
+      found == Seq(
+        "Hint parallelism('x'): PARALLELISM takes a whole number, not 'x'. The query runs without this hint."
+      )
+    )
   }
 
-  test("a view's hint names the view") {
+  test("the warning about a hint in a view names the view") {
     withSession() { session =>
       session.sql("CREATE TEMP VIEW hinted AS SELECT /*+ PARALLELISM(0) */ * FROM numbers")
-      assert(warnings(session.table("hinted").collect()).exists(_.contains("of hinted: it takes a number")))
+      assert(warnings(session.table("hinted").collect()).exists(_.contains("of hinted: PARALLELISM takes a number")))
     }
   }
 

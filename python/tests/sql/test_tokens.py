@@ -1,10 +1,10 @@
-"""The scanner's rules are Spark's: what it calls what, and where each thing ends."""
+"""The tokenizer follows Spark's lexer: the kind and the end of each token."""
 
 from __future__ import annotations
 
 import pytest
 
-from apportion.sql.tokens import scan
+from apportion.sql.tokens import tokenize
 
 TOKENS = [
     # text, kinds and texts of its tokens
@@ -43,27 +43,27 @@ TOKENS = [
 
 @pytest.mark.parametrize(("sql", "expected"), TOKENS)
 def test_tokens(sql: str, expected: str) -> None:
-    found = scan(sql)
-    assert "|".join(f"{token.kind} {token.text}" for token in found.tokens) == expected
-    assert found.problem is None
-    assert all(sql[token.start : token.end] == token.text for token in found.tokens)
+    tokens, problem = tokenize(sql)
+    assert "|".join(f"{token.kind} {token.text}" for token in tokens) == expected
+    assert problem is None
+    assert all(sql[token.start : token.end] == token.text for token in tokens)
 
 
 @pytest.mark.parametrize(
-    ("sql", "start", "what"),
+    ("sql", "start", "noun"),
     [
-        ("a 'b", 2, "string that ' opens"),
-        ('a "b', 2, 'string that " opens'),
-        ("a `b", 2, "quoted name that ` opens"),
-        ("a /* b /* c */", 2, "comment that /* opens"),
-        ("a $$ b $", 2, "string that $$ opens"),
-        ("a {{ b }", 2, "template that {{ opens"),
-        ("a {% b", 2, "template that {% opens"),
-        ("a ${b", 2, "template that ${ opens"),
+        ("a 'b", 2, "string opened by '"),
+        ('a "b', 2, 'string opened by "'),
+        ("a `b", 2, "quoted name opened by `"),
+        ("a /* b /* c */", 2, "comment opened by /*"),
+        ("a $$ b $", 2, "string opened by $$"),
+        ("a {{ b }", 2, "template opened by {{"),
+        ("a {% b", 2, "template opened by {%"),
+        ("a ${b", 2, "template opened by ${"),
     ],
 )
-def test_what_is_never_closed_is_named(sql: str, start: int, what: str) -> None:
-    tokens, problem = scan(sql)
+def test_an_unclosed_token_is_named(sql: str, start: int, noun: str) -> None:
+    tokens, problem = tokenize(sql)
     assert [token.text for token in tokens] == ["a"]
     assert problem is not None
-    assert (problem.start, problem.message) == (start, f"the {what} here is never closed")
+    assert (problem.start, problem.message) == (start, f"the {noun} is never closed")

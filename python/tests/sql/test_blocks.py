@@ -1,4 +1,4 @@
-"""Which blocks a text has, and their paths. `>` tells what encloses a block."""
+"""The blocks of a text and their paths. The path after `>` is the enclosing block."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ BLOCKS = [
 
 
 @pytest.mark.parametrize(("sql", "expected"), BLOCKS)
-def test_paths(sql: str, expected: list[str]) -> None:
+def test_blocks_have_paths_and_enclosers(sql: str, expected: list[str]) -> None:
     text = read(sql)
     paths = [
         f"{block.path} > {block.encloser.path}" if block.encloser else block.path
@@ -120,14 +120,15 @@ def test_outermost_blocks(sql: str, outermost: list[str]) -> None:
 @pytest.mark.parametrize(
     ("sql", "start", "message"),
     [
-        ("SELECT (1", 7, "the parenthesis ( here has no partner"),
-        ("SELECT 1)", 8, "the parenthesis ) here has no partner"),
-        ("SELECT /*+ A", 7, "the hint comment that /*+ opens here is never closed"),
-        ("SELECT 'a", 7, "the string that ' opens here is never closed"),
-        ("SELECT " + "(" * 5000 + ")" * 5000, 0, "parentheses are nested too deeply to be read"),
+        ("SELECT (1", 7, "unmatched parenthesis ("),
+        ("SELECT 1)", 8, "unmatched parenthesis )"),
+        ("SELECT /*+ A", 7, "the hint comment opened by /*+ is never closed"),
+        ("SELECT 'a", 7, "the string opened by ' is never closed"),
+        ("SELECT " + "(" * 5000 + ")" * 5000, 0, "parentheses are nested too deeply"),
+        ("SELECT (1; SELECT 2)", 7, "unmatched parenthesis ("),
     ],
 )
-def test_texts_without_blocks_say_why(sql: str, start: int, message: str) -> None:
+def test_an_unreadable_text_has_a_problem_and_no_blocks(sql: str, start: int, message: str) -> None:
     text = read(sql)
     assert text.blocks == []
     assert text.problem is not None
