@@ -46,35 +46,37 @@ def call(*arguments: str | Path, stdin: str = "") -> Result:
 
 
 def flat(text: str) -> str:
-    """Return the text without what makes tables and paragraphs of it."""
+    """Return the text without box drawing and line breaks."""
     return " ".join(re.sub(r"[\u2500-\u257f]", " ", text).split())
 
 
-# What needs no Spark
+# Without Spark
 
 
-def test_help_teaches_by_examples() -> None:
+def test_help_has_examples() -> None:
     result = call("--help")
     assert result.exit_code == 0
     for example in ("apportion demo", "apportion run query.sql --tables data/ --compare", "--set"):
         assert example in flat(result.stdout)
 
 
-def test_settings_lists_the_registry() -> None:
+def test_the_settings_command_lists_all_settings() -> None:
     result = call("settings")
     assert result.exit_code == 0
     for keyword, setting in registry().items():
         assert keyword in result.stdout
         assert setting.key in result.stdout
-    assert "1.0 MiB" in result.stdout
+        assert setting.category in result.stdout
+    assert "1 MiB" in result.stdout
+    assert "5 min" in result.stdout
 
 
-def test_jar_prints_the_path() -> None:
+def test_the_jar_command_prints_the_path_of_the_jar() -> None:
     result = call("jar")
     assert (result.exit_code, result.stdout) == (0, f"{jars.find()}\n")
 
 
-def test_version() -> None:
+def test_the_version_option_prints_the_version() -> None:
     assert re.fullmatch(r"apportion \d+\.\d+\.\d+\n", call("--version").stdout)
 
 
@@ -90,7 +92,7 @@ def test_version() -> None:
         (["run", "{sql}", "--tables", "{folder}"], "no parquet, csv or json files or folders in"),
         (["run", "{sql}", "--set", "min_paralelism=4"], "Did you mean min_parallelism?"),
         (["run", "{sql}", "--set", "parallelism=0"], "parallelism is 0: allowed is 1 or more"),
-        (["run", "{sql}", "--set", "parallelism"], "'parallelism' sets nothing: write NAME=VALUE"),
+        (["run", "{sql}", "--set", "parallelism"], "'parallelism' has no value: write NAME=VALUE"),
         (["run", "{sql}", "--format", "xml"], "'xml' is not one of 'text', 'json'"),
         (["run", "-"], "there is no SQL statement to run"),
         (["demo", "--scale", "0"], "scale is 0.0: it must be above 0"),
@@ -98,7 +100,9 @@ def test_version() -> None:
         (["demo", "--queries", "all"], "--queries all: write numbers from 1 to 22"),
     ],
 )  # fmt: skip
-def test_wrong_usage(sql: Path, arguments: list[str], message: str) -> None:
+def test_wrong_usage_exits_with_2_and_a_message(
+    sql: Path, arguments: list[str], message: str
+) -> None:
     names = {"sql": sql, "folder": sql.parent}
     result = call(*(argument.format(**names) for argument in arguments))
     assert result.exit_code == 2
@@ -109,9 +113,9 @@ def test_wrong_usage(sql: Path, arguments: list[str], message: str) -> None:
 
 @pytest.mark.parametrize(
     ("size", "text"),
-    [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (1 << 26, "64.0 MiB"), (2**63, "8192.0 PiB")],
+    [(0, "0 B"), (1023, "1023 B"), (1024, "1 KiB"), (1 << 26, "64 MiB"), (2**63, "8192 PiB")],
 )
-def test_size_text(size: int, text: str) -> None:
+def test_sizes_are_shown_with_binary_units(size: int, text: str) -> None:
     assert size_text(size) == text
 
 
@@ -122,7 +126,9 @@ def test_size_text(size: int, text: str) -> None:
         (["--set", "spark.driver.cores=many"], "Driver cores must be a positive number"),
     ],
 )
-def test_conf_that_spark_refuses(sql: Path, arguments: list[str], message: str) -> None:
+def test_an_invalid_spark_conf_is_one_message(
+    sql: Path, arguments: list[str], message: str
+) -> None:
     command = [sys.executable, "-m", "apportion", "run", str(sql), *arguments]
     finished = subprocess.run(command, capture_output=True, text=True, check=False)
     assert finished.returncode == 2
@@ -149,29 +155,29 @@ def test_progress_counts_the_tasks_of_running_stages(
     assert _state("Query 1", running) == expected
 
 
-# What runs on Spark, on the session of the tests
+# On the session of the tests
 
 
 @pytest.mark.usefixtures("spark")
 class TestRun:
-    def test_prints_result_and_decisions(self, sql: Path, tables: Path) -> None:
+    def test_run_prints_rows_and_decisions(self, sql: Path, tables: Path) -> None:
         result = call("run", sql, "--tables", tables, "--rows", "2")
         assert result.exit_code == 0, result.stderr
         text = flat(result.stdout)
         assert "-- people by city" in text
         assert "city n NULL 1 London 2 3 rows in" in text
-        assert "the first 2 shown" in text
+        assert "first 2 shown" in text
         assert "New York" not in text
         assert re.search("HashAggregate .* 1 task: ", text)
 
-    def test_several_statements_from_standard_input(self) -> None:
+    def test_run_reads_several_statements_from_standard_input(self) -> None:
         result = call("run", "-", stdin="SELECT ';' AS semicolon; SELECT 2 AS two")
         assert result.exit_code == 0, result.stderr
         assert "semicolon ; 1 row in" in flat(result.stdout)
         assert "two 2 1 row in" in flat(result.stdout)
-        assert "nothing to decide" in flat(result.stdout)
+        assert "No decisions" in flat(result.stdout)
 
-    def test_json(self, sql: Path, tables: Path) -> None:
+    def test_run_prints_json(self, sql: Path, tables: Path) -> None:
         result = call("run", sql, "--tables", tables, "--rows", "1", "--format", "json")
         assert result.exit_code == 0, result.stderr
         [report] = json.loads(result.stdout)
@@ -185,7 +191,7 @@ class TestRun:
         assert report["seconds"] > 0
         assert "equal" not in report
 
-    def test_json_is_json_whatever_is_in_rows(self) -> None:
+    def test_json_of_rows_is_valid_for_nan_and_infinity(self) -> None:
         values = "map(1.5, 'x', 2.5, ':key:'), double('NaN'), -double('Infinity')"
         result = call("run", "-", "--format", "json", stdin=f"SELECT {values}; SELECT nothing")
         assert result.exit_code == 1
@@ -193,16 +199,16 @@ class TestRun:
         [report] = json.loads(result.stdout)
         assert report["rows"] == [[{"1.5": "x", "2.5": ":key:"}, "nan", "-inf"]]
 
-    def test_text_is_shown_as_it_is(self) -> None:
+    def test_text_is_shown_without_interpreting_markup(self) -> None:
         result = call("run", "-", stdin="SELECT 'urn:id:5 [/x]' AS `:key: [b]`")
         assert ":key: [b] urn:id:5 [/x] 1 row" in flat(result.stdout)
 
-    def test_a_file_that_windows_has_written(self, tmp_path: Path) -> None:
+    def test_a_file_with_byte_order_mark_and_windows_line_ends(self, tmp_path: Path) -> None:
         (tmp_path / "windows.sql").write_bytes(b"\xef\xbb\xbfSELECT 1 AS one;\r\n")
         result = call("run", tmp_path / "windows.sql", "--compare")
         assert "Results are equal." in result.stdout, result.stderr
 
-    def test_json_has_every_type(self) -> None:
+    def test_json_of_rows_has_every_sql_type(self) -> None:
         values = (
             "DATE'2026-01-02', 1.50, X'00ff', NULL, map('a', array(1)), named_struct('b', 2.5D)"
         )
@@ -210,7 +216,7 @@ class TestRun:
         [report] = json.loads(result.stdout)
         assert report["rows"] == [["2026-01-02", "1.50", "AP8=", None, {"a": [1]}, [2.5]]]
 
-    def test_compare(self, sql: Path, tables: Path) -> None:
+    def test_compare_shows_spark_and_apportion_side_by_side(self, sql: Path, tables: Path) -> None:
         result = call("run", sql, "--tables", tables, "--compare")
         assert result.exit_code == 0, result.stderr
         assert re.search("Spark Apportion Tasks .* Largest task .* Time", flat(result.stdout))
@@ -222,13 +228,13 @@ class TestRun:
         assert report["equal"] is True
         assert report["spark"].keys() == {"seconds", "tasks", "largest_task_bytes"}
 
-    def test_results_that_differ(self) -> None:
+    def test_compare_exits_with_1_if_results_differ(self) -> None:
         result = call("run", "-", "--compare", stdin="SELECT uuid()")
         assert result.exit_code == 1
         assert "Results differ." in result.stdout
-        assert "the results differ with Apportion and without" in result.stderr
+        assert "the results with and without Apportion differ" in result.stderr
 
-    def test_what_changes_something_runs_once(self, tmp_path: Path) -> None:
+    def test_compare_runs_a_statement_that_writes_once(self, tmp_path: Path) -> None:
         folder = tmp_path / "written"
         stdin = f"INSERT OVERWRITE DIRECTORY '{folder}' USING json SELECT 1 AS a"
         result = call("run", "-", "--compare", stdin=stdin)
@@ -236,7 +242,7 @@ class TestRun:
         assert "Results are" not in result.stdout
         assert len(list(folder.glob("*.json"))) == 1
 
-    def test_progress_on_a_terminal(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_progress_is_shown_on_a_terminal_only(self, monkeypatch: pytest.MonkeyPatch) -> None:
         screen = io.StringIO()
         monkeypatch.setattr(
             "apportion.cli.support.progress.err", Console(file=screen, force_terminal=True)
@@ -260,27 +266,32 @@ class TestRun:
             ("SET spark.apportion.mode = passive", 1, "passive"),
         ],
     )  # fmt: skip
-    def test_queries_that_fail(self, tables: Path, statement: str, code: int, message: str) -> None:
+    def test_a_failed_query_is_a_short_message(
+        self, tables: Path, statement: str, code: int, message: str
+    ) -> None:
         result = call("run", "-", "--tables", tables, stdin=f"{statement};")
         assert result.exit_code == code
         assert message in flat(result.stderr)
-        # No plan, no stack.
+        # The message has no plan and no stack.
         assert not re.search(r"'Project|\bat org\.apache|Traceback", result.stderr)
         assert result.stdout == ""
 
-    def test_demo(self, tmp_path: Path) -> None:
-        result = call("demo", "--scale", "0.001", "--queries", "18", "--data", tmp_path)
+    def test_demo_compares_queries_with_and_without_apportion(self, tmp_path: Path) -> None:
+        result = call("demo", "--scale", "0.001", "--queries", "1", "--data", tmp_path)
         assert result.exit_code == 0, result.stderr
         text = flat(result.stdout)
-        assert re.search(r" 18 \d+ → \d+ .* s equal", text)
-        assert re.search(r"The largest shuffle was read in query 18, by \w+\.", text)
+        assert re.search(r" 1 \d+ → \d+ [1-9]\d* → [1-9]\d* .* s equal", text)
+        assert re.search(r" hot-join \d+ → \d+ .* s equal", text)
+        assert re.search(r"The largest shuffle is in query 1, read by \w+\.", text)
         assert f"apportion run - --tables {tmp_path}/tpch-sf0.001 --compare" in text
 
 
-# What starts Spark itself
+# In a process that starts Spark
 
 
-def test_the_settings_reach_spark_and_nothing_else_is_said(sql: Path, tables: Path) -> None:
+def test_run_in_a_process_passes_settings_and_keeps_standard_error_empty(
+    sql: Path, tables: Path
+) -> None:
     finished = script(
         "run", sql, "--tables", tables, "--format", "json", "--master", "local[1]",
         "--set", "parallelism=3", "--set", "spark.sql.adaptive.enabled=true",
@@ -291,7 +302,7 @@ def test_the_settings_reach_spark_and_nothing_else_is_said(sql: Path, tables: Pa
     assert finished.stderr == ""
 
 
-def test_a_spark_that_does_not_start(sql: Path, tmp_path: Path) -> None:
+def test_a_spark_that_does_not_start_is_one_message(sql: Path, tmp_path: Path) -> None:
     finished = script("run", sql, JAVA_HOME=str(tmp_path))
     assert finished.returncode == 2
     assert finished.stderr.startswith("Error: Spark did not start. It needs Java 17 or later")

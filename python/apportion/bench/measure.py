@@ -1,4 +1,4 @@
-"""Runs a statement and measures it, with Apportion and without."""
+"""Runs and measures a statement, with and without Apportion."""
 
 from __future__ import annotations
 
@@ -29,32 +29,34 @@ _WITHOUT_ORDER = r"\b(map<|variant|interval$)"
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One run of a statement, its whole result collected."""
+    """One run of a statement with its collected result."""
 
     columns: list[str]
     rows: list[Row]
     seconds: float
     tasks: int
-    """Tasks of all its stages, those that scan included."""
+    """Tasks of all stages, including scans."""
     largest_task_bytes: int
-    """Shuffle bytes that its largest task read."""
+    """Shuffle bytes read by the largest task."""
+    shuffle_blocks: int
+    """Shuffle blocks written; 0 unless `jvm.watch_stages` was called before."""
     decisions: list[Decision]
 
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """The fastest run of a statement each way."""
+    """Fastest run of a statement with and without Apportion."""
 
     spark: Run
     apportion: Run
     equal: bool
-    """Whether all runs gave the same rows, see `same_rows`."""
+    """Whether all runs returned the same rows, see `same_rows`."""
 
 
 def run(spark: SparkSession, statement: str) -> Run:
     """Run a statement in a classic session and collect its result.
 
-    Raises what Spark raises, and `ApportionError` when the session has no Apportion in it.
+    Raises Spark's errors, and `ApportionError` if the session runs without Apportion.
     """
     with decisions_taken(spark) as taken, job_group(spark) as group:
         start = time.perf_counter()
@@ -68,14 +70,15 @@ def run(spark: SparkSession, statement: str) -> Run:
         seconds=seconds,
         tasks=sum(stage["tasks"] for stage in stages),
         largest_task_bytes=max((stage["largestTaskBytes"] for stage in stages), default=0),
+        shuffle_blocks=sum(stage["blocksWritten"] for stage in stages),
         decisions=taken,
     )
 
 
 def compare(spark: SparkSession, statement: str, rounds: int = 2) -> Comparison:
-    """Run a query with Apportion off and on, `rounds` times each, in turns.
+    """Run a query with Apportion off and on, `rounds` times each, alternating.
 
-    A first round warms the JVM up, so that more than one is needed for a fair time.
+    Use two rounds or more for a fair comparison, because the first round warms up the JVM.
     """
     off, on = [], []
     for _ in range(rounds):
@@ -84,17 +87,17 @@ def compare(spark: SparkSession, statement: str, rounds: int = 2) -> Comparison:
         with confs(spark, {ENABLED: "true"}):
             on.append(run(spark, statement))
     return Comparison(
-        spark=min(off, key=lambda each: each.seconds),
-        apportion=min(on, key=lambda each: each.seconds),
-        equal=all(same_rows(off[0].rows, each.rows) for each in [*off[1:], *on]),
+        spark=min(off, key=lambda run: run.seconds),
+        apportion=min(on, key=lambda run: run.seconds),
+        equal=all(same_rows(off[0].rows, run.rows) for run in [*off[1:], *on]),
     )
 
 
 def same_rows(left: Sequence[Row], right: Sequence[Row]) -> bool:
-    """Whether two results have the same rows in any order.
+    """Return whether two results have the same rows, in any order.
 
-    Floating-point numbers may differ by a relative 1e-9, because sums depend on the order in
-    which Spark adds them.
+    Floating-point numbers may differ by a relative 1e-9, because sums depend on the order of
+    additions.
     """
     return len(left) == len(right) and all(
         _same(one, other)
@@ -103,11 +106,12 @@ def same_rows(left: Sequence[Row], right: Sequence[Row]) -> bool:
 
 
 def without_ties(spark: SparkSession, query: str) -> str:
-    """Append all result columns to the order that a query's final LIMIT cuts.
+    """Append all result columns to the ORDER BY of a query with a final LIMIT.
 
-    Where that order has ties, which rows are cut off is anybody's choice; then only equal rows are
-    tied. A query is returned as it is without such a LIMIT, where sqlglot cannot read it, where it
-    is ordered otherwise than by columns, and where a column has no order. Raises what Spark raises.
+    With ties, Spark may return any of the tied rows. The added columns leave only equal rows tied.
+    The query is returned unchanged in these cases: it has no final LIMIT; sqlglot cannot parse it;
+    it has another kind of order, such as SORT BY or ORDER BY ALL; a column cannot be ordered.
+    Raises Spark's errors.
     """
     limit = re.search(r"\bLIMIT\s+\d+\s*$", query, re.IGNORECASE)
     if limit is None:
@@ -130,7 +134,7 @@ def without_ties(spark: SparkSession, query: str) -> str:
 
 @contextmanager
 def job_group(spark: SparkSession) -> Iterator[str]:
-    """Make the jobs of the block a group of their own, and give its name."""
+    """Run the jobs of the block in their own job group. Yield the name of the group."""
     context = spark.sparkContext
     name = f"apportion-{uuid.uuid4()}"
     context.setJobGroup(name, "apportion")
@@ -154,6 +158,7 @@ def _same(left: Any, right: Any) -> bool:
 
 
 def _order(row: Row) -> tuple[list[str], list[str]]:
-    # Floating-point numbers last and rounded: what may differ must not change the order.
+    # Floating-point numbers come last and are rounded, so that small differences do not change
+    # the order.
     exact = [repr(value) for value in row if not isinstance(value, float)]
     return exact, [f"{value:.6g}" for value in row if isinstance(value, float)]

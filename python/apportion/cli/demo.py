@@ -2,68 +2,104 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
+from apportion._spark import jvm
 from apportion._spark.jvm import short_errors
 from apportion._util import cache
 from apportion._util.units import size_text
 from apportion.bench import measure
 from apportion.bench.measure import Comparison
-from apportion.bench.suites import tpc
+from apportion.bench.suites import skew, tpc
 from apportion.cli.support.console import QUERY_FAILED, fail, out
 from apportion.cli.support.progress import query_progress, waiting
 from apportion.cli.support.spark_session import Assignments, Master, start
 from apportion.cli.support.tables import find_tables, register
+from apportion.decision import Decision
 from apportion.errors import ApportionError
+from apportion.session import confs
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _ROUNDS = 2
-_DEFAULT_QUERIES = "1,3,5,9,18,21"
+_DEFAULT_QUERIES = "3,9,18"
+# Queries of the suite `skew`: Spark leaves their heaviest keys to one task each.
+_SKEWED = ("hot-join", "zipf-join")
+# The skewed tables at scale 1 take as long to generate as TPC-H at this scale factor.
+_SCALE_OF_SKEW_1 = 0.1
 
 
 def demo(
     scale: Annotated[
-        float, typer.Option(help="TPC-H scale factor: about that many GB of text.")
+        float, typer.Option(help="TPC-H scale factor. Scale 1 is about 1 GB as text.")
     ] = 0.1,
     queries: Annotated[
-        str, typer.Option(metavar="N,N,...", help="TPC-H queries to run, of 1 to 22.")
+        str, typer.Option(metavar="N,N,...", help="TPC-H queries to run, from 1 to 22.")
     ] = _DEFAULT_QUERIES,
     data: Annotated[
-        Path | None, typer.Option(help="Where generated tables are kept. Default: your cache.")
+        Path | None,
+        typer.Option(
+            help="Directory of the generated tables. Default: apportion in your cache directory."
+        ),
     ] = None,
     assignments: Assignments = None,
     master: Master = None,
 ) -> None:
-    """Run TPC-H queries on generated data with Apportion and without, and compare.
+    """Run queries on generated data with and without Apportion, and compare.
 
-    Each query runs in turns both ways; the fastest run of each way counts. The results must be
-    equal.
+    The queries are some of TPC-H, and joins on skewed keys with a target of 4 MiB per task. Each
+    runs twice each way, alternating, and the faster run counts. The results must be equal.
 
-    Exit codes: 0 all ran, 1 a query failed or had another result, 2 wrong usage.
+    ```text
+    $ apportion demo
+    ...
+    The largest shuffle is in query 9, read by SortMergeJoin. Reason:
+      1 task: 1.5 MiB at 64 MiB per task.
+    ```
+
+    Exit codes: 0 all queries ran, 1 a query failed or its results differ, 2 wrong usage.
     """
     numbers = _numbers(queries)
+    folder = data or cache.directory()
     with waiting(f"Generating TPC-H at scale factor {scale:g}"):
-        tables = tpc.generate("tpch", scale, data or cache.directory())
+        tables = tpc.generate("tpch", scale, folder)
     texts = tpc.queries("tpch")
     spark = start(master, assignments or [])
-    comparisons: dict[int, Comparison] = {}
     with short_errors():
+        jvm.watch_stages(spark)
+        with waiting("Generating skewed tables"):
+            skewed = skew.generate(spark, min(1.0, scale / _SCALE_OF_SKEW_1), folder)
         register(spark, find_tables(tables))
+        register(spark, find_tables(skewed))
         with query_progress(spark, "Warming up"):
             measure.run(spark, texts[numbers[0]])
-        for done, number in enumerate(numbers):
-            with query_progress(spark, f"Query {number} ({done + 1} of {len(numbers)})"):
-                comparisons[number] = measure.compare(spark, texts[number], _ROUNDS)
-    out.print(_table(comparisons))
-    _explain(comparisons)
+        uniform = _compare(spark, {str(number): texts[number] for number in numbers})
+        with confs(spark, skew.CONF):
+            split = _compare(spark, {name: skew.queries()[name] for name in _SKEWED})
+    out.print(_table("TPC-H: Spark → Apportion", uniform))
+    _explain(uniform, "The largest shuffle", lambda decision: bool(decision.ranges))
+    out.print()
+    out.print(_table("Joins on skewed keys: Spark → Apportion", split))
+    _explain(split, "The largest skewed shuffle", lambda decision: decision.layout == "skew")
     _next_steps(tables)
-    different = [str(number) for number, each in comparisons.items() if not each.equal]
+    different = [name for name, each in {**uniform, **split}.items() if not each.equal]
     if different:
         fail(f"results differ in query {', '.join(different)}", QUERY_FAILED)
+
+
+def _compare(spark: SparkSession, queries: Mapping[str, str]) -> dict[str, Comparison]:
+    comparisons: dict[str, Comparison] = {}
+    for done, (name, sql) in enumerate(queries.items()):
+        with query_progress(spark, f"Query {name} ({done + 1} of {len(queries)})"):
+            comparisons[name] = measure.compare(spark, sql, _ROUNDS)
+    return comparisons
 
 
 def _numbers(text: str) -> list[int]:
@@ -73,47 +109,50 @@ def _numbers(text: str) -> list[int]:
     return numbers
 
 
-def _table(comparisons: dict[int, Comparison]) -> Table:
-    table = Table(title="TPC-H: Spark → Apportion", title_justify="left")
+def _table(title: str, comparisons: Mapping[str, Comparison]) -> Table:
+    table = Table(title=title, title_justify="left")
     table.add_column("Query", justify="right")
     table.add_column("Tasks", justify="right")
+    table.add_column("Shuffle blocks", justify="right")
     table.add_column("Largest task", justify="right")
     table.add_column("Time", justify="right")
     table.add_column("Results")
-    for number, each in comparisons.items():
-        spark, ours = each.spark, each.apportion
+    for name, comparison in comparisons.items():
+        spark, ours = comparison.spark, comparison.apportion
         table.add_row(
-            str(number),
+            name,
             f"{spark.tasks} → {ours.tasks}",
+            f"{spark.shuffle_blocks:,} → {ours.shuffle_blocks:,}",
             f"{size_text(spark.largest_task_bytes)} → {size_text(ours.largest_task_bytes)}",
             f"{spark.seconds:.2f} → {ours.seconds:.2f} s",
-            "[green]equal" if each.equal else "[red]different",
+            "[green]equal" if comparison.equal else "[red]different",
         )
     return table
 
 
-def _explain(comparisons: dict[int, Comparison]) -> None:
+def _explain(
+    comparisons: Mapping[str, Comparison], what: str, is_shown: Callable[[Decision], bool]
+) -> None:
     decided = [
-        (decision, number)
-        for number, each in comparisons.items()
-        for decision in each.apportion.decisions
-        if decision.ranges
+        (decision, name)
+        for name, comparison in comparisons.items()
+        for decision in comparison.apportion.decisions
+        if is_shown(decision)
     ]
-    if not decided:
-        return
-    decision, number = max(decided, key=lambda each: each[0].input_bytes)
-    out.print(
-        f"\nThe largest shuffle was read in query {number}, by {escape(decision.operator)}. "
-        f"Apportion's reason for its tasks:\n  [bold]{escape(decision.reason)}"
-    )
+    if decided:
+        decision, name = max(decided, key=lambda pair: pair[0].input_bytes)
+        out.print(
+            f"{what} is in query {name}, read by {escape(decision.operator)}. "
+            f"Reason:\n  [bold]{escape(decision.reason)}"
+        )
 
 
 def _next_steps(tables: Path) -> None:
     out.print(
-        "\nNext, the same with smaller tasks:\n"
+        "\nNext, use smaller tasks:\n"
         "  apportion demo --set data_volume_per_task=256KB\n"
-        "Your own SQL, on these tables or on yours, with every decision:\n"
+        "Run your own SQL on these tables or yours, and show each decision:\n"
         '  echo "SELECT l_orderkey, sum(l_quantity) FROM lineitem GROUP BY 1" |\n'
         f"    apportion run - --tables {escape(str(tables))} --compare\n"
-        "In Python: spark = apportion.get_or_create(), then apportion.decisions(spark)."
+        "In Python, use spark = apportion.get_or_create() and apportion.decisions(spark)."
     )
