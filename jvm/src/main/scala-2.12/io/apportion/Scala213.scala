@@ -4,7 +4,7 @@ import scala.collection.mutable
 import scala.language.implicitConversions
 import scala.util.Try
 
-/** Methods that collections have since Scala 2.13, under the same names, so that the sources are the same for 2.12. */
+/** Collection methods of Scala 2.13 for Scala 2.12. The names are the same, so that both versions share the sources. */
 trait Scala213 {
   import Scala213._
 

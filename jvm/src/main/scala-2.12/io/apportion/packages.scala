@@ -1,4 +1,4 @@
-// Each package has the methods, so that no source has to import what only Scala 2.12 needs.
+// Every package has these methods, so that the shared sources need no imports for Scala 2.12.
 
 package io.apportion {
   package object decision extends Scala213

@@ -28,13 +28,13 @@ class SmokeSuite extends SparkSuite {
 
   private val active = Seq("mode" -> "active", "spark.sql.autoBroadcastJoinThreshold" -> "-1")
 
-  test("hints of blocks") {
+  test("hints set the parallelism of their query blocks") {
     val query = "SELECT /*+ PARALLELISM(2) */ n, count(*) FROM " +
       "(SELECT /*+ PARALLELISM(5) */ k, count(*) AS n FROM numbers GROUP BY k) GROUP BY n"
     assert(layouts(query, active: _*)() == Seq("HashAggregate: 5 even", "HashAggregate: 2 even"))
   }
 
-  test("wrong hints are refused as errors of analysis") {
+  test("a wrong hint raises an analysis error") {
     withSession("hints.strict" -> "true") { session =>
       val error = intercept[AnalysisException](session.sql("SELECT /*+ PARALELISM(2) */ 1"))
       assert(error.errorClass.contains("APPORTION_INVALID_HINT.APH201") && error.getSqlState == "42601")
@@ -42,7 +42,7 @@ class SmokeSuite extends SparkSuite {
     }
   }
 
-  test("a join whose side is split, read by map tasks") {
+  test("a skewed side of a join is split by map tasks") {
     val query = "SELECT count(*), max(word) FROM heavy JOIN few ON heavy.k = few.id"
     val found = layouts(query, active :+ ("dataVolumePerTask" -> "64KB"): _*) { session =>
       session.range(0, 20000, 1, 20).selectExpr("id % 2 AS k", "sha2(string(id), 256) AS word").createTempView("heavy")
@@ -50,7 +50,7 @@ class SmokeSuite extends SparkSuite {
     assert(found.head.startsWith("SortMergeJoin: ") && found.head.endsWith(" skew"))
   }
 
-  test("a local read, where a join came to be a broadcast") {
+  test("a join that becomes a broadcast join reads map outputs locally") {
     val query = "SELECT count(*) FROM numbers JOIN few ON numbers.id = few.id"
     val found = layouts(query, "spark.sql.autoBroadcastJoinThreshold" -> "-1", "mode" -> "active")(
       _.conf.set("spark.sql.adaptive.autoBroadcastJoinThreshold", "10MB")
@@ -59,7 +59,7 @@ class SmokeSuite extends SparkSuite {
   }
 
   for ((sources, version1) <- Seq("version 1" -> "parquet", "version 2" -> ""))
-    test(s"tasks of a scan of files by $sources of the API for sources") {
+    test(s"a hint sets the tasks of a file scan with $sources of the data source API") {
       val files = Files.createTempDirectory("smoke").resolve("files").toString
       spark.range(0, 1000, 1, 1).write.parquet(files)
       val query = s"SELECT /*+ SOURCE_PARALLELISM(3) */ * FROM parquet.`$files`"
@@ -67,13 +67,13 @@ class SmokeSuite extends SparkSuite {
       assert(found.size == 1 && found.head.endsWith(": 3 files"))
     }
 
-  test("functions on keys") {
+  test("even_key spreads keys over all tasks, as task_of shows") {
     val query = "SELECT task_of(5, 16, even_key(k, 5, 16)) AS task, count(*) FROM numbers GROUP BY 1"
     assert(layouts(query)().size == 1)
     withSession()(session => assert(session.sql(query).collect().map(_.getInt(0)).toSet == (0 until 5).toSet))
   }
 
-  test("tables of what is known") {
+  test("apportion_slots and apportion_decisions return rows") {
     withSession() { session =>
       def rows(table: String): Long = session.sql(s"SELECT * FROM $table").collect().length
       assert(rows("apportion_slots('SELECT k, count(*) FROM numbers GROUP BY k')") == 4)
@@ -82,7 +82,7 @@ class SmokeSuite extends SparkSuite {
     }
   }
 
-  test("what is read from the cache") {
+  test("an aggregate of a cached table is decided") {
     val query = "SELECT k, sum(id) FROM cached GROUP BY k"
     val found = layouts(query, active: _*)(_.sql("CACHE TABLE cached AS SELECT k, id FROM numbers"))
     assert(found == Seq("HashAggregate: 1 even"))

@@ -5,8 +5,8 @@ import org.apache.spark.sql.ExtendedExplainGenerator
 import org.apache.spark.sql.execution.SparkPlan
 
 /**
- * Has `EXPLAIN` tell decisions, with `spark.sql.extendedExplainProviders=io.apportion.aqe.ExplainDecisions`; Spark 3.5 does not ask
- * anybody.
+ * Adds decisions to `EXPLAIN`, with `spark.sql.extendedExplainProviders=io.apportion.aqe.ExplainDecisions`. Spark 3.5
+ * does not have such providers.
  */
 class ExplainDecisions extends ExtendedExplainGenerator {
   override def title: String = "Apportion"

@@ -3,9 +3,10 @@ package io.apportion.decision
 import io.apportion.decision.ranges.{Bytes, PowersOfTwo, Ranges, Waves}
 
 /**
- * Decides a parallelism from the bytes that finished stages produced, as Flink's adaptive batch scheduler does:
- * the volume of a task, less what broadcast inputs take up of it, gives a raw number; the nearest power of two to that
- * lets even ranges over a power-of-two number of subpartitions be equally wide.
+ * Decides how many tasks read a stage's inputs, from the bytes that finished stages wrote. It uses the formula of
+ * Flink's adaptive batch scheduler: the shuffle bytes divided by the target size per task, which is first reduced by
+ * the bytes of broadcast inputs. The result is rounded to the nearest power of two. Even ranges over a power-of-two
+ * number of subpartitions then have the same width. The limits of the [[Policy]] apply last.
  */
 object Decider {
 
@@ -20,19 +21,19 @@ object Decider {
     val rounded = round(raw.max(1), policy)
     val maxWidth = widestRange(shuffles, policy)
 
-    val wanted =
+    val unlimited =
       if (inputs.isEmpty) ClampedTasks(policy.sourceParallelism, Seq(Kind.Source))
       else if (policy.parallelism.isDefined) ClampedTasks(policy.parallelism.get, Seq(Kind.Explicit))
       else bounded(rounded, inputBytes, policy).forFanIn(subpartitions, maxWidth, policy)
-    val plain = if (shuffles.isEmpty) wanted else wanted.limitedTo(subpartitions.max(1))
-    val limitedBy = limitedByPartitions(plain, rounded.min(policy.upperBound.toLong), subpartitions)
+    val limited = if (shuffles.isEmpty) unlimited else unlimited.limitedTo(subpartitions.max(1))
+    val limitedBy = limitedByPartitions(limited, rounded.min(policy.upperBound.toLong), subpartitions)
 
-    val split = SkewSplits.plan(shuffles, wanted.tasks, maxWidth, policy)
+    val split = SkewSplits.plan(shuffles, unlimited.tasks, maxWidth, policy)
     val (chosen, ranges) =
-      if (split.isDefined) (wanted, split.get._1)
-      else if (shuffles.isEmpty) (plain, Ranges.none)
-      else if (policy.balanced) inWaves(plain, Bytes.sumEach(shuffles.map(_.bytes)), maxWidth, policy)
-      else (plain, Ranges.even(subpartitions, plain.tasks))
+      if (split.isDefined) (unlimited, split.get._1)
+      else if (shuffles.isEmpty) (limited, Ranges.none)
+      else if (policy.balanced) balanced(limited, Bytes.sumEach(shuffles.map(_.bytes)), maxWidth, policy)
+      else (limited, Ranges.even(subpartitions, limited.tasks))
     val splits = split.fold(Seq.empty[Split])(_._2)
     val tasks = if (ranges.size + splits.size == 0) chosen.tasks else ranges.size + splits.map(_.tasks.size).sum
     val bytesByInput = shuffles.map(input => ranges.bytesOf(input.bytes))
@@ -70,7 +71,11 @@ object Decider {
     )
   }
 
-  /** Decides how many tasks read a source of so many bytes, which can be cut anywhere: nothing is rounded. */
+  /**
+   * Decides how many tasks read a source. A source can be cut anywhere, so its number of tasks is not rounded.
+   *
+   * @param bytes bytes that the source reads
+   */
   def decideSource(bytes: Long, policy: Policy): Decision = {
     val raw = ceilDivide(bytes, policy.dataVolumePerTask)
     val chosen = policy.parallelism.fold(bounded(raw.max(1), bytes, policy))(p => ClampedTasks(p, Seq(Kind.Explicit)))
@@ -92,7 +97,11 @@ object Decider {
     )
   }
 
-  /** The parallelism for shuffles of so many bytes, with as many subpartitions as it takes. */
+  /**
+   * Number of tasks for shuffles that have enough subpartitions.
+   *
+   * @param inputBytes bytes of all these shuffles
+   */
   def parallelism(inputBytes: Long, policy: Policy): Int =
     bounded(round(ceilDivide(inputBytes, policy.dataVolumePerTask).max(1), policy), inputBytes, policy).tasks
 
@@ -104,29 +113,35 @@ object Decider {
 
   private def round(raw: Long, policy: Policy): Long = if (policy.isPowerOfTwo) PowersOfTwo.nearest(raw) else raw
 
-  /** `rounded` within the policy's bounds, and raised to fill the slots where the policy has some to fill. */
+  /** `rounded` within the bounds of the policy, then raised to fill the slots that the policy names. */
   private def bounded(rounded: Long, inputBytes: Long, policy: Policy): ClampedTasks = {
     val clamped = rounded.max(policy.lowerBound.toLong).min(policy.upperBound.toLong).toInt
     val clamp = if (clamped > rounded) Seq(Kind.Minimum) else if (clamped < rounded) Seq(Kind.Maximum) else Nil
-    val greedy = policy.slots.fold(0L) { slots =>
+    val slotTasks = policy.slots.fold(0L) { slots =>
       val filled = slots.toLong.min(inputBytes / policy.minTaskVolume)
       (if (policy.isPowerOfTwo) PowersOfTwo.down(filled) else filled).min(policy.upperBound.toLong)
     }
-    ClampedTasks(clamped, clamp).raisedTo(greedy, Kind.Reactive)
+    ClampedTasks(clamped, clamp).raisedTo(slotTasks, Kind.Reactive)
   }
 
-  /** Tasks that the bytes need as a multiple of the subpartitions; `None` if they are enough, or if a number of tasks is set. */
-  private def limitedByPartitions(chosen: ClampedTasks, asked: Long, subpartitions: Int): Option[Double] =
-    Option.when(chosen.clamps.contains(Kind.Subpartitions) && !chosen.isExplicit && asked > subpartitions.max(1)) {
-      asked.toDouble / subpartitions.max(1)
+  /**
+   * Ratio of the tasks that the bytes need to the number of subpartitions. `None` if there are enough subpartitions,
+   * or if the number of tasks is set.
+   */
+  private def limitedByPartitions(chosen: ClampedTasks, needed: Long, subpartitions: Int): Option[Double] =
+    Option.when(chosen.clamps.contains(Kind.Subpartitions) && !chosen.isExplicit && needed > subpartitions.max(1)) {
+      needed.toDouble / subpartitions.max(1)
     }
 
-  /** The most subpartitions of a range, so that no range of that width has more blocks than a task may fetch. */
+  /** Maximum number of subpartitions per range. No range of this width has more blocks than a task may fetch. */
   private def widestRange(shuffles: Seq[Input], policy: Policy): Int =
-    widest(blocksEach(shuffles), policy.maxBlocksPerRange).min(policy.maxSubpartitionsPerTask)
+    widestWithin(blockCounts(shuffles), policy.maxBlocksPerRange).min(policy.maxSubpartitionsPerTask)
 
-  /** Upper bound of the blocks of each subpartition: Spark writes none for zero bytes (`MapOutputTracker.convertMapStatuses`). */
-  private def blocksEach(shuffles: Seq[Input]): Array[Long] = {
+  /**
+   * Maximum number of blocks of each subpartition. A map task without bytes for a subpartition has no block there
+   * (`MapOutputTracker.convertMapStatuses`), so an empty subpartition has none.
+   */
+  private def blockCounts(shuffles: Seq[Input]): Array[Long] = {
     val counted = shuffles.filter(_.mapTasks > 0)
     val blocks = new Array[Long](counted.map(_.bytes.length).maxOption.getOrElse(0))
     counted.foreach { input =>
@@ -139,14 +154,14 @@ object Decider {
     blocks
   }
 
-  private def widest(blocks: Array[Long], limit: Long): Int = {
+  private def widestWithin(blocks: Array[Long], limit: Long): Int = {
     var widest = Int.MaxValue
     var sum = 0L
     var start, end = 0
     while (end < blocks.length) {
       sum += blocks(end)
       while (sum > limit) {
-        // The subpartitions from start to end are too many by one.
+        // The range from start to end, end included, is too wide by one subpartition.
         widest = widest.min(end - start)
         sum -= blocks(start)
         start += 1
@@ -156,37 +171,42 @@ object Decider {
     widest.max(1)
   }
 
-  private def inWaves(
-      plain: ClampedTasks,
+  /** Balanced ranges and their number of tasks, which is rounded to full waves if the policy says so. */
+  private def balanced(
+      limited: ClampedTasks,
       bytes: Array[Long],
       maxWidth: Int,
       policy: Policy
   ): (ClampedTasks, Ranges) = {
-    val slots = if (policy.rounding == Rounding.Waves && !plain.isExplicit) policy.steadySlots else None
+    val slots = if (policy.rounding == Rounding.Waves && !limited.isExplicit) policy.steadySlots else None
     slots match {
-      case None    => (plain, Ranges.balanced(bytes, plain.tasks, maxWidth))
+      case None    => (limited, Ranges.balanced(bytes, limited.tasks, maxWidth))
       case Some(n) =>
         val bounds = (policy.lowerBound, policy.upperBound.min(bytes.length.max(1)))
-        val (tasks, ranges) = Waves.cheapest(bytes, plain.tasks, n, bounds, maxWidth)
-        if (tasks == plain.tasks) (plain, ranges) else (ClampedTasks(tasks, plain.clamps :+ Kind.Waves), ranges)
+        val (tasks, ranges) = Waves.cheapest(bytes, limited.tasks, n, bounds, maxWidth)
+        if (tasks == limited.tasks) (limited, ranges) else (ClampedTasks(tasks, limited.clamps :+ Kind.Waves), ranges)
     }
   }
 }
 
-/** A number of tasks, and the limits that made it so, in order. */
+/**
+ * Number of tasks, with the limits that changed it.
+ *
+ * @param clamps these limits, in the order in which they applied
+ */
 private[decision] final case class ClampedTasks(tasks: Int, clamps: Seq[Clamp]) {
 
   def isExplicit: Boolean = clamps.contains(Kind.Explicit)
 
-  def raisedTo(least: Long, why: Clamp): ClampedTasks =
-    if (least > tasks) ClampedTasks(least.toInt, clamps :+ why) else this
+  def raisedTo(minTasks: Long, clamp: Clamp): ClampedTasks =
+    if (minTasks > tasks) ClampedTasks(minTasks.toInt, clamps :+ clamp) else this
 
   def limitedTo(subpartitions: Int): ClampedTasks =
     if (tasks > subpartitions) ClampedTasks(subpartitions, clamps :+ Kind.Subpartitions) else this
 
-  /** Enough tasks for ranges of that width, within the policy's bounds. */
+  /** Raised to enough tasks for ranges of at most `maxWidth` subpartitions, within the bounds of the policy. */
   def forFanIn(subpartitions: Int, maxWidth: Int, policy: Policy): ClampedTasks = {
-    val least = (subpartitions + maxWidth.toLong - 1) / maxWidth
-    raisedTo((if (policy.isPowerOfTwo) PowersOfTwo.up(least) else least).min(policy.upperBound.toLong), Kind.FanIn)
+    val needed = (subpartitions + maxWidth.toLong - 1) / maxWidth
+    raisedTo((if (policy.isPowerOfTwo) PowersOfTwo.up(needed) else needed).min(policy.upperBound.toLong), Kind.FanIn)
   }
 }

@@ -3,10 +3,13 @@ package io.apportion.decision
 import io.apportion.decision.ranges.{Bytes, Ranges}
 
 /**
- * One input of a stage: the bytes of each subpartition; of a broadcast every task reads all.
+ * Input of a stage: a shuffle or a broadcast.
  *
- * @param mapTasks tasks that wrote it, each a block for every subpartition; 0 if that is not known
- * @param blocks   the bytes that each map task wrote of each of these subpartitions, if tasks may read a part of one
+ * @param bytes     bytes of each subpartition
+ * @param broadcast whether every task reads the whole input
+ * @param mapTasks  number of map tasks that wrote the input, each with a block for every subpartition; 0 if unknown
+ * @param blocks    for indexes of subpartitions, the bytes that each map task wrote to each of these; `None` if a task
+ *                  must read whole subpartitions
  */
 final class Input(
     val bytes: Array[Long],
@@ -16,50 +19,55 @@ final class Input(
 )
 
 /**
- * What decided a parallelism in the end.
+ * Origin of a number of tasks: the formula, or the last limit that changed it.
  *
- * @param doc for the documentation
+ * @param name text in `apportion_decisions()` and in event logs
+ * @param doc  text in `docs/decisions.md`
  */
 sealed abstract class Kind(val name: String, val doc: String)
 
-/** What changes the number that the formula gives. */
+/** Limit that can change the result of the formula. */
 sealed abstract class Clamp(name: String, doc: String) extends Kind(name, doc)
 
 object Kind {
-  case object Formula extends Kind("formula", "the volume of a task decided")
-  case object Reactive extends Clamp("reactive", "raised to use the slots of the cluster")
+  case object Formula extends Kind("formula", "the bytes and the target size per task gave the number")
+  case object Reactive extends Clamp("reactive", "raised to use the available task slots")
   case object Explicit
       extends Clamp(
         "explicit",
-        "a number was set: by a hint, `parallelism`, `sources.parallelism` or the reader's option `apportion.tasks`"
+        "the number is set by a hint, `parallelism`, `sources.parallelism` or the reader option `apportion.tasks`"
       )
-  case object Minimum extends Clamp("minimum", "raised to `minParallelism`, or a hint's minimum")
-  case object Maximum extends Clamp("maximum", "lowered to `maxParallelism`, or a hint's maximum")
-  case object FanIn extends Clamp("fanIn", "raised so that no task fetches more blocks than `maxBlocksPerTask`")
-  case object Waves extends Clamp("waves", "changed to fill the waves of tasks on the slots (`rounding=waves`)")
-  case object Subpartitions extends Clamp("subpartitions", "there were fewer subpartitions than tasks asked for")
-  case object Source extends Clamp("source", "nothing is known of the input, so it got `sources.defaultParallelism`")
+  case object Minimum extends Clamp("minimum", "raised to `minParallelism`, or to the minimum in a hint")
+  case object Maximum extends Clamp("maximum", "lowered to `maxParallelism`, or to the maximum in a hint")
+  case object FanIn extends Clamp("fanIn", "raised so that no task fetches more than `maxBlocksPerTask` blocks")
+  case object Waves extends Clamp("waves", "rounded to full waves of tasks on the task slots (`rounding=waves`)")
+  case object Subpartitions extends Clamp("subpartitions", "limited to the number of shuffle partitions")
+  case object Source extends Clamp("source", "the stage has no inputs, so it gets `sources.defaultParallelism`")
 
   val all: Seq[Kind] = Seq(Formula, Reactive, Explicit, Minimum, Maximum, FanIn, Waves, Subpartitions, Source)
 }
 
 /**
- * How many tasks read a group of inputs, which subpartitions each of them reads, and why.
+ * Decision about a group of inputs: how many tasks read them, which subpartitions each task reads, and why.
  *
- * @param tasks             that there will be: fewer than `parallelism` where no more would make the largest smaller, and more by
- *                          the parts of subpartitions
- * @param inputBytes        bytes of all shuffle inputs
- * @param broadcastBytes    bytes of all broadcast inputs
- * @param dataVolumePerTask V, bytes a task should read
- * @param broadcastCap      the most bytes of V that broadcast inputs may take up
- * @param raw               tasks that the volume asks for
- * @param rounded           `raw` rounded as the policy says
- * @param clamps            the limits that changed `rounded`, in order
- * @param subpartitions     N, the most tasks that there can be; 0 without shuffle inputs
- * @param bytesByInput      per shuffle input, the bytes that each range has of it
- * @param splits            subpartitions that are read in parts, beside the ranges
- * @param limitedByPartitions how many times more tasks the bytes ask for than there are subpartitions, if they do
- * @param skewed            subpartitions that are too large for one task but not split
+ * @param parallelism         P, the number of tasks after all limits
+ * @param tasks               number of tasks that run. It is lower than P if P tasks would not make the largest task
+ *                            smaller, and it can be higher if subpartitions are split.
+ * @param ranges              consecutive subpartitions that each task reads; split subpartitions are in `splits`
+ * @param kind                last limit that changed the number of tasks, or the formula
+ * @param inputBytes          bytes of all shuffle inputs
+ * @param broadcastBytes      bytes of all broadcast inputs
+ * @param dataVolumePerTask   V, the target size per task in bytes
+ * @param broadcastCap        maximum bytes of V that broadcast inputs take up
+ * @param raw                 number of tasks that the bytes and V ask for
+ * @param rounded             `raw` after rounding
+ * @param clamps              limits that changed `rounded`, in the order in which they applied
+ * @param subpartitions       N, the number of subpartitions and maximum number of ranges; 0 without shuffle inputs
+ * @param bytesByInput        for each shuffle input, the bytes that each range reads of it
+ * @param splits              subpartitions that several tasks read in parts
+ * @param limitedByPartitions ratio of the tasks that the bytes need to N; `None` if N is high enough
+ * @param skewed              indexes of subpartitions that are too large for one task but not split
+ * @param reason              the decision as a sentence
  */
 final case class Decision(
     parallelism: Int,
@@ -81,10 +89,10 @@ final case class Decision(
     reason: String
 ) {
 
-  /** Shuffle bytes that each task reads: those of the ranges, then those of splits. */
+  /** Shuffle bytes that each task reads: first the tasks of ranges, then the tasks of splits. */
   lazy val taskBytes: Array[Long] = {
-    val ofRanges = Bytes.sumEach(bytesByInput)
-    if (splits.isEmpty) ofRanges else ofRanges ++ splits.flatMap(_.taskBytes)
+    val rangeBytes = Bytes.sumEach(bytesByInput)
+    if (splits.isEmpty) rangeBytes else rangeBytes ++ splits.flatMap(_.taskBytes)
   }
 
   def largestTaskBytes: Long = if (taskBytes.isEmpty) 0 else taskBytes.max

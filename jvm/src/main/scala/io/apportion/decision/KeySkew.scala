@@ -2,11 +2,19 @@ package io.apportion.decision
 
 import io.apportion.decision.ranges.Bytes
 
-/** Tasks that get nothing while others get too much, as where rows are partitioned by a few keys of which several meet in one task. */
+/**
+ * Detects rows that are partitioned by only a few keys. Several keys then meet in one task, while other tasks are
+ * empty.
+ */
 object KeySkew {
 
-  /** How many there are; 0 where all that is read is in one task, as nothing could be dealt otherwise then, or no task gets too much. */
-  def beside(taskBytes: Array[Long], policy: => Policy): Int = {
+  /**
+   * Number of empty tasks, or 0 if a better distribution is impossible or not needed: all data is in one task, or no
+   * task reads too much.
+   *
+   * @param taskBytes bytes that each task reads
+   */
+  def emptyTasks(taskBytes: Array[Long], policy: => Policy): Int = {
     var empty = 0
     var k = 0
     while (k < taskBytes.length) {
@@ -14,7 +22,7 @@ object KeySkew {
       k += 1
     }
     def fairShare = SkewSplits.fairShare(Bytes.sum(taskBytes), taskBytes.length, policy)
-    def isTooMuch = Bytes.largest(taskBytes) > fairShare * SkewSplits.Tolerance
-    if (empty > 0 && taskBytes.length - empty > 1 && isTooMuch) empty else 0
+    def isOverloaded = Bytes.largest(taskBytes) > fairShare * SkewSplits.Tolerance
+    if (empty > 0 && taskBytes.length - empty > 1 && isOverloaded) empty else 0
   }
 }

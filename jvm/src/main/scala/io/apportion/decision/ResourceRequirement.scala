@@ -1,34 +1,34 @@
 package io.apportion.decision
 
 /**
- * The slots that a stage, a group of stages or a query declares.
+ * Number of task slots that a stage, a group of stages or a query needs.
  *
- * @param min    without which it does not start
- * @param target that it would like
- * @param max    beyond which it can use no more
- * @param spec   what a slot is made of
+ * @param min    slots without which it does not start, 0 or more
+ * @param target slots that are requested for it
+ * @param max    slots that it can use at most
+ * @param spec   resources of one slot
  */
 final case class ResourceRequirement(min: Int, target: Int, max: Int, spec: ResourceSpec = ResourceSpec()) {
   require(
     0 <= min && min <= target && target <= max && max >= 1,
-    s"min is $min, target is $target and max is $max; they must be 0 or more, in this order, and max 1 or more"
+    s"min is $min, target is $target and max is $max; 0 <= min <= target <= max and max >= 1 must hold"
   )
 
-  /** The same with another target, as near as its bounds allow. */
+  /** The same requirement with `slots` as its target, limited to the range from min to max. */
   def aimingAt(slots: Int): ResourceRequirement = copy(target = slots.max(min).min(max))
 }
 
 object ResourceRequirement {
 
-  /** The bytes decide, and the cluster is asked for what they need. */
+  /** Requirement in mode `active`: the bytes set the target, and Apportion requests that many slots. */
   def active(target: Int, max: Int, spec: ResourceSpec = ResourceSpec()): ResourceRequirement =
     ResourceRequirement(1, target.max(1).min(max), max, spec)
 
-  /** The cluster is what it is, and all of it can be used. */
+  /** Requirement in mode `reactive`: the cluster has a fixed size, and the stage can use all of its slots. */
   def reactive(max: Int, spec: ResourceSpec = ResourceSpec()): ResourceRequirement =
     ResourceRequirement(1, max, max, spec)
 
-  /** Somebody set the parallelism: no slot fewer or more. */
+  /** Requirement of a parallelism that the user set: exactly this number of slots. */
   def explicitly(parallelism: Int, spec: ResourceSpec = ResourceSpec()): ResourceRequirement =
     ResourceRequirement(parallelism, parallelism, parallelism, spec)
 }

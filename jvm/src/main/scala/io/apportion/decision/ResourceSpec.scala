@@ -1,12 +1,12 @@
 package io.apportion.decision
 
 /**
- * What one slot is made of: its share of an executor.
+ * Resources of one task slot: its share of an executor.
  *
- * @param cores       cores of a task
- * @param memoryBytes heap
- * @param overheadBytes memory beside the heap
- * @param custom      amounts of other resources, such as gpu, by name
+ * @param cores         CPU cores of a task
+ * @param memoryBytes   bytes of heap
+ * @param overheadBytes bytes of memory outside the heap
+ * @param custom        amounts of other resources, such as `gpu`, by name
  */
 final case class ResourceSpec(
     cores: Double = 1,
@@ -17,9 +17,9 @@ final case class ResourceSpec(
   require(cores > 0, s"cores is $cores; it must be above 0")
   require(
     memoryBytes >= 0 && overheadBytes >= 0,
-    s"memory is $memoryBytes and $overheadBytes bytes; it must be 0 or more"
+    s"memoryBytes is $memoryBytes and overheadBytes is $overheadBytes; both must be 0 or more"
   )
-  require(custom.values.forall(_ >= 0), s"amounts are $custom; each must be 0 or more")
+  require(custom.values.forall(_ >= 0), s"custom is $custom; each amount must be 0 or more")
 
   def +(other: ResourceSpec): ResourceSpec = ResourceSpec(
     cores + other.cores,

@@ -5,49 +5,72 @@ import scala.collection.mutable
 import io.apportion.decision.ranges.{Bytes, RangePacker, Ranges}
 
 /**
- * A subpartition that several tasks read.
+ * Subpartition that is too large for one task, and the tasks that read it together.
  *
- * @param tasks per task, the part of each input that it reads
+ * @param subpartition index of the subpartition
+ * @param tasks        for each task, the part of each input that it reads
  */
 final case class Split(subpartition: Int, tasks: Seq[Seq[Part]]) {
+
+  /** Bytes that each task reads. */
   def taskBytes: Seq[Long] = tasks.map(_.map(_.bytes).foldLeft(0L)(Bytes.add))
 }
 
-/** What the map tasks `[from, until)` wrote of a subpartition, or all of it. */
+/**
+ * Part of one input's subpartition that one task reads.
+ *
+ * @param mapTasks range `[from, until)` of the map tasks that wrote the part; `None` for the whole subpartition
+ * @param bytes    bytes of the part
+ */
 final case class Part(mapTasks: Option[(Int, Int)], bytes: Long)
 
-/** Ranges beside splits of what is too large for one task, made as one: together they minimise the largest task. */
+/**
+ * Plans ranges together with splits of skewed subpartitions, so that the largest task reads as few bytes as possible.
+ */
 private[decision] object SkewSplits {
 
-  /** A subpartition above this many times what a task should read is worth to be split. */
+  /** Subpartitions larger than this multiple of a task's fair share are skewed, and worth a split. */
   val Tolerance = 1.25
 
-  /** Parts are no larger than this much of the whole: cutting off less would help little. */
+  /** Maximum size of a part, as a fraction of its subpartition. Larger parts would help little. */
   private val LargestPart = 0.75
 
-  /** Tasks that join a part of one side with all of the other read no more than this many times the bytes of both. */
-  private val MostReading = 2
+  /**
+   * Maximum bytes that all tasks of a split read, as a multiple of its subpartition. A task that reads a part of one
+   * side of a join reads all of the other side, so several tasks read the same bytes.
+   */
+  private val MaxReadFactor = 2
 
-  /** Subpartitions for which there may be two more tasks each: the ranges on either side. */
-  private val MostExtra = 4
+  /** Number of splits that may add two tasks each: one for the range on either side of the split. */
+  private val MaxSplitsWithExtraTasks = 4
 
-  /** How much larger than necessary the largest task may be. */
+  /** Allowed excess of the largest task over the smallest possible one, as a fraction. */
   private val Slack = 1.0 / 1024
 
   /**
-   * The search takes blocks in runs, about so many for each part, which the processor's cache can hold. A run more or less moves the
-   * search by 1/64 of a part. The ends of the parts are found among all blocks.
+   * Number of runs per part. The search adds up blocks in runs, so that the processor's cache can hold them. One run
+   * more or less moves the search by 1/64 of a part. The final ends of the parts come from all blocks.
    */
-  private val RunsOfPart = 64
+  private val RunsPerPart = 64
 
-  /** The most blocks that are looked at. */
-  private val MostBlocks = 1 << 22
+  /** Maximum number of blocks that a plan looks at. */
+  private val MaxBlocks = 1 << 22
 
-  /** What `tasks` tasks read on average, but for volumes that are too small to be worth it. */
+  /**
+   * Fair share of a task in bytes: the mean over all tasks, but at least the smaller one of `minTaskVolume` and the
+   * target size per task. Smaller tasks are not worth a split.
+   *
+   * @param inputBytes bytes that all tasks read
+   */
   def fairShare(inputBytes: Long, tasks: Int, policy: Policy): Long =
     (inputBytes / tasks.max(1)).max(policy.dataVolumePerTask.min(policy.minTaskVolume))
 
-  /** The subpartitions within ranges that are worth to be split, but are not. */
+  /**
+   * Indexes of the skewed subpartitions that ranges contain, because they are not split.
+   *
+   * @param bytesByInput for each input, the bytes that each range reads of it
+   * @param fairShare    bytes that a task should read
+   */
   def unsplit(
       shuffles: Seq[Input],
       ranges: Ranges,
@@ -57,20 +80,20 @@ private[decision] object SkewSplits {
     val rangeBytes = Bytes.sumEach(bytesByInput)
     val threshold = (fairShare * Tolerance).toLong
     val inputs = shuffles.map(_.bytes).toArray
-    val found = mutable.ArrayBuffer.empty[Int]
-    // Loops, as there may be many ranges, and even ones are often above the threshold with none of their subpartitions.
+    val skewed = mutable.ArrayBuffer.empty[Int]
+    // Loops, as there may be many ranges, and even ranges often exceed the threshold without a skewed subpartition.
     var k = 0
     while (k < rangeBytes.length) {
       if (rangeBytes(k) > threshold) {
         var i = ranges.starts(k)
         while (i < ranges.ends(k)) {
-          if (sumAt(inputs, i) > threshold) found += i
+          if (sumAt(inputs, i) > threshold) skewed += i
           i += 1
         }
       }
       k += 1
     }
-    found.toSeq
+    skewed.toSeq
   }
 
   private def sumAt(inputs: Array[Array[Long]], i: Int): Long = {
@@ -84,8 +107,12 @@ private[decision] object SkewSplits {
   }
 
   /**
-   * Ranges and splits for `tasks` tasks, or for some more where nobody set the number and that takes the least time of slots, as
-   * ranges have to end where a split begins. None where no subpartition is skewed or where splits do not help.
+   * Ranges and splits of a stage. `None` if no subpartition is skewed, or if splits do not help.
+   *
+   * The stage has `tasks` tasks. Ranges must end where a split begins, so a few more tasks may take less slot time in
+   * total. The plan then uses them, unless the number is set.
+   *
+   * @param maxWidth maximum number of subpartitions per range
    */
   def plan(shuffles: Seq[Input], tasks: Int, maxWidth: Int, policy: Policy): Option[(Ranges, Seq[Split])] = {
     val mapTasks = shuffles.filter(_.blocks.isDefined).map(_.mapTasks).sum
@@ -93,45 +120,46 @@ private[decision] object SkewSplits {
     else {
       val sums = Bytes.sumEach(shuffles.map(_.bytes))
       val share = fairShare(Bytes.sum(sums), tasks, policy)
-      val large = largest(sums, (share * Tolerance).toLong, (MostBlocks / mapTasks).max(1))
-      val most = (tasks + 2 * large.size.min(MostExtra)).min(policy.upperBound).max(tasks)
-      if (large.isEmpty) None
+      val skewed = largestAbove(sums, (share * Tolerance).toLong, (MaxBlocks / mapTasks).max(1))
+      val maxTasks = (tasks + 2 * skewed.size.min(MaxSplitsWithExtraTasks)).min(policy.upperBound).max(tasks)
+      if (skewed.isEmpty) None
       else
         fill(
           sums,
-          candidates(large, shuffles, sums.length, share),
-          if (policy.parallelism.isDefined) Seq(tasks) else tasks to most,
+          candidates(skewed, shuffles, sums.length, share),
+          if (policy.parallelism.isDefined) Seq(tasks) else tasks to maxTasks,
           RangePacker.width(maxWidth, sums.length, tasks)
         )
     }
   }
 
-  /** The places of the largest sums above the threshold. */
-  private def largest(sums: Array[Long], threshold: Long, most: Int): Seq[Int] = {
-    val found = mutable.ArrayBuffer.empty[Int]
+  /** Indexes of at most `maxCount` sums above the threshold, the largest first. */
+  private def largestAbove(sums: Array[Long], threshold: Long, maxCount: Int): Seq[Int] = {
+    val indexes = mutable.ArrayBuffer.empty[Int]
     var i = 0
     while (i < sums.length) {
-      if (sums(i) > threshold) found += i
+      if (sums(i) > threshold) indexes += i
       i += 1
     }
-    found.sortBy(-sums(_)).take(most).toSeq
+    indexes.sortBy(-sums(_)).take(maxCount).toSeq
   }
 
-  /** By subpartition; null for those that are not to be split. */
+  /** Candidate of each subpartition; `null` for a subpartition that stays whole. */
   private def candidates(subpartitions: Seq[Int], shuffles: Seq[Input], n: Int, share: Long): Array[Candidate] = {
-    val found = new Array[Candidate](n)
+    val bySubpartition = new Array[Candidate](n)
     val blocks = shuffles.map(_.blocks.map(_(subpartitions)))
     subpartitions.zipWithIndex.foreach { case (i, place) =>
-      found(i) = new Candidate(
+      bySubpartition(i) = new Candidate(
         i,
         shuffles.map(_.bytes(i)).toArray,
         blocks.map(_.map(_(place)).filter(_.length > 1).orNull).toArray,
         share
       )
     }
-    found
+    bySubpartition
   }
 
+  /** @param budgets numbers of tasks to choose from, in ascending order */
   private def fill(
       sums: Array[Long],
       candidates: Array[Candidate],
@@ -140,17 +168,17 @@ private[decision] object SkewSplits {
   ): Option[(Ranges, Seq[Split])] = {
     def splitIn(i: Int, limit: Long) =
       if (candidates(i) == null) RangePacker.Never else candidates(i).cut(limit, budgets.last).tasks
-    val filling = new RangePacker(sums, maxWidth, splitIn)
-    // More tasks never need a higher limit, so each search is among the limits that are left.
-    val least = filling.leastLimit(budgets.last, slack = Slack)
+    val packer = new RangePacker(sums, maxWidth, splitIn)
+    // More tasks never need a higher limit, so each search only covers the limits that are left.
+    val lowest = packer.smallestLimit(budgets.last, slack = Slack)
     val limits = budgets.init
-      .scanLeft(Long.MaxValue) { (above, budget) =>
-        filling.leastLimit(budget, least, above, Slack)
+      .scanLeft(Long.MaxValue) { (previous, budget) =>
+        packer.smallestLimit(budget, lowest, previous, Slack)
       }
       .tail
     val limit =
-      (limits :+ least).distinct.minBy(limit => limit.toDouble * filling.tasks(limit, budgets.last))
-    val (whole, large) = filling.steps(limit).toSeq.partition { case (start, end) => end > start }
+      (limits :+ lowest).distinct.minBy(limit => limit.toDouble * packer.tasks(limit, budgets.last))
+    val (whole, large) = packer.ranges(limit).toSeq.partition { case (start, end) => end > start }
     val splits = large.collect {
       case (i, _) if candidates(i) != null && candidates(i).cut(limit, budgets.last).isPossible =>
         candidates(i).split(candidates(i).cut(limit, budgets.last))
@@ -159,8 +187,10 @@ private[decision] object SkewSplits {
   }
 
   /**
-   * @param counts into how many parts each input is cut, 1 where it is read whole by every task
-   * @param tasks  the product of the counts, or [[RangePacker.Never]]
+   * Number of parts into which a split cuts each input.
+   *
+   * @param counts number of parts of each input; 1 if every task reads the whole input
+   * @param tasks  product of the counts, or [[RangePacker.Never]] if there is no such cut
    */
   private final class Cut(val counts: Array[Int], val tasks: Int) {
     def isPossible: Boolean = tasks < RangePacker.Never
@@ -169,61 +199,67 @@ private[decision] object SkewSplits {
   private val Uncut = new Cut(Array.empty, RangePacker.Never)
 
   /**
-   * A subpartition that may be split.
+   * Subpartition that may be split.
    *
-   * @param bytes  of each input
-   * @param blocks of each input that may be cut, those of its map tasks in order; null for the others
-   * @param share  what a task should read
+   * @param bytes  bytes of each input
+   * @param blocks for each input that may be cut, the bytes that each map task wrote, in order; `null` for other inputs
+   * @param share  bytes that a task should read
    */
   private final class Candidate(subpartition: Int, bytes: Array[Long], blocks: Array[Array[Long]], share: Long) {
     private val total = bytes.foldLeft(0L)(Bytes.add)
 
     private val runs: Array[RangePacker] = blocks.zip(bytes).map {
-      case (null, _)    => null
-      case (own, bytes) =>
-        new RangePacker(Bytes.sumRuns(own, (own.length / RunsOfPart / (bytes / share.max(1)).max(1)).toInt))
+      case (null, _)                 => null
+      case (inputBlocks, inputBytes) =>
+        val parts = (inputBytes / share.max(1)).max(1)
+        new RangePacker(Bytes.sumRuns(inputBlocks, (inputBlocks.length / RunsPerPart / parts).toInt))
     }
 
-    /** Sets of inputs that can be cut, smaller sets first. */
+    /** Sets of inputs that may be cut, smaller sets first. */
     private val choices: Array[Array[Int]] =
       blocks.indices.filter(blocks(_) != null).toSet.subsets().filter(_.nonEmpty).map(_.toArray).toArray
 
     private var lastLimit = -1L
     private var lastCut = Uncut
 
-    /** The fewest tasks under which none reads more than the limit. More tasks than `most` are of no use. */
-    def cut(limit: Long, most: Int): Cut = {
+    /**
+     * Cut with the fewest tasks, none of which reads more than the limit; [[Uncut]] if it needs more than `maxTasks`.
+     */
+    def cut(limit: Long, maxTasks: Int): Cut = {
       if (limit != lastLimit) {
         lastLimit = limit
-        lastCut = fewest(limit.min((total * LargestPart).toLong), most)
+        lastCut = fewest(limit.min((total * LargestPart).toLong), maxTasks)
       }
       lastCut
     }
 
-    private def fewest(limit: Long, most: Int): Cut = {
+    private def fewest(limit: Long, maxTasks: Int): Cut = {
       var best = Uncut
       var i = 0
       while (i < choices.length) {
-        val cut = cutSome(choices(i), limit, most)
+        val cut = cutSome(choices(i), limit, maxTasks)
         if (cut.tasks < best.tasks) best = cut
         i += 1
       }
       best
     }
 
-    /** Cuts some of the inputs into parts of equal size, and lets each task read one part of each, and the others whole. */
-    private def cutSome(chosen: Array[Int], limit: Long, most: Int): Cut = {
+    /**
+     * Cuts the chosen inputs into parts of equal size. Each task reads one part of each, and the whole of the other
+     * inputs.
+     */
+    private def cutSome(chosen: Array[Int], limit: Long, maxTasks: Int): Cut = {
       var cuttable = 0L
       chosen.foreach(input => cuttable += bytes(input))
       val share = (limit - (total - cuttable)) / chosen.length
       if (!chosen.forall(runs(_).largest <= share)) Uncut
       else {
         val counts = Array.fill(bytes.length)(1)
-        chosen.foreach(input => counts(input) = runs(input).tasks(share, most))
+        chosen.foreach(input => counts(input) = runs(input).tasks(share, maxTasks))
         val tasks = counts.foldLeft(1.0)(_ * _)
         var read = 0.0
         bytes.indices.foreach(input => read += bytes(input) * (tasks / counts(input)))
-        if (tasks <= most && read <= total.toDouble * MostReading) new Cut(counts, tasks.toInt) else Uncut
+        if (tasks <= maxTasks && read <= total.toDouble * MaxReadFactor) new Cut(counts, tasks.toInt) else Uncut
       }
     }
 
@@ -231,15 +267,15 @@ private[decision] object SkewSplits {
       val parts = bytes.indices.map { input =>
         if (cut.counts(input) == 1) Seq(Part(None, bytes(input)))
         else {
-          val filling = new RangePacker(blocks(input))
-          filling.leastRanges(cut.counts(input)).map { case (from, until) =>
-            Part(Some(from -> until), filling.sum(from, until))
+          val packer = new RangePacker(blocks(input))
+          packer.balancedRanges(cut.counts(input)).map { case (from, until) =>
+            Part(Some(from -> until), packer.sum(from, until))
           }
         }
       }
       Split(
         subpartition,
-        parts.foldRight(Seq(Seq.empty[Part]))((own, rest) => own.flatMap(part => rest.map(part +: _)))
+        parts.foldRight(Seq(Seq.empty[Part]))((inputParts, rest) => inputParts.flatMap(part => rest.map(part +: _)))
       )
     }
   }

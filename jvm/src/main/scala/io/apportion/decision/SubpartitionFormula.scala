@@ -3,104 +3,114 @@ package io.apportion.decision
 import io.apportion.decision.ranges.PowersOfTwo
 
 /**
- * How many partitions Spark gives a shuffle, and how it writes them.
+ * Spark's own settings for the partitions of a shuffle.
  *
- * @param partitions  `spark.sql.shuffle.partitions`, or the initial number of Spark's coalescing where that is set
- * @param bypassUpTo  `spark.shuffle.sort.bypassMergeThreshold`: up to so many partitions each map task writes a file for each
- *                    partition and then joins these files
- * @param exactSizesUpTo `spark.shuffle.minNumPartitionsToHighlyCompress`: up to so many partitions Spark keeps the bytes of each
+ * @param partitions     `spark.sql.shuffle.partitions`, or the initial number of Spark's coalescing if that is set
+ * @param bypassUpTo     `spark.shuffle.sort.bypassMergeThreshold`: up to this number of partitions, each map task
+ *                       writes one file per partition and then joins the files
+ * @param exactSizesUpTo `spark.shuffle.minNumPartitionsToHighlyCompress`: up to this number of partitions, Spark
+ *                       keeps the size of each partition
  */
 final case class ShuffleDefaults(partitions: Int, bypassUpTo: Int = 200, exactSizesUpTo: Int = 2000)
 
 /**
- * The number of partitions of a shuffle, N. It is set before the shuffle runs and cannot be changed afterwards. Too many partitions
- * cost little; too few can ruin the query. So N is lower than Spark's only if the upper end of the estimate needs no more, and higher only
- * as far as the lower end needs it.
+ * Computes N, the number of partitions of a shuffle, from an estimate of its bytes. N is set before the shuffle runs
+ * and cannot change afterwards. Too many partitions cost little, but too few can ruin the query. So N is lower than
+ * Spark's number only if that suffices for the upper end of the estimate, and higher only as far as the lower end
+ * needs it.
  */
 object SubpartitionFormula {
 
-  /** A shuffle is not raised above this, as every map task writes that many blocks. */
+  /** Maximum N, as every map task writes N blocks. */
   val Most = 32768
 
-  /** Partitions for each task that the upper end of an estimate asks for. */
+  /** Number of partitions for each task that the upper end of an estimate needs. */
   private val Headroom = 2L
 
-  /** Balanced ranges are cut between partitions, so more partitions make the ranges more even. */
+  /** The same for balanced ranges. Their ends lie between partitions, so more partitions make them more even. */
   private val BalancedHeadroom = 8L
 
-  /** An inexact size of small partitions is worth it from so many times the number that has exact sizes. */
+  /** Multiple of `exactSizesUpTo` from which more partitions are worth the loss of exact sizes. */
   private val WorthInexactSizes = 2L
 
   /**
    * N for shuffles that are read together: a power of two, unless a parallelism is set or no power of two fits.
    *
-   * @param bytes    of all shuffles together
-   * @param mapTasks likely tasks that write them
+   * @param bytes    bytes of all these shuffles
+   * @param mapTasks likely number of tasks that write these shuffles
    */
   def of(bytes: ByteInterval, mapTasks: Long, defaults: ShuffleDefaults, policy: Policy): Int =
     policy.parallelism match {
-      // The stage has this parallelism, whatever the bytes are.
+      // The stage has this parallelism for any number of bytes.
       case Some(tasks) =>
         (if (policy.balanced) PowersOfTwo.up(tasks * BalancedHeadroom) else tasks.toLong).min(Most).toInt
       case None =>
         val affordable = PowersOfTwo.down(policy.maxBlocksPerShuffle / mapTasks.max(1)).max(1)
         def ifAffordable(n: Long, otherwise: Long) = if (n <= affordable) n else otherwise
-        val sparks = ifAffordable(raised(defaults).toLong, defaults.partitions.min(Most).toLong)
+        val sparkNumber = ifAffordable(raised(defaults).toLong, defaults.partitions.min(Most).toLong)
         val headroom = if (policy.balanced) BalancedHeadroom else Headroom
-        val enough =
+        val sufficient =
           if (bytes.isBounded) PowersOfTwo.up(tasks(bytes.high, policy).min(Most) * headroom)
           else ByteInterval.Unbounded
-        val asked = PowersOfTwo.up(tasks(bytes.low, policy).min(Most) * (if (policy.balanced) BalancedHeadroom else 1))
-        val wanted = withExactSizes(enough.min(sparks).max(asked.min(affordable)), sparks, defaults)
-        ifAffordable(withoutBypass(wanted, defaults), wanted)
+        val needed = PowersOfTwo.up(tasks(bytes.low, policy).min(Most) * (if (policy.balanced) BalancedHeadroom else 1))
+        val number = withExactSizes(sufficient.min(sparkNumber).max(needed.min(affordable)), sparkNumber, defaults)
+        ifAffordable(withoutBypass(number, defaults), number)
           .min(policy.upperBound.toLong)
           .min(Most)
           .toInt
-          .max(least(policy))
+          .max(minimum(policy))
     }
 
-  /** Spark's own number, raised to a power of two if sizes stay as exact as they are under Spark. */
+  /** Spark's own number, raised to a power of two unless Spark would then no longer keep exact sizes. */
   def raised(defaults: ShuffleDefaults): Int = {
     val up = PowersOfTwo.up(defaults.partitions.toLong.min(Most))
     val losesExactSizes = defaults.partitions <= defaults.exactSizesUpTo && up > defaults.exactSizesUpTo
     if (losesExactSizes) defaults.partitions else up.toInt
   }
 
-  /** Where nothing is estimated: Spark's own number, raised, and at least the tasks that the policy asks for. */
+  /** N without an estimate: Spark's own number, raised to a power of two, and at least [[minimum]]. */
   def unestimated(defaults: ShuffleDefaults, policy: Policy): Int =
-    withoutBypass(raised(defaults).toLong, defaults).toInt.max(least(policy))
+    withoutBypass(raised(defaults).toLong, defaults).toInt.max(minimum(policy))
 
   /**
-   * How many subpartitions would have bytes if the keys of these had been hashed over `n`, which is not more than there are: exact
-   * if `n` divides their number, and else what is to be expected if each of those that have bytes has one key.
+   * Number of non-empty subpartitions if the same keys were hashed into `n` subpartitions. The result is exact if `n`
+   * divides the current number. Otherwise it is the expected number if each non-empty subpartition has one key.
+   *
+   * @param bytes bytes of each current subpartition
+   * @param n     at most the current number of subpartitions
    */
   def filled(bytes: Array[Long], n: Int): Double =
     if (bytes.length % n == 0) (0 until n).count(i => (i until bytes.length by n).exists(bytes(_) > 0)).toDouble
     else n * (1 - math.pow(1 - 1.0 / n, bytes.count(_ > 0).toDouble))
 
-  /** What is needed for the tasks that somebody asks for. */
-  def least(policy: Policy): Int = policy.parallelism.getOrElse(policy.lowerBound).min(Most)
+  /** Minimum N for the parallelism, or for the minimum parallelism, of the policy. */
+  def minimum(policy: Policy): Int = policy.parallelism.getOrElse(policy.lowerBound).min(Most)
 
-  /** Tasks for so many bytes: never fewer than the target size needs, and those that the policy adds. */
+  /**
+   * Number of tasks for `bytes`, limits of the policy included, but never fewer than the target size per task needs.
+   */
   private def tasks(bytes: Long, policy: Policy): Long =
     Decider.parallelism(bytes, policy).toLong.max((bytes - 1) / policy.dataVolumePerTask + 1)
 
-  /** Above the limit Spark knows only the average size of small partitions, so that skew is not seen. */
-  private def withExactSizes(n: Long, sparks: Long, defaults: ShuffleDefaults): Long = {
+  /**
+   * Keeps N at the limit for exact sizes: above it, Spark only knows the average size of small partitions, which
+   * hides skew.
+   */
+  private def withExactSizes(n: Long, sparkNumber: Long, defaults: ShuffleDefaults): Long = {
     val limit = defaults.exactSizesUpTo.toLong
-    if (n > limit && n <= limit * WorthInexactSizes && sparks <= limit) PowersOfTwo.down(limit).max(sparks)
+    if (n > limit && n <= limit * WorthInexactSizes && sparkNumber <= limit) PowersOfTwo.down(limit).max(sparkNumber)
     else n
   }
 
   /**
-   * Just below its limit the writer with a file for each partition is slowest: measured on TPC-H at scale 1, 256 partitions were
-   * written faster than 128 or 200 (`python/measurements/partition_counts.py`).
+   * Raises N above `bypassUpTo` if it is just below. The writer with one file per partition is slowest there: on
+   * TPC-H at scale 1, Spark wrote 256 partitions faster than 128 or 200 (`python/measurements/partition_counts.py`).
    */
   private def withoutBypass(n: Long, defaults: ShuffleDefaults): Long =
     if (n <= defaults.bypassUpTo && 2 * n > defaults.bypassUpTo && n >= SlowBypass)
       PowersOfTwo.up(defaults.bypassUpTo + 1L)
     else n
 
-  /** Below this the number of files does not matter. */
+  /** Below this number of partitions, the number of files does not matter. */
   private val SlowBypass = 100
 }

@@ -4,8 +4,9 @@ import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUti
 import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec
 
 /**
- * The bytes that a broadcast really brings to a task. Spark reports the size of the hashed relation in memory, whose smallest
- * array alone has 32 MiB, so rows times row size is used where that is less.
+ * Bytes that a broadcast adds to the input of each task. Spark reports the size of the hashed relation in memory, and
+ * the smallest array of that relation alone has 32 MiB. So the number of rows times the row size is used if it is
+ * smaller.
  */
 private[apportion] object BroadcastBytes {
 

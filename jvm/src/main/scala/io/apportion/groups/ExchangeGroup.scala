@@ -10,15 +10,18 @@ import org.apache.spark.sql.execution.exchange.{BroadcastExchangeLike, Exchange}
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, BroadcastNestedLoopJoinExec, CartesianProductExec}
 
 /**
- * Shuffles that have to be read with the same ranges, such as both sides of a sort-merge join.
+ * Shuffles that tasks must read with the same ranges, such as both sides of a sort-merge join. Apportion makes one
+ * decision per group.
  *
- * @param consumers     the operators that read them in turn; the first is the one that reads all of them
- * @param inner         the operators below that one which read some of them
- * @param broadcasts    broadcast stages that the tasks of this group read as well
- * @param multipliesRows whether the tasks run a join whose input bytes say little of its work
- * @param splittable    which of the shuffles may be read in parts of subpartitions
- * @param forbidden     why the group has to be left alone, if so
- * @param keepsCount    why its shuffles keep Spark's number of partitions, if so; their ranges may be decided all the same
+ * @param leaves         leaves of the plan fragment that read these shuffles
+ * @param consumers      operators above the leaves, from the bottom up; the first one reads all shuffles
+ * @param inner          operators below the first consumer, which read some of the shuffles
+ * @param broadcasts     broadcast stages that the tasks of the group also read
+ * @param multipliesRows whether the tasks run a join that multiplies rows, so that input bytes do not show its work
+ * @param splittable     shuffles whose subpartitions may be split between tasks
+ * @param forbidden      reason why Apportion must leave the group unchanged, if there is one
+ * @param keepsCount     reason why the shuffles keep Spark's number of partitions, if there is one; Apportion may
+ *                       still decide their ranges
  */
 final case class ExchangeGroup(
     leaves: Seq[ShuffleLeaf],
@@ -31,39 +34,49 @@ final case class ExchangeGroup(
     keepsCount: Option[String] = None
 ) {
 
-  /** What reads them, as the plan calls it. */
+  /** Name of the operator that reads the shuffles, as the plan shows it. */
   def operator: String = consumers.headOption.fold("Output")(ExchangeGroup.operatorName)
 
-  /** What hints say for it: those of the block whose operator reads all, then those of other blocks that share the stage. */
+  /**
+   * Hints for the group. Hints of the query block whose operator reads all shuffles come first, then hints of other
+   * blocks in the same stage.
+   */
   lazy val hints: BlockHints = {
     val outermost = if (consumers.isEmpty) leaves.map(leaf => leaf.stage.getOrElse(leaf.node)) else consumers
     OperatorBlock.ofEach(outermost +: inner.map(Seq(_))).map(_.hints).foldLeft(BlockHints.none)(_ orElse _)
   }
 
-  /** The stages of the group, once they run. */
+  /** Stages of the shuffles that have started. */
   def stages: Seq[ShuffleQueryStageExec] = leaves.flatMap(_.stage)
 
-  /** The bytes of each stage's subpartitions, once they have finished. */
+  /** Bytes of each subpartition, for each stage that has finished. */
   lazy val bytes: Seq[Array[Long]] = leaves.flatMap(_.bytes)
 
+  /** Bytes of all these stages. */
   lazy val inputBytes: Long = bytes.foldLeft(0L)((sum, stage) => Bytes.add(sum, Bytes.sum(stage)))
 }
 
 /**
- * Finds the groups of a plan fragment, down to its exchanges. Operators that do not match their children's partitions (union,
- * cartesian product, broadcast joins) part groups; all others join what is below them into one.
+ * Finds the groups of a plan fragment, down to its exchanges. An operator with several children puts all shuffles
+ * below it into one group, because it matches the partitions of its children. Unions, Cartesian products and
+ * broadcast joins do not match partitions, so they separate groups.
  */
 object ExchangeGroup {
 
+  /** Groups that the tasks at the root of this plan read. */
   def collect(plan: SparkPlan): Seq[ExchangeGroup] = descend(plan, Path())
 
-  /** What lies between the root of the fragment and a node. */
+  /**
+   * Properties of the operators between the root of the fragment and a node.
+   *
+   * @param partitionsNeededBy nearest of these operators that needs its input partitions unchanged
+   */
   private case class Path(
       consumers: List[SparkPlan] = Nil,
       broadcasts: Seq[BroadcastQueryStageExec] = Nil,
       multipliesRows: Boolean = false,
       partitioningMatters: Boolean = false,
-      keeping: Option[SparkPlan] = None,
+      partitionsNeededBy: Option[SparkPlan] = None,
       forbidden: Option[String] = None,
       keepsCount: Option[String] = None
   ) {
@@ -72,14 +85,14 @@ object ExchangeGroup {
       broadcasts = broadcasts ++ broadcastsBelow(node),
       multipliesRows = multipliesRows || multiplies(node),
       partitioningMatters = partitioningMatters || node.requiredChildDistribution.exists(_ != UnspecifiedDistribution),
-      keeping = if (Splittable.needsPartitions(node)) Some(node) else keeping,
+      partitionsNeededBy = if (Splittable.needsPartitions(node)) Some(node) else partitionsNeededBy,
       forbidden = forbidden.orElse(UserRepartitions.pinned(node)),
       keepsCount = keepsCount.orElse(UserRepartitions.keepsCount(node))
     )
   }
 
   private def descend(node: SparkPlan, path: Path): Seq[ExchangeGroup] = node match {
-    case ShuffleLeaf(_)          => Seq(group(Seq(node), path, path.keeping))
+    case ShuffleLeaf(_)          => Seq(group(Seq(node), path, path.partitionsNeededBy))
     case _: Exchange             => Nil
     case unary: UnaryExecNode    => descend(unary.child, path.through(node))
     case BroadcastJoin(streamed) => descend(streamed, path.through(node))
@@ -88,25 +101,26 @@ object ExchangeGroup {
       union.children.flatMap(descend(_, path.through(node)))
     case _ =>
       val nodes = nodesOf(node)
-      if (nodes.exists(ShuffleLeaf.unapply(_).isDefined)) Seq(group(nodes, path.through(node), path.keeping))
+      if (nodes.exists(ShuffleLeaf.unapply(_).isDefined)) Seq(group(nodes, path.through(node), path.partitionsNeededBy))
       else Nil
   }
 
   /**
-   * @param nodes   what reads all its shuffles, and all below that
-   * @param keeping the nearest operator above that needs the partitions as they are
+   * @param nodes              operator that reads all shuffles of the group, then all nodes below it
+   * @param partitionsNeededBy nearest operator above that needs the partitions of these nodes unchanged
    */
-  private def group(nodes: Seq[SparkPlan], path: Path, keeping: Option[SparkPlan]): ExchangeGroup = {
+  private def group(nodes: Seq[SparkPlan], path: Path, partitionsNeededBy: Option[SparkPlan]): ExchangeGroup = {
     val (leaves, operators) = nodes.partition(isLeaf)
     val shuffles = leaves.collect { case ShuffleLeaf(leaf) => leaf }
     val counts = shuffles.map(_.subpartitions).distinct.sorted
     val forbidden = path.forbidden
       .orElse(shuffles.flatMap(_.forbids).headOption)
       .orElse(leaves.collectFirst {
-        case leaf if isNoExchange(leaf) => s"${leaf.nodeName} is no exchange, and its partitions have to be matched"
+        case leaf if !isExchange(leaf) =>
+          s"${leaf.nodeName} is not an exchange, and the other inputs must match its partitions"
       })
       .orElse(
-        Option.when(counts.size > 1)(s"its stages have different numbers of subpartitions: ${counts.mkString(", ")}")
+        Option.when(counts.size > 1)(s"its stages have different numbers of partitions: ${counts.mkString(", ")}")
       )
     ExchangeGroup(
       leaves = shuffles,
@@ -114,22 +128,26 @@ object ExchangeGroup {
       inner = operators.drop(1).filterNot(isTransparent),
       broadcasts = (path.broadcasts ++ operators.flatMap(broadcastsBelow)).distinctBy(_.id),
       multipliesRows = path.multipliesRows || operators.exists(multiplies),
-      splittable = Splittable.of(nodes.head, shuffles, keeping),
+      splittable = Splittable.of(nodes.head, shuffles, partitionsNeededBy),
       forbidden = forbidden,
       keepsCount = path.keepsCount.orElse(operators.flatMap(keepsCount).headOption)
     )
   }
 
   /**
-   * Why the shuffles that an operator reads keep Spark's number. The children of a partition-aware union (Spark 4.1 and later) may be
-   * started at different times, and a plan in which their numbers differ needs one more exchange.
+   * Reason why the shuffles below an operator keep Spark's number of partitions. Spark may start the children of a
+   * partition-aware union (Spark 4.1 and later) at different times. If their numbers differ, the plan needs one more
+   * exchange.
    */
   private def keepsCount(operator: SparkPlan): Option[String] = operator match {
-    case _: UnionExec => Some("a union keeps the partitions of its children, which have to agree")
+    case _: UnionExec => Some("a union keeps the partitions of its children, whose numbers must be equal")
     case other        => UserRepartitions.keepsCount(other)
   }
 
-  /** What tasks run from a node down to the exchanges and other leaves that they read; not what is broadcast to them. */
+  /**
+   * Nodes that the same tasks run, from a node down to exchanges and other leaves; without the broadcast sides of
+   * joins.
+   */
   private def nodesOf(node: SparkPlan): Seq[SparkPlan] = node match {
     case leaf if isLeaf(leaf)    => Seq(leaf)
     case BroadcastJoin(streamed) => node +: nodesOf(streamed)
@@ -141,21 +159,21 @@ object ExchangeGroup {
     case _                            => node.children.isEmpty
   }
 
-  private def isNoExchange(leaf: SparkPlan): Boolean = leaf match {
-    case ShuffleLeaf(_) | _: BroadcastQueryStageExec | _: BroadcastExchangeLike => false
-    case _                                                                      => true
+  private def isExchange(leaf: SparkPlan): Boolean = leaf match {
+    case ShuffleLeaf(_) | _: BroadcastQueryStageExec | _: BroadcastExchangeLike => true
+    case _                                                                      => false
   }
 
   private def broadcastsBelow(node: SparkPlan): Seq[BroadcastQueryStageExec] =
     node.children.collect { case broadcast: BroadcastQueryStageExec => broadcast }
 
-  /** From Spark 4.1 on the rows of a union stay partitioned where all its children agree. */
+  /** From Spark 4.1 on, a union keeps the partitioning of its children if all of them have the same. */
   private def keepsPartitioning(union: UnionExec): Boolean = !union.outputPartitioning.isInstanceOf[UnknownPartitioning]
 
   private def multiplies(node: SparkPlan): Boolean =
     node.isInstanceOf[CartesianProductExec] || node.isInstanceOf[BroadcastNestedLoopJoinExec]
 
-  /** Operators that nobody would name as what reads a shuffle. */
+  /** Whether an operator is skipped when a group is named after the operator that reads it. */
   private def isTransparent(node: SparkPlan): Boolean = node match {
     case _: ProjectExec | _: FilterExec | _: UnionExec | _: InputAdapter | _: WholeStageCodegenExec => true
     case sort: SortExec                                                                             => !sort.global

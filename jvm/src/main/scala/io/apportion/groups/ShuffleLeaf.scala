@@ -7,10 +7,10 @@ import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQuery
 import org.apache.spark.sql.execution.exchange._
 
 /**
- * Where a plan fragment reads a shuffle.
+ * Leaf of a plan fragment that reads a shuffle.
  *
- * @param node  the plan node: an exchange, its stage once that runs, or a read over the stage
- * @param stage the stage, if it runs already
+ * @param node  plan node of the leaf: an exchange, its stage if the stage has started, or a shuffle read over the stage
+ * @param stage stage of the shuffle, if it has started
  */
 final case class ShuffleLeaf(
     node: SparkPlan,
@@ -18,28 +18,30 @@ final case class ShuffleLeaf(
     stage: Option[ShuffleQueryStageExec]
 ) {
 
-  /** N: what one task can read at least is one of these. */
+  /** N, the number of shuffle partitions. A task reads at least one of them, unless a partition is split for skew. */
   def subpartitions: Int = shuffle.outputPartitioning.numPartitions
 
-  /** The bytes of its subpartitions, if it has run; a shuffle without any map task has written nothing. */
+  /** Bytes of each subpartition, once the stage has run. They are all 0 for a shuffle without map tasks. */
   def bytes: Option[Array[Long]] = stage.map(_.mapStats.fold(new Array[Long](subpartitions))(_.bytesByPartitionId))
 
-  /** Why the query does not let this shuffle's layout be changed, if so. */
+  /** Reason why Apportion must not change how tasks read this shuffle, if there is one. */
   def forbids: Option[String] =
-    if (shuffle.outputPartitioning == SinglePartition) Some(s"$name has a single partition by nature")
+    if (shuffle.outputPartitioning == SinglePartition) Some(s"$name must have a single partition")
     else
       shuffle.shuffleOrigin match {
         case ENSURE_REQUIREMENTS | REPARTITION_BY_COL | REBALANCE_PARTITIONS_BY_NONE | REBALANCE_PARTITIONS_BY_COL =>
           None
-        case REPARTITION_BY_NUM if isAsked =>
-          Some(s"the query asks for the $subpartitions partitions of $name by repartition")
+        case REPARTITION_BY_NUM if isRequested =>
+          Some(s"the query sets the $partitions of $name by repartition")
         case REPARTITION_BY_NUM =>
-          Some(s"Spark gave $name $subpartitions partitions in place of a repartition's number")
-        case other => Some(s"$name has the origin $other")
+          Some(s"Spark gave $partitions to $name instead of the number that a repartition sets")
+        case other => Some(s"$name has the unknown shuffle origin $other")
       }
 
-  /** Whether this is the number that a repartition gave: under a join Spark may put another in its place. */
-  private def isAsked: Boolean = shuffle.logicalLink.exists {
+  private def partitions: String = if (subpartitions == 1) "1 partition" else s"$subpartitions partitions"
+
+  /** Whether the repartition in the query set this number of partitions. Under a join, Spark may replace the number. */
+  private def isRequested: Boolean = shuffle.logicalLink.exists {
     case repartition: RepartitionOperation => repartition.numPartitions == subpartitions
     case _                                 => false
   }

@@ -9,21 +9,22 @@ import org.apache.spark.sql.execution.adaptive.AQEUtils
 import org.apache.spark.sql.execution.exchange.{REPARTITION_BY_COL, REPARTITION_BY_NUM, ShuffleExchangeExec}
 
 /**
- * Remembers the repartitions of a query before Spark places exchanges. `EnsureRequirements` drops a repartition if the plan below it is
- * partitioned that way already, into as many partitions. Then that plan has to keep its number: else a later plan has one exchange
- * more, and AQE rejects it as more expensive (`AdaptiveSparkPlanExec`), and so all later ones.
+ * Records the repartitions of a query before Spark places exchanges. `EnsureRequirements` drops a repartition if the
+ * plan below it already has the same partitioning and number of partitions. That plan must then keep its number. With
+ * another number, a later plan has one more exchange, and AQE rejects it and all following plans as more expensive
+ * (`AdaptiveSparkPlanExec`).
  */
 case class UserRepartitions(session: SparkSession) extends Guarded[SparkPlan] {
   import UserRepartitions._
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
-    val asked = AQEUtils.getRequiredDistribution(plan) match {
+    val requiredNumber = AQEUtils.getRequiredDistribution(plan) match {
       case Some(required: ClusteredDistribution) => required.requiredNumPartitions
       case _                                     => None
     }
-    in(plan).foreach { repartition =>
-      if (asked.isDefined && repartition.shuffleOrigin == REPARTITION_BY_NUM)
-        repartition.child.setTagValue(Asked, asked.get)
+    repartitionsIn(plan).foreach { repartition =>
+      if (requiredNumber.isDefined && repartition.shuffleOrigin == REPARTITION_BY_NUM)
+        repartition.child.setTagValue(RequiredNumber, requiredNumber.get)
       else repartition.child.setTagValue(Matched, ())
     }
     plan
@@ -33,27 +34,34 @@ case class UserRepartitions(session: SparkSession) extends Guarded[SparkPlan] {
 }
 
 object UserRepartitions {
-  private val Asked = TreeNodeTag[Int]("apportion.userRepartition")
+  private val RequiredNumber = TreeNodeTag[Int]("apportion.userRepartition")
   private val Matched = TreeNodeTag[Unit]("apportion.matchedRepartition")
 
-  private def in(plan: SparkPlan): Seq[ShuffleExchangeExec] = plan.collect {
+  private def repartitionsIn(plan: SparkPlan): Seq[ShuffleExchangeExec] = plan.collect {
     case exchange: ShuffleExchangeExec
         if exchange.shuffleOrigin == REPARTITION_BY_NUM || exchange.shuffleOrigin == REPARTITION_BY_COL &&
           exchange.outputPartitioning.isInstanceOf[HashPartitioning] =>
       exchange
   }
 
-  /** Forgets those that Spark did not drop: their exchange says it all. */
-  def forgetKept(plan: SparkPlan): Unit = in(plan).foreach { repartition =>
-    repartition.child.unsetTagValue(Asked)
+  /** Clears the records of repartitions that Spark kept. Their exchanges are still in the plan and show the number. */
+  def clearKeptRepartitions(plan: SparkPlan): Unit = repartitionsIn(plan).foreach { repartition =>
+    repartition.child.unsetTagValue(RequiredNumber)
     repartition.child.unsetTagValue(Matched)
   }
 
-  /** Why what is below this node keeps its partitions, if the query asks for their number by a dropped repartition. */
+  /** Reason why the plan below this node keeps its partitions: the query sets their number by a dropped repartition. */
   def pinned(node: SparkPlan): Option[String] =
-    node.getTagValue(Asked).map(n => s"the query asks for its $n partitions by repartition")
+    node.getTagValue(RequiredNumber).map { n =>
+      s"the query sets its ${if (n == 1) "1 partition" else s"$n partitions"} by repartition"
+    }
 
-  /** Why what is below this node keeps Spark's number of partitions, if Spark dropped a repartition of the query for it. */
+  /**
+   * Reason why the plan below this node keeps Spark's number of partitions: Spark dropped a repartition that matches
+   * it.
+   */
   def keepsCount(node: SparkPlan): Option[String] =
-    node.getTagValue(Matched).map(_ => "a repartition of the query matches it, and would be planned again")
+    node
+      .getTagValue(Matched)
+      .map(_ => "Spark dropped a repartition of the query that matches its partitions, and would plan it again")
 }

@@ -16,15 +16,16 @@ import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
 import org.slf4j.LoggerFactory
 
 /**
- * Outputs of exchanges in earlier runs, by the fingerprints of their plans.
+ * Recorded sizes of exchanges in earlier runs. The history has one entry ([[Runs]]) for each plan fingerprint.
  *
- * Queries use what is in memory. One thread reads and writes the files. A query waits for it only while the application has not yet
- * waited `timeouts.planning` in all: enough for a fast file system, while a slow one delays no query by more than that.
+ * Queries use the entries in memory. One thread reads and writes the files. The queries of an application wait at most
+ * `timeouts.planning` in total for this thread. That is enough for a fast file system, and limits the delay by a slow
+ * one.
  */
 private[apportion] final class History private (files: HistoryFiles, timeouts: HistoryTimeouts) {
   import History._
 
-  // All of this is guarded by this object's lock. No file is used under the lock.
+  // This object's lock guards all these fields. No file is used under the lock.
   private val known = bounded[String, Runs]
   private val reading = mutable.Map.empty[String, Future[_]]
   private val unwritten = bounded[String, Runs]
@@ -39,7 +40,7 @@ private[apportion] final class History private (files: HistoryFiles, timeouts: H
   private var pause = timeouts.pause
 
   private val thread = {
-    val made = new ThreadPoolExecutor(
+    val executor = new ThreadPoolExecutor(
       1,
       1,
       IdleSeconds,
@@ -47,25 +48,26 @@ private[apportion] final class History private (files: HistoryFiles, timeouts: H
       new LinkedBlockingQueue[Runnable](MaxQueued),
       (body: Runnable) => daemon(body)
     )
-    made.allowCoreThreadTimeOut(true)
-    made
+    executor.allowCoreThreadTimeOut(true)
+    executor
   }
 
-  /** Output of the exchange whose child has this fingerprint, scaled to the bytes that its leaves have now. */
+  /** Recorded size for the exchange whose child has this fingerprint, scaled to the bytes that its leaves read now. */
   def predict(fingerprint: PlanFingerprint, leafBytes: Long): Option[Remembered] = {
     val runs = find(fingerprint.plan)
     val predicted = runs.predict(fingerprint.literals, leafBytes)
     for (last <- runs.recent.lastOption if predicted.isEmpty && isFirst(stale, fingerprint.plan))
       log.warn(
-        s"${fingerprint.plan} in $files is stale: its query read ${last.leafBytes} bytes then and reads $leafBytes now. It is left out."
+        s"History entry ${fingerprint.plan} in $files is ignored, as its runs are stale: " +
+          s"the last run read ${last.leafBytes} bytes, and the query reads $leafBytes bytes now"
       )
     predicted
   }
 
-  /** Whether the output of this exchange, by its id, is still to be added: Spark plans often while a query runs. */
+  /** Whether this is the first call for the exchange with this id. Spark plans often, but each output is added once. */
   def isNew(exchange: Int): Boolean = isFirst(recorded, exchange)
 
-  /** Adds a run, in memory at once and to the file later. */
+  /** Adds a run to an entry: in memory immediately, and in the file later. */
   def add(fingerprint: String, run: Run): Unit = synchronized {
     val before = runsOf(known, fingerprint)
     val after = before.add(run)
@@ -81,9 +83,9 @@ private[apportion] final class History private (files: HistoryFiles, timeouts: H
       if (known.containsKey(fingerprint)) None
       else reading.get(fingerprint).orElse(startReading(fingerprint)).map(_ -> waitLeft)
     }
-    for ((answer, most) <- read if most > 0) {
+    for ((answer, maxWait) <- read if maxWait > 0) {
       val start = System.nanoTime()
-      try answer.get(most, TimeUnit.NANOSECONDS)
+      try answer.get(maxWait, TimeUnit.NANOSECONDS)
       catch { case _: TimeoutException | _: CancellationException | _: ExecutionException => }
       finally synchronized(waitLeft -= System.nanoTime() - start)
     }
@@ -101,11 +103,13 @@ private[apportion] final class History private (files: HistoryFiles, timeouts: H
   }
 
   private def read(fingerprint: String): Unit = {
-    val found = files.read(fingerprint)
-    synchronized(known.put(fingerprint, found.add(runsOf(known, fingerprint))))
+    val runs = files.read(fingerprint)
+    synchronized(known.put(fingerprint, runs.add(runsOf(known, fingerprint))))
   }
 
-  /** Reads files that later queries may need, one at a time, so that what a query asks for need not wait for them. */
+  /**
+   * Reads entries that later queries may need. Each is a separate task, so that reads for a query can come in between.
+   */
   private def prefetch(fingerprints: Seq[String]): Unit = {
     val unknown = synchronized(fingerprints.dropWhile(known.containsKey(_)))
     unknown.headOption.foreach { first =>
@@ -121,7 +125,7 @@ private[apportion] final class History private (files: HistoryFiles, timeouts: H
       synchronized(startWriting())
     }.isDefined
 
-  /** Writes the file that has waited longest; false if none waits. */
+  /** Writes the entry that has waited longest; returns false if none waits. */
   private def writeOne(): Boolean = {
     val next = synchronized {
       val waiting = unwritten.entrySet.iterator
@@ -145,8 +149,8 @@ private[apportion] final class History private (files: HistoryFiles, timeouts: H
     next.isDefined
   }
 
-  /** Has the thread do something with files; None if it takes no work now. */
-  private def submit(what: String)(body: => Unit): Option[Future[_]] = synchronized {
+  /** Submits work with files to the thread; returns `None` if the thread accepts no work now. */
+  private def submit(action: String)(body: => Unit): Option[Future[_]] = synchronized {
     giveUpIfSlow()
     if (isClosed || isPaused) None
     else {
@@ -161,7 +165,7 @@ private[apportion] final class History private (files: HistoryFiles, timeouts: H
             reading.filterInPlace((_, read) => read ne task)
             result match {
               case Success(_)       => pause = timeouts.pause
-              case Failure(failure) => suspend(what, failure.toString)
+              case Failure(failure) => suspend(action, failure.toString)
             }
           }
         }
@@ -170,7 +174,7 @@ private[apportion] final class History private (files: HistoryFiles, timeouts: H
     }
   }
 
-  /** Gives up a file that takes too long, and everything that waits behind it. */
+  /** Gives up a file that takes too long, and all work that waits behind it. */
   private def giveUpIfSlow(): Unit =
     for ((task, start) <- running if System.nanoTime() - start > timeouts.file) {
       running = None
@@ -178,17 +182,17 @@ private[apportion] final class History private (files: HistoryFiles, timeouts: H
       suspend("use", s"no answer within ${TimeUnit.NANOSECONDS.toSeconds(timeouts.file)} seconds")
     }
 
-  /** Uses no files for a while: twice as long as the last time, if nothing has worked since. The log has the first failure only. */
-  private def suspend(what: String, why: String): Unit = {
+  /** Pauses the use of files. Pauses double until an access succeeds. Only the first failure of an action is logged. */
+  private def suspend(action: String, reason: String): Unit = {
     thread.getQueue.clear()
     reading.clear()
     isWriting = false
     pausedUntil = Some(System.nanoTime() + pause)
     pause = (pause * 2).min(timeouts.longestPause)
-    if (!isClosed && isFirst(named, s"$what $files")) log.warn(s"Cannot $what the history in $files: $why")
+    if (!isClosed && isFirst(named, s"$action $files")) log.warn(s"Cannot $action the history in $files: $reason")
   }
 
-  /** Writes what is not yet written, for as long as `timeouts.end` allows, and closes the file system. */
+  /** Writes the remaining entries, for at most `timeouts.end`, and closes the file system. */
   private[history] def close(): Unit = {
     synchronized {
       giveUpIfSlow()
@@ -212,13 +216,13 @@ private[apportion] final class History private (files: HistoryFiles, timeouts: H
 }
 
 /**
- * Limits of the time that a history takes, in nanoseconds.
+ * Time limits of a history, in nanoseconds.
  *
- * @param planning     that the queries of an application wait for files, in all
- * @param file         after which a file is given up
- * @param pause        without trying after a failure; it doubles with each further failure
- * @param longestPause up to which it doubles
- * @param end          that the end of the application waits for files to be written
+ * @param planning     total time that all queries of an application wait for files
+ * @param file         time after which a file is given up
+ * @param pause        pause after a failure; it doubles with each further failure
+ * @param longestPause maximum pause
+ * @param end          time that the end of the application waits for files to be written
  */
 private[history] final case class HistoryTimeouts(
     planning: Long = TimeUnit.MILLISECONDS.toNanos(200),
@@ -238,12 +242,12 @@ private[apportion] object History {
   private val named = bounded[String, JBoolean]
   private val byApplication = new ConcurrentHashMap[SparkContext, History]
 
-  /** The history of an application; it is opened with the first call, as the application's user and with the application's conf. */
+  /** The history of an application. The first call opens it, with the application's user and configuration. */
   def of(sparkContext: SparkContext, path: String): Option[History] =
     if (sparkContext.isStopped) None
     else Option(byApplication.computeIfAbsent(sparkContext, open(_, path, HistoryTimeouts())))
 
-  /** What another application would find: closes the history, and opens one in this directory. */
+  /** Closes the history and opens one in this directory, as a new application does. */
   private[history] def reopen(sparkContext: SparkContext, path: String, timeouts: HistoryTimeouts): Unit = {
     Option(byApplication.remove(sparkContext)).foreach(_.close())
     byApplication.put(sparkContext, open(sparkContext, path, timeouts))
@@ -261,7 +265,7 @@ private[apportion] object History {
     history
   }
 
-  /** A thread of the application's user, whoever's query starts it. */
+  /** A thread that runs as the application's user, whichever query starts it. */
   private def daemon(body: Runnable): Thread = {
     val thread = new Thread(() => ApplicationUser.run(body), "apportion-history")
     thread.setDaemon(true)

@@ -14,7 +14,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, Path}
 import org.slf4j.LoggerFactory
 
-/** The files of a history: one for each fingerprint of a plan. Only one thread uses them at a time. */
+/** The files of a history: one for each entry, named by its plan fingerprint. Only one thread uses them at a time. */
 private[history] final class HistoryFiles(directory: Path, conf: Configuration) {
   import HistoryFiles._
 
@@ -23,16 +23,16 @@ private[history] final class HistoryFiles(directory: Path, conf: Configuration) 
 
   override def toString: String = directory.toString
 
-  /** The recent runs in a file; none if there is no file, or it is of no use. The log names a file of no use once. */
+  /** Reads an entry: empty if there is no file, or it cannot be used. The log names each unusable file once. */
   def read(fingerprint: String): Runs = textOf(fingerprint).map(parse(_, fingerprint)) match {
     case None                => Runs.none
     case Some(Right(runs))   => runs
     case Some(Left(problem)) =>
-      if (broken.add(fingerprint)) log.warn(s"${file(fingerprint)} is left out: $problem")
+      if (broken.add(fingerprint)) log.warn(s"History entry ${file(fingerprint)} is ignored: $problem")
       Runs.none
   }
 
-  /** Adds runs to a file, which other applications may have changed meanwhile, and returns all of its runs. */
+  /** Adds runs to a file and returns the new entry. Other applications may have changed the file since it was read. */
   def add(fingerprint: String, runs: Runs): Runs = {
     val before = read(fingerprint)
     val after = before.add(runs)
@@ -40,8 +40,8 @@ private[history] final class HistoryFiles(directory: Path, conf: Configuration) 
     after
   }
 
-  /** Fingerprints that have files: the newest of those that a directory gives first. */
-  def newest(most: Int): Seq[String] =
+  /** Fingerprints of the newest entries, among the first files that the directory lists. */
+  def newest(max: Int): Seq[String] =
     if (!fileSystem.exists(directory)) Nil
     else {
       val listed = fileSystem.listStatusIterator(directory)
@@ -53,7 +53,7 @@ private[history] final class HistoryFiles(directory: Path, conf: Configuration) 
         .take(MaxListed)
         .toSeq
         .sortBy(-_.getModificationTime)
-        .take(most)
+        .take(max)
         .map(_.getPath.getName.stripSuffix(Suffix))
     }
 
@@ -61,13 +61,13 @@ private[history] final class HistoryFiles(directory: Path, conf: Configuration) 
 
   private def file(fingerprint: String) = new Path(directory, fingerprint + Suffix)
 
-  /** An instance that no session shares, so that it can be closed; it writes no checksum files. */
+  /** A file system instance that no session shares, so that it can be closed. It writes no checksum files. */
   private def fileSystem: FileSystem = opened.getOrElse {
-    val own = FileSystem.newInstance(directory.toUri, conf)
-    own.setWriteChecksum(false)
-    own.setVerifyChecksum(false)
-    opened = Some(own)
-    own
+    val instance = FileSystem.newInstance(directory.toUri, conf)
+    instance.setWriteChecksum(false)
+    instance.setVerifyChecksum(false)
+    opened = Some(instance)
+    instance
   }
 
   private def textOf(fingerprint: String): Option[String] = {
@@ -82,7 +82,7 @@ private[history] final class HistoryFiles(directory: Path, conf: Configuration) 
     }
   }
 
-  /** Readers see the old file, no file or the new file: not all file systems rename onto a file. */
+  /** Readers see the old file, no file or the new file, because some file systems cannot rename onto a file. */
   private def replace(path: Path, text: String): Unit = {
     val temporary = new Path(directory, s".${path.getName}.${UUID.randomUUID()}")
     try {
@@ -92,7 +92,7 @@ private[history] final class HistoryFiles(directory: Path, conf: Configuration) 
       def renamed = Try(fileSystem.rename(temporary, path)).getOrElse(false)
       if (!renamed) {
         fileSystem.delete(path, false)
-        if (!fileSystem.rename(temporary, path)) throw new IOException(s"$temporary cannot be renamed to $path")
+        if (!fileSystem.rename(temporary, path)) throw new IOException(s"Cannot rename $temporary to $path")
       }
     } catch {
       case failure: Throwable =>
@@ -111,7 +111,7 @@ private[history] object HistoryFiles {
   private val MaxListed = 10000
   private val Format = "apportion-history-2"
 
-  /** The format that had one run, without its literals. */
+  /** The first format, with one run and without literals. */
   private val FirstFormat = "apportion-history-1"
 
   private def format(fingerprint: String, runs: Runs): String = {
@@ -130,10 +130,10 @@ private[history] object HistoryFiles {
   }
 
   private def parse(text: String, fingerprint: String): Either[String, Runs] = for {
-    node <- Try(json.readTree(text)).toOption.filter(_.isObject).toRight("it holds no JSON object")
+    node <- Try(json.readTree(text)).toOption.filter(_.isObject).toRight("it is not a JSON object")
     format = node.path("format").asText
     _ <- Either.cond(format == Format || format == FirstFormat, (), s"its format is not $Format")
-    _ <- Either.cond(node.path("fingerprint").asText == fingerprint, (), "it is about another plan")
+    _ <- Either.cond(node.path("fingerprint").asText == fingerprint, (), "its fingerprint is that of another plan")
     runs <-
       if (format == FirstFormat) parseRun(node).map(Seq(_))
       else if (!node.path("runs").isArray) Left("it has no runs")
@@ -147,7 +147,10 @@ private[history] object HistoryFiles {
     def bytes(name: String): Either[String, Long] = {
       val value = node.path(name)
       if (value.isIntegralNumber && value.canConvertToLong && value.asLong >= 0) Right(value.asLong)
-      else Left(s"its '$name' is ${if (value.isMissingNode) "missing" else value}, not a number of bytes")
+      else {
+        val actual = if (value.isMissingNode) "missing" else value.toString
+        Left(s"its '$name' must be a whole number from 0 to ${Long.MaxValue}, but is $actual")
+      }
     }
     for {
       stored <- bytes("stored")

@@ -16,12 +16,12 @@ import org.apache.spark.sql.execution.exchange.{Exchange, ReusedExchangeExec}
 import org.apache.spark.sql.execution.joins.BaseJoinExec
 
 /**
- * Identity of a plan, alike in every run of a query.
+ * Identity of a plan. It is the same in every run of a query.
  *
- * @param plan     digest of the plan without literals, ids and the number of subpartitions, and without what Spark chooses anew each
- *                 time, such as the kind of a join
- * @param literals digest of the literals, and of the parts of paths that are left out of `plan`. It is short, so that many values
- *                 have the same: a reader of the history cannot find out a secret by trying
+ * @param plan     digest of the plan. It leaves out literals, ids and the number of subpartitions, and choices that
+ *                 Spark makes again in each run, such as the kind of a join
+ * @param literals digest of the literals, and of the parts of paths that `plan` leaves out. It is short, so that many
+ *                 values share a digest: a reader of the history cannot find out a secret by guessing
  */
 private[apportion] final case class PlanFingerprint(plan: String, literals: String)
 
@@ -33,10 +33,12 @@ private[apportion] object PlanFingerprint {
     PlanFingerprint(digest(text, 16), digest(text + description.literals, 3))
   }
 
-  /** @param literals a digest of all literals in the text's order; empty if there are none */
+  /** @param literals digest of all literals, in the order of the text; empty if there are none */
   private final case class Description(text: String, literals: String)
 
-  /** Descriptions of exchanges by the ids of these, as each exchange is below others and Spark plans often. */
+  /**
+   * Descriptions of exchanges by id. They are needed many times, because exchanges are nested and Spark plans often.
+   */
   private val known = new LinkedHashMap[Int, Description](16, 0.75f, true) {
     override def removeEldestEntry(eldest: Entry[Int, Description]): Boolean = size > MaxKnown
   }
@@ -45,7 +47,7 @@ private[apportion] object PlanFingerprint {
   private val IdsInText = Pattern.compile("#\\d+L?")
 
   private def describe(plan: SparkPlan): Description = {
-    def own(name: String, terms: Seq[Description], arguments: Seq[Any] = Nil): Description =
+    def thisNode(name: String, terms: Seq[Description], arguments: Seq[Any] = Nil): Description =
       node(plan, name, terms, arguments)
     plan match {
       case stage: QueryStageExec           => describe(stage.plan)
@@ -54,13 +56,13 @@ private[apportion] object PlanFingerprint {
       case adaptive: AdaptiveSparkPlanExec => describe(adaptive.inputPlan)
       case exchange: Exchange              => ofExchange(exchange)
       case Transparent(child)              => describe(child)
-      case join: BaseJoinExec              => own(s"Join ${join.joinType}", joinTerms(join))
-      case aggregate: BaseAggregateExec    => own("Aggregate", aggregate.expressions.map(term))
+      case join: BaseJoinExec              => thisNode(s"Join ${join.joinType}", joinTerms(join))
+      case aggregate: BaseAggregateExec    => thisNode("Aggregate", aggregate.expressions.map(term))
       case scan: FileSourceScanExec        =>
         val source = scan.tableIdentifier.fold(SourcePath.of(scan.relation.location.rootPaths.map(_.toString)))(table =>
           SourcePath(table.unquotedString, Nil)
         )
-        own(
+        thisNode(
           s"Scan ${source.name}",
           (scan.partitionFilters ++ scan.dataFilters).filter(isOwn).map(term),
           source.values
@@ -68,16 +70,17 @@ private[apportion] object PlanFingerprint {
       case scan: BatchScanExec =>
         val name = scan.table.name
         val source = if (name.contains('/')) SourcePath.of(name.split(',').toSeq) else SourcePath(name, Nil)
-        own(s"Scan ${source.name}", Nil, source.values :+ Option(scan.scan).fold("")(_.description))
-      case scan: RowDataSourceScanExec   => own(scan.nodeName, scan.expressions.map(term), scan.metadata.toSeq.sorted)
+        thisNode(s"Scan ${source.name}", Nil, source.values :+ Option(scan.scan).fold("")(_.description))
+      case scan: RowDataSourceScanExec =>
+        thisNode(scan.nodeName, scan.expressions.map(term), scan.metadata.toSeq.sorted)
       case cached: InMemoryTableScanExec =>
         val below = describe(cached.relation.cachedPlan)
-        own(below.text, cached.predicates.map(term), Seq(below.literals))
-      case range: RangeExec => own(range.nodeName, Nil, Seq(range.start, range.end, range.step))
+        thisNode(below.text, cached.predicates.map(term), Seq(below.literals))
+      case range: RangeExec => thisNode(range.nodeName, Nil, Seq(range.start, range.end, range.step))
       case other            =>
-        // Such as the number of a limit, and the fraction of a sample.
+        // For example the number of a LIMIT, or the fraction of a sample.
         val arguments = other.productIterator.collect { case value @ (_: Int | _: Long | _: Double) => value }.toSeq
-        own(other.nodeName, other.expressions.map(term), arguments)
+        thisNode(other.nodeName, other.expressions.map(term), arguments)
     }
   }
 
@@ -101,7 +104,7 @@ private[apportion] object PlanFingerprint {
   private def columns(plan: SparkPlan): String =
     plan.output.map(column => s"${column.name} ${column.dataType.catalogString}").mkString("<", ", ", ">")
 
-  /** Pairs of keys in any order, as Spark may reorder them. */
+  /** Join keys and the condition. Pairs of keys are sorted, because Spark may reorder them. */
   private def joinTerms(join: BaseJoinExec): Seq[Description] = {
     val keys = join.leftKeys.zip(join.rightKeys).map { case (left, right) =>
       val (one, other) = (term(left), term(right))
@@ -110,7 +113,7 @@ private[apportion] object PlanFingerprint {
     keys.sortBy(pair => (pair.text, pair.literals)) ++ join.condition.map(term)
   }
 
-  /** Filters that Spark adds while the query runs are there or not. */
+  /** Whether the filter belongs to the query. Spark adds dynamic pruning filters in some runs only. */
   private def isOwn(filter: Expression): Boolean = filter match {
     case _: DynamicPruning => false
     case _                 => true
@@ -144,7 +147,7 @@ private[apportion] object PlanFingerprint {
     digits.result()
   }
 
-  /** What changes nothing about the rows but where they are and in which order. */
+  /** Matches operators that change only the placement and the order of rows, and returns their child. */
   private object Transparent {
     def unapply(plan: SparkPlan): Option[SparkPlan] = plan match {
       case SortExec(_, false, child, _)                                                              => Some(child)

@@ -1,14 +1,14 @@
 package io.apportion.history
 
 /**
- * Output of an exchange in one run of its query.
+ * Recorded size of an exchange's output in one run of its query.
  *
- * @param literals  digest of the literals of the plan below the exchange; empty if it is unknown
+ * @param literals  digest of the literals in the plan below the exchange; empty if it is unknown
  * @param stored    bytes as the shuffle stores them
- * @param expanded  bytes of the rows that these become
+ * @param expanded  bytes of the uncompressed rows
  * @param leafBytes known bytes of the files and tables that the plan below the exchange reads
- * @param overload  mean bytes of a shuffle partition, as a multiple of the target size per task; 1 if it is not above the target
- * @param at        milliseconds since 1970
+ * @param overload  mean bytes of a shuffle partition, as a multiple of the target size per task; at least 1
+ * @param at        time of the run, in milliseconds since 1970
  */
 private[apportion] final case class Run(
     literals: String,
@@ -19,7 +19,7 @@ private[apportion] final case class Run(
     at: Long
 ) {
 
-  /** This run as if it had read other bytes; None if they are so many more or fewer that the run says nothing about them. */
+  /** This run, scaled to another size of the input; `None` if that changed by more than a factor of `MaxGrowth`. */
   def scaledTo(leafBytesNow: Long): Option[Run] = {
     val growth = if (leafBytes == 0 || leafBytesNow == 0) 1.0 else leafBytesNow.toDouble / leafBytes
     Option.when(growth <= Run.MaxGrowth && growth >= 1 / Run.MaxGrowth)(
@@ -27,7 +27,7 @@ private[apportion] final case class Run(
     )
   }
 
-  /** Whether the sizes of the other run are within 5 percent. */
+  /** Whether all recorded sizes of the two runs differ by at most 5 percent. */
   def isNear(other: Run): Boolean =
     Seq(stored -> other.stored, expanded -> other.expanded, leafBytes -> other.leafBytes)
       .forall { case (one, two) => (one - two).abs <= one / Run.Near }
@@ -39,21 +39,21 @@ private[apportion] object Run {
 }
 
 /**
- * Prediction of an exchange's output.
+ * Recorded size of an exchange's output, scaled to the bytes that the plan reads now. It predicts the next output.
  *
- * @param stored       bytes as the shuffle stores them, scaled to the bytes that the plan reads now
- * @param expanded     bytes of the rows that these become
- * @param sameLiterals whether a run with the same literals produced them
+ * @param stored       bytes as the shuffle stores them
+ * @param expanded     bytes of the uncompressed rows
+ * @param sameLiterals whether the recorded runs had the same literals
  */
 private[apportion] final case class Remembered(stored: Long, expanded: Long, sameLiterals: Boolean)
 
-/** The recent runs of one exchange, oldest first. */
+/** The history's entry for one exchange: its recent runs, oldest first. */
 private[apportion] final class Runs private (val recent: Seq[Run]) {
   import Runs._
 
   /**
-   * These and one more. A run like all recent runs with its literals adds nothing. Otherwise it is kept, so that runs of another
-   * size leave after [[MaxRecent]] newer ones.
+   * This entry with one more run. The entry stays the same if all recent runs with these literals have similar sizes.
+   * Otherwise the run is kept, so that runs of another size are dropped after [[MaxRecent]] newer runs.
    */
   def add(run: Run): Runs = {
     val alike = recent.filter(_.literals == run.literals)
@@ -63,7 +63,10 @@ private[apportion] final class Runs private (val recent: Seq[Run]) {
 
   def add(runs: Runs): Runs = runs.recent.foldLeft(this)(_.add(_))
 
-  /** The largest of the runs with these literals, else of all runs, among those whose input was not too different. */
+  /**
+   * Largest recorded sizes of the runs with these literals, else of all runs. Runs of a very different input are
+   * ignored.
+   */
   def predict(literals: String, leafBytes: Long): Option[Remembered] = {
     val scaled = recent.flatMap(_.scaledTo(leafBytes))
     val alike = scaled.filter(_.literals == literals)

@@ -5,13 +5,13 @@ import java.util.regex.Pattern
 import scala.collection.mutable
 
 /**
- * Path of files that a query reads, without the parts that change from run to run.
+ * Path of the files that a query reads, without the parts that change from run to run.
  *
- * A part is left out only if its form says that it is no name of a table: the value of `name=value`, a date, a UUID, the seconds or
- * milliseconds of an epoch, a numbered run. Other digits stay.
+ * A part is left out only if its form shows that it is not the name of a table: the value in `name=value`, a date, a
+ * UUID, an epoch in seconds or milliseconds, or a numbered run. Other digits stay.
  *
- * @param name   the path with a `*` for each part that was left out
- * @param values the parts that were left out
+ * @param name   the path, with a `*` for each part that is left out
+ * @param values the parts that are left out
  */
 private[history] final case class SourcePath(name: String, values: Seq[String])
 
@@ -27,7 +27,7 @@ private[history] object SourcePath {
   )
   private val Uuid = Pattern.compile("(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
-  /** Unity Catalog and others name the directories of different tables by UUIDs below these. */
+  /** Directories in which a UUID identifies a table or a volume, for example in Unity Catalog. */
   private val FoldersOfUuids = Set("tables", "schemas", "catalogs", "metastores", "volumes")
 
   def of(path: String): SourcePath = {
@@ -57,9 +57,9 @@ private[history] object SourcePath {
     SourcePath(segments.mkString("/"), values.toList)
   }
 
-  /** Of several paths together: how many directories of a kind there are does not count as part of the name. */
+  /** Combines several paths. The name is the same for any number of directories that differ only in left-out parts. */
   def of(paths: Seq[String]): SourcePath = {
-    val each = paths.map(of)
-    SourcePath(each.map(_.name).distinct.sorted.mkString(" "), each.flatMap(_.values).sorted)
+    val sources = paths.map(of)
+    SourcePath(sources.map(_.name).distinct.sorted.mkString(" "), sources.flatMap(_.values).sorted)
   }
 }

@@ -4,19 +4,19 @@ import org.apache.spark.sql.catalyst.expressions.{Cast, Expression, RuntimeRepla
 import org.apache.spark.sql.catalyst.util.toPrettySQL
 import org.apache.spark.sql.types._
 
-/** Checks arguments of functions, and says what is allowed. */
+/** Checks of the arguments of SQL functions. */
 private[keys] object Arguments {
 
-  /** Why there is nothing to compute. */
+  /** Reason why nothing is computed. */
   sealed trait Stop
   case object IsNull extends Stop
   final case class Wrong(why: String) extends Stop
 
   type Checked[T] = Either[Stop, T]
 
-  val IntegerTypes = "TINYINT, SMALLINT, INT and BIGINT"
+  val IntegerTypes = "TINYINT, SMALLINT, INT or BIGINT"
 
-  /** A whole number in each row, as BIGINT. */
+  /** Casts an argument with a whole number in each row to BIGINT. */
   def integer(name: String, argument: Expression): Checked[Expression] =
     argument.dataType match {
       case NullType          => Left(IsNull)
@@ -24,23 +24,23 @@ private[keys] object Arguments {
       case _                 => wrongType(name, argument, IntegerTypes)
     }
 
-  /** A whole number that is known when a query is analysed. */
-  def constant(name: String, argument: Expression, least: Int = 1, most: Int = Int.MaxValue): Checked[Int] = {
-    def wrong(what: Any) =
-      Left(Wrong(s"$name is $what: allowed is a constant, a whole number from $least to $most"))
+  /** The value of an argument that is a whole number, and known during analysis. */
+  def constant(name: String, argument: Expression, min: Int = 1, max: Int = Int.MaxValue): Checked[Int] = {
+    def wrong(value: Any) =
+      Left(Wrong(s"$name must be a constant whole number from $min to $max, but is $value"))
     val known = argument.transform { case replaceable: RuntimeReplaceable => replaceable.replacement }
     if (!known.foldable) wrong(toPrettySQL(argument))
     else
       known.eval() match {
         case null                                   => Left(IsNull)
         case n: Number if isInteger(known.dataType) =>
-          if (least <= n.longValue && n.longValue <= most) Right(n.intValue) else wrong(n)
+          if (min <= n.longValue && n.longValue <= max) Right(n.intValue) else wrong(n)
         case _ => wrong(toPrettySQL(argument))
       }
   }
 
   def wrongType(name: String, argument: Expression, allowed: String): Checked[Nothing] =
-    Left(Wrong(s"$name is ${toPrettySQL(argument)} of type ${argument.dataType.sql}: allowed are $allowed"))
+    Left(Wrong(s"$name must be $allowed, but ${toPrettySQL(argument)} is ${argument.dataType.sql}"))
 
   private def isInteger(dataType: DataType): Boolean = dataType match {
     case ByteType | ShortType | IntegerType | LongType => true

@@ -5,23 +5,24 @@ import org.apache.spark.unsafe.hash.Murmur3_x86_32
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * Where Apache Flink's DataStream API puts keys, bit for bit: a key's `hashCode`, hashed once more, gives its key group; key groups,
- * of which a job has as many as its maximum parallelism, are dealt to the parallel operators in contiguous ranges.
+ * Key distribution of Apache Flink's DataStream API, reproduced bit for bit. Flink hashes a key's `hashCode` once more
+ * to get its key group. A job has as many key groups as its maximum parallelism. Each parallel operator owns a
+ * contiguous range of key groups.
  */
 object FlinkKeys {
-  private final val LeastMaxParallelism = 1 << 7
+  private final val MinDefaultKeyGroups = 1 << 7
 
-  /** The most key groups that Flink allows. */
+  /** Maximum number of key groups that Flink allows. */
   final val MostKeyGroups = 1 << 15
 
-  /** Flink's default for operators of this parallelism: the power of two from one and a half times as many on, within 128 and 32,768. */
+  /** Flink's default: 1.5 times the parallelism, rounded up to a power of two, and limited to 128 to 32,768. */
   def maxParallelism(parallelism: Int): Int = {
     val ample = parallelism + parallelism / 2
     val power = 1 << (32 - Integer.numberOfLeadingZeros(ample - 1))
-    power.max(LeastMaxParallelism).min(MostKeyGroups)
+    power.max(MinDefaultKeyGroups).min(MostKeyGroups)
   }
 
-  /** @param hash the key's `hashCode` in Java: the key itself of an Integer, else see [[hashOfLong]] and [[hashOfString]] */
+  /** @param hash the key's `hashCode` in Java: an Integer key itself, or [[hashOfLong]] or [[hashOfString]] */
   def keyGroup(hash: Int, maxParallelism: Int): Int = {
     val murmur = Murmur3_x86_32.hashInt(hash, 0)
     (if (murmur == Int.MinValue) 0 else Math.abs(murmur)) % maxParallelism
@@ -29,7 +30,7 @@ object FlinkKeys {
 
   def hashOfLong(key: Long): Int = java.lang.Long.hashCode(key)
 
-  /** As of a String in Java, over UTF-16; of ASCII text without making one. */
+  /** `hashCode` of a Java String, which is computed over UTF-16. For ASCII text, no String is created. */
   def hashOfString(key: UTF8String): Int = {
     val base = key.getBaseObject
     val start = key.getBaseOffset
@@ -44,11 +45,11 @@ object FlinkKeys {
     if (signs < 0) key.toString.hashCode else hash
   }
 
-  /** The operator that has a key group. As in Flink, nobody checks that there is such a group. */
+  /** Index of the operator that owns a key group. As in Flink, the key group is not checked. */
   def operatorIndex(keyGroup: Long, parallelism: Int, maxParallelism: Int): Int =
     (keyGroup * parallelism / maxParallelism).toInt
 
-  /** The first and the last key group of an operator. As in Flink, nobody checks that there is such an operator. */
+  /** First and last key group of an operator. As in Flink, the index is not checked. */
   def keyGroupRange(index: Long, parallelism: Int, maxParallelism: Int): (Int, Int) = {
     val start = (index * maxParallelism + parallelism - 1) / parallelism
     val end = ((index + 1) * maxParallelism - 1) / parallelism
@@ -56,10 +57,10 @@ object FlinkKeys {
   }
 
   /**
-   * For each operator the least Integer from 0 on that goes to it, so that `rebalanceKeys(...)(k % parallelism)` deals keys k
-   * evenly.
+   * For each operator, the smallest Integer key from 0 that Flink sends to it. `rebalanceKeys(...)(k % parallelism)`
+   * then spreads keys k evenly.
    *
-   * @param maxParallelism as much as parallelism or more
+   * @param maxParallelism at least `parallelism`
    */
   def rebalanceKeys(parallelism: Int, maxParallelism: Int): Array[Int] = {
     val keys = Array.fill(parallelism)(-1)

@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.analysis.TypeCheckResult.{TypeCheckFailure,
 import org.apache.spark.sql.catalyst.expressions.{Expression, ExpressionInfo, Literal, RuntimeReplaceable}
 import org.apache.spark.sql.types.DataType
 
-/** A call of one of [[KeyFunctionRegistry]]: checked when a query is analysed, then replaced by what computes it. */
+/** A call of a function in [[KeyFunctionRegistry]]. Analysis checks it. The optimizer replaces it by its code. */
 private[keys] final case class KeyFunction(definition: KeyFunction.Definition, children: Seq[Expression])
     extends RuntimeReplaceable {
 
@@ -17,7 +17,7 @@ private[keys] final case class KeyFunction(definition: KeyFunction.Definition, c
 
   override def checkInputDataTypes(): TypeCheckResult = implementation.fold(
     TypeCheckFailure(_),
-    // Spark's own expressions refuse what it cannot partition by.
+    // Spark's own expressions reject types that it cannot partition by.
     _.collectFirst { case part if part.checkInputDataTypes().isFailure => part.checkInputDataTypes() }
       .getOrElse(TypeCheckSuccess)
   )
@@ -35,13 +35,13 @@ private[keys] object KeyFunction {
   type Description = (FunctionIdentifier, ExpressionInfo, Seq[Expression] => Expression)
 
   /**
-   * A function of SQL. NULL among its arguments, but for columns to partition by, makes NULL.
+   * A SQL function. It returns NULL if an argument is NULL, except for columns to partition by.
    *
-   * @param parameters as they are written in a call
-   * @param dataType   of what it gives
+   * @param parameters parameters as they are written in a call
+   * @param dataType   type of the result
    * @param arguments  each parameter with its meaning
-   * @param examples   expressions with _FUNC_ for the name, and what they give
-   * @param implement  makes the expression that computes it; not defined for wrong numbers of arguments
+   * @param examples   expressions, with _FUNC_ for the name, and their results
+   * @param implement  makes the expression that computes the function; not defined for a wrong number of arguments
    */
   final class Definition(
       val name: String,
@@ -53,7 +53,7 @@ private[keys] object KeyFunction {
   )(implement: PartialFunction[Seq[Expression], Checked[Expression]])
       extends Serializable {
 
-    /** What computes the function of these arguments, or what is wrong with them. */
+    /** The expression that computes the function, or the problem with the arguments. */
     def implementation(children: Seq[Expression]): Either[String, Expression] =
       implement.lift(children) match {
         case Some(Right(expression)) => Right(expression)
@@ -61,10 +61,10 @@ private[keys] object KeyFunction {
         case Some(Left(Wrong(why)))  => Left(why)
         case None                    =>
           val count = if (children.size == 1) "1 argument" else s"${children.size} arguments"
-          Left(s"$name($parameters) is called with $count")
+          Left(s"$name takes the arguments ($parameters), but is called with $count")
       }
 
-    /** As `injectFunction` takes it. */
+    /** Arguments of `SparkSessionExtensions.injectFunction`. */
     def description: Description =
       (FunctionIdentifier(name), help, KeyFunction(this, _))
 
@@ -82,7 +82,7 @@ private[keys] object KeyFunction {
       "scala_udf"
     )
 
-    /** In the layout of Spark's own help. */
+    /** A section of the help, in the layout of Spark's own functions. */
     private def section(title: String, lines: Seq[String]): String =
       lines.map(line => s"      $line\n").mkString(s"\n    $title:\n", "", "  ")
   }

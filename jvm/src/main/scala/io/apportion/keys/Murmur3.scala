@@ -3,12 +3,13 @@ package io.apportion.keys
 import java.lang.Integer.{rotateLeft, rotateRight}
 
 /**
- * Austin Appleby's MurmurHash3 (x86, 32 bits) of a long, as Spark partitions by it, backwards. Each step of the hash is undone by
- * itself: a rotation by the opposite one, a product with an odd number by one with its inverse modulo 2^32^.
+ * Inverse of Austin Appleby's MurmurHash3 (x86, 32 bits) of a long, which Spark partitions by. Each step of the hash is
+ * undone separately: a rotation by the opposite rotation, a multiplication by an odd number by a multiplication by its
+ * inverse modulo 2^32^.
  */
 private[keys] object Murmur3 {
 
-  /** With which Spark's hash partitioning begins. */
+  /** Seed of Spark's hash partitioning. */
   private final val Seed = 42
 
   private final val Block1 = 0xcc9e2d51
@@ -23,21 +24,21 @@ private[keys] object Murmur3 {
   private final val InverseOfFinal1 = 0xa5cb9243
   private final val InverseOfFinal2 = 0x7ed1b41d
 
-  /** The state after the lower 32 bits, and the upper ones added to it, of a long with this hash. */
+  /** State of a long with this hash, after the step of its lower 32 bits and after adding the block of its upper 32. */
   def stateOf(hash: Int): Int = beforeStep(beforeFinal(hash))
 
-  /** The long with this state, and so with its hash, and these upper 32 bits. */
+  /** The long with these upper 32 bits and this state. It has the hash that the state belongs to. */
   def longOf(state: Int, upper: Int): Long = {
     val lower = wordOf(beforeStep(state ^ blockOf(upper)) ^ Seed)
     (upper.toLong << 32) | (lower & 0xffffffffL)
   }
 
-  /** What of 32 bits of input is added to the state. */
+  /** The block that 32 bits of input add to the state. */
   private def blockOf(word: Int): Int = rotateLeft(word * Block1, 15) * Block2
 
   private def wordOf(block: Int): Int = rotateRight(block * InverseOfBlock2, 15) * InverseOfBlock1
 
-  /** The state before a step, with the step's block added to it. */
+  /** The state before a step, with the step's block already added. */
   private def beforeStep(state: Int): Int = rotateRight((state - Sum) * InverseOf5, 13)
 
   private def beforeFinal(hash: Int): Int = {

@@ -9,8 +9,9 @@ import org.apache.spark.sql.catalyst.expressions.codegen.Block._
 import org.apache.spark.sql.types.DataType
 
 /**
- * Calls the one static method of this name that a class has; null if an argument is. Spark's `StaticInvoke` would copy arguments to
- * fields: here literals stay literals in the generated code, so that the JVM knows what it divides by.
+ * Calls the only static method of this name in a class. The result is null if an argument is null. Spark's
+ * `StaticInvoke` copies arguments to fields. Here literals stay literals in the generated code, so that the JVM knows
+ * the divisors.
  */
 private[keys] final case class StaticCall(
     owner: String,
@@ -30,7 +31,7 @@ private[keys] final case class StaticCall(
   @transient private lazy val target: Method = Class
     .forName(owner, true, getClass.getClassLoader)
     .getMethods
-    .find(found => found.getName == method && Modifier.isStatic(found.getModifiers))
+    .find(candidate => candidate.getName == method && Modifier.isStatic(candidate.getModifiers))
     .get
 
   override def eval(input: InternalRow): Any = {
@@ -69,7 +70,7 @@ private[keys] final case class StaticCall(
 
 private[keys] object StaticCall {
 
-  /** A call of a Scala object's method. */
+  /** A call of a method of a Scala object. */
   def of(owner: AnyRef, method: String, dataType: DataType)(arguments: Expression*): StaticCall =
     StaticCall(owner.getClass.getName.stripSuffix("$"), method, dataType, arguments)
 }

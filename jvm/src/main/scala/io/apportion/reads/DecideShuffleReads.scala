@@ -1,7 +1,7 @@
 package io.apportion.reads
 
 import io.apportion.decision.{Decider, Decision, Input, Policy}
-import io.apportion.groups.{ExchangeGroup, GroupRead, Splittable}
+import io.apportion.groups.{ExchangeGroup, GroupRead, NotSplit, Splittable}
 import io.apportion.rules.{Guarded, ValidChanges}
 import io.apportion.settings.SessionPolicy
 import org.apache.spark.sql.SparkSession
@@ -11,14 +11,17 @@ import org.apache.spark.sql.execution.exchange.ShuffleOrigin
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * Decides how the finished stages below a new stage are read. It starts again from the stages, so that what Spark coalesced or
- * split for skew does not matter. Being a shuffle read rule, Spark takes it back where it breaks the plan's requirements and leaves it out where final stages must not change.
+ * Decides how the tasks of a new stage read the finished stages below it. The rule starts from these stages, so
+ * earlier coalescing or skew splits by Spark have no effect on it. Extending `AQEShuffleReadRule` lets Spark revert
+ * this rule if the plan's requirements break, and skip it for final stages whose partitioning must not change.
  *
- * Spark also takes it back where a split breaks what the query asks of the partitions of its result, as a `repartition(columns)`
- * that Spark left out (`AdaptiveSparkPlanExec.optimizeQueryStage`). So it runs a second time, to decide without splits.
+ * Spark also reverts the rule if a split breaks the partitioning that the query requires of its result, such as a
+ * `repartition(columns)` that Spark left out (`AdaptiveSparkPlanExec.optimizeQueryStage`). So the rule runs a second
+ * time, without splits.
  *
- * @param decide replaceable for tests
- * @param splits whether partitions may be split; if not, it decides only where Spark took the first decision back
+ * @param decide formula that makes the decisions; tests replace it
+ * @param splits whether partitions may be split; if not, the rule only decides after Spark reverted its first
+ *               decisions
  */
 case class DecideShuffleReads(
     session: SparkSession,
@@ -27,7 +30,7 @@ case class DecideShuffleReads(
 ) extends AQEShuffleReadRule
     with Guarded[SparkPlan] {
 
-  /** Which shuffles may change is said by each of them, with the reason: see [[ShuffleLeaf.forbids]]. */
+  /** Empty, as [[ShuffleLeaf.forbids]] decides which shuffles must not change, and gives the reason. */
   override protected val supportedShuffleOrigins: Seq[ShuffleOrigin] = Nil
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan =
@@ -42,7 +45,7 @@ case class DecideShuffleReads(
     decided
   }
 
-  /** Spark takes back nothing that is not in the plan, so there is no second decision. */
+  /** Decides only once: the decisions are not in the plan, so Spark cannot revert them. */
   override protected def applyObserved(plan: SparkPlan): SparkPlan = {
     if (splits) PendingDecisions.attachObserved(plan, applyGuarded(plan))
     plan
@@ -55,34 +58,42 @@ case class DecideShuffleReads(
     groups.zip(slots).map { case (group, share) =>
       val read = group.forbidden
         .toLeft(GroupRead.plan(group, GroupRead.policy(group, settings, share), decide))
-        .flatMap(read => asSparkReads(group, read).toLeft(read))
+        .flatMap(read => unchangedReason(group, read).toLeft(read))
       group -> read
     }
   }
 
-  /** Why the group is read as Spark planned it, where Apportion would undo what it must not or cannot do itself. */
-  private def asSparkReads(group: ExchangeGroup, read: GroupRead): Option[String] = {
-    val bySpark = group.leaves.map(_.node).collect { case reader: AQEShuffleReadExec => reader }
-    val isSplit = bySpark.exists(_.partitionSpecs.exists(_.isInstanceOf[PartialReducerPartitionSpec]))
+  /**
+   * Reason to keep the layout that Spark planned for a group, if it has splits or local reads that Apportion cannot
+   * make.
+   */
+  private def unchangedReason(group: ExchangeGroup, read: GroupRead): Option[String] = {
+    val sparkReads = group.leaves.map(_.node).collect { case reader: AQEShuffleReadExec => reader }
+    val isSplit = sparkReads.exists(_.partitionSpecs.exists(_.isInstanceOf[PartialReducerPartitionSpec]))
     if (isSplit && read.decision.splits.isEmpty)
-      if (group.splittable.leaves.isEmpty) Some(s"Spark split its skewed partitions, and ${group.splittable.otherwise}")
+      if (group.splittable.leaves.isEmpty)
+        Some(s"Spark split its skewed partitions, and ${group.splittable.notSplit.text}")
       else
         Option.when(conf.getConf(SQLConf.ADAPTIVE_FORCE_OPTIMIZE_SKEWED_JOIN))(
           s"Spark split its skewed partitions, and ${SQLConf.ADAPTIVE_FORCE_OPTIMIZE_SKEWED_JOIN.key} is true"
         )
-    else if (bySpark.exists(_.isLocalRead))
+    else if (sparkReads.exists(_.isLocalRead))
       Splittable.otherManager(conf).map(manager => s"Spark reads it locally, and ${Splittable.whyNoMapRanges(manager)}")
     else None
   }
 
-  /** Groups of one plan fragment run at the same time, so they share the slots by their bytes; each has at least one. */
+  /**
+   * Slots of each group. The groups of a plan fragment run at the same time, so they share the slots by bytes, at
+   * least 1 each.
+   */
   private def shareSlots(slots: Int, groups: Seq[ExchangeGroup]): Seq[Option[Int]] = {
     val bytes = groups.map(_.inputBytes.toDouble)
     val total = bytes.sum
-    bytes.map(own => Some(if (total > 0) math.round(slots * own / total).toInt.max(1) else slots))
+    bytes.map(groupBytes => Some(if (total > 0) math.round(slots * groupBytes / total).toInt.max(1) else slots))
   }
 }
 
 object DecideShuffleReads {
-  private val Whole = Splittable(Set.empty, "the result has to keep the partitions that the query asks for")
+  private val Whole =
+    Splittable(Set.empty, NotSplit("query", "the result has to keep the partitions that the query asks for"))
 }

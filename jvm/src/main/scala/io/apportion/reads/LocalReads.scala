@@ -14,29 +14,29 @@ import org.apache.spark.sql.execution.adaptive._
 import org.apache.spark.sql.execution.exchange.ShuffleOrigin
 
 /**
- * Lets Spark's local read rule run again over what was decided, and gives the local reads the decided number of tasks: Spark's
- * own division rounds it down to a multiple of the map tasks. With another shuffle manager than Spark's, only the local reads stay
- * that Spark made before.
+ * Runs Spark's rule for local shuffle reads again, on the decided reads. The local reads get the decided number of
+ * tasks, while Spark's own division rounds that number down to a multiple of the map tasks. With a shuffle manager
+ * other than Spark's, this rule adds no local reads to those that Spark made before.
  */
 case class LocalReads(session: SparkSession) extends AQEShuffleReadRule with Guarded[SparkPlan] {
 
-  /** Spark's rule says which shuffles can be read locally. */
+  /** Empty, as Spark's own rule selects the shuffles that can be read locally. */
   override protected val supportedShuffleOrigins: Seq[ShuffleOrigin] = Nil
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan =
     if (Splittable.otherManager(conf).isDefined) plan else readLocally(plan)
 
   private def readLocally(plan: SparkPlan): SparkPlan = {
-    val decided = plan.collect {
+    val decidedTasks = plan.collect {
       case read @ AQEShuffleReadExec(stage: ShuffleQueryStageExec, specs) if !read.isLocalRead => stage.id -> specs.size
     }.toMap
     val local = OptimizeShuffleWithLocalRead(plan)
     val divided = local.transformUp {
       case read @ AQEShuffleReadExec(stage: ShuffleQueryStageExec, specs)
-          if read.isLocalRead && decided.get(stage.id).exists(_ != specs.size) =>
+          if read.isLocalRead && decidedTasks.get(stage.id).exists(_ != specs.size) =>
         AQEShuffleReadExec(
           stage,
-          LocalReads.divide(stage.shuffle.numMappers, stage.shuffle.numPartitions, decided(stage.id))
+          LocalReads.divide(stage.shuffle.numMappers, stage.shuffle.numPartitions, decidedTasks(stage.id))
         )
     }
     divided.copyTagsFrom(plan)
@@ -46,7 +46,10 @@ case class LocalReads(session: SparkSession) extends AQEShuffleReadRule with Gua
 
 object LocalReads {
 
-  /** `tasks` local reads of a shuffle: runs of whole map outputs, or parts of one map output where there are more tasks than those. */
+  /**
+   * Specs of `tasks` local reads. Each task reads a run of whole map outputs. If there are more tasks than map
+   * outputs, it reads a part of one map output.
+   */
   def divide(mapTasks: Int, subpartitions: Int, tasks: Int): Seq[ShufflePartitionSpec] =
     if (tasks <= mapTasks)
       parts(mapTasks, tasks).map { case (start, end) => CoalescedMapperPartitionSpec(start, end, subpartitions) }

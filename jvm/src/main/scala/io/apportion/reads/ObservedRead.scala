@@ -6,22 +6,22 @@ import io.apportion.report.DecisionRecord
 import org.apache.spark.sql.execution.{CoalescedPartitionSpec, PartialReducerPartitionSpec}
 import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec
 
-/** How Spark reads a group of shuffles while Apportion observes. */
+/** Layout in which Spark reads a group of shuffles with `mode=observe`. */
 private[apportion] object ObservedRead {
 
   /**
-   * The record of a decision that is not applied.
+   * Record of a decision that is not applied, with the tasks that run instead.
    *
-   * @param layouts Spark's reads, by stage id; a stage without one is read one partition per task
+   * @param layouts Spark's shuffle reads, by stage id; without one, each task reads one shuffle partition of the stage
    */
   def record(group: ExchangeGroup, decided: DecisionRecord, layouts: Map[Int, AQEShuffleReadExec]): DecisionRecord =
-    // A group that is left unchanged has Spark's layout in its record.
+    // The record of an unchanged group already has Spark's layout.
     if (decided.dataVolumePerTask.isEmpty) decided
     else {
       val stored = Bytes.sumEach(group.stages.zip(group.bytes).map { case (stage, bytes) =>
         layouts.get(stage.id).fold(bytes)(taskBytes(_, bytes))
       })
-      // The decision counts bytes of rows with volume.measure=estimated.
+      // With volume.measure=estimated, the decision counts row bytes instead of stored bytes.
       val factor = if (group.inputBytes > 0) decided.inputBytes.toDouble / group.inputBytes else 1.0
       val perTask = Bytes.scale(stored, factor)
       decided.observed(
@@ -36,7 +36,7 @@ private[apportion] object ObservedRead {
     read.partitionSpecs.toArray.map {
       case CoalescedPartitionSpec(start, end, size)   => size.getOrElse(sums(end) - sums(start))
       case PartialReducerPartitionSpec(_, _, _, size) => size
-      // Map outputs that are read locally: Spark does not say how large each is.
+      // Local reads of map outputs: Spark does not report the size of each.
       case _ => sums.last / read.partitionSpecs.size
     }
   }

@@ -5,12 +5,12 @@ import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.SparkPlan
 
 /**
- * Decisions on their way from the rule that makes them to the one that reports them. They lie on the root of the plan, so that
- * they are lost with it if Spark takes the plan back.
+ * Passes decisions from the rule that makes them to the rule that reports them. They are a tag on the root of the
+ * plan, so they disappear with the plan if Spark reverts it.
  */
 private[apportion] object PendingDecisions {
 
-  /** How a group is to be read, or why it is left alone. */
+  /** Group with its planned read, or with the reason why it stays unchanged. */
   type Pending = (ExchangeGroup, Either[String, GroupRead])
 
   private val Tag = TreeNodeTag[Seq[Pending]]("apportion.pendingDecisions")
@@ -19,19 +19,20 @@ private[apportion] object PendingDecisions {
 
   def attach(plan: SparkPlan, pending: Seq[Pending]): Unit = plan.setTagValue(Tag, pending)
 
-  /** Puts a plan with decisions on the plan that runs in its place, in the mode observe. */
+  /** With `mode=observe`, attaches the plan with decisions to the plan that runs instead of it. */
   def attachObserved(plan: SparkPlan, decided: SparkPlan): Unit = plan.setTagValue(ObservedTag, decided)
 
-  /** The plan that would have run with the decisions, which is taken off the plan. */
+  /** Removes and returns the plan with decisions that [[attachObserved]] attached. */
   def takeObserved(plan: SparkPlan): Option[SparkPlan] = {
     val decided = plan.getTagValue(ObservedTag)
     plan.unsetTagValue(ObservedTag)
     decided
   }
 
+  /** Whether the plan has decisions. */
   def areOn(plan: SparkPlan): Boolean = plan.getTagValue(Tag).isDefined
 
-  /** The decisions on the plan, which are taken off it. */
+  /** Removes and returns the decisions on the plan. */
   def take(plan: SparkPlan): Seq[Pending] = {
     val pending = plan.getTagValue(Tag).getOrElse(Nil)
     plan.unsetTagValue(Tag)

@@ -9,7 +9,10 @@ import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStag
 import org.apache.spark.sql.execution.command.{ExecutedCommandExec, ExplainCommand}
 import org.apache.spark.sql.execution.datasources.v2.V2CommandExec
 
-/** Before a stage starts, waits for `resources.minSlots` slots. By default nothing is waited for, and the cluster is not looked at. */
+/**
+ * Waits for `resources.minSlots` task slots before a stage starts. By default it neither waits nor looks at the
+ * cluster.
+ */
 case class AwaitSlots(session: SparkSession, isAdaptive: Boolean = true) extends Guarded[SparkPlan] {
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
@@ -24,18 +27,20 @@ case class AwaitSlots(session: SparkSession, isAdaptive: Boolean = true) extends
   private def await(query: Long): Unit = {
     def settings = SlotSettings.of(conf, session.sparkContext)
     SlotCoordinator.existing(session.sparkContext).filter(_.isTracked(query)) match {
-      case Some(coordination) => coordination.await(query, settings)
-      case None               =>
+      case Some(coordinator) => coordinator.await(query, settings)
+      case None              =>
         val current = settings
         if (current.needsCoordination) SlotCoordinator.of(session.sparkContext).foreach(_.await(query, current))
     }
   }
 
-  /** EXPLAIN has an execution id of its own, and plans its query under it. */
+  /** Whether the execution is an EXPLAIN: it has its own execution id, and plans its query with it. */
   private def isExplained(query: Long): Boolean =
     CurrentQuery.running(query).exists(_.logical.isInstanceOf[ExplainCommand])
 
-  /** Whether a plan that is not adaptive has tasks: some commands, and rows that the driver has, need none. */
+  /**
+   * Whether a plan that is not adaptive runs tasks. Some commands, and rows that are already in the driver, need none.
+   */
   private def runsTasks(plan: SparkPlan): Boolean = plan.collectLeaves().exists {
     case _: AdaptiveSparkPlanExec | _: QueryStageExec                                             => false
     case _: ExecutedCommandExec | _: V2CommandExec | _: LocalTableScanExec | _: CommandResultExec => false
@@ -46,8 +51,8 @@ case class AwaitSlots(session: SparkSession, isAdaptive: Boolean = true) extends
 object AwaitSlots {
 
   /**
-   * The rule for plans that have no shuffle and no subquery: Spark does not run these adaptively (InsertAdaptiveSparkPlan in 3.5 to
-   * 4.2), and calls columnar rules for them when the query has its execution id.
+   * The rule for plans without shuffles and subqueries. Spark does not run these adaptively (`InsertAdaptiveSparkPlan`,
+   * 3.5 to 4.2), but calls columnar rules for them when the query has its execution id.
    */
   def columnarRule(session: SparkSession): ColumnarRule = new ColumnarRule {
     override def preColumnarTransitions: Rule[SparkPlan] = AwaitSlots(session, isAdaptive = false)

@@ -6,7 +6,7 @@ import scala.collection.mutable
 import io.apportion.decision.ResourceRequirement
 import org.apache.spark.executor.TaskMetrics
 
-/** What queries that run have still to do, as their jobs and tasks begin and end. */
+/** Tracks the remaining work of running queries from the events of their jobs, stages and tasks. */
 private[resources] final class Load {
   import Load._
 
@@ -22,23 +22,23 @@ private[resources] final class Load {
 
   def jobEnds(job: Int): Unit = jobs.remove(job)
 
-  /** Of a job's stages many may have run before, and are not submitted again. */
+  /** Counts stages when they start, because Spark does not submit stages of a job again that ran before. */
   def stageStarts(query: Long, stage: Int, tasks: Int): Unit = stages.update(stage, new Stage(query, tasks))
 
   def stageEnds(stage: Int): Unit = stages.remove(stage)
 
-  /** Of a task that ended well. */
-  def taskEnds(stage: Int, metrics: Option[TaskMetrics]): Unit = for (its <- stages.get(stage)) {
-    its.finished += 1
+  /** Counts a task that succeeded. */
+  def taskEnds(stage: Int, metrics: Option[TaskMetrics]): Unit = for (running <- stages.get(stage)) {
+    running.finished += 1
     for (measured <- metrics) {
-      val speed = speeds.getOrElseUpdate(its.query, new Speed)
+      val speed = speeds.getOrElseUpdate(running.query, new Speed)
       speed.bytes += measured.inputMetrics.bytesRead + measured.shuffleReadMetrics.totalBytesRead
       speed.tasks += 1
       speed.millis += measured.executorRunTime
     }
   }
 
-  /** Whether a job of a tracked query runs; needs no lock, like [[hasStage]]. */
+  /** Whether a tracked query has this job. Like [[hasStage]], it can be called without the lock. */
   def hasJob(job: Int): Boolean = jobs.contains(job)
 
   def hasStage(stage: Int): Boolean = stages.contains(stage)
@@ -52,10 +52,10 @@ private[resources] final class Load {
 
   def jobsOf(query: Long): Seq[Int] = jobs.collect { case (id, `query`) => id }.toSeq
 
-  /** Of the largest stage that has not ended. */
+  /** Number of tasks of the query's largest unfinished stage. */
   def tasksOf(query: Long): Int = unfinished(query).map(_.tasks).maxOption.getOrElse(0)
 
-  /** Tasks that have not ended are taken for as large as the mean of those that have. */
+  /** The load of a query. Assumes that unfinished tasks read as many bytes as finished tasks on average. */
   def of(query: Long, requirement: ResourceRequirement, slots: Int, now: Long): QueryLoad = {
     val speed = speeds.getOrElse(query, new Speed)
     val waiting = unfinished(query).map(stage => (stage.tasks - stage.finished).toLong).sum
@@ -77,7 +77,7 @@ private object Load {
     var finished = 0
   }
 
-  /** Of the finished tasks of a query. */
+  /** Bytes, tasks and run time of the finished tasks of a query. */
   private final class Speed {
     var bytes = 0L
     var tasks = 0L

@@ -4,7 +4,9 @@ import io.apportion.rules.OptInError
 import io.apportion.settings.Settings
 import org.apache.spark.sql.execution.QueryExecutionException
 
-/** The error of a query that had fewer slots than `spark.apportion.resources.minSlots` for as long as it waits for them. */
+/**
+ * The error of a query that waited for `spark.apportion.resources.minSlots` task slots and did not get them in time.
+ */
 final class NotEnoughSlots(need: Int, have: Int, timeoutMillis: Long)
     extends QueryExecutionException(NotEnoughSlots.text(need, have, timeoutMillis))
     with OptInError
@@ -12,7 +14,8 @@ final class NotEnoughSlots(need: Int, have: Int, timeoutMillis: Long)
 object NotEnoughSlots {
 
   def text(need: Int, have: Int, timeoutMillis: Long): String =
-    s"The query needs $need slots (${Settings.MinSlots.key}) and the registered executors have $have, after it has waited " +
-      s"${timeoutMillis / 1000.0} seconds for them (${Settings.ResourceTimeout.key}). Start more executors, have them asked for " +
-      s"(${Settings.RequestExecutors.key}=true), or lower ${Settings.MinSlots.key}."
+    s"The query needs ${if (need == 1) "1 slot" else s"$need slots"} (${Settings.MinSlots.key}) and the registered " +
+      s"executors have $have after a wait of ${timeoutMillis / 1000.0} seconds (${Settings.ResourceTimeout.key}). " +
+      s"Start more executors, set ${Settings.RequestExecutors.key}=true to request them, or lower " +
+      s"${Settings.MinSlots.key}."
 }

@@ -5,13 +5,13 @@ import io.apportion.settings.Settings
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * What a rescaling policy knows of a query that runs.
+ * The state of a running query, as input of a rescaling policy.
  *
- * @param requirement        what it declares now
- * @param slots              that are there
- * @param waitingBytes       bytes that tasks of these stages have still to read
- * @param bytesPerSlotSecond that a slot has read in a second so far; 0 if no task has finished
- * @param runningMillis      since the query's first stage started
+ * @param requirement        task slots that the query declares now
+ * @param slots              task slots of the registered executors
+ * @param waitingBytes       bytes that unfinished tasks still have to read
+ * @param bytesPerSlotSecond bytes that a slot has read per second so far; 0 if no task has finished
+ * @param runningMillis      milliseconds since the query's first job started
  */
 final case class QueryLoad(
     requirement: ResourceRequirement,
@@ -21,18 +21,23 @@ final case class QueryLoad(
     runningMillis: Long
 )
 
-/** Says, every time it is asked, how many slots a query should have; what it says is kept within the requirement's bounds. */
+/**
+ * Sets the target number of task slots of a running query. Users can implement it; see the setting
+ * `resources.rescaling`.
+ */
 trait RescalingPolicy {
+
+  /** The new target. Apportion limits it to the minimum and maximum of the requirement. */
   def target(load: QueryLoad): Int
 }
 
 object RescalingPolicy {
 
-  /** Throws for a value of `resources.rescaling` that makes no policy. */
+  /** Throws if `key` is `resources.rescaling` and its value does not name a policy. */
   def check(key: String, conf: SQLConf): Unit =
     if (key == Settings.Rescaling.key) ofSetting(Settings.Rescaling.get(conf), Settings.FinishWithin.get(conf))
 
-  /** What the setting says; None for `fixed`, which changes nothing. */
+  /** The policy for a value of the setting; `None` for `fixed`. */
   def ofSetting(value: String, finishWithinMillis: Long): Option[RescalingPolicy] = value match {
     case "fixed"   => None
     case "backlog" => Some(Backlog(finishWithinMillis))
@@ -45,23 +50,26 @@ object RescalingPolicy {
         s"${classOf[RescalingPolicy].getName} and has a constructor without arguments",
       cause
     )
-    val made =
+    val instance =
       try Thread.currentThread.getContextClassLoader.loadClass(className).getDeclaredConstructor().newInstance()
       catch {
         case missing: ClassNotFoundException => throw refused("there is no such class", missing)
         case failure @ (_: ReflectiveOperationException | _: LinkageError) =>
-          throw refused("it cannot be made", failure)
+          throw refused("it cannot be instantiated", failure)
       }
-    made match {
+    instance match {
       case policy: RescalingPolicy => policy
-      case _                       => throw refused("it is no such policy")
+      case _                       => throw refused(s"it does not extend ${classOf[RescalingPolicy].getSimpleName}")
     }
   }
 }
 
-/** As many as read the bytes that wait within so many milliseconds, at the speed that was seen; what was declared until one was. */
+/**
+ * As many slots as read the waiting bytes within `finishWithinMillis` at the measured speed. Keeps the declared target
+ * until a task has finished.
+ */
 final case class Backlog(finishWithinMillis: Long) extends RescalingPolicy {
-  require(finishWithinMillis > 0, s"finishWithin is $finishWithinMillis ms; it must be 1 or more")
+  require(finishWithinMillis > 0, s"finishWithin is $finishWithinMillis ms; it must be 1 ms or more")
 
   override def target(load: QueryLoad): Int =
     if (load.bytesPerSlotSecond <= 0) load.requirement.target

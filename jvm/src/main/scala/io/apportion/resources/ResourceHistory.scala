@@ -11,10 +11,11 @@ import org.apache.spark.sql.Row
 import org.apache.spark.sql.types._
 
 /**
- * What changed: for a query, or, without one, for the application.
+ * A change of a query's slots, or of the application's slots if `query` is empty. The fields are the columns of
+ * [[ResourceHistory.schema]].
  *
- * @param slots    of the registered executors
- * @param declared slots that the cluster is asked for, if it is
+ * @param slots    task slots of the registered executors
+ * @param declared task slots that Apportion requests from the cluster manager, if it requests any
  */
 final case class ResourceChange(
     at: Timestamp,
@@ -48,7 +49,7 @@ private[resources] final class ResourceHistory {
     val at = new Timestamp(System.currentTimeMillis())
     def change(query: Option[Long], phase: Option[String], need: Option[ResourceRequirement]) =
       ResourceChange(at, query, phase, need, after.slots, query.fold(0)(after.lost), after.declared.map(_.slots))
-    val ofQueries = after.queries.toSeq.sortBy(_._1).collect {
+    val changed = after.queries.toSeq.sortBy(_._1).collect {
       case (id, now) if before.queries.get(id).forall(was => was.phase != now.phase || was.need != now.need) =>
         change(Some(id), Some(now.phase.name), Some(now.need))
     }
@@ -56,8 +57,8 @@ private[resources] final class ResourceHistory {
       change(Some(id), Some("ended"), Some(was.need))
     }
     val sameCluster = before.slots == after.slots && before.declared == after.declared
-    val found = ended ++ ofQueries
-    changes ++= (if (found.isEmpty && !sameCluster) Seq(change(None, None, None)) else found)
+    val ofQueries = ended ++ changed
+    changes ++= (if (ofQueries.isEmpty && !sameCluster) Seq(change(None, None, None)) else ofQueries)
     if (changes.size > MostChanges) changes.dropInPlace(changes.size - MostChanges)
   }
 
@@ -67,20 +68,24 @@ private[resources] final class ResourceHistory {
 object ResourceHistory {
   private val MostChanges = 1000
 
-  /** The columns of `apportion_resources()`, each with what it holds. */
+  /** The columns of `apportion_resources()`, with their meaning as comments. */
   val schema: StructType = StructType(
     Seq(
-      column("at", TimestampType, "when it changed"),
-      column("query", LongType, "SQL execution id of the query; none if it concerns the application"),
+      column("at", TimestampType, "time of the change"),
+      column("query", LongType, "SQL execution id of the query; null for a change of the application"),
       column(
         "phase",
         StringType,
-        "where the query stands: waiting, stabilizing, running, rescaling, failed or ended"
+        "phase of the query: waiting, stabilizing, running, rescaling, failed or ended"
       ),
-      column("requirement", TableColumns.Requirement, "slots that the query declares"),
-      column("slots", IntegerType, "slots of the registered executors"),
-      column("slots_lost", IntegerType, "slots that the query had before, and are gone"),
-      column("declared", IntegerType, "slots that the cluster is asked for; none if it is not")
+      column("requirement", TableColumns.Requirement, "task slots that the query declares: min, target and max"),
+      column("slots", IntegerType, "task slots of the registered executors"),
+      column("slots_lost", IntegerType, "task slots that the query has lost"),
+      column(
+        "declared",
+        IntegerType,
+        "task slots that Apportion requests from the cluster manager; null if it requests none"
+      )
     )
   )
 }

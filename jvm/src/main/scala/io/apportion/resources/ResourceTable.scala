@@ -7,7 +7,7 @@ private[apportion] object ResourceTable {
 
   val function: TableFunction.Description = TableFunction.withoutArguments(
     "apportion_resources",
-    "_FUNC_() - The last changes of this application's slots and of what its queries need of them, oldest first.",
+    "_FUNC_() - Returns the last changes of the application's task slots and of its queries, oldest first.",
     ResourceHistory.schema
   )(session => SlotCoordinator.changesOf(session.sparkContext).map(_.toRow))
 }

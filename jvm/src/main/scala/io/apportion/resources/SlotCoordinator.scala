@@ -17,9 +17,9 @@ import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
 import org.slf4j.LoggerFactory
 
 /**
- * Runs the [[SlotState]] of one application: it passes on changes of executors and the time, lets queries wait, and requests
- * executors. It exists from the first query that needs it; see [[SlotSettings.needsCoordination]]. Other queries are not tracked. Its
- * thread runs only while a query is tracked or executors are requested.
+ * Runs the [[SlotState]] of one application: feeds it with executor changes and the time, makes queries wait, and
+ * requests executors. It is created for the first query that needs it; see [[SlotSettings.needsCoordination]]. Other
+ * queries are not tracked. Its thread runs only while it tracks a query or requests executors.
  */
 private[apportion] final class SlotCoordinator(sparkContext: SparkContext) extends SparkListener {
   import SlotCoordinator._
@@ -27,18 +27,18 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
   private var state =
     SlotState(Cluster.slots(sparkContext), changedAt = now() - Cluster.millisSinceAdded(sparkContext))
 
-  /** The tracked queries. Listeners look here without the lock. */
+  /** The tracked queries. Listeners read this map without the lock. */
   private val settings = TrieMap.empty[Long, SlotSettings]
   private val load = new Load
   private val history = new ResourceHistory
   private var timer = Option.empty[ScheduledExecutorService]
 
   /**
-   * Returns when a stage of a query may start. Throws [[NotEnoughSlots]] after the timeout, and Spark's own error when the query
-   * is cancelled.
+   * Returns when a stage of a query may start. Throws [[NotEnoughSlots]] after the timeout, and Spark's own error when
+   * the query is cancelled.
    */
   def await(query: Long, initial: => SlotSettings): Unit = {
-    // Outside of the lock, as a rescaling policy is a class of the user.
+    // Outside of the lock, because this may create the user's rescaling policy.
     val current = settings.getOrElse(query, initial)
     val job = synchronized {
       begin(query, current)
@@ -53,7 +53,7 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
   }
 
   private def begin(query: Long, current: SlotSettings): Unit = {
-    // A busy listener bus loses events.
+    // Drop queries that have ended, because a busy listener bus loses events.
     settings.keys.toSeq.filterNot(id => id == query || isRunning(id)).foreach(queryEnds)
     settings.put(query, current)
     startTimer()
@@ -77,12 +77,12 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
         throw failure
     } finally job.end()
 
-  /** The next stage of a query can use this many slots. */
+  /** Sets the target of a query to the slots that its next stage can use. */
   def stageNeeds(query: Long, slots: Int): Unit =
     if (settings.get(query).exists(_.followsStages))
       synchronized(update(_.retarget(query, slots.max(load.tasksOf(query)), now())))
 
-  /** Registered slots, and how many slots the query has lost; None for a query that is not tracked. */
+  /** Registered slots, and the slots that the query has lost. `None` for a query that is not tracked. */
   def registeredAndLost(query: Long): Option[(Int, Int)] =
     if (settings.contains(query)) synchronized(Some((state.slots, state.lost(query)))) else None
 
@@ -150,16 +150,21 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
     }
   }
 
-  /** In the timer's thread, as the cluster manager may answer slowly. Without a number, the request is Spark's own again. */
+  /**
+   * Requests slots in the timer's thread, because the cluster manager may answer slowly. `None` restores the request
+   * that Spark made when the application started.
+   */
   private def ask(slots: Option[Int]): Unit = timer.foreach(_.execute { () =>
-    val request = slots.fold("the initial number of executors")(n => s"executors with $n slots")
+    val request = slots.fold("the initial number of executors") { n =>
+      s"executors with ${if (n == 1) "1 slot" else s"$n slots"}"
+    }
     quietly(s"Requesting $request") {
       val accepted = slots.fold(Cluster.requestInitial(sparkContext))(Cluster.request(sparkContext, _))
-      if (!accepted) log.warn(s"The cluster manager did not accept the request for $request in all")
+      if (!accepted) log.warn(s"The cluster manager did not accept the request for $request")
     }
   })
 
-  /** Tasks that run may wait forever for executors. */
+  /** Cancels the jobs of a failed query. Their tasks may otherwise wait forever for executors. */
   private def cancel(query: Long, own: SlotSettings): Unit = {
     val why = NotEnoughSlots.text(own.requested, state.slots, own.timeouts.timeout)
     load.jobsOf(query).foreach(job => sparkContext.cancelJob(job, why))
@@ -189,17 +194,17 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
       for {
         (query, own) <- settings.toSeq
         policy <- own.rescaling if own.isDue(now())
-        standing <- state.queries.get(query)
-      } yield (query, policy, load.of(query, standing.need, slots, now()))
+        querySlots <- state.queries.get(query)
+      } yield (query, policy, load.of(query, querySlots.need, slots, now()))
     }
-    // A policy is the user's own, and may take its time.
+    // Outside of the lock, because a policy of the user may be slow.
     for ((query, policy, queryLoad) <- due) {
       val target = policy.target(queryLoad)
       synchronized(update(_.retarget(query, target, now())))
     }
   }
 
-  /** Requests that it has been given are still made. */
+  /** Stops the timer's thread, after it has made the requests in its queue. */
   private def stopTimer(): Unit = {
     timer.foreach(_.shutdown())
     timer = None
@@ -217,7 +222,7 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
     try body
     catch {
       case failure @ (NonFatal(_) | _: LinkageError) =>
-        log.warn(s"$what failed. It is tried again with the next change.", failure)
+        log.warn(s"$what failed. Apportion tries again after the next change.", failure)
     }
 }
 
@@ -232,12 +237,12 @@ private[apportion] object SlotCoordinator extends SlotTracker {
   override def registeredAndLost(sparkContext: SparkContext, query: Long): Option[(Int, Int)] =
     existing(sparkContext).flatMap(_.registeredAndLost(query))
 
-  /** The state of an application, if a query has needed one. */
+  /** The coordinator of an application, if a query has needed one. */
   def existing(sparkContext: SparkContext): Option[SlotCoordinator] = Option(running.get(sparkContext))
 
-  /** The coordination of an application, which is made with the first call; None if the application has stopped. */
+  /** The coordinator of an application, created by the first call. `None` if the application has stopped. */
   def of(sparkContext: SparkContext): Option[SlotCoordinator] = {
-    // The end of an application is an event, which may come before the call or be lost.
+    // The event of an application's end may come before this call, or may be lost.
     running.keySet().removeIf((other: SparkContext) => other.isStopped)
     if (sparkContext.isStopped) None
     else
@@ -245,15 +250,15 @@ private[apportion] object SlotCoordinator extends SlotTracker {
         running.computeIfAbsent(
           sparkContext,
           { _ =>
-            val begun = new SlotCoordinator(sparkContext)
-            sparkContext.addSparkListener(begun)
-            begun
+            val coordinator = new SlotCoordinator(sparkContext)
+            sparkContext.addSparkListener(coordinator)
+            coordinator
           }
         )
       )
   }
 
-  /** The last changes of an application's slots; the slots that are registered now if no query has needed coordination. */
+  /** The last changes of an application's slots. If there are none, one row with the registered slots. */
   def changesOf(sparkContext: SparkContext): Seq[ResourceChange] =
     existing(sparkContext)
       .map(_.changes)
@@ -272,6 +277,6 @@ private[apportion] object SlotCoordinator extends SlotTracker {
         )
       )
 
-  /** A clock that never goes back. */
+  /** Milliseconds of a clock that never goes back. */
   private def now(): Long = TimeUnit.NANOSECONDS.toMillis(System.nanoTime())
 }

@@ -13,13 +13,13 @@ import org.apache.spark.sql.internal.SQLConf
 import org.slf4j.LoggerFactory
 
 /**
- * The session's settings about the task slots of its queries.
+ * The settings of a session for the task slots of its queries.
  *
  * @param requested     `resources.minSlots` as the user set it; `need.min` is this number within all bounds
- * @param asks          whether executors are requested
- * @param followsStages whether the target is the number of tasks of the query's stages, each time they are decided
- * @param rescaling     the policy that changes the target while the query runs, if one is set
- * @param pollMillis    time between two calls of the policy
+ * @param asks          whether Apportion requests executors
+ * @param followsStages whether each decision sets the target to the number of tasks of the query's stages
+ * @param rescaling     the policy that changes the target while the query runs, if there is one
+ * @param pollMillis    milliseconds between two calls of the policy
  */
 private[apportion] final class SlotSettings(
     val requested: Int,
@@ -35,7 +35,7 @@ private[apportion] final class SlotSettings(
   /** Whether the query waits for slots, requests executors or has a policy. Other queries are not tracked. */
   def needsCoordination: Boolean = asks || need.min > 0 || rescaling.isDefined
 
-  /** Whether it is time to call the policy again. If so, it is not time again until `pollMillis` have passed. */
+  /** Whether to call the policy now. Returns true at most once in `pollMillis`. */
   def isDue(now: Long): Boolean = {
     val due = polledAt.forall(now >= _ + pollMillis)
     if (due) polledAt = Some(now)
@@ -49,7 +49,7 @@ private[apportion] object SlotSettings {
   /** Values of `resources.rescaling` that were refused and logged. */
   private val refused: JSet[String] = ConcurrentHashMap.newKeySet()
 
-  /** Whether the settings alone rule out that a query needs coordination. It looks at no executor, as every query asks this. */
+  /** Whether the settings alone rule out coordination. Does not look at executors, because every query calls it. */
   def neverNeedCoordination(conf: SQLConf): Boolean =
     Settings.MinSlots.get(conf) == 0 && !Settings.RequestExecutors.get(conf) && Settings.Rescaling.get(conf) == "fixed"
 
@@ -80,13 +80,17 @@ private[apportion] object SlotSettings {
     )
   }
 
-  /** `spark.conf.set` accepts values that `SET` refuses. The other settings still apply then. */
+  /**
+   * The policy of the session. `spark.conf.set` accepts values that `SET` refuses: an invalid value counts as `fixed`,
+   * and the other settings still apply.
+   */
   private def rescalingPolicy(conf: SQLConf): Option[RescalingPolicy] = {
     val value = Settings.Rescaling.get(conf)
     try RescalingPolicy.ofSetting(value, Settings.FinishWithin.get(conf))
     catch {
       case NonFatal(failure) =>
-        if (refused.add(value)) log.warn(s"${Settings.Rescaling.key} is taken as fixed.", failure)
+        if (refused.add(value))
+          log.warn(s"${Settings.Rescaling.key} is $value, which is invalid. Apportion uses fixed.", failure)
         None
     }
   }

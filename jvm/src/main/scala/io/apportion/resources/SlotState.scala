@@ -4,32 +4,32 @@ import scala.annotation.tailrec
 
 import io.apportion.decision.ResourceRequirement
 
-/** Where a query stands with its slots. */
+/** The phase of a query that needs task slots. */
 sealed abstract class Phase(val name: String)
 
 object Phase {
 
-  /** Has fewer than its minimum: no stage starts before it has, and at the deadline it fails. */
+  /** The query has fewer slots than its minimum. Its next stage does not start, and it fails at the deadline. */
   final case class Waiting(deadline: Long) extends Phase("waiting")
 
-  /** Has its minimum, but not its target, and the number has changed a moment ago: more may come. */
+  /** The query has its minimum but not its target. It waits for a steady number of slots, because more may come. */
   final case class Stabilizing(deadline: Long) extends Phase("stabilizing")
 
   case object Running extends Phase("running")
 
-  /** Runs, while slots that it asked for later are on their way, or were not given by the deadline. */
+  /** The query runs with fewer slots than its new target. This phase ends when it has them, or at the deadline. */
   final case class Rescaling(deadline: Long) extends Phase("rescaling")
 
-  /** Had fewer than its minimum for as long as it waits. */
+  /** The query did not get its minimum before the deadline. */
   case object Failed extends Phase("failed")
 }
 
 /**
- * How long things are waited for, in milliseconds.
+ * Timeouts in milliseconds.
  *
- * @param timeout       for the minimum, and for what was asked for
- * @param stabilization for another change of the slots, before a start with fewer than the target
- * @param cooldown      between two changes of what is asked for
+ * @param timeout       maximum wait for the minimum, and for a new target
+ * @param stabilization time without a change of the slots before a query starts with fewer than its target
+ * @param cooldown      minimum time between two changes of the request to the cluster manager
  */
 final case class SlotTimeouts(timeout: Long, stabilization: Long, cooldown: Long) {
   require(
@@ -39,10 +39,10 @@ final case class SlotTimeouts(timeout: Long, stabilization: Long, cooldown: Long
 }
 
 /**
- * A query that needs slots.
+ * A query that needs task slots.
  *
- * @param asks whether the cluster is asked for its target
- * @param most the most slots that it had, of those that it can use
+ * @param asks whether Apportion requests its target from the cluster manager
+ * @param most largest number of slots that the query has had, up to its target
  */
 final case class QuerySlots(
     need: ResourceRequirement,
@@ -53,20 +53,22 @@ final case class QuerySlots(
 )
 
 /**
- * What the cluster is asked for.
+ * The current request to the cluster manager.
  *
- * @param at        when it was asked for
- * @param cooldown  milliseconds until another number may be asked for
- * @param idleSince when the last query that asks has ended, if no other runs
+ * @param slots     requested task slots
+ * @param at        time of the request
+ * @param cooldown  milliseconds from `idleSince` until Apportion withdraws the request
+ * @param idleSince time at which the last query that requests slots has ended, if no such query runs
  */
 final case class Declared(slots: Int, at: Long, cooldown: Long, idleSince: Option[Long] = None)
 
 /**
- * Where the queries of an application stand with their slots: a state machine without a clock or a cluster. It is told what happened
- * and when, in milliseconds that never go back, and the next state says who may go on, who has failed and what to ask for.
+ * The task slots of an application and the queries that need them: a state machine without a clock or a cluster. Its
+ * input is events with times in milliseconds, which must not decrease. Each state tells which queries wait, which have
+ * failed, and how many slots to request.
  *
- * @param slots     of the registered executors
- * @param changedAt when their number changed last
+ * @param slots     task slots of the registered executors
+ * @param changedAt time of their last change
  */
 final case class SlotState(
     slots: Int = 0,
@@ -76,12 +78,12 @@ final case class SlotState(
 ) {
   import Phase._
 
-  /** A query begins: it waits until it may run. One that has begun goes on as it is. */
+  /** Adds a query, which waits until it may run. Does not change a query that was added before. */
   def begin(id: Long, need: ResourceRequirement, timeouts: SlotTimeouts, asks: Boolean, now: Long): SlotState =
     if (queries.contains(id)) at(now)
     else copy(queries = queries.updated(id, QuerySlots(need, timeouts, asks, Waiting(now + timeouts.timeout)))).at(now)
 
-  /** A query would like another number of slots. */
+  /** Changes the target of a query. */
   def retarget(id: Long, target: Int, now: Long): SlotState = queries.get(id) match {
     case Some(query) if query.need.aimingAt(target) != query.need =>
       val need = query.need.aimingAt(target)
@@ -95,15 +97,15 @@ final case class SlotState(
 
   def end(id: Long, now: Long): SlotState = copy(queries = queries - id).at(now)
 
-  /** Executors came or went. */
+  /** Sets the number of task slots after executors were added or removed. */
   def slotsAre(n: Int, now: Long): SlotState =
     if (n == slots) at(now) else copy(slots = n, changedAt = now).at(now)
 
-  /** The same when time has passed. */
+  /** The state at a later time. */
   def at(now: Long): SlotState =
     copy(queries = queries.map { case (id, query) => id -> settled(query, now) }).declaring(now)
 
-  /** When [[at]] says something new if nothing happens before. */
+  /** The next time at which [[at]] changes the state if no event happens before. */
   def wakeAt: Option[Long] = {
     val ofQueries = queries.values.flatMap { query =>
       query.phase match {
@@ -125,7 +127,7 @@ final case class SlotState(
 
   def failed(id: Long): Boolean = queries.get(id).exists(_.phase == Failed)
 
-  /** How many fewer slots a query has than it had. */
+  /** The number of slots that a query has lost. */
   def lost(id: Long): Int = queries.get(id).fold(0)(query => (query.most - slots).max(0))
 
   @tailrec private def settled(query: QuerySlots, now: Long): QuerySlots = {
@@ -146,7 +148,7 @@ final case class SlotState(
     if (next == query.phase) changed else settled(changed, now)
   }
 
-  /** The largest target, as queries share slots, and no less than any query's minimum; None if no query asks. */
+  /** Slots to request: the largest target, because queries share slots, but at least each query's minimum. */
   private def wanted: Option[Int] = asking.map(_.need.target).maxOption.map(_.max(unfailed.map(_.need.min).max))
 
   private def asking: Iterable[QuerySlots] = unfailed.filter(_.asks)
@@ -156,8 +158,8 @@ final case class SlotState(
   private def cooldown: Long = asking.map(_.timeouts.cooldown).maxOption.getOrElse(0L)
 
   /**
-   * Says what is wanted: at once if a query waits for it, else when the last change has cooled down. When no query has asked for as
-   * long, nothing is declared any more.
+   * Updates the request: at once if it is below a query's minimum, otherwise after the cooldown of the last request. If
+   * no query requests slots for the time of the cooldown, the request is withdrawn.
    */
   private def declaring(now: Long): SlotState = (declared, wanted) match {
     case (Some(last), None) =>

@@ -12,24 +12,24 @@ import org.apache.spark.sql.catalyst.trees.TreeNode
 import org.slf4j.LoggerFactory
 
 /**
- * A rule that never breaks a query. If it throws, the query continues with Spark's plan, and the failure is logged once per query.
- * Only errors that the user asked for get through.
+ * A rule that never breaks a query. If it throws, the query continues with Spark's plan, and the failure is logged once
+ * per query. Only errors that the user opted into are thrown.
  */
 trait Guarded[Plan <: TreeNode[_]] extends Rule[Plan] {
   protected def session: SparkSession
 
   protected def applyGuarded(plan: Plan): Plan
 
-  /** Whether a failure ends the query. */
+  /** Whether a failure must end the query. */
   protected def mustThrow(failure: Throwable): Boolean = failure.isInstanceOf[OptInError]
 
-  /** While Apportion or this rule is switched off. */
+  /** Changes the plan while Apportion or this rule is switched off. */
   protected def applyWhenOff(plan: Plan): Plan = plan
 
-  /** With `mode=observe`: a rule may record decisions, but the plan stays as it is. */
+  /** Runs with `mode=observe`. It may record decisions, but must return the plan unchanged. */
   protected def applyObserved(plan: Plan): Plan = plan
 
-  /** The name in `conf.RuleNames`. */
+  /** The rule's name in `settings.RuleNames`. */
   def publicName: String = getClass.getSimpleName
 
   final override def apply(plan: Plan): Plan =
@@ -38,7 +38,7 @@ trait Guarded[Plan <: TreeNode[_]] extends Rule[Plan] {
       else if (Settings.isObserving(conf)) applyObserved(plan)
       else applyGuarded(plan)
     catch {
-      case wanted if mustThrow(wanted)                                       => throw wanted
+      case failure if mustThrow(failure)                                     => throw failure
       case failure @ (NonFatal(_) | _: LinkageError | _: StackOverflowError) =>
         Guarded.report(this, CurrentQuery.current(session), failure)
         plan
@@ -55,12 +55,12 @@ private[apportion] object Guarded {
   private val MaxRemembered = 10000
   private val reported = Collections.newSetFromMap(new ConcurrentHashMap[(String, Option[Long]), java.lang.Boolean])
 
-  /** Logs the failure if it is the first of this rule in this query; says whether it was. */
+  /** Logs the first failure of a rule in a query. Returns whether this failure was the first. */
   def report(rule: Guarded[_], query: Option[Long], failure: Throwable): Boolean = {
     if (reported.size >= MaxRemembered) reported.clear()
     val first = reported.add((rule.ruleName, query))
     if (first) {
-      val where = query.fold("a query that has no execution id")(id => s"query $id")
+      val where = query.fold("a query without an execution id")(id => s"query $id")
       log.warn(
         s"${rule.ruleName} failed in $where, which goes on with Spark's own plan. " +
           s"SET ${Settings.RulesDisabled.key}=${rule.publicName} switches this rule off",

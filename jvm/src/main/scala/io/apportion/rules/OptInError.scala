@@ -1,4 +1,6 @@
 package io.apportion.rules
 
-/** An error that somebody asked for by a setting: it alone may end a query that would have run without Apportion. */
+/**
+ * An error that the user opted into with a setting. Only such errors may end a query that would run without Apportion.
+ */
 trait OptInError extends Throwable

@@ -1,16 +1,16 @@
 package io.apportion.rules
 
 /**
- * Makes Spark's case classes without naming all of their fields: versions of Spark whose classes differ in nothing but a field
- * more can then run the same jar.
+ * Creates instances of Spark's case classes without naming all of their fields. So one jar runs with several versions
+ * of Spark, even if a later version adds a field.
  */
 private[apportion] object ReflectiveCopy {
 
-  /** The same, but for its first field. */
+  /** A copy with another first field. */
   def replaceFirstField[T <: Product](value: T, first: Any): T =
     make(value.getClass.asInstanceOf[Class[T]], Iterator.single(first) ++ value.productIterator.drop(1))
 
-  /** With all of its fields false. */
+  /** An instance with `false` in all fields. */
   def allFalse[T](kind: Class[T]): T =
     make(kind, Iterator.continually(false).take(kind.getConstructors.head.getParameterCount))
 

@@ -4,13 +4,14 @@ import io.apportion.decision.ResourceRequirement
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.types._
 
-/** What columns of table functions are made of. */
+/** Parts of the schemas of table functions. */
 private[apportion] object TableColumns {
 
-  def column(name: String, dataType: DataType, holds: String): StructField =
-    StructField(name, dataType).withComment(holds)
+  /** @param comment meaning of the column, for the documentation */
+  def column(name: String, dataType: DataType, comment: String): StructField =
+    StructField(name, dataType).withComment(comment)
 
-  /** The type of a column of [[requirement]]s. */
+  /** The type of a column with [[requirement]]s. */
   val Requirement: StructType = StructType(Seq("min", "target", "max").map(StructField(_, IntegerType)))
 
   def requirement(need: ResourceRequirement): Row = Row(need.min, need.target, need.max)

@@ -7,10 +7,10 @@ import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.sql.types.StructType
 
-/** A SQL table function that returns what Apportion knows, such as `SELECT * FROM apportion_decisions()`. */
+/** A SQL table function with rows from Apportion, such as `SELECT * FROM apportion_decisions()`. */
 private[apportion] object TableFunction {
 
-  /** What `SparkSessionExtensions.injectTableFunction` takes. */
+  /** The argument of `SparkSessionExtensions.injectTableFunction`. */
   type Description = (FunctionIdentifier, ExpressionInfo, Seq[Expression] => LogicalPlan)
 
   def apply(name: String, usage: String, schema: StructType)(
@@ -25,7 +25,7 @@ private[apportion] object TableFunction {
 
   def withoutArguments(name: String, usage: String, schema: StructType)(rows: SparkSession => Seq[Row]): Description =
     apply(name, usage, schema) { (session, arguments) =>
-      require(arguments.isEmpty, s"$name takes no arguments, not ${arguments.map(_.sql).mkString(", ")}")
+      require(arguments.isEmpty, s"$name takes no arguments, but got ${arguments.map(_.sql).mkString(", ")}")
       rows(session)
     }
 }

@@ -3,10 +3,13 @@ package io.apportion.rules
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.exchange.ValidateRequirements
 
-/** Changes to a plan that are kept only where the plan still meets what its operators require of their children's partitions. */
+/** Applies changes to a plan only if its operators still get the distribution that they require from their children. */
 private[apportion] object ValidChanges {
 
-  /** All changes at once if that is valid, else those that are valid one by one: a bad one must not undo the others. */
+  /**
+   * Applies all changes if the result is valid. Otherwise tries them one by one, so that a bad change does not undo the
+   * others.
+   */
   def applyAll[Change](plan: SparkPlan, changes: Seq[Change])(make: (SparkPlan, Seq[Change]) => SparkPlan): SparkPlan =
     if (changes.isEmpty) plan
     else {

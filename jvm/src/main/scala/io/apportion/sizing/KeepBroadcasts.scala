@@ -10,41 +10,48 @@ import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage, ShuffleQueryS
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * Spark does not broadcast what few of a shuffle's subpartitions have rows of, and so shuffles the other side of the join as well
- * (`spark.sql.adaptive.nonEmptyPartitionRatioForBroadcastJoin`). The more subpartitions, the fewer of them have rows. Where there
- * are more than Spark would have made, this takes its verdict back if it would not hold for Spark's own number.
+ * Lets Spark broadcast a join side again if it refused only because Apportion made more shuffle partitions. Spark
+ * does not broadcast a side if too few of its shuffle partitions have rows
+ * (`spark.sql.adaptive.nonEmptyPartitionRatioForBroadcastJoin`). It then also shuffles the other side. The more
+ * partitions there are, the smaller is the share that has rows. This rule removes the refusal if enough partitions
+ * would have rows with Spark's own number of them.
  *
- * The verdict of Spark's `DynamicJoinSelection` (3.5 to 4.2) is the hint NO_BROADCAST_HASH, or SHUFFLE_HASH where it also prefers a
- * hash join of shuffles (`spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold`). That of 4.3, `DemoteBroadcastHashJoin`, is
- * NO_BROADCAST_HASH alone. Fewer subpartitions than Spark would make are larger, so that Spark may prefer such a join less often.
+ * Spark 3.5 to 4.2 (`DynamicJoinSelection`) refuses with the hint NO_BROADCAST_HASH, or with SHUFFLE_HASH if it also
+ * prefers a shuffled hash join (`spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold`). Spark 4.3
+ * (`DemoteBroadcastHashJoin`) only refuses with NO_BROADCAST_HASH. If Apportion makes fewer partitions than Spark,
+ * they are larger, and Spark may prefer a shuffled hash join less often.
  */
 case class KeepBroadcasts(session: SparkSession) extends Guarded[LogicalPlan] {
-  import KeepBroadcasts.BySpark
+  import KeepBroadcasts.Refusals
 
   override protected def applyGuarded(plan: LogicalPlan): LogicalPlan = plan.transformDown {
-    case join: Join if strategies(join).exists(BySpark.contains) && sides(join).forall(isFilled) =>
-      val taken = BySpark.filter { case (strategy, _) => strategy != SHUFFLE_HASH || !isAsked(join) }
-      def allowed(hint: HintInfo) = hint.copy(strategy = hint.strategy.flatMap(own => taken.getOrElse(own, Some(own))))
-      join.copy(hint = JoinHint(join.hint.leftHint.map(allowed), join.hint.rightHint.map(allowed)))
+    case join: Join if strategies(join).exists(Refusals.contains) && sides(join).forall(isFilled) =>
+      val removed = Refusals.filter { case (strategy, _) => strategy != SHUFFLE_HASH || !isRequested(join) }
+      def withoutRefusal(hint: HintInfo) =
+        hint.copy(strategy = hint.strategy.flatMap(strategy => removed.getOrElse(strategy, Some(strategy))))
+      join.copy(hint = JoinHint(join.hint.leftHint.map(withoutRefusal), join.hint.rightHint.map(withoutRefusal)))
   }
 
   private def strategies(join: Join): Seq[JoinStrategyHint] =
     (join.hint.leftHint ++ join.hint.rightHint).flatMap(_.strategy).toSeq
 
-  /** NO_BROADCAST_HASH is Spark's alone. A query may ask for SHUFFLE_HASH: then it is there before any stage has run. */
-  private def isAsked(join: Join): Boolean = {
-    val asked = for {
+  /**
+   * Whether the query itself requests SHUFFLE_HASH: then the hint is there before any stage has run. Only Spark can set
+   * NO_BROADCAST_HASH.
+   */
+  private def isRequested(join: Join): Boolean = {
+    val requested = for {
       query <- CurrentQuery.current(session).flatMap(CurrentQuery.running).toSeq
       original <- query.optimizedPlan.collect { case original: Join if isSame(original, join) => original }
     } yield strategies(original).contains(SHUFFLE_HASH)
-    conf.getConf(SQLConf.ADAPTIVE_MAX_SHUFFLE_HASH_JOIN_LOCAL_MAP_THRESHOLD) <= 0 || asked.isEmpty || asked.contains(
-      true
-    )
+    val sparkMayPrefer = conf.getConf(SQLConf.ADAPTIVE_MAX_SHUFFLE_HASH_JOIN_LOCAL_MAP_THRESHOLD) > 0
+    !sparkMayPrefer || requested.isEmpty || requested.contains(true)
   }
 
   private def isSame(one: Join, other: Join): Boolean =
     one.joinType == other.joinType && one.condition.map(_.canonicalized) == other.condition.map(_.canonicalized)
 
+  /** Whether enough partitions of a stage would have rows with the number of partitions that Spark planned. */
   private def isFilled(stage: ShuffleQueryStageExec): Boolean = stage.mapStats.forall { stats =>
     val bytes = stats.bytesByPartitionId
     val n = SubpartitionCounts.planned(stage.shuffle).getOrElse(bytes.length).min(bytes.length)
@@ -52,7 +59,7 @@ case class KeepBroadcasts(session: SparkSession) extends Guarded[LogicalPlan] {
     filled == 0 || filled >= n * conf.nonEmptyPartitionRatioForBroadcastJoin
   }
 
-  /** The inputs of a join that are shuffles that have run. */
+  /** Inputs of a join that are finished shuffles. */
   private def sides(join: Join): Seq[ShuffleQueryStageExec] = join.children.collect {
     case LogicalQueryStage(_, stage: ShuffleQueryStageExec) if stage.isMaterialized => stage
   }
@@ -60,14 +67,17 @@ case class KeepBroadcasts(session: SparkSession) extends Guarded[LogicalPlan] {
 
 object KeepBroadcasts {
 
-  /** By its name: Spark 4.3 has no such hint, and makes hash joins of shuffles in physical plans. */
+  /** Found by name, because Spark 4.3 does not have this hint: it makes shuffled hash joins in physical plans. */
   private val preferShuffleHash: Option[JoinStrategyHint] =
     Try(Class.forName(s"${classOf[JoinStrategyHint].getPackage.getName}.PREFER_SHUFFLE_HASH$$"))
       .map(_.getField("MODULE$").get(null).asInstanceOf[JoinStrategyHint])
       .toOption
 
-  /** The strategies by which Spark refuses to broadcast, each with what is left of it when that is taken back. */
-  private val BySpark: Map[JoinStrategyHint, Option[JoinStrategyHint]] =
+  /**
+   * Strategies with which Spark refuses to broadcast, each with the strategy that replaces it when the refusal is
+   * removed.
+   */
+  private val Refusals: Map[JoinStrategyHint, Option[JoinStrategyHint]] =
     Map[JoinStrategyHint, Option[JoinStrategyHint]](NO_BROADCAST_HASH -> None) ++
       preferShuffleHash.map(preferred => SHUFFLE_HASH -> Some(preferred))
 }

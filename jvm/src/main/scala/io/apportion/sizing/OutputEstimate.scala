@@ -25,20 +25,24 @@ import org.apache.spark.sql.execution.window.{WindowExec, WindowGroupLimitExec}
 import org.apache.spark.sql.types.{ArrayType, BinaryType, DataType, MapType, StringType, StructType}
 
 /**
- * The bytes that a plan is likely to put out, as an interval. Finished stages are exact. Files are wide: a byte of Parquet can
- * become many bytes in a shuffle. What can multiply rows has no upper bound: joins on keys that are not known to be unique, functions of
- * users over rows, generators, MERGE, and every operator that is not known here.
+ * Estimate of the bytes that a plan puts out, as intervals. The estimate of a finished stage is exact. Intervals of
+ * files are wide, because a byte of Parquet can become many bytes in a shuffle. Operators that can multiply rows have
+ * no upper bound: joins on keys that may not be unique, user functions over rows, generators, MERGE, and all
+ * unknown operators.
  *
- * @param stored   bytes as shuffles store them
- * @param expanded bytes of the rows that these become
- * @param tasks    in which the plan is likely to run
+ * @param stored   bytes as shuffles store them, compressed and encoded
+ * @param expanded bytes of the same rows, uncompressed
+ * @param tasks    likely number of tasks that run the plan
  */
 private[apportion] final case class OutputEstimate(stored: ByteInterval, expanded: ByteInterval, tasks: Long) {
 
   def +(other: OutputEstimate): OutputEstimate =
     OutputEstimate(stored + other.stored, expanded + other.expanded, tasks + other.tasks)
 
-  /** What earlier runs tell: with the same literals they are trusted, with others they can only ask for more. */
+  /**
+   * The estimate corrected by an earlier run. A run with the same literals replaces the estimate, and a run with
+   * other literals can only raise its lower ends.
+   */
   def corrected(run: Remembered): OutputEstimate =
     if (run.sameLiterals) copy(stored = ByteInterval.exactly(run.stored), expanded = ByteInterval.exactly(run.expanded))
     else copy(stored = stored.raisedTo(run.stored), expanded = expanded.raisedTo(run.expanded))
@@ -48,20 +52,26 @@ private[apportion] final case class OutputEstimate(stored: ByteInterval, expande
 }
 
 private[apportion] object OutputEstimate {
-  private val Nothing = OutputEstimate(ByteInterval.Zero, ByteInterval.Zero, 0)
+  private val Empty = OutputEstimate(ByteInterval.Zero, ByteInterval.Zero, 0)
 
-  /** The bytes of a shuffle for a byte of files: at most for the columns that are read, and for whole files. */
-  private val MostForColumns = 16.0
-  private val MostForFiles = 2.0
+  /** Maximum shuffle bytes per file byte of the columns that are read. */
+  private val MaxForColumns = 16.0
 
-  /** Text files can be larger than the shuffle of their rows. */
-  private val LeastForText = 0.25
+  /** Maximum shuffle bytes per byte of whole files. */
+  private val MaxForFiles = 2.0
 
-  /** Filters, aggregates, inner joins and limits may drop rows. The lower end supposes that this much of them is left. */
-  private val LeastLeft = 1.0 / 8
+  /** Minimum shuffle bytes per byte of text files, which can be larger than the shuffle of their rows. */
+  private val MinForText = 0.25
 
+  /**
+   * Minimum fraction of rows that is left after a filter, an aggregate or an inner join: an assumption for the lower
+   * end.
+   */
+  private val MinLeft = 1.0 / 8
+
+  /** Estimate for the output of a plan. */
   def of(plan: SparkPlan): OutputEstimate = plan match {
-    case _: BroadcastExchangeLike | _: BroadcastQueryStageExec         => Nothing
+    case _: BroadcastExchangeLike | _: BroadcastQueryStageExec         => Empty
     case stage: ShuffleQueryStageExec if stage.isMaterialized          => ofFinished(stage)
     case stage: ShuffleQueryStageExec                                  => of(stage.shuffle.child)
     case ReusedExchangeExec(_, exchange)                               => of(exchange)
@@ -88,10 +98,10 @@ private[apportion] object OutputEstimate {
     case other            => sum(other.children).map(_ => ByteInterval.Unknown)
   }
 
-  /** Of several plans together. */
-  def sum(plans: Seq[SparkPlan]): OutputEstimate = plans.map(of).foldLeft(Nothing)(_ + _)
+  /** Estimate for several plans together. */
+  def sum(plans: Seq[SparkPlan]): OutputEstimate = plans.map(of).foldLeft(Empty)(_ + _)
 
-  /** The bytes of all leaves below a plan whose size is known, finished stages or not. */
+  /** Bytes of all leaves of known size below a plan, also below stages that have not finished. */
   def leafBytes(plan: SparkPlan): Long = plan match {
     case stage: QueryStageExec         => leafBytes(stage.plan)
     case reused: ReusedExchangeExec    => leafBytes(reused.child)
@@ -108,7 +118,7 @@ private[apportion] object OutputEstimate {
     }
   }
 
-  private def reduced(output: OutputEstimate): OutputEstimate = output.map(_.scaled(LeastLeft, 1))
+  private def reduced(output: OutputEstimate): OutputEstimate = output.map(_.scaled(MinLeft, 1))
 
   private def ofFinished(stage: ShuffleQueryStageExec): OutputEstimate = {
     val stored = RowSizeRatio.stored(stage)
@@ -117,7 +127,10 @@ private[apportion] object OutputEstimate {
     OutputEstimate(ByteInterval.exactly(stored), ByteInterval.exactly(expanded), mapTasks)
   }
 
-  /** If no two rows of a side have the same keys, each row of the other side comes out at most once, wider by a row of that side. */
+  /**
+   * If the keys of one side are unique, each row of the other side comes out at most once, plus one row of the unique
+   * side.
+   */
   private def ofJoin(join: BaseJoinExec): OutputEstimate = {
     val (left, right) = (of(join.left), of(join.right))
     if (keepsLeft(join.joinType)) ofLeftOnly(join, left)
@@ -130,13 +143,15 @@ private[apportion] object OutputEstimate {
       val nulls =
         if (isInner) Nil else sides.map { case (kept, other, _) => 1 + narrowestRow(other) / narrowestRow(kept) }
       (left + right).map { bytes =>
-        val least = bytes.scaled(if (isInner) LeastLeft else 0.5, (growths.minOption ++ nulls).foldLeft(1.0)(_ max _))
-        if (growths.isEmpty) least.unbounded else least
+        val bounded = bytes.scaled(if (isInner) MinLeft else 0.5, (growths.minOption ++ nulls).foldLeft(1.0)(_ max _))
+        if (growths.isEmpty) bounded.unbounded else bounded
       }
     }
   }
 
-  /** The most bytes of a row of a side whose keys are unique; None if they may not be, or if nothing bounds the row. */
+  /**
+   * Maximum bytes of a row of a side with unique keys; `None` if the keys may not be unique or the row has no bound.
+   */
   private def widestRow(side: SparkPlan, keys: Seq[Expression]): Option[Double] = side match {
     case stage: BroadcastQueryStageExec if stage.isMaterialized =>
       BuildRows.widestIfUnique(stage).map(_.toDouble)
@@ -145,12 +160,12 @@ private[apportion] object OutputEstimate {
       Option.when(isUnique && !side.output.exists(column => isVariable(column.dataType)))(rowBytes(side.output))
   }
 
-  /** The fewest bytes of a row: `UnsafeRow` has a word of NULL bits for 64 columns, and a word for each column. */
+  /** Minimum bytes of a row: an `UnsafeRow` has one word of NULL bits per 64 columns, and one word per column. */
   private def narrowestRow(plan: SparkPlan): Double = 8.0 * (1 + plan.output.size)
 
   private def ofLeftOnly(join: BaseJoinExec, left: OutputEstimate): OutputEstimate = {
     val wider = (rowBytes(join.output) / rowBytes(join.left.output)).max(1)
-    left.map(_.scaled(if (join.joinType.isInstanceOf[ExistenceJoin]) 1 else LeastLeft, wider))
+    left.map(_.scaled(if (join.joinType.isInstanceOf[ExistenceJoin]) 1 else MinLeft, wider))
   }
 
   private def keepsLeft(joinType: JoinType): Boolean = joinType match {
@@ -165,17 +180,17 @@ private[apportion] object OutputEstimate {
       case other                    => other
     }
 
-  /** How the columns that an operator adds, drops and computes change the bytes of its rows. */
+  /** The estimate of an operator's child, changed by the columns that the operator adds, drops and computes. */
   private def widened(plan: SparkPlan, child: OutputEstimate): OutputEstimate = {
     val ratio = rowBytes(plan.output) / rowBytes(plan.children.head.output)
     child.map { bytes =>
-      // Dropped columns may have been the small ones.
+      // The dropped columns may be the small ones, so they do not lower the upper end.
       val scaled = bytes.scaled(ratio.min(1), ratio.max(1))
       if (plan.expressions.forall(isSizeBounded)) scaled else scaled.unbounded
     }
   }
 
-  /** Whether the size of a computed value is bounded by the values that it is computed from. */
+  /** Whether the inputs of an expression bound the size of its value. */
   private def isSizeBounded(expression: Expression): Boolean =
     if (!isVariable(expression.dataType)) true
     else
@@ -198,64 +213,65 @@ private[apportion] object OutputEstimate {
     case other                                                  => other.defaultSize > FixedSize
   }
 
-  /** Types of a fixed size are no larger, decimals included. */
+  /** Maximum bytes of a value of a fixed-size type, decimals included. */
   private val FixedSize = 16
 
   private def ofLeaf(leaf: SparkPlan): OutputEstimate = leaf match {
     case scan: FileSourceScanExec             => ofFiles(scan)
     case _: LocalTableScanExec | _: RangeExec =>
-      output(leaf, statistics(leaf), bytes => ByteInterval((bytes * LeastLeft).toLong, bytes))
+      output(leaf, statistics(leaf), bytes => ByteInterval((bytes * MinLeft).toLong, bytes))
     case scan: BatchScanExec if scan.scan.isInstanceOf[FileScan] =>
-      output(leaf, statistics(leaf), ofColumns(_, LeastForText))
+      output(leaf, statistics(leaf), ofColumns(_, MinForText))
     case cached: InMemoryTableScanExec if cached.relation.cacheBuilder.isCachedColumnBuffersLoaded =>
       val part = rowBytes(cached.output) / rowBytes(cached.relation.output)
       val bytes = (cached.relation.computeStats().sizeInBytes.toDouble * part).toLong
-      output(cached, Some(bytes), ofColumns(_, LeastForText))
-    // Statistics of a catalog or of another source may be old or a guess, so they bound nothing.
-    case other => output(other, statistics(other), ofColumns(_, LeastForText)).map(_.unbounded)
+      output(cached, Some(bytes), ofColumns(_, MinForText))
+    // Statistics of a catalog or of another source may be old or a guess, so they give no upper bound.
+    case other => output(other, statistics(other), ofColumns(_, MinForText)).map(_.unbounded)
   }
 
   /**
-   * By the size of the files. The columns that are read are a part of the files that only their types tell; a few columns of text can be
-   * most of a file. The size in a [[CatalogFileIndex]] is a statistic of the catalog and may be old.
+   * Estimate from the size of the files. Only the columns' types show which part of the files a scan reads, and a few
+   * text columns can be most of a file. The size in a [[CatalogFileIndex]] is a statistic of the catalog and may be
+   * old.
    */
   private def ofFiles(scan: FileSourceScanExec): OutputEstimate = {
     val relation = scan.relation
     val part = (rowBytes(scan.output) / rowBytes(toAttributes(relation.schema))).min(1)
     val hasText = scan.output.exists(column => isVariable(column.dataType))
     val known = Some(relation.location.sizeInBytes).filter(_ < scan.conf.defaultSizeInBytes)
-    val likely = output(
+    val estimate = output(
       scan,
       known,
       files => {
-        val least = leastOf(relation.fileFormat) * (if (scan.partitionFilters.isEmpty) 1 else LeastLeft)
-        val columns = ofColumns((files * part).toLong, least)
-        if (hasText) columns.copy(high = columns.high.max((files * MostForFiles).toLong)) else columns
+        val minFactor = minFactorOf(relation.fileFormat) * (if (scan.partitionFilters.isEmpty) 1 else MinLeft)
+        val columns = ofColumns((files * part).toLong, minFactor)
+        if (hasText) columns.copy(high = columns.high.max((files * MaxForFiles).toLong)) else columns
       }
     )
-    if (relation.location.isInstanceOf[CatalogFileIndex]) likely.map(_.unbounded) else likely
+    if (relation.location.isInstanceOf[CatalogFileIndex]) estimate.map(_.unbounded) else estimate
   }
 
-  private def leastOf(format: FileFormat): Double = format match {
+  private def minFactorOf(format: FileFormat): Double = format match {
     case _: ParquetFileFormat | _: OrcFileFormat => 1.0
-    case _                                       => LeastForText
+    case _                                       => MinForText
   }
 
-  private def ofColumns(bytes: Long, least: Double): ByteInterval =
-    ByteInterval((bytes * least).toLong, (bytes * MostForColumns).toLong)
+  private def ofColumns(bytes: Long, minFactor: Double): ByteInterval =
+    ByteInterval((bytes * minFactor).toLong, (bytes * MaxForColumns).toLong)
 
   private def output(leaf: SparkPlan, bytes: Option[Long], interval: Long => ByteInterval): OutputEstimate = {
     val stored = bytes.fold(ByteInterval.Unknown)(interval)
     OutputEstimate(stored, stored.scaled(1, RowSizeRatio.OfFiles), bytes.fold(1L)(tasks(leaf, _)))
   }
 
-  /** The bytes that Spark's statistics give for what a leaf reads, if they know them. */
+  /** Bytes that a leaf reads by Spark's statistics; `None` if they are unknown. */
   private def statistics(leaf: SparkPlan): Option[Long] = for {
     logical <- leaf.logicalLink
     bytes = logical.stats.sizeInBytes
     if bytes < leaf.conf.defaultSizeInBytes
   } yield
-    // The link may be to a projection of the leaf's columns.
+    // The logical plan may be a projection of the leaf's columns.
     math.ceil(bytes.toDouble * rowBytes(leaf.output) / rowBytes(logical.output)).toLong
 
   private def toAttributes(schema: StructType): Seq[Attribute] =

@@ -8,8 +8,9 @@ import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * Gives the main plan of a query and its subqueries one [[ShuffleRegistry]]. It is a planner strategy because a strategy sees the
- * query before Spark plans the subqueries; rules for physical plans see one plan at a time. It plans nothing itself.
+ * Attaches one [[ShuffleRegistry]] to the main plan of a query and its subqueries. It is a planner strategy, because
+ * a strategy sees the query before Spark plans the subqueries, while rules for physical plans see one plan at a time.
+ * It plans nothing.
  */
 private[apportion] object RegisterShuffles extends SparkStrategy {
 
@@ -18,7 +19,8 @@ private[apportion] object RegisterShuffles extends SparkStrategy {
       case ReturnAnswer(query) if Settings.Enabled.get(SQLConf.get) =>
         try ShuffleRegistry.attach(query)
         catch {
-          case NonFatal(failure) => logWarning("Each plan of the query has its own numbers of partitions", failure)
+          case NonFatal(failure) =>
+            logWarning("The main plan and the subqueries get separate numbers of shuffle partitions", failure)
         }
       case _ =>
     }

@@ -9,18 +9,20 @@ import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 
 /**
- * Stands for all exchanges that Spark runs once if they have the same number of partitions: the key of Spark's stage cache
- * (`AdaptiveExecutionContext.stageCache`), the canonical exchange, without the numbers of partitions in it.
+ * Key of equal exchanges. Spark runs equal exchanges once if they also have the same number of partitions. This is the
+ * key of Spark's stage cache (`AdaptiveExecutionContext.stageCache`), without the numbers of partitions in it.
+ *
+ * @param exchange canonical exchange in which all numbers of partitions are 1
  */
 private[apportion] final case class ShuffleKey(exchange: SparkPlan)
 
-/** Makes the keys of one plan; each node is looked at once. */
+/** Computes the keys of one plan, and visits each node once. */
 private[apportion] final class ShuffleKeys {
   private val known = new IdentityHashMap[SparkPlan, SparkPlan]
 
   def of(exchange: SparkPlan): ShuffleKey = ShuffleKey(withoutNumbers(exchange.canonicalized))
 
-  /** The numbers of partitions of the shuffles in a plan that run or have run. */
+  /** Numbers of partitions of the shuffles in a plan that have started. */
   def running(plan: SparkPlan): Map[ShuffleKey, Int] = plan.collect { case stage: ShuffleQueryStageExec =>
     of(stage) -> stage.shuffle.outputPartitioning.numPartitions
   }.toMap
@@ -28,8 +30,8 @@ private[apportion] final class ShuffleKeys {
   private def withoutNumbers(plan: SparkPlan): SparkPlan =
     if (known.containsKey(plan)) known.get(plan)
     else {
-      val below = plan.mapChildren(withoutNumbers)
-      val without = below match {
+      val withNewChildren = plan.mapChildren(withoutNumbers)
+      val without = withNewChildren match {
         case exchange: ShuffleExchangeExec => ShuffleKey.withNumber(exchange, 1)
         case other                         => other
       }
@@ -40,11 +42,12 @@ private[apportion] final class ShuffleKeys {
 
 private[apportion] object ShuffleKey {
 
-  /** The exchange with another number of partitions, if its kind of partitioning has a number that can be changed. */
+  /** The exchange with `n` partitions, or unchanged if [[hasNumber]] is false. */
   def withNumber(exchange: ShuffleExchangeExec, n: Int): ShuffleExchangeExec =
     if (exchange.outputPartitioning.numPartitions == n) exchange
     else partitioning(exchange.outputPartitioning, n).fold(exchange)(ReflectiveCopy.replaceFirstField(exchange, _))
 
+  /** Whether the partitioning has a number of partitions that can change. */
   def hasNumber(exchange: ShuffleExchangeExec): Boolean = partitioning(exchange.outputPartitioning, 1).isDefined
 
   private def partitioning(current: Partitioning, n: Int): Option[Partitioning] = current match {

@@ -9,24 +9,24 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 
 /**
- * The numbers of partitions that were chosen in a query execution, by its main plan and its subqueries. Spark runs equal exchanges of
- * these plans once, and prunes partitions by a broadcast of the main plan, only if the numbers in them are equal. The first choice for
- * an exchange stays.
+ * Numbers of shuffle partitions that Apportion chose for a query, in its main plan and in its subqueries. Spark plans
+ * these separately. It runs their equal exchanges once, and prunes partitions by a broadcast of the main plan, only
+ * if the numbers in them are equal. So the first number of an exchange stays.
  *
  * @param shared logical plans that occur in more than one of these plans
  */
 private[apportion] final class ShuffleRegistry(shared: Set[LogicalPlan]) {
   private val numbers = new ConcurrentHashMap[ShuffleKey, Integer]
 
-  /** The number that was chosen for equal exchanges. */
+  /** Number of partitions that was chosen for exchanges with this key. */
   def number(key: ShuffleKey): Option[Int] = Option(numbers.get(key)).map(_.intValue)
 
-  /** Remembers the number of an exchange, if it is the first one. */
+  /** Stores the number of partitions for this key, unless it already has one. */
   def choose(key: ShuffleKey, n: Int): Unit = numbers.putIfAbsent(key, n)
 
   /**
-   * Whether an exchange over this plan can occur in another plan of the query as well. An aggregate shuffles all of its groups and
-   * partial results, whichever of them it puts out.
+   * Whether an exchange over this plan can also occur in another plan of the query. For an aggregate its child
+   * matters: the aggregate shuffles all groups and partial results, even if it does not return all of them.
    */
   def isShared(plan: LogicalPlan): Boolean = shared.nonEmpty && (shared(plan.canonicalized) || (plan match {
     case aggregate: Aggregate => shared(aggregate.child.canonicalized)
@@ -37,16 +37,19 @@ private[apportion] final class ShuffleRegistry(shared: Set[LogicalPlan]) {
 private[apportion] object ShuffleRegistry {
   private val Tag = TreeNodeTag[ShuffleRegistry]("apportion.shuffleRegistry")
 
-  /** The registry of the query that a plan belongs to; a new one if the plan was made without Spark's planner. */
+  /** Registry of the query that contains a plan. A plan that Spark's planner did not make gets a new registry. */
   def of(plan: SparkPlan): ShuffleRegistry = plan
     .collectFirst { case node if node.logicalLink.exists(find(_).isDefined) => find(node.logicalLink.get).get }
     .getOrElse(new ShuffleRegistry(Set.empty))
 
-  /** Gives a plan and its subqueries one registry, unless they have one: Spark plans subqueries, and plans again, later. */
+  /**
+   * Attaches one registry to a plan and its subqueries, unless they have one: Spark plans subqueries later, and plans
+   * again.
+   */
   def attach(plan: LogicalPlan): Unit = if (plan.collectFirst { case node if find(node).isDefined => node }.isEmpty) {
     val plans = plan +: subqueries(plan)
-    val registry = new ShuffleRegistry(if (plans.size > 1) occurringTwice(plans) else Set.empty)
-    // Not on leaves, which other queries may have as well.
+    val registry = new ShuffleRegistry(if (plans.size > 1) sharedPlans(plans) else Set.empty)
+    // Not on leaves, as other queries may share them.
     plans.foreach(_.foreach(node => if (node.children.nonEmpty) node.setTagValue(Tag, registry)))
   }
 
@@ -62,10 +65,10 @@ private[apportion] object ShuffleRegistry {
     .flatten
     .flatMap(subquery => subquery +: subqueries(subquery))
 
-  private def occurringTwice(plans: Seq[LogicalPlan]): Set[LogicalPlan] =
+  private def sharedPlans(plans: Seq[LogicalPlan]): Set[LogicalPlan] =
     plans
       .flatMap(plan => plan.collect { case node => node.canonicalized }.distinct)
       .groupBy(identity)
-      .collect { case (canonical, places) if places.size > 1 => canonical }
+      .collect { case (canonical, occurrences) if occurrences.size > 1 => canonical }
       .toSet
 }

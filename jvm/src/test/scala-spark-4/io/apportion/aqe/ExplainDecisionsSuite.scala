@@ -16,7 +16,7 @@ class ExplainDecisionsSuite extends SparkSuite {
     out.toString
   }
 
-  test("of a query that has run, why it was decided so") {
+  test("EXPLAIN shows the reasons of decisions after a query has run") {
     withSession(provider, "parallelism" -> "3") { session =>
       val frame = session.sql(query)
       frame.collect()
@@ -26,17 +26,21 @@ class ExplainDecisionsSuite extends SparkSuite {
     }
   }
 
-  test("of one that has not, what its subpartitions were made of") {
+  test("EXPLAIN shows the reasons for shuffle partitions before a query runs") {
     withSession(provider, "mode" -> "active") { session =>
-      assert(explained(session.sql(query)).contains("Exchange: 2 subpartitions, estimate of"))
+      assert(explained(session.sql(query)).contains("Exchange: 2 shuffle partitions, estimate of"))
       assert(
-        session.sql(s"EXPLAIN FORMATTED $query").head().getString(0).contains("Exchange: 2 subpartitions, estimate of")
+        session
+          .sql(s"EXPLAIN FORMATTED $query")
+          .head()
+          .getString(0)
+          .contains("Exchange: 2 shuffle partitions, estimate of")
       )
     }
   }
 
-  test("nothing without shuffles, and where Apportion is off") {
-    withSession(provider)(session => assert(!explained(session.sql("SELECT 1")).contains("subpartitions")))
+  test("EXPLAIN shows nothing without shuffles or with enabled=false") {
+    withSession(provider)(session => assert(!explained(session.sql("SELECT 1")).contains("shuffle partitions")))
     withSession(provider, "enabled" -> "false") { session =>
       val frame = session.sql(query)
       frame.collect()

@@ -38,7 +38,7 @@ object DeciderProperties extends Properties("Decider") {
 
   private def exactSum(bytes: Iterable[Long]) = bytes.map(BigInt(_)).sum
 
-  property("ranges cover all subpartitions once, in order") = checkAll { (in, _, decision) =>
+  property("ranges cover all shuffle partitions once, in order") = checkAll { (in, _, decision) =>
     decision.ranges.toSeq.flatMap { case (start, end) => start until end } == shuffles(in).head.indices
   }
 
@@ -49,38 +49,40 @@ object DeciderProperties extends Properties("Decider") {
   property("there is a range for every task") =
     checkAll((_, _, decision) => decision.ranges.size == decision.parallelism)
 
-  property("parallelism is within the bounds and the subpartitions") = checkAll { (in, policy, decision) =>
-    val n = shuffles(in).head.length
-    val wanted = policy.parallelism.fold(policy.lowerBound to policy.upperBound)(p => p to p)
-    decision.parallelism <= n && (wanted.contains(
-      decision.parallelism
-    ) || decision.parallelism == n && n < wanted.start)
+  property("the parallelism is within the bounds, and at most the number of shuffle partitions") = checkAll {
+    (in, policy, decision) =>
+      val n = shuffles(in).head.length
+      val wanted = policy.parallelism.fold(policy.lowerBound to policy.upperBound)(p => p to p)
+      decision.parallelism <= n && (wanted.contains(
+        decision.parallelism
+      ) || decision.parallelism == n && n < wanted.start)
   }
 
-  property("a decided parallelism is a power of two, or all subpartitions") = checkAll { (in, policy, decision) =>
-    policy.parallelism.isDefined || Integer.bitCount(decision.parallelism) == 1 || decision.parallelism == shuffles(
-      in
-    ).head.length
-  }
+  property("a decided parallelism is a power of two, or the number of shuffle partitions") =
+    checkAll { (in, policy, decision) =>
+      policy.parallelism.isDefined || Integer.bitCount(decision.parallelism) == 1 || decision.parallelism == shuffles(
+        in
+      ).head.length
+    }
 
-  property("tasks read all input bytes, unless those saturate") = checkAll { (in, _, decision) =>
+  property("tasks read all input bytes, unless the sum saturates") = checkAll { (in, _, decision) =>
     val total = exactSum(shuffles(in).flatten)
     if (total.isValidLong) exactSum(decision.taskBytes) == total && decision.inputBytes == total
     else decision.inputBytes == Long.MaxValue && decision.taskBytes.forall(_ >= 0)
   }
 
-  property("nothing overflows") = checkAll { (_, _, decision) =>
+  property("no number overflows") = checkAll { (_, _, decision) =>
     decision.raw >= 0 && decision.rounded >= 1 && decision.largestTaskBytes >= decision.meanTaskBytes && decision.meanTaskBytes >= 0
   }
 
-  property("the raw number is what exact arithmetic gives") = checkAll { (in, policy, decision) =>
+  property("the raw number of tasks equals exact arithmetic") = checkAll { (in, policy, decision) =>
     val total = exactSum(shuffles(in).flatten).min(Long.MaxValue)
     val taken = BigInt(decision.broadcastBytes).min(policy.broadcastCap).min(policy.dataVolumePerTask - 1)
     val divisor = BigInt(policy.dataVolumePerTask) - taken
     decision.raw == (total + divisor - 1) / divisor
   }
 
-  property("reactive tasks keep their minimum volume on average") = checkAll { (_, _, decision) =>
+  property("tasks that fill slots read at least minTaskVolume on average") = checkAll { (_, _, decision) =>
     decision.kind != Kind.Reactive || decision.inputBytes / decision.parallelism >= (1L << 20)
   }
 }

@@ -49,7 +49,7 @@ class SkewSplitsSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     blocks <- Gen.listOfN(mapTasks, Gen.listOfN(subpartitions, Gen.oneOf(Gen.choose(0L, 9L), Gen.choose(0L, 100L))))
   } yield blocks
 
-  test("no layout of as many tasks has a smaller largest one") {
+  test("no layout with as many tasks has a smaller largest task") {
     forAll(matrices, Gen.choose(1, 5), minSuccessful(500)) { (blocks, tasks) =>
       val total = blocks.flatten.sum
       val decision = Decider.decide(Seq(input(blocks)), policy(tasks).copy(balanced = true))
@@ -67,7 +67,7 @@ class SkewSplitsSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(decision.splits.head.taskBytes.max <= blocks.flatten.sum / 8 * 1.03)
   }
 
-  test("every block is read once, those of the other side of a join by each part") {
+  test("every block is read once, but each part reads the whole other side of a join") {
     forAll(matrices, Gen.choose(2, 40), minSuccessful(500)) { (blocks, tasks) =>
       val other = blocks.map(_.map(_ / 10))
       val (left, right) = (input(blocks), input(other, splittable = false))
@@ -88,7 +88,7 @@ class SkewSplitsSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   private val hot = Seq.fill(20)(Seq(1L, 1L, 50L, 1L))
 
-  test("both sides of a join are cut where both are large") {
+  test("both sides of a join are split if both are large") {
     val decision = Decider.decide(Seq(input(hot), input(hot)), policy(8))
     assert(decision.splits.map(_.subpartition) == Seq(2))
     val tasks = decision.splits.head.tasks
@@ -97,7 +97,7 @@ class SkewSplitsSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(decision.skewed.isEmpty)
   }
 
-  test("a number that nobody set leaves room for the ranges beside a split") {
+  test("a split may add tasks unless the parallelism is explicit") {
     val asked = Decider.decide(Seq(input(hot)), policy(2))
     assert(asked.splits.isEmpty && asked.taskBytes.length <= 2)
     val decided = Decider.decide(Seq(input(hot)), Policy(dataVolumePerTask = 530, minTaskVolume = 1))
@@ -107,10 +107,14 @@ class SkewSplitsSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   private val notSplit: Seq[(String, Seq[Input], Policy)] = Seq(
     ("nothing is skewed", Seq(input(Seq.fill(20)(Seq(1L, 1L, 1L, 1L)))), policy(4)),
-    ("a single task", Seq(input(hot)), policy(1)),
-    ("the volume is too small to be worth it", Seq(input(hot)), policy(8).copy(1 << 20, minTaskVolume = 1 << 20)),
-    ("rows have to stay together", Seq(input(hot, splittable = false)), policy(8)),
-    ("a single map task", Seq(input(Seq(Seq(1L, 1L, 50L, 1L)))), policy(8)),
+    ("there is a single task", Seq(input(hot)), policy(1)),
+    (
+      "the partition is smaller than the target size",
+      Seq(input(hot)),
+      policy(8).copy(1 << 20, minTaskVolume = 1 << 20)
+    ),
+    ("rows must stay together", Seq(input(hot, splittable = false)), policy(8)),
+    ("there is a single map task", Seq(input(Seq(Seq(1L, 1L, 50L, 1L)))), policy(8)),
     (
       "the other side would be read too often",
       Seq(input(hot), input(hot.map(_.map(_ * 10)), splittable = false)),
@@ -118,7 +122,7 @@ class SkewSplitsSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     )
   )
   for ((why, inputs, policy) <- notSplit)
-    test(s"no split: $why") {
+    test(s"no partition is split if $why") {
       val decision = Decider.decide(inputs, policy)
       assert(decision.splits.isEmpty)
       val large = decision.largestTaskBytes > 1.25 * decision.inputBytes / decision.parallelism

@@ -14,7 +14,7 @@ class SubpartitionFormulaProperties extends AnyFunSuite with ScalaCheckPropertyC
     slots <- Gen.option(Gen.choose(1, 500))
   } yield (interval, ShuffleDefaults(partitions), Policy(dataVolumePerTask = 1L << bits, slots = slots))
 
-  test("no task has more than its target size unless Spark's number of partitions has as much") {
+  test("the number suffices for the upper end of the bytes, or it is at least Spark's number") {
     forAll(cases, minSuccessful(1000)) { case (interval, defaults, policy) =>
       val n = SubpartitionFormula.of(interval, mapTasks = 1, defaults, policy)
       val needed = (interval.high - 1) / policy.dataVolumePerTask + 1

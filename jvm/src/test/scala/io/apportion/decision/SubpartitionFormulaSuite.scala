@@ -15,40 +15,47 @@ class SubpartitionFormulaSuite extends AnyFunSuite {
   private val cases = Table[String, ByteInterval, Long, ShuffleDefaults, Policy, Int](
     ("case", "bytes", "map tasks", "Spark's defaults", "policy", "partitions"),
     ("no bytes get two partitions", exactly(0), 1, sparks, target64, 2),
-    ("bytes of one task get room for a second", exactly(64 * mib), 1, sparks, target64, 2),
-    ("known bytes get twice their tasks", exactly(gib), 8, sparks, target64, 32),
-    ("the upper end counts below Spark's number", ByteInterval(mib, gib), 8, sparks, target64, 32),
-    ("an upper end above Spark's number gets Spark's", ByteInterval(mib, 200 * gib), 8, sparks, target64, 256),
-    ("without an upper end it is Spark's", unbounded(0), 8, sparks, target64, 256),
-    ("without an upper end it is the number that the user set", unbounded(0), 8, ShuffleDefaults(8), target64, 8),
+    ("bytes of one task get two partitions", exactly(64 * mib), 1, sparks, target64, 2),
+    ("known bytes get two partitions per task", exactly(gib), 8, sparks, target64, 32),
+    ("an upper end below Spark's number sets the number", ByteInterval(mib, gib), 8, sparks, target64, 32),
+    ("an upper end above Spark's number keeps Spark's number", ByteInterval(mib, 200 * gib), 8, sparks, target64, 256),
+    ("bytes without an upper end get Spark's number", unbounded(0), 8, sparks, target64, 256),
+    ("bytes without an upper end get the number that the user set", unbounded(0), 8, ShuffleDefaults(8), target64, 8),
     ("a number that the user set is never lowered", unbounded(0), 8, ShuffleDefaults(1500), target64, 1500),
     ("a large number that the user set is raised", unbounded(0), 8, ShuffleDefaults(4000), target64, 4096),
-    ("the lower end counts above Spark's number", unbounded(50 * gib), 400, sparks, target64, 1024),
-    ("known bytes above Spark's number get their tasks", exactly(64 * gib), 8, sparks, target64, 1024),
+    ("a lower end above Spark's number sets the number", unbounded(50 * gib), 400, sparks, target64, 1024),
+    ("known bytes above Spark's number get one partition per task", exactly(64 * gib), 8, sparks, target64, 1024),
     ("exact sizes are kept up to twice their limit", exactly(120 * gib), 8, sparks, target64, 1024),
-    ("beyond twice the limit of exact sizes the bytes count", exactly(300 * gib), 8, sparks, target64, 8192),
+    ("beyond twice the limit of exact sizes, the bytes set the number", exactly(300 * gib), 8, sparks, target64, 8192),
     (
-      "a user beyond the limit of exact sizes has given them up",
+      "a user's number above the limit of exact sizes is raised",
       unbounded(0),
       8,
       ShuffleDefaults(2500),
       target64,
       4096
     ),
-    ("128 partitions are written more slowly than 256", exactly(4 * gib), 8, sparks, target64, 256),
+    ("128 partitions are raised to 256, which Spark writes faster", exactly(4 * gib), 8, sparks, target64, 256),
     (
-      "without the bypass writer 128 partitions are as good as any",
+      "128 partitions stay without the bypass writer",
       exactly(4 * gib),
       8,
       ShuffleDefaults(200, bypassUpTo = 1),
       target64,
       128
     ),
-    ("slots count as tasks", exactly(16 * mib), 2, sparks, target64.copy(slots = Some(9)), 16),
-    ("the maximum bounds the number", exactly(200 * gib), 1600, sparks, target64.copy(maxParallelism = 100), 64),
-    ("the minimum counts as tasks", exactly(0), 1, sparks, target64.copy(minParallelism = 5), 16),
+    ("slots that a stage can fill count as tasks", exactly(16 * mib), 2, sparks, target64.copy(slots = Some(9)), 16),
     (
-      "blocks bound only what is above Spark's number",
+      "the maximum parallelism limits the number",
+      exactly(200 * gib),
+      1600,
+      sparks,
+      target64.copy(maxParallelism = 100),
+      64
+    ),
+    ("the minimum parallelism raises the number", exactly(0), 1, sparks, target64.copy(minParallelism = 5), 16),
+    (
+      "the limit of blocks does not lower Spark's number",
       exactly(200 * gib),
       1600,
       sparks,
@@ -56,37 +63,37 @@ class SubpartitionFormulaSuite extends AnyFunSuite {
       200
     ),
     (
-      "a number that the user set is not raised to too many blocks",
+      "a number that the user set is not raised above the limit of blocks",
       unbounded(0),
       5000,
       ShuffleDefaults(10000),
       target64,
       10000
     ),
-    ("balanced ranges get eight times the tasks", exactly(gib / 2), 8, sparks, target64.copy(balanced = true), 64),
-    ("a set parallelism is used as given", unbounded(0), 8, sparks, target64.copy(parallelism = Some(150)), 150),
+    ("balanced ranges get eight partitions per task", exactly(gib / 2), 8, sparks, target64.copy(balanced = true), 64),
+    ("an explicit parallelism is used as given", unbounded(0), 8, sparks, target64.copy(parallelism = Some(150)), 150),
     (
-      "balanced ranges of a set parallelism get eight times as many",
+      "balanced ranges get eight partitions per task of an explicit parallelism",
       exactly(gib),
       8,
       sparks,
       target64.copy(parallelism = Some(150), balanced = true),
       2048
     ),
-    ("absurd bytes get the largest number", exactly(Long.MaxValue - 1), 1, sparks, target64, 32768)
+    ("huge byte counts get the largest number", exactly(Long.MaxValue - 1), 1, sparks, target64, 32768)
   )
 
   forAll(cases) { (name, bytes, mapTasks, defaults, policy, expected) =>
     test(s"$name: $expected")(assert(SubpartitionFormula.of(bytes, mapTasks, defaults, policy) == expected))
   }
 
-  test("without estimates the number is Spark's, raised to a power of two, and at least what is asked for") {
+  test("without estimates, the number is Spark's, raised to a power of two and to the minimum parallelism") {
     assert(SubpartitionFormula.unestimated(sparks, target64) == 256)
     assert(SubpartitionFormula.unestimated(sparks, target64.copy(parallelism = Some(300))) == 300)
     assert(SubpartitionFormula.unestimated(sparks, target64.copy(minParallelism = 300)) == 512)
   }
 
-  test("the subpartitions that would be filled if there were fewer of them") {
+  test("filled counts the non-empty partitions of a smaller number of shuffle partitions") {
     val bytes = Array[Long](0, 9, 0, 0, 0, 9, 9, 0, 0, 9, 0, 0)
     assert(SubpartitionFormula.filled(bytes, 12) == 4)
     assert(SubpartitionFormula.filled(bytes, 6) == 4)

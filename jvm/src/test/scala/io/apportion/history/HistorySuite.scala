@@ -50,7 +50,7 @@ class HistorySuite extends SparkSuite {
   private def files(directory: Path): Seq[Path] =
     Files.list(directory).iterator.asScala.filter(_.toString.endsWith(".json")).toSeq
 
-  test("the second run starts from what the first produced") {
+  test("the second run starts from the output sizes of the first run") {
     val kept = directory()
     val (first, _) = run(kept, manyRows(20))
     val (second, lines) = run(kept, manyRows(20))
@@ -60,7 +60,7 @@ class HistorySuite extends SparkSuite {
     assert(lines.isEmpty)
   }
 
-  test("without RememberOutputs nothing is kept") {
+  test("no history is kept without RememberOutputs") {
     val kept = directory()
     run(kept, manyRows(5), "rules.disabled" -> "RememberOutputs")
     assert(files(kept).isEmpty)
@@ -68,20 +68,20 @@ class HistorySuite extends SparkSuite {
     assert(files(kept).nonEmpty)
   }
 
-  test("outputs are remembered while observing, and a later run knows them") {
+  test("output sizes are recorded while observing, and a later run uses them") {
     val kept = directory()
     run(kept, manyRows(20), "mode" -> "observe")
     assert(run(kept, manyRows(20))._1.sources("subpartitions").startsWith("history"))
   }
 
-  test("so does a query with other literals, but no other query") {
+  test("a query with other literals uses the history of a run, but another query does not") {
     val kept = directory()
     run(kept, manyRows(20))
     assert(run(kept, manyRows(21, word = "b"))._1.sources("subpartitions").startsWith("history"))
     assert(run(kept, manyRows(20).replace("max(w)", "min(w)"))._1.sources("subpartitions").startsWith("estimate of"))
   }
 
-  test("a file for each exchange, which stays as it is while the next runs produce as much") {
+  test("the history has one file per exchange, which stays unchanged while runs produce the same sizes") {
     val kept = directory()
     run(kept, manyRows(5))
     val written = files(kept).map(Files.getLastModifiedTime(_))
@@ -93,7 +93,7 @@ class HistorySuite extends SparkSuite {
     assert(files(kept).map(Files.getLastModifiedTime(_)) != written)
   }
 
-  test("what is read now scales what was produced then") {
+  test("recorded sizes scale with the bytes that are read now") {
     val kept = directory()
     val path = s"$kept/numbers"
     def write(session: SparkSession, rows: Int): Unit =
@@ -109,32 +109,36 @@ class HistorySuite extends SparkSuite {
     write(spark, 1000000)
     val (third, stale) = run(kept, s"SELECT id, max(k) FROM parquet.`$path` GROUP BY id")
     assert(third.sources("subpartitions").startsWith("estimate"))
-    assert(stale.size == 1 && stale.head.contains("is stale: its query read"))
+    assert(stale.size == 1 && stale.head.contains("is ignored, as its runs are stale: the last run read"))
     assert(
       run(kept, s"SELECT id, max(k) FROM parquet.`$path` GROUP BY id")._1.sources("subpartitions").startsWith("history")
     )
   }
 
   private val broken: Seq[(String, String => String, String)] = Seq(
-    ("cut off", text => text.take(30), "it holds no JSON object"),
-    ("empty", _ => "", "it holds no JSON object"),
-    ("no JSON", _ => "\u0000\u0001", "it holds no JSON object"),
-    ("another program's", _ => "{\"format\": \"parquet\"}", "its format is not apportion-history-2"),
-    ("a later version's", _.replace("history-2", "history-3"), "its format is not apportion-history-2"),
+    ("truncated", text => text.take(30), "it is not a JSON object"),
+    ("empty", _ => "", "it is not a JSON object"),
+    ("not JSON", _ => "\u0000\u0001", "it is not a JSON object"),
+    ("from another program", _ => "{\"format\": \"parquet\"}", "its format is not apportion-history-2"),
+    ("from a later version", _.replace("history-2", "history-3"), "its format is not apportion-history-2"),
     ("without runs", _.replace("runs", "walks"), "it has no runs"),
-    ("another plan's", _.replaceAll("fingerprint\":\"....", "fingerprint\":\"beef"), "it is about another plan"),
-    ("less than nothing", _.replace("stored\":", "stored\":-"), "not a number of bytes"),
-    ("too large a number", _.replace("stored\":", "stored\":99999999999999999999"), "not a number of bytes"),
+    ("from another plan", _.replaceAll("fingerprint\":\"....", "fingerprint\":\"beef"), "that of another plan"),
+    ("with a negative number", _.replace("stored\":", "stored\":-"), "its 'stored' must be a whole number"),
     (
-      "no number",
-      _.replaceAll("leafBytes\":\\d+", "leafBytes\":\"many\""),
-      "its 'leafBytes' is \"many\", not a number"
+      "with a number that is too large",
+      _.replace("stored\":", "stored\":99999999999999999999"),
+      "its 'stored' must be"
     ),
-    ("incomplete", _.replaceAll("\"expanded\":\\d+,", ""), "its 'expanded' is missing"),
-    ("very long", text => text * 1000, "it holds no JSON object")
+    (
+      "with text instead of a number",
+      _.replaceAll("leafBytes\":\\d+", "leafBytes\":\"many\""),
+      "its 'leafBytes' must be a whole number from 0 to 9223372036854775807, but is \"many\""
+    ),
+    ("with a missing field", _.replaceAll("\"expanded\":\\d+,", ""), "9223372036854775807, but is missing"),
+    ("very long", text => text * 1000, "it is not a JSON object")
   )
   for ((what, spoil, problem) <- broken)
-    test(s"history that is of no use is left out with one line, and written anew: $what") {
+    test(s"a broken history file is ignored with one warning, and written again: $what") {
       val kept = directory()
       run(kept, manyRows(5))
       val file = files(kept).head
@@ -142,12 +146,12 @@ class HistorySuite extends SparkSuite {
       val (decision, lines) = run(kept, manyRows(5))
       assert(decision.sources("subpartitions") == "estimate of 0 B or more")
       assert(
-        lines.size == 1 && lines.head.contains(s"${file.getFileName} is left out: ") && lines.head.contains(problem)
+        lines.size == 1 && lines.head.contains(s"${file.getFileName} is ignored: ") && lines.head.contains(problem)
       )
       assert(run(kept, manyRows(5))._1.sources("subpartitions").startsWith("history"))
     }
 
-  test("a directory that cannot be used is named once, and queries run without") {
+  test("a history directory that cannot be used is logged once, and queries run without a history") {
     val file = Files.createTempFile("no", "directory")
     val (decision, lines) = run(file, manyRows(5))
     assert(decision.sources("subpartitions") == "estimate of 0 B or more")
@@ -155,7 +159,7 @@ class HistorySuite extends SparkSuite {
     assert(run(file, manyRows(5))._2.isEmpty)
   }
 
-  test("results are the same with history as without") {
+  test("results are the same with and without a history") {
     val kept = directory()
     def rows(): Set[Row] = withSession()(_.sql(manyRows(3)).collect().toSet)
     val all = (1 to 3).map { _ =>
@@ -165,13 +169,13 @@ class HistorySuite extends SparkSuite {
     assert(all.toSet.size == 1)
   }
 
-  test("a query knows at once what another query of the application has produced") {
+  test("a query uses the sizes of an earlier query of the same application at once") {
     History.reopen(spark.sparkContext, directory().toString, patient)
     def source() = decisionsOf(manyRows(6), active: _*).filter(_.subpartitions > 1).last.sources("subpartitions")
     assert(Seq(source(), source()).map(_.takeWhile(_ != ' ')) == Seq("estimate", "history"))
   }
 
-  test("a run with few rows leaves what a run with other literals has produced") {
+  test("a run with few rows does not replace the sizes of runs with other literals") {
     val kept = directory()
     def query(least: Int) = s"SELECT concat(id, k), max(k) FROM numbers WHERE id >= $least GROUP BY concat(id, k)"
     val large = run(kept, query(0))._1.inputBytes
@@ -183,7 +187,7 @@ class HistorySuite extends SparkSuite {
     assert(!Files.readString(files(kept).head).contains("19990"))
   }
 
-  test("files of another day have the history of those of the first, and count as another literal") {
+  test("a path of another day uses the same history, and the day counts as a literal") {
     val kept = directory()
     def query(day: Int) = {
       val path = s"$kept/data/dt=2026-11-$day"
@@ -195,7 +199,7 @@ class HistorySuite extends SparkSuite {
     assert(files(kept).size == 1 && Files.readString(files(kept).head).split("literals").length == 3)
   }
 
-  test("files of the first format are read, and written in the second one") {
+  test("history files of the first format are read, and rewritten in the second format") {
     val kept = directory()
     run(kept, manyRows(5))
     val file = files(kept).head
@@ -209,7 +213,7 @@ class HistorySuite extends SparkSuite {
     assert(Files.readString(file).contains("apportion-history-2"))
   }
 
-  test("a run that had too few partitions is remembered, and the next run has enough of them") {
+  test("a run with too few shuffle partitions is recorded, and the next run has enough of them") {
     val kept = directory()
     val query = "SELECT concat(id, k), max(k) FROM numbers GROUP BY concat(id, k)"
     val (first, _) = run(kept, query, "maxParallelism" -> "2", "dataVolumePerTask" -> "8KB")
@@ -221,7 +225,7 @@ class HistorySuite extends SparkSuite {
     assert(second.subpartitions >= second.raw.get && !second.clamps.contains("subpartitions"))
   }
 
-  test("a shuffle whose number was not chosen by Apportion is remembered too") {
+  test("a shuffle with Spark's number of partitions is recorded too") {
     val kept = directory()
     run(kept, manyRows(5), "subpartitions" -> "spark")
     assert(run(kept, manyRows(5))._1.sources("subpartitions").startsWith("history"))
@@ -240,7 +244,7 @@ class HistorySuite extends SparkSuite {
     TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start)
   }
 
-  test("queries do not wait for a file system that hangs, and it is not tried again") {
+  test("queries do not wait for a file system that hangs, and do not try it again") {
     gated(
       directory(),
       HistoryTimeouts(file = TimeUnit.MILLISECONDS.toNanos(300), end = TimeUnit.MILLISECONDS.toNanos(200))
@@ -261,7 +265,7 @@ class HistorySuite extends SparkSuite {
     assert(threads.forall(_.isDaemon))
   }
 
-  test("no reader sees a part of a file, also where files are not renamed onto others") {
+  test("no reader sees a part of a history file, even if a rename does not replace files") {
     val kept = directory()
     gated(kept)
     decisionsOf(manyRows(5), active: _*)
@@ -276,7 +280,7 @@ class HistorySuite extends SparkSuite {
     assert(Files.readString(files(kept).head).split("literals").length == 3)
   }
 
-  test("files are those of the application's user, whoever's query is the first, and the file system is closed") {
+  test("history files belong to the user of the application, not of the first query, and the file system is closed") {
     val own = UserGroupInformation.getCurrentUser.getShortUserName
     gated(directory())
     val query: PrivilegedAction[Unit] =
@@ -286,7 +290,7 @@ class HistorySuite extends SparkSuite {
     assert(calls.head == s"initialize as $own with null" && calls.last == "close")
   }
 
-  test("the history ends with its application") {
+  test("the history is written and closed when its application stops") {
     gated(directory())
     decisionsOf(manyRows(5), active: _*)
     spark.stop()
@@ -297,7 +301,7 @@ class HistorySuite extends SparkSuite {
 
 /** Without a history. */
 class NoHistorySuite extends SparkSuite {
-  test("without a path nothing is kept") {
+  test("no history is kept without a path") {
     val query = "SELECT k, count(*) FROM numbers LATERAL VIEW explode(sequence(1, 3)) AS n GROUP BY k"
     (1 to 2).foreach { _ =>
       assert(decisionOf(query, "mode" -> "active").sources("subpartitions") == "estimate of 0 B or more")

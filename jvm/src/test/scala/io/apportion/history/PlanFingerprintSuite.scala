@@ -27,64 +27,68 @@ class PlanFingerprintSuite extends SparkSuite {
     "SELECT a.k, count(*) FROM numbers a JOIN few b ON a.id = b.id AND a.k = b.k WHERE a.id <> 5 GROUP BY a.k"
 
   private val same: Seq[(String, String, Seq[(String, String)])] = Seq(
-    ("again", join, Nil),
+    ("no change", join, Nil),
     ("another literal", join.replace("5", "77"), Nil),
-    ("another number of subpartitions", join, Seq("spark.sql.shuffle.partitions" -> "7", "subpartitions" -> "spark")),
-    ("a sort-merge join in place of a broadcast one", join, Seq("spark.sql.autoBroadcastJoinThreshold" -> "-1")),
-    ("without code generation", join, Seq("spark.sql.codegen.wholeStage" -> "false")),
-    ("other names of the tables", join.replace("a.", "c.").replace(" a ", " c "), Nil)
+    (
+      "another number of shuffle partitions",
+      join,
+      Seq("spark.sql.shuffle.partitions" -> "7", "subpartitions" -> "spark")
+    ),
+    ("a sort-merge join in place of a broadcast join", join, Seq("spark.sql.autoBroadcastJoinThreshold" -> "-1")),
+    ("no code generation", join, Seq("spark.sql.codegen.wholeStage" -> "false")),
+    ("other table aliases", join.replace("a.", "c.").replace(" a ", " c "), Nil)
   )
   for ((what, query, settings) <- same)
-    test(s"the same, planned and run: $what") {
+    test(s"a query has the same fingerprint, planned and run, with $what") {
       assert((fingerprints(join) ++ fingerprints(query, settings: _*)).size == 1)
     }
 
   for ((what, query, settings) <- same if query != join.replace("5", "77"))
-    test(s"the same literals, planned and run: $what") {
+    test(s"a query has the same digest of literals, planned and run, with $what") {
       assert((fingerprintsWithLiterals(join) ++ fingerprintsWithLiterals(query, settings: _*)).size == 1)
     }
 
   private val otherLiterals: Seq[(String, String, String)] = Seq(
-    ("of a filter", join, join.replace("5", "77")),
-    ("in another place", join.replace("5", "5 AND a.k <> 6"), join.replace("5", "6 AND a.k <> 5")),
+    ("a literal in a filter", join, join.replace("5", "77")),
+    ("literals in other places", join.replace("5", "5 AND a.k <> 6"), join.replace("5", "6 AND a.k <> 5")),
     (
-      "of a list",
+      "a literal in a list",
       "SELECT count(*) FROM numbers WHERE k IN (1, 2, 3) GROUP BY id",
       "SELECT count(*) FROM numbers WHERE k IN (1, 2, 4) GROUP BY id"
     ),
     (
-      "of a long list",
+      "literals in a long list",
       s"SELECT count(*) FROM numbers WHERE k IN (${(1 to 50).mkString(", ")}) GROUP BY id",
       s"SELECT count(*) FROM numbers WHERE k IN (${(2 to 51).mkString(", ")}) GROUP BY id"
     ),
     (
-      "of a subquery",
+      "a literal in a subquery",
       "SELECT count(*) FROM numbers WHERE k > (SELECT max(k) FROM few WHERE id < 7) GROUP BY id",
       "SELECT count(*) FROM numbers WHERE k > (SELECT max(k) FROM few WHERE id < 9) GROUP BY id"
     ),
     (
-      "of a limit",
+      "the number of a limit",
       "SELECT k, count(*) FROM (SELECT * FROM numbers LIMIT 50) GROUP BY k",
       "SELECT k, count(*) FROM (SELECT * FROM numbers LIMIT 60) GROUP BY k"
     ),
     (
-      "of a range",
+      "the size of a range",
       "SELECT id % 7 AS k, count(*) FROM range(100) GROUP BY k",
       "SELECT id % 7 AS k, count(*) FROM range(200) GROUP BY k"
     )
   )
   for ((what, one, other) <- otherLiterals)
-    test(s"the same plan with other literals: $what") {
+    test(s"other literals change only the digest of literals: $what") {
       val (ofOne, ofOther) = (fingerprintsWithLiterals(one), fingerprintsWithLiterals(other))
       assert((ofOne ++ ofOther).map(_.plan).size == 1)
       assert((ofOne.map(_.literals) intersect ofOther.map(_.literals)).isEmpty)
     }
 
-  test("the digest of literals is too short to find them by trying") {
+  test("the digest of literals is too short to find the literals by trying") {
     assert(fingerprintsWithLiterals(join).forall(_.literals.matches("[0-9a-f]{6}")))
   }
 
-  test("a plan with many exchanges is described in little time, whether or not they are known") {
+  test("the fingerprints of a plan with many exchanges take little time") {
     val joins = (1 to 40).map(i => s"JOIN few t$i ON t0.id = t$i.k").mkString(" ")
     withSession("spark.sql.autoBroadcastJoinThreshold" -> "-1") { session =>
       val plan = session
@@ -110,9 +114,11 @@ class PlanFingerprintSuite extends SparkSuite {
     ("other groups", join.replace("BY a.k", "BY a.k, a.id"))
   )
   for ((what, query) <- different)
-    test(s"not the same: $what")(assert((fingerprints(join) intersect fingerprints(query)).isEmpty))
+    test(s"a query has another fingerprint with $what")(
+      assert((fingerprints(join) intersect fingerprints(query)).isEmpty)
+    )
 
-  test("lists of literals count as one, however long") {
+  test("lists of literals have the same fingerprint for any length") {
     def in(n: Int) = s"SELECT count(*) FROM numbers WHERE k IN (${(1 to n).mkString(", ")}) GROUP BY id"
     assert(Seq(3, 4, 50).map(in).flatMap(fingerprints(_)).distinct.size == 1)
   }

@@ -13,23 +13,23 @@ class RunsSuite extends AnyFunSuite {
     assert(runs(run("b", 9000, 1), run("a", 1, 2)).predict("c", 100) == Some(Remembered(9000, 36000, false)))
   }
 
-  test("a run with the literals of earlier runs is predicted by the largest of these") {
+  test("a run with the literals of earlier runs is predicted by the largest of these runs") {
     val known = runs(run("a", 9000, 1), run("b", 10, 2), run("b", 20, 3), run("b", 15, 4))
     assert(known.predict("b", 100) == Some(Remembered(20, 80, true)))
   }
 
-  test("nothing is predicted without runs, and from runs that read much more or less") {
+  test("no size is predicted without runs, or from runs that read much more or less") {
     assert(Runs.none.predict("a", 100).isEmpty)
     assert(runs(run("a", 10, 1)).predict("a", 801).isEmpty && runs(run("a", 10, 1)).predict("a", 12).isEmpty)
     assert(runs(run("a", 10, 1), run("b", 7, 2, leafBytes = 801)).predict("a", 801) == Some(Remembered(7, 28, false)))
   }
 
-  test("sizes follow the bytes that are read now, where these are known") {
+  test("a predicted size scales with the bytes that are read now, if these are known") {
     assert(runs(run("a", 10, 1)).predict("a", 300) == Some(Remembered(30, 120, true)))
     assert(runs(run("a", 10, 1)).predict("a", 0) == Some(Remembered(10, 40, true)))
   }
 
-  test("a run like all earlier ones with its literals is not kept, one of another size is") {
+  test("a run is kept unless it equals all earlier runs with its literals") {
     val one = runs(run("a", 1000, 1))
     assert(one.add(run("a", 1040, 2)) eq one)
     assert(one.add(run("a", 1100, 2)).recent.size == 2)
@@ -37,7 +37,7 @@ class RunsSuite extends AnyFunSuite {
     assert(one.add(run("a", 1000, 2, leafBytes = 200)).recent.size == 2)
   }
 
-  test("a large run is forgotten after eight smaller ones") {
+  test("a large run is dropped after eight smaller runs") {
     val large = runs(run("a", 9000, 0))
     def after(n: Int) = (1 to n).foldLeft(large)((all, i) => all.add(run("a", 10, i.toLong)))
     assert(after(7).predict("a", 100).get.stored == 9000)

@@ -53,7 +53,7 @@ class SourcePathSuite extends AnyFunSuite {
     test(s"$one is not named like $other")(assert(SourcePath.of(one).name != SourcePath.of(other).name))
   }
 
-  test("several directories of one kind are named as one") {
+  test("several directories of one kind have one name") {
     val week = SourcePath.of((10 to 16).map(day => s"/events/dt=2026-11-$day"))
     assert(week.name == "/events/dt=*" && week.values.size == 7)
     assert(SourcePath.of(Seq("/b", "/a")) == SourcePath("/a /b", Nil))

@@ -25,7 +25,7 @@ class EvenKeysSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     subpartitions <- Gen.oneOf(Gen.choose(tasks, Int.MaxValue), Gen.const(tasks), Gen.const(Int.MaxValue))
   } yield (tasks, subpartitions)
 
-  test("p from 1 to 1,024, n of p, 2p, 4p and powers of two up to 4,096: key k is read by task k mod p") {
+  test("task k mod p reads key k for p from 1 to 1,024, and n of p, 2p, 4p and powers of two up to 4,096") {
     val wrong = for {
       p <- (1 to 1024).iterator
       n <- (Seq(p, 2 * p, 4 * p) ++ powersOfTwo(from = p)).distinct
@@ -37,7 +37,7 @@ class EvenKeysSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(wrong.toList == Nil)
   }
 
-  test("any key of any sizes, negative ones and the largest as well") {
+  test("task k mod p reads any key k, even negative keys and the largest ones") {
     forAll(key, sizes) { case (k, (p, n)) =>
       val subpartition = subpartitionOf(surrogate(k, p, n), n)
       assert(EvenKeys.taskOf(subpartition, p, n) == Math.floorMod(k, p))
@@ -53,13 +53,13 @@ class EvenKeysSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
-  test("hashed into another number of subpartitions, tasks fall about as evenly as any keys") {
+  test("surrogates fill another number of shuffle partitions about as evenly as other keys") {
     val used =
       (0L until 1000L).map(k => subpartitionOf(surrogate(k, 1000, 1000), 64)).groupBy(identity).values.map(_.size)
     assert(used.size == 64 && used.max < 2 * 1000 / 64)
   }
 
-  test("tables are kept, and of the numbers that are sent to an executor there is the same") {
+  test("tables are cached, and a table that is sent to an executor is the cached one") {
     val keys = EvenKeys.of(32768, 65536)
     assert(EvenKeys.of(32768, 65536) eq keys)
     val sent = new ByteArrayOutputStream
@@ -68,12 +68,12 @@ class EvenKeysSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(new ObjectInputStream(new ByteArrayInputStream(sent.toByteArray)).readObject().asInstanceOf[AnyRef] eq keys)
   }
 
-  test("numbers that are refused") {
+  test("impossible numbers of tasks and shuffle partitions are refused") {
     for ((p, n) <- Seq((0, 5), (5, 4), (EvenKeys.MostTasks + 1, Int.MaxValue)))
       assertThrows[IllegalArgumentException](EvenKeys.of(p, n))
   }
 
-  test("the task of each subpartition is the number of its even range") {
+  test("the task of each shuffle partition is the index of its even range") {
     for ((p, n) <- Seq((1, 1), (5, 5), (3, 8), (7, 64), (1000, 1001), (1024, 4096))) {
       val tasks =
         Ranges.even(n, p).toSeq.zipWithIndex.flatMap { case ((start, end), task) => Seq.fill(end - start)(task) }
@@ -81,7 +81,7 @@ class EvenKeysSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
-  test("the task of the largest subpartition there can be") {
+  test("the largest possible shuffle partition has a task") {
     assert(EvenKeys.taskOf(Int.MaxValue - 1, Int.MaxValue, Int.MaxValue) == Int.MaxValue - 1)
   }
 }

@@ -46,7 +46,7 @@ class FlinkKeysSuite extends SparkSuite {
 
   private def valueOf(expression: String): Any = spark.sql(s"SELECT $expression").head().get(0)
 
-  test("generated code gives the key groups of all vectors as well") {
+  test("generated code computes the key groups of all vectors") {
     for ((keyType, sqlType) <- Seq("int" -> "INT", "long" -> "BIGINT", "string" -> "STRING")) {
       val vectors = Vectors.read("keygroups.jsonl").filter(v => v.has("keyType") && v.get("keyType").asText == keyType)
       for ((maxParallelism, own) <- vectors.groupBy(_.int("maxParallelism"))) {
@@ -58,7 +58,7 @@ class FlinkKeysSuite extends SparkSuite {
     }
   }
 
-  test("keys of 5 operators, and the rebalance keys after which each of them gets two") {
+  test("rebalance keys spread 10 keys evenly over 5 operators") {
     def indexes(key: String) = spark
       .range(10)
       .selectExpr(s"flink_operator_index(flink_key_group(CAST($key AS INT), 128), 5)")
@@ -70,7 +70,7 @@ class FlinkKeysSuite extends SparkSuite {
     assert(indexes("flink_rebalance_keys(5)[id % 5]") == Seq(0, 1, 2, 3, 4, 0, 1, 2, 3, 4))
   }
 
-  test("every operator has a rebalance key, up to as many operators as Flink allows") {
+  test("every operator has a rebalance key, up to Flink's maximum number of operators") {
     for (p <- Seq(1, 2, 3, 7, 100, 1000, 32767, 32768)) {
       val m = FlinkKeys.maxParallelism(p)
       val indexes = FlinkKeys
@@ -80,7 +80,7 @@ class FlinkKeysSuite extends SparkSuite {
     }
   }
 
-  test("hash codes of strings are those of Java, whatever their UTF-16 is") {
+  test("hash codes of strings equal Java's for any UTF-16 text") {
     for (text <- Seq("", "a", "Berlin", "Z\u00fcrich", "\u6771\u4eac", "\ud83d\ude00!", "\u0000", "x" * 1000))
       assert(FlinkKeys.hashOfString(UTF8String.fromString(text)) == text.hashCode)
   }

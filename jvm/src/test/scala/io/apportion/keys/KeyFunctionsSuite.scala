@@ -27,7 +27,7 @@ class KeyFunctionsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
-  test("p keys, or any multiple, fill p tasks evenly") {
+  test("a multiple of p keys fills p tasks evenly") {
     val rows = spark
       .range(30)
       .repartition(10, expr("even_key(id, 10)"))
@@ -37,7 +37,7 @@ class KeyFunctionsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(rows.map(_.getLong(1)).toSeq == Seq.fill(10)(3L))
   }
 
-  test("tasks of adaptive execution that read even ranges of more subpartitions are those of even_key") {
+  test("adaptive execution reads keys in the tasks that even_key assigns, also from more shuffle partitions") {
     withSession("subpartitions" -> "spark", "parallelism" -> "8", "spark.sql.shuffle.partitions" -> "32") { session =>
       val tasks = session.sql("""
         SELECT task, spark_partition_id() AS read_by FROM (
@@ -49,7 +49,7 @@ class KeyFunctionsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
-  test("grouping by the surrogate and the key needs no other shuffle than the repartition") {
+  test("grouping by the surrogate and the key needs no second shuffle") {
     val grouped = spark.sql("""
       SELECT id % 10, count(*)
       FROM (SELECT /*+ REPARTITION(5, surrogate) */ * FROM (SELECT id, even_key(id % 10, 5) AS surrogate FROM range(100)))
@@ -78,7 +78,7 @@ class KeyFunctionsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   )
 
   for (columns <- keys)
-    test(s"rows are where subpartition_of and task_of say, of $columns") {
+    test(s"subpartition_of and task_of predict where rows go by $columns") {
       if (columns.contains("COLLATE")) since("4.0")
       val (p, n) = (5, 12)
       val named = spark.sql(s"SELECT struct(${columns}) AS columns FROM range(200)").select("columns.*")
@@ -110,7 +110,7 @@ class KeyFunctionsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   )
 
   for (call <- calls)
-    test(s"$call is the same interpreted and in generated code") {
+    test(s"$call has the same value interpreted and in generated code") {
       def rows(mode: String, wholeStage: Boolean): Seq[Any] =
         withSession("spark.sql.codegen.factoryMode" -> mode, "spark.sql.codegen.wholeStage" -> wholeStage.toString) {
           _.sql(s"SELECT $call FROM range(0, 100, 1, 1)").collect().toSeq
@@ -118,13 +118,13 @@ class KeyFunctionsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       assert(rows("CODEGEN_ONLY", wholeStage = true) == rows("NO_CODEGEN", wholeStage = false))
     }
 
-  test("a call can be grouped by, and constants be calls themselves") {
+  test("a query can group by a call, and constant arguments can be calls") {
     val groups = spark.sql("SELECT even_key(id % 3, 5), count(*) FROM range(30) GROUP BY even_key(id % 3, 5)")
     assert(groups.collect().map(_.getLong(1)).toSeq == Seq(10, 10, 10))
     assert(valueOf("flink_key_group('a', flink_max_parallelism(2 + 3))") == valueOf("flink_key_group('a', 128)"))
   }
 
-  test("a column is called as it was written") {
+  test("a column is named by the text of its call") {
     assert(
       spark.sql("SELECT even_key(id, 5), task_of(2, 4, id) FROM range(1)").columns.toSeq ==
         Seq("even_key(id, 5)", "task_of(2, 4, id)")
@@ -133,35 +133,36 @@ class KeyFunctionsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
 
   // What they refuse
 
-  private val whole = "TINYINT, SMALLINT, INT and BIGINT"
+  private val whole = "TINYINT, SMALLINT, INT or BIGINT"
 
   private val wrong = Seq(
-    "even_key(id, 0)" -> "p is 0: allowed is a constant, a whole number from 1 to 1048576",
-    "even_key(id, -5)" -> "p is -5: allowed is a constant, a whole number from 1 to 1048576",
-    "even_key(id, 3000000000)" -> "p is 3000000000: allowed is a constant, a whole number from 1 to 1048576",
-    "even_key(id, 5, 4)" -> "n is 4: allowed is a constant, a whole number from 5 to 2147483647",
-    "even_key(id, id)" -> "p is id: allowed is a constant, a whole number from 1 to 1048576",
-    "even_key(id, 2.5)" -> "p is 2.5: allowed is a constant, a whole number",
-    "even_key(id, '5')" -> "p is 5: allowed is a constant, a whole number",
-    "even_key(id, 5, CAST(rand() AS INT))" -> "n is CAST(rand() AS INT): allowed is a constant",
-    "even_key(string(id), 5)" -> s"k is id of type STRING: allowed are $whole",
-    "even_key(1.5, 5)" -> s"k is 1.5 of type DECIMAL(2,1): allowed are $whole",
-    "even_key(id)" -> "even_key(k, p[, n]) is called with 1 argument",
-    "even_key(id, 5, 10, 20)" -> "even_key(k, p[, n]) is called with 4 arguments",
-    "subpartition_of(0, id)" -> "n is 0: allowed is a constant, a whole number from 1 to 2147483647",
-    "subpartition_of(5)" -> "subpartition_of(n, column, ...) is called with 1 argument",
+    "even_key(id, 0)" -> "p must be a constant whole number from 1 to 1048576, but is 0",
+    "even_key(id, -5)" -> "p must be a constant whole number from 1 to 1048576, but is -5",
+    "even_key(id, 3000000000)" -> "p must be a constant whole number from 1 to 1048576, but is 3000000000",
+    "even_key(id, 5, 4)" -> "n must be a constant whole number from 5 to 2147483647, but is 4",
+    "even_key(id, id)" -> "p must be a constant whole number from 1 to 1048576, but is id",
+    "even_key(id, 2.5)" -> "p must be a constant whole number from 1 to 1048576, but is 2.5",
+    "even_key(id, '5')" -> "p must be a constant whole number from 1 to 1048576, but is 5",
+    "even_key(id, 5, CAST(rand() AS INT))" ->
+      "n must be a constant whole number from 5 to 2147483647, but is CAST(rand() AS INT)",
+    "even_key(string(id), 5)" -> s"k must be $whole, but id is STRING",
+    "even_key(1.5, 5)" -> s"k must be $whole, but 1.5 is DECIMAL(2,1)",
+    "even_key(id)" -> "even_key takes the arguments (k, p[, n]), but is called with 1 argument",
+    "even_key(id, 5, 10, 20)" -> "even_key takes the arguments (k, p[, n]), but is called with 4 arguments",
+    "subpartition_of(0, id)" -> "n must be a constant whole number from 1 to 2147483647, but is 0",
+    "subpartition_of(5)" -> "subpartition_of takes the arguments (n, column, ...), but is called with 1 argument",
     "subpartition_of(5, map(1, id))" -> "cannot contain elements of the \"MAP\" type",
-    "task_of(5, 4, id)" -> "n is 4: allowed is a constant, a whole number from 5 to 2147483647",
-    "task_of(5, 4)" -> "task_of(p, n, column, ...) is called with 2 arguments",
-    "flink_max_parallelism(32769)" -> "parallelism is 32769: allowed is a constant, a whole number from 1 to 32768",
-    "flink_key_group(1.5D, 128)" -> s"key is 1.5 of type DOUBLE: allowed are STRING, $whole",
-    "flink_key_group(id, 0)" -> "max_parallelism is 0: allowed is a constant, a whole number from 1 to 32768",
-    "flink_key_group_range(id, 5, 4)" -> "max_parallelism is 4: allowed is a constant, a whole number from 5 to 32768",
-    "flink_rebalance_keys(5, 4)" -> "max_parallelism is 4: allowed is a constant, a whole number from 5 to 32768"
+    "task_of(5, 4, id)" -> "n must be a constant whole number from 5 to 2147483647, but is 4",
+    "task_of(5, 4)" -> "task_of takes the arguments (p, n, column, ...), but is called with 2 arguments",
+    "flink_max_parallelism(32769)" -> "parallelism must be a constant whole number from 1 to 32768, but is 32769",
+    "flink_key_group(1.5D, 128)" -> s"key must be STRING, $whole, but 1.5 is DOUBLE",
+    "flink_key_group(id, 0)" -> "max_parallelism must be a constant whole number from 1 to 32768, but is 0",
+    "flink_key_group_range(id, 5, 4)" -> "max_parallelism must be a constant whole number from 5 to 32768, but is 4",
+    "flink_rebalance_keys(5, 4)" -> "max_parallelism must be a constant whole number from 5 to 32768, but is 4"
   )
 
   for ((call, message) <- wrong)
-    test(s"refused: $call") {
+    test(s"a wrong call is refused: $call") {
       val error = intercept[AnalysisException](spark.sql(s"SELECT $call FROM range(1)"))
       assert(error.getMessage.contains(message))
       assert(error.getMessage.contains(s"""Cannot resolve "${call.takeWhile(_ != '(')}("""))
@@ -186,7 +187,7 @@ class KeyFunctionsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   // What they say of themselves
 
   for (help <- functions)
-    test(s"DESCRIBE FUNCTION ${help.getName} teaches it") {
+    test(s"DESCRIBE FUNCTION ${help.getName} shows its usage, arguments and examples") {
       val lines = spark.sql(s"DESCRIBE FUNCTION EXTENDED ${help.getName}").collect().map(_.getString(0)).mkString("\n")
       for (part <- Seq(s"Usage: ${help.getName}(", "Arguments:", "Examples:", "Since: 0.1.0"))
         assert(lines.contains(part))
@@ -195,7 +196,7 @@ class KeyFunctionsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   private val example = """> SELECT (.*);\n +(.*)\n""".r
 
   for (help <- functions; found <- example.findAllMatchIn(help.getExamples))
-    test(s"example: ${found.group(1)}") {
+    test(s"an example in the help is correct: ${found.group(1)}") {
       val shown = spark.sql(s"SELECT CAST(to_json(struct(${found.group(1)} AS value)) AS STRING)").head().getString(0)
       assert(shown == s"""{"value":${found.group(2)}}""")
     }

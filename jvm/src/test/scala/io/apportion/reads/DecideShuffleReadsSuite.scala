@@ -24,43 +24,43 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   private val cases = Table[String, String, Seq[(String, String)], Seq[String]](
     ("case", "query", "settings", "decisions"),
     (
-      "an aggregate",
+      "an aggregate is decided by its bytes",
       "SELECT k, count(*) FROM numbers GROUP BY k",
       Seq(active),
       Seq("HashAggregate: 1 of 256, even, formula")
     ),
     (
-      "a set parallelism is used as given",
+      "an explicit parallelism is used as given",
       "SELECT k, count(*) FROM numbers GROUP BY k",
       Seq("parallelism" -> "7"),
       Seq("HashAggregate: 7 of 256, even, explicit")
     ),
     (
-      "one above Spark's number of subpartitions has as many of them",
+      "a parallelism above Spark's number of shuffle partitions raises that number",
       "SELECT k, count(*) FROM numbers GROUP BY k",
       Seq("parallelism" -> "300"),
       Seq("HashAggregate: 300 of 300, even, explicit")
     ),
     (
-      "reactive: small stages use the slots",
+      "small stages use the slots in reactive mode",
       "SELECT k, count(*) FROM numbers GROUP BY k",
       Seq("mode" -> "reactive", "minTaskVolume" -> "1KB"),
       Seq("HashAggregate: 2 of 256, even, reactive")
     ),
     (
-      "off",
+      "nothing is decided with enabled=false",
       "SELECT k, count(*) FROM numbers GROUP BY k",
       Seq("enabled" -> "false"),
       Seq.empty
     ),
     (
-      "Spark's coalescing off changes nothing",
+      "a decision does not depend on Spark's switch for coalescing",
       "SELECT k, count(*) FROM numbers GROUP BY k",
       Seq(active, "spark.sql.adaptive.coalescePartitions.enabled" -> "false"),
       Seq("HashAggregate: 1 of 256, even, formula")
     ),
     (
-      "a sort",
+      "a sort is decided",
       "SELECT id FROM numbers ORDER BY id",
       Seq(active, "parallelism" -> "8"),
       Seq("Sort: 8 of 256, even, explicit")
@@ -72,19 +72,19 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       Seq("SortMergeJoin: 16 of 256, even, explicit")
     ),
     (
-      "so are those of a shuffled hash join",
+      "both sides of a shuffled hash join are one group",
       "SELECT /*+ SHUFFLE_HASH(b) */ a.id FROM numbers a JOIN few b ON a.id = b.k",
       small :+ noBroadcast :+ ("parallelism" -> "16"),
       Seq("ShuffledHashJoin: 16 of 256, even, explicit")
     ),
     (
-      "a union parts groups",
+      "a union separates groups",
       "SELECT k, count(*) FROM numbers GROUP BY k UNION ALL SELECT k, count(*) FROM few GROUP BY k",
       Seq("parallelism" -> "4"),
       Seq("HashAggregate: 4 of 256, even, explicit", "HashAggregate: 4 of 256, even, explicit")
     ),
     (
-      "a union whose partitions are used above it does not",
+      "a union whose partitions are used above it does not separate groups",
       """SELECT k, sum(c) FROM (
         |  SELECT k, count(*) AS c FROM numbers GROUP BY k UNION ALL SELECT k, count(*) FROM few GROUP BY k) GROUP BY k""".stripMargin,
       Seq("parallelism" -> "4"),
@@ -97,13 +97,13 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       Seq("Output: 5 of 5, unchanged, unchanged")
     ),
     (
-      "that of a repartition by column too",
+      "the number of a repartition by column stays",
       "SELECT /*+ REPARTITION(5, k) */ id, k FROM numbers",
       Seq(active),
       Seq("Output: 5 of 5, unchanged, unchanged")
     ),
     (
-      "also where Spark drops the repartition, as the plan below is partitioned that way",
+      "the number of a repartition stays if Spark drops the repartition",
       "SELECT /*+ REPARTITION(200, k) */ k, count(*) FROM numbers GROUP BY k",
       Seq(active),
       Seq("HashAggregate: 200 of 200, unchanged, unchanged")
@@ -115,7 +115,7 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       Seq("Output: 1 of 256, even, formula")
     ),
     (
-      "a rebalance too",
+      "a rebalance is decided",
       "SELECT /*+ REBALANCE(k) */ id, k FROM numbers",
       Seq(active),
       Seq("Output: 1 of 256, even, formula")
@@ -127,19 +127,19 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       Seq("Output: 1 of 256, even, formula")
     ),
     (
-      "the number of a rebalance is its subpartitions",
+      "the number of a rebalance is its number of shuffle partitions",
       "SELECT /*+ REBALANCE(50, k) */ id, k FROM numbers",
       Seq("parallelism" -> "60"),
       Seq("Output: 50 of 50, even, subpartitions")
     ),
     (
-      "a single partition stays one",
+      "a single partition stays a single partition",
       "SELECT count(*) FROM numbers",
       Seq(active),
       Seq("HashAggregate: 1 of 1, unchanged, unchanged")
     ),
     (
-      "a window",
+      "a window is decided",
       "SELECT id, row_number() OVER (PARTITION BY k ORDER BY id) FROM numbers",
       Seq("parallelism" -> "4"),
       Seq("Window: 4 of 256, even, explicit")
@@ -156,13 +156,13 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       )
     ),
     (
-      "an empty side, after which Spark drops the join",
+      "stages below a join that Spark drops for an empty side are decided",
       "SELECT a.k, count(*) FROM (SELECT * FROM numbers WHERE id < 0) a FULL JOIN few b ON a.k = b.k GROUP BY a.k",
       Seq(active, noBroadcast),
       Seq("HashAggregate: 1 of 256, even, formula", "HashAggregate: 1 of 256, even, formula")
     ),
     (
-      "a subquery",
+      "a subquery is decided",
       "SELECT k, count(*) FROM numbers WHERE id > (SELECT avg(c) FROM (SELECT count(*) AS c FROM few GROUP BY k)) GROUP BY k",
       Seq("parallelism" -> "4"),
       Seq(
@@ -172,7 +172,7 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       )
     ),
     (
-      "a join that multiplies rows has the volume minTaskVolume",
+      "a join that multiplies rows has the target size minTaskVolume",
       "SELECT count(*) FROM (SELECT DISTINCT k FROM numbers) a JOIN few b ON a.k < b.k * 1000 GROUP BY a.k",
       Seq(active, "minTaskVolume" -> "1KB"),
       Seq("HashAggregate: 64 of 256, even, formula")
@@ -181,31 +181,31 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
 
   forAll(cases) { (name, query, settings, expected) =>
     test(name) {
-      if (name == "a union whose partitions are used above it does not") since("4.1")
+      if (name == "a union whose partitions are used above it does not separate groups") since("4.1")
       assert(decisionsOf(query, settings: _*).map(summary).sorted == expected.sorted)
     }
   }
 
   forAll(cases) { (name, query, settings, _) =>
-    test(s"the same rows as Spark: $name") {
+    test(s"the rows are the same as without Apportion: $name") {
       def rows(settings: (String, String)*) =
         withSession(settings: _*)(_.sql(query).collect().map(_.toString).sorted.toSeq)
       assert(rows(settings: _*) == rows("enabled" -> "false"))
     }
   }
 
-  test("a repartition whose number Spark replaces under a join does not pass for what the query asks") {
+  test("the reason says that Spark replaced the number of a repartition under a join") {
     withSession(active, noBroadcast) { session =>
       val (many, few) = (session.table("numbers"), session.table("few"))
       val joined = many.repartition(5, many("id")).join(few.repartition(9, few("id")), "id")
       assert(
         only(decisionsOf(session, joined)).reason ==
-          "Left alone: Spark gave stage 0 200 partitions in place of a repartition's number."
+          "Unchanged: Spark gave 200 partitions to stage 0 instead of the number that a repartition sets."
       )
     }
   }
 
-  test("the tasks of the record are those of the plan") {
+  test("a record has as many tasks as the plan") {
     withSession("parallelism" -> "6", noBroadcast) { session =>
       val query =
         session.sql("SELECT a.k, count(*) FROM numbers a JOIN numbers b ON a.id = b.k GROUP BY a.k ORDER BY a.k")
@@ -216,7 +216,7 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
-  test("a decision holds its numbers, and who set them") {
+  test("a decision has its numbers and their sources") {
     val decision = decisionOf("SELECT k, count(*) FROM numbers GROUP BY k", active, "dataVolumePerTask" -> "4KB")
     assert(decision.dataVolumePerTask.contains(4096L))
     assert(decision.broadcastCap.contains(2048L))
@@ -228,7 +228,7 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(decision.sources("broadcastRatio") == "default")
   }
 
-  test("broadcasts count with what they bring, not with the 32 MiB of their map's array") {
+  test("broadcasts count with the bytes of their rows, not with the 32 MiB array of their hash map") {
     val decision = decisionOf(
       "SELECT /*+ BROADCAST(b) */ a.k FROM (SELECT k, count(*) AS c FROM numbers GROUP BY k) a JOIN few b ON a.c = b.k",
       active
@@ -237,17 +237,17 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(decision.broadcastBytes > 0 && decision.broadcastBytes <= 30 * 24)
   }
 
-  test("the volume of a task can be measured in bytes of rows") {
+  test("the target size per task can count bytes of rows") {
     val query = "SELECT k, max(id) FROM (SELECT /*+ REPARTITION(k) */ * FROM numbers) GROUP BY k"
     val settings = Seq(active, "dataVolumePerTask" -> "24KB")
     val stored = decisionOf(query, settings: _*)
     val rows = decisionOf(query, settings :+ ("volume.measure" -> "estimated"): _*)
     assert(rows.inputBytes > 2 * stored.inputBytes)
     assert((stored.tasks, rows.tasks) == ((8, 16)))
-    assert(rows.reason.matches("16 tasks: [0-9.]+ KiB of rows \\(session setting\\) at 24.0 KiB a task .*"))
+    assert(rows.reason.matches("16 tasks: [0-9.]+ KiB of rows \\(session setting\\) at 24 KiB per task .*"))
   }
 
-  test("a rebalance that brings its own advisory size, as the write of a table format does, is decided by that") {
+  test("a rebalance with an advisory size, as in the write of a table format, is decided by that size") {
     withSession(active, "dataVolumePerTask" -> "1GB") { session =>
       val plan = RebalancePartitions(Nil, session.table("numbers").queryExecution.analyzed, None, Some(10000L))
       val decision = only(decisionsOf(session, DataFrames.of(session, plan)))
@@ -257,7 +257,7 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
-  test("a write keeps its result and is decided as well") {
+  test("a write is decided and keeps its result") {
     withSession("parallelism" -> "3") { session =>
       session.sql("CREATE TABLE written USING parquet AS SELECT k, count(*) AS c FROM numbers GROUP BY k")
       try {
@@ -267,7 +267,7 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
-  test("a cached plan is decided for the session that runs it, but its last stage, which Spark does not let change") {
+  test("a cached plan is decided for the session that runs it, except for its last stage") {
     withSession("parallelism" -> "3", noBroadcast) { session =>
       val query = "SELECT a.k, count(*) AS c FROM numbers a JOIN numbers b ON a.id = b.k GROUP BY a.k"
       session.sql(s"CACHE TABLE cached AS $query")
@@ -288,7 +288,7 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(decisions.nonEmpty && decisions.forall(_.tasks == 5))
   }
 
-  test("only as many decisions as retainedDecisions are kept, the latest") {
+  test("only the latest decisions are kept, up to retainedDecisions") {
     withSession("retainedDecisions" -> "2", "parallelism" -> "2") { session =>
       (1 to 3).foreach { n =>
         session.conf.set("spark.apportion.parallelism", n.toString)

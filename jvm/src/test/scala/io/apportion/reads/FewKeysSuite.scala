@@ -25,32 +25,32 @@ class FewKeysSuite extends SparkSuite {
     s"""SELECT max(word) FROM (
        |SELECT /*+ REPARTITION(5, key) */ * FROM (SELECT *, $key AS key FROM $rows)) GROUP BY key""".stripMargin
 
-  test("an aggregate by few keys") {
+  test("the reason of an aggregate by few keys recommends even_key") {
     val reason = reading(byBucket, "parallelism" -> "8").reason
-    assert(reason.matches("8 tasks: .*, 3 of 8 tasks empty; see even_key\\."), reason)
+    assert(reason.matches("8 tasks: .*, 3 of 8 tasks are empty; see even_key\\."), reason)
   }
 
-  test("a repartition by few keys, which is left alone") {
+  test("the reason of an unchanged repartition by few keys recommends even_key") {
     val reason = reading(repartitioned("bucket")).reason
-    assert(reason.matches("Left alone: .* by repartition, 1 of 5 tasks empty; see even_key\\."), reason)
+    assert(reason.matches("Unchanged: .* by repartition, 1 of 5 tasks are empty; see even_key\\."), reason)
   }
 
-  test("nothing is said of even keys") {
+  test("the reason does not recommend even_key for keys that are already even") {
     val decision = reading(repartitioned("even_key(bucket, 5)"))
     assert(decision.largestTaskBytes < 1.1 * decision.meanTaskBytes)
     assert(!decision.reason.contains("even_key"))
   }
 
-  test("nor of many keys") {
+  test("the reason does not recommend even_key for many keys") {
     assert(!reading(s"SELECT word, count(*) FROM $rows GROUP BY word").reason.contains("even_key"))
   }
 
-  test("nor of few bytes") {
+  test("the reason does not recommend even_key for few bytes") {
     val reason = reading(byBucket, "parallelism" -> "8", "dataVolumePerTask" -> "64MB", "minTaskVolume" -> "4MB").reason
     assert(!reason.contains("even_key"))
   }
 
-  test("nor of rows that no key put where they are") {
+  test("the reason does not recommend even_key for rows of a sort") {
     val reason = reading(s"SELECT max(word) FROM (SELECT * FROM $rows ORDER BY bucket)", "parallelism" -> "8").reason
     assert(!reason.contains("even_key"))
   }

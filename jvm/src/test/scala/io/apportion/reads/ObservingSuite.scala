@@ -109,14 +109,14 @@ class ObservingSuite extends SparkSuite {
     decisionsOf(sql, settings :+ ("mode" -> "observe"): _*)
 
   forAll(queries) { (name, sql, settings) =>
-    test(s"the plan and the rows are those of Spark: $name") {
+    test(s"observing changes neither the plan nor the rows: $name") {
       val (plan, rows) = run(sql, settings :+ ("enabled" -> "false"): _*)
       val (observedPlan, observedRows) = run(sql, settings :+ ("mode" -> "observe"): _*)
       assert(observedPlan == plan)
       assert(observedRows == rows)
     }
 
-    test(s"decisions are recorded: $name") {
+    test(s"observing records decisions: $name") {
       val records = observed(sql, settings: _*)
       assert(records.nonEmpty)
       assert(records.forall(record => record.layout == "observed" || record.layout == "unchanged"))
@@ -127,7 +127,7 @@ class ObservingSuite extends SparkSuite {
     }
   }
 
-  test("the plan of a cached table is that of Spark") {
+  test("observing does not change the plan of a cached table") {
     def cached(settings: (String, String)*) = withSession(settings ++ noBroadcast ++ wholeText: _*) { session =>
       val query =
         session.sql("SELECT a.k, count(*) AS c FROM numbers a JOIN numbers b ON a.id = b.k GROUP BY a.k").cache()
@@ -137,7 +137,7 @@ class ObservingSuite extends SparkSuite {
     assert(cached("mode" -> "observe") == cached("enabled" -> "false"))
   }
 
-  test("the plan of a write is that of Spark") {
+  test("observing does not change the plan of a write") {
     val directory = Files.createTempDirectory("written")
     def written(settings: (String, String)*) = withSession(settings: _*) { session =>
       val query = session.sql(
@@ -148,7 +148,7 @@ class ObservingSuite extends SparkSuite {
     assert(written("mode" -> "observe") == written("enabled" -> "false"))
   }
 
-  test("plans of TPC-DS and TPC-H are those of Spark") {
+  test("observing does not change the plans of TPC-DS and TPC-H") {
     def plans(settings: (String, String)*) = withSession(settings ++ noBroadcast ++ wholeText: _*) { session =>
       TpcTables.createViews(session)
       TpcTables.queries.map { case (name, query) =>
@@ -160,7 +160,7 @@ class ObservingSuite extends SparkSuite {
     }
   }
 
-  test("the decision is the same as with mode=auto and Spark's number of partitions") {
+  test("an observed decision is the same as with mode=auto and Spark's number of partitions") {
     val settings = Seq("dataVolumePerTask" -> "8KB", "spark.sql.shuffle.partitions" -> "16")
     val sql = "SELECT id % 19999, count(*) FROM numbers GROUP BY 1"
     val auto = decisionOf(sql, settings :+ ("subpartitions" -> "spark"): _*)
@@ -171,7 +171,7 @@ class ObservingSuite extends SparkSuite {
     assert(record.reason.contains(auto.reason.stripSuffix(".")))
   }
 
-  test("tasks and their bytes are those of Spark's layout") {
+  test("an observed record has the tasks and bytes of Spark's layout") {
     val sql = "SELECT id % 19999, count(*) FROM numbers GROUP BY 1"
     val whole = only(observed(sql, "parallelism" -> "4", "spark.sql.adaptive.coalescePartitions.enabled" -> "false"))
     assert((whole.parallelism, whole.tasks, whole.subpartitions) == ((4, 200, 200)))
@@ -187,19 +187,19 @@ class ObservingSuite extends SparkSuite {
     )
   }
 
-  test("hints are part of the decision") {
+  test("hints are part of an observed decision") {
     val record = only(observed("SELECT /*+ PARALLELISM(5) */ k, count(*) FROM numbers GROUP BY k"))
     assert(record.parallelism == 5 && record.sources("parallelism") == "hint on the query block, line 1")
     assert(record.tasks != 5)
   }
 
-  test("of a scan, the record has the tasks that Spark makes") {
+  test("the observed record of a scan has the tasks that Spark makes") {
     val record = observed("SELECT * FROM orders", "sources.parallelism" -> "9").head
     assert((record.layout, record.parallelism) == (("observed", 9)))
     assert(record.tasks < 9 && record.reason.endsWith(s"; Spark runs ${record.tasks} tasks."))
   }
 
-  test("no slots are waited for") {
+  test("a query does not wait for slots while observing") {
     val records = observed(
       "SELECT k, count(*) FROM numbers GROUP BY k",
       "resources.minSlots" -> "1000",
@@ -208,15 +208,15 @@ class ObservingSuite extends SparkSuite {
     assert(records.forall(_.slots.contains(2)))
   }
 
-  test("splits that would have been made are recorded") {
+  test("splits that Apportion would make are recorded while observing") {
     val sql = """SELECT count(*), max(b.w) FROM numbers a JOIN (
                 |  SELECT if(id < 15000, 7, id) AS k, sha2(string(id), 256) AS w FROM numbers) b ON a.id = b.k""".stripMargin
     val settings = noBroadcast ++ Seq("dataVolumePerTask" -> "256KB", "minTaskVolume" -> "1KB")
     val reasons = observed(sql, settings: _*).map(_.reason)
-    assert(reasons.exists(_.contains("tasks for parts of 1 subpartition")), reasons.mkString("\n"))
+    assert(reasons.exists(_.contains("tasks read parts of 1 skewed shuffle partition")), reasons.mkString("\n"))
   }
 
-  test("events have the decisions too") {
+  test("observed decisions are posted as events") {
     val layouts = mutable.Buffer.empty[String]
     val listener = new SparkListener {
       override def onOtherEvent(event: SparkListenerEvent): Unit = event match {

@@ -41,13 +41,15 @@ class OtherShuffleManagerSuite extends SparkSuite {
 
   private val shuffled = "spark.sql.autoBroadcastJoinThreshold" -> "-1"
 
-  test("skewed partitions are not split") {
+  test("skewed partitions are not split with another shuffle manager") {
     val decision = heaviest(shuffled)
-    assert(decision.layout == "even" && decision.reason.contains("not split, as the output of some map tasks alone"))
+    assert(
+      decision.layout == "even" && decision.reason.contains("not split, as reading only some map outputs may be slow")
+    )
     assert(decision.reason.contains("shuffle manager OtherShuffleManager"))
   }
 
-  test("skewed partitions are split where that is allowed") {
+  test("skewed partitions are split with another shuffle manager if a setting allows it") {
     assert(heaviest(shuffled, allowed).layout == "skew")
   }
 
@@ -57,10 +59,10 @@ class OtherShuffleManagerSuite extends SparkSuite {
     "spark.sql.adaptive.advisoryPartitionSizeInBytes" -> "8KB"
   )
 
-  test("partitions that Spark has split stay split") {
+  test("partitions that Spark splits stay split with another shuffle manager") {
     val decision = heaviest(shuffled +: splitBySpark: _*)
     assert(
-      decision.layout == "unchanged" && decision.reason.startsWith("Left alone: Spark split its skewed partitions")
+      decision.layout == "unchanged" && decision.reason.startsWith("Unchanged: Spark split its skewed partitions")
     )
   }
 
@@ -69,13 +71,13 @@ class OtherShuffleManagerSuite extends SparkSuite {
     "spark.sql.adaptive.autoBroadcastJoinThreshold" -> "1MB"
   )
 
-  test("what Spark reads locally it reads as it has planned") {
+  test("local reads that Spark plans stay unchanged with another shuffle manager") {
     val decision = heaviest(broadcast: _*)
-    assert(decision.layout == "unchanged" && decision.reason.startsWith("Left alone: Spark reads it locally"))
+    assert(decision.layout == "unchanged" && decision.reason.startsWith("Unchanged: Spark reads it locally"))
     assert(decision.inputBytes > 0)
   }
 
-  test("local reads where that is allowed") {
+  test("map outputs are read locally with another shuffle manager if a setting allows it") {
     assert(heaviest(broadcast :+ allowed: _*).layout == "local")
   }
 }

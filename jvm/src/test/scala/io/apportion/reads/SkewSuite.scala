@@ -70,7 +70,7 @@ class SkewSuite extends SparkSuite with AdaptiveSparkPlanHelper {
 
   private val split: Seq[(String, String, String, Seq[(String, String)])] = Seq(
     ("a sort-merge join", "SortMergeJoin", joinOfAll, Nil),
-    ("its right side", "SortMergeJoin", s"SELECT $summary FROM light JOIN heavy USING (k)", Nil),
+    ("the right side of a sort-merge join", "SortMergeJoin", s"SELECT $summary FROM light JOIN heavy USING (k)", Nil),
     (
       "a hash join of shuffles",
       "ShuffledHashJoin",
@@ -87,13 +87,13 @@ class SkewSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       Nil
     ),
     (
-      "with balanced ranges",
+      "a sort-merge join with balanced ranges",
       "SortMergeJoin",
       joinOfAll,
       Seq("ranges" -> "balanced")
     ),
     (
-      "measured in rows",
+      "a sort-merge join, measured in bytes of rows",
       "SortMergeJoin",
       joinOfAll,
       Seq("volume.measure" -> "estimated")
@@ -105,7 +105,7 @@ class SkewSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       Nil
     ),
     (
-      "a broadcast join, where nothing is read locally",
+      "a join that becomes a broadcast join, without local reads",
       "BroadcastHashJoin",
       joinOfAll,
       Seq(
@@ -116,16 +116,16 @@ class SkewSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   )
 
   for ((what, operator, query, more) <- split)
-    test(s"split: $what") {
+    test(s"skewed partitions are split: $what") {
       val decision = heaviest(query, more)
       assert(decision.operator == operator)
       assert(decision.layout == "skew")
       assert(decision.tasks <= decision.parallelism + 4)
       assert(largestToMean(decision) <= 1.25)
-      assert(decision.reason.matches(".* for parts of [12] subpartitions? too large for one task\\."))
+      assert(decision.reason.matches(".*, \\d+ tasks read parts of [12] skewed shuffle partitions?\\."))
     }
 
-  test("where Spark has split already, what is best for all tasks together counts") {
+  test("a split by Spark is replaced by one that is best for all tasks together") {
     val bySpark = Seq(
       "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes" -> "2KB",
       "spark.sql.adaptive.skewJoin.skewedPartitionFactor" -> "2",
@@ -140,19 +140,19 @@ class SkewSuite extends SparkSuite with AdaptiveSparkPlanHelper {
 
   private val whole: Seq[(String, String, Seq[(String, String)], String)] = Seq(
     (
-      "an aggregate that declares no distribution, as Comet's",
+      "an aggregate that declares no distribution, like Comet's",
       aggregate,
       Seq(Undeclared.Key -> "true", "spark.sql.adaptive.localShuffleReader.enabled" -> "false"),
-      "UndeclaredAggregate is not known to work on parts of partitions"
+      "UndeclaredAggregate may not work on parts of partitions"
     ),
     (
-      "a rebalance below such an aggregate",
+      "a rebalance below an aggregate that declares no distribution",
       aggregate.replace("FROM heavy", "FROM (SELECT /*+ REBALANCE(k) */ * FROM heavy)"),
       Seq(Undeclared.Key -> "true", "spark.sql.adaptive.optimizeSkewsInRebalancePartitions.enabled" -> "false"),
       ""
     ),
     (
-      "a join below a repartition that Spark left out",
+      "a join below a repartition that Spark drops",
       "SELECT /*+ REPARTITION(k) */ k, word, name FROM heavy JOIN light USING (k)",
       Nil,
       "the result has to keep the partitions that the query asks for"
@@ -176,22 +176,22 @@ class SkewSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       "HashAggregate reads all rows of a key in one task"
     ),
     (
-      "the other side of an outer join",
+      "the right side of a left outer join",
       s"SELECT $summary FROM light LEFT JOIN heavy USING (k)",
       Nil,
       "the right side is read whole"
     ),
     (
-      "a full join",
+      "a full outer join",
       s"SELECT $summary FROM light FULL JOIN heavy USING (k)",
       Nil,
-      "full outer joins read both sides whole"
+      "a FULL OUTER JOIN reads both sides whole"
     ),
     (
-      "a join that tells which rows exist on the other side",
+      "an existence join",
       "SELECT max(word) FROM heavy WHERE k IN (SELECT k FROM light) OR word < 'a0'",
       Seq("dataVolumePerTask" -> "16KB"),
-      "such joins read both sides whole"
+      "an existence join reads both sides whole"
     ),
     (
       "two joins by one key",
@@ -200,13 +200,13 @@ class SkewSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       ""
     ),
     (
-      "what the user repartitions",
+      "a repartition by the user",
       "SELECT count(*), max(word) FROM (SELECT /*+ REPARTITION(k) */ * FROM heavy)",
       Nil,
-      "its rows have to stay together"
+      "the rows of a partition must stay together"
     ),
     (
-      "switched off",
+      "a join while spark.sql.adaptive.skewJoin.enabled is false",
       joinOfAll,
       Seq("spark.sql.adaptive.skewJoin.enabled" -> "false"),
       "spark.sql.adaptive.skewJoin.enabled is false"
@@ -214,16 +214,16 @@ class SkewSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   )
 
   for ((what, query, more, why) <- whole)
-    test(s"not split: $what") {
+    test(s"skewed partitions are not split: $what") {
       val decision = heaviest(query, more)
       assert(decision.layout == "even")
       assert(
-        decision.reason.matches(s".*, with \\d+ subpartitions? too large for one task but not split, as .*$why\\."),
+        decision.reason.matches(s".*, \\d+ skewed shuffle partitions? not split, as .*$why\\."),
         decision
       )
     }
 
-  test("a split that spark.sql.adaptive.forceOptimizeSkewedJoin makes stays") {
+  test("a split by spark.sql.adaptive.forceOptimizeSkewedJoin stays") {
     val forced = Seq(
       "dataVolumePerTask" -> "64MB",
       "subpartitions" -> "spark",

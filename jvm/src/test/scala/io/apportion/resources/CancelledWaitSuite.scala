@@ -97,7 +97,7 @@ class CancelledWaitSuite extends SparkSuite {
     sparkContext.setJobGroup("some", "a query")
   )(_ => sparkContext.cancelJobGroup("some"))
 
-  test("another group is not cancelled, and an interrupt ends the wait") {
+  test("cancelling another job group does not end a wait, but an interrupt does") {
     withQuery()(_ => sparkContext.setJobGroup("mine", "a query")) { (_, thread, ended) =>
       sparkContext.cancelJobGroup("other")
       Thread.sleep(1500)

@@ -11,7 +11,7 @@ class LoadSuite extends AnyFunSuite {
   private def tasksEnd(load: Load, stage: Int, count: Int): Unit =
     for (_ <- 1 to count) load.taskEnds(stage, None)
 
-  test("the tasks of the largest stage that runs") {
+  test("the load has the tasks of the largest running stage") {
     val load = new Load
     load.jobStarts(Query, job = 0, now = 0)
     assert(load.tasksOf(Query) == 0, "a job whose stages have run before submits none of them again")
@@ -24,7 +24,7 @@ class LoadSuite extends AnyFunSuite {
     assert(load.tasksOf(Query) == 0)
   }
 
-  test("another attempt of a stage begins anew") {
+  test("another attempt of a stage starts with all its tasks") {
     val load = new Load
     load.stageStarts(Query, stage = 1, tasks = 16)
     tasksEnd(load, stage = 1, count = 16)
@@ -32,7 +32,7 @@ class LoadSuite extends AnyFunSuite {
     assert(load.tasksOf(Query) == 3)
   }
 
-  test("jobs that run, and for how long the first of them has") {
+  test("the load has the running jobs, and the time since the first job started") {
     val load = new Load
     load.jobStarts(Query, job = 0, now = 100)
     load.jobStarts(Query, job = 1, now = 200)

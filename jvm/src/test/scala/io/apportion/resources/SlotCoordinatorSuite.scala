@@ -3,7 +3,6 @@ package io.apportion.resources
 import io.apportion.SparkSuite
 import io.apportion.decision.ResourceRequirement
 import io.apportion.rules.Logged
-import io.apportion.settings.SessionPolicy
 import org.apache.spark.apportion.Listeners
 import org.apache.spark.sql.SparkSession
 
@@ -24,7 +23,7 @@ class SlotCoordinatorSuite extends SparkSuite {
     SlotCoordinator.changesOf(session.sparkContext)
   }
 
-  test("a decision says what its stage declares and how many slots there were") {
+  test("a decision has the requirement of its stage and the registered slots") {
     val declared = decisionOf(query, "mode" -> "active", "dataVolumePerTask" -> "16KB")
     assert(declared.requirement.contains(ResourceRequirement(1, declared.tasks, declared.subpartitions)))
     assert(declared.slots.contains(2) && declared.slotsLost == 0)
@@ -33,11 +32,13 @@ class SlotCoordinatorSuite extends SparkSuite {
     assert(greedy.requirement.contains(ResourceRequirement(1, greedy.subpartitions, greedy.subpartitions)))
   }
 
-  test("enough slots are not waited for") {
+  test("a query does not wait if there are enough slots") {
     withSession("resources.minSlots" -> "2")(session => assert(session.sql(query).collect().length == 1000))
   }
 
-  test("below the minimum at the timeout the query fails, and says need, have and settings; the session goes on") {
+  test(
+    "a query below its minimum at the timeout fails with slots and settings in the error, and the session continues"
+  ) {
     withSession("resources.minSlots" -> "3", "resources.timeout" -> "1s") { session =>
       val error = intercept[NotEnoughSlots](session.sql(query).collect())
       Seq("needs 3 slots", "have 2", "resources.minSlots", "1.0 seconds", "resources.timeout", "resources.request")
@@ -47,11 +48,11 @@ class SlotCoordinatorSuite extends SparkSuite {
     }
   }
 
-  test("with Apportion off nothing is waited for") {
+  test("a query does not wait with enabled=false") {
     withSession("enabled" -> "false", "resources.minSlots" -> "9", "resources.timeout" -> "1s")(_.sql(query).collect())
   }
 
-  test("queries that wait begin and end in the history") {
+  test("the resource history has the begin and the end of a query that waits") {
     withSession("resources.minSlots" -> "1") { session =>
       val before = changesOf(session).size
       session.sql(query).collect()
@@ -60,7 +61,7 @@ class SlotCoordinatorSuite extends SparkSuite {
     }
   }
 
-  test("a policy of one's own is asked for another target") {
+  test("a custom policy sets the target") {
     val own = classOf[ThirdOfMaximum].getName
     withSession("resources.rescaling" -> own, "resources.maxSlots" -> "90", "resources.pollInterval" -> "1s") {
       session =>
@@ -71,7 +72,7 @@ class SlotCoordinatorSuite extends SparkSuite {
     }
   }
 
-  test("the tasks of a stage do not undo what a policy has said") {
+  test("the tasks of a stage do not replace the target of a custom policy") {
     val settings = Seq(
       "mode" -> "active",
       "parallelism" -> "7",
@@ -87,24 +88,24 @@ class SlotCoordinatorSuite extends SparkSuite {
     }
   }
 
-  test("a policy that cannot be loaded is logged once and taken as fixed; the minimum still counts") {
+  test("a policy that cannot be loaded is logged once, and the minimum still applies") {
     withSession("resources.minSlots" -> "5", "resources.timeout" -> "1s") { session =>
       session.conf.set("spark.apportion.resources.rescaling", "no.such.Policy")
-      val lines = Logged.by(classOf[SessionPolicy].getName) {
+      val lines = Logged.by(classOf[SlotSettings].getName) {
         for (_ <- 1 to 2) intercept[NotEnoughSlots](session.sql(query).collect())
       }
       assert(lines.size == 1)
     }
   }
 
-  test("the error names the minimum that is set, whatever the maximum of tasks") {
+  test("the error names the minimum that is set, even above the maximum of tasks") {
     withSession("resources.minSlots" -> Int.MaxValue.toString, "resources.timeout" -> "0s") { session =>
       val error = intercept[NotEnoughSlots](session.sql(query).collect())
       assert(error.getMessage.contains(s"needs ${Int.MaxValue} slots"))
     }
   }
 
-  test("a query without a shuffle waits too, and one that writes") {
+  test("a query without a shuffle and a write also wait") {
     withSession("resources.minSlots" -> "3", "resources.timeout" -> "1s") { session =>
       val scan = session.sql("SELECT id FROM numbers WHERE id > 5")
       intercept[NotEnoughSlots](scan.write.format("noop").mode("overwrite").save())
@@ -121,7 +122,7 @@ class SlotCoordinatorSuite extends SparkSuite {
     }
   }
 
-  test("a query that ended without an event is dropped when another begins") {
+  test("a query that ended without an event is dropped when another query begins") {
     withSession("resources.minSlots" -> "1") { session =>
       val coordination = SlotCoordinator.of(session.sparkContext).get
       val ended = 1L << 40
@@ -132,10 +133,13 @@ class SlotCoordinatorSuite extends SparkSuite {
     }
   }
 
-  test("a policy that is none is refused where it is set") {
+  test("a class that is not a policy is refused when it is set") {
     withSession() { session =>
       for (
-        (value, why) <- Seq("no.such.Policy" -> "there is no such class", "java.lang.String" -> "it is no such policy")
+        (value, why) <- Seq(
+          "no.such.Policy" -> "there is no such class",
+          "java.lang.String" -> "it does not extend RescalingPolicy"
+        )
       ) {
         val refused =
           intercept[IllegalArgumentException](session.sql(s"SET spark.apportion.resources.rescaling=$value"))
@@ -150,7 +154,7 @@ class SlotCoordinatorSuite extends SparkSuite {
   }
 
   test(
-    "a backlog asks for the slots that read what waits in time, and for what was declared before anything was read"
+    "the backlog policy requests the slots that read the backlog in time, or the declared target before the first read"
   ) {
     val load =
       QueryLoad(ResourceRequirement(1, 4, 100), 2, waitingBytes = 1000, bytesPerSlotSecond = 10, runningMillis = 1)

@@ -51,7 +51,7 @@ class SlotStateSchedulesSuite extends AnyFunSuite {
   }
 
   test(
-    "200 random schedules: none hangs, every wait ends within its bound, requests keep to the maximum and cool down"
+    "every wait ends within its bound in 200 random schedules, and requests keep the maximum and the cooldown"
   ) {
     for (seed <- 1 to 200) withClue(s"seed $seed: ") {
       val schedule = new Schedule(new Random(seed))
@@ -74,7 +74,7 @@ class SlotStateSchedulesSuite extends AnyFunSuite {
     }
   }
 
-  test("every state that can be reached goes on to running or failed by waiting alone, in allowed steps") {
+  test("every reachable state ends as running or failed by waiting alone, in allowed steps") {
     // Times are relative to now, so that there are finitely many states.
     type Key = (Int, Long, Phase, Int, Option[(Int, Long)])
     def phaseFrom(phase: Phase, now: Long): Phase = phase match {

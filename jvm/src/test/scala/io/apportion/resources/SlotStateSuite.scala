@@ -14,21 +14,21 @@ class SlotStateSuite extends AnyFunSuite {
 
   private def phase(coordinator: SlotState): Phase = coordinator.queries(1).phase
 
-  test("with its target a query runs at once") {
+  test("a query runs at once if its target is available") {
     assert(phase(begun(slots = 4)) == Running)
   }
 
-  test("with fewer that have not changed for a while it runs at once") {
+  test("a query runs at once with fewer slots if their number is stable") {
     assert(phase(begun(slots = 2)) == Running)
   }
 
-  test("a query that needs nothing waits for nothing") {
+  test("a query with a minimum of 0 does not wait") {
     val any =
       SlotState(slots = 0).begin(1, need.copy(min = 0), timeouts.copy(stabilization = 0), asks = false, now = 0)
     assert(phase(any) == Running)
   }
 
-  test("below the minimum it waits, then for the number to be steady, and runs") {
+  test("a query below its minimum waits for the minimum, then for a stable number of slots, and runs") {
     val one = begun(slots = 1)
     assert(phase(one) == Waiting(300) && one.mustWait(1))
     val two = one.slotsAre(2, now = 20)
@@ -38,7 +38,7 @@ class SlotStateSuite extends AnyFunSuite {
     assert(phase(three.at(35)) == Running && !three.at(35).mustWait(1))
   }
 
-  test("it runs at the timeout with what it has if that is its minimum, however unsteady") {
+  test("a query runs at the timeout if it has its minimum, even if the number of slots is not stable") {
     val restless = (1 to 60).foldLeft(begun(slots = 1))((c, i) => c.slotsAre(2 + i % 2, now = 5L * i))
     assert(phase(restless) == Running)
     assert(
@@ -46,14 +46,14 @@ class SlotStateSuite extends AnyFunSuite {
     )
   }
 
-  test("below the minimum at the timeout it fails, and stays so") {
+  test("a query below its minimum at the timeout fails, and stays failed") {
     val failed = begun(slots = 1).at(299).at(300)
     assert(phase(failed) == Failed && failed.failed(1) && !failed.mustWait(1))
     assert(phase(failed.slotsAre(8, now = 301)) == Failed)
   }
 
   test(
-    "losing executors: above the minimum it goes on, degraded; below it its next stage waits; back again it goes on"
+    "a query that loses executors continues above its minimum, and its next stage waits below the minimum"
   ) {
     val three = begun(slots = 4).slotsAre(3, now = 50)
     assert(phase(three) == Running && three.lost(1) == 1)
@@ -64,7 +64,7 @@ class SlotStateSuite extends AnyFunSuite {
     assert(phase(one.at(360)) == Failed)
   }
 
-  test("what is asked for is the target, at once; another after the cooldown") {
+  test("the target is requested at once, and a new target after the cooldown") {
     val first = begun(slots = 2)
     assert(first.declared.contains(Declared(4, 0, 30)))
     val more = first.retarget(1, 8, now = 5)
@@ -75,36 +75,36 @@ class SlotStateSuite extends AnyFunSuite {
     assert(phase(more.at(305)) == Running, "not given, it goes on with what there is")
   }
 
-  test("a minimum that is missed is asked for without cooling down") {
+  test("a missing minimum is requested without a cooldown") {
     val second = begun(slots = 4).begin(2, ResourceRequirement(6, 6, 6), timeouts, asks = true, now = 5)
     assert(second.declared.contains(Declared(6, 5, 30)))
   }
 
-  test("nothing is asked for by who does not ask, and never more than the maximum") {
+  test("a query that does not request slots declares none, and no request is above the maximum") {
     assert(begun(slots = 1, asks = false).declared.isEmpty)
     assert(begun(slots = 4).retarget(1, 1000, now = 40).declared.contains(Declared(8, 40, 30)))
   }
 
-  test("queries share slots: the largest target is asked for, and each waits for its own minimum alone") {
+  test("queries that share slots request the largest target, and each waits only for its own minimum") {
     val both = begun(slots = 2).begin(2, ResourceRequirement(3, 6, 6), timeouts, asks = true, now = 40)
     assert(both.declared.contains(Declared(6, 40, 30)))
     assert(!both.mustWait(1) && both.mustWait(2))
     assert(both.end(2, now = 80).declared.contains(Declared(4, 80, 30)))
   }
 
-  test("when no query asks any more, the request ends after the cooldown") {
+  test("a request ends after the cooldown when no query requests slots") {
     val none = begun(slots = 4).end(1, now = 100)
     assert(none.queries.isEmpty && none.declared.map(_.slots).contains(4) && none.wakeAt.contains(130L))
     assert(none.at(129).declared.map(_.slots).contains(4))
     assert(none.at(130).declared.isEmpty && none.at(130).wakeAt.isEmpty)
   }
 
-  test("a query that asks before the request has ended takes it over") {
+  test("a query that begins before a request ends takes over the request") {
     val again = begun(slots = 4).end(1, now = 100).begin(2, need, timeouts, asks = true, now = 110)
     assert(again.declared.contains(Declared(4, 0, 30)) && again.at(140).declared.contains(Declared(4, 0, 30)))
   }
 
-  test("a query that only waits counts: no request is below its minimum, and it does not wait for the cooldown") {
+  test("a request covers the minimum of a query that only waits, without a cooldown") {
     val waits = ResourceRequirement(6, 6, 6)
     val both = begun(slots = 4).begin(2, waits, timeouts, asks = false, now = 5)
     assert(both.declared.contains(Declared(6, 5, 30)))

@@ -10,7 +10,7 @@ class UncoordinatedSuite extends SparkSuite {
 
   private def threads: Set[String] = Thread.getAllStackTraces.keySet.asScala.map(_.getName).toSet
 
-  test("200 queries leave no coordination, listener or thread behind, and their decisions have slots") {
+  test("200 queries leave no coordinator, listener or thread behind, and their decisions have slots") {
     withSession() { session =>
       session.sql("SELECT k, count(*) FROM few GROUP BY k").collect()
       val listeners = Listeners.count(spark.sparkContext)
@@ -26,7 +26,7 @@ class UncoordinatedSuite extends SparkSuite {
     }
   }
 
-  test("after a query that waits, its entry and its thread end; other queries are not tracked") {
+  test("the entry and the thread of a query that waits end with it, and other queries are not tracked") {
     withSession("resources.minSlots" -> "1") { session =>
       session.sql("SELECT k, count(*) FROM few GROUP BY k").collect()
     }
@@ -43,7 +43,7 @@ class UncoordinatedSuite extends SparkSuite {
     assert(!threads("apportion-resources"))
   }
 
-  test("an application that has stopped gets no coordination") {
+  test("a stopped application gets no coordinator") {
     val stopped = spark.sparkContext
     spark.stop()
     assert(SlotCoordinator.of(stopped).isEmpty && SlotCoordinator.existing(stopped).isEmpty)

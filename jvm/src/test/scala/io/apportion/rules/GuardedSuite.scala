@@ -17,7 +17,7 @@ class GuardedSuite extends SparkSuite {
     )
   }
 
-  test("the query gives its rows, and Apportion's working rules still decide") {
+  test("a query returns its rows if a rule fails, and the other rules still decide") {
     val decisions = withSession("parallelism" -> "3") { session =>
       val query = session.sql("SELECT k, count(*) FROM numbers GROUP BY k")
       assert(query.count() == 1000)
@@ -26,14 +26,14 @@ class GuardedSuite extends SparkSuite {
     assert(decisions.map(_.tasks) == Seq(3))
   }
 
-  test("the log names the setting that switches the rule off") {
-    val lines = Logged.by("io.apportion.Guarded") {
+  test("the log names the setting that switches off a failed rule") {
+    val lines = Logged.by("io.apportion.rules.Guarded") {
       Guarded.report(LocalReads(spark), Some(1000003), new IllegalStateException("on purpose"))
     }
     assert(lines.map(_.contains("SET spark.apportion.rules.disabled=LocalReads switches this rule off")) == Seq(true))
   }
 
-  test("a failure is reported once a query and rule") {
+  test("a failure is reported once per query and rule") {
     val rule = DecideShuffleReads(spark)
     assert(Guarded.report(rule, Some(1000001), new IllegalStateException("first")))
     assert(!Guarded.report(rule, Some(1000001), new IllegalStateException("again")))

@@ -112,7 +112,7 @@ class RulesDisabledSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(all == without)
   }
 
-  test("without KeepBroadcasts, Spark does not broadcast what leaves most partitions empty") {
+  test("without KeepBroadcasts, Spark does not broadcast a side that leaves most shuffle partitions empty") {
     val query = "SELECT a.id FROM range(100000) a JOIN range(100000) b ON a.id = b.id WHERE b.id % 4000 = 1"
     def broadcasts(settings: (String, String)*): Boolean = withSession(
       settings ++ Seq(
@@ -144,21 +144,21 @@ class RulesDisabledSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     rows(wrong, "hints.strict" -> "true", "rules.disabled" -> "ResolveBlockHints")
   }
 
-  test("several names stand between commas") {
+  test("rules.disabled takes several names between commas") {
     assert(layouts(queries(4), "rules.disabled" -> " ScanTasks, ReportDecisions,") == Nil)
   }
 
-  test("an unknown name is refused with the allowed ones and the nearest") {
+  test("rules.disabled refuses an unknown name with the allowed names and the nearest one") {
     withSession() { session =>
       val error =
         intercept[IllegalArgumentException](session.sql("SET spark.apportion.rules.disabled=ScanTasks,LocalRead"))
-      Seq("There is no LocalRead", "Did you mean LocalReads?", "ResolveBlockHints, AssignBlocks, ScanTasks")
+      Seq("Unknown name LocalRead", "Did you mean LocalReads?", "ResolveBlockHints, AssignBlocks, ScanTasks")
         .foreach(part => assert(error.getMessage.contains(part)))
       assert(Settings.RulesDisabled.get(session.sessionState.conf).isEmpty)
     }
   }
 
-  test("a value is split once") {
+  test("the value of rules.disabled is split once") {
     val conf = new SQLConf
     conf.setConfString(Settings.RulesDisabled.key, "ScanTasks,LocalReads")
     val first = Settings.RulesDisabled.get(conf)

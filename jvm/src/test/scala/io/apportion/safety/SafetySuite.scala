@@ -56,7 +56,7 @@ class SafetySuite extends SparkSuite with AdaptiveSparkPlanHelper {
   private def rowsOf(query: DataFrame): Seq[Row] = query.collect().toSeq.sortBy(_.toString)
 
   private def neverWorse(name: String, settings: (String, String)*)(query: SparkSession => DataFrame): Unit =
-    test(name) {
+    test(s"a plan is never worse than under Spark: $name") {
       each(settings) { session =>
         val frame = query(session)
         (rowsOf(frame), PlanFacts.of(frame), frame.queryExecution.executedPlan.treeString)
@@ -94,7 +94,7 @@ class SafetySuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
-  test("a large side is shuffled into as many partitions as under Spark for a join with cached data") {
+  test("a large side of a join with cached data gets at least as many shuffle partitions as under Spark") {
     each(Seq(shuffled)) { session =>
       val cached = aggregate(session, 1000, "n").cache()
       cached.count()
@@ -203,14 +203,14 @@ class SafetySuite extends SparkSuite with AdaptiveSparkPlanHelper {
       |  GROUP BY day) d ON sales.day = d.day"""
   )
 
-  neverWorseSql("dynamic pruning by an aggregate that the query reads as well")(
+  neverWorseSql("dynamic pruning by an aggregate that the query also reads")(
     """WITH d AS (SELECT day, max(week) AS week FROM days WHERE week < 2 GROUP BY day)
       |SELECT s.day, count(*) FROM sales s JOIN d ON s.day = d.day WHERE d.week <= (SELECT max(week) FROM d) GROUP BY s.day"""
   )
 
   // Partitions that the query or a table gives
 
-  neverWorse("a number of partitions that the query gives", shuffled) { session =>
+  neverWorse("a repartition with a number", shuffled) { session =>
     session.table("fact").repartition(37, col("k")).groupBy("k").count()
   }
 
@@ -258,7 +258,7 @@ class SafetySuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
 
   private val settingsOfUsers =
-    Seq("by default" -> Nil, "with a number set" -> Seq("spark.sql.shuffle.partitions" -> "400"))
+    Seq("with default settings" -> Nil, "with 400 shuffle partitions" -> Seq("spark.sql.shuffle.partitions" -> "400"))
 
   for ((setting, settings) <- settingsOfUsers) {
     boundedTasks(s"a join that multiplies rows 200 times, $setting", settings: _*) { session =>
@@ -326,7 +326,7 @@ class SafetySuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }((sparks, ours) => assert(ours.tasks <= sparks.tasks + 4, s"$ours in place of $sparks"))
   }
 
-  test("statistics of the catalog that are out of date lower no number") {
+  test("outdated catalog statistics do not lower the number of shuffle partitions") {
     without(Nil) { session =>
       session.sql("DROP TABLE IF EXISTS grown")
       session.sql("CREATE TABLE grown USING parquet PARTITIONED BY (day) AS SELECT id, day FROM sales WHERE id < 10")
@@ -344,7 +344,7 @@ class SafetySuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
-  test("a number that the user sets for all shuffles stays an upper bound where little is known, and is never lowered") {
+  test("spark.sql.shuffle.partitions is never lowered, and is an upper bound if sizes are unknown") {
     for ((set, expected) <- Seq("8" -> 8, "1500" -> 1500, "3000" -> 4096))
       withSession(shuffled, "spark.sql.shuffle.partitions" -> set) { session =>
         val query = session.sql("SELECT x, count(*) FROM (SELECT explode(sequence(0, id)) AS x FROM few) GROUP BY x")

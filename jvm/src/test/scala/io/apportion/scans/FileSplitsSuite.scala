@@ -41,13 +41,13 @@ class FileSplitsSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     File(bytes, cut)
   }
 
-  test("the tasks of a size are those that Spark packs") {
+  test("a size makes as many tasks as Spark's packing") {
     forAll(Gen.listOf(file).map(_.take(12)), Gen.choose(1L, 80L), Gen.choose(0L, 9L)) { (files, size, openCost) =>
       assert(splits(files).tasks(size, openCost) == packed(files, size, openCost))
     }
   }
 
-  test("a number that is near enough ends the search") {
+  test("the search ends at a number of tasks that is near enough") {
     val random = new Random(1)
     val many = splits(Seq.fill(5000)(File(1 + (math.exp(14 + random.nextGaussian()).toLong), canBeCut = true)))
     for (wanted <- Seq(3, 40, 900, 20000)) {
@@ -56,13 +56,13 @@ class FileSplitsSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
-  test("one file that can be cut gives exactly what is wanted") {
+  test("one file that can be cut gives exactly the wanted number of tasks") {
     forAll(Gen.choose(1L, 1L << 40), Gen.choose(1, 100)) { (bytes, wanted) =>
       whenever(bytes >= wanted.toLong * wanted)(assert(tasks(Seq(File(bytes, canBeCut = true)), wanted) == wanted))
     }
   }
 
-  test("many equal files that are not cut give as many as can be") {
+  test("many equal files give the wanted number of tasks, or the nearest possible one") {
     val files = Seq.fill(200)(File(128L << 20, canBeCut = true))
     assert(tasks(files, 16) == 16)
     assert(tasks(files, 200) == 200)
@@ -76,7 +76,7 @@ class FileSplitsSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(tasks(Seq.fill(3)(File(1000, canBeCut = false)), 8) == 3)
   }
 
-  test("no other size comes nearer") {
+  test("no other size gives a number of tasks that is much nearer") {
     forAll(Gen.nonEmptyListOf(file).map(_.take(6)), Gen.choose(1, 8)) { (files, wanted) =>
       val best = (1L to files.map(_.bytes).sum)
         .map(size => math.abs(splits(files).tasks(size, openCost = 0) - wanted))

@@ -54,11 +54,11 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
 
   private val cases = Table[String, String, Seq[String]](
     ("case", "query", "scans"),
-    ("no hint", "SELECT * FROM orders", Seq("orders: 2")),
+    ("no scan without the hint", "SELECT * FROM orders", Seq("orders: 2")),
     ("more tasks than files", "SELECT /*+ SOURCE_PARALLELISM(7) */ * FROM orders", Seq("orders: 7")),
-    ("fewer", "SELECT /*+ SOURCE_PARALLELISM(1) */ * FROM orders", Seq("orders: 1")),
+    ("fewer tasks than Spark makes", "SELECT /*+ SOURCE_PARALLELISM(1) */ * FROM orders", Seq("orders: 1")),
     ("a text file", "SELECT /*+ SOURCE_PARALLELISM(5) */ * FROM lines", Seq("lines: 5")),
-    ("no columns", "SELECT /*+ SOURCE_PARALLELISM(3) */ count(*) FROM orders", Seq("orders: 3")),
+    ("a scan without columns", "SELECT /*+ SOURCE_PARALLELISM(3) */ count(*) FROM orders", Seq("orders: 3")),
     (
       "every scan of the block",
       "SELECT /*+ SOURCE_PARALLELISM(3) */ count(*) FROM orders o JOIN lines l ON o.id = l.id",
@@ -70,37 +70,37 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       Seq("lines: 3", "orders: 2")
     ),
     (
-      "by its name with the database",
+      "a table by its name with the database",
       "SELECT /*+ SOURCE_PARALLELISM(default.lines, 3) */ count(*) FROM orders JOIN lines USING (id)",
       Seq("lines: 3", "orders: 2")
     ),
     (
-      "by alias, one of two of the same table",
+      "a table by its alias, if two scans read the same table",
       "SELECT /*+ SOURCE_PARALLELISM(b, 3) */ count(*) FROM orders a JOIN orders b ON a.id = b.k",
       Seq("orders: 2", "orders: 3")
     ),
     (
-      "a table by name beside all others",
+      "a table by name, and all other tables",
       "SELECT /*+ SOURCE_PARALLELISM(4), SOURCE_PARALLELISM(o, 3) */ count(*) FROM orders o JOIN lines l ON o.id = l.id",
       Seq("lines: 4", "orders: 3")
     ),
     (
-      "an inner block inherits",
+      "an inner block, which inherits the hint",
       "SELECT /*+ SOURCE_PARALLELISM(3) */ k, count(*) FROM (SELECT * FROM orders WHERE id > 5) GROUP BY k",
       Seq("orders: 3")
     ),
     (
-      "unless it has its own",
+      "an inner block with its own hint",
       "SELECT /*+ SOURCE_PARALLELISM(3) */ count(*) FROM (SELECT /*+ SOURCE_PARALLELISM(5) */ * FROM orders) a JOIN lines b ON a.id = b.id",
       Seq("lines: 3", "orders: 5")
     ),
     (
-      "a name means nothing in an inner block",
+      "no table of an inner block, if the hint names the table",
       "SELECT /*+ SOURCE_PARALLELISM(orders, 3) */ count(*) FROM orders WHERE id IN (SELECT k FROM orders)",
       Seq("orders: 2", "orders: 3")
     ),
     (
-      "unless that names it as well",
+      "a table of an inner block that also names the table",
       "SELECT /*+ SOURCE_PARALLELISM(orders, 3) */ count(*) FROM orders WHERE id IN (SELECT /*+ SOURCE_PARALLELISM(orders, 3) */ k FROM orders)",
       Seq("orders: 3", "orders: 3")
     ),
@@ -112,7 +112,7 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   )
 
   forAll(cases) { (name, query, expected) =>
-    test(name) {
+    test(s"SOURCE_PARALLELISM sets the tasks of scans: $name") {
       withSession() { session =>
         val hinted = session.sql(query)
         assert(scans(session, hinted) == expected)
@@ -122,7 +122,7 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
-  test("a view over a table is meant by its name") {
+  test("SOURCE_PARALLELISM accepts the name of a view") {
     withSession() { session =>
       session.sql("CREATE TEMP VIEW recent AS SELECT * FROM orders WHERE id > 100")
       assert(
@@ -132,7 +132,7 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
-  test("a DataFrame") {
+  test("a hint on a DataFrame sets the tasks of its scan") {
     withSession() { session =>
       assert(scans(session, session.table("orders").hint("source_parallelism", 3)) == Seq("orders: 3"))
     }
@@ -141,84 +141,94 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   private val decided = Table[String, String, Seq[(String, String)], Seq[String]](
     ("case", "query", "settings", "scans"),
     (
-      "a half of Spark's two is left to Spark",
+      "Spark's two tasks stay if the target size makes one",
       "SELECT * FROM orders",
       Seq("dataVolumePerTask" -> "1GB"),
       Seq("orders: 2")
     ),
     (
-      "twice Spark's two is left to Spark",
+      "Spark's two tasks stay if the target size makes four",
       "SELECT * FROM lines",
       small ++ Seq("dataVolumePerTask" -> "40KB"),
       Seq("lines: 2")
     ),
     (
-      "fewer than half of Spark's, by a volume that is set",
+      "a target size in a setting makes fewer than half of Spark's tasks",
       "SELECT * FROM lines",
       small ++ Seq("dataVolumePerTask" -> "1GB", "spark.sql.files.maxPartitionBytes" -> "10KB"),
       Seq("lines: 1")
     ),
     (
-      "fewer by a volume of the block",
+      "a target size in a hint makes fewer tasks than Spark",
       "SELECT /*+ DATA_VOLUME('1GB') */ * FROM lines",
       small ++ Seq("spark.sql.files.maxPartitionBytes" -> "10KB"),
       Seq("lines: 1")
     ),
     (
-      "a little fewer, by a maximum that is set",
+      "sources.maxParallelism makes slightly fewer tasks than Spark",
       "SELECT * FROM lines",
       small ++ Seq("spark.sql.files.maxPartitionBytes" -> "10KB", "sources.maxParallelism" -> "12"),
       Seq("lines: 12")
     ),
     (
-      "Spark's own maximum",
+      "spark.sql.files.maxPartitionNum limits the tasks",
       "SELECT * FROM lines",
       small ++ Seq("dataVolumePerTask" -> "1KB", "spark.sql.files.maxPartitionNum" -> "10"),
       Seq("lines: 10")
     ),
     (
-      "more, by the volume of a task",
+      "a target size in a setting makes more tasks than Spark",
       "SELECT * FROM lines",
       small ++ Seq("dataVolumePerTask" -> "10KB"),
       Seq("lines: 15")
     ),
-    ("a text file", "SELECT * FROM lines", small ++ Seq("dataVolumePerTask" -> "20KB"), Seq("lines: 8")),
     (
-      "no more than the most",
+      "a text file is cut by the target size",
+      "SELECT * FROM lines",
+      small ++ Seq("dataVolumePerTask" -> "20KB"),
+      Seq("lines: 8")
+    ),
+    (
+      "sources.maxParallelism limits the tasks",
       "SELECT * FROM orders",
       small ++ Seq("dataVolumePerTask" -> "1KB", "sources.maxParallelism" -> "12"),
       Seq("orders: 12")
     ),
-    ("a setting", "SELECT * FROM orders", Seq("sources.parallelism" -> "5"), Seq("orders: 5")),
+    ("sources.parallelism sets the tasks", "SELECT * FROM orders", Seq("sources.parallelism" -> "5"), Seq("orders: 5")),
     (
-      "a hint before the setting",
+      "a hint overrides sources.parallelism",
       "SELECT /*+ SOURCE_PARALLELISM(3) */ * FROM orders",
       Seq("sources.parallelism" -> "5"),
       Seq("orders: 3")
     ),
     (
-      "at least as many as Spark is told to make",
+      "spark.sql.files.minPartitionNum is the minimum",
       "SELECT * FROM orders",
       Seq("dataVolumePerTask" -> "1GB", "spark.sql.files.minPartitionNum" -> "4"),
       Seq("orders: 4")
     ),
     (
-      "a volume of the block",
+      "a target size in a hint makes more tasks than Spark",
       "SELECT /*+ DATA_VOLUME('20KB') */ * FROM lines",
       small,
       Seq("lines: 8")
     ),
     (
-      "reactive: tasks for the slots, while each keeps its volume, but not fewer than Spark's three",
+      "a scan in reactive mode fills the slots, but keeps Spark's three tasks",
       "SELECT * FROM orders",
       Seq("mode" -> "reactive", "minTaskVolume" -> "1KB", "spark.sql.files.openCostInBytes" -> "0"),
       Seq("orders: 3")
     ),
-    ("off", "SELECT * FROM orders", Seq("sources.enabled" -> "false", "sources.parallelism" -> "5"), Seq("orders: 2"))
+    (
+      "sources.enabled=false leaves scans to Spark",
+      "SELECT * FROM orders",
+      Seq("sources.enabled" -> "false", "sources.parallelism" -> "5"),
+      Seq("orders: 2")
+    )
   )
 
   forAll(decided) { (name, query, settings, expected) =>
-    test(s"decided: $name") {
+    test(s"a scan is decided: $name") {
       withSession(("mode" -> "active") +: settings: _*) { session =>
         assert(scans(session, session.sql(query)) == expected)
         assert(session.sql(query).collect().toSet == spark.table(query.split(" ").last).collect().toSet)
@@ -226,7 +236,7 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
-  test("a very large scan gets as many tasks as Spark makes, unless the most is set") {
+  test("a very large scan gets as many tasks as Spark makes, unless a maximum is set") {
     val pieces = "spark.sql.files.maxPartitionBytes" -> "100"
     def tasks(settings: (String, String)*): Int = withSession(small ++ Seq("mode" -> "active", pieces) ++ settings: _*) {
       session => tasksOfScan(session, session.table("lines"))
@@ -246,15 +256,17 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
-  test("the record of a scan that is left to Spark says what was decided") {
+  test("the record of a scan that keeps Spark's tasks says how many were decided") {
     withSession(Seq("mode" -> "active", "dataVolumePerTask" -> "40KB") ++ small: _*) { session =>
       val record = only(decisionsOf(session, session.table("lines")))
       assert((record.tasks, record.parallelism, record.kind) == ((2, 2, "unchanged")))
-      assert(record.reason.matches("4 tasks: .* makes 4; left at Spark's 2, as the difference is small."))
+      assert(
+        record.reason.matches("4 tasks: .* per task.*; Apportion keeps Spark's 2 because the difference is small.")
+      )
     }
   }
 
-  test("columns of fixed width count by their share, others as the whole file") {
+  test("columns of fixed width count by their share of the file, other columns as the whole file") {
     withSession(Seq("mode" -> "active", "dataVolumePerTask" -> "5KB") ++ small: _*) { session =>
       val folder = newFolder()
       val columns = (1 to 9).map(n => s"hash(id, $n) AS c$n") :+ "sha2(string(id), 256) AS text"
@@ -271,7 +283,7 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
-  test("with adaptive execution off, only numbers that are set count") {
+  test("with adaptive execution off, only an explicit number of tasks changes a scan") {
     val off = small ++ Seq("mode" -> "active", "dataVolumePerTask" -> "20KB", "spark.sql.adaptive.enabled" -> "false")
     withSession(off: _*) { session =>
       assert(decisionsOf(session, session.table("lines")).isEmpty)
@@ -283,7 +295,7 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
-  test("in the batches of a stream, only numbers that are set count") {
+  test("in the batches of a stream, only an explicit number of tasks changes a scan") {
     def tasks(settings: (String, String)*): Int =
       withSession(small ++ Seq("mode" -> "active", "dataVolumePerTask" -> "1KB") ++ settings: _*) { session =>
         val folder = session.table("orders").inputFiles.head.replaceAll("/[^/]*$", "")
@@ -308,7 +320,7 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
-  test("files are listed once, whether the scan is cut or not") {
+  test("files are listed once, whether or not the scan is changed") {
     for ((setting, expected) <- Seq("-1" -> 2, "5" -> 5))
       withSession("sources.parallelism" -> setting) { session =>
         val table = session
@@ -327,7 +339,7 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       }
   }
 
-  test("files that another library's index lists are left to Spark, unless a number is set") {
+  test("files that another library's index lists are left to Spark, unless the number of tasks is explicit") {
     for ((setting, lists, expected) <- Seq(("-1", 0, 3), ("5", 1, 5)))
       withSession(
         small ++ Seq("mode" -> "active", "dataVolumePerTask" -> "1KB", "sources.parallelism" -> setting): _*
@@ -348,7 +360,7 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     HadoopFsRelation(index, new StructType, columns, None, new ParquetFileFormat, Map.empty)(session)
   }
 
-  test("a cut scan of partitions that are pruned when the query runs") {
+  test("a changed scan with partition pruning at run time returns all rows") {
     withSession(small ++ Seq("mode" -> "active", "dataVolumePerTask" -> "10KB"): _*) { session =>
       val folder = newFolder()
       session.range(0, 20000, 1, 1).selectExpr("id", "id % 20 AS day").write.partitionBy("day").parquet(folder)
@@ -358,7 +370,7 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
-  test("2,000 plans with cut scans leave no listener and no session behind") {
+  test("2,000 plans with changed scans leave no listener and no session behind") {
     withSession("sources.parallelism" -> "5") { session =>
       session.listenerManager.register(new QueryExecutionListener {
         override def onSuccess(name: String, execution: QueryExecution, nanos: Long): Unit = ()
@@ -379,7 +391,7 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   }
 
   for (v1 <- Seq("", "parquet"))
-    test(s"a cut scan follows the confs of its session, also after it was planned, with version 1 for '$v1'") {
+    test(s"a changed scan follows the confs of its session, even after it was planned, with version 1 for '$v1'") {
       withSession("sources.parallelism" -> "5", "spark.sql.sources.useV1SourceList" -> v1) { session =>
         val folder = newFolder()
         session.range(0, 1000, 1, 2).write.parquet(folder)
@@ -397,11 +409,11 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       }
     }
 
-  test("under dynamic allocation, scans fill the slots that are registered, unless the mode is active") {
+  test("scans fill the registered slots under dynamic allocation, unless the mode is active") {
     withSession() { session =>
       def slots: Option[Int] =
         new SessionPolicy(session.sessionState.conf, session.sparkContext)
-          .source(session.sessionState.conf, 400, volumeIsHinted = false)
+          .scanPolicy(session.sessionState.conf, 400, volumeIsHinted = false)
           .slots
       Listeners.withConf(session.sparkContext, "spark.master" -> "yarn", "spark.dynamicAllocation.enabled" -> "true") {
         assert(!new SessionPolicy(session.sessionState.conf, session.sparkContext).reactive)
@@ -412,25 +424,25 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
-  test("never fewer tasks than Spark makes, unless the user bounds them") {
+  test("a scan never gets fewer tasks than Spark makes, unless the user limits them") {
     withSession() { session =>
       val policy = new SessionPolicy(session.sessionState.conf, session.sparkContext)
-        .source(session.sessionState.conf, 400, volumeIsHinted = false)
+        .scanPolicy(session.sessionState.conf, 400, volumeIsHinted = false)
       assert(Decider.decideSource(10L << 30, policy).tasks == 400)
     }
   }
 
-  test("the record says why") {
+  test("the record of a scan has the reason for its number of tasks") {
     withSession(Seq("mode" -> "active", "dataVolumePerTask" -> "20KB") ++ small: _*) { session =>
       val record = only(decisionsOf(session, session.table("lines")))
       assert(
         (record.operator, record.tasks, record.layout) == (("Scan csv spark_catalog.default.lines", 8, "files"))
       )
-      assert(record.reason.matches("8 tasks: [0-9.]+ KiB at 20.0 KiB a task \\(session setting\\) makes 8."))
+      assert(record.reason.matches("8 tasks: [0-9.]+ KiB at 20 KiB per task \\(session setting\\)."))
     }
   }
 
-  test("an option of the reader") {
+  test("the reader option apportion.tasks sets the tasks of a scan") {
     withSession() { session =>
       val path = session.table("orders").inputFiles.head.replaceAll("/[^/]*$", "")
       def tasks(option: String): Int = {
@@ -445,7 +457,7 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   }
 
   for (format <- Seq("parquet", "orc", "csv", "json"))
-    test(s"$format as a table of version 2 of Spark's API, and of version 1") {
+    test(s"a scan of $format is decided with version 1 and version 2 of the data source API") {
       for (v1 <- Seq("", "parquet,orc,csv,json"))
         withSession("sources.parallelism" -> "8", "spark.sql.sources.useV1SourceList" -> v1) { session =>
           val path = s"${System.getProperty("java.io.tmpdir")}/apportion-$format-${System.nanoTime}"
@@ -466,7 +478,7 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }.get
   }
 
-  test("a source whose size nobody knows gets the default, unless the query gives the number") {
+  test("a source of unknown size gets sources.defaultParallelism, unless the query sets the number") {
     withSession("sources.defaultParallelism" -> "3") { session =>
       assert(session.sql("SELECT * FROM range(100)").rdd.getNumPartitions == 3)
       assert(session.sql("SELECT * FROM range(0, 100, 1, 7)").rdd.getNumPartitions == 7)
@@ -474,7 +486,7 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
-  test("Apportion off") {
+  test("a hint on a scan has no effect with enabled=false") {
     withSession("enabled" -> "false") { session =>
       assert(scans(session, session.sql("SELECT /*+ SOURCE_PARALLELISM(3) */ * FROM orders")) == Seq("orders: 2"))
     }

@@ -24,93 +24,118 @@ class SubpartitionCountsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
 
   private val cases = Table[String, String, Seq[(String, String)], Seq[Int]](
     ("case", "query", "settings", "subpartitions"),
-    ("a small table", "SELECT id * 2 AS k, count(*) FROM range(1000) GROUP BY k", Nil, Seq(2)),
-    ("8 GB", "SELECT id * 2 AS k, count(*) FROM range(1000000000) GROUP BY k", Nil, Seq(256)),
     (
-      "200 GB of which an aggregate may leave little",
+      "a small table gets two shuffle partitions",
+      "SELECT id * 2 AS k, count(*) FROM range(1000) GROUP BY k",
+      Nil,
+      Seq(2)
+    ),
+    (
+      "an aggregate of 8 GB gets Spark's number",
+      "SELECT id * 2 AS k, count(*) FROM range(1000000000) GROUP BY k",
+      Nil,
+      Seq(256)
+    ),
+    (
+      "an aggregate of 200 GB, which may leave little, gets Spark's number",
       "SELECT id * 2 AS k, count(*) FROM range(25000000000) GROUP BY k",
       Nil,
       Seq(256)
     ),
-    ("200 GB of which nothing is dropped", "SELECT id * 2 AS k FROM range(25000000000) ORDER BY k", Nil, Seq(512)),
     (
-      "200 GB in smaller tasks, but 2^20 blocks at most",
+      "a sort of 200 GB gets more than Spark's number",
+      "SELECT id * 2 AS k FROM range(25000000000) ORDER BY k",
+      Nil,
+      Seq(512)
+    ),
+    (
+      "a sort of 200 GB in small tasks gets at most 2^20 blocks",
       "SELECT id * 2 AS k FROM range(25000000000) ORDER BY k",
       Seq("dataVolumePerTask" -> "1MB", "maxBlocksPerShuffle" -> "1048576"),
       Seq(512)
     ),
     (
-      "slots that can be used",
+      "slots that a stage can fill raise the number",
       "SELECT id * 2 AS k, count(*) FROM range(1000000) GROUP BY k",
       Seq("mode" -> "reactive"),
       Seq(4)
     ),
     (
-      "both sides of a join, by their bytes together",
+      "both sides of a join get a number for the sum of their bytes",
       "SELECT a.id FROM range(100000000) a JOIN range(100000) b ON a.id = b.id",
       Nil,
       Seq(32, 32)
     ),
     (
-      "a global sort",
+      "a global sort gets a number for its bytes",
       "SELECT id * 2 AS k FROM range(100000000) ORDER BY k",
       Nil,
       Seq(32)
     ),
     (
-      "a rollup, which writes each row several times",
+      "a rollup, which writes each row several times, gets Spark's number",
       "SELECT id, id % 7, count(*) FROM range(100000000) GROUP BY ROLLUP (id, id % 7)",
       Nil,
       Seq(256)
     ),
-    ("a number that the query gives", "SELECT /*+ REPARTITION(50) */ * FROM range(1000)", Nil, Seq(50)),
-    ("also with columns", "SELECT /*+ REPARTITION(50, id) */ * FROM range(1000)", Nil, Seq(50)),
-    ("or of a rebalance", "SELECT /*+ REBALANCE(50, id) */ * FROM range(1000)", Nil, Seq(50)),
-    ("columns alone", "SELECT /*+ REPARTITION(id) */ * FROM range(1000)", Nil, Seq(2)),
+    ("the number of a repartition stays", "SELECT /*+ REPARTITION(50) */ * FROM range(1000)", Nil, Seq(50)),
     (
-      "exchanges that must agree with one that cannot change",
+      "the number of a repartition by columns stays",
+      "SELECT /*+ REPARTITION(50, id) */ * FROM range(1000)",
+      Nil,
+      Seq(50)
+    ),
+    ("the number of a rebalance stays", "SELECT /*+ REBALANCE(50, id) */ * FROM range(1000)", Nil, Seq(50)),
+    (
+      "a repartition by columns without a number gets a number for its bytes",
+      "SELECT /*+ REPARTITION(id) */ * FROM range(1000)",
+      Nil,
+      Seq(2)
+    ),
+    (
+      "an exchange that must match a repartition of the query keeps Spark's number",
       "SELECT a.id FROM (SELECT /*+ REPARTITION(50, id) */ * FROM range(1000)) a JOIN range(1000) b ON a.id = b.id",
       Nil,
       Seq(200, 200)
     ),
     (
-      "a single partition",
+      "a single partition stays a single partition",
       "SELECT count(*) FROM range(1000)",
       Nil,
       Seq(1)
     ),
     (
-      "rows are multiplied by a number that nobody knows",
+      "an explode, which multiplies rows by an unknown factor, gets Spark's number",
       "SELECT x, count(*) FROM (SELECT explode(sequence(0, id)) AS x FROM range(1000)) GROUP BY x",
       Nil,
       Seq(256)
     ),
     (
-      "estimates off",
+      "a shuffle gets Spark's number if estimates are off",
       "SELECT id * 2 AS k, count(*) FROM range(1000) GROUP BY k",
       Seq("subpartitions" -> "spark"),
       Seq(256)
     ),
     (
-      "maxParallelism",
+      "maxParallelism limits the number",
       "SELECT id * 2 AS k, count(*) FROM range(25000000000) GROUP BY k",
       Seq("maxParallelism" -> "100"),
       Seq(64)
     ),
     (
-      "minParallelism",
+      "minParallelism raises the number",
       "SELECT id * 2 AS k, count(*) FROM range(1000) GROUP BY k",
       Seq("minParallelism" -> "100"),
       Seq(256)
     ),
     (
-      "a set parallelism",
+      "an explicit parallelism is the number",
       "SELECT id * 2 AS k, count(*) FROM range(1000) GROUP BY k",
       Seq("parallelism" -> "150"),
       Seq(150)
     ),
     (
-      "a hint",
+      "a hint sets the number",
       "SELECT /*+ PARALLELISM(64) */ id * 2 AS k, count(*) FROM range(1000) GROUP BY k",
       Nil,
       Seq(64)
@@ -131,7 +156,7 @@ class SubpartitionCountsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
-  test("a table whose size is not known keeps Spark's number, raised to a power of two") {
+  test("a table of unknown size gets Spark's number, raised to a power of two") {
     withSession(active: _*) { session =>
       val rows = session.range(1000).toDF().rdd
       val unknown = session.createDataFrame(rows, session.range(1).schema)
@@ -139,7 +164,7 @@ class SubpartitionCountsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
-  test("once stages have finished, their bytes count") {
+  test("the bytes of finished stages replace estimates") {
     withSession(active: _*) { session =>
       // 8 MB a side before the filter, next to nothing after it.
       def numbers(side: String): (Seq[Int], Seq[Int]) = {
@@ -158,7 +183,7 @@ class SubpartitionCountsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
-  test("no query gets more shuffles than without Apportion, and those that Spark would reuse are reused") {
+  test("a query runs as many shuffles as without Apportion, so that Spark reuses the same exchanges") {
     val query = """WITH t AS (SELECT id % 100 AS k, count(*) AS n FROM range(100000) GROUP BY 1)
                   |SELECT a.k, sum(b.n) FROM t a JOIN t b ON a.k = b.k JOIN range(50) r ON a.n = r.id GROUP BY a.k""".stripMargin
     def shuffles(session: SparkSession): Int = {
@@ -170,7 +195,7 @@ class SubpartitionCountsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(withSession(active: _*)(shuffles) == sparks)
   }
 
-  test("what is read with a shuffle that runs has its number, and so have all that Spark would reuse it for") {
+  test("a shuffle that is read with a running shuffle, or equals one, gets the number of that shuffle") {
     withSession(active: _*) { session =>
       val query = """SELECT a.id FROM range(100000000) a JOIN range(500) d ON a.id = d.id UNION ALL
                     |SELECT b.id FROM range(1000) b JOIN range(500) d ON b.id = d.id""".stripMargin
@@ -186,7 +211,7 @@ class SubpartitionCountsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
-  test("a shuffle over a stage is the same whether the stage is reused or not") {
+  test("a shuffle over a stage has the same key if the stage is reused") {
     withSession(active: _*) { session =>
       val plan = initialPlan(
         session.sql("SELECT n, count(*) FROM (SELECT id % 9, count(*) AS n FROM range(100) GROUP BY 1) GROUP BY n")
@@ -202,7 +227,7 @@ class SubpartitionCountsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
 
   private val fewKeys = "SELECT a.id FROM range(100000) a JOIN range(100000) b ON a.id = b.id WHERE b.id % 4000 = 1"
 
-  test("Spark's SHUFFLE_HASH is taken back as its NO_BROADCAST_HASH is, but not that of a query") {
+  test("Spark's own SHUFFLE_HASH is reverted like its NO_BROADCAST_HASH, but the hint of a query stays") {
     def broadcasts(hint: String, settings: (String, String)*): Boolean = withSession(
       Seq(
         "mode" -> "active",
@@ -222,7 +247,7 @@ class SubpartitionCountsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(!broadcasts("/*+ SHUFFLE_HASH(b) */"))
   }
 
-  test("what Spark would broadcast is still broadcast where it leaves most of more subpartitions empty") {
+  test("a join that Spark would broadcast is still broadcast if most of the additional shuffle partitions are empty") {
     def broadcasts(settings: (String, String)*): Boolean =
       withSession(Seq("mode" -> "active", "spark.sql.autoBroadcastJoinThreshold" -> "64KB") ++ settings: _*) {
         session =>
@@ -238,7 +263,7 @@ class SubpartitionCountsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(broadcasts(), "few subpartitions are filled")
   }
 
-  test("what the number was made of is in the record") {
+  test("a record says how the number of shuffle partitions was chosen") {
     val record = decisionOf("SELECT k, count(*) FROM numbers GROUP BY k", active: _*)
     assert(record.sources("subpartitions") == "estimate of 2.4 KiB to 234.4 KiB")
   }

@@ -10,8 +10,8 @@ import org.openjdk.jmh.runner.Runner
 import org.openjdk.jmh.runner.options.OptionsBuilder
 
 /**
- * Runs the benchmarks and writes what they measured to docs/benchmarks.md; with arguments `decisions`, `balanced`, `skewed`,
- * `scans`, `hints` or `keys`, prints only that section.
+ * Runs the benchmarks and writes the results to docs/benchmarks.md. With arguments, prints only these sections:
+ * `decisions`, `balanced`, `skewed`, `scans`, `hints` or `keys`.
  */
 object BenchmarkReport {
   private val sections = ListMap(
@@ -28,15 +28,16 @@ object BenchmarkReport {
       Files.writeString(Paths.get("docs/benchmarks.md"), (title +: sections.values.map(_()).toSeq).mkString("\n"))
     else args.foreach(section => println(sections(section)()))
 
-  private def title: String =
-    s"""# Benchmarks
+  private def title: String = {
+    val (processors, java) = (sys.runtime.availableProcessors, sys.props("java.version"))
+    s"""# Cost of deciding
        |
-       |As `make bench` measured them on ${sys.runtime.availableProcessors} processors, Java ${sys.props(
-        "java.version"
-      )}.
+       |The overhead of Apportion itself: decisions, hints and functions on keys. [Results](results.md) has the times of
+       |whole queries. `make bench` measured this page on $processors processors, Java $java.
        |""".stripMargin
+  }
 
-  /** The time and its error, of each benchmark of a class by its name, for each value of its parameter if it has one. */
+  /** Time and error of each benchmark of a class, by its name, for each value of the parameter. */
   private def times(benchmarks: Class[_], parameter: String): Seq[(String, Map[String, (Double, Double)])] = {
     val options = new OptionsBuilder().include(benchmarks.getSimpleName).build()
     val results = new Runner(options).run().asScala.toSeq
@@ -52,11 +53,11 @@ object BenchmarkReport {
     }
     """## Balanced ranges
       |
-      |Deciding 1,024 balanced ranges of 4 inputs, against a plain sum over the same arrays in the same run. Microseconds.
+      |Microseconds to decide 1,024 balanced ranges of 4 shuffles, and for a plain sum over the same arrays in one run.
       |
       |""".stripMargin +
       table(
-        Seq("subpartitions", "plain sum", "decision", "times the plain sum"),
+        Seq("shuffle partitions", "plain sum", "decision", "times the plain sum"),
         Seq("---:", "---:", "---:", "---:"),
         rows
       )
@@ -78,45 +79,48 @@ object BenchmarkReport {
     }
     """## Deciding
       |
-      |How one group of 4 inputs with 100,000 subpartitions each is read, in one run with Spark's own coalescing
-      |(`ShufflePartitionsUtil.coalescePartitions`) and a plain sum over the same arrays. Specs are what Spark's shuffle reads are
-      |made of. Microseconds.
+      |Microseconds to decide how one group of 4 shuffles with 100,000 partitions each is read. The same run
+      |measures Spark's own coalescing (`ShufflePartitionsUtil.coalescePartitions`) and a plain sum over the same
+      |arrays. Specs are the partition specs of Spark's shuffle reads.
       |
       |""".stripMargin +
-      table(Seq("volume a task", "what", "time", "times the plain sum"), Seq("---", "---", "---:", "---:"), rows)
+      table(
+        Seq("target size per task", "measured", "time", "times the plain sum"),
+        Seq("---", "---", "---:", "---:"),
+        rows
+      )
   }
 
   private def skewed(): String = {
     val all = times(classOf[SkewBenchmark], "").map(_._2).head
     val rows = Seq(
-      "readBlocks" -> "reading the bytes of their blocks",
-      "decision" -> "deciding, with these at hand",
+      "readBlocks" -> "reading the bytes of the blocks",
+      "decision" -> "deciding, with these bytes known",
       "both" -> "both"
     ).map { case (benchmark, name) =>
       val (time, error) = all(benchmark)
       Seq(name, text("%.0f ± %.0f", time, error))
     }
-    """## Skewed subpartitions
+    """## Skewed partitions
       |
-      |How a shuffle of 10,000 map tasks is read, of which 400 of 2,000 subpartitions are skewed. All cores read the bytes of the blocks.
+      |The time to decide how a shuffle of 10,000 map tasks is read. 400 of its 2,000 partitions are skewed. All cores
+      |read the bytes of the blocks.
       |
       |""".stripMargin +
-      table(Seq("what", "ms"), Seq("---", "---:"), rows)
+      table(Seq("measured", "ms"), Seq("---", "---:"), rows)
   }
 
   private def scans(): String = {
     val (sparksMillis, results) = ScanBenchmark.run()
+    val planning = text("%.0f", sparksMillis)
     val rows = results.map { result =>
       Seq(result.name, result.tasks.toString, text("%.0f", result.decideMillis), ratio(result.share))
     }
     s"""## Scans
       |
-      |Deciding the tasks of a scan of a million parquet files of about 1 MB, against Spark's own planning of that scan: the listing
-      |from an index in memory, cutting and packing. Spark's planning took ${text(
-        "%.0f",
-        sparksMillis
-      )} ms. Turn by turn in one
-      |session: median of the rounds' ratios, and the quartiles.
+      |A scan of a million Parquet files of about 1 MB: the time to decide its tasks, divided by the time of Spark's
+      |own planning. Spark's planning took $planning ms: it lists the files from an index in memory, cuts and
+      |packs them. Both run alternately in one session. Ratios are the median of the rounds, with the quartiles.
       |
       |""".stripMargin +
       table(
@@ -137,8 +141,9 @@ object BenchmarkReport {
     }
     """## Hints
       |
-      |Analysis and optimization of queries with a hint in every block, against the same queries without hints; and without hints,
-      |with Apportion on against off. Turn by turn in one session: median of the rounds' ratios, and the quartiles.
+      |The time of analysis and optimization. *Hinted* compares queries with a hint in every block with the same queries
+      |without hints. *On, no hints* compares Apportion on with Apportion off, without hints. All run alternately in one
+      |session. Ratios are the median of the rounds, with the quartiles.
       |
       |""".stripMargin +
       table(
@@ -156,9 +161,10 @@ object BenchmarkReport {
     }
     s"""## Functions on keys
       |
-      |Against Spark's own `hash` of the same key, turn by turn in one session: seconds that one core is busy, making the rows and summing
-      |the results included; the rows of the key alone, or its length, are that and no function. Median of the rounds' ratios, and the
-      |quartiles. The table of `even_key` for 32,768 tasks took $firstTable ms to make, as the first of its JVM; it is kept.
+      |The seconds that one core is busy with a function, compared with Spark's own `hash` of the same key. The
+      |seconds include making the rows and summing the results. Rows with only the key, or its length, show that
+      |part alone. All run alternately in one session. Ratios are the median of the rounds, with the quartiles. The
+      |first table of `even_key` in a JVM, for 32,768 tasks, took $firstTable ms to make; it is kept.
       |
       |""".stripMargin +
       table(

@@ -28,8 +28,8 @@ object HintBenchmark {
         measure(session, "10 blocks in a union", Seq(union(10)), rounds = 60),
         measure(session, "50 blocks in a union", Seq(union(50)), rounds = 40),
         measure(session, "200 blocks in a union", Seq(union(200)), rounds = 40),
-        measure(session, "10 blocks, one in another", Seq(nested(10)), rounds = 60),
-        measure(session, "40 blocks, one in another", Seq(nested(40)), rounds = 60)
+        measure(session, "10 nested blocks", Seq(nested(10)), rounds = 60),
+        measure(session, "40 nested blocks", Seq(nested(40)), rounds = 60)
       )
     } finally session.stop()
   }

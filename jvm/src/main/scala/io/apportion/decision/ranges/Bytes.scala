@@ -1,9 +1,9 @@
 package io.apportion.decision.ranges
 
 /**
- * Sums of byte counts, which are 0 or more; they saturate at `Long.MaxValue` instead of overflowing. As the sum of two such
- * counts overflows into the sign bit, a loop only has to collect the sign bits of its sums, and absurd inputs alone pay for
- * checked additions.
+ * Arithmetic on byte counts, which are never negative. Sums saturate at `Long.MaxValue` instead of overflowing. An
+ * overflowing sum of two counts sets the sign bit. So a loop only collects the sign bits of its sums, and repeats the
+ * work with checked additions if one is set.
  */
 object Bytes {
   def add(a: Long, b: Long): Long = {
@@ -22,7 +22,7 @@ object Bytes {
     if (signs < 0) checkedSum(bytes, 0, bytes.length) else sum
   }
 
-  /** The largest count, 0 of none; `max` of the standard library would make an object of each. */
+  /** Largest count, or 0 without counts. `max` of the standard library would box every count. */
   def largest(bytes: Array[Long]): Long = {
     var largest = 0L
     var i = 0
@@ -33,7 +33,10 @@ object Bytes {
     largest
   }
 
-  /** The sum before each place, and that of all at the end. A method of its own: loops in constructors are compiled badly. */
+  /**
+   * Sum of the counts before each index, then the sum of all counts. A method, as loops in constructors compile
+   * badly.
+   */
   def prefixSums(bytes: Array[Long]): Array[Long] = {
     val sums = new Array[Long](bytes.length + 1)
     var i = 0
@@ -44,7 +47,7 @@ object Bytes {
     sums
   }
 
-  /** The sums of so many counts in a row; the last sum may be of fewer. */
+  /** Sums of consecutive runs of `length` counts. The last run may be shorter. */
   def sumRuns(bytes: Array[Long], length: Int): Array[Long] =
     if (length <= 1) bytes
     else {
@@ -52,11 +55,11 @@ object Bytes {
       sums(bytes, starts, starts.map(_ + length))
     }
 
-  /** Each count times a factor of 1 or more. */
+  /** Each count multiplied by a factor of 1 or more. */
   def scale(bytes: Array[Long], factor: Double): Array[Long] =
     if (factor == 1) bytes else bytes.map(count => (count * factor).toLong)
 
-  /** The sum of several counts at each place; places beyond the end of an array are 0. */
+  /** Sum over all arrays at each index. Beyond its end an array counts as 0. */
   def sumEach(counts: Seq[Array[Long]]): Array[Long] = {
     val sums = new Array[Long](counts.map(_.length).maxOption.getOrElse(0))
     counts.foreach { bytes =>
@@ -69,7 +72,7 @@ object Bytes {
     sums
   }
 
-  /** The sums of `bytes(starts(k))` until `bytes(ends(k))`, for each k; counts beyond the end of `bytes` are 0. */
+  /** Sum of `bytes(starts(k))` until `bytes(ends(k))` for each k. Counts beyond the end of `bytes` are 0. */
   def sums(bytes: Array[Long], starts: Array[Int], ends: Array[Int]): Array[Long] = {
     val sums = new Array[Long](starts.length)
     var signs = 0L
@@ -93,11 +96,14 @@ object Bytes {
   private def checkedSum(bytes: Array[Long], from: Int, until: Int): Long =
     (from until until).foldLeft(0L)((sum, i) => add(sum, bytes(i)))
 
-  /** For people: 0 B, 512 B, 1.5 KiB, 64.0 MiB. */
+  /** Readable size, such as 0 B, 512 B, 1.5 KiB or 64 MiB. */
   def text(bytes: Long): String = {
     val units = Seq("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
     val exponent = (63 - java.lang.Long.numberOfLeadingZeros(math.max(bytes, 1))) / 10
     if (exponent == 0) s"$bytes B"
-    else "%.1f %s".formatLocal(java.util.Locale.ROOT, bytes / math.pow(1024, exponent), units(exponent - 1))
+    else {
+      val amount = "%.1f".formatLocal(java.util.Locale.ROOT, bytes / math.pow(1024, exponent)).stripSuffix(".0")
+      s"$amount ${units(exponent - 1)}"
+    }
   }
 }

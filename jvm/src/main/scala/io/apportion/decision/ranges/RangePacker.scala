@@ -1,11 +1,12 @@
 package io.apportion.decision.ranges
 
 /**
- * Fills tasks with subpartitions, one after the other, up to a limit of bytes.
+ * Packs consecutive subpartitions into tasks: it fills one task after the other, up to a limit of bytes per task.
  *
- * @param bytes    of each subpartition; sums above `Long.MaxValue` count as that
- * @param maxWidth the most subpartitions of a task
- * @param splitIn  the tasks that it takes to read a single subpartition which is above the limit, or [[RangePacker.Never]]
+ * @param bytes    bytes of each subpartition; sums above `Long.MaxValue` count as `Long.MaxValue`
+ * @param maxWidth maximum number of subpartitions per task
+ * @param splitIn  number of tasks that read a subpartition if it alone is above the limit, by its index and the limit;
+ *                 [[RangePacker.Never]] if it cannot be split
  */
 private[apportion] final class RangePacker(
     bytes: Array[Long],
@@ -14,40 +15,44 @@ private[apportion] final class RangePacker(
 ) {
   private val n = bytes.length
 
-  /** The bytes before each subpartition. */
+  /** Bytes before each subpartition, then the bytes of all. */
   private val prefix = Bytes.prefixSums(bytes)
 
+  /** Bytes of the largest subpartition. */
   val largest: Long = Bytes.largest(bytes)
 
+  /** Bytes of all subpartitions. */
   def total: Long = prefix(n)
 
   /**
-   * The least limit under which no more than `most` tasks are needed, found by bisection. With subpartitions as
-   * large as they are, there is always one.
+   * Smallest limit in bytes under which at most `maxTasks` tasks are needed, found by bisection. A limit of all bytes
+   * always suffices, unless `maxWidth` is too small (see [[RangePacker.width]]).
    *
-   * @param atLeast a limit that is known not to be above it
-   * @param atMost  a limit that is known to be enough
-   * @param slack   how much higher than the least the limit may be, as a part of it: each halving of that takes one more search
+   * @param atLeast known lower bound of the result
+   * @param atMost  limit that is known to suffice
+   * @param slack   allowed excess over the smallest limit, as a fraction of it; each halving of the slack costs one
+   *                more step
    */
-  def leastLimit(most: Int, atLeast: Long = 0, atMost: Long = Long.MaxValue, slack: Double = 0): Long = {
-    val mean = total / most + (if (total % most == 0) 0 else 1)
-    // Each task but the last would read more than the mean.
-    val enough = if (maxWidth >= n) Bytes.add(mean, largest).min(total) else total
+  def smallestLimit(maxTasks: Int, atLeast: Long = 0, atMost: Long = Long.MaxValue, slack: Double = 0): Long = {
+    val mean = total / maxTasks + (if (total % maxTasks == 0) 0 else 1)
+    // If widths do not matter, this limit suffices: each task except the last then reads more than the mean.
+    val sufficient = if (maxWidth >= n) Bytes.add(mean, largest).min(total) else total
     var low = mean.max(atLeast)
-    var high = enough.min(atMost).max(low)
+    var high = sufficient.min(atMost).max(low)
     while (high - low > low * slack) {
       val limit = low + (high - low) / 2
-      if (tasks(limit, most) <= most) high = limit else low = limit + 1
+      if (tasks(limit, maxTasks) <= maxTasks) high = limit else low = limit + 1
     }
     high
   }
 
-  /** The ranges of at most `count` tasks whose largest has as few bytes as possible. */
-  def leastRanges(count: Int): Seq[(Int, Int)] = steps(leastLimit(count)).toSeq
+  /** Ranges of at most `maxTasks` tasks, with as few bytes as possible in the largest one. */
+  def balancedRanges(maxTasks: Int): Seq[(Int, Int)] = ranges(smallestLimit(maxTasks)).toSeq
 
+  /** Bytes of the subpartitions in `[from, until)`. */
   def sum(from: Int, until: Int): Long = prefix(until) - prefix(from)
 
-  /** How many tasks a limit makes; any number above `most` stands for more. */
+  /** Number of tasks under a limit. Counting stops above `most`, so a larger result only means more than `most`. */
   def tasks(limit: Long, most: Int): Int = {
     var start = 0
     var used = 0L
@@ -64,25 +69,25 @@ private[apportion] final class RangePacker(
     used.min(RangePacker.Never.toLong).toInt
   }
 
-  /** Where the tasks end, in order; one ends where it starts if the subpartition there is above the limit. */
-  def steps(limit: Long): Iterator[(Int, Int)] = Iterator.unfold(0) { start =>
+  /** Range of each task under a limit, in order. An empty range marks a subpartition that is above the limit. */
+  def ranges(limit: Long): Iterator[(Int, Int)] = Iterator.unfold(0) { start =>
     Option.when(start < n) {
       val next = end(start, limit)
       (start -> next, next.max(start + 1))
     }
   }
 
-  /** The furthest end of a task from `start` with no more bytes than the limit. */
+  /** Largest end of a range from `start` with at most `limit` bytes and `maxWidth` subpartitions. */
   private def end(start: Int, limit: Long): Int = {
-    val most = Bytes.add(prefix(start), limit)
-    // Doubling steps first: ranges are short where there are many.
+    val maxPrefix = Bytes.add(prefix(start), limit)
+    // Double the step first: if there are many ranges, they are short.
     var step = 1
-    while (start + step <= n - step && prefix(start + step) <= most) step *= 2
+    while (start + step <= n - step && prefix(start + step) <= maxPrefix) step *= 2
     var (low, high) = (start, (start + step).min(n))
     if (start + step > n - step) high = n
     while (low < high) {
       val middle = (low + high + 1) >>> 1
-      if (prefix(middle) <= most) low = middle else high = middle - 1
+      if (prefix(middle) <= maxPrefix) low = middle else high = middle - 1
     }
     if (low - start > maxWidth) start + maxWidth else low
   }
@@ -90,9 +95,9 @@ private[apportion] final class RangePacker(
 
 private[apportion] object RangePacker {
 
-  /** More tasks than there can be. */
+  /** Number of tasks for a subpartition that cannot be split: more tasks than any stage has. */
   val Never: Int = Int.MaxValue
 
-  /** `width`, or all of `n` subpartitions if that many tasks cannot be so narrow. */
+  /** `width`, or `n` if `tasks` ranges of that width cannot cover all `n` subpartitions. */
   def width(width: Int, n: Int, tasks: Int): Int = if (width.toLong * tasks >= n) width else n
 }

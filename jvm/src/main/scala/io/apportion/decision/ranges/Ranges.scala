@@ -1,12 +1,16 @@
 package io.apportion.decision.ranges
 
-/** Contiguous ranges of subpartitions, one a task, in order. Range `k` is `[starts(k), ends(k))`. */
+/** Contiguous ranges of subpartitions in order, one range per task. Range `k` is `[starts(k), ends(k))`. */
 final class Ranges private (val starts: Array[Int], val ends: Array[Int]) {
   def size: Int = starts.length
 
   def toSeq: Seq[(Int, Int)] = starts.toSeq.zip(ends.toSeq)
 
-  /** The bytes that each range reads of one input; subpartitions beyond the end of `bytes` are empty. */
+  /**
+   * Bytes that each range reads of one input.
+   *
+   * @param bytes bytes of each subpartition of the input; subpartitions beyond the end are empty
+   */
   def bytesOf(bytes: Array[Long]): Array[Long] = Bytes.sums(bytes, starts, ends)
 
   override def equals(other: Any): Boolean = other match {
@@ -25,16 +29,20 @@ object Ranges {
   def of(ranges: Seq[(Int, Int)]): Ranges = new Ranges(ranges.map(_._1).toArray, ranges.map(_._2).toArray)
 
   /**
-   * Even ranges: number k starts at `k * subpartitions / parallelism` and ends where the next one starts. They are all equally
-   * wide when both numbers are powers of two, else their widths differ by one at most. There can be no more ranges than subpartitions; a shuffle without any is read by one empty range.
+   * Ranges of equally many subpartitions: range `k` starts at `k * subpartitions / parallelism` and ends where the
+   * next range starts. If both numbers are powers of two, all ranges have the same width. Otherwise widths differ by
+   * at most one.
+   *
+   * @param parallelism number of ranges, at most `subpartitions`; a shuffle without subpartitions has one empty range
    */
   def even(subpartitions: Int, parallelism: Int): Ranges = {
     require(
       1 <= parallelism && parallelism <= math.max(subpartitions, 1),
-      s"parallelism is $parallelism; with $subpartitions subpartitions it can be 1 to ${math.max(subpartitions, 1)}"
+      s"parallelism is $parallelism and subpartitions is $subpartitions; parallelism must be between 1 and " +
+        math.max(subpartitions, 1)
     )
     val (starts, ends) = (new Array[Int](parallelism), new Array[Int](parallelism))
-    // The quotients by additions alone: a division each would take longer than everything else.
+    // Additions compute the quotients: a division per range would take longer than the rest of the loop.
     val (width, remainder) = (subpartitions / parallelism, subpartitions % parallelism)
     var start, carry, k = 0
     while (k < parallelism) {
@@ -52,16 +60,17 @@ object Ranges {
   }
 
   /**
-   * At most `parallelism` contiguous ranges whose largest has as few bytes as possible, and no more of them than that needs: the
-   * least limit under which filling one range after the other needs no more, found by bisection over the prefix sums.
+   * Contiguous ranges with as few bytes as possible in the largest one. There are at most `parallelism` ranges, and
+   * fewer if more would not make the largest one smaller. The ranges are filled in order, up to
+   * [[RangePacker.smallestLimit]].
    *
-   * @param bytes    of each subpartition; sums above `Long.MaxValue` count as that
-   * @param maxWidth the most subpartitions of a range, if that many ranges can be so narrow
+   * @param bytes    bytes of each subpartition; sums above `Long.MaxValue` count as `Long.MaxValue`
+   * @param maxWidth maximum number of subpartitions per range; ignored if `parallelism` such ranges cannot cover all
    */
   def balanced(bytes: Array[Long], parallelism: Int, maxWidth: Int = Int.MaxValue): Ranges = {
     require(parallelism >= 1, s"parallelism is $parallelism; it must be 1 or more")
-    val filling = new RangePacker(bytes, RangePacker.width(maxWidth, bytes.length, parallelism))
-    val steps = filling.steps(filling.leastLimit(parallelism)).toSeq
-    if (steps.isEmpty) of(Seq(0 -> 0)) else of(steps)
+    val packer = new RangePacker(bytes, RangePacker.width(maxWidth, bytes.length, parallelism))
+    val ranges = packer.balancedRanges(parallelism)
+    if (ranges.isEmpty) of(Seq(0 -> 0)) else of(ranges)
   }
 }

@@ -9,15 +9,19 @@ import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-/** The table function `apportion_slots(query[, slots])`. It has a row for each stage, for each group of stages that share slots, and for the query. */
+/**
+ * The table function `apportion_slots(query[, slots])`. It returns a row for each stage, for each group of stages that
+ * share task slots, and for the query.
+ */
 private[apportion] object PlannedSlots {
   private val AllStages = "query"
   private val SharingGroup = "group"
 
   def function: TableFunction.Description = TableFunction(
     "apportion_slots",
-    "_FUNC_(query[, slots]) - The slots that each stage of a query would need, which is planned for that and does not run; and " +
-      "how so many slots, or those that are there, would be dealt to stages that can run at once.",
+    "_FUNC_(query[, slots]) - Plans a query without running it, and returns the task slots that each stage needs. It " +
+      "also returns the share of each stage if stages that can run at the same time share this number of slots. The " +
+      "default is the number of available slots.",
     schema
   )(rows)
 
@@ -27,7 +31,7 @@ private[apportion] object PlannedSlots {
     val stages = PlannedStages.of(session, query)
     val needs = stages.map(_.need)
     val groups = SlotSharing.groups(needs).toSeq.sortBy(_._1)
-    // Stages of different profiles are never in each other's slots.
+    // Stages with different resource profiles never share slots.
     val dealt = stages
       .groupBy(stage => (stage.need.depth, stage.need.profile))
       .values
@@ -46,7 +50,7 @@ private[apportion] object PlannedSlots {
 
   private def read(arguments: Seq[Expression]): (String, Option[Int]) = {
     def refused = new IllegalArgumentException(
-      s"apportion_slots takes the text of a query and, if not those that are there, a number of slots, 1 or more; not " +
+      "apportion_slots takes the text of a query and, optionally, a number of slots, 1 or more. It got " +
         arguments.map(_.sql).mkString("(", ", ", ")")
     )
     if (arguments.isEmpty || arguments.size > 2 || !arguments.forall(_.foldable)) throw refused
@@ -97,33 +101,34 @@ private[apportion] object PlannedSlots {
   private def specOf(need: ResourceRequirement): Row =
     Row(need.spec.cores, need.spec.memoryBytes, need.spec.overheadBytes, need.spec.custom)
 
-  /** The columns, each with what it holds. */
+  /** The columns, with their meaning as comments. */
   val schema: StructType = StructType(
     Seq(
-      column("stage", IntegerType, "number of the stage; none for a group of stages and for the query"),
+      column("stage", IntegerType, "number of the stage; null for a group of stages and for the query"),
       column(
         "kind",
         StringType,
-        s"what becomes of its rows: shuffle, broadcast, subquery or result; or $SharingGroup or $AllStages"
+        "use of the stage's output: shuffle, broadcast, subquery or result; " +
+          s"$SharingGroup for a group of stages, $AllStages for the query"
       ),
-      column("operator", StringType, "what reads its shuffles or scans its files"),
-      column("reads", ArrayType(IntegerType), "stages that it reads"),
+      column("operator", StringType, "operator that reads the shuffles or scans the files"),
+      column("reads", ArrayType(IntegerType), "numbers of the stages that it reads"),
       column(
         "depth",
         IntegerType,
-        "stages that run before it, one after the other; those of equal depth can run at once"
+        "number of stages that must run before it, one after the other; stages of the same depth can run together"
       ),
-      column("profile", IntegerType, "id of the resource profile: stages with the same one share slots"),
-      column("bytes", LongType, "bytes that it is likely to read, if these can be estimated"),
+      column("profile", IntegerType, "id of the resource profile; stages with the same profile share slots"),
+      column("bytes", LongType, "estimated bytes that the stage reads; null if unknown"),
       column(
         "tasks",
         LongType,
-        "tasks that it is likely to have; of the query, those of all stages that can run at once"
+        "estimated number of tasks; for the query, the tasks of all stages that can run at the same time"
       ),
       column(
         "requirement",
         TableColumns.Requirement,
-        "slots that it declares: least, wanted, and the most that it can use"
+        "task slots that it declares: min, target and max"
       ),
       column(
         "spec",
@@ -135,10 +140,14 @@ private[apportion] object PlannedSlots {
             StructField("custom", MapType(StringType, DoubleType))
           )
         ),
-        "what a slot is made of; of a group, for all its stages together"
+        "resources of one slot; for a group and for the query, the sum over the stages"
       ),
-      column("slots", IntegerType, "its share of the slots; none if these are too few for all that run at once"),
-      column("why", StringType, "what its tasks and requirement come from")
+      column(
+        "slots",
+        IntegerType,
+        "share of the slots; null if the stages that can run at the same time need more"
+      ),
+      column("why", StringType, "reason for the number of tasks and the requirement")
     )
   )
 }

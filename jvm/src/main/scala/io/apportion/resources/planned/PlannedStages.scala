@@ -16,12 +16,13 @@ import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec
 import org.apache.spark.sql.execution.exchange.{BroadcastExchangeLike, Exchange, ReusedExchangeExec}
 
 /**
- * A stage of a query that has not run.
+ * A planned stage of a query.
  *
- * @param kind  what becomes of its rows
+ * @param kind  use of the stage's output: shuffle, broadcast, subquery or result
  * @param reads numbers of the stages that it reads
- * @param bytes that it is likely to read
- * @param tasks that it is likely to have
+ * @param bytes estimated bytes that it reads, if they can be estimated
+ * @param tasks estimated number of tasks
+ * @param why   reason for the number of tasks and the requirement
  */
 private[apportion] final case class PlannedStage(
     number: Int,
@@ -34,7 +35,7 @@ private[apportion] final case class PlannedStage(
     why: String
 )
 
-/** Plans a query as it would run, and says what slots its stages would need, as far as that is known before. */
+/** Plans a query without running it, and estimates the task slots that its stages need. */
 private[apportion] object PlannedStages {
 
   def of(session: SparkSession, sql: String): Seq[PlannedStage] = {
@@ -43,7 +44,7 @@ private[apportion] object PlannedStages {
     new Planner(session).stagesOf(planned)
   }
 
-  /** Tasks of a part of a stage, and what they come from. */
+  /** An exchange group or a scan of a stage: its tasks and the reason for their number. */
   private final case class Part(
       operator: String,
       bytes: Option[Long],
@@ -64,11 +65,11 @@ private[apportion] object PlannedStages {
       stages.toSeq
     }
 
-    /** Adds the stages below one, then it, and returns its number. */
+    /** Adds the stages that a stage reads and then the stage itself. Returns its number. */
     private def stage(root: SparkPlan, kind: String): Int = {
       val plan = unwrapped(root)
       val subqueries =
-        nodesOf(plan).flatMap(_.subqueries).collect { case its: SubqueryExec => stage(its.child, "subquery") }
+        nodesOf(plan).flatMap(_.subqueries).collect { case subquery: SubqueryExec => stage(subquery.child, "subquery") }
       val reads = (subqueries ++ boundaries(plan).map(ofExchange)).distinct
       val parts = partsOf(plan)
       val number = stages.size
@@ -101,13 +102,13 @@ private[apportion] object PlannedStages {
         }
       )
 
-    /** Groups and scans run as one stage: its tasks are theirs together. */
+    /** The exchange groups and scans of a stage. The stage runs the tasks of all of them. */
     private def partsOf(plan: SparkPlan): Seq[Part] = {
       val groups = ExchangeGroup.collect(plan).map(ofGroup)
-      val found = groups ++ nodesOf(plan).filter(_.children.isEmpty).filterNot(isBoundary).map(ofLeaf)
-      if (found.isEmpty)
-        Seq(Part(plan.nodeName, None, 1, ResourceRequirement(1, 1, 1, settings.spec), "reads broadcasts alone"))
-      else found
+      val parts = groups ++ nodesOf(plan).filter(_.children.isEmpty).filterNot(isBoundary).map(ofLeaf)
+      if (parts.isEmpty)
+        Seq(Part(plan.nodeName, None, 1, ResourceRequirement(1, 1, 1, settings.spec), "reads only broadcasts"))
+      else parts
     }
 
     private def ofGroup(group: ExchangeGroup): Part = {
@@ -116,7 +117,7 @@ private[apportion] object PlannedStages {
       val output = OutputEstimate.sum(group.leaves.map(_.node))
       val bytes = (if (policy.rowBytes) output.expanded else output.stored).typical
       group.forbidden match {
-        case Some(why) => Part(group.operator, bytes, subpartitions, upTo(subpartitions), s"left alone: $why")
+        case Some(why) => Part(group.operator, bytes, subpartitions, upTo(subpartitions), s"unchanged: $why")
         case None      => decided(group.operator, bytes, subpartitions, policy)
       }
     }
@@ -126,7 +127,7 @@ private[apportion] object PlannedStages {
       val likely = bytes.map(Decider.parallelism(_, policy).min(most))
       policy.parallelism match {
         case Some(set) =>
-          val who = policy.setBy.getOrElse("parallelism", "setting")
+          val who = policy.setBy.get("parallelism").fold("setting")(_.text)
           Part(
             operator,
             bytes,
@@ -136,7 +137,7 @@ private[apportion] object PlannedStages {
           )
         case None =>
           val tasks = likely.getOrElse(most)
-          val why = bytes.fold("nothing is known of its bytes")(b => s"estimate of ${Bytes.text(b)}")
+          val why = bytes.fold("unknown size")(b => s"estimate of ${Bytes.text(b)}")
           val byBytes = bytes.map(Decider.parallelism(_, policy.copy(slots = None)).min(most))
           val need =
             if (settings.reactive) ResourceRequirement.reactive(most, settings.spec)
@@ -158,7 +159,7 @@ private[apportion] object PlannedStages {
       case None =>
         val known = leaf.outputPartitioning.numPartitions
         val tasks = if (known > 0) known else session.sparkContext.defaultParallelism
-        Part(leaf.nodeName.trim, None, tasks, upTo(tasks), "partitions of the source")
+        Part(leaf.nodeName.trim, None, tasks, upTo(tasks), "number of partitions of the source")
     }
 
     private def upTo(tasks: Int): ResourceRequirement = {
@@ -166,7 +167,7 @@ private[apportion] object PlannedStages {
       ResourceRequirement(1, n, n, settings.spec)
     }
 
-    /** Tasks of one stage run beside each other. */
+    /** The requirement of a stage with several parts, which run at the same time. */
     private def together(parts: Seq[ResourceRequirement]): ResourceRequirement =
       parts.reduce((one, other) =>
         ResourceRequirement(one.min.max(other.min), one.target + other.target, one.max + other.max, settings.spec)
@@ -177,7 +178,7 @@ private[apportion] object PlannedStages {
       case other                           => other
     }
 
-    /** What a stage runs, down to the exchanges that it reads. */
+    /** The operators of a stage, down to the exchanges that it reads. */
     private def nodesOf(node: SparkPlan): Seq[SparkPlan] = unwrapped(node) match {
       case boundary if isBoundary(boundary) => Seq(boundary)
       case other                            => other +: other.children.flatMap(nodesOf)

@@ -2,13 +2,15 @@ package io.apportion.resources.planned
 
 import io.apportion.decision.ResourceRequirement
 
-/** Deals slots to groups that would like more of them than there are. */
+/** Distributes the available task slots to stages or groups of stages. */
 object SlotDistribution {
 
   /**
-   * The slots of each group, in the order given; None if there are too few for all minimums. Every group has its minimum first. The
-   * rest is shared evenly, and what a group cannot use of its share, up to its target, is shared by the others: so groups are served
-   * from the smallest range (target less minimum) up. What cannot be shared evenly goes to the first groups in order, one slot each.
+   * The slots of each group, in the given order. `None` if there are too few slots for all minimums.
+   *
+   * Every group first gets its minimum. The remaining slots are shared evenly. A group that reaches its target leaves
+   * the rest of its share to the others, so groups are served in the order of their range (target minus minimum), the
+   * smallest first. Slots that cannot be shared evenly go to the first groups in the given order, one slot each.
    */
   def deal(slots: Int, groups: Seq[ResourceRequirement]): Option[Seq[Int]] = {
     val rest = slots - groups.map(_.min.toLong).sum
@@ -19,7 +21,7 @@ object SlotDistribution {
     }
   }
 
-  /** @param ranges with the places of their groups, the smallest first */
+  /** @param ranges the range and the place of each group, the smallest range first */
   private def share(rest: Long, ranges: Seq[(Int, Int)]): Map[Int, Int] = ranges match {
     case Seq()                                                          => Map.empty
     case (range, place) +: larger if range.toLong * ranges.size <= rest =>

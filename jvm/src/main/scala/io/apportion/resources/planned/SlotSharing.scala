@@ -3,34 +3,35 @@ package io.apportion.resources.planned
 import io.apportion.decision.ResourceRequirement
 
 /**
- * A stage that needs slots.
+ * The task slots that a stage needs.
  *
- * @param profile the resource profile: stages with the same one share slots
- * @param depth   stages that have to run before it, one after the other: those of equal depth can run at once
+ * @param profile id of the resource profile; stages with the same profile share slots
+ * @param depth   number of stages that must run before it, one after the other; stages of equal depth can run at the
+ *                same time
  */
 final case class StageNeed(profile: Int, depth: Int, requirement: ResourceRequirement)
 
-/** What stages that share slots need together. */
+/** Adds up the requirements of stages and groups of stages. */
 object SlotSharing {
 
-  /** Of stages in the same slots: the largest of each bound, and a slot that is made for all of them. */
+  /** The requirement of stages that share slots: the maximum of each bound, with a slot that fits all of them. */
   def within(stages: Seq[ResourceRequirement]): ResourceRequirement =
     combined(stages)(_ max _)
 
-  /** Of groups that have slots of their own: everything adds up. */
+  /** The requirement of groups that do not share slots: the sum of each bound. */
   def across(groups: Seq[ResourceRequirement]): ResourceRequirement =
     combined(groups)((one, other) => (one.toLong + other).min(Int.MaxValue.toLong).toInt)
 
-  /** What each group of stages with one profile needs, by the profile. */
+  /** The requirement of each group of stages with the same profile, by profile. */
   def groups(stages: Seq[StageNeed]): Map[Int, ResourceRequirement] =
     stages.groupMap(_.profile)(_.requirement).map { case (profile, own) => profile -> within(own) }
 
-  /** Slots that all stages which can run at once would fill together. */
+  /** The largest number of slots that stages can fill at the same time. */
   def atOnce(stages: Seq[StageNeed]): Long =
     stages.groupMapReduce(_.depth)(_.requirement.target.toLong)(_ + _).values.maxOption.getOrElse(0L)
 
   private def combined(all: Seq[ResourceRequirement])(combine: (Int, Int) => Int): ResourceRequirement = {
-    require(all.nonEmpty, "no stage or group was given; one at least is needed")
+    require(all.nonEmpty, "no stage or group was given; at least one is needed")
     all.reduce { (one, other) =>
       ResourceRequirement(
         combine(one.min, other.min),

@@ -4,10 +4,10 @@ import scala.util.Try
 
 import org.apache.spark.util.Utils
 
-/** In Spark's namespace because what reads its defaults is private to it. */
+/** It is in Spark's namespace because the reader of spark-defaults.conf is private to Spark. */
 object ClusterDefaults {
 
-  /** What spark-defaults.conf says, where there is one: what whoever set Spark up chose for everybody. */
+  /** Values in spark-defaults.conf, if it exists. The administrator of Spark set them for all users. */
   lazy val conf: Map[String, String] = Option(Utils.getDefaultPropertiesFile())
     .flatMap(file => Try(Utils.getPropertiesFromFile(file)).toOption)
     .fold(Map.empty[String, String])(_.toMap)

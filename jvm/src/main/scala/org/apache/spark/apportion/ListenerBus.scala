@@ -3,9 +3,9 @@ package org.apache.spark.apportion
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.SparkListenerEvent
 
-/** In Spark's namespace because its listener bus is private to it. */
+/** It is in Spark's namespace because the listener bus is private to Spark. */
 object ListenerBus {
 
-  /** Gives an event to all listeners, and so to the event log if there is one. */
+  /** Posts an event to all listeners, including the event log if there is one. */
   def post(sparkContext: SparkContext, event: SparkListenerEvent): Unit = sparkContext.listenerBus.post(event)
 }

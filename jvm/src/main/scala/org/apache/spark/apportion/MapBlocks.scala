@@ -5,10 +5,13 @@ import java.util.stream.IntStream
 import org.apache.spark.{MapOutputTrackerMaster, SparkEnv}
 import org.apache.spark.scheduler.MapStatus
 
-/** In Spark's namespace because the sizes of map outputs are private to it. */
+/** It is in Spark's namespace because the sizes of map outputs are private to Spark. */
 object MapBlocks {
 
-  /** The bytes that each map task wrote of each of these subpartitions; no bytes if some outputs are lost or the shuffle is not known. */
+  /**
+   * For each of these subpartitions, the bytes that each map task wrote. The arrays are empty if outputs are lost, or
+   * if the shuffle is unknown.
+   */
   def of(shuffle: Int, subpartitions: Seq[Int]): Seq[Array[Long]] = {
     val sizes = SparkEnv.get.mapOutputTracker match {
       case tracker: MapOutputTrackerMaster =>
@@ -19,8 +22,9 @@ object MapBlocks {
   }
 
   /**
-   * One map output after the other: each holds the sizes of all its blocks, so that they are in the processor's cache. Spark computes each
-   * size as a power (`MapStatus.decompressSize`, 3.5 to 4.2), which takes the longest, so that all cores read.
+   * Reads one map output after the other. Each holds the sizes of all its blocks, so they stay in the processor's
+   * cache. Spark computes each size as a power (`MapStatus.decompressSize`, 3.5 to 4.2). That takes most of the time,
+   * so all cores take part.
    */
   private[apportion] def sizesOf(outputs: Array[MapStatus], subpartitions: Array[Int]): Option[Array[Array[Long]]] =
     if (outputs.contains(null)) None

@@ -5,16 +5,20 @@ import org.apache.spark.internal.config._
 import org.apache.spark.io.CompressionCodec
 import org.apache.spark.shuffle.sort.SortShuffleManager
 
-/** How tasks of this application fetch shuffles. In Spark's namespace because its conf itself and its codecs are private to it. */
+/**
+ * How tasks of this application fetch shuffles. It is in Spark's namespace because the configuration object and the
+ * codecs are private to Spark.
+ */
 object ShuffleReads {
 
-  /** The class of the shuffle manager if that is not Spark's own, as for a remote shuffle service. */
+  /** Class name of the shuffle manager if it is not Spark's own, as with a remote shuffle service. */
   def otherManager: Option[String] =
     Option(SparkEnv.get).map(_.shuffleManager.getClass.getName).filter(_ != classOf[SortShuffleManager].getName)
 
   /**
-   * Whether all blocks of a map task that a task reads are one request, if the session lets it. Spark's rows can be relocated, and the
-   * other conditions are those of `BlockStoreShuffleReader.fetchContinuousBlocksInBatch`; merged blocks are fetched one by one.
+   * Whether a task fetches all its blocks of a map task in one request, if the session allows it. The conditions are
+   * those of `BlockStoreShuffleReader.fetchContinuousBlocksInBatch`. One is always met: Spark's rows can be relocated.
+   * Merged blocks are fetched one by one.
    */
   def inBatch(sparkContext: SparkContext): Boolean = {
     val conf = sparkContext.conf

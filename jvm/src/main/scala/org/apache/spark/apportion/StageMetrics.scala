@@ -5,11 +5,12 @@ import org.apache.spark.SparkContext
 import org.apache.spark.status.api.v1.StageStatus
 
 /**
- * What the tasks of one finished stage did.
+ * Metrics of one finished stage.
  *
- * @param largestTaskBytes shuffle bytes that its largest task read
- * @param blocksWritten    blocks of the shuffle that it wrote: its tasks times subpartitions; counted from [[StageMetrics.watch]] on
- * @param taskMillis       run time of all its tasks
+ * @param largestTaskBytes shuffle bytes that the largest task read
+ * @param blocksWritten    shuffle blocks that the stage wrote: tasks times subpartitions; counted since
+ *                         [[StageMetrics.watch]]
+ * @param taskMillis       total run time of the tasks
  */
 final case class StageMetrics(
     stage: Int,
@@ -21,14 +22,14 @@ final case class StageMetrics(
     taskMillis: Long
 )
 
-/** In Spark's namespace because the status store is private to it. */
+/** It is in Spark's namespace because the status store is private to Spark. */
 object StageMetrics {
   private val ListenerTimeoutMillis = 30000L
 
-  /** Counts the blocks of stages that run after this. */
+  /** Counts the blocks of stages from now on. */
   def watch(sparkContext: SparkContext): Unit = ShuffleBlocks.in(sparkContext)
 
-  /** The finished stages of the jobs of one job group, by stage id; those that were skipped or failed are left out. */
+  /** Finished stages of the jobs of one job group, by stage id, without skipped and failed stages. */
   def ofJobGroup(sparkContext: SparkContext, jobGroup: String): Seq[StageMetrics] = {
     sparkContext.listenerBus.waitUntilEmpty(ListenerTimeoutMillis)
     val store = sparkContext.statusStore

@@ -14,14 +14,14 @@ import org.apache.spark.util.Utils
 import org.slf4j.LoggerFactory
 
 /**
- * A Spark job that runs no task while a query waits, so that Spark's ways to cancel a query reach it: by job group, by tag, or all
- * jobs. DAGScheduler (3.5 to 4.2) cancels only active jobs and running stages, and posts no event.
+ * A Spark job without running tasks, for a query that waits. Spark can then cancel the query by job group, by tag, or
+ * with all jobs: DAGScheduler (3.5 to 4.2) cancels only active jobs and running stages, and posts no event.
  *
- * The job is a barrier stage with more tasks than there are slots, which TaskSchedulerImpl.resourceOffers holds back without
- * occupying a slot. It belongs to the job group and the tags of the thread that makes it, but not to its SQL execution: the query's
- * page in the UI does not list a job that ends by being cancelled. Not thread-safe.
+ * The job is a barrier stage with more tasks than slots. TaskSchedulerImpl.resourceOffers holds it back without
+ * occupying a slot. The job has the job group and the tags of the thread that creates it. It does not belong to the
+ * thread's SQL execution, so that the query's page in the UI does not list a cancelled job. Not thread-safe.
  *
- * In Spark's namespace because DAGScheduler and barrier stages are private to it.
+ * It is in Spark's namespace because DAGScheduler and barrier stages are private to Spark.
  */
 final class WaitingJob(sparkContext: SparkContext, description: String) {
   import WaitingJob._
@@ -34,11 +34,11 @@ final class WaitingJob(sparkContext: SparkContext, description: String) {
   private var current = Option.empty[JobWaiter[Unit]]
   private val outcome = new AtomicReference[Option[Try[Unit]]](None)
 
-  /** Submits the job if it does not run; `ended` is called when it ends, in another thread. */
+  /** Submits the job if it is not running. Calls `ended` in another thread when the job ends. */
   def keepRunning(ended: () => Unit): Unit = outcome.get match {
-    case None if current.isDefined                                 => // It runs.
+    case None if current.isDefined                                 => // It is running.
     case None | Some(Success(_)) if System.nanoTime() >= notBefore => submit(ended)
-    case _ => // It has just run, as executors came; it was cancelled; or its tasks do not run on this cluster.
+    case _ => // It just ran because executors arrived, it was cancelled, or its tasks cannot run on this cluster.
   }
 
   def isCancelled: Boolean = cancellation.isDefined
@@ -48,7 +48,7 @@ final class WaitingJob(sparkContext: SparkContext, description: String) {
 
   def end(): Unit =
     for (job <- current if !job.jobFinished && !sparkContext.isStopped)
-      sparkContext.cancelJob(job.jobId, "as the query no longer waits for task slots")
+      sparkContext.cancelJob(job.jobId, "because the query no longer waits for task slots")
 
   private def cancellation: Option[Throwable] = outcome.get.collect {
     case Failure(failure) if isCancellation(failure) => failure
@@ -69,7 +69,7 @@ final class WaitingJob(sparkContext: SparkContext, description: String) {
     current = Some(waiter)
     waiter.completionFuture.onComplete { result =>
       outcome.set(Some(result))
-      for (failure <- result.failed) log.debug("The job of a query that waits for task slots has ended", failure)
+      for (failure <- result.failed) log.debug("The job that waits for task slots has ended", failure)
       ended()
     }(ExecutionContext.global)
   }
@@ -79,8 +79,8 @@ object WaitingJob {
   private val log = LoggerFactory.getLogger(getClass.getName.stripSuffix("$"))
 
   /**
-   * Whether a job that failed with this was cancelled. DAGScheduler.abortStage begins the message of other failures with these words
-   * (3.5 to 4.2); Spark 3.5 has no error class for a cancelled job.
+   * Whether this failure of a job means that it was cancelled. DAGScheduler.abortStage (3.5 to 4.2) starts the messages
+   * of other failures with these words. Spark 3.5 has no error class for a cancelled job.
    */
   def isCancellation(failure: Throwable): Boolean = failure match {
     case failed: SparkException => !failed.getMessage.startsWith("Job aborted due to stage failure")
@@ -91,14 +91,18 @@ object WaitingJob {
 
   private val readNothing: (TaskContext, Iterator[Unit]) => Unit = (_, _) => ()
 
-  /** More tasks than slots that may come before the next look. Dynamic allocation requests an executor for each, so it gets one. */
+  /**
+   * More tasks than the slots that may exist at the next check. Dynamic allocation requests executors for all tasks, so
+   * there it is only one task more than the slots.
+   */
   private def tasksAbove(slots: Int, isDynamic: Boolean): Int = if (isDynamic) slots + 1 else 2 * slots + 1000
 
   private final case class Empty(index: Int) extends Partition
 
   /**
-   * DAGScheduler refuses a barrier stage with more tasks than slots when the job is submitted (checkBarrierStageWithNumSlots), and
-   * reads `isBarrier` again when it makes the tasks. It reads the preferred locations in between (submitMissingTasks).
+   * On submission, DAGScheduler rejects a barrier stage with more tasks than slots (checkBarrierStageWithNumSlots). It
+   * reads `isBarrier` again when it creates the tasks. In between it reads the preferred locations,
+   * in submitMissingTasks.
    */
   private final class Held(sparkContext: SparkContext, tasks: Int) extends RDD[Unit](sparkContext, Nil) {
     @transient @volatile private var isSubmitted = false

@@ -2,7 +2,7 @@ package io.apportion.decision.ranges
 
 import scala.jdk.CollectionConverters._
 
-import io.apportion.decision.{Decider, Input, Policy, Vectors}
+import io.apportion.decision.{Decider, Input, Policy, SourceKind, ValueSource, Vectors}
 import io.apportion.decision.Vectors._
 import io.apportion.report.DecisionRecord
 import com.fasterxml.jackson.databind.JsonNode
@@ -21,7 +21,7 @@ class BalancedRangesSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   private val sizes = Gen.listOf(Gen.oneOf(Gen.const(0L), Gen.choose(0L, 9L), Gen.choose(0L, 1000L))).map(_.take(9))
 
-  test("no way to cut has a smaller largest range") {
+  test("no other ranges have a smaller largest range") {
     forAll(sizes, Gen.choose(1, 4)) { (sizes, parallelism) =>
       val ranges = Ranges.balanced(sizes.toArray, parallelism)
       assert(ranges.size <= parallelism)
@@ -29,7 +29,7 @@ class BalancedRangesSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
-  test("the ranges are contiguous and hold every subpartition once") {
+  test("balanced ranges are contiguous and cover every shuffle partition once") {
     forAll(Gen.listOf(Gen.choose(0L, Long.MaxValue)), Gen.choose(1, 40)) { (sizes, parallelism) =>
       val ranges = Ranges.balanced(sizes.toArray, parallelism).toSeq
       assert(ranges.map(_._1) == 0 +: ranges.map(_._2).init)
@@ -38,7 +38,7 @@ class BalancedRangesSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
-  test("they are never worse than even ranges") {
+  test("the largest balanced range is never larger than the largest even range") {
     forAll(Gen.nonEmptyListOf(Gen.choose(0L, 1L << 40)), Gen.choose(1, 64)) { (sizes, parallelism) =>
       val (bytes, tasks) = (sizes.toArray, parallelism.min(sizes.size))
       assert(largest(Ranges.balanced(bytes, tasks), bytes) <= largest(Ranges.even(bytes.length, tasks), bytes))
@@ -48,27 +48,31 @@ class BalancedRangesSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   for (
     (vector, line) <- Vectors.read("balanced.jsonl").zipWithIndex if vector.has("tasks") && shuffles(vector).nonEmpty
   )
-    test(s"balanced.jsonl ${line + 1}: the largest is no larger than Flink's") {
+    test(s"balanced.jsonl ${line + 1}: the largest range is no larger than Flink's") {
       val flink = flinkTasks(vector)
       val bytes = shuffles(vector).map { case (input, _) => bySubpartition(input) }.transpose.map(_.sum).toArray
       assert(largest(Ranges.balanced(bytes, flink.size), bytes) <= flink.max)
     }
 
-  test("a decision with balanced ranges says so, and how many there are") {
-    val policy = Policy(dataVolumePerTask = 100, balanced = true, setBy = Map("ranges" -> "session setting"))
+  test("the reason states that ranges are balanced, and their number") {
+    val policy = Policy(
+      dataVolumePerTask = 100,
+      balanced = true,
+      setBy = Map("ranges" -> ValueSource(SourceKind.Session, "session setting"))
+    )
     val decision = Decider.decide(Seq(new Input(Array(0, 0, 390, 0, 5, 5, 0, 0))), policy)
     assert(decision.parallelism == 4)
     assert(decision.ranges.toSeq == Seq((0, 4), (4, 8)) || decision.largestTaskBytes == 390)
     assert(decision.reason.endsWith(", in 2 balanced ranges (session setting)."))
     val many = Decider.decide(Seq(new Input(Array.fill(2001)(1L))), policy)
-    assert(many.reason.endsWith("; above 2000 subpartitions Spark knows small sizes as averages alone."))
+    assert(many.reason.endsWith("; Spark knows only average sizes above 2000 shuffle partitions."))
   }
 
-  test("without shuffle inputs there are tasks but no ranges, balanced or not") {
+  test("a stage without shuffle inputs has tasks but no ranges") {
     val balanced = Policy(dataVolumePerTask = 1, sourceParallelism = 7, balanced = true)
     val decision = Decider.decide(Nil, balanced)
     assert(DecisionRecord.of(decision, balanced).tasks == 7)
-    assert(decision.reason == "7 tasks: the stage has no inputs, so it gets the default of sources.")
+    assert(decision.reason == "7 tasks: the stage has no inputs: sources.defaultParallelism.")
   }
 
   private def shuffles(vector: JsonNode): Seq[(JsonNode, JsonNode)] =

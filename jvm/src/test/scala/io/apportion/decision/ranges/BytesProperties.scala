@@ -10,12 +10,12 @@ object BytesProperties extends Properties("Bytes") {
     BigInt(Bytes.sum(counts.toArray)) == counts.map(BigInt(_)).sum.min(Long.MaxValue)
   }
 
-  property("so are sums of parts") = forAll(anyCounts, Gen.listOf(Gen.zip(Gen.choose(0, 20), Gen.choose(0, 20)))) {
-    (counts, parts) =>
+  property("sums of parts are exact and saturate at 2^63 - 1") =
+    forAll(anyCounts, Gen.listOf(Gen.zip(Gen.choose(0, 20), Gen.choose(0, 20)))) { (counts, parts) =>
       val (starts, ends) = parts.map { case (start, length) => (start, start + length) }.unzip
       Bytes.sums(counts.toArray, starts.toArray, ends.toArray).map(BigInt(_)).toSeq ==
         starts.zip(ends).map { case (start, end) =>
           counts.slice(start, end).map(BigInt(_)).sum.min(Long.MaxValue)
         }
-  }
+    }
 }

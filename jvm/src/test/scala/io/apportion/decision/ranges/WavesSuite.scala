@@ -22,23 +22,23 @@ class WavesSuite extends AnyFunSuite {
     weights.map(weight => (scale * weight).toLong)
   }
 
-  test("a price is the largest task of each wave, the cost of the waves, and that of the launches") {
+  test("a price adds the largest task of each wave, the cost of the waves and the cost of the launches") {
     val price = Waves.price(Array(5, 7, 3), slots = 2)
     assert(price == 7 + 3 + 2.0 * Waves.WaveCost + 3.0 * Waves.LaunchCost)
   }
 
-  test("200 tasks on 160 slots are made 160, which take one wave") {
+  test("200 tasks on 160 slots are rounded to 160, which take one wave") {
     val bytes = Array.fill(1600)(8 * MiB)
     val decision = Decider.decide(Seq(new Input(bytes)), policy(160, Rounding.Waves))
     assert((decision.raw, decision.parallelism, decision.kind) == ((200, 160, Kind.Waves)))
     assert(
       decision.reason.startsWith(
-        "160 tasks: 12.5 GiB at 64.0 MiB a task makes 200, changed to 160 for the waves on 160 slots"
+        "160 tasks: 12.5 GiB at 64 MiB per task makes 200, rounded to 160 for full waves on 160 slots"
       )
     )
   }
 
-  test("over 1,000 random stages waves are never priced above exact rounding") {
+  test("rounding to waves never costs more than exact rounding in 1,000 random stages") {
     val random = new Random(7)
     for (_ <- 1 to 1000) {
       val slots = 10 + random.nextInt(1991)
@@ -47,7 +47,7 @@ class WavesSuite extends AnyFunSuite {
     }
   }
 
-  test("stages of 1.05 to 1.4 waves are priced at least a fifth lower") {
+  test("rounding to waves costs at least a fifth less for stages of 1.05 to 1.4 waves") {
     val random = new Random(8)
     for (_ <- 1 to 200) {
       val slots = 10 + random.nextInt(1991)
@@ -56,16 +56,16 @@ class WavesSuite extends AnyFunSuite {
     }
   }
 
-  test("without steady slots the number is exact, and the reason says so") {
+  test("without steady slots, tasks are not rounded to waves, and the reason says so") {
     val decision = Decider.decide(
       Seq(new Input(Array.fill(100)(2 * MiB))),
       policy(160, Rounding.Waves).copy(steadySlots = None)
     )
     assert(decision.parallelism == 4)
-    assert(decision.reason.endsWith("not rounded to waves, as the slots are not known or may change."))
+    assert(decision.reason.endsWith("not rounded to waves, as the number of slots is unknown or may change."))
   }
 
-  test("a number that somebody set is not changed") {
+  test("an explicit parallelism is not rounded to waves") {
     val set = policy(160, Rounding.Waves).copy(parallelism = Some(200))
     assert(Decider.decide(Seq(new Input(Array.fill(1600)(8 * MiB))), set).parallelism == 200)
   }

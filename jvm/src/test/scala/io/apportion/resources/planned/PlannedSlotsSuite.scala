@@ -24,7 +24,7 @@ class PlannedSlotsSuite extends SparkSuite {
 
   private val join = "SELECT /*+ MERGE(b) */ a.k, count(*) FROM numbers a JOIN numbers b ON a.id = b.id GROUP BY a.k"
 
-  test("stages come after those that they read, and then the group that shares slots, and the query") {
+  test("stages come after the stages that they read, then slot-sharing groups, then the query") {
     val rows = slotsOf(join, "")
     assert(rows.map(_.getString(1)) == Seq("shuffle", "shuffle", "shuffle", "result", "group", "query"))
     assert(rows.take(4).map(_.getSeq[Int](3)) == Seq(Nil, Nil, Seq(0, 1), Seq(2)))
@@ -32,33 +32,33 @@ class PlannedSlotsSuite extends SparkSuite {
     assert(rows(2).getString(2) == "SortMergeJoin")
   }
 
-  test("what can run at once, and how slots are dealt to it") {
+  test("slots are distributed over the stages that can run at once") {
     val rows = slotsOf(join, ", 3")
     assert(rows.take(2).map(_.getLong(5)) == Seq(2, 2), "range(.., 2) has two partitions")
     assert(rows.take(2).map(_.getInt(7)) == Seq(2, 1))
     assert(rows.last.getLong(5) >= 4 && rows.last.getInt(7) == 3)
   }
 
-  test("a parallelism that somebody set is needed as it is") {
+  test("an explicit parallelism is the requirement of its stage") {
     val rows = slotsOf("SELECT /*+ PARALLELISM(7) */ k, count(*) FROM numbers GROUP BY k", "")
     assert(need(rows(1)) == ((7, 7, 7)) && need(rows.last) == ((7, 7, 7)))
     assert(rows(1).isNullAt(7), "two slots are too few")
   }
 
-  test("active: the target is what the bytes are likely to make; reactive: all that can be used") {
+  test("the target is the likely number of tasks in active mode, and the maximum in reactive mode") {
     val active = need(slotsOf(join, "", "mode" -> "active", "dataVolumePerTask" -> "32KB")(2))
     val reactive = need(slotsOf(join, "", "mode" -> "reactive", "dataVolumePerTask" -> "32KB")(2))
     assert(active._1 == 1 && active._2 > 1 && active._2 < active._3)
     assert(reactive == ((1, active._3, active._3)))
   }
 
-  test("nothing is run: not the query, not a command") {
+  test("apportion_slots runs neither a query nor a command") {
     slotsOf("SELECT raise_error('it ran') FROM numbers GROUP BY 1", "")
     slotsOf("CREATE TABLE never_made USING parquet AS SELECT k, count(*) AS n FROM numbers GROUP BY k", "")
     assert(!spark.catalog.tableExists("never_made"))
   }
 
-  test("subqueries, unions, broadcasts and reused exchanges") {
+  test("apportion_slots plans subqueries, unions and broadcasts") {
     def kinds(query: String): Seq[String] = slotsOf(query, "").map(_.getString(1)).dropRight(2)
     assert(kinds("SELECT id FROM numbers WHERE k > (SELECT avg(k) FROM few)") == Seq("shuffle", "subquery", "result"))
     assert(kinds("SELECT n.id FROM numbers n JOIN few f ON n.id = f.id") == Seq("broadcast", "result"))
@@ -73,12 +73,12 @@ class PlannedSlotsSuite extends SparkSuite {
       "'SELECT 1', 'many'" -> "many",
       "'a', 1, 2" -> "2)"
     )
-  } test(s"refused: apportion_slots($arguments)") {
+  } test(s"wrong arguments are refused: apportion_slots($arguments)") {
     val refused = intercept[Exception](withSession()(_.sql(s"SELECT * FROM apportion_slots($arguments)").collect()))
     assert(refused.getMessage.contains("takes the text of a query") && refused.getMessage.contains(part))
   }
 
-  test("a query that Spark cannot plan is refused as Spark does") {
+  test("a query that Spark cannot plan is refused with Spark's error") {
     val refused = intercept[AnalysisException](slotsOf("SELECT nothing FROM numbers", ""))
     assert(refused.getMessage.contains("nothing"))
   }

@@ -27,7 +27,7 @@ class SlotDistributionProperties extends AnyFunSuite with ScalaCheckPropertyChec
     }
   }
 
-  test("no group gets more than its target, and no slot is left while one is below it") {
+  test("no group gets more than its target, and no slot is left while a group is below its target") {
     forAll(groups, slots) { (groups, slots) =>
       for (dealt <- SlotDistribution.deal(slots, groups)) {
         groups.zip(dealt).foreach { case (group, n) => assert(n <= group.target) }
@@ -36,7 +36,7 @@ class SlotDistributionProperties extends AnyFunSuite with ScalaCheckPropertyChec
     }
   }
 
-  test("beyond minimums, nobody gets two more than a group that would still like some") {
+  test("above the minimums, no group gets two slots more than a group below its target") {
     forAll(groups, slots) { (groups, slots) =>
       for (dealt <- SlotDistribution.deal(slots, groups)) {
         val gains = groups.zip(dealt).map { case (group, n) => (n - group.min, n < group.target) }
@@ -45,14 +45,14 @@ class SlotDistributionProperties extends AnyFunSuite with ScalaCheckPropertyChec
     }
   }
 
-  test("one slot more takes nothing from anybody") {
+  test("an additional slot takes no slot from any group") {
     forAll(groups, slots) { (groups, slots) =>
       for (dealt <- SlotDistribution.deal(slots, groups); more <- SlotDistribution.deal(slots + 1, groups))
         dealt.zip(more).foreach { case (before, after) => assert(after >= before) }
     }
   }
 
-  test("the smallest range is served first, and the remainder goes by the order of groups") {
+  test("the smallest range from minimum to target is filled first, and the first groups get the remainder") {
     assert(SlotDistribution.deal(10, wanting(1 -> 8, 1 -> 2, 1 -> 8)).contains(Seq(4, 2, 4)))
     assert(SlotDistribution.deal(9, wanting(1 -> 8, 1 -> 2, 1 -> 8)).contains(Seq(4, 2, 3)))
     assert(SlotDistribution.deal(4, wanting(1 -> 8, 1 -> 2, 1 -> 8)).contains(Seq(2, 1, 1)))

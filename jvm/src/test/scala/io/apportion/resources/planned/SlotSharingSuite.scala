@@ -8,17 +8,17 @@ class SlotSharingSuite extends AnyFunSuite {
   private val scan = ResourceRequirement(1, 8, 64, slot)
   private val join = ResourceRequirement(2, 32, 32, slot)
 
-  test("stages with one profile share slots: the largest of each bound, and the sum of what slots are made of") {
+  test("stages that share slots need the largest of each bound, and slots with the sum of their resources") {
     val both = ResourceSpec(2, memoryBytes = 2048, overheadBytes = 768, custom = Map("gpu" -> 1.0))
     assert(SlotSharing.within(Seq(scan, join)) == ResourceRequirement(2, 32, 64, both))
   }
 
-  test("groups that do not share add up") {
+  test("the requirements of groups that do not share slots add up") {
     val shared = SlotSharing.across(Seq(scan, join))
     assert((shared.min, shared.target, shared.max) == ((3, 40, 96)))
   }
 
-  test("a query needs the sum over its groups of what the largest stage of each needs") {
+  test("a query needs the sum, over its groups, of the largest stage of each group") {
     val stages = Seq(StageNeed(0, 0, scan), StageNeed(0, 1, join), StageNeed(7, 1, scan))
     val query = SlotSharing.across(SlotSharing.groups(stages).values.toSeq)
     assert((query.min, query.target, query.max) == ((3, 40, 128)))
@@ -31,16 +31,16 @@ class SlotSharingSuite extends AnyFunSuite {
     assert(SlotSharing.atOnce(Nil) == 0)
   }
 
-  test("maximums that add up to more than there are numbers are the largest number") {
+  test("a sum of maximums does not overflow") {
     val most = ResourceRequirement.reactive(Int.MaxValue, slot)
     assert(SlotSharing.across(Seq(most, most)).max == Int.MaxValue)
   }
 
-  test("what a resource that one slot has and another has not comes to") {
+  test("a sum of slots has the custom resources of both slots") {
     assert((slot + ResourceSpec(2, custom = Map("fpga" -> 1.0))).custom == Map("gpu" -> 0.5, "fpga" -> 1.0))
   }
 
-  test("defaults: the cluster is asked for what bytes need; it is what it is; somebody set it") {
+  test("active, reactive and explicit requirements have their own bounds") {
     def bounds(need: ResourceRequirement) = (need.min, need.target, need.max)
     assert(bounds(ResourceRequirement.active(200, 32768, slot)) == ((1, 200, 32768)))
     assert(bounds(ResourceRequirement.active(200, 64, slot)) == ((1, 64, 64)))

@@ -42,7 +42,7 @@ class EventLogSuite extends SparkSuite {
     (events.toSeq, whole)
   }
 
-  test("every decision is in the log, with the bytes of the subpartitions that it was made from") {
+  test("the event log has every decision, with the bytes of its shuffle partitions") {
     val decision =
       replay(lines)._1.collect { case DecisionEvent(decision) => decision }.find(_.get("tasks").asInt == 3).get
     val bytes = decision.get("subpartition_bytes").elements.asScala.map(_.elements.asScala.map(_.asLong).toSeq).toSeq
@@ -52,7 +52,7 @@ class EventLogSuite extends SparkSuite {
     assert(decision.get("query").isIntegralNumber && decision.get("ranges").size == 3)
   }
 
-  test("a query is in the log with its text and optimized plan, and decisions say which operators they are about") {
+  test("the event log has the text and the optimized plan of a query, and decisions refer to its operators") {
     val events = replay(lines)._1
     val decision = events.collect { case DecisionEvent(decision) => decision }.find(_.get("tasks").asInt == 3).get
     val query = events.collectFirst {
@@ -86,7 +86,7 @@ class EventLogSuite extends SparkSuite {
     check(events.toSeq, told)
   }
 
-  test("a query is in the log before its decisions, and once, with its subqueries") {
+  test("the event log has a query once, with its subqueries, before its decisions") {
     posted("SELECT k, count(*) AS n FROM numbers GROUP BY k HAVING n > (SELECT count(*) FROM few)") { (events, _) =>
       val queries = events.collect { case QueryEvent(query) => query }
       assert(queries.size == 1 && events.head.isInstanceOf[QueryEvent])
@@ -96,11 +96,11 @@ class EventLogSuite extends SparkSuite {
     }
   }
 
-  test("nothing is posted if nobody wants events") {
+  test("no events are posted with events.enabled=false") {
     posted(sql, "events.enabled" -> "false")((events, told) => assert(told.size == 1 && events.isEmpty))
   }
 
-  test("a history server with another version of Apportion reads what it does not know") {
+  test("a history server with another version of Apportion reads events with unknown fields") {
     val later = lines.map(line =>
       if (isDecision(line)) line.replace("\"decision\":{", "\"more\":[1],\"decision\":{\"later\":{\"a\":1},") else line
     )
@@ -108,14 +108,14 @@ class EventLogSuite extends SparkSuite {
     assert(whole && events.size >= lines.size - lines.count(isDecision))
   }
 
-  test("a history server without Apportion leaves decisions out") {
+  test("a history server without Apportion ignores decisions") {
     val foreign = lines.map(_.replace("io.apportion.report.DecisionEvent", "io.missing.DecisionEvent"))
     val (events, whole) = replay(foreign)
     assert(whole && lines.count(isDecision) > 0)
     assert(events.size == lines.size - lines.count(isDecision))
   }
 
-  test("what is posted is what the session was told") {
+  test("events have the same decisions as the session") {
     posted("SELECT a.k, count(*) FROM numbers a JOIN few b ON a.id = b.id GROUP BY a.k ORDER BY a.k") {
       (events, told) =>
         val decided = events.collect { case DecisionEvent(decision) =>

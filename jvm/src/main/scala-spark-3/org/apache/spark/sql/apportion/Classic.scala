@@ -6,17 +6,17 @@ import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.execution.datasources.PartitionDirectory
 import org.apache.spark.sql.internal.BaseSessionStateBuilder
 
-/** The session and the data frames that run in this JVM: before Spark 4 there are no others. */
+/** Session and Dataset that run in this JVM. Before Spark 4 there are no others. */
 private[sql] object Classic {
   type SparkSession = sql.SparkSession
   val Dataset: sql.Dataset.type = sql.Dataset
 }
 
-/** Builds a state that shares the artifacts of its session: a session has none before Spark 4. */
+/** Builds a state that shares the artifacts of its session. Before Spark 4, a session has none. */
 private[sql] abstract class ArtifactSharingBuilder(session: SparkSession)
     extends BaseSessionStateBuilder(session, Some(session.sessionState))
 
-/** The files of a scan, as the scan has listed them itself. */
+/** The files of a scan, as the scan itself has listed them. */
 object SelectedFiles {
   def of(scan: FileSourceScanExec): Seq[PartitionDirectory] = scan.selectedPartitions.toSeq
 }

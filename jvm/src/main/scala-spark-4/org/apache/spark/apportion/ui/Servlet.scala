@@ -1,6 +1,6 @@
 package org.apache.spark.apportion.ui
 
-/** Spark's UI has the servlets of Java EE before Spark 4, and those of Jakarta EE from then on. */
+/** Servlets of Spark's UI: Java EE before Spark 4, Jakarta EE since Spark 4. */
 private[ui] object Servlet {
   type Request = jakarta.servlet.http.HttpServletRequest
 }

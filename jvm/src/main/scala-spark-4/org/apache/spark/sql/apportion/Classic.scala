@@ -7,7 +7,7 @@ import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.execution.datasources.{FileStatusWithMetadata, PartitionDirectory}
 import org.apache.spark.sql.internal.BaseSessionStateBuilder
 
-/** The session and the data frames that run in this JVM: since Spark 4 SparkSession may as well be a client of Spark Connect. */
+/** Session and Dataset that run in this JVM. Since Spark 4, a SparkSession can also be a Spark Connect client. */
 private[sql] object Classic {
   type SparkSession = classic.SparkSession
   val Dataset: classic.Dataset.type = classic.Dataset
@@ -20,7 +20,7 @@ private[sql] abstract class ArtifactSharingBuilder(session: classic.SparkSession
   override protected def artifactManager = session.sessionState.artifactManager
 }
 
-/** The files of a scan, as the scan has listed them itself. */
+/** The files of a scan, as the scan itself has listed them. */
 object SelectedFiles {
   def of(scan: FileSourceScanExec): Seq[PartitionDirectory] =
     scan.selectedPartitions.filePartitionIterator.map { directory =>

@@ -8,7 +8,7 @@ import org.apache.spark.status.ElementTrackingStore
 import org.apache.spark.ui.{SparkUI, SparkUITab}
 import org.slf4j.LoggerFactory
 
-/** The tab "Apportion" of an application's UI. */
+/** The tab "Apportion" in an application's UI. */
 private[spark] final class ApportionTab(val decisions: DecisionStore, ui: SparkUI) extends SparkUITab(ui, "apportion") {
   override val name = "Apportion"
 
@@ -16,18 +16,18 @@ private[spark] final class ApportionTab(val decisions: DecisionStore, ui: SparkU
   attachPage(new QueryPage(this))
 }
 
-/** Puts the tab where an application shows its own. */
+/** Adds the tab to the UI of a running application. */
 object ApportionTab {
   private val log = LoggerFactory.getLogger(getClass.getName.stripSuffix("$"))
   private val attached = mutable.WeakHashMap.empty[SparkContext, Unit]
 
-  /** Adds the tab to the UI of a running application, once; without a UI there is nothing to do. */
+  /** Adds the tab once. Does nothing if the application has no UI. */
   def attach(sparkContext: SparkContext): Unit = attached.synchronized {
     for (ui <- sparkContext.ui if !attached.contains(sparkContext)) {
       attached(sparkContext) = ()
       try attach(sparkContext, ui)
       catch {
-        case failure @ (NonFatal(_) | _: LinkageError) => log.warn("There is no tab for Apportion in the UI", failure)
+        case failure @ (NonFatal(_) | _: LinkageError) => log.warn("Cannot add the Apportion tab to the UI", failure)
       }
     }
   }

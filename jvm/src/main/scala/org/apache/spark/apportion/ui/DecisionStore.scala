@@ -9,7 +9,7 @@ import org.apache.spark.status.ElementTrackingStore
 import org.apache.spark.status.KVUtils.{viewToSeq, KVIndexParam}
 import org.apache.spark.util.kvstore.KVStore
 
-/** A decision as the UI keeps it: as text, which only the page of entry query parses. */
+/** A decision in the UI's store. It is kept as JSON text, which only the page of a query parses. */
 private[spark] final class QueryDecision(
     @KVIndexParam val id: Long,
     @KVIndexParam("query") val query: Long,
@@ -18,7 +18,7 @@ private[spark] final class QueryDecision(
   def decision: JsonNode = DecisionStore.mapper.readTree(json)
 }
 
-/** All decisions of a query in short. */
+/** Summary of all decisions of a query. */
 private[spark] final class QuerySummary(
     @KVIndexParam val query: Long,
     val decisions: Int,
@@ -27,13 +27,13 @@ private[spark] final class QuerySummary(
     val parallelism: String
 )
 
-/** The decisions of an application, in the store that entry UI is made from. */
+/** The decisions of an application, in the store behind the UI. */
 private[spark] final class DecisionStore(store: KVStore) {
 
-  /** The number of queries that have decisions. */
+  /** Number of queries with decisions. */
   def queries: Int = store.count(classOf[QuerySummary]).toInt
 
-  /** Some of these queries, the newest first. */
+  /** A part of these queries, newest first. */
   def newest(skipped: Int, count: Int): Seq[QuerySummary] =
     viewToSeq(store.view(classOf[QuerySummary]).reverse().skip(skipped.toLong).max(count.toLong))
 
@@ -45,15 +45,15 @@ private[spark] final class DecisionStore(store: KVStore) {
 private[spark] object DecisionStore {
   private[ui] val mapper = new ObjectMapper
 
-  /** The decisions that are kept, and the characters of all of them; the queries that began first make way. */
-  private val MostKept = 10000
-  private val MostCharacters = 64L << 20
+  /** Limits of the number of stored decisions and of their total length. The oldest queries are dropped first. */
+  private val MaxKept = 10000
+  private val MaxCharacters = 64L << 20
 
-  /** Operators that a summary names. */
-  private val MostNamed = 20
+  /** Maximum number of operators in a summary. */
+  private val MaxNamed = 20
 
-  /** Puts the decisions of an application into entry store, while it runs or when entry log is read. */
-  final class Writer(store: ElementTrackingStore, mostKept: Int = MostKept, mostCharacters: Long = MostCharacters)
+  /** Writes the decisions of an application to a store, while it runs or while its event log is read. */
+  final class Writer(store: ElementTrackingStore, maxKept: Int = MaxKept, maxCharacters: Long = MaxCharacters)
       extends SparkListener {
     private val queries = mutable.LinkedHashMap.empty[Long, Kept]
     private var next = 0L
@@ -82,7 +82,7 @@ private[spark] object DecisionStore {
       store.write(entry.summary(query))
     }
 
-    private def isFull(json: String): Boolean = kept + 1 > mostKept || characters + json.length > mostCharacters
+    private def isFull(json: String): Boolean = kept + 1 > maxKept || characters + json.length > maxCharacters
 
     private def drop(query: Long): Unit = for (entry <- queries.remove(query)) {
       entry.ids.foreach(id => store.delete(classOf[QueryDecision], id))
@@ -92,7 +92,7 @@ private[spark] object DecisionStore {
     }
   }
 
-  /** What the store has of a query. */
+  /** The decisions of a query that are in the store. */
   private final class Kept {
     val ids = mutable.ArrayBuffer.empty[Long]
     var characters = 0L
@@ -105,12 +105,12 @@ private[spark] object DecisionStore {
       decisions += 1
       tasks += decision.path("tasks").asLong
       largest = largest.max(decision.path("largest_task_bytes").asLong)
-      if (decisions <= MostNamed)
+      if (decisions <= MaxNamed)
         named += s"${decision.path("operator").asText}: ${decision.path("parallelism").asText}"
     }
 
     def summary(query: Long): QuerySummary = {
-      val more = if (decisions > MostNamed) s", and ${decisions - MostNamed} more" else ""
+      val more = if (decisions > MaxNamed) s", and ${decisions - MaxNamed} more" else ""
       new QuerySummary(query, decisions, tasks, largest, named.mkString(", ") + more)
     }
   }

@@ -9,8 +9,9 @@ import org.apache.spark.ui.SparkUI
 import org.slf4j.LoggerFactory
 
 /**
- * The tab in the history server, for applications that have decisions in their logs. FsHistoryProvider calls every plugin for every
- * application, and an error of one ends the page: a jar for another Spark must give no tab instead.
+ * The tab in the history server, for applications with decisions in their event logs. FsHistoryProvider calls every
+ * plugin for every application, and an error in one plugin breaks the page. So a jar for another Spark version shows no
+ * tab instead of an error.
  */
 final class HistoryPlugin extends AppHistoryServerPlugin {
 
@@ -26,11 +27,11 @@ final class HistoryPlugin extends AppHistoryServerPlugin {
 private object HistoryPlugin {
   private val log = LoggerFactory.getLogger(getClass.getName.stripSuffix("$"))
 
-  def guarded[T](otherwise: T)(body: => T): T =
+  def guarded[T](fallback: T)(body: => T): T =
     try body
     catch {
       case failure @ (NonFatal(_) | _: LinkageError) =>
-        log.warn("Apportion has no tab in the history server. Is its jar the one for this version of Spark?", failure)
-        otherwise
+        log.warn("Cannot show the Apportion tab. Check that the Apportion jar matches this version of Spark.", failure)
+        fallback
     }
 }

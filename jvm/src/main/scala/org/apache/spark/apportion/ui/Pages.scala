@@ -9,17 +9,17 @@ import io.apportion.report.ShortForm
 import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.ui.{UIUtils, WebUIPage}
 
-/** All queries with their decisions in short. */
+/** Lists all queries with a summary of their decisions. */
 private[ui] final class QueriesPage(tab: ApportionTab) extends WebUIPage("") {
 
   override def render(request: Servlet.Request): Seq[Node] = {
     val page = Page.of(request, "", tab.decisions.queries, QueriesPage.Rows)
     val content =
-      if (page.isEmpty) <p>No decision yet: they come with the first query that shuffles rows.</p>
+      if (page.isEmpty) <p>There are no decisions yet. The first query that shuffles rows makes some.</p>
       else
         <div>{
           UIUtils.listingTable[QuerySummary](
-            Seq("Query", "Decisions", "Tasks decided", "Largest task", "Parallelism"),
+            Seq("Query", "Decisions", "Tasks", "Largest task", "Parallelism"),
             row(request, _),
             tab.decisions.newest(page.skipped, page.size),
             id = Some("apportion-queries")
@@ -44,16 +44,16 @@ private object QueriesPage {
   private val Rows = 100
 }
 
-/** The decisions of one query, with their reasons and ranges. */
+/** Shows the decisions of one query, with their reasons and ranges. */
 private[ui] final class QueryPage(tab: ApportionTab) extends WebUIPage("query") {
 
   override def render(request: Servlet.Request): Seq[Node] = {
     val query = Option(request.getParameter("id")).flatMap(id => Try(id.toLong).toOption)
     val stored = query.fold(Seq.empty[QueryDecision])(tab.decisions.of)
     val page = Page.of(request, s"id=${query.getOrElse("")}&", stored.size, QueryPage.Sections)
-    val title = s"Decisions about query ${query.fold("")(_.toString)}"
+    val title = s"Decisions for query ${query.fold("")(_.toString)}"
     val content =
-      if (page.isEmpty) <p>There are no decisions about this query.</p>
+      if (page.isEmpty) <p>There are no decisions for this query.</p>
       else {
         val shown = stored.slice(page.skipped, page.skipped + page.size).map(_.decision)
         <div>{link(request, query.get)}{shown.map(section)}{page.links}</div>
@@ -62,15 +62,16 @@ private[ui] final class QueryPage(tab: ApportionTab) extends WebUIPage("query") 
   }
 
   private def link(request: Servlet.Request, query: Long): Elem =
-    <p><a href={s"${UIUtils.prependBaseUri(request, tab.basePath)}/SQL/execution/?id=$query"}>Its plan</a></p>
+    <p><a href={s"${UIUtils.prependBaseUri(request, tab.basePath)}/SQL/execution/?id=$query"}>Plan of the query</a></p>
 
-  private def section(decision: JsonNode): Elem =
+  private def section(decision: JsonNode): Elem = {
+    val tasks = decision.path("tasks").asText
     <section>
-      <h4>{s"${decision.path("operator").asText}: ${decision.path("tasks").asText} tasks"}</h4>
+      <h4>{s"${decision.path("operator").asText}: $tasks ${if (tasks == "1") "task" else "tasks"}"}</h4>
       <p>{decision.path("reason").asText}</p>
       {plot(decision)}
       <details>
-        <summary>All numbers</summary>
+        <summary>All fields</summary>
         <table class="table table-sm">{
       decision.properties.asScala.toSeq
         .filterNot(entry => Set("subpartition_bytes", "ranges", "ranges_text", "reason")(entry.getKey))
@@ -78,6 +79,7 @@ private[ui] final class QueryPage(tab: ApportionTab) extends WebUIPage("query") 
     }</table>
       </details>
     </section>
+  }
 
   private def text(value: JsonNode): String = if (value.isValueNode) value.asText else value.toString
 
@@ -98,7 +100,7 @@ private object QueryPage {
   private val Sections = 20
 }
 
-/** A part of a list of `total` things, from 1, with links to the parts before and after. */
+/** One page of a list of `total` items, with links to its neighbours. The first page has number 1. */
 private final class Page(parameters: String, number: Int, total: Int, val size: Int) {
   private val last = (total + size - 1) / size
 
@@ -117,9 +119,9 @@ private final class Page(parameters: String, number: Int, total: Int, val size: 
 
 private object Page {
 
-  /** The part that a request asks for; the nearest one if it asks for one that is not there. */
+  /** The requested page, or the nearest page if that does not exist. */
   def of(request: Servlet.Request, parameters: String, total: Int, size: Int): Page = {
-    val asked = Option(request.getParameter("page")).flatMap(page => Try(page.toInt).toOption).getOrElse(1)
-    new Page(parameters, asked.min((total + size - 1) / size).max(1), total, size)
+    val requested = Option(request.getParameter("page")).flatMap(page => Try(page.toInt).toOption).getOrElse(1)
+    new Page(parameters, requested.min((total + size - 1) / size).max(1), total, size)
   }
 }

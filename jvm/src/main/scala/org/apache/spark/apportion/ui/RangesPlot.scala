@@ -4,18 +4,19 @@ import scala.xml.Elem
 
 import io.apportion.decision.ranges.Bytes
 
-/** Draws bytes of subpartitions as bars, in two shades by turns for the ranges that they are in. */
+/** Draws the bytes of subpartitions as bars. Neighbouring ranges have different shades. */
 private[ui] final class RangesPlot(bytes: Array[Long], ranges: Seq[(Int, Int)]) {
   import RangesPlot._
 
-  /** Many subpartitions share a bar, which is as high as the largest of them. */
-  private val width = (bytes.length + MostBars - 1) / MostBars
+  /** Subpartitions per bar. A bar is as high as the largest of its subpartitions. */
+  private val width = (bytes.length + MaxBars - 1) / MaxBars
   private val bars = bytes.grouped(width.max(1)).map(_.max).toSeq
   private val largest = bars.maxOption.filter(_ > 0).getOrElse(1L)
 
   def svg: Elem = {
     val step = Width.toDouble / bars.size.max(1)
-    val label = s"${bytes.length} subpartitions of up to ${Bytes.text(largest)} in ${ranges.size} ranges"
+    val partitions = count(bytes.length, "shuffle partition")
+    val label = s"$partitions of up to ${Bytes.text(largest)} in ${count(ranges.size, "range")}"
     <figure>
       <svg viewBox={s"0 0 $Width $Height"} width="100%" height={
       s"${Height}px"
@@ -25,13 +26,15 @@ private[ui] final class RangesPlot(bytes: Array[Long], ranges: Seq[(Int, Int)]) 
         <rect x={f"${i * step}%.2f"} y={f"${Height - height}%.2f"} width={f"${step * 0.9}%.2f"} height={
           f"$height%.2f"
         } fill={shade(i * width)}>
-            <title>{s"subpartition ${i * width}: ${Bytes.text(size)}"}</title>
+            <title>{s"shuffle partition ${i * width}: ${Bytes.text(size)}"}</title>
           </rect>
       }
     }</svg>
       <figcaption>{label}</figcaption>
     </figure>
   }
+
+  private def count(n: Int, noun: String): String = if (n == 1) s"1 $noun" else s"$n ${noun}s"
 
   private def shade(subpartition: Int): String = {
     val range = ranges.indexWhere { case (start, end) => start <= subpartition && subpartition < end }
@@ -40,11 +43,11 @@ private[ui] final class RangesPlot(bytes: Array[Long], ranges: Seq[(Int, Int)]) 
 }
 
 private object RangesPlot {
-  private val MostBars = 512
+  private val MaxBars = 512
   private val Width = 1024
   private val Height = 120
   private val Shades = Seq("#3b78c3", "#8fb7e6")
 
-  /** Of no range: it is split, or read as it is. */
+  /** Color of subpartitions in no range, which are split or read unchanged. */
   private val Outside = "#c2703d"
 }

@@ -5,10 +5,13 @@ import org.apache.spark.sql.catalyst.expressions.SubqueryExpression
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, ResolvedHint}
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
 
-/** What Spark would read from its cache of plans; Spark keeps that lookup to itself. */
+/** Looks up plans in Spark's cache. It is in Spark's namespace because the lookup is private to Spark. */
 object CachedPlans {
 
-  /** Whether the plan has a part that Spark would read from the cache, and that satisfies `condition`. */
+  /**
+   * Whether Spark would read a part of the plan from the cache. Only parts that satisfy `condition` are searched, down
+   * from the root.
+   */
   def exists(session: SparkSession, plan: LogicalPlan)(condition: LogicalPlan => Boolean): Boolean = {
     val cache = session.sharedState.cacheManager
     def isCached(part: LogicalPlan) = cache.useCachedData(part) match {

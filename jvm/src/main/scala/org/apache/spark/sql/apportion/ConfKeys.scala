@@ -4,13 +4,13 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.internal.SQLConf
 
-/** The keys that are set in a conf. */
+/** The keys that are set in a configuration. */
 object ConfKeys {
 
-  /** Those that begin with a prefix. `SQLConf.getAllConfs` copies all entries, which would be done for each analysis. */
+  /** Keys with this prefix. `SQLConf.getAllConfs` would copy all entries in each analysis. */
   def startingWith(conf: SQLConf, prefix: String): Seq[String] = {
-    val found = mutable.ArrayBuffer.empty[String]
-    conf.settings.synchronized(conf.settings.keySet.forEach(key => if (key.startsWith(prefix)) found += key))
-    found.toSeq
+    val keys = mutable.ArrayBuffer.empty[String]
+    conf.settings.synchronized(conf.settings.keySet.forEach(key => if (key.startsWith(prefix)) keys += key))
+    keys.toSeq
   }
 }

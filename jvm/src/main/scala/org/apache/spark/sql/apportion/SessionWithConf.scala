@@ -8,17 +8,19 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.internal.{SQLConf, SessionState}
 
 /**
- * A view of a session with other values of some confs. It shares everything else with the session, and follows its confs.
+ * A view of a session with other values for some configuration keys. It shares everything else with the session. Other
+ * keys follow the session's current values.
  *
- * `cloneSession()` would copy the catalog, the functions and (since Spark 4) the artifacts of the session, and would leave an
- * `ExecutionListenerBus` on the shared listener queue. A view copies nothing and registers nothing. Spark keeps all of this
- * to itself.
+ * `cloneSession()` would copy the catalog, the functions and (since Spark 4) the artifacts of the session. It would
+ * also leave an `ExecutionListenerBus` on the shared listener queue. A view copies nothing and registers nothing. It is
+ * in Spark's namespace because all of this is private to Spark.
  */
 object SessionWithConf {
   def of(session: SparkSession, confs: (String, String)*): SparkSession = {
     val parent = session.asInstanceOf[Classic.SparkSession]
     val state = new ViewBuilder(parent, new ConfView(new Overridden(parent.sessionState.conf, confs.toMap))).build()
-    // The constructor of newSession() and cloneSession(). Its last arguments are initial options and, since Spark 4, job tags.
+    // newSession() and cloneSession() use this constructor. Its last arguments are initial options and, since Spark 4,
+    // job tags.
     val constructor = classOf[Classic.SparkSession].getConstructors.maxBy(_.getParameterCount)
     val arguments = Seq[AnyRef](parent.sparkContext, Some(parent.sharedState), Some(state), parent.extensions)
     constructor
@@ -26,11 +28,11 @@ object SessionWithConf {
       .asInstanceOf[SparkSession]
   }
 
-  /** Fields of a class are set before its parent's constructor runs, which makes a reader of `settings`. */
+  /** A parameter field is set before the parent's constructor runs. That constructor creates a reader of `settings`. */
   private final class ConfView(@transient override protected[spark] val settings: JavaMap[String, String])
       extends SQLConf {
 
-    /** Readers of files (version 2 of the API) take the conf to the executors, which may not have this class. */
+    /** File readers of the DataSource V2 API send the conf to executors, which may not have this class. */
     protected def writeReplace(): AnyRef = clone()
   }
 
@@ -40,13 +42,13 @@ object SessionWithConf {
     override def entrySet: JavaSet[JavaMap.Entry[String, String]] = (parent.getAllConfs ++ confs).asJava.entrySet
   }
 
-  /** Takes from the session whatever Spark's builder (3.5 to 4.2) would make when it builds a state. */
+  /** Takes all parts from the session that Spark's builder (3.5 to 4.2) creates for a new state. */
   private final class ViewBuilder(parent: Classic.SparkSession, view: SQLConf) extends ArtifactSharingBuilder(parent) {
     private def state = parent.sessionState
 
     override protected def newBuilder: NewBuilder = (session, _) => new ViewBuilder(session, view)
 
-    /** The state of the view is made before the view. */
+    /** The state of the view is created before the view. */
     override protected def createClone: (Classic.SparkSession, SessionState) => SessionState = (_, state) => state
 
     override protected lazy val conf = view

@@ -10,8 +10,8 @@ import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanHelper, Shuffle
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
 
 /**
- * Counts the blocks of the shuffles that stages of queries write, map tasks times subpartitions: Spark's own metrics do not
- * have them.
+ * Counts the shuffle blocks that stages of queries write: map tasks times subpartitions. Spark's own metrics do not
+ * include this number.
  */
 final class ShuffleBlocks private extends SparkListener with AdaptiveSparkPlanHelper {
   import ShuffleBlocks._
@@ -19,7 +19,7 @@ final class ShuffleBlocks private extends SparkListener with AdaptiveSparkPlanHe
   private val written = newest[(Int, Int)]
   private val subpartitions = newest[Int]
 
-  /** 0 for a stage that writes no shuffle, or whose query runs still. */
+  /** Blocks that a stage wrote; 0 if the stage writes no shuffle, or its query is still running. */
   def of(stage: Int): Long =
     Option(written.get(stage)).fold(0L) { case (shuffle, mapTasks) =>
       mapTasks.toLong * subpartitions.getOrDefault(shuffle, 0)
@@ -40,14 +40,14 @@ final class ShuffleBlocks private extends SparkListener with AdaptiveSparkPlanHe
 }
 
 object ShuffleBlocks {
-  private val MostKept = 10000
+  private val MaxKept = 10000
   private val byContext = TrieMap.empty[SparkContext, ShuffleBlocks]
 
   private def newest[Value]: JMap[Int, Value] = Collections.synchronizedMap(new LinkedHashMap[Int, Value] {
-    override def removeEldestEntry(eldest: JMap.Entry[Int, Value]): Boolean = size > MostKept
+    override def removeEldestEntry(eldest: JMap.Entry[Int, Value]): Boolean = size > MaxKept
   })
 
-  /** Counts from the first call on. */
+  /** The counter of an application. It counts from the first call on. */
   def in(context: SparkContext): ShuffleBlocks = synchronized {
     byContext.filterInPlace((known, _) => !known.isStopped)
     byContext.getOrElseUpdate(

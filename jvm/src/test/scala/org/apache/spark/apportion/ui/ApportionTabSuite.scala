@@ -48,16 +48,16 @@ class ApportionTabSuite extends SparkSuite {
     val one = get(s"$root/apportion/query/?id=$query")
     assert(one.statusCode == 200)
     assert(one.body.contains("HashAggregate: 3 tasks") && one.body.contains(reason))
-    assert(one.body.contains("subpartitions of up to") && one.body.contains("in 3 ranges"))
+    assert(one.body.contains("shuffle partitions of up to") && one.body.contains("in 3 ranges"))
     assert(one.body.split("<rect").length > 3)
   }
 
-  test("of an application that runs") {
+  test("the tab shows the decisions of a running application") {
     assert(reason.nonEmpty)
     check(spark.sparkContext.uiWebUrl.get)
   }
 
-  test("behind a proxy, links begin with its path") {
+  test("links begin with the path of a proxy") {
     val root = spark.sparkContext.uiWebUrl.get
     assert(
       reason.nonEmpty && get(s"$root/apportion/", "X-Forwarded-Context" -> "/proxied").body
@@ -65,16 +65,16 @@ class ApportionTabSuite extends SparkSuite {
     )
   }
 
-  test("queries that are not there") {
+  test("the page of an unknown query says that there are no decisions") {
     val root = spark.sparkContext.uiWebUrl.get
     for (id <- Seq("999999", "-1", "x", "", "%3Cscript%3Ealert(1)%3C/script%3E")) {
       val page = get(s"$root/apportion/query/?id=$id")
-      assert(page.statusCode == 200 && page.body.contains("There are no decisions about this query."))
+      assert(page.statusCode == 200 && page.body.contains("There are no decisions for this query."))
       assert(!page.body.contains("<script>alert"))
     }
   }
 
-  test("the tab is there once, however many sessions there are") {
+  test("the UI has one tab for several sessions") {
     newSession().sql("SELECT 1").collect()
     newSession().sql("SELECT 1").collect()
     val page = get(spark.sparkContext.uiWebUrl.get + "/jobs/").body
@@ -87,7 +87,7 @@ class ApportionTabSuite extends SparkSuite {
     events.createObjectNode().put("query", query).put("operator", operator).put("parallelism", 2).put("tasks", 2)
   )
 
-  test("a list of many queries, and a query of many decisions, are shown page by page") {
+  test("many queries, and many decisions of a query, are shown page by page") {
     assert(reason.nonEmpty)
     val root = spark.sparkContext.uiWebUrl.get
     val first = 1000000L
@@ -105,9 +105,9 @@ class ApportionTabSuite extends SparkSuite {
     assert(last.contains("Scan number 44: 2 tasks") && !last.contains("Scan number 39: 2 tasks"))
   }
 
-  test("the oldest queries make way for new ones, in the list and on their pages") {
+  test("the oldest queries are dropped from the list and from their pages") {
     val store = new ElementTrackingStore(new InMemoryStore, new SparkConf(false))
-    val writer = new DecisionStore.Writer(store, mostKept = 5, mostCharacters = 1000)
+    val writer = new DecisionStore.Writer(store, maxKept = 5, maxCharacters = 1000)
     val decisions = new DecisionStore(store)
     for (query <- 1L to 4L; _ <- 1 to 2) writer.onOtherEvent(event(query, "Scan"))
     assert(decisions.newest(0, 10).map(_.query) == Seq(4, 3))
@@ -119,7 +119,7 @@ class ApportionTabSuite extends SparkSuite {
     store.close()
   }
 
-  test("in the history server") {
+  test("the tab shows the decisions of an application in the history server") {
     assert(reason.nonEmpty)
     val id = spark.sparkContext.applicationId
     spark.stop()

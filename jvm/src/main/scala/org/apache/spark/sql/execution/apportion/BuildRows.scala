@@ -8,29 +8,29 @@ import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec
 import org.apache.spark.sql.execution.exchange.BroadcastExchangeExec
 import org.apache.spark.sql.execution.joins.HashedRelation
 
-/** What Spark's hashed relation of broadcast rows tells about a join with them. In a package of Spark, as the relation is private. */
+/** Sizes of broadcast rows in Spark's hashed relation. It is in a Spark package because the relation is private. */
 object BuildRows {
-  private val MostRows = 200000
+  private val MaxRows = 200000
 
-  /** In memory, where the smallest map of long keys has 32 MiB already (`LongToUnsafeRowMap`). */
-  private val MostBytes = 64L << 20
+  /** Limit of the size in memory. The smallest map of long keys already takes 32 MiB (`LongToUnsafeRowMap`). */
+  private val MaxBytes = 64L << 20
 
   private val Widest = TreeNodeTag[Option[Long]]("apportion.widestBuildRow")
 
   /**
-   * The bytes of the largest row if no two rows have the same keys. Spark 3.4 and later keep the relation serialized on the driver
-   * (`TorrentBroadcast`), so it may be read back, once. Large relations are not read.
+   * Bytes of the largest row, if no two rows have the same keys. Large relations are not read. Spark 3.4 and later keep
+   * the relation serialized on the driver (`TorrentBroadcast`). It may have to be read back, which happens only once.
    */
   def widestIfUnique(stage: BroadcastQueryStageExec): Option[Long] = stage.broadcast match {
     case exchange: BroadcastExchangeExec =>
       exchange.getTagValue(Widest).getOrElse {
         val statistics = stage.getRuntimeStatistics
-        val isSmall = statistics.rowCount.exists(_ <= MostRows) && statistics.sizeInBytes <= MostBytes
+        val isSmall = statistics.rowCount.exists(_ <= MaxRows) && statistics.sizeInBytes <= MaxBytes
         val widest = if (isSmall) widestIn(exchange.executeBroadcast[Any]().value) else None
         exchange.setTagValue(Widest, widest)
         widest
       }
-    // Of another engine.
+    // An exchange of another engine.
     case _ => None
   }
 
@@ -39,7 +39,7 @@ object BuildRows {
     case _                                            => None
   }
 
-  /** None for relations whose rows cannot be listed, such as those of NULL keys alone. */
+  /** `None` for relations that cannot list their rows, such as relations with only NULL keys. */
   private def widestRow(relation: HashedRelation): Option[Long] = Try {
     relation.keys().foldLeft(0L) { (widest, key) =>
       relation.getValue(key) match {
