@@ -1,7 +1,8 @@
 """Draws the pictures of the documentation: `python docs/pictures/draw.py` writes them.
 
 Ranges and numbers of tasks in them are what `apportion.simulate` decides, as the extension does.
-A page of `apportion explain` is taken from a browser, where there is chromium.
+A page of `apportion explain` is photographed with chromium, if that is installed. Its event log is
+`skewed-join.zstd`: the query `hot-join` of `apportion bench skew`, on Spark 4.2.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ from apportion._util.checks import power_nearest
 from apportion.simulate.arithmetic.ranges import Range, balanced, even, sums
 
 FOLDER = Path(__file__).parent
-LOG = FOLDER.parent.parent / "python/tests/eventlog/golden/spark-4.2.zstd"
+LOG = FOLDER / "skewed-join.zstd"
 WIDTH = 720
 INK, FAINT, LINE, PAPER = "#1c2733", "#5b6b7b", "#c8d2dc", "#ffffff"
 CARD, BAR, BAR_2, ACCENT = "#f5f7f9", "#3b78c3", "#8fb7e6", "#c2703d"
 SHADES = (BAR, ACCENT, "#3f8f6b", "#8a63b0")
 
-# Of one shuffle in MiB, in the order of its subpartitions: two of them are heavy.
+# Of one shuffle in MiB, in the order of its partitions. Two of them are heavy.
 SIZES = [22, 17, 25, 20, 15, 24, 96, 19, 23, 16, 58, 21, 18, 26, 20, 14]
 TASKS = 4
 
 
 def stages() -> str:
-    """Two stages write 8 subpartitions each; each task of the next stage reads 2 of both."""
+    """Two stages write 8 shuffle partitions each. Each task of the next stage reads 2 of both."""
     n, tasks, cell = 8, 4, 36
     parts = []
     scans = [(40, "stage 1: scan of orders", 3), (392, "stage 2: scan of customers", 2)]
@@ -53,13 +54,13 @@ def stages() -> str:
 def ranges() -> str:
     """The same bytes, read in even and in balanced ranges."""
     rows = [
-        ("even: each task reads 4 subpartitions", even(len(SIZES), TASKS)),
-        ("balanced: the largest task is as small as it can be", balanced(SIZES, TASKS)),
+        ("even: each task reads 4 shuffle partitions", even(len(SIZES), TASKS)),
+        ("balanced: the largest task is as small as possible", balanced(SIZES, TASKS)),
     ]
     parts = []
     for row, (title, found) in enumerate(rows):
         parts += _bars(30 + 190 * row, title, found)
-    return _svg(400, "Even and balanced ranges of the same subpartitions", parts)
+    return _svg(400, "Even and balanced ranges of the same shuffle partitions", parts)
 
 
 def _bars(top: int, title: str, found: Sequence[Range]) -> list[str]:
@@ -80,11 +81,11 @@ def _bars(top: int, title: str, found: Sequence[Range]) -> list[str]:
 
 
 def formula() -> str:
-    """The power of two nearest to the tasks that the volume asks for."""
+    """The power of two nearest to the number of tasks for the bytes."""
     most, left, bottom, step, unit = 24, 60, 250, 26, 6.2
     parts = [
-        _text(left + 13 * step, bottom + 44, "raw: tasks that the bytes ask for", FAINT, "middle"),
-        _text(left - 34, 24, "P: tasks that are decided"),
+        _text(left + 13 * step, bottom + 44, "raw: tasks for the bytes", FAINT, "middle"),
+        _text(left - 34, 24, "P: tasks decided"),
     ]
     for tasks in (4, 8, 16, 32):
         y = bottom - unit * tasks
@@ -96,11 +97,11 @@ def formula() -> str:
         shade = BAR if chosen == raw else BAR_2
         parts.append(_rect(x, bottom - unit * chosen, step - 4, unit * chosen, shade))
         parts.append(_text(x + (step - 4) / 2, bottom + 18, str(raw), FAINT, "middle"))
-    return _svg(310, "Tasks that are decided, by those that the bytes ask for", parts)
+    return _svg(310, "Tasks decided, by the tasks for the bytes", parts)
 
 
 def volume() -> str:
-    """How 300 MiB with a broadcast of 14 MiB become 8 tasks of a volume of 64 MiB."""
+    """How 300 MiB with a broadcast of 14 MiB make 8 tasks at 64 MiB per task."""
     total, size, broadcast = 300, 64, 14
     share = size - broadcast
     raw = -(-total // share)
@@ -108,7 +109,7 @@ def volume() -> str:
     scale = 2.1
     parts = [_text(40, 28, f"shuffle inputs: {total} MiB", weight=600)]
     parts.append(_rect(40, 40, total * scale, 34, CARD, LINE))
-    task = f"V = {size} MiB a task, B = {broadcast} MiB of it broadcast"
+    task = f"V = {size} MiB per task, B = {broadcast} MiB of it for broadcasts"
     parts.append(_text(40, 108, task, weight=600))
     for k in range(raw):
         x = 40 + k * (share * scale + 1)
@@ -145,13 +146,13 @@ def waves() -> str:
 
 
 def flow() -> str:
-    """What becomes of a query, and where Apportion is."""
+    """The steps of a query, and the packages of Apportion in each."""
     steps = [
-        ("SQL text", "hints/", "which block is each hint for"),
-        ("physical plan", "aqe/", "subpartitions of each exchange"),
+        ("SQL text", "hints/", "query block of each hint"),
+        ("physical plan", "sizing/", "shuffle partitions of each exchange"),
         ("stages run", "", "Spark writes the shuffles"),
-        ("bytes", "decision/", "how many tasks, which ranges"),
-        ("next stage", "aqe/", "reads these ranges"),
+        ("bytes", "decision/", "number of tasks, ranges"),
+        ("next stage", "reads/", "reads these ranges"),
         ("event", "report/", "table, EXPLAIN, UI, event log"),
     ]
     parts = []
@@ -163,7 +164,7 @@ def flow() -> str:
         if room:
             parts.append(_text(220, top + 24, room, ACCENT, weight=600))
         parts.append(_text(320, top + 24, does, FAINT if not room else INK))
-    return _svg(350, "What becomes of a query", parts)
+    return _svg(350, "Steps of a query", parts)
 
 
 PICTURES: dict[str, Callable[[], str]] = {
@@ -172,12 +173,14 @@ PICTURES: dict[str, Callable[[], str]] = {
 
 
 def photograph(chromium: str, file: Path) -> None:
-    """Write what a browser shows of the page for a join that an event log tells of."""
-    html = apportion.explain(LOG, queries=[1]).html()
+    """Write a screenshot of the page of a query, from an event log of a join on skewed keys."""
+    html = apportion.explain(LOG).html()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1320, "height": 908}, color_scheme="light")
+        page = browser.new_page(viewport={"width": 1320, "height": 1010}, color_scheme="light")
         page.set_content(html)
+        # The stage of the join is below the last stage.
+        page.locator("details.stage").first.evaluate("stage => stage.open = false")
         page.screenshot(path=file)
         browser.close()
 

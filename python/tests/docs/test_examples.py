@@ -1,7 +1,8 @@
-"""Every example of every page runs; docs/contributing.md says what becomes of each kind."""
+"""Every example of every page runs; docs/building.md says what becomes of each kind."""
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -28,11 +29,12 @@ from apportion.testing.script import parse
 from .pages import BLOCKS, PAGES, ROOT, Block, blocks, commands
 
 CLI: Any = typer.main.get_command(app)
-LANGUAGES = {"bash", "properties", "python", "sql", "text", "toml"}
+# `console` is what typer writes into the reference of the command line.
+LANGUAGES = {"bash", "console", "properties", "python", "sql", "text", "toml"}
 LOG = ROOT / "python/tests/eventlog/golden/spark-4.2.zstd"
 
 
-def test_every_block_says_what_it_is() -> None:
+def test_every_code_block_has_a_known_language() -> None:
     assert [block.name for block in BLOCKS if block.language not in LANGUAGES] == []
 
 
@@ -55,7 +57,7 @@ def programs(makes_sessions: bool) -> list[Any]:
 
 
 @pytest.mark.parametrize("text", programs(makes_sessions=False))
-def test_python_runs_on_a_session(
+def test_python_examples_run_on_a_session(
     text: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -63,7 +65,7 @@ def test_python_runs_on_a_session(
 
 
 @pytest.mark.parametrize("text", programs(makes_sessions=True))
-def test_python_runs_as_a_program(text: str, tmp_path: Path) -> None:
+def test_python_examples_run_as_a_program(text: str, tmp_path: Path) -> None:
     program = tmp_path / "example.py"
     program.write_text(text, "utf-8")
     run = subprocess.run([sys.executable, program], cwd=tmp_path, capture_output=True, text=True)
@@ -81,7 +83,7 @@ def sessions(spark: SparkSession) -> Callable[[str], SparkSession]:
 
 
 @pytest.mark.parametrize("block", blocks("sql"), ids=lambda block: block.name)
-def test_sql_runs(
+def test_sql_examples_run(
     block: Block, spark: SparkSession, sessions: Callable[[str], SparkSession]
 ) -> None:
     if "-- name:" in block.text:
@@ -109,20 +111,20 @@ def of_program(*programs: str) -> list[Any]:
 SUBMITTING = ("spark-submit", "spark-sql", "spark-shell", "pyspark")
 
 
-def test_every_command_is_of_a_program_that_is_tested() -> None:
+def test_every_command_example_is_tested() -> None:
     known = {"apportion", "make", "pip", "pytest", *SUBMITTING}
     assert [(name, words[0]) for name, words in commands() if words[0] not in known] == []
 
 
 @pytest.mark.parametrize("words", of_program("apportion"))
-def test_apportion_understands(words: list[str]) -> None:
+def test_apportion_accepts_the_command_examples(words: list[str]) -> None:
     CLI.commands[words[1]].make_context(words[1], words[2:])
 
 
 @pytest.mark.parametrize(
     "command", [each for each in CLI.commands.values() if each.epilog], ids=lambda each: each.name
 )
-def test_examples_of_help_are_understood(command: Any) -> None:
+def test_apportion_accepts_the_examples_of_its_help(command: Any) -> None:
     examples = re.findall(r"`apportion (.*?)`", command.epilog)
     assert examples
     for name, *words in map(shlex.split, examples):
@@ -131,10 +133,13 @@ def test_examples_of_help_are_understood(command: Any) -> None:
 
 
 @pytest.mark.parametrize("words", of_program("pip"))
-def test_pip_installs_what_there_is(words: list[str]) -> None:
-    _, install, package = words
-    extras = re.fullmatch(r"apportion(?:\[(.*)\])?", package)
+def test_pip_examples_name_existing_extras(words: list[str]) -> None:
+    _, install, *options, package = words
+    (version,) = re.findall(r'version := "(.*)"', (ROOT / "build.sbt").read_text("utf-8"))
+    wheel = re.escape(f"dist/apportion-{version}-py3-none-any.whl")
+    extras = re.fullmatch(rf"(?:apportion|\.|{wheel})(?:\[(.*)\])?", package)
     assert install == "install"
+    assert options in ([], ["-e"])
     assert extras
     project = (ROOT / "pyproject.toml").read_text("utf-8")
     for extra in (extras[1] or "").split(","):
@@ -142,7 +147,7 @@ def test_pip_installs_what_there_is(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("words", of_program("make"))
-def test_make_has_the_target(words: list[str]) -> None:
+def test_make_examples_name_existing_targets(words: list[str]) -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")
     targets = [word for word in words[1:] if "=" not in word]
     assert targets
@@ -157,14 +162,14 @@ def pytest_help() -> str:
 
 
 @pytest.mark.parametrize("words", of_program("pytest"))
-def test_pytest_has_the_options(words: list[str], pytest_help: str) -> None:
+def test_pytest_examples_name_existing_options(words: list[str], pytest_help: str) -> None:
     for word in words[1:]:
         if word.startswith("-"):
             assert re.search(rf"^  {word}\b", pytest_help, re.MULTILINE)
 
 
 @pytest.mark.parametrize("words", of_program(*SUBMITTING))
-def test_spark_gets_jar_and_extension(words: list[str], spark: SparkSession) -> None:
+def test_spark_submit_examples_set_jar_and_extension(words: list[str], spark: SparkSession) -> None:
     program, *options = (word.replace("$(apportion jar)", str(jars.find())) for word in words)
     # What the other programs add to their options, and hand to spark-submit.
     added = [] if program == "spark-submit" else ["spark-internal"]
@@ -182,7 +187,7 @@ def test_spark_gets_jar_and_extension(words: list[str], spark: SparkSession) -> 
 
 
 @pytest.mark.parametrize("block", blocks("properties"), ids=lambda block: block.name)
-def test_properties_are_right(block: Block, tmp_path: Path) -> None:
+def test_properties_examples_have_valid_settings(block: Block, tmp_path: Path) -> None:
     file = tmp_path / "spark-defaults.conf"
     file.write_text(block.text)
     entries = list(properties(file))
@@ -192,7 +197,7 @@ def test_properties_are_right(block: Block, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("block", blocks("toml"), ids=lambda block: block.name)
-def test_toml_is_toml(block: Block) -> None:
+def test_toml_examples_can_be_parsed(block: Block) -> None:
     tomllib = pytest.importorskip("tomllib", reason="Python 3.10 has no tomllib")
     assert tomllib.loads(block.text)
 
@@ -200,7 +205,7 @@ def test_toml_is_toml(block: Block) -> None:
 # What stands in the text
 
 
-def test_commands_in_the_text_exist() -> None:
+def test_commands_named_in_the_text_exist() -> None:
     named = {
         name
         for page in PAGES
@@ -209,7 +214,7 @@ def test_commands_in_the_text_exist() -> None:
     assert named <= CLI.commands.keys()
 
 
-def test_settings_in_the_text_exist() -> None:
+def test_settings_named_in_the_text_exist() -> None:
     known = {setting.key for setting in registry().values()}
     named = {
         (page.name, key)
@@ -217,3 +222,38 @@ def test_settings_in_the_text_exist() -> None:
         for key in re.findall(r"`(spark\.apportion\.[\w.]+)", page.read_text("utf-8"))
     }
     assert {(page, key) for page, key in named if key not in known} == set()
+
+
+# Output
+
+
+# A comment above a block names the command that printed it. Commands on files of the repository
+# run here. Others depend on the times of the machine, or on tables outside of the repository.
+_OUTPUT = re.compile(
+    r"<!-- output: (?P<command>apportion (?:explain|simulate) python/\S+[^(]*?) "
+    r"\((?P<remark>[^)]*)\) -->\n```text\n(?P<text>.*?)^```$",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+def outputs() -> list[Any]:
+    return [
+        pytest.param(match, id=f"{page.name}: {match['command']}")
+        for page in PAGES
+        for match in _OUTPUT.finditer(page.read_text("utf-8"))
+    ]
+
+
+def test_pages_show_output() -> None:
+    assert len(outputs()) >= 4
+
+
+@pytest.mark.parametrize("match", outputs())
+def test_a_page_shows_what_a_command_prints(match: re.Match[str]) -> None:
+    columns = re.search(r"COLUMNS=(\d+)", match["remark"])
+    command = [sys.executable, "-m", *shlex.split(match["command"])]
+    env = {**os.environ, "COLUMNS": columns[1] if columns else "200"}
+    run = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
+    printed = [line.rstrip() for line in run.stdout.splitlines()]
+    shown = [line.rstrip() for line in match["text"].splitlines()]
+    assert [line for line in shown if line not in printed and line.strip() not in ("", "...")] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import subprocess
 import sys
@@ -29,7 +30,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_page_is_there(site: Path) -> None:
+def test_every_page_of_the_site_exists(site: Path) -> None:
     built = {path.name for path in site.glob("*.html")} - {"404.html"}
     assert built == {f"{page.stem}.html" for page in DOCS.glob("*.md")}
 
@@ -41,7 +42,7 @@ def test_every_page_is_in_the_menu() -> None:
     assert sorted(menu) == sorted(page.name for page in DOCS.glob("*.md"))
 
 
-def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+def test_the_site_loads_nothing_from_other_servers(site: Path) -> None:
     loaded = re.compile(
         r"<(?:script|img|iframe|source)\b[^>]*\bsrc=[\"']?((?:https?:)?//[^\"'\s>]*)"
         r"|<link\b[^>]*\brel=[\"']?(?:stylesheet|preconnect|icon)[^>]*href=[\"']?(https?:[^\"'\s>]*)"
@@ -57,7 +58,7 @@ def test_the_drawing_program_is_not_published(site: Path) -> None:
 
 
 @pytest.mark.parametrize("target", re.findall(r"\]\(([^):]*)\)", README))
-def test_links_of_the_readme_lead_somewhere(target: str) -> None:
+def test_links_of_the_readme_have_targets(target: str) -> None:
     file, _, anchor = target.partition("#")
     assert (ROOT / file).is_file()
     if anchor:
@@ -78,15 +79,15 @@ def draw() -> ModuleType:
     return module
 
 
-def test_pictures_are_what_is_drawn(draw: ModuleType) -> None:
+def test_pictures_match_the_drawing_program(draw: ModuleType) -> None:
     drawn = {name: picture() for name, picture in draw.PICTURES.items()}
     kept = {file.name: file.read_text("utf-8") for file in DOCS.glob("pictures/*.svg")}
     assert kept == drawn, "make generated draws them"
 
 
-def test_every_picture_is_shown_and_described() -> None:
+def test_every_picture_is_shown_with_a_description() -> None:
     text = "".join(page.read_text("utf-8") for page in DOCS.glob("*.md"))
-    shown = re.findall(r"!\[[^\]]{30,}\]\(pictures/(\w+\.\w+)\)", text)
+    shown = re.findall(r"!\[[^\]]{30,}\]\(pictures/([\w-]+\.\w+)\)", text)
     kept = [file.name for file in DOCS.glob("pictures/*.*") if file.suffix in (".svg", ".png")]
     assert sorted(shown) == sorted(kept)
 
@@ -94,7 +95,7 @@ def test_every_picture_is_shown_and_described() -> None:
 # What pages list
 
 
-def test_everything_that_is_put_into_spark_is_explained() -> None:
+def test_every_rule_that_the_extension_injects_is_explained() -> None:
     source = (ROOT / "jvm/src/main/scala/io/apportion/ApportionExtension.scala").read_text("utf-8")
     injected = re.findall(r"^(?=.*extensions\.inject).*?\b([A-Z]\w+)", source, re.MULTILINE)
     page = (DOCS / "inside.md").read_text("utf-8")
@@ -111,16 +112,25 @@ def test_every_check_of_the_doctor_is_explained() -> None:
     assert set(re.findall(r"^\| ([A-Z][^|]*?) \|", page, re.MULTILINE)) == checks
 
 
-def test_every_version_of_the_changelog_is_one_that_is_built() -> None:
+def test_the_changelog_has_the_version_of_the_build() -> None:
     (version,) = re.findall(r'version := "(.*)"', (ROOT / "build.sbt").read_text("utf-8"))
     versions = re.findall(r"^## (\S+)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
     assert versions[0] == version
 
 
-def test_what_was_measured_is_told_as_it_was_measured() -> None:
+def test_published_numbers_match_the_measurements() -> None:
     told = re.findall(
         r"[\d.]+ \([\d.]+ to [\d.]+\)|[\d,]+ → [\d,]+", (DOCS / "tuning.md").read_text("utf-8")
     )
-    measured = (DOCS / "benchmarking.md").read_text("utf-8")
+    measured = (DOCS / "results.md").read_text("utf-8")
     assert told
     assert [number for number in told if number not in measured] == []
+
+
+def test_the_command_line_page_matches_the_help(tmp_path: Path) -> None:
+    written = tmp_path / "command-line.md"
+    app = ["apportion.cli", "utils", "docs", "--name", "apportion", "--title", "Command line"]
+    command = [sys.executable, "-m", "typer", *app, "--output", str(written)]
+    subprocess.run(command, check=True, capture_output=True, env={**os.environ, "COLUMNS": "80"})
+    kept = (DOCS / "command-line.md").read_text("utf-8")
+    assert kept == written.read_text("utf-8"), "make generated writes it"

@@ -48,7 +48,7 @@ def client(bare: Bare, url: str) -> Client:
     return lambda code: bare.python(SESSION.format(url=url) + code)
 
 
-def test_the_client_has_no_jvm(bare: Bare) -> None:
+def test_the_connect_client_has_no_jvm(bare: Bare) -> None:
     assert (
         bare.python("""
 from importlib.util import find_spec
@@ -58,7 +58,7 @@ print(find_spec("pyspark") is not None, find_spec("py4j") is not None)
     )
 
 
-def test_hints_and_settings(client: Client) -> None:
+def test_hints_and_settings_work_on_spark_connect(client: Client) -> None:
     printed = client("""
 query = "SELECT id % 100 AS key, count(*) FROM range(0, 1000, 1, 2) GROUP BY 1"
 spark.sql(query.replace("SELECT", "SELECT /*+ PARALLELISM(8) */")).collect()
@@ -85,12 +85,12 @@ for row in spark.sql("SELECT parallelism FROM apportion_decisions()").collect():
     ]
 
 
-def test_settings_of_configure(bare: Bare, url: str) -> None:
+def test_configure_passes_settings_to_spark_connect(bare: Bare, url: str) -> None:
     code = SESSION.format(url=url).replace('")).get', '"), parallelism=32).get')
     assert bare.python(f'{code}\nprint(spark.conf.get("spark.apportion.parallelism"))') == "32\n"
 
 
-def test_a_setting_that_is_refused(client: Client) -> None:
+def test_a_wrong_setting_fails_on_spark_connect(client: Client) -> None:
     printed = client("""
 try:
     spark.conf.set("spark.apportion.mode", "passive")
@@ -100,7 +100,7 @@ except Exception as error:
     assert "Allowed: auto, active, reactive, observe." in printed
 
 
-def test_functions_on_keys(client: Client) -> None:
+def test_key_functions_work_on_spark_connect(client: Client) -> None:
     assert client("""
 from apportion.keys import spread
 items = spark.range(1000).selectExpr("id % 10 AS bucket", "concat('town ', id % 10) AS town")
@@ -118,7 +118,7 @@ print(*row)
     "code",
     ["apportion.decide(spark, [])", "apportion.explain(spark.range(1))", "run_sql(spark, [])"],
 )
-def test_what_needs_a_jvm_says_so(code: str, client: Client) -> None:
+def test_functions_that_need_a_jvm_raise_on_spark_connect(code: str, client: Client) -> None:
     printed = client(f"""
 from apportion.explanation.run_queries import run_sql
 try:
@@ -129,7 +129,7 @@ except apportion.ApportionError as error:
     assert "needs a classic Spark session, and this one is a Spark Connect client" in printed
 
 
-def test_a_session_without_a_server_says_what_is_missing(bare: Bare) -> None:
+def test_a_connect_client_without_a_server_raises(bare: Bare) -> None:
     printed = bare.python("""
 import apportion
 try:
@@ -140,7 +140,7 @@ except apportion.ApportionError as error:
     assert "has no Spark in it" in printed
 
 
-def test_golden_tests(bare: Bare, url: str) -> None:
+def test_golden_tests_run_on_spark_connect(bare: Bare, url: str) -> None:
     page = (ROOT / "docs" / "testing.md").read_text("utf-8")
     (script,) = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
     (fixture,) = [
@@ -159,5 +159,5 @@ def test_golden_tests(bare: Bare, url: str) -> None:
     assert "2 passed" in bare.run("pytest")
 
 
-def test_the_doctor(bare: Bare, url: str) -> None:
+def test_the_doctor_checks_a_spark_connect_server(bare: Bare, url: str) -> None:
     assert "1 task" in bare.run("apportion", "doctor", "--remote", url)

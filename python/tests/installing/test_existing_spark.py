@@ -65,7 +65,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.param("pyspark", [], PYTHON, marks=pytest.mark.slow),
     ],
 )
-def test_a_command_of_the_page(
+def test_the_commands_of_the_deploying_page_run(
     program: str, more: list[str], stdin: str, bare: Bare, home: Path
 ) -> None:
     (bare.folder / "app.py").write_text(PROGRAM)
@@ -83,20 +83,20 @@ def test_a_command_of_the_page(
 
 
 @pytest.mark.slow
-def test_a_program_with_a_session_of_its_own(bare: Bare, home: Path) -> None:
+def test_spark_submit_runs_a_program_that_creates_its_session(bare: Bare, home: Path) -> None:
     (bare.folder / "app.py").write_text(SESSION_OF_ITS_OWN)
     submit = (home / "bin" / "spark-submit", "--master", "local[2]", "app.py")
     assert "1 task: " in bare.run(*submit, SPARK_HOME=str(home))
 
 
 @pytest.mark.slow
-def test_the_command_line_with_the_python_of_that_spark(bare: Bare, home: Path) -> None:
+def test_the_command_line_runs_with_the_python_files_of_spark_home(bare: Bare, home: Path) -> None:
     (py4j,) = (home / "python" / "lib").glob("py4j-*.zip")
     python = {"SPARK_HOME": str(home), "PYTHONPATH": f"{home}/python:{py4j}"}
     assert "HashAggregate: 1 task" in bare.run("apportion", "doctor", **python)
 
 
-def test_without_spark_it_says_what_to_install(bare: Bare) -> None:
+def test_a_missing_spark_is_an_error_with_the_package_to_install(bare: Bare) -> None:
     code = """
 import apportion
 try:

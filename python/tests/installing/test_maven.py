@@ -44,14 +44,14 @@ def published(home: Path, jar: Path, suffix: str) -> Path:
 
 @pytest.mark.parametrize("jar", JARS, ids=lambda jar: jar.name)
 class TestArtifacts:
-    def test_the_jar_is_the_one_of_the_wheel(self, jar: Path, home: Path) -> None:
+    def test_the_published_jar_is_the_jar_of_the_wheel(self, jar: Path, home: Path) -> None:
         assert published(home, jar, ".jar").read_bytes() == jar.read_bytes()
 
-    def test_sources_and_a_jar_for_pages_are_beside_it(self, jar: Path, home: Path) -> None:
+    def test_sources_and_javadoc_are_published(self, jar: Path, home: Path) -> None:
         assert published(home, jar, "-sources.jar").is_file()
         assert published(home, jar, "-javadoc.jar").is_file()
 
-    def test_the_pom_says_what_it_is_and_needs_nothing_that_spark_does_not_bring(
+    def test_the_pom_has_a_licence_and_only_provided_dependencies(
         self, jar: Path, home: Path
     ) -> None:
         pom = ElementTree.parse(published(home, jar, ".pom"))
@@ -63,7 +63,7 @@ class TestArtifacts:
         assert pom.find("repositories", POM) is None
 
 
-def test_spark_finds_it_by_its_coordinates(home: Path, tmp_path: Path) -> None:
+def test_spark_loads_the_jar_by_its_maven_coordinates(home: Path, tmp_path: Path) -> None:
     artifact, version = jars.find().stem.rsplit("-", 1)
     nowhere = "-Dhttps.proxyHost=localhost -Dhttps.proxyPort=9"
     printed = programs.run(

@@ -24,7 +24,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield f"jdbc:hive2://localhost:{port}"
 
 
-def test_hint_setting_and_decisions(url: str, tmp_path: Path) -> None:
+def test_hints_settings_and_decisions_work_on_the_thrift_server(url: str, tmp_path: Path) -> None:
     (script,) = [block.text for block in blocks("sql") if block.page == "deploying.md"]
     (tmp_path / "page.sql").write_text(f"{script}\nSELECT even_key(1, 5) AS surrogate;\n")
     beeline = (jars.spark_home() / "bin" / "beeline", "--outputformat=tsv2")

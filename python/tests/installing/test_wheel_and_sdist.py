@@ -56,7 +56,7 @@ def test_the_wheel_has_the_package_a_jar_for_each_spark_and_the_licence(
     }  # fmt: skip
 
 
-def test_the_sdist_has_what_the_wheel_is_built_from_and_no_more(built: Distributions) -> None:
+def test_the_sdist_has_exactly_the_sources_of_the_wheel(built: Distributions) -> None:
     with tarfile.open(built.sdist) as sdist:
         names = {name.partition("/")[2] for name in sdist.getnames()}
     of_the_package = {f"python/{name}" for name in python_files()}
@@ -65,7 +65,7 @@ def test_the_sdist_has_what_the_wheel_is_built_from_and_no_more(built: Distribut
     assert names == of_the_package | of_the_build | pages | sources()
 
 
-def test_each_jar_has_its_licence_and_only_classes_of_its_own() -> None:
+def test_each_jar_has_its_licence_and_only_classes_of_apportion() -> None:
     for name in jars():
         with zipfile.ZipFile(JARS / name) as jar:
             files = [file for file in jar.namelist() if not file.endswith("/")]
@@ -84,12 +84,12 @@ def test_each_jar_has_its_licence_and_only_classes_of_its_own() -> None:
         assert [file for file in files if file not in meta and not file.startswith(ours)] == []
 
 
-def test_the_wheel_is_small(built: Distributions) -> None:
+def test_the_wheel_is_below_its_maximum_size(built: Distributions) -> None:
     most = MOST_BYTES_OF_A_JAR * len(jars()) + MOST_BYTES_OF_PYTHON
     assert built.wheel.stat().st_size < most
 
 
-def test_their_metadata_is_right(built: Distributions) -> None:
+def test_the_metadata_of_wheel_and_sdist_is_valid(built: Distributions) -> None:
     printed = programs.run(sys.executable, "-m", "twine", "check", "--strict", *built)
     assert printed.count("PASSED") == 2
 
@@ -103,7 +103,7 @@ def test_an_unpacked_sdist_builds_the_same_sdist_and_wheel(
 
 
 @pytest.mark.slow
-def test_jars_that_are_built_elsewhere_are_the_same(built: Distributions, tmp_path: Path) -> None:
+def test_jars_built_in_another_folder_are_identical(built: Distributions, tmp_path: Path) -> None:
     same(build(unpacked(built.sdist, tmp_path / "unpacked"), tmp_path / "again"), built)
 
 
