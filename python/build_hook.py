@@ -1,10 +1,10 @@
-"""Builds the extension's jars with sbt: the wheel's build hook, and a script for a source checkout.
+"""Build the extension's jars with sbt: build hook of the wheel, and script for a source checkout.
 
     python python/build_hook.py jars          build the jars, unless they are up to date
     python python/build_hook.py sbt ARGS...   run sbt in the checkout
 
-sbt is the one on PATH, or else its launcher, which `jgo` fetches. An error is one message on
-standard error and a non-zero exit, without a traceback.
+The program uses sbt from PATH, or else a launcher that `jgo` fetches. Errors are one message on
+standard error and a non-zero exit code, without a traceback.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 ROOT = Path(__file__).resolve().parent.parent
 MINIMUM_JAVA = 17
 
-# What the jars are built from. Anything else can change without a new build.
+# Files that the jars depend on. Other files can change without a new build.
 SOURCES = (
     "LICENSE",
     "build.sbt",
@@ -36,7 +36,7 @@ SOURCES = (
     "jvm/src/main/**/*",
 )
 
-# In the folder of the jars: what they were built from, and the digest of each.
+# File in the folder of the jars, with the digests of the sources and of each jar.
 RECORD = "built.json"
 
 JAVA_ADVICE = (
@@ -47,14 +47,14 @@ SHOWN_LINES = 30
 
 
 class BuildError(Exception):
-    """The jars cannot be built; the message says why and what to do next."""
+    """The jars cannot be built. The message has the reason and the next step."""
 
 
 class JarsHook(BuildHookInterface[Any]):
     """Bundles the jars as `apportion/jars/*.jar`. Editable installs leave them in place."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Build the jars, and add exactly them to the wheel unless `version` is `editable`."""
+        """Build the jars, and add only these jars to the wheel unless `version` is `editable`."""
         try:
             jars = build_jars(Path(self.root))
         except BuildError as error:
@@ -65,15 +65,15 @@ class JarsHook(BuildHookInterface[Any]):
 
 
 def build_jars(root: Path) -> list[Path]:
-    """Return the jars of the checkout at `root`, built first unless they are up to date.
+    """Return the jars of the checkout at `root`. Build them first unless they are up to date.
 
-    Raises `BuildError` when they cannot be built.
+    Raises `BuildError` if the build fails.
     """
     folder, sources = root / "target" / "jars", fingerprint(root)
     if jars := up_to_date(folder, sources):
         return jars
     command = sbt_command(root, ["jars"])
-    print("Building the jars with sbt (minutes, the first time) ...", file=sys.stderr, flush=True)
+    print("Building the jars with sbt (the first build is slow) ...", file=sys.stderr, flush=True)
     run = subprocess.run(
         command,
         cwd=root,
@@ -93,7 +93,7 @@ def build_jars(root: Path) -> list[Path]:
 
 
 def up_to_date(folder: Path, sources: str) -> list[Path]:
-    """Return the jars in `folder`, or none if any is not as it was built from `sources`."""
+    """Return the jars in `folder`, or none if a jar or the sources have changed since the build."""
     try:
         record = json.loads((folder / RECORD).read_text("utf-8"))
         built = {folder / name: digest for name, digest in record["jars"].items()}
@@ -104,21 +104,21 @@ def up_to_date(folder: Path, sources: str) -> list[Path]:
 
 
 def fingerprint(root: Path) -> str:
-    """Return the digest of all that the jars of the checkout at `root` are built from."""
+    """Return the digest of all sources of the jars in the checkout at `root`."""
     files = {path for pattern in SOURCES for path in root.glob(pattern) if path.is_file()}
     digests = {path.relative_to(root).as_posix(): file_digest(path) for path in files}
     return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
 
 
 def file_digest(path: Path) -> str:
-    """Return the SHA-256 of the file, in hexadecimal."""
+    """Return the SHA-256 digest of the file in hexadecimal."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def sbt_command(root: Path, arguments: Sequence[str]) -> list[str]:
     """Return the command that runs sbt with `arguments` in the checkout at `root`.
 
-    Raises `BuildError` without a Java that is new enough, or when sbt cannot be had.
+    Raises `BuildError` if Java is missing or too old, or if sbt is not available.
     """
     java = find_java()
     options = ["-Xmx2g", "-Dfile.encoding=UTF-8", "-Dsbt.server.autostart=false"]
@@ -130,9 +130,9 @@ def sbt_command(root: Path, arguments: Sequence[str]) -> list[str]:
 
 
 def find_java() -> str:
-    """Return the path of `java`: JAVA_HOME's if that is set, as for sbt and Spark, else PATH's.
+    """Return the path of `java` in JAVA_HOME, or on PATH if JAVA_HOME is not set.
 
-    Raises `BuildError` if it is missing, does not run, or is too old.
+    sbt and Spark use the same rule. Raises `BuildError` if Java is missing, broken or too old.
     """
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=Path(home, "bin")) if home else shutil.which("java")
@@ -140,26 +140,29 @@ def find_java() -> str:
         missing = f"JAVA_HOME is {home}, which has no bin/java" if home else "no java on PATH"
         raise BuildError(f"{missing}. {JAVA_ADVICE}")
     run = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
-    where = f"{java} ({'of JAVA_HOME' if home else 'on PATH'})"
+    where = f"{java} ({'from JAVA_HOME' if home else 'on PATH'})"
     major = java_major(run.stderr)
     if major is None:
         printed = run.stderr.strip() or "nothing"
-        raise BuildError(f"{where} does not tell its version but prints: {printed}\n{JAVA_ADVICE}")
+        raise BuildError(f"{where} does not print its version, but: {printed}\n{JAVA_ADVICE}")
     if major < MINIMUM_JAVA:
         raise BuildError(f"{where} is Java {major}. {JAVA_ADVICE}")
     return java
 
 
 def java_major(printed: str) -> int | None:
-    """Return the major version in what `java -version` printed: 17 for 17.0.15, 8 for 1.8.0_392."""
+    """Return the major version in the output of `java -version`: 17 for 17.0.15, 8 for 1.8.0_392.
+
+    Returns None if there is no version.
+    """
     match = re.search(r'version "(?:1\.)?(\d+)', printed)
     return int(match[1]) if match else None
 
 
 def sbt_launcher(root: Path) -> Path:
-    """Return the jar that starts the sbt version which the checkout at `root` asks for.
+    """Return the launcher jar for the sbt version of the checkout at `root`.
 
-    Raises `BuildError` when it is neither in the local Maven repository nor can be fetched.
+    Raises `BuildError` if the jar is not in the local Maven repository and cannot be fetched.
     """
     from jgo.maven import MavenContext
 
@@ -168,15 +171,18 @@ def sbt_launcher(root: Path) -> Path:
     try:
         launcher = MavenContext(timeout=60).project(group, name).at_version(version).artifact()
         return Path(launcher.resolve())
-    except Exception as error:  # jgo documents no exceptions of its own.
+    except Exception as error:  # jgo does not document its exceptions.
         raise BuildError(
             f"sbt is not on PATH, and its launcher {artifact} cannot be fetched from Maven "
-            f"Central: {error}. Check the network, or install sbt, and try again"
+            f"Central: {error}. Check the network or install sbt, then try again"
         ) from error
 
 
 def sbt_version(root: Path) -> str:
-    """Return `sbt.version` of `project/build.properties`; raises `BuildError` if it has none."""
+    """Return `sbt.version` in `project/build.properties`.
+
+    Raises `BuildError` if the file does not set it.
+    """
     properties = root / "project" / "build.properties"
     match = re.search(r"^\s*sbt\.version\s*=\s*(\S+)", properties.read_text("utf-8"), re.MULTILINE)
     if match is None:
@@ -185,9 +191,9 @@ def sbt_version(root: Path) -> str:
 
 
 def sbt_failure(root: Path, command: Sequence[str], code: int, output: str) -> str:
-    """Return the message for an sbt that ended with `code`: its last lines, how to run it again."""
+    """Return the error message for an exit code of sbt, with its last lines and its command."""
     lines = output.rstrip().splitlines()[-SHOWN_LINES:]
-    shown = "\n".join(f"    {line}" for line in lines) or "    (it printed nothing)"
+    shown = "\n".join(f"    {line}" for line in lines) or "    (no output)"
     again = f"cd {shlex.quote(str(root))} && {shlex.join(command)}"
     return f"sbt failed with exit code {code}. Its last lines:\n{shown}\nTo run it again: {again}"
 

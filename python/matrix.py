@@ -1,12 +1,12 @@
-"""Runs the tests on every Spark that a jar is for, and writes docs/spark-versions.md.
+"""Run the tests on all supported Spark versions, and write docs/spark-versions.md.
 
-    python python/matrix.py            all of them
-    python python/matrix.py 4.0 3.5    these versions alone; the page's other rows stay
-    python python/matrix.py --smoke    a few tests on those that no jar is compiled against
+    python python/matrix.py            all versions
+    python python/matrix.py 4.0 3.5    only these versions; the page keeps its other rows
+    python python/matrix.py --smoke    a few tests on versions that no jar is compiled against
 
 The Scala tests run in sbt, on the Spark that the jar is compiled against. The core of the Python
-tests runs in a virtual environment for each version, with the newest pyspark that pip has of it.
-What the tests print is in target/matrix.
+tests runs in a virtual environment for each version, with pip's newest pyspark of that version. The
+output of the tests is in target/matrix.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "target" / "matrix"
 PAGE = ROOT / "docs" / "spark-versions.md"
 
-# What depends on the Spark that runs.
+# Tests that depend on the Spark version.
 CORE = (
     "sql_tests",
     "python/tests/doctor",
@@ -43,33 +43,33 @@ CORE = (
     "python/tests/test_tables.py",
 )
 
-# Whether a jar fits another Spark than the one that it is compiled against.
+# Tests of a jar on a Spark that it is not compiled against.
 SMOKE = ("python/tests/test_decisions.py", "python/tests/test_jars.py")
 
 IN_TWO = ("-n", "2", "--dist", "loadfile")
 
-# Where the newest packages do not fit the newest pyspark of a version: its numpy is older.
+# Older packages for versions whose newest pyspark needs an older numpy.
 MORE_PACKAGES = {"3.5": ["pyarrow<21"]}
 
-# What is different there for who uses Apportion.
+# Differences for users of Apportion.
 DIFFERENT = {
-    "4.3": "it is not in Maven; the classes of the jar are those that its jars would make",
-    "4.0": "the branches of a union are always read apart",
-    "3.5": "the same; `EXPLAIN` does not tell decisions; the Spark Connect server is a package of "
-    "its own",
+    "4.3": "it is not in Maven; the jar has the same classes as a jar compiled against it",
+    "4.0": "the branches of a union are always read separately",
+    "3.5": "the branches of a union are always read separately; `EXPLAIN` does not show decisions; "
+    "the Spark Connect server is a separate package",
 }
 
 
 @dataclass(frozen=True)
 class Count:
-    """How many tests passed, of those that were not skipped."""
+    """Number of tests that passed, and number of tests that were not skipped."""
 
     passed: int
     of: int
 
     @property
     def is_green(self) -> bool:
-        """Whether there were tests, and all of them passed."""
+        """Whether at least one test ran, and all tests passed."""
         return 0 < self.passed == self.of
 
     def __str__(self) -> str:
@@ -78,14 +78,14 @@ class Count:
 
 @dataclass(frozen=True)
 class Result:
-    """What the tests gave with one jar."""
+    """Test results of one jar on one Spark."""
 
     jar: str
     spark: jars.SparkVersion
     scala: Count | None
-    """None where the jar is compiled against another Spark."""
+    """None if the jar is compiled against another Spark."""
     python: Count | None
-    """None where pip has no such Spark."""
+    """None if pip does not have this Spark."""
 
     @property
     def is_green(self) -> bool:
@@ -122,19 +122,19 @@ def smoke(sparks: Iterable[jars.SparkVersion]) -> int:
     """Run a few of the Python tests on each Spark, and return 1 if a test failed."""
     counts = {spark: python_tests(spark, SMOKE) for spark in sparks}
     for spark, count in counts.items():
-        print(f"{spark}: {count or 'no'} Python tests passed (target/matrix has what they print)")
+        print(f"{spark}: {count or 'no'} Python tests passed (output: target/matrix)")
     return 0 if all(count and count.is_green for count in counts.values()) else 1
 
 
 def project(spark: jars.SparkVersion, builds: Iterable[jars.SparkVersion]) -> str:
-    """Return the name of a build's project in sbt, as project/SparkVersion.scala makes it."""
+    """Return the name of a build's sbt project, as defined in project/SparkVersion.scala."""
     name = f"spark{spark.minor.replace('.', '')}"
     is_only = sum(build.minor == spark.minor for build in builds) == 1
     return name if is_only else f"{name}_{spark.scala.replace('.', '_')}"
 
 
 def run(jar: str, spark: jars.SparkVersion, name: str | None) -> Result:
-    """Run the tests with one jar, whose project in sbt has this name, and tell how they went."""
+    """Run the tests of one jar, and print their counts. `name` is the sbt project of the jar."""
     scala = None
     if name:
         print(f"{spark}: Scala tests ...", flush=True)
@@ -154,7 +154,7 @@ def scala_tests(name: str) -> Count:
 
 
 def python_tests(spark: jars.SparkVersion, tests: Iterable[str] = CORE) -> Count | None:
-    """Run Python tests, if pip has that Spark with that Scala."""
+    """Run Python tests. Return None if pip does not have this Spark with this Scala version."""
     venv = FOLDER / f"venv-{spark.minor}"
     if not install(spark.minor, venv):
         return Count(0, 0)
@@ -169,7 +169,7 @@ def python_tests(spark: jars.SparkVersion, tests: Iterable[str] = CORE) -> Count
 
 
 def install(minor: str, venv: Path) -> bool:
-    """Make the virtual environment of a Spark version unless it is there; say whether it is."""
+    """Create the virtual environment of a Spark version unless it exists. Return success."""
     done = venv / "installed"
     if not done.exists():
         create = [sys.executable, "-m", "venv", "--clear", str(venv)]
@@ -186,7 +186,7 @@ def install(minor: str, venv: Path) -> bool:
 
 
 def logged(name: str, command: Sequence[str]) -> bool:
-    """Run a command, its output in a file of target/matrix; say whether it ended well."""
+    """Run a command with its output in a file in target/matrix. Return whether it succeeded."""
     with (FOLDER / f"{name}.log").open("w") as log:
         run = subprocess.run(
             command,
@@ -200,13 +200,13 @@ def logged(name: str, command: Sequence[str]) -> bool:
 
 
 def counted_by_sbt(log: str) -> Count:
-    """Return the count in what sbt printed; its total is without cancelled tests."""
-    found = re.search(r"Total (\d+), Failed \d+, Errors \d+, Passed (\d+)", log)
-    return Count(passed=int(found[2]), of=int(found[1])) if found else Count(0, 0)
+    """Return the count in the output of sbt. sbt's total does not include cancelled tests."""
+    total = re.search(r"Total (\d+), Failed \d+, Errors \d+, Passed (\d+)", log)
+    return Count(passed=int(total[2]), of=int(total[1])) if total else Count(0, 0)
 
 
 def counted_by_pytest(report: Path) -> Count:
-    """Count the tests in a report as JUnit writes it; there is none where pytest did not start."""
+    """Return the count in a JUnit report. The report is missing if pytest did not start."""
     cases = ET.parse(report).iter("testcase") if report.exists() else ()
     results = [{child.tag for child in case} for case in cases]
     ran = [result for result in results if "skipped" not in result]
@@ -214,7 +214,7 @@ def counted_by_pytest(report: Path) -> Count:
 
 
 def row(result: Result) -> tuple[str, ...]:
-    """Return a result as the cells of the table."""
+    """Return the table cells of a result."""
     return (
         result.spark.minor,
         result.spark.scala,
@@ -227,33 +227,34 @@ def row(result: Result) -> tuple[str, ...]:
 
 
 def table(rows: Iterable[Sequence[str]]) -> str:
-    """Return rows as a table of Markdown."""
-    head = "Spark", "Scala", "Java", "Jar", "Scala tests", "Python tests", "What is different"
+    """Return rows as a Markdown table."""
+    head = "Spark", "Scala", "Java", "Jar", "Scala tests", "Python tests", "Differences"
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ("---",) * 7, *rows))
 
 
 def rows_in(page: str) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """Return the rows of the table in a page, by Spark and Scala."""
+    """Return the rows of the table in a page, by Spark and Scala version."""
     lines = re.findall(r"^\| (\d.*) \|$", page, re.MULTILINE)
     rows = (tuple(cell.strip() for cell in line.split(" | ")) for line in lines)
     return {cells[:2]: cells for cells in rows}
 
 
 def page(results: Iterable[Result], before: str) -> str:
-    """Return the page of the documentation, with the rows of versions that did not run now."""
+    """Return the documentation page. It keeps the rows of versions that were not tested now."""
     rows = rows_in(before) | {cells[:2]: cells for cells in map(row, results)}
     newest_first = (rows[build] for build in sorted(rows, reverse=True))
     return f"""# Spark versions
 
-A wheel of Apportion has a jar for each of these, and `apportion.configure` takes the one for the
-Spark that runs. `make test-matrix` wrote this page: how many tests passed on each.
+The wheel of Apportion contains a jar for each of these versions. `apportion.configure` selects the
+jar for the installed Spark. The table shows how many tests passed on each version.
+`make test-matrix` writes this page.
 
 {table(newest_first)}
 
-The Scala tests run on a release of each version from Maven, the Python tests on the newest one that
-pip has. Where a jar was compiled against another version (as compiled), a test compiles the sources
-against this one and compares the classes. Other versions of Spark are refused, with the list of
-these.
+The Scala tests run on a release of each version from Maven. The Python tests run on pip's newest
+release of each version. *As compiled* means that the jar was compiled against another version. In
+this case, a test compiles the sources against this version and compares the classes. Apportion
+refuses other versions of Spark, with a list of the supported versions.
 """
 
 

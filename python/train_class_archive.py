@@ -1,4 +1,7 @@
-"""Runs a query as every test does, for an archive of the classes that Spark loads: see Makefile."""
+"""Runs one query, so that the JVM can archive the classes that Spark loads for all tests.
+
+The Makefile runs this program with `-XX:ArchiveClassesAtExit`, and the tests use the archive.
+"""
 
 from pyspark.sql import SparkSession
 

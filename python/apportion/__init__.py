@@ -1,4 +1,4 @@
-"""Apportion decides how many tasks read each shuffle of a Spark SQL query, and says why.
+"""Apportion sets the number of tasks for every shuffle in a Spark SQL query, and explains it.
 
 import apportion
 
@@ -35,7 +35,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # It takes longer to import than all else together, mostly for sqlglot.
+    # This module takes longer to import than all others together, mostly because of sqlglot.
     if name in ("Explained", "explain"):
         from apportion.explanation import explained
 

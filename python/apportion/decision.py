@@ -1,4 +1,4 @@
-"""What Apportion decided, and what it would decide."""
+"""Decisions on the number of tasks: recorded ones, and ones for given inputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Input:
-    """What a stage reads: `bytes` of each subpartition of a shuffle, or of a broadcast."""
+    """A shuffle or broadcast that a stage reads: the bytes of each shuffle partition."""
 
     bytes: Sequence[int]
     broadcast: bool = False
@@ -29,71 +29,73 @@ class Input:
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """How many tasks read a group of shuffles, which subpartitions each of them reads, and why.
+    """The tasks of a group of shuffles, the shuffle partitions of each task, and the reason.
 
-    The columns of `SELECT * FROM apportion_decisions()`. Sizes are bytes as stored.
+    The fields are the columns of `SELECT * FROM apportion_decisions()`. Sizes are stored bytes.
     """
 
     query: int | None
-    """Spark's SQL execution id of the query; None outside of one."""
+    """Spark's SQL execution id; None outside a query."""
     group: int
-    """Number of the group of shuffles within its query."""
+    """Number of the group within its query."""
     decided_at: datetime.datetime
     operator: str
-    """What reads the shuffles, such as SortMergeJoin."""
+    """Operator that reads the shuffles, such as SortMergeJoin, or scans the files."""
     stages: list[int]
-    """Ids of the query stages that are read."""
+    """Ids of the query stages that wrote the shuffles."""
     shuffles: list[int]
+    """Spark's ids of the shuffles."""
     input_bytes: int
     broadcast_bytes: int
     data_volume_per_task: int | None
-    """V: the bytes that a task should read. None, as the next three, for a group left alone."""
+    """V: target size per task. None for an unchanged group, as are the next three fields."""
     broadcast_cap: int | None
-    """The most bytes of a task's volume that broadcasts can take up."""
+    """Largest part of the target size, in bytes, that broadcasts can take up."""
     raw: int | None
-    """Tasks that the volume asks for."""
+    """Number of tasks that the bytes need, before rounding."""
     rounded: int | None
-    """`raw` as it was rounded: to the nearest power of two, or as the setting `rounding` says."""
+    """`raw`, rounded to the nearest power of two, or by the setting `rounding`."""
     clamps: list[str]
     """Limits that changed the number, in order."""
     subpartitions: int
-    """N: the most tasks that there can be."""
+    """N: number of shuffle partitions, which is also the maximum number of tasks."""
     parallelism: int
-    """P: the tasks that were decided; with mode="observe", those that would have been."""
+    """P: number of tasks decided. With mode="observe", Spark runs another number."""
     tasks: int
-    """The tasks that Spark launches: P, but for splits of skewed subpartitions and local reads."""
+    """Number of tasks that Spark launches. It is P unless partitions are split for skew, map
+    outputs are read locally, or mode="observe"."""
     ranges: list[tuple[int, int]]
-    """Subpartitions that each task reads, `(start, end)` with end excluded."""
+    """Shuffle partitions that each task reads, `(start, end)` with the end excluded."""
     layout: str
-    """even, balanced, skew (ranges beside parts of subpartitions), local, files, unchanged, or
-    observed: Spark's layout, with mode="observe"."""
+    """even, balanced, skew (ranges, and splits of large partitions), local, files, unchanged, or
+    observed (Spark's layout, with mode="observe")."""
     largest_task_bytes: int
     mean_task_bytes: int
     sources: dict[str, str]
-    """Who set each setting, by the setting's name."""
+    """Origin of each value, by the setting's name."""
     kind: str
-    """What decided in the end: formula, or the last limit that changed the number."""
+    """Origin of the number of tasks: formula, or the last limit that changed the number."""
     reason: str
     """The decision in one sentence."""
     requirement: Requirement | None
-    """Slots that the stage declares; None for a group left alone, and in older logs."""
+    """Slots that the stage declares; None for an unchanged group, and in older logs."""
     slots: int | None
-    """Slots that were there; None in older logs."""
+    """Number of registered slots; None in older logs."""
     slots_lost: int
-    """Slots that the query had before, and had lost by then: more than 0 is degraded."""
+    """Slots that the query had before and had lost at the time of the decision."""
     limited_by_partitions: float | None = None
-    """How many times as many tasks as there were shuffle partitions the bytes asked for.
+    """Tasks that the bytes need, divided by the number of shuffle partitions.
 
-    None where the partitions were enough, and in older logs.
+    None if the partitions are enough, and in older logs.
     """
 
     def formula(self) -> list[tuple[str, str]]:
-        """Return the numbers of the formula, each with its name; empty for an unchanged group."""
+        """Return the terms of the formula as (name, value); empty for an unchanged group."""
         volume, cap = self.data_volume_per_task, self.broadcast_cap
         if volume is None or cap is None or self.raw is None:
             return []
         taken = min(self.broadcast_bytes, cap, volume - 1)
-        lines = [("V, bytes per task", f"{volume:,}")]
+        lines = [("V, target size per task", f"{volume:,}")]
         if self.broadcast_bytes:
             numbers = f"min({self.broadcast_bytes:,}, {cap:,}, {volume:,} - 1)"
             lines.append(("B, broadcast", f"{numbers} = {taken:,}"))
@@ -101,7 +103,7 @@ class Decision:
         lines += [
             ("raw, bytes / (V - B)", f"{numbers} = {self.raw:,}"),
             ("rounded", f"{self.rounded:,}"),
-            ("limits that changed it", ", ".join(self.clamps) or "none"),
+            ("limits applied", ", ".join(self.clamps) or "none"),
             ("P, tasks decided", f"{self.parallelism:,}"),
         ]
         if self.requirement:
@@ -116,27 +118,35 @@ class Decision:
 
 
 class Decisions(list[Decision]):
-    """Decisions, which notebooks show as a table."""
+    """List of decisions. Notebooks show it as a table."""
 
     def _repr_html_(self) -> str:
-        columns = ["Query", "Read by", "Input", "Partitions", "Tasks", "Largest task", "Why"]
+        columns = [
+            "Query",
+            "Read by",
+            "Input",
+            "Shuffle partitions",
+            "Tasks",
+            "Largest task",
+            "Why",
+        ]
         rows = [
             (
-                "" if each.query is None else str(each.query),
-                each.operator,
-                size_text(each.input_bytes),
-                str(each.subpartitions or "-"),
-                str(each.tasks),
-                size_text(each.largest_task_bytes),
-                each.reason,
+                "" if decision.query is None else str(decision.query),
+                decision.operator,
+                size_text(decision.input_bytes),
+                str(decision.subpartitions or "-"),
+                str(decision.tasks),
+                size_text(decision.largest_task_bytes),
+                decision.reason,
             )
-            for each in self
+            for decision in self
         ]
         return _html.table(columns, rows)
 
 
 def _expected(annotation: str) -> set[str]:
-    """Return the names of the types that a field of this annotation can have."""
+    """Return the names of the types that an annotation allows."""
     names = annotation.replace("None", "NoneType").replace("datetime.", "").split(" | ")
     return {name.partition("[")[0] for name in names}
 
@@ -149,14 +159,14 @@ def decide(
     inputs: Sequence[Input],
     **settings: Any,
 ) -> Decision:
-    """Return what Apportion decides for a stage that reads `inputs`, asked from the extension.
+    """Return the extension's decision for a stage that reads `inputs`.
 
-    Settings are the keywords of `Settings`, and the session's own where none is given.
-    `sources_default_parallelism` is the answer for no inputs (1 if it is not set).
+    `settings` are keywords of `Settings`. Other settings have the session's values. Without inputs,
+    the number of tasks is `sources_default_parallelism`, or 1 if that is not set.
 
-    Raises `SettingError` for a setting that is not allowed, `InputError` for bytes that are not a
-    whole number from 0 to 2^63 - 1, `ApportionError` when the session has no Apportion in it or is
-    a Spark Connect client.
+    Raises `SettingError` for a setting that is not allowed. Raises `InputError` for bytes that are
+    not a whole number from 0 to 2^63 - 1. Raises `ApportionError` if the session runs without
+    Apportion or is a Spark Connect client.
     """
     conf = Settings.from_kwargs(**settings).to_conf()
     request = {
@@ -167,10 +177,10 @@ def decide(
 
 
 def decisions(spark: SparkSession) -> Decisions:
-    """Return the session's last decisions, the latest last; on Spark Connect too.
+    """Return the session's last decisions, the latest last. This also works on Spark Connect.
 
-    `Settings.retained_decisions` bounds how many there are. Raises `ApportionError` when the
-    session has no Apportion in it.
+    `Settings.retained_decisions` is the maximum number. Raises `ApportionError` if the session runs
+    without Apportion.
     """
     rows = jvm.table(spark, "apportion_decisions")
     return Decisions(_decision(row.asDict(recursive=True)) for row in rows)
@@ -178,18 +188,18 @@ def decisions(spark: SparkSession) -> Decisions:
 
 @contextmanager
 def decisions_taken(spark: SparkSession) -> Iterator[Decisions]:
-    """Give a list that has the decisions of the block once that has ended; raises as `decisions`.
+    """Yield a list that receives the decisions of the block when the block ends.
 
-    Of more than `Settings.retained_decisions` it has the last.
+    The list has the last `Settings.retained_decisions` of them. Raises as `decisions` does.
     """
     before = set(map(_identity, decisions(spark)))
     taken = Decisions()
     yield taken
-    taken.extend(each for each in decisions(spark) if _identity(each) not in before)
+    taken.extend(decision for decision in decisions(spark) if _identity(decision) not in before)
 
 
 def decision_from_json(record: Mapping[str, Any]) -> Decision:
-    """Return the decision that the extension has written as JSON.
+    """Return a decision from the JSON that the extension writes.
 
     Raises `KeyError`, `TypeError` or `ValueError` for other data.
     """
@@ -203,7 +213,7 @@ def _identity(decision: Decision) -> tuple[object, ...]:
 
 def _decision(record: Mapping[str, Any]) -> Decision:
     values: dict[str, Any] = {name: record.get(name) for name in _FIELDS}
-    values["ranges"] = [(each["start"], each["end"]) for each in record["ranges"]]
+    values["ranges"] = [(span["start"], span["end"]) for span in record["ranges"]]
     values["requirement"] = requirement_from_row(record.get("requirement"))
     values["slots_lost"] = record.get("slots_lost") or 0
     for name, expected in _FIELDS.items():

@@ -1,4 +1,4 @@
-"""The cell magic `%%apportion`: runs SQL, and shows its rows and the explained query.
+"""Cell magic `%%apportion`: runs SQL, shows the rows and explains the query.
 
 %load_ext apportion.notebook
 
@@ -27,7 +27,7 @@ _ROWS = 20
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Add the magic to IPython: what `%load_ext apportion.notebook` calls."""
+    """Add the magic to IPython. `%load_ext apportion.notebook` calls this function."""
     shell.register_magics(ApportionMagics)
 
 
@@ -35,10 +35,10 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
 class ApportionMagics(Magics):
     @cell_magic
     def apportion(self, line: str, cell: str) -> Explained:
-        """Run the SQL of the cell, show the last statement's rows, and explain what ran.
+        """Run the SQL of the cell, show the rows of the last statement, and explain the queries.
 
-        Settings for the cell are given as NAME=VALUE. The session is the one that runs, or a new
-        one. All rows are collected, of which the first are shown.
+        Write settings for the cell as NAME=VALUE after `%%apportion`. The cell uses the running
+        session, or starts one. It collects all rows and shows the first 20.
         """
         settings = parse_assignments(line.split())
         statements = [statement.text for statement in split(cell)]
@@ -51,14 +51,14 @@ class ApportionMagics(Magics):
 
 
 class _Rows:
-    """The head of a result."""
+    """First rows of a result."""
 
     def __init__(self, columns: list[str], rows: list[Any]) -> None:
         self._columns = columns
         self._head = [
             ["NULL" if value is None else str(value) for value in row] for row in rows[:_ROWS]
         ]
-        shown = f", the first {_ROWS} shown" if len(rows) > _ROWS else ""
+        shown = f", first {_ROWS} shown" if len(rows) > _ROWS else ""
         self._count = count_text(len(rows), "row") + shown
 
     def __repr__(self) -> str:

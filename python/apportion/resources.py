@@ -1,6 +1,6 @@
-"""Slots: what a query needs of them, what is there, and what is asked for.
+"""Task slots: what queries need, what the executors have, and what is requested.
 
-A slot runs one task at a time; stages of the same resource profile share slots.
+A slot runs one task at a time. Stages with the same resource profile share slots.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Requirement:
-    """Slots that a stage, a group of stages or a query declares."""
+    """Number of slots that a stage, a group of stages or a query declares."""
 
     min: int
-    """Without these it does not start."""
+    """Slots needed to start."""
     target: int
-    """As many as it would like."""
+    """Slots wanted."""
     max: int
-    """It can use no more."""
+    """Most slots that can be used."""
 
     def __str__(self) -> str:
         return f"{self.min} / {self.target} / {self.max}"
@@ -33,7 +33,7 @@ class Requirement:
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
-    """What a slot is made of: its share of an executor."""
+    """Resources of one slot: its share of an executor."""
 
     cores: float
     memory_bytes: int
@@ -44,94 +44,95 @@ class Spec:
 
 @dataclasses.dataclass(frozen=True)
 class PlannedStage:
-    """A stage of a query that has not run."""
+    """Stage of a query that has not run yet."""
 
     number: int
     kind: str
-    """What becomes of its rows: shuffle, broadcast, subquery or result."""
+    """Destination of the stage's rows: shuffle, broadcast, subquery or result."""
     operator: str
-    """What reads its shuffles or scans its files."""
+    """Operator that reads the shuffles or scans the files."""
     reads: list[int]
-    """Numbers of the stages that it reads."""
+    """Numbers of the stages that this stage reads."""
     depth: int
-    """Stages that run before it, one after the other: those of equal depth can run at once."""
+    """Number of stages in a row that must end first. Stages of equal depth can run together."""
     profile: int
-    """Id of its resource profile."""
+    """Id of the resource profile."""
     bytes: int | None
-    """That it is likely to read; None if these cannot be estimated."""
+    """Estimated input size; None if it cannot be estimated."""
     tasks: int
-    """That it is likely to have."""
+    """Estimated number of tasks."""
     requirement: Requirement
     spec: Spec
     slots: int | None
-    """Its share when all stages of its depth run at once; None where these need more at least."""
+    """Share of the slots when all stages of this depth run together; None if their minimums do not
+    fit."""
     why: str
-    """What its tasks and requirement come from."""
+    """Reason for the number of tasks and the requirement."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """The stages that share slots, together."""
+    """Stages that share slots because they have the same resource profile."""
 
     profile: int
     requirement: Requirement
-    """The largest of each bound of its stages."""
+    """Largest min, target and max of the stages."""
     spec: Spec
-    """The sum of its stages'."""
+    """Sum of the stages' specs."""
     slots: int | None
-    """Its share of the slots; None if these are fewer than the groups need at least."""
+    """Share of the slots; None if there are fewer slots than the groups' minimums."""
 
 
 @dataclasses.dataclass(frozen=True)
 class QuerySlots:
-    """The slots that a query would need, as far as it is known before it runs."""
+    """Slots that a query needs, estimated before it runs."""
 
     stages: list[PlannedStage]
-    """Each after those that it reads."""
+    """Stages in an order in which each stage follows the stages that it reads."""
     groups: list[Group]
     requirement: Requirement
-    """The sum over the groups."""
+    """Sum of the groups' requirements."""
     at_once: int
-    """Tasks of all stages that can run at once, where these are most: more slots are idle."""
+    """Peak concurrency: the most tasks that can run at the same time. More slots stay idle."""
     slots: int
-    """The slots that were dealt."""
+    """Number of slots that were distributed to the stages."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-    """What changed, for a query or, without one, for the application."""
+    """Change of a query's slots, or of the application's slots if there is no query."""
 
     at: datetime.datetime
     query: int | None
     """Spark's SQL execution id."""
     phase: str | None
-    """Where the query stands: waiting, stabilizing, running, rescaling, failed or ended."""
+    """Phase of the query: waiting, stabilizing, running, rescaling, failed or ended."""
     requirement: Requirement | None
     slots: int
-    """Of the registered executors."""
+    """Slots of the registered executors."""
     slots_lost: int
-    """That the query had before and are gone."""
+    """Slots that the query had before and has lost."""
     declared: int | None
-    """Slots that the cluster is asked for; None if it is not."""
+    """Slots requested from the cluster; None if none are requested."""
 
 
 @dataclasses.dataclass(frozen=True)
 class State:
-    """Where an application stands with its slots."""
+    """Current slots of an application."""
 
     slots: int | None
-    """Of the registered executors; None before the first query."""
+    """Slots of the registered executors; None before the first query."""
     declared: int | None
     queries: dict[int, Change]
-    """The last change of each query that has not ended, by its id."""
+    """Last change of each query that has not ended, by query id."""
 
 
 def plan(spark: SparkSession, sql: str, slots: int | None = None) -> QuerySlots:
-    """Return the slots that a query would need, without running it; on Spark Connect too.
+    """Return the slots that a query needs, without running it. Works on Spark Connect too.
 
-    `slots` are dealt to the stages that can run at once, as many as there are now if it is None.
-    Raises `InputError` for a number that is not 1 or more, `ApportionError` when the session has no
-    Apportion in it, and what Spark raises for a query that it cannot plan.
+    `slots` is the number to distribute to the stages that can run together; None means the slots of
+    the registered executors. Raises `InputError` if `slots` is below 1, `ApportionError` if the
+    session runs without Apportion, and Spark's own error if Spark cannot plan the query.
     """
     if slots is not None:
         checks.check("slots", slots)
@@ -147,7 +148,10 @@ def plan(spark: SparkSession, sql: str, slots: int | None = None) -> QuerySlots:
 
 
 def history(spark: SparkSession) -> list[Change]:
-    """Return the last changes of the application's slots, oldest first; on Spark Connect too."""
+    """Return the last changes of the application's slots, oldest first.
+
+    Works on Spark Connect too.
+    """
     return [
         Change(
             row["at"],
@@ -163,18 +167,20 @@ def history(spark: SparkSession) -> list[Change]:
 
 
 def state(spark: SparkSession) -> State:
-    """Return the slots that are there now, those that are asked for, and where queries stand."""
+    """Return the current slots, the requested slots, and the phase of each running query."""
     changes = history(spark)
-    last: dict[int, Change] = {each.query: each for each in changes if each.query is not None}
+    last: dict[int, Change] = {
+        change.query: change for change in changes if change.query is not None
+    }
     return State(
         slots=changes[-1].slots if changes else None,
         declared=changes[-1].declared if changes else None,
-        queries={query: each for query, each in last.items() if each.phase != "ended"},
+        queries={query: change for query, change in last.items() if change.phase != "ended"},
     )
 
 
 def requirement_from_row(record: dict[str, Any] | None) -> Requirement | None:
-    """Return the requirement that a record has, None for a record of a log that has none."""
+    """Return the requirement in a record, or None if the record has none."""
     return Requirement(**record) if record else None
 
 

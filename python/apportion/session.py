@@ -1,4 +1,4 @@
-"""Sessions with Apportion in them."""
+"""Spark sessions with Apportion."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 def configure(
     builder: SparkSession.Builder, settings: Settings | None = None, **keywords: Any
 ) -> SparkSession.Builder:
-    """Make the sessions of `builder` run with Apportion, and return the same builder.
+    """Add Apportion to the sessions of `builder`, and return the same builder.
 
-    Settings are given as `Settings`, as keywords (`data_volume_per_task="64MB"`), or both, where
-    keywords win. What the user sets for `spark.jars` and `spark.sql.extensions` is kept, wherever
-    it comes from: the builder, before or after this call, submit arguments, spark-defaults.conf.
+    Pass settings as `Settings`, as keywords (`data_volume_per_task="64MB"`), or both; keywords take
+    precedence. Your own values of `spark.jars` and `spark.sql.extensions` are kept. They can come
+    from the builder (before or after this call), submit arguments or spark-defaults.conf.
 
-    Raises `ApportionError` when no jar fits the Spark that will run or a session without the
-    extension runs already, and `SettingError` for a setting that is not allowed.
-    `builder.getOrCreate()` raises `ApportionError` for such a session too, and for a Spark Connect
-    server without the extension. It raises `SettingError` for a setting that is fixed when Spark
-    starts, if Spark runs already.
+    Raises `ApportionError` if no jar fits the installed Spark, or if a session runs already without
+    the extension. Raises `SettingError` for a setting or value that is not allowed.
+    `builder.getOrCreate()` raises `ApportionError` for a running session or a Spark Connect server
+    without the extension. It raises `SettingError` if Spark runs already and a setting can only be
+    set when Spark starts.
     """
     from apportion._spark.builder import ApportionBuilder, is_client, is_running
 
@@ -41,9 +41,10 @@ def configure(
 
 
 def get_or_create(**settings: Any) -> SparkSession:
-    """Return the running session, or a new one, with Apportion and these settings.
+    """Return the running session or a new one, with Apportion and these settings.
 
-    Raises as `configure` and its builder do, and `ApportionError` when there is no pyspark.
+    Raises the errors of `configure` and its builder, and `ApportionError` if pyspark is not
+    installed.
     """
     jars.pyspark_folder()
     from pyspark.sql import SparkSession
@@ -53,10 +54,10 @@ def get_or_create(**settings: Any) -> SparkSession:
 
 @contextmanager
 def confs(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Set confs of the session for the block, and put back what was there before.
+    """Set confs of the session for the block, then restore the previous values.
 
-    Raises what Spark raises for a conf that it refuses, and `SettingError` for a setting that is
-    fixed when Spark starts; then none of them is set.
+    Raises `SettingError` for a setting that can only be set when Spark starts, and Spark's own
+    error for a conf that Spark rejects. In both cases no conf stays set.
     """
     check_static(values, {})
     before: dict[str, str | None] = {}

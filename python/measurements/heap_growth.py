@@ -1,10 +1,10 @@
-"""Looks for objects that a session keeps of each query.
+"""Find objects that a session keeps for each query.
 
     python python/measurements/heap_growth.py --queries 2000
 
-Many small queries run in one session, with scans, shuffles and a listener of queries. The driver's
-heap is counted after some of them, in the middle and at the end. Classes that grew in the second
-half are named.
+runs many small queries in one session, with scans, shuffles and a query listener. It counts the
+objects on the driver's heap after the warm-up, in the middle and at the end. It prints the classes
+that grew in the second half.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from apportion.cli.support.spark_session import start
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# One configured listener is registered again for each session that is made.
+# Spark registers a configured listener again for each new session.
 _LISTENER = """\
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.util.QueryExecutionListener;
@@ -40,7 +40,7 @@ public class IdleListener implements QueryExecutionListener {
 CONF = {
     "spark.driver.memory": "2g",
     "spark.sql.queryExecutionListeners": "IdleListener",
-    # Spark's own history of queries is bounded, by more than some runs have.
+    # Spark's default bounds of its query history are larger than the number of queries in a run.
     "spark.sql.ui.retainedExecutions": "50",
     "spark.ui.retainedJobs": "50",
     "spark.ui.retainedStages": "50",
@@ -53,7 +53,7 @@ QUERIES = [
     "SELECT a.id FROM rows a JOIN rows b ON a.id = b.id WHERE a.id > {n}",
     "SELECT id FROM rows WHERE id % {n} = 0 ORDER BY text",
 ]
-# Caches and garbage move a count by some objects; an object kept of each query is 1 a query.
+# Caches and garbage change a count by a few objects. An object kept for each query counts as 1.
 _LEAST_GROWTH = 0.02
 LISTENERS = "listeners on the bus"
 _COUNTED = re.compile(
@@ -69,7 +69,7 @@ _COUNTED = re.compile(
 
 
 def compile_listener(folder: Path) -> Path:
-    """Return the jar of a listener that does nothing; needs a JDK and pyspark's jars."""
+    """Return the jar of a listener that does nothing. Needs a JDK and pyspark's jars."""
     from apportion._spark import jars
 
     source = folder / "IdleListener.java"
@@ -82,8 +82,8 @@ def compile_listener(folder: Path) -> Path:
 
 
 def histogram(spark: SparkSession) -> dict[str, int]:
-    """Return how many live objects of the counted classes there are, and listeners on the bus."""
-    # jmap collects garbage first. What weak references and cleaners hold needs more than once.
+    """Return the numbers of live objects of the counted classes, and of listeners on the bus."""
+    # jmap collects garbage first. Objects behind weak references and cleaners need two runs.
     for _ in range(2):
         jmap = subprocess.run(
             ["jmap", "-histo:live", str(jvm.process_id(spark))],
@@ -93,16 +93,16 @@ def histogram(spark: SparkSession) -> dict[str, int]:
         )
     # Columns: place, objects, bytes, class, and module in brackets.
     rows = [line.split() for line in jmap.stdout.splitlines()]
-    found = {
+    objects = {
         row[3]: int(row[1])
         for row in rows
         if len(row) > 3 and row[1].isdecimal() and _COUNTED.fullmatch(row[3])
     }
-    return {LISTENERS: jvm.listeners(spark), **found}
+    return {LISTENERS: jvm.listeners(spark), **objects}
 
 
 def run(spark: SparkSession, first: int, last: int) -> None:
-    """Run queries with these numbers; no two have the same text."""
+    """Run the queries numbered `first` to `last` - 1. All have different texts."""
     for number in counted([str(number) for number in range(first, last)]):
         sql = QUERIES[int(number) % len(QUERIES)].format(n=2 + int(number))
         spark.sql(sql).write.format("noop").mode("overwrite").save()
@@ -111,7 +111,7 @@ def run(spark: SparkSession, first: int, last: int) -> None:
 def grown(
     before: Mapping[str, int], after: Mapping[str, int], queries: int
 ) -> Iterator[tuple[str, float]]:
-    """Yield the names whose count grew with the queries, and by how many objects a query."""
+    """Yield the names with a growing count, and the number of additional objects per query."""
     for name, count in after.items():
         growth = (count - before.get(name, 0)) / queries
         if growth > _LEAST_GROWTH:
@@ -121,12 +121,14 @@ def grown(
 def main(
     queries: Annotated[int, typer.Option(min=2, help="Queries after the first count.")] = 2000,
     warmups: Annotated[int, typer.Option(min=0, help="Queries before the first count.")] = 200,
-    off: Annotated[bool, typer.Option("--off", help="With Apportion off, to compare.")] = False,
+    off: Annotated[
+        bool, typer.Option("--off", help="Switch Apportion off, for comparison.")
+    ] = False,
     master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[*]",
 ) -> None:
     """Count sessions, listeners and Apportion's objects on the heap while many queries run.
 
-    Exit codes: 0 if none grew with the number of queries, 1 if one did.
+    Exit codes: 0 if no count grew with the number of queries, 1 otherwise.
     """
     with tempfile.TemporaryDirectory() as folder:
         conf = {**CONF, "spark.jars": str(compile_listener(Path(folder)))}
@@ -146,14 +148,14 @@ def main(
     columns = [f"After {number:,} queries" for number in (warmups, middle, end)]
     table = Table("Class", *columns, title="Live objects")
     for name in sorted(counts[0] | counts[1] | counts[2], key=lambda each: -counts[2].get(each, 0)):
-        # Spark and Scala have one object of many classes.
+        # Many classes of Spark and Scala are singletons.
         if any(count.get(name, 0) > 1 for count in counts):
             table.add_row(name, *(f"{count.get(name, 0):,}" for count in counts))
     out.print(table)
-    # Histories with a bound fill up in the first half.
-    if found := list(grown(counts[1], counts[2], end - middle)):
-        told = [f"{name}: {growth:.2f} more per query" for name, growth in found]
-        fail("\n".join(["these grow with the number of queries:", *told]), QUERY_FAILED)
+    # Bounded histories fill up in the first half, so only the second half counts.
+    if growing := list(grown(counts[1], counts[2], end - middle)):
+        lines = [f"{name}: {growth:.2f} more per query" for name, growth in growing]
+        fail("\n".join(["counts that grow with the number of queries:", *lines]), QUERY_FAILED)
 
 
 if __name__ == "__main__":

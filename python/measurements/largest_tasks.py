@@ -1,9 +1,10 @@
-"""Looks for queries in which Apportion makes tasks larger than Spark would.
+"""Look for queries in which Apportion makes larger tasks than Spark.
 
     python python/measurements/largest_tasks.py docs/largest-tasks.md
 
-Generated queries, the same for a seed, whose shuffles have many more bytes than their sources: each
-runs with Apportion off and on, with the same target size, and the largest tasks are compared.
+runs generated queries with Apportion off and on, with the same target size, and compares the
+largest tasks. Their shuffles have many more bytes than their sources. A seed always generates the
+same queries.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from apportion._spark import jvm
-from apportion._util.units import size_text
+from apportion._util.units import count_text, size_text
 from apportion.bench.environment import Environment
 from apportion.bench.measure import job_group
 from apportion.cli.support.console import QUERY_FAILED, fail, out
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MOST = 2.0
-"""How many times more bytes than Spark's largest task a task may read."""
+"""Largest allowed ratio of a task's bytes to the bytes of Spark's largest task."""
 
 KB, MB = 1 << 10, 1 << 20
 _ADVISORY = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
@@ -49,15 +50,15 @@ _MOST_ROWS = 300_000
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """A parquet table of `columns` strings that repeat, which the files store in few bytes."""
+    """Parquet table with `columns` columns of repeated strings, which Parquet stores compactly."""
 
     name: str
     rows: int
     columns: int
     values: int
-    """Distinct values of each column."""
+    """Number of distinct values per column."""
     length: int
-    """Characters of a value, at most 128."""
+    """Number of characters of a value, at most 128."""
     sorted: bool
     codec: str
     files: int
@@ -74,17 +75,17 @@ class Table:
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A query, and the settings that it runs with."""
+    """Query and its settings."""
 
     name: str
     kind: str
     sql: str
     target: int
-    """Bytes that a task should read."""
+    """Target size per task, in bytes."""
     partitions: int | None = None
     """`spark.sql.shuffle.partitions`; None if it is not set."""
     volume: bool = False
-    """Whether the target is set as `dataVolumePerTask` as well."""
+    """Whether the target is also set as `dataVolumePerTask`."""
     broadcast: bool = False
     """Whether Spark may broadcast small tables."""
 
@@ -106,17 +107,17 @@ class Case:
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-    """A stage that reads shuffles."""
+    """Stage that reads shuffles."""
 
     tasks: int
     bytes: int
     largest: int
-    """Bytes that its largest task read."""
+    """Bytes read by the largest task."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """The stages of a case with Apportion off and on."""
+    """Stages of a case with Apportion off and on."""
 
     case: Case
     off: list[Stage]
@@ -124,12 +125,12 @@ class Outcome:
 
     @property
     def ratio(self) -> float:
-        """Bytes of the largest task with Apportion by those of the largest task without."""
+        """Bytes of the largest task with Apportion divided by the bytes without."""
         return largest(self.on) / largest(self.off)
 
 
 def largest(stages: Sequence[Stage]) -> int:
-    """Return the bytes that the largest task of any stage read."""
+    """Return the bytes read by the largest task of all stages."""
     return max((stage.largest for stage in stages), default=0)
 
 
@@ -137,15 +138,15 @@ def largest(stages: Sequence[Stage]) -> int:
 
 
 def generate(seed: int, cases: int, scale: float) -> tuple[list[Table], list[Case]]:
-    """Return tables, and cases that read them; `scale` multiplies the bytes of all."""
+    """Return tables, and cases that read them. `scale` multiplies the size of all data."""
     draw = random.Random(seed)
     tables = [_table(draw, f"t{number}", scale) for number in range(16)]
-    makers = [_of_files] * 5 + [_of_join] * 3 + [_of_function] * 2
-    made = [makers[number % len(makers)](draw, tables, scale) for number in range(cases)]
+    makers = [_file_case] * 5 + [_join_case] * 3 + [_function_case] * 2
+    unnumbered = [makers[number % len(makers)](draw, tables, scale) for number in range(cases)]
     width = len(str(cases))
     return tables, [
         dataclasses.replace(case, name=f"{number:0{width}} {case.name}")
-        for number, case in enumerate(made)
+        for number, case in enumerate(unnumbered)
     ]
 
 
@@ -183,10 +184,10 @@ READERS = {
     "collect": "SELECT k, collect_list(r) FROM (SELECT hash(id) % 5000 AS k, struct(*) AS r "
     "FROM ({rows})) GROUP BY k",
 }
-"""Queries whose last shuffle is passed by all rows."""
+"""Queries that send all rows through their last shuffle."""
 
 
-def _of_files(draw: random.Random, tables: Sequence[Table], scale: float) -> Case:
+def _file_case(draw: random.Random, tables: Sequence[Table], scale: float) -> Case:
     table = draw.choice(tables)
     reader = draw.choice(["join", *READERS])
     if reader != "join":
@@ -197,14 +198,14 @@ def _of_files(draw: random.Random, tables: Sequence[Table], scale: float) -> Cas
     return _case(draw, f"join of {table.name} and {other.name}", "files", sql)
 
 
-def _of_join(draw: random.Random, tables: Sequence[Table], scale: float) -> Case:
+def _join_case(draw: random.Random, tables: Sequence[Table], scale: float) -> Case:
     factor, reader = draw.choice([10, 30, 100, 300, 1000]), draw.choice(list(READERS))
     rows = round(draw.choice([50_000, 150_000, _MOST_ROWS]) * scale)
     return _case(draw, *_join(factor, reader, rows))
 
 
 def _join(factor: int, reader: str, rows: int) -> tuple[str, str, str]:
-    """Return name, kind and text of a join that makes `factor` rows of each, and a reader of it."""
+    """Return the name, kind and text of a query on a join that makes `factor` rows of each row."""
     left = max(1, rows // factor)
     keys = min(left, 40)
     product = (
@@ -215,7 +216,7 @@ def _join(factor: int, reader: str, rows: int) -> tuple[str, str, str]:
     return f"{reader} of a join by {factor}", "join", READERS[reader].format(rows=product)
 
 
-def _of_function(draw: random.Random, tables: Sequence[Table], scale: float) -> Case:
+def _function_case(draw: random.Random, tables: Sequence[Table], scale: float) -> Case:
     function, factor = draw.choice(list(FUNCTIONS)), draw.choice([10, 100])
     reader = draw.choice(list(READERS))
     rows = round(draw.choice([50_000, 150_000, _MOST_ROWS]) * scale)
@@ -230,15 +231,15 @@ FUNCTIONS = {
     "mapInPandas": "SELECT * FROM mapped_{factor} WHERE id < {rows} * 1000",
     "applyInPandas": "SELECT * FROM applied_{factor} WHERE id < {rows} * 1000",
 }
-"""Functions of users that make `factor` rows of each."""
+"""Queries on functions that make `factor` rows of each row."""
 
 
 def _function(function: str, factor: int, reader: str, rows: int) -> tuple[str, str, str]:
-    made = FUNCTIONS[function].format(factor=factor, rows=max(1, rows // factor))
-    return f"{reader} of {function} by {factor}", "function", READERS[reader].format(rows=made)
+    source = FUNCTIONS[function].format(factor=factor, rows=max(1, rows // factor))
+    return f"{reader} of {function} by {factor}", "function", READERS[reader].format(rows=source)
 
 
-# The fewest that show what can go wrong: sources of few bytes, shuffles of many.
+# A minimal set of hard cases: small sources and large shuffles.
 FIXED_TABLES = [
     Table("fixed_dictionary", 20_000, 2, 256, 96, sorted=False, codec="zstd", files=2),
     Table("fixed_sorted", 40_000, 1, 600, 96, sorted=True, codec="snappy", files=1),
@@ -254,14 +255,14 @@ FIXED_CASES = [
     Case(*_join(1000, "collect", 40_000), 128 * KB, partitions=400, broadcast=True),
     Case(*_function("explode", 100, "sort", 40_000), 128 * KB, volume=True),
 ]  # fmt: skip
-"""The cases that the tests run."""
+"""Cases that the tests run."""
 
 
 # Running them
 
 
 def register(spark: SparkSession, tables: Sequence[Table], seeds: int, folder: Path) -> None:
-    """Write the tables, and make them views; the functions and `seeds`, which they read, too."""
+    """Write the tables and the table `seeds`, which the other cases read, and create views."""
     for table in tables:
         path = str(folder / table.name)
         spark.sql(table.sql()).write.option("compression", table.codec).parquet(path)
@@ -271,7 +272,7 @@ def register(spark: SparkSession, tables: Sequence[Table], seeds: int, folder: P
 
 
 def register_functions(spark: SparkSession) -> None:
-    """Make the views and functions of `FUNCTIONS` that are Python; needs pandas and pyarrow."""
+    """Register the Python functions and views of `FUNCTIONS`. Needs pandas and pyarrow."""
     from pyspark.sql.udtf import UserDefinedTableFunction
 
     class Multiplied:
@@ -295,7 +296,7 @@ def register_functions(spark: SparkSession) -> None:
         ) -> Iterator[pd.DataFrame]:
             yield from map(multiplied, batches)
 
-        # The most that a case reads of them.
+        # No case reads more rows.
         few = seeds.where(f"id < {_MOST_ROWS // factor}")
         few.mapInPandas(mapped, schema).createOrReplaceTempView(f"mapped_{factor}")
         groups = few.groupBy((few["id"] % 20).alias("k"))
@@ -303,7 +304,7 @@ def register_functions(spark: SparkSession) -> None:
 
 
 def _multiplier(factor: int) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    # With one parameter: applyInPandas gives the key to the first of two.
+    # One parameter only: applyInPandas passes the key to a function with two parameters.
     def multiplied(rows: pd.DataFrame) -> pd.DataFrame:
         import hashlib
 
@@ -332,7 +333,7 @@ def _stages(spark: SparkSession, sql: str, enabled: str) -> list[Stage]:
     ]
 
 
-# What they say
+# Output
 
 
 def page(outcomes: Sequence[Outcome], environment: Environment, seed: int) -> str:
@@ -352,18 +353,25 @@ def _page(outcomes: Sequence[Outcome], on: Environment, seed: int) -> Iterator[s
     )
     yield ""
     yield (
-        f"Each query ran with Apportion off and on, with the same target size (Spark {on.spark}, "
-        f"{on.master}, {on.cores} cores, seed {seed}). The shuffles have many more bytes than the "
-        "sources:"
+        "Apportion estimates the bytes of a shuffle from its sources. These queries are hard "
+        "cases: their shuffles have many more bytes than their sources."
     )
     yield ""
-    yield "- files: Parquet columns with few values, sorted or not, which shuffles store row by row"
-    yield "- join: joins that make 10 to 1,000 rows of each row, before another shuffle"
-    yield "- function: explode, Python table functions, mapInPandas and applyInPandas"
+    yield "- files: Parquet columns with few values, sorted or not. Shuffles store them row by row."
+    yield "- join: joins that make 10 to 1,000 rows of each row, before another shuffle."
+    yield "- function: explode, Python table functions, mapInPandas and applyInPandas."
     yield ""
     yield (
-        "A ratio is the bytes of the largest task with Apportion by those without. Below 1, "
-        "Apportion's largest task is smaller. `make measure-largest-tasks` writes this page."
+        f"Each query ran with Apportion off and on, with the same target size (Spark {on.spark}, "
+        f"{on.master}, {on.cores} cores, seed {seed})."
+    )
+    yield "`make measure-largest-tasks` writes this page."
+    yield ""
+    yield "## Ratios"
+    yield ""
+    yield (
+        "A ratio is the bytes of the largest task with Apportion divided by the bytes without. "
+        "Below 1, Apportion's largest task is smaller."
     )
     yield ""
     yield f"| queries | number | median ratio | 90 % | largest | above {MOST:g} | shuffled bytes |"
@@ -372,9 +380,9 @@ def _page(outcomes: Sequence[Outcome], on: Environment, seed: int) -> Iterator[s
         yield _line(kind, [each for each in outcomes if each.case.kind == kind])
     yield _line("all", outcomes)
     yield ""
-    yield "The largest ratios:"
+    yield "## The largest ratios"
     yield ""
-    yield "| query | partitions set | target | largest task, off | on | tasks, off | on | ratio |"
+    yield "| query | partitions set | target size | largest, off | on | tasks, off | on | ratio |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
     for each in sorted(outcomes, key=lambda each: -each.ratio)[:20]:
         case = each.case
@@ -390,18 +398,18 @@ def _tasks(stages: Sequence[Stage]) -> int:
 
 
 def _line(name: str, outcomes: Sequence[Outcome]) -> str:
-    found = sorted(each.ratio for each in outcomes)
-    shuffled = [sum(stage.bytes for stage in each.off) for each in outcomes]
+    ratios = sorted(outcome.ratio for outcome in outcomes)
+    shuffled = [sum(stage.bytes for stage in outcome.off) for outcome in outcomes]
     return (
-        f"| {name} | {len(found)} | {statistics.median(found):.2f} "
-        f"| {found[(9 * len(found)) // 10]:.2f} | {found[-1]:.2f} "
-        f"| {sum(each > MOST for each in found)} "
+        f"| {name} | {len(ratios)} | {statistics.median(ratios):.2f} "
+        f"| {ratios[(9 * len(ratios)) // 10]:.2f} | {ratios[-1]:.2f} "
+        f"| {sum(ratio > MOST for ratio in ratios)} "
         f"| {size_text(min(shuffled))} to {size_text(max(shuffled))} |"
     )
 
 
 def as_json(outcomes: Sequence[Outcome], environment: Environment, seed: int) -> str:
-    """Return all that was measured, for programs."""
+    """Return all measurements as JSON."""
     return json.dumps(
         {
             "seed": seed,
@@ -414,24 +422,26 @@ def as_json(outcomes: Sequence[Outcome], environment: Environment, seed: int) ->
 
 
 def main(
-    file: Annotated[Path, typer.Argument(help="The page to write.")],
-    cases: Annotated[int, typer.Option(min=1, help="How many queries.")] = 200,
-    seed: Annotated[int, typer.Option(help="The same seed makes the same queries.")] = 1,
-    scale: Annotated[float, typer.Option(help="Multiplies the bytes of all of them.")] = 1.0,
-    only: Annotated[str | None, typer.Option(help="Queries with this text in their name.")] = None,
+    file: Annotated[Path, typer.Argument(help="Page to write.")],
+    cases: Annotated[int, typer.Option(min=1, help="Number of queries.")] = 200,
+    seed: Annotated[int, typer.Option(help="Seed of the generated queries.")] = 1,
+    scale: Annotated[float, typer.Option(help="Multiply the size of all data.")] = 1.0,
+    only: Annotated[
+        str | None, typer.Option(help="Run only queries with this text in their name.")
+    ] = None,
     master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[*]",
     json_file: Annotated[
-        Path, typer.Option("--json", help="Where every query's stages are written.")
+        Path, typer.Option("--json", help="File for the stages of all queries.")
     ] = Path("target/measurements/largest-tasks.json"),
 ) -> None:
     """Run generated queries with Apportion off and on, and compare their largest tasks.
 
-    Exit codes: 0 if no task reads more than twice what Spark's largest would, 1 if one does.
+    Exit codes: 0 if no task reads more than twice the bytes of Spark's largest task, 1 otherwise.
     """
-    # Functions of users run in this Python, which has pandas and pyarrow.
+    # The Python functions run in this Python, which has pandas and pyarrow.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = start(master, ["spark.driver.memory=4g"])
-    environment = Environment.of(spark)
+    environment = Environment.from_session(spark)
     tables, generated = generate(seed, cases, scale)
     chosen = {case.name: case for case in generated if only is None or only in case.name}
     if not chosen:
@@ -447,10 +457,12 @@ def main(
             json_file.write_text(as_json(outcomes, environment, seed), "utf-8")
     file.write_text(page(outcomes, environment, seed), "utf-8")
     over = [each for each in outcomes if each.ratio > MOST]
-    out.print(f"{len(outcomes)} queries, {len(over)} above {MOST:g}; all: {json_file}")
+    queries = count_text(len(outcomes), "query")
+    out.print(f"{queries}, {len(over)} with a ratio above {MOST:g}. All results: {json_file}")
     if over:
-        told = [f"{each.ratio:.2f}: {each.case.name}" for each in over]
-        fail("\n".join([f"largest tasks above {MOST:g} times Spark's:", *told]), QUERY_FAILED)
+        lines = [f"{outcome.ratio:.2f}: {outcome.case.name}" for outcome in over]
+        message = f"the largest task reads more than {MOST:g} times the bytes of Spark's in:"
+        fail("\n".join([message, *lines]), QUERY_FAILED)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,16 @@
-"""Compares the plans of TPC-H and TPC-DS with Apportion and without, and writes a page of them.
+"""Compare the plans of TPC-H and TPC-DS with and without Apportion.
 
     python python/measurements/plans.py docs/plan-safety.md --scale 1
 
-The sales and the inventory of TPC-DS are partitioned by date, so that Spark prunes partitions.
+writes a page with the totals and the changed queries, and `measurements/plan-safety.csv` beside it
+with all queries. The sales and the inventory of TPC-DS are partitioned by date, so that Spark
+prunes partitions.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -15,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from apportion._util import cache
-from apportion._util.cache import made_once
+from apportion._util.cache import get_or_build
 from apportion.bench import suites
 from apportion.bench.environment import Environment
 from apportion.bench.plans import FIELDS, PlanCounts, is_worse
@@ -44,17 +48,19 @@ PARTITIONED_BY = {
     "store_sales": "ss_sold_date_sk",
     "web_sales": "ws_sold_date_sk",
 }
+CSV = "measurements/plan-safety.csv"
+"""File with all queries, relative to the folder of the page."""
 
 
 def find_benchmark(
     spark: SparkSession, benchmark: tpc.Benchmark, scale: float, directory: Path
 ) -> dict[str, Table]:
-    """Return the tables of a benchmark, those of `PARTITIONED_BY` partitioned by date."""
+    """Return the tables of a benchmark. The tables in `PARTITIONED_BY` are partitioned by date."""
     plain = tpc.generate(benchmark, scale, directory)
     tables = find_tables(plain)
     if benchmark == "tpcds":
         folder = plain.with_name(f"{plain.name}-partitioned")
-        tables |= find_tables(made_once(folder, partial(_write_partitioned, spark, plain)))
+        tables |= find_tables(get_or_build(folder, partial(_write_partitioned, spark, plain)))
     return tables
 
 
@@ -66,7 +72,7 @@ def _write_partitioned(spark: SparkSession, plain: Path, folder: Path) -> None:
 
 
 def compare(spark: SparkSession, results: Results, queries: Mapping[str, str], file: Path) -> None:
-    """Run the queries that are not in `results` yet, and keep all in `file`."""
+    """Run the queries that are not in `results` yet, and save all results in `file`."""
     for name in counted([name for name in queries if name not in results.queries]):
         results.queries[name] = run_query(spark, queries[name], results.conditions)
         results.save(file)
@@ -80,7 +86,7 @@ def worse(result: QueryResult) -> list[str]:
 
 
 def is_safe(result: QueryResult) -> bool:
-    """Whether a query ran with Apportion if it ran without, to the same result, no count worse."""
+    """Return whether Apportion causes no failure, no different result and no worse count."""
     return (
         not worse(result)
         and not result.different
@@ -89,54 +95,106 @@ def is_safe(result: QueryResult) -> bool:
 
 
 def page(results: Mapping[tpc.Benchmark, Results]) -> str:
-    """Return the results as a page of Markdown."""
+    """Return the totals and the changed queries as a page of Markdown."""
     return "\n".join(_page(results)) + "\n"
 
 
 def _page(results: Mapping[tpc.Benchmark, Results]) -> Iterator[str]:
     queries = [each for one in results.values() for each in one.queries.values()]
-    failed = [each for each in queries if OFF.name in each.failures]
     ran = [each for each in queries if OFF.name not in each.failures]
     safe = [each for each in ran if is_safe(each)]
     any_results = next(iter(results.values()))
     on, scale = any_results.environment, any_results.conditions.scale
     yield "# Plan safety"
     yield ""
-    yield f"{len(safe)} of {len(ran)} queries: never worse, and the same result."
+    yield (
+        f"{len(safe)} of {len(ran)} queries have the same result with Apportion, and no count of "
+        "their plans is worse."
+    )
     yield ""
     yield (
         f"Each query of {' and '.join(SUITES[name] for name in results)} ran at scale factor "
-        f"{scale:g} with Apportion off and on (Spark {on.spark}, {on.master}, {on.cores} cores)."
+        f"{scale:g} with Apportion off and on (Spark {on.spark}, {on.master}, {on.cores} cores). "
+        "The counts come from"
     )
     yield (
-        "The counts come from the final adaptive plan, with its subqueries, after the query ran. "
-        "The sales and the inventory of TPC-DS are partitioned by date."
+        "the final adaptive plan of a query that has run, including its subqueries. The sales and "
+        "the inventory of TPC-DS are partitioned by date."
     )
     yield f"`make measure-plans SF={scale:g}` writes this page."
-    if failed:
+    if failed := len(queries) - len(ran):
         yield ""
-        yield f"Spark itself does not run {len(failed)} of the queries. They are left out."
+        yield f"Spark itself does not run {failed} of the queries. They are left out."
     yield ""
     yield (
         "A cell with one number is the same in both plans. `3 → 2` is off → on. A worse cell is "
-        "bold. The number of tasks is neither good nor bad."
-    )
-    yield (
-        "Worse is: more exchanges, shuffled joins, files, partitions or scan stages; fewer reused "
-        "exchanges, broadcast joins, dynamic filters or reused subqueries."
+        "bold. Worse means:"
     )
     yield ""
-    yield "A dynamic filter takes the partitions to read from the other side of a join."
-    for benchmark, found in results.items():
+    yield "- more exchanges, shuffled joins, files, partitions or scan stages"
+    yield "- fewer reused exchanges, broadcast joins, dynamic filters or reused subqueries"
+    yield ""
+    yield (
+        "The number of tasks is neither good nor bad. A dynamic filter takes the partitions to "
+        "read from the other side of a join."
+    )
+    yield ""
+    yield "## All queries together"
+    yield ""
+    yield from _head("queries")
+    for benchmark, one in results.items():
+        of_suite = _ran(one)
+        yield f"| {SUITES[benchmark]}: {len(of_suite)} | {_row(_total(of_suite))} |"
+    yield ""
+    yield f"[{Path(CSV).name}]({CSV}) has the counts of each query."
+    changed = [
+        f"| {SUITES[benchmark]} {name} | {_row(result)} |"
+        for benchmark, one in results.items()
+        for name, result in _ran(one).items()
+        if _is_changed(result)
+    ]
+    if changed:
         yield ""
-        yield f"## {SUITES[benchmark]}"
+        yield "## Queries with a change"
         yield ""
-        yield f"| query | {' | '.join(text.lower() for text in FIELDS.values())} | result |"
-        yield f"| ---: |{' ---: |' * len(FIELDS)} --- |"
-        ran_here = {name: each for name, each in found.queries.items() if each not in failed}
-        for name, result in ran_here.items():
-            yield f"| {name} | {_row(result)} |"
-        yield f"| all | {_row(_total(ran_here))} |"
+        yield from _head("query")
+        yield from changed
+
+
+def _head(first: str) -> Iterator[str]:
+    yield f"| {first} | {' | '.join(text.lower() for text in FIELDS.values())} | result |"
+    yield f"| --- |{' ---: |' * len(FIELDS)} --- |"
+
+
+def _ran(results: Results) -> dict[str, QueryResult]:
+    """Return the queries that ran without Apportion."""
+    return {name: each for name, each in results.queries.items() if OFF.name not in each.failures}
+
+
+def _is_changed(result: QueryResult) -> bool:
+    return not is_safe(result) or result.plans[OFF.name] != result.plans[ON.name]
+
+
+def counts_csv(results: Mapping[tpc.Benchmark, Results]) -> str:
+    """Return the counts of each query as CSV, with one line for Apportion off and one for on."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["benchmark", "query", "apportion", *FIELDS, "result"])
+    for benchmark, one in results.items():
+        for name, result in _ran(one).items():
+            for variant in (OFF.name, ON.name):
+                plan = result.plans.get(variant)
+                counts = [getattr(plan, key) if plan else "" for key in FIELDS]
+                outcome = _outcome(result, variant)
+                writer.writerow([SUITES[benchmark], name, variant, *counts, outcome])
+    return text.getvalue()
+
+
+def _outcome(result: QueryResult, variant: str) -> str:
+    """Return the outcome of a variant: failed, different from Apportion off, or same."""
+    if variant in result.failures:
+        return f"failed: {result.failures[variant]}"
+    return "different" if variant in result.different else "same"
 
 
 def _row(result: QueryResult) -> str:
@@ -169,26 +227,34 @@ def _total(queries: Mapping[str, QueryResult]) -> QueryResult:
 
 
 def main(
-    file: Annotated[Path, typer.Argument(help="The page to write.")],
+    file: Annotated[Path, typer.Argument(help="Page to write.")],
     scale: Annotated[float, typer.Option(help="Scale factor of the tables.")] = 1.0,
-    benchmarks: Annotated[str, typer.Option(help="Which of tpch,tpcds.")] = "tpch,tpcds",
+    benchmarks: Annotated[
+        str, typer.Option(help="Benchmarks to run: tpch, tpcds or both.")
+    ] = "tpch,tpcds",
     queries: Annotated[
-        str | None, typer.Option(metavar="N,N,...", help="Queries of each. Default: all.")
+        str | None,
+        typer.Option(metavar="N,N,...", help="Queries to run of each benchmark. Default: all."),
     ] = None,
     master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[*]",
     data: Annotated[
-        Path | None, typer.Option(help="Where generated tables are kept. Default: your cache.")
+        Path | None,
+        typer.Option(
+            help="Directory of the generated tables. Default: apportion in your cache directory."
+        ),
     ] = None,
     kept: Annotated[
-        Path, typer.Option(help="Directory of the results. A run that was stopped goes on.")
+        Path,
+        typer.Option(help="Directory of the results. A stopped run continues from these results."),
     ] = Path("target/measurements"),
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Start over, as after a new build of Apportion.")
+        bool,
+        typer.Option("--fresh", help="Start over, for example with a new build of Apportion."),
     ] = False,
 ) -> None:
-    """Compare the plans of each query with Apportion off and on, and write the page.
+    """Compare the plans of each query with Apportion off and on, and write the page and the CSV.
 
-    Exit codes: 0 if no plan is worse, 1 if one is.
+    Exit codes: 0 if no plan is worse, 1 otherwise.
     """
     kept.mkdir(parents=True, exist_ok=True)
     spark = start(master, [f"{key}={value}" for key, value in CONF.items()])
@@ -199,12 +265,12 @@ def main(
         suite = suites.generated(benchmark, scale)
         if queries is not None:
             suite = suite.only(queries)
-        # No measured rounds: each query is collected once each way.
+        # There are no measured rounds: each query is collected once with Apportion off and on.
         conditions = Conditions(
             benchmark, scale, None, [OFF, ON], rounds=0, warmups=0, check=True, conf=CONF,
             plans=True,
         )  # fmt: skip
-        results = Results(conditions, Environment.of(spark))
+        results = Results(conditions, Environment.from_session(spark))
         keeps = kept / f"plans-{benchmark}-sf{scale:g}.json"
         if not fresh:
             results = resume(keeps, results, suite.queries)
@@ -214,6 +280,8 @@ def main(
         compare(spark, results, suite.queries, keeps)
         found[benchmark] = results
     file.write_text(page(found), "utf-8")
+    (file.parent / CSV).parent.mkdir(exist_ok=True)
+    (file.parent / CSV).write_text(counts_csv(found), "utf-8")
     unsafe = [
         f"{SUITES[benchmark]} {name}: {', '.join(worse(result)) or result.failures or 'result'}"
         for benchmark, results in found.items()

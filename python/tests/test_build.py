@@ -84,36 +84,36 @@ def program(file: Path, *lines: str) -> None:
         ("", None),
     ],
 )
-def test_java_version(printed: str, major: int | None) -> None:
+def test_java_versions_are_parsed(printed: str, major: int | None) -> None:
     assert build_hook.java_major(printed) == major
 
 
-def test_java_is_the_one_of_java_home(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_is_found_in_java_home(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(path / "java", f"echo '{JAVA_11}' >&2")
     program(path / "home/bin/java", f"echo '{JAVA_17}' >&2")
     monkeypatch.setenv("JAVA_HOME", str(path / "home"))
     assert build_hook.find_java() == str(path / "home/bin/java")
 
 
-def test_java_is_the_one_on_path_without_java_home(path: Path) -> None:
+def test_java_is_found_on_path_without_java_home(path: Path) -> None:
     program(path / "java", f"echo '{JAVA_17}' >&2")
     assert build_hook.find_java() == str(path / "java")
 
 
-def test_no_java(path: Path) -> None:
+def test_a_missing_java_is_an_error(path: Path) -> None:
     with pytest.raises(BuildError) as error:
         build_hook.find_java()
     assert str(error.value) == f"no java on PATH. {ADVICE}"
 
 
-def test_java_too_old(path: Path) -> None:
+def test_an_old_java_is_an_error(path: Path) -> None:
     program(path / "java", f"echo '{JAVA_11}' >&2")
     with pytest.raises(BuildError) as error:
         build_hook.find_java()
     assert str(error.value) == f"{path}/java (on PATH) is Java 11. {ADVICE}"
 
 
-def test_java_home_without_java(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_java_home_without_java_is_an_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(path / "java", f"echo '{JAVA_17}' >&2")
     monkeypatch.setenv("JAVA_HOME", str(path / "gone"))
     with pytest.raises(BuildError) as error:
@@ -121,12 +121,12 @@ def test_java_home_without_java(path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert str(error.value) == f"JAVA_HOME is {path}/gone, which has no bin/java. {ADVICE}"
 
 
-def test_java_that_does_not_run(path: Path) -> None:
+def test_a_java_that_does_not_run_is_an_error(path: Path) -> None:
     program(path / "java", "echo 'Unable to locate a Java Runtime.' >&2", "exit 1")
     with pytest.raises(BuildError) as error:
         build_hook.find_java()
     assert str(error.value) == (
-        f"{path}/java (on PATH) does not tell its version but prints: "
+        f"{path}/java (on PATH) does not print its version, but: "
         f"Unable to locate a Java Runtime.\n{ADVICE}"
     )
 
@@ -134,7 +134,7 @@ def test_java_that_does_not_run(path: Path) -> None:
 # sbt
 
 
-def test_sbt_is_the_one_on_path(path: Path, checkout: Path) -> None:
+def test_sbt_is_found_on_path(path: Path, checkout: Path) -> None:
     program(path / "java", f"echo '{JAVA_17}' >&2")
     program(path / "sbt")
     command = build_hook.sbt_command(checkout, ["jars"])
@@ -143,7 +143,7 @@ def test_sbt_is_the_one_on_path(path: Path, checkout: Path) -> None:
     assert command[-1] == "jars"
 
 
-def test_sbt_is_its_launcher_where_none_is_on_path(
+def test_the_sbt_launcher_is_used_if_sbt_is_not_on_path(
     path: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(path / "java", f"echo '{JAVA_17}' >&2")
@@ -154,7 +154,7 @@ def test_sbt_is_its_launcher_where_none_is_on_path(
     assert command[-3:] == ["-jar", str(checkout / "launch.jar"), "jars"]
 
 
-def test_sbt_launcher_that_cannot_be_fetched(
+def test_a_failed_download_of_the_sbt_launcher_is_an_error(
     checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import jgo.maven
@@ -167,15 +167,15 @@ def test_sbt_launcher_that_cannot_be_fetched(
         build_hook.sbt_launcher(checkout)
     assert str(error.value) == (
         "sbt is not on PATH, and its launcher org.scala-sbt:sbt-launch:1.13.0 cannot be fetched "
-        "from Maven Central: no route to host. Check the network, or install sbt, and try again"
+        "from Maven Central: no route to host. Check the network or install sbt, then try again"
     )
 
 
-def test_sbt_version_is_that_of_build_properties(checkout: Path) -> None:
+def test_the_sbt_version_comes_from_build_properties(checkout: Path) -> None:
     assert build_hook.sbt_version(checkout) == "1.13.0"
 
 
-def test_build_properties_without_a_version(checkout: Path) -> None:
+def test_build_properties_without_a_version_are_an_error(checkout: Path) -> None:
     properties = checkout / "project/build.properties"
     write(properties, "# sbt.version=1.13.0")
     with pytest.raises(BuildError) as error:
@@ -183,7 +183,7 @@ def test_build_properties_without_a_version(checkout: Path) -> None:
     assert str(error.value) == f"{properties} has no line sbt.version=..."
 
 
-def test_sbt_that_fails(path: Path, checkout: Path) -> None:
+def test_a_failed_sbt_is_an_error(path: Path, checkout: Path) -> None:
     program(path / "java", f"echo '{JAVA_17}' >&2")
     program(
         path / "sbt",
@@ -215,7 +215,7 @@ def test_sbt_that_fails(path: Path, checkout: Path) -> None:
         "jvm/src/main/resources/new.txt",
     ],
 )
-def test_fingerprint_changes_with(checkout: Path, changed: str) -> None:
+def test_the_fingerprint_changes_with_a_source(checkout: Path, changed: str) -> None:
     before = fingerprint(checkout)
     write(checkout / changed, "changed")
     assert fingerprint(checkout) != before
@@ -232,20 +232,20 @@ def test_fingerprint_changes_with(checkout: Path, changed: str) -> None:
         "python/apportion/a.py",
     ],
 )
-def test_fingerprint_does_not_change_with(checkout: Path, changed: str) -> None:
+def test_the_fingerprint_ignores_other_files(checkout: Path, changed: str) -> None:
     before = fingerprint(checkout)
     write(checkout / changed, "changed")
     assert fingerprint(checkout) == before
 
 
-def test_fingerprint_changes_when_a_file_is_renamed(checkout: Path) -> None:
+def test_the_fingerprint_changes_with_the_name_of_a_source(checkout: Path) -> None:
     before = fingerprint(checkout)
     source = checkout / "jvm/src/main/scala/A.scala"
     source.rename(source.with_name("B.scala"))
     assert fingerprint(checkout) != before
 
 
-def test_jars_are_built_once(checkout: Path, sbt_runs: Path) -> None:
+def test_jars_are_built_only_once(checkout: Path, sbt_runs: Path) -> None:
     built = build_jars(checkout)
     assert built == [checkout / "target/jars" / jar for jar in JARS]
     assert build_jars(checkout) == built
@@ -262,7 +262,7 @@ def test_jars_are_built_once(checkout: Path, sbt_runs: Path) -> None:
     ],
     ids=["source changed", "jar changed", "jar deleted", "record deleted"],
 )
-def test_jars_are_built_again(checkout: Path, sbt_runs: Path, change: Any) -> None:
+def test_jars_are_built_again_after_a_change(checkout: Path, sbt_runs: Path, change: Any) -> None:
     build_jars(checkout)
     change(checkout)
     build_jars(checkout)
@@ -286,14 +286,14 @@ def test_a_wheel_bundles_exactly_the_jars(checkout: Path, sbt_runs: Path) -> Non
     }
 
 
-def test_an_editable_install_builds_the_jars_where_they_are(checkout: Path, sbt_runs: Path) -> None:
+def test_an_editable_install_builds_the_jars_in_place(checkout: Path, sbt_runs: Path) -> None:
     build_data: dict[str, Any] = {"force_include": {}}
     hook(checkout).initialize("editable", build_data)
     assert build_data == {"force_include": {}}
     assert sbt_runs.exists()
 
 
-def test_an_error_of_the_hook_is_one_message(path: Path, checkout: Path) -> None:
+def test_an_error_of_the_build_hook_is_one_message(path: Path, checkout: Path) -> None:
     with pytest.raises(SystemExit) as stop:
         hook(checkout).initialize("standard", {"force_include": {}})
     assert stop.value.code == f"error: no java on PATH. {ADVICE}"
@@ -302,7 +302,7 @@ def test_an_error_of_the_hook_is_one_message(path: Path, checkout: Path) -> None
 # The script
 
 
-def test_script_prints_the_jars(
+def test_the_build_script_prints_the_jars(
     checkout: Path,
     sbt_runs: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -313,7 +313,7 @@ def test_script_prints_the_jars(
     assert capsys.readouterr().out == "".join(f"{checkout}/target/jars/{jar}\n" for jar in JARS)
 
 
-def test_script_runs_sbt_in_the_checkout_and_returns_its_code(
+def test_the_build_script_runs_sbt_and_returns_its_exit_code(
     path: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     program(path / "java", f"echo '{JAVA_17}' >&2")
@@ -323,7 +323,7 @@ def test_script_runs_sbt_in_the_checkout_and_returns_its_code(
     assert capfd.readouterr().out == f"spark42/testOnly *Suite in {checkout}\n"
 
 
-def test_script_prints_one_message_for_an_error(
+def test_the_build_script_prints_one_message_for_an_error(
     path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert build_hook.main(["sbt", "compile"]) == 1
@@ -331,7 +331,9 @@ def test_script_prints_one_message_for_an_error(
 
 
 @pytest.mark.parametrize("arguments", [[], ["jar"], ["jars", "--all"]])
-def test_script_prints_its_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_build_script_prints_its_usage(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert build_hook.main(arguments) == 2
     assert "python python/build_hook.py jars" in capsys.readouterr().err
 
@@ -339,7 +341,7 @@ def test_script_prints_its_usage(arguments: list[str], capsys: pytest.CaptureFix
 # What pyproject.toml repeats
 
 
-def test_the_spark_extra_is_the_range_of_supported_versions() -> None:
+def test_the_spark_extra_has_the_range_of_supported_versions() -> None:
     builds = [jars.parse_name(jar.name) for jar in jars.jar_folder().glob("*.jar")]
     minors = sorted(
         tuple(map(int, spark.minor.split("."))) for name in builds if name for spark in name.runs_on

@@ -27,7 +27,7 @@ def session(spark: SparkSession) -> SparkSession:
 
 
 @pytest.mark.parametrize("vector", vectors("decide"))
-def test_flinks_parallelism(session: SparkSession, vector: dict[str, Any]) -> None:
+def test_the_number_of_tasks_matches_flink(session: SparkSession, vector: dict[str, Any]) -> None:
     # Flink divides by zero where v is 0.
     if "error" in vector or vector["v"] == 0:
         with pytest.raises(SettingError):
@@ -66,7 +66,9 @@ def decide(session: SparkSession, vector: dict[str, Any]) -> apportion.Decision:
 
 
 @pytest.mark.parametrize("vector", vectors("normalize"))
-def test_flinks_power_of_two(session: SparkSession, vector: dict[str, Any]) -> None:
+def test_the_nearest_power_of_two_matches_flink(
+    session: SparkSession, vector: dict[str, Any]
+) -> None:
     decision = apportion.decide(
         session, [Input([vector["x"]])], mode="active", data_volume_per_task=1
     )
@@ -76,7 +78,7 @@ def test_flinks_power_of_two(session: SparkSession, vector: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize("vector", vectors("ranges"))
-def test_flinks_ranges(session: SparkSession, vector: dict[str, Any]) -> None:
+def test_even_ranges_match_flink(session: SparkSession, vector: dict[str, Any]) -> None:
     subpartitions, tasks = vector["p"], vector["n"]
     ranges = apportion.decide(session, [Input([1] * subpartitions)], parallelism=tasks).ranges
     if tasks > subpartitions:
@@ -94,7 +96,7 @@ def test_flinks_ranges(session: SparkSession, vector: dict[str, Any]) -> None:
             assert ranges[k] == (vector["start"], vector["end"] + 1)
 
 
-def test_a_decision_in_full(session: SparkSession) -> None:
+def test_decide_returns_all_fields_of_a_decision(session: SparkSession) -> None:
     decision = apportion.decide(
         session,
         [Input([300_000] * 128), Input([64_000], broadcast=True)],
@@ -116,10 +118,10 @@ def test_a_decision_in_full(session: SparkSession) -> None:
     assert decision.sources["dataVolumePerTask"] == "session setting"
     assert decision.sources["minParallelism"] == "default"
     assert (decision.layout, decision.kind) == ("even", "formula")
-    assert decision.reason.startswith("32 tasks: 36.6 MiB at 1.0 MiB a task")
+    assert decision.reason.startswith("32 tasks: 36.6 MiB at 1 MiB per task")
 
 
-def test_the_sessions_own_settings_apply(session: SparkSession) -> None:
+def test_decide_uses_the_settings_of_the_session(session: SparkSession) -> None:
     own = session.newSession()
     own.conf.set("spark.apportion.parallelism", "3")
     inputs = [Input([1] * 8)]
@@ -128,12 +130,12 @@ def test_the_sessions_own_settings_apply(session: SparkSession) -> None:
     assert apportion.decide(own, inputs, parallelism=-1, mode="active").ranges == [(0, 8)]
 
 
-def test_no_inputs(session: SparkSession) -> None:
+def test_a_stage_without_inputs_has_the_default_number_of_tasks(session: SparkSession) -> None:
     assert apportion.decide(session, []).parallelism == 1
     assert apportion.decide(session, [], sources_default_parallelism=7).parallelism == 7
 
 
-def test_sums_near_the_largest_long(session: SparkSession) -> None:
+def test_sums_of_bytes_do_not_overflow(session: SparkSession) -> None:
     decision = apportion.decide(
         session, [Input([2**63 - 1] * 4), Input([2**63 - 1] * 4)], data_volume_per_task=2**62
     )
@@ -154,7 +156,7 @@ def test_sums_near_the_largest_long(session: SparkSession) -> None:
         ([[True]], r"inputs\[0\]\.bytes\[0\] is True"),
     ],
 )
-def test_bytes_that_are_refused(session: SparkSession, inputs: Any, message: str) -> None:
+def test_invalid_bytes_raise(session: SparkSession, inputs: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         apportion.decide(session, [Input(each) for each in inputs])
 
@@ -168,12 +170,14 @@ def test_bytes_that_are_refused(session: SparkSession, inputs: Any, message: str
         ({"min_parallelism": 40_000}, "minParallelism is 40000 and maxParallelism is 32768"),
     ],
 )
-def test_settings_that_are_refused(session: SparkSession, settings: Any, message: str) -> None:
+def test_invalid_settings_raise(session: SparkSession, settings: Any, message: str) -> None:
     with pytest.raises(SettingError, match=message):
         apportion.decide(session, [], **settings)
 
 
 @pytest.mark.parametrize("parallelism", [0, -2, 2**31, True, 1.0])
-def test_source_parallelism_that_is_refused(session: SparkSession, parallelism: Any) -> None:
+def test_an_invalid_default_parallelism_of_sources_raises(
+    session: SparkSession, parallelism: Any
+) -> None:
     with pytest.raises(ApportionError, match=f"sources_default_parallelism is {parallelism}"):
         apportion.decide(session, [], sources_default_parallelism=parallelism)

@@ -21,7 +21,7 @@ def session(spark: SparkSession) -> SparkSession:
     return session
 
 
-def test_what_was_decided(session: SparkSession) -> None:
+def test_a_decision_has_the_values_of_its_query(session: SparkSession) -> None:
     [decision] = apportion.decisions(session)
     assert decision.query is not None
     assert decision.group == 0
@@ -37,12 +37,14 @@ def test_what_was_decided(session: SparkSession) -> None:
     assert isinstance(decision.decided_at, datetime.datetime)
 
 
-def test_the_fields_are_the_columns_of_the_sql_function(session: SparkSession) -> None:
+def test_the_fields_of_a_decision_are_the_columns_of_apportion_decisions(
+    session: SparkSession,
+) -> None:
     columns = session.sql("SELECT * FROM apportion_decisions()").columns
     assert [field.name for field in dataclasses.fields(Decision)] == columns
 
 
-def test_the_latest_is_last(session: SparkSession) -> None:
+def test_the_latest_decision_comes_last(session: SparkSession) -> None:
     session.sql("SELECT DISTINCT id % 3 FROM range(0, 9, 1, 2)").collect()
     first, second = apportion.decisions(session)
     assert first.decided_at <= second.decided_at
@@ -51,11 +53,11 @@ def test_the_latest_is_last(session: SparkSession) -> None:
     assert first.query < second.query
 
 
-def test_a_session_has_its_own(session: SparkSession) -> None:
+def test_a_new_session_has_no_decisions(session: SparkSession) -> None:
     assert apportion.decisions(session.newSession()) == []
 
 
-def test_a_group_left_alone_has_no_arithmetic(spark: SparkSession) -> None:
+def test_the_decision_of_an_unchanged_group_has_no_formula(spark: SparkSession) -> None:
     session = spark.newSession()
     session.sql("SELECT /*+ REPARTITION(3) */ id FROM range(0, 9, 1, 2)").collect()
     [decision] = apportion.decisions(session)

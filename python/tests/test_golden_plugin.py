@@ -73,24 +73,22 @@ SELECT * FROM u
         ("\nSELECT 1", "x.sql:2: SQL above the first block: begin it with '-- name: ...'"),
         (
             "-- name: a\nSELECT 1\n-- name: a\nSELECT 2",
-            "x.sql:3: statement 'a' has the name of line 1",
+            "x.sql:3: statement 'a' has the same name as line 1",
         ),
         (
             "-- name: a\n-- ordr: kept\nSELECT 1",
-            "x.sql:2: unknown directive 'ordr', did you mean 'order'? Known are name, setup, set, "
-            "error, order, decisions, digits and spark (a comment that is no directive can begin "
-            "with '---')",
+            "x.sql:2: unknown directive 'ordr', did you mean 'order'? Allowed are name, setup, "
+            "set, error, order, decisions, digits and spark (start an ordinary comment with '---')",
         ),
         (
             "-- name: a\n-- todo: think\nSELECT 1",
-            "x.sql:2: unknown directive 'todo'. Known are name, setup, set, error, order, "
-            "decisions, digits and spark (a comment that is no directive can begin with '---')",
+            "x.sql:2: unknown directive 'todo'. Allowed are name, setup, set, error, order, "
+            "decisions, digits and spark (start an ordinary comment with '---')",
         ),
         (
             "-- name: a\n-- Set: x = 1\nSELECT 1",
-            "x.sql:2: unknown directive 'Set', did you mean 'set'? Known are name, setup, set, "
-            "error, order, decisions, digits and spark (a comment that is no directive can begin "
-            "with '---')",
+            "x.sql:2: unknown directive 'Set', did you mean 'set'? Allowed are name, setup, set, "
+            "error, order, decisions, digits and spark (start an ordinary comment with '---')",
         ),
         (
             "-- error: X\n-- name: a\nSELECT 1",
@@ -104,11 +102,11 @@ SELECT * FROM u
         ("-- setup: v\nSELECT 1", "x.sql:1: '-- setup' takes no value, not 'v'"),
         (
             "-- name: a\nSELECT 1\n-- set: x = 1",
-            "x.sql:3: 'set' stands below its SQL: move it above line 2",
+            "x.sql:3: 'set' is below its SQL: move it above line 2",
         ),
         (
             "-- name: a\n-- set: x\nSELECT 1",
-            "x.sql:2: 'set: x' is not of the form 'KEY = VALUE'",
+            "x.sql:2: 'set: x' must have the form 'KEY = VALUE'",
         ),
         (
             "-- name: a\n-- set: x = 1\n-- set: x = 2\nSELECT 1",
@@ -116,15 +114,15 @@ SELECT * FROM u
         ),
         (
             "-- name: a\n-- order: by k\nSELECT 1",
-            "x.sql:2: 'order: by k' is not known, 'order' is sorted or kept",
+            "x.sql:2: 'order: by k' is not allowed: write sorted or kept",
         ),
         (
             "-- decisions: never\n-- name: a\nSELECT 1",
-            "x.sql:1: 'decisions: never' is not known, 'decisions' is on or off",
+            "x.sql:1: 'decisions: never' is not allowed: write on or off",
         ),
         (
             "-- name: a\n-- digits: 18\nSELECT 1",
-            "x.sql:2: 'digits: 18' is not known, 'digits' is 1 to 17",
+            "x.sql:2: 'digits: 18' is not allowed: write 1 to 17",
         ),
         (
             "-- name: a\n-- order: kept\n-- order: kept\nSELECT 1",
@@ -132,17 +130,15 @@ SELECT * FROM u
         ),
         (
             "-- name: a\n-- error:\nSELECT 1",
-            "x.sql:2: 'error:' without the condition or text to expect",
+            "x.sql:2: 'error:' needs the expected condition or text",
         ),
         (
             "-- name: a\n-- spark: 4.1\nSELECT 1",
-            "x.sql:2: 'spark: 4.1' is not of the form '>= X.Y' or '< X.Y'",
+            "x.sql:2: 'spark: 4.1' must have the form '>= X.Y' or '< X.Y'",
         ),
     ],
 )
-def test_a_broken_script_is_refused_with_file_line_and_what_is_allowed(
-    text: str, problem: str
-) -> None:
+def test_a_broken_script_raises_with_file_line_and_allowed_values(text: str, problem: str) -> None:
     with pytest.raises(ScriptError) as refused:
         parse(text, "x.sql")
     assert str(refused.value) == problem
@@ -152,7 +148,7 @@ def test_a_broken_script_is_refused_with_file_line_and_what_is_allowed(
     ("versions", "of_spark_40"),
     [(">= 4.1", False), (">= 4.0", True), (">=3.5", True), ("< 4.1", True), ("< 4.0", False)],
 )
-def test_versions_of_spark_that_a_statement_is_for(versions: str, of_spark_40: bool) -> None:
+def test_a_statement_can_be_limited_to_spark_versions(versions: str, of_spark_40: bool) -> None:
     script = parse(f"-- name: a\n-- spark: {versions}\nSELECT 1", "x.sql")
     found = script.statements[0].options.spark
     assert found is not None
@@ -160,7 +156,7 @@ def test_versions_of_spark_that_a_statement_is_for(versions: str, of_spark_40: b
     assert not SparkRange("<", (4, 10)).has("4.10.0")
 
 
-def test_every_problem_of_a_script_is_told_at_once() -> None:
+def test_all_problems_of_a_script_are_in_one_error() -> None:
     with pytest.raises(ScriptError) as refused:
         parse("-- name: a\n-- nme: b\n-- order: x\n-- name: c", "x.sql")
     lines = [line.split(" ")[0] for line in str(refused.value).splitlines()]
@@ -215,7 +211,7 @@ _UTC_NOON = datetime.datetime(2024, 7, 1, 12, tzinfo=datetime.timezone.utc)
         ),
     ],
 )
-def test_a_value_is_written_so_that_another_value_reads_differently(
+def test_different_values_have_different_texts(
     value: Any, kind: t.DataType, digits: int | None, text: str
 ) -> None:
     assert cell(value, kind, digits) == text
@@ -238,7 +234,7 @@ def test_rows_are_sorted_as_text_unless_their_order_matters() -> None:
         ([(0, 4), (4, 5), (4, 5), (5, 8)], "0-4 4-5 4-5 5-8"),
     ],
 )
-def test_ranges_are_summed_up(ranges: list[tuple[int, int]], text: str) -> None:
+def test_ranges_have_a_short_text(ranges: list[tuple[int, int]], text: str) -> None:
     assert widths(ranges) == text
 
 
@@ -259,13 +255,11 @@ def test_a_golden_file_reads_back_as_it_was_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("<<<<<<< ours\n-- name: a\n", "x.golden:1: '<<<<<<< ours' stands above the first"),
-        ("-- name: a\n1\n-- name: a\n2\n", "x.golden:3: the name 'a' comes twice"),
+        ("<<<<<<< ours\n-- name: a\n", "x.golden:1: '<<<<<<< ours' is above the first"),
+        ("-- name: a\n1\n-- name: a\n2\n", "x.golden:3: duplicate name 'a'"),
     ],
 )
-def test_a_golden_file_that_was_not_written_by_us_is_refused(
-    tmp_path: Path, text: str, problem: str
-) -> None:
+def test_a_golden_file_with_another_format_raises(tmp_path: Path, text: str, problem: str) -> None:
     (tmp_path / "x.golden").write_text(text)
     with pytest.raises(golden.GoldenError, match=problem):
         golden.read(tmp_path / "x.golden")
@@ -361,7 +355,7 @@ def test_a_statement_for_other_versions_is_skipped(project: pytest.Pytester) -> 
     project.runpytest().assert_outcomes(skipped=1)
 
 
-def test_update_golden_writes_what_the_next_run_compares_with(project: pytest.Pytester) -> None:
+def test_update_golden_writes_a_file_that_the_next_run_accepts(project: pytest.Pytester) -> None:
     _write(project, "x.sql", "-- name: two\nSELECT 2\n-- name: one\nSELECT 1\n")
     updated = project.runpytest("--update-golden")
     updated.assert_outcomes(passed=2)
@@ -385,16 +379,16 @@ def test_update_golden_writes_what_the_next_run_compares_with(project: pytest.Py
     project.runpytest("--update-golden").stdout.fnmatch_lines(["nothing changed"])
 
 
-def test_a_missing_golden_fails_and_says_what_to_run(project: pytest.Pytester) -> None:
+def test_a_missing_golden_fails_with_the_command_to_run(project: pytest.Pytester) -> None:
     _write(project, "x.sql", "-- name: a\nSELECT 1\n")
     result = project.runpytest()
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
-        ["sql_tests/x.golden has nothing for 'a': run pytest --update-golden"]
+        ["sql_tests/x.golden has no entry for 'a': run pytest --update-golden"]
     )
 
 
-def test_a_mismatch_fails_with_a_diff_and_an_update_says_what_changed(
+def test_a_mismatch_fails_with_a_diff_and_update_golden_reports_changes(
     project: pytest.Pytester,
 ) -> None:
     script = _write(project, "x.sql", "-- name: a\nSELECT 1\n-- name: b\nSELECT 5\n")
@@ -428,7 +422,7 @@ def test_the_golden_of_a_removed_statement_fails_until_it_is_removed(
     script.write_text("-- name: b\nSELECT 2\n")
     result = project.runpytest()
     result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["sql_tests/x.golden has no statement to compare with for: a.*"])
+    result.stdout.fnmatch_lines(["sql_tests/x.golden has entries without a statement: a.*"])
     project.runpytest("--update-golden").stdout.fnmatch_lines(["sql_tests/x.golden: removed 'a'"])
     project.runpytest().assert_outcomes(passed=1)
 
@@ -437,7 +431,7 @@ def test_a_golden_without_its_sql_file_fails_until_it_is_removed(project: pytest
     orphan = _write(project, "x.golden", "-- name: a\n1\n")
     result = project.runpytest()
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["sql_tests/x.golden has no .sql file beside it.*"])
+    result.stdout.fnmatch_lines(["sql_tests/x.golden has no .sql file.*"])
     project.runpytest("--update-golden").assert_outcomes(passed=1)
     assert not orphan.exists()
 
@@ -452,7 +446,7 @@ def test_an_update_of_one_statement_keeps_the_goldens_of_the_others(
     project.runpytest().assert_outcomes(passed=1, failed=1)
 
 
-def test_setups_run_once_and_settings_are_undone_and_nothing_leaks_between_files(
+def test_setups_run_once_and_nothing_leaks_between_files(
     project: pytest.Pytester,
 ) -> None:
     text = """\
@@ -532,7 +526,7 @@ def test_a_statement_runs_alone_with_the_setups_above_it(project: pytest.Pyteste
         ),
     ],
 )
-def test_errors_have_to_be_the_expected_ones(
+def test_only_the_expected_error_passes(
     project: pytest.Pytester, text: str, outcome: str | None
 ) -> None:
     _write(project, "x.sql", text)
@@ -555,13 +549,13 @@ def test_a_broken_script_or_golden_is_a_collection_error(project: pytest.Pyteste
     result.stdout.fnmatch_lines(
         [
             "sql_tests/x.sql:2: unknown directive 'ordr', did you mean 'order'? *",
-            "*y.golden:1: '=======' stands above the first '-- name: ...'",
+            "*y.golden:1: '=======' is above the first '-- name: ...'",
             "sql_tests/z.sql: 'utf-8' codec can't decode*",
         ]
     )
 
 
-def test_nothing_is_collected_outside_the_listed_directories(pytester: pytest.Pytester) -> None:
+def test_sql_files_outside_the_listed_directories_are_ignored(pytester: pytest.Pytester) -> None:
     (pytester.path / "queries.sql").write_text("SELECT 1")
     (pytester.path / "old.golden").write_text("anything")
     pytester.runpytest().assert_outcomes()
@@ -570,14 +564,16 @@ def test_nothing_is_collected_outside_the_listed_directories(pytester: pytest.Py
     pytester.runpytest().assert_outcomes()
 
 
-def test_a_listed_directory_that_does_not_exist_is_refused(pytester: pytest.Pytester) -> None:
+def test_a_listed_directory_that_does_not_exist_is_an_error(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\napportion_sql_tests = sql_test\n")
     result = pytester.runpytest()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: apportion_sql_tests lists */sql_test, which is no dir*"])
+    result.stderr.fnmatch_lines(
+        ["ERROR: apportion_sql_tests lists */sql_test, which is not a dir*"]
+    )
 
 
-def test_the_plugin_works_with_xdist_but_for_updates(project: pytest.Pytester) -> None:
+def test_the_plugin_works_with_xdist_except_for_updates(project: pytest.Pytester) -> None:
     pytest.importorskip("xdist")
     text = "-- setup\nSELECT 1\n-- name: a\nSELECT 2\n-- name: b\nSELECT 3\n"
     _write(project, "x.sql", text)
@@ -586,7 +582,7 @@ def test_the_plugin_works_with_xdist_but_for_updates(project: pytest.Pytester) -
     project.runpytest("-n", "2").assert_outcomes(passed=4)
     refused = project.runpytest("-n", "2", "--update-golden")
     assert refused.ret == pytest.ExitCode.USAGE_ERROR
-    refused.stderr.fnmatch_lines(["ERROR: --update-golden writes to shared files: run it*-n"])
+    refused.stderr.fnmatch_lines(["ERROR: --update-golden writes to shared files: run pytest*-n"])
 
 
 # On Spark Connect

@@ -15,7 +15,7 @@ MAIN = Path(__file__).resolve().parents[2] / "jvm" / "src" / "main"
 SOURCES = MAIN / "scala", MAIN / "scala-spark-4"
 # Methods with a default that a trait of Spark 4.3 adds, by the class that extends it: the JVM finds
 # the default without the compiler's help. CacheManager alone calls this one, on logical plans.
-MORE_METHODS = {"io/apportion/sources/ListedFileIndex.class": {"public boolean isTimeTravel();"}}
+MORE_METHODS = {"io/apportion/scans/ListedFileIndex.class": {"public boolean isTimeTravel();"}}
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def put(folder: Path, *names: str) -> None:
         ("spark-core_2.13-4.2.0-SNAPSHOT.jar", "apportion-spark-4.2_2.13-0.1.0.jar"),
     ],
 )
-def test_the_jar_for_minor_and_scala(home: Path, core: str, ours: str) -> None:
+def test_the_jar_is_found_by_spark_and_scala_version(home: Path, core: str, ours: str) -> None:
     put(home / "jars", core, "spark-core_extras.jar", "scala-library-2.13.16.jar")
     put(
         home / "ours",
@@ -56,7 +56,7 @@ def test_the_jar_for_minor_and_scala(home: Path, core: str, ours: str) -> None:
     assert jars.find().name == ours
 
 
-def test_no_jar_fits(home: Path) -> None:
+def test_an_unsupported_spark_version_has_no_jar(home: Path) -> None:
     put(home / "jars", "spark-core_2.12-3.4.1.jar")
     put(home / "ours", "apportion-spark-4.2_2.13-0.1.0.jar", "apportion-spark-4.1_2.13-0.1.0.jar")
     with pytest.raises(ApportionError) as error:
@@ -67,7 +67,7 @@ def test_no_jar_fits(home: Path) -> None:
     assert f"Supported: {', '.join(supported)}." in str(error.value)
 
 
-def test_no_jars_were_built(home: Path) -> None:
+def test_a_checkout_without_built_jars_is_an_error(home: Path) -> None:
     put(home / "jars", "spark-core_2.13-4.2.0.jar")
     with pytest.raises(
         ApportionError, match=f"no jar of Apportion .* in {home}/ours: .* make jars"
@@ -75,19 +75,19 @@ def test_no_jars_were_built(home: Path) -> None:
         jars.find()
 
 
-def test_two_jars_for_one_spark(home: Path) -> None:
+def test_two_jars_for_one_spark_version_are_an_error(home: Path) -> None:
     put(home / "jars", "spark-core_2.13-4.2.0.jar")
     put(home / "ours", "apportion-spark-4.2_2.13-0.1.0.jar", "apportion-spark-4.2_2.13-0.2.0.jar")
     with pytest.raises(ApportionError, match=r"two jars .*0\.1\.0\.jar and .*0\.2\.0\.jar"):
         jars.find()
 
 
-def test_no_spark_in_spark_home(home: Path) -> None:
+def test_a_spark_home_without_spark_is_an_error(home: Path) -> None:
     with pytest.raises(ApportionError, match=f"in {home}/jars: set SPARK_HOME"):
         jars.installed_spark()
 
 
-def test_without_spark_home_it_is_pysparks_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_spark_of_pyspark_is_used_without_spark_home(monkeypatch: pytest.MonkeyPatch) -> None:
     import pyspark
 
     monkeypatch.delenv("SPARK_HOME", raising=False)
@@ -96,21 +96,21 @@ def test_without_spark_home_it_is_pysparks_own(monkeypatch: pytest.MonkeyPatch) 
     assert jars.installed_spark() == SparkVersion(minor, scala)
 
 
-def test_without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_pyspark_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPARK_HOME", raising=False)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(ApportionError, match=r"pip install 'apportion\[spark\]', .* platform's"):
         jars.spark_home()
 
 
-def test_without_pyspark_but_with_a_spark(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_home_is_enough_without_pyspark(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     assert jars.spark_home() == home
     with pytest.raises(ApportionError, match=rf"put {home}/python and .* on PYTHONPATH"):
         jars.pyspark_folder()
 
 
-def test_with_pyspark_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pyspark_client_has_no_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPARK_HOME", raising=False)
     monkeypatch.setattr(jars, "spark_home", lambda: tmp_path)
     with pytest.raises(ApportionError, match=f"pyspark in {tmp_path} has no Spark .*sc://host"):
@@ -128,7 +128,7 @@ def methods(classes: Path, name: str) -> dict[str, str]:
     return {head.strip(): code for head, _, code in (part.partition("\n") for part in parts)}
 
 
-def test_the_jar_is_what_the_sources_would_make_with_this_spark(tmp_path: Path) -> None:
+def test_the_built_jar_matches_the_sources(tmp_path: Path) -> None:
     spark, jar = jars.installed_spark(), jars.find()
     name = jars.parse_name(jar.name)
     if name and name.spark == spark:

@@ -38,7 +38,9 @@ GROUPED = "SELECT id % 10 AS k, count(*) AS n FROM range(0, 1000, 1, 2) GROUP BY
         ([(datetime.date(2026, 1, 1),)], [(datetime.date(2026, 1, 2),)], False),
     ],
 )
-def test_same_rows(left: list[Any], right: list[Any], same: bool) -> None:
+def test_rows_are_compared_without_order_and_with_rounded_floats(
+    left: list[Any], right: list[Any], same: bool
+) -> None:
     assert same_rows([Row(*row) for row in left], [Row(*row) for row in right]) is same
 
 
@@ -50,7 +52,7 @@ def session(spark: SparkSession) -> SparkSession:
     return session
 
 
-def test_a_run_is_measured(session: SparkSession) -> None:
+def test_a_run_has_rows_tasks_time_and_decisions(session: SparkSession) -> None:
     session.sql(GROUPED).collect()
     run = measure.run(session, GROUPED)
     assert run.columns == ["k", "n"]
@@ -63,7 +65,7 @@ def test_a_run_is_measured(session: SparkSession) -> None:
     assert 0 < run.largest_task_bytes < decision.input_bytes
 
 
-def test_a_command_runs_too(session: SparkSession) -> None:
+def test_a_command_runs_without_tasks(session: SparkSession) -> None:
     run = measure.run(session, "SET spark.sql.shuffle.partitions = 8")
     assert (run.tasks, run.largest_task_bytes, run.decisions) == (0, 0, [])
     assert session.conf.get("spark.sql.shuffle.partitions") == "8"
@@ -88,13 +90,15 @@ def test_a_command_runs_too(session: SparkSession) -> None:
         ),
     ],
 )
-def test_without_ties(session: SparkSession, query: str, without: str) -> None:
+def test_a_limit_gets_an_order_without_ties(
+    session: SparkSession, query: str, without: str
+) -> None:
     found = measure.without_ties(session, query)
     assert found.split() == without.split()
     assert session.sql(found).collect() == session.sql(query).collect()
 
 
-def test_compare(session: SparkSession) -> None:
+def test_compare_runs_a_query_with_and_without_apportion(session: SparkSession) -> None:
     comparison = measure.compare(session, GROUPED)
     assert comparison.equal
     # Spark alone makes one task of so few bytes.
@@ -105,11 +109,11 @@ def test_compare(session: SparkSession) -> None:
     assert session.conf.get("spark.apportion.enabled") == "true"
 
 
-def test_compare_sees_a_difference(session: SparkSession) -> None:
+def test_compare_finds_different_results(session: SparkSession) -> None:
     assert not measure.compare(session, "SELECT uuid()").equal
 
 
-def test_compare_puts_the_setting_back_when_the_query_fails(session: SparkSession) -> None:
+def test_compare_restores_the_setting_if_the_query_fails(session: SparkSession) -> None:
     with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
         measure.compare(session, "SELECT * FROM nowhere")
     assert session.conf.get("spark.apportion.enabled") == "true"

@@ -45,7 +45,7 @@ builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "fa
         ("a,,a", "ours,a,a"),
     ],
 )
-def test_merged(values: str, expected: str) -> None:
+def test_apportion_is_added_to_a_list_unless_it_is_listed(values: str, expected: str) -> None:
     assert merged("ours", values) == expected
 
 
@@ -124,7 +124,7 @@ spark.stop()
     assert [path.suffix for path in tmp_path.iterdir()] == [".json"]
 
 
-def test_a_decision_names_the_level_that_each_setting_comes_from(tmp_path: Path) -> None:
+def test_a_decision_names_the_source_of_each_setting(tmp_path: Path) -> None:
     (tmp_path / "spark-defaults.conf").write_text(
         "spark.apportion.parallelism  3\nspark.apportion.minTaskVolume  2m\n"
     )
@@ -147,7 +147,7 @@ for decision in apportion.decisions(spark):
     ]
 
 
-def test_a_program_of_spark_submit(tmp_path: Path) -> None:
+def test_configure_works_in_a_program_of_spark_submit(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(f"{BUILDER}\nspark = apportion.configure(builder).getOrCreate()\n{REPORT}")
     submit = str(jars.spark_home() / "bin" / "spark-submit")
@@ -155,7 +155,7 @@ def test_a_program_of_spark_submit(tmp_path: Path) -> None:
     assert report(finished)["extensions"] == [EXTENSION, "a.B"]
 
 
-def test_a_session_without_the_extension_has_to_stop_first() -> None:
+def test_configure_raises_for_a_running_session_without_the_extension() -> None:
     code = f"""{BUILDER}
 configured = apportion.configure(SparkSession.builder)
 plain = builder.getOrCreate()
@@ -187,7 +187,7 @@ else:
 
 
 @pytest.mark.usefixtures("connect")
-def test_spark_connect() -> None:
+def test_configure_works_on_spark_connect() -> None:
     code = f"""
 import apportion
 from pyspark.sql import SparkSession
@@ -211,7 +211,7 @@ else:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("connect")
-def test_a_spark_connect_server_without_the_extension() -> None:
+def test_configure_raises_for_a_spark_connect_server_without_the_extension() -> None:
     code = """
 import apportion
 from pyspark.sql import SparkSession
@@ -227,14 +227,14 @@ else:
     assert finished.returncode == 0, finished.stderr
 
 
-def test_configure_refuses_settings_and_leaves_the_builder() -> None:
+def test_configure_with_a_wrong_setting_leaves_the_builder_unchanged() -> None:
     builder = SparkSession.builder.appName("as it was")
     with pytest.raises(SettingError, match="min_parallelism is 0"):
         apportion.configure(builder, min_parallelism=0)
     assert builder._options == {"spark.app.name": "as it was"}
 
 
-def test_keywords_go_before_settings() -> None:
+def test_keywords_override_settings() -> None:
     builder = apportion.configure(
         SparkSession.builder, Settings(min_parallelism=2, mode="active"), min_parallelism=4
     )
@@ -244,7 +244,7 @@ def test_keywords_go_before_settings() -> None:
     }
 
 
-def test_configure_refuses_a_spark_that_no_jar_fits(
+def test_configure_raises_for_an_unsupported_spark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "jars").mkdir()
@@ -263,7 +263,7 @@ def test_import_is_fast_and_needs_no_pyspark() -> None:
     assert run(code).returncode == 0
 
 
-def test_confs_are_set_for_a_block_and_put_back(spark: SparkSession) -> None:
+def test_confs_are_restored_after_a_block(spark: SparkSession) -> None:
     session = spark.newSession()
     session.conf.set("spark.sql.shuffle.partitions", "16")
     values = {"spark.sql.shuffle.partitions": "3", "spark.sql.some.key": "x"}
@@ -274,7 +274,7 @@ def test_confs_are_set_for_a_block_and_put_back(spark: SparkSession) -> None:
     assert session.conf.get("spark.sql.some.key", None) is None
 
 
-def test_confs_that_are_fixed_when_spark_starts_are_refused(spark: SparkSession) -> None:
+def test_changing_a_static_conf_raises(spark: SparkSession) -> None:
     values = {"spark.apportion.history.path": "/history"}
     with (
         pytest.raises(SettingError, match="history_path cannot be changed while Spark runs"),
@@ -283,7 +283,7 @@ def test_confs_that_are_fixed_when_spark_starts_are_refused(spark: SparkSession)
         pass
 
 
-def test_of_confs_of_which_spark_refuses_one_none_is_set(spark: SparkSession) -> None:
+def test_no_conf_is_set_if_spark_rejects_one(spark: SparkSession) -> None:
     session = spark.newSession()
     values = {"spark.sql.some.key": "x", "spark.sql.warehouse.dir": "elsewhere"}
     with pytest.raises(Exception, match=r"spark\.sql\.warehouse\.dir"), confs(session, values):

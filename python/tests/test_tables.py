@@ -27,7 +27,9 @@ def put(root: Path, *names: str) -> None:
         (["monthly.2026.csv", "README.md", ".hidden.csv", "_log/0.json"], {"monthly.2026": "csv"}),
     ],
 )
-def test_find_tables(tmp_path: Path, files: list[str], tables: dict[str, str]) -> None:
+def test_tables_are_found_with_their_names_and_formats(
+    tmp_path: Path, files: list[str], tables: dict[str, str]
+) -> None:
     put(tmp_path, *files)
     assert {name: table.format for name, table in find_tables(tmp_path).items()} == tables
 
@@ -41,18 +43,20 @@ def test_find_tables(tmp_path: Path, files: list[str], tables: dict[str, str]) -
         (["a/x.csv", "a/y.json"], "the folder .*/a mixes formats: csv, json"),
     ],
 )
-def test_refused(tmp_path: Path, files: list[str], message: str) -> None:
+def test_a_folder_without_tables_or_with_ambiguous_tables_raises(
+    tmp_path: Path, files: list[str], message: str
+) -> None:
     put(tmp_path, *files)
     with pytest.raises(ApportionError, match=message):
         find_tables(tmp_path)
 
 
-def test_no_directory(tmp_path: Path) -> None:
+def test_a_missing_directory_of_tables_raises(tmp_path: Path) -> None:
     with pytest.raises(ApportionError, match=r"no directory .*/nowhere \(--tables\)"):
         find_tables(tmp_path / "nowhere")
 
 
-def test_the_tables_are_views(spark: SparkSession, tmp_path: Path) -> None:
+def test_tables_are_registered_as_views(spark: SparkSession, tmp_path: Path) -> None:
     session = spark.newSession()
     (tmp_path / "people.csv").write_text("name,age\nAda,36\nAlan,\n")
     (tmp_path / "my-events.json").write_text('{"id": 1}\n{"id": 2}\n')

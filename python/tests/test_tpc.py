@@ -68,7 +68,7 @@ def each_query(quick: dict[tpc.Benchmark, set[int]]) -> pytest.MarkDecorator:
 
 
 @each_query(QUICK)
-def test_results_are_the_same_with_apportion_and_without(
+def test_results_of_tpc_queries_are_the_same_with_and_without_apportion(
     request: pytest.FixtureRequest, benchmark: tpc.Benchmark, number: int
 ) -> None:
     session = request.getfixturevalue(benchmark)
@@ -81,7 +81,7 @@ def test_results_are_the_same_with_apportion_and_without(
 
 
 @each_query(FEW)
-def test_no_plan_shuffles_more_often_and_results_stay_with_balanced_ranges_of_estimated_numbers(
+def test_balanced_ranges_and_estimated_partitions_add_no_shuffles_and_keep_results(
     request: pytest.FixtureRequest, benchmark: tpc.Benchmark, number: int
 ) -> None:
     session = request.getfixturevalue(benchmark)
@@ -104,7 +104,7 @@ def _shuffles(session: SparkSession, query: str) -> tuple[int, list[Row]]:
 
 
 @each_query(FEW)
-def test_a_hint_reaches_the_stages_of_its_block_and_leaves_the_results(
+def test_a_hint_changes_the_tasks_of_its_block_and_keeps_results(
     request: pytest.FixtureRequest, benchmark: tpc.Benchmark, number: int
 ) -> None:
     session = request.getfixturevalue(benchmark)
@@ -135,7 +135,7 @@ def _number(decision: Decision) -> int | None:
 
 
 @pytest.mark.parametrize("number", [3, 5, 9, 18])
-def test_the_plan_that_ran_reads_its_stages_as_decided(tpch: SparkSession, number: int) -> None:
+def test_the_executed_plan_has_the_decided_reads(tpch: SparkSession, number: int) -> None:
     result = tpch.sql(tpc.queries("tpch")[number])
     result.collect()
     latest = decisions(tpch)[-1].query

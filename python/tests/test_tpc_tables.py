@@ -24,7 +24,9 @@ def test_generate_makes_a_folder_of_tables_once(tmp_path: Path) -> None:
     assert list(folder.parent.iterdir()) == [folder]
 
 
-def test_generate_leaves_nothing_half_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_generate_leaves_no_files_after_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tpc, "_GENERATORS", {"tpch": "no_such_function"})
     with pytest.raises(Exception, match="no_such_function"):
         tpc.generate("tpch", 0.001, tmp_path)
@@ -32,7 +34,7 @@ def test_generate_leaves_nothing_half_done(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(("benchmark", "count"), [("tpch", 22), ("tpcds", 99)])
-def test_queries(benchmark: tpc.Benchmark, count: int) -> None:
+def test_queries_are_in_the_dialect_of_spark(benchmark: tpc.Benchmark, count: int) -> None:
     texts = tpc.queries(benchmark)
     assert list(texts) == list(range(1, count + 1))
     # Quotes and semicolons are what differs from Spark's dialect.
@@ -40,18 +42,22 @@ def test_queries(benchmark: tpc.Benchmark, count: int) -> None:
 
 
 @pytest.mark.parametrize("scale", [0, -1, float("nan")])
-def test_a_scale_that_is_refused(scale: float, tmp_path: Path) -> None:
+def test_a_scale_of_0_or_less_raises(scale: float, tmp_path: Path) -> None:
     with pytest.raises(ApportionError, match=f"scale is {scale}: it must be above 0"):
         tpc.generate("tpch", scale, tmp_path)
 
 
-def test_an_unknown_benchmark(tmp_path: Path) -> None:
+def test_an_unknown_benchmark_raises(tmp_path: Path) -> None:
     benchmark: Any = "tpcc"
-    with pytest.raises(ApportionError, match="unknown benchmark 'tpcc': tpch and tpcds"):
+    with pytest.raises(
+        ApportionError, match="unknown benchmark 'tpcc': allowed are tpch and tpcds"
+    ):
         tpc.generate(benchmark, 1, tmp_path)
 
 
-def test_without_duckdb(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_duckdb_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    with pytest.raises(ApportionError, match=r"duckdb is needed .* 'apportion\[spark,demo\]'"):
+    with pytest.raises(
+        ApportionError, match=r"needs the Python package duckdb, .* 'apportion\[spark,demo\]'"
+    ):
         tpc.queries("tpch")

@@ -129,5 +129,7 @@ def pyright(folder: Path) -> Errors:
 
 
 @pytest.mark.parametrize("checker", [mypy, pyright])
-def test_only_mistakes_are_errors(checker: Callable[[Path], Errors], programs: Path) -> None:
+def test_type_checkers_report_mistakes_and_accept_correct_code(
+    checker: Callable[[Path], Errors], programs: Path
+) -> None:
     assert checker(programs) == {("wrong.py", 7), ("wrong.py", 8), ("wrong.py", 9)}

@@ -1,4 +1,4 @@
-"""HTML from the templates in `templates/`, with every value escaped."""
+"""HTML pages from the templates in `templates/`. Every value is escaped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from apportion._util.units import count_text, size_text
 
 @functools.cache
 def environment() -> Environment:
-    """Return the environment of the templates."""
+    """Return the Jinja environment of the templates."""
     made = Environment(
         loader=PackageLoader(__name__),
         autoescape=True,
@@ -30,15 +30,15 @@ def environment() -> Environment:
 
 
 def render(template: str, **values: Any) -> str:
-    """Return the text of a template."""
+    """Return the text of a template, filled in with `values`."""
     return environment().get_template(template).render(**values)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table of texts."""
+    """Return an HTML table with a header row."""
     return render("table.html", columns=columns, rows=list(rows))
 
 
 def asset(name: str) -> Markup:
-    """Return a style sheet or a script of this package, to be put into a page."""
+    """Return a style sheet or script of this package, to embed in a page."""
     return Markup(importlib.resources.files(__name__).joinpath(name).read_text("utf-8"))

@@ -1,4 +1,4 @@
-// Opens what a link leads to, and all of it for printing.
+// Opens the section that a link points to, and all sections before printing.
 const open = () => {
   const chosen = document.getElementById(decodeURIComponent(location.hash.slice(1)));
   for (let around = chosen; around; around = around.parentElement) {

@@ -1,6 +1,6 @@
-"""The session builder that puts Apportion's jar and extension beside what the user set.
+"""Session builder that adds Apportion's jar and extension to the user's options.
 
-Apart from `session`, because it imports pyspark.
+This module imports pyspark, so it is separate from `session`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _JARS = "spark.jars"
 
 
 class ApportionBuilder(SparkSession.Builder):
-    """What `configure` turns a builder into; its options stay as the user sets them."""
+    """Builder that `configure` returns. Its options stay as the user sets them."""
 
     def getOrCreate(self) -> SparkSession:  # noqa: N802
         return self._with_extension(super().getOrCreate)
@@ -38,8 +38,8 @@ class ApportionBuilder(SparkSession.Builder):
             return make_session()
         jar = jars.find()
         options = self._options
-        # Spark starts with the user's options alone and tells what else it was given; an option
-        # set here would hide that.
+        # Start the JVM with the user's options only: an option set here would hide the values from
+        # the command line and spark-defaults.conf, which are merged below.
         jvm.start(options)
         jvm.load(jar)
         ours = {_EXTENSIONS: jvm.EXTENSION, _JARS: jar.as_uri()}
@@ -54,9 +54,9 @@ class ApportionBuilder(SparkSession.Builder):
 
 
 def is_running() -> bool:
-    """Whether a session with the extension runs already.
+    """Return whether Spark already runs with the extension in this process.
 
-    Raises `ApportionError` when one without it does: Spark takes extensions only when it starts.
+    Raises `ApportionError` if Spark runs without it: Spark loads extensions only when it starts.
     """
     context = jvm.active_context()
     if context is None:
@@ -68,15 +68,15 @@ def is_running() -> bool:
 
 
 def is_client(options: dict[str, str]) -> bool:
-    """Whether a session with these options is a client of a Spark Connect server elsewhere."""
+    """Return whether these options connect to a remote Spark Connect server."""
     remote = options.get("spark.remote") or os.environ.get("SPARK_REMOTE", "")
     return remote.startswith("sc://")
 
 
 def merged(ours: str, values: str) -> str:
-    """Return comma-separated `values` with `ours` among them: in front, if it is not there yet.
+    """Return the comma-separated `values` with `ours` added in front, unless it is already there.
 
-    Some extensions replace exchanges; in front of them ours still sees Spark's.
+    Some extensions replace exchanges. In front of them, ours still sees Spark's own exchanges.
 
     >>> merged("c.jar", "a.jar, b.jar")
     'c.jar,a.jar,b.jar'

@@ -1,4 +1,4 @@
-"""Talks to Spark's JVM. The one module that touches py4j and pyspark's private names."""
+"""Access to Spark's JVM. Only this module uses py4j and pyspark's private names."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _BRIDGE = "io.apportion.PythonBridge"
 _MOST_MILLIS_OF_EVENTS = 60_000
 _NO_SUCH_FUNCTION = (
     "UNRESOLVABLE_TABLE_VALUED_FUNCTION",
-    # Where another catalog, such as Iceberg's, is the default.
+    # Spark raises this if another catalog, such as Iceberg's, is the default.
     "MISSING_CATALOG_ABILITY.TABLE_VALUED_FUNCTIONS",
 )
 _EXPLAINING = "running a query to explain it"
 
 
 class StageMetrics(TypedDict):
-    """What the tasks of one finished stage did, as the extension writes it."""
+    """Metrics of one finished stage, as the extension writes them."""
 
     stage: int
     name: str
@@ -34,37 +34,37 @@ class StageMetrics(TypedDict):
     readsShuffle: bool
     shuffleReadBytes: int
     largestTaskBytes: int
-    """Shuffle bytes that its largest task read."""
+    """Shuffle bytes read by the largest task."""
     taskMillis: int
-    """Run time of all its tasks."""
+    """Total run time of the tasks."""
     blocksWritten: int
-    """Of the shuffle that it wrote, tasks times subpartitions; 0 before `watch_stages`."""
+    """Shuffle blocks written, tasks times subpartitions; 0 before `watch_stages`."""
     spilledBytes: int
-    """Bytes that its tasks spilled to disk."""
+    """Bytes that the tasks spilled to disk."""
 
 
 class PlanNode(NamedTuple):
-    """One operator of a plan that has run."""
+    """One operator of an executed plan."""
 
     operator: str
-    """Spark's class, such as SortMergeJoinExec."""
+    """Name of Spark's class, such as SortMergeJoinExec."""
     files: int
-    """Files that it read; 0 unless it scans files."""
+    """Number of files read; 0 unless the operator scans files."""
     partitions: int
-    """Partitions of a partitioned table that it read."""
+    """Number of table partitions read; 0 unless the table is partitioned."""
     dynamic_filters: int
-    """Filters on partitions that took their values from the other side of a join."""
+    """Number of partition filters with values from the other side of a join."""
 
 
 def start(options: Mapping[str, str], log: IO[bytes] | None = None) -> None:
-    """Start the JVM as pyspark itself would for these options, unless it runs already.
+    """Start the JVM with these options as pyspark does, unless it runs already.
 
-    `log` gets what the JVM writes to its standard output and error, in place of this process's.
+    The JVM writes its standard output and error to `log` if it is given.
     """
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
-    # These are about the client; the JVM is a plain Spark even behind a local Connect server.
+    # Only the client uses these: the JVM is a plain Spark even behind a local Connect server.
     client_only = {"spark.remote", "spark.api.mode"}
     conf = SparkConf().setAll([(k, v) for k, v in options.items() if k not in client_only])
     gateway = None
@@ -75,23 +75,23 @@ def start(options: Mapping[str, str], log: IO[bytes] | None = None) -> None:
 
 
 def active_context() -> SparkContext | None:
-    """Return the SparkContext of this process, if there is one."""
+    """Return the SparkContext of this process, or None."""
     from pyspark import SparkContext
 
     return SparkContext._active_spark_context
 
 
 def running_conf() -> dict[str, str]:
-    """Return the conf that the SparkContext of this process runs with, if there is one."""
+    """Return the conf of the SparkContext of this process, empty if there is none."""
     context = active_context()
     return dict(context.getConf().getAll()) if context else {}
 
 
 def submitted(key: str) -> str:
-    """Return what the JVM was started with for `key`, by whatever way Spark takes it, or ''.
+    """Return the value of `key` that the JVM was started with, or ''.
 
-    That is --conf, --jars and the like, PYSPARK_SUBMIT_ARGS and spark-defaults.conf, as
-    spark-submit resolved them.
+    spark-submit resolves it from its options (--conf, --jars, ...), PYSPARK_SUBMIT_ARGS and
+    spark-defaults.conf.
     """
     from pyspark import SparkContext
 
@@ -99,17 +99,17 @@ def submitted(key: str) -> str:
 
 
 def load(jar: Path) -> None:
-    """Make the JVM, which runs already, find the extension's classes: in `jar`, if nowhere else.
+    """Add `jar` to the running JVM, unless the extension's classes are already loadable.
 
-    Raises `ApportionError` when its class loader takes no jars.
+    Raises `ApportionError` if the JVM's class loader does not accept jars.
     """
     from py4j.protocol import Py4JError
     from pyspark import SparkContext
 
     if _class(EXTENSION, SparkContext._jvm) is not None:
         return
-    # spark.jars is read when the JVM starts, which may be long ago: a program run by
-    # spark-submit, or a second session after the first was stopped. Spark's loader takes more.
+    # Spark reads spark.jars only when the JVM starts. In a program run by spark-submit, or in a
+    # second session, the JVM runs already, but Spark's class loader accepts more jars.
     thread = _class("java.lang.Thread", SparkContext._jvm).currentThread()
     url = _class("java.io.File", SparkContext._jvm)(str(jar)).toURI().toURL()
     with contextlib.suppress(Py4JError):
@@ -122,17 +122,17 @@ def load(jar: Path) -> None:
 
 @contextlib.contextmanager
 def short_errors() -> Iterator[None]:
-    """Raise what Spark raises as a `QueryError`."""
+    """Convert Spark's exceptions to `QueryError`."""
     from pyspark.errors import PySparkException
 
     try:
         yield
     except PySparkException as error:
-        # The analyzer puts the plan behind its message.
+        # The analyzer appends the plan to its message.
         raise QueryError(str(error).split(";\n")[0].strip()) from error
     except Exception as error:
-        # What pyspark has no class for is a Py4JJavaError, which a Spark Connect client may not
-        # have. The message's other lines are stacks and executor logs.
+        # If pyspark has no class for an exception, it raises Py4JJavaError, which a Spark Connect
+        # client cannot always import. Only the first line is not a stack or an executor log.
         exception: Any = getattr(error, "java_exception", None)
         if exception is None:
             raise
@@ -153,9 +153,9 @@ def decide(spark: SparkSession, request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def table(spark: SparkSession, function: str, *arguments: str | int) -> list[Row]:
-    """Return the rows of one of the extension's table functions; on Spark Connect too.
+    """Return the rows of one of the extension's table functions. Works on Spark Connect too.
 
-    Raises `ApportionError` when the session runs without the extension.
+    Raises `ApportionError` if the session runs without the extension.
     """
     from pyspark.errors import AnalysisException
     from pyspark.sql.functions import lit
@@ -172,12 +172,12 @@ def table(spark: SparkSession, function: str, *arguments: str | int) -> list[Row
 
 
 def watch_stages(spark: SparkSession) -> None:
-    """Have the blocks counted that stages write from now on, for `stage_metrics`."""
+    """Count the blocks that stages write from now on, for `stage_metrics`."""
     _bridge(spark, "stage metrics").watchStages(spark._jsparkSession)
 
 
 def stage_metrics(spark: SparkSession, job_group: str) -> list[StageMetrics]:
-    """Return what the tasks of each finished stage of the job group did."""
+    """Return the metrics of each finished stage of the job group."""
     answer = _bridge(spark, "stage metrics").stageMetrics(spark._jsparkSession, job_group)
     metrics: list[StageMetrics] = json.loads(answer)
     store = spark._jsparkSession.sparkContext().statusStore()
@@ -187,10 +187,10 @@ def stage_metrics(spark: SparkSession, job_group: str) -> list[StageMetrics]:
 
 
 def executed_plan(result: DataFrame) -> Iterator[PlanNode]:
-    """Yield the operators of the plan that a collected DataFrame ran, subqueries included.
+    """Yield the operators of a collected DataFrame's executed plan, including subqueries.
 
-    A reused exchange or subquery is one operator: what it reuses is yielded once. Spark's class
-    names and fields are those of 3.5 to 4.2.
+    A reused exchange or subquery is yielded as one operator; the operators below it are yielded
+    only where they ran. The class names and fields are those of Spark 3.5 to 4.2.
     """
     waiting = [result._jdf.queryExecution().executedPlan()]
     seen = set()
@@ -203,7 +203,7 @@ def executed_plan(result: DataFrame) -> Iterator[PlanNode]:
         if operator == "AdaptiveSparkPlanExec":
             waiting.append(plan.executedPlan())
             continue
-        # A subquery that two filters share is one object. The ids of query stages are others.
+        # Two filters can share one subquery object. Ids of query stages are a separate numbering.
         if plan.id() in seen:
             continue
         seen.add(plan.id())
@@ -220,7 +220,7 @@ def executed_plan(result: DataFrame) -> Iterator[PlanNode]:
 
 @contextlib.contextmanager
 def event_log(spark: SparkSession, directory: Path) -> Iterator[None]:
-    """Write the events of the block to one file in `directory`, whatever `spark.eventLog` says.
+    """Write the events of the block to one file in `directory`, regardless of `spark.eventLog.*`.
 
     Raises `ApportionError` for a Spark Connect client.
     """
@@ -241,7 +241,7 @@ def event_log(spark: SparkSession, directory: Path) -> Iterator[None]:
     bus.addToEventLogQueue(listener)
     try:
         yield
-        # What ran has ended, but its last events may be on their way.
+        # The jobs have ended, but their last events may still be in the queue.
         bus.waitUntilEmpty(_MOST_MILLIS_OF_EVENTS)
     finally:
         bus.removeListener(listener)
@@ -250,7 +250,7 @@ def event_log(spark: SparkSession, directory: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def job_description(spark: SparkSession) -> Iterator[Callable[[str], None]]:
-    """Yield what sets the description of the next jobs, until the end of the block.
+    """Yield a function that sets the description of the next jobs; reset it after the block.
 
     Raises `ApportionError` for a Spark Connect client.
     """
@@ -264,15 +264,15 @@ def job_description(spark: SparkSession) -> Iterator[Callable[[str], None]]:
 
 
 def session_conf(spark: SparkSession) -> dict[str, str]:
-    """Return all that is set in a session; on Spark Connect too."""
+    """Return all confs that are set in a session. Works on Spark Connect too."""
     if hasattr(spark.conf, "getAll"):
         return spark.conf.getAll
-    # pyspark 3.5 has none. What looks like a secret is redacted there.
+    # pyspark 3.5 has no getAll. SET redacts values that look like secrets.
     return {row["key"]: row["value"] for row in spark.sql("SET").collect()}
 
 
 def java_version(spark: SparkSession) -> str:
-    """Return the version of the Java that a classic session runs on, such as `17.0.15`."""
+    """Return the Java version of a classic session, such as `17.0.15`."""
     return str(_class("java.lang.System", spark._jvm).getProperty("java.version"))
 
 
@@ -282,58 +282,58 @@ def process_id(spark: SparkSession) -> int:
 
 
 def listeners(spark: SparkSession) -> int:
-    """Return how many listeners are on the listener bus of a classic session."""
+    """Return the number of listeners on the listener bus of a classic session."""
     return int(spark._jsparkSession.sparkContext().listenerBus().listeners().size())
 
 
 def extension_places(spark: SparkSession) -> list[str]:
-    """Return the jars and folders in which the JVM of a classic session finds the extension."""
+    """Return the jars and folders that contain the extension in the JVM of a classic session."""
     loader = _class("java.lang.Thread", spark._jvm).currentThread().getContextClassLoader()
     entry = EXTENSION.replace(".", "/") + ".class"
-    found = loader.getResources(entry)
+    resources = loader.getResources(entry)
     places = []
-    while found.hasMoreElements():
-        url = found.nextElement().toString()
+    while resources.hasMoreElements():
+        url = resources.nextElement().toString()
         places.append(url.removeprefix("jar:").removesuffix(entry).removesuffix("!/"))
     return places
 
 
 def missing_extension(spark: SparkSession | None = None) -> ApportionError:
-    """Return the error for a session, or the one that runs, without the extension."""
+    """Return the error for `spark`, or for the running session, without the extension."""
     if spark is not None and not is_classic(spark):
         return ApportionError(
             "the Spark Connect server runs without Apportion's extension: start it with "
             f"--jars <the path that `apportion jar` prints> --conf spark.sql.extensions={EXTENSION}"
         )
     return ApportionError(
-        "this Spark session runs without Apportion's extension. Stop it (spark.stop()), and make "
-        "one with apportion.get_or_create() or "
+        "this Spark session runs without Apportion's extension. Stop it (spark.stop()), then start "
+        "a new one with apportion.get_or_create() or "
         "apportion.configure(SparkSession.builder).getOrCreate()"
     )
 
 
 def is_classic(spark: SparkSession) -> bool:
-    """Whether a session has a JVM of its own: it is no Spark Connect client."""
-    # A Connect client has the attribute too, and raises AttributeError.
+    """Return whether this is a classic session, not a Spark Connect client."""
+    # A Connect client defines the attribute too, but reading it raises AttributeError.
     return hasattr(spark, "_jvm")
 
 
 def _metric(plan: Any, name: str) -> int:
-    found = plan.metrics().get(name)
-    return int(found.get().value()) if found.isDefined() else 0
+    metric = plan.metrics().get(name)
+    return int(metric.get().value()) if metric.isDefined() else 0
 
 
 def _dynamic_filters(plan: Any, operator: str) -> int:
     filters = {"FileSourceScanExec": "partitionFilters", "BatchScanExec": "runtimeFilters"}
     if operator not in filters:
         return 0
-    found = [
-        each.child().getClass().getSimpleName()
-        for each in _elements(getattr(plan, filters[operator])())
-        if each.getClass().getSimpleName() == "DynamicPruningExpression"
+    names = [
+        expression.child().getClass().getSimpleName()
+        for expression in _elements(getattr(plan, filters[operator])())
+        if expression.getClass().getSimpleName() == "DynamicPruningExpression"
     ]
-    # PlanAdaptiveDynamicPruningFilters puts the literal true where pruning would not pay.
-    return len([name for name in found if name != "Literal"])
+    # PlanAdaptiveDynamicPruningFilters inserts the literal true if pruning would not pay off.
+    return len([name for name in names if name != "Literal"])
 
 
 def _elements(values: Any) -> list[Any]:
@@ -343,7 +343,7 @@ def _elements(values: Any) -> list[Any]:
 def _not_classic(what: str) -> ApportionError:
     return ApportionError(
         f"{what} needs a classic Spark session, and this one is a Spark Connect client. "
-        "decisions() works on both"
+        "Use decisions(), which works on both"
     )
 
 
@@ -357,13 +357,13 @@ def _bridge(spark: SparkSession, what: str) -> Any:
 
 
 def _class(name: str, jvm: Any) -> Any:
-    """Return the Java class, or None when the JVM does not find it."""
+    """Return the Java class, or None if the JVM does not find it."""
     from py4j.java_gateway import JavaClass
     from py4j.protocol import Py4JError
 
     try:
-        found = getattr(jvm, name)
+        java_class = getattr(jvm, name)
     except Py4JError:
         return None
-    # py4j takes an unknown name for a package.
-    return found if isinstance(found, JavaClass) else None
+    # py4j returns a package for an unknown name.
+    return java_class if isinstance(java_class, JavaClass) else None

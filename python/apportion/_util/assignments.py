@@ -10,9 +10,9 @@ _COMMA = re.compile(r",(?=[\w.]+=)")
 
 
 def split_variant(text: str, option: str) -> tuple[str, list[str]]:
-    """Return the name and the assignments of a text NAME:KEY=VALUE,..., given as an option.
+    """Return the name and the assignments in the value of `option`, NAME:KEY=VALUE,....
 
-    Raises `ApportionError` when it is not of that form.
+    Raises `ApportionError` if `text` does not have that form.
     """
     name, _, assignments = text.partition(":")
     if not re.fullmatch(r"[\w.-]+", name) or not assignments:

@@ -1,4 +1,4 @@
-"""The folders of generated tables, which are made once and kept."""
+"""Cache of generated tables on disk."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from apportion.errors import ApportionError
 
 
 def directory() -> Path:
-    """Return where generated tables are kept, unless a command is told otherwise."""
+    """Return the default directory for generated tables."""
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(home, "apportion")
 
 
-def made_once(folder: Path, write: Callable[[Path], None]) -> Path:
-    """Return `folder`; if it is not there, have `write` fill an empty folder that becomes it.
+def get_or_build(folder: Path, write: Callable[[Path], None]) -> Path:
+    """Return `folder`, and build it with `write` if it does not exist.
 
-    A folder that is there is complete, as it gets its name only after `write`. What `write` puts
-    beside the folder it is given is deleted. Raises `ApportionError` if the folder cannot be made.
+    `write` fills an empty temporary folder, which is then renamed, so an existing folder is always
+    complete. Files that `write` creates beside that folder are deleted. Raises `ApportionError` if
+    the parent directory cannot be created.
     """
     if folder.exists():
         return folder
@@ -28,8 +29,8 @@ def made_once(folder: Path, write: Callable[[Path], None]) -> Path:
         folder.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ApportionError(
-            f"{error.filename} cannot be made, where generated tables are kept: {error.strerror}. "
-            "Name another directory with --data"
+            f"cannot create {error.filename} for generated tables: {error.strerror}. "
+            "Choose another directory with --data"
         ) from error
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
         filled = Path(scratch, "filled")
@@ -38,7 +39,7 @@ def made_once(folder: Path, write: Callable[[Path], None]) -> Path:
         try:
             filled.rename(folder)
         except OSError:
-            # Another process made the same folder first. Anything else is an error.
+            # Another process has built the same folder in the meantime.
             if not folder.exists():
                 raise
     return folder

@@ -1,4 +1,4 @@
-"""Checks of numbers, and powers of two."""
+"""Range checks for numbers, and powers of two."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ LARGEST_LONG = 2**63 - 1
 
 
 def check(name: str, value: int, least: int = 1, most: int = LARGEST_INT) -> None:
-    """Raise `InputError` unless `value` is a whole number within these."""
-    # bool is an int to Python, and not what anyone means by a number.
+    """Raise `InputError` unless `value` is a whole number from `least` to `most`."""
+    # bool is a subclass of int.
     is_number = isinstance(value, int) and not isinstance(value, bool)
     if not is_number or not least <= value <= most:
         raise InputError(f"{name} is {value!r}: allowed is a whole number from {least} to {most}")
 
 
 def power_down(number: int) -> int:
-    """Return the largest power of two that is not above a number; 0 for 0."""
+    """Return the largest power of two at or below `number`; 0 for 0."""
     return 1 << (number.bit_length() - 1) if number > 0 else 0
 
 
 def power_up(number: int) -> int:
-    """Return the smallest power of two that is not below a number; 0 for 0."""
+    """Return the smallest power of two at or above `number`; 0 for 0."""
     return 1 << (number - 1).bit_length() if number > 0 else 0
 
 
 def power_nearest(number: int) -> int:
-    """Return the nearer of the two powers of two around a number, the upper one in the middle."""
+    """Return the nearest power of two; the larger one if both are equally near."""
     lower, upper = power_down(number), power_up(number)
     return lower if number < (lower + upper) // 2 else upper

@@ -1,4 +1,4 @@
-"""Figures of matplotlib, which is installed with `apportion[plot]` only."""
+"""Matplotlib figures. Only `apportion[plot]` installs matplotlib."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ _DOTS_PER_INCH = 150
 
 
 def check(file: Path) -> None:
-    """Raise `ApportionError` when nothing can be drawn to a file of this name here."""
+    """Raise `ApportionError` if the file type is unknown or matplotlib is not installed."""
     if file.suffix not in _FORMATS:
-        raise ApportionError(f"--plot {file}: the name has to end in {' or '.join(_FORMATS)}")
+        raise ApportionError(f"--plot {file}: the file name must end in {' or '.join(_FORMATS)}")
     figure()
 
 
 def save(drawn: Figure, file: Path) -> None:
-    """Write a figure; raises `ApportionError` when the file cannot be written."""
+    """Write a figure to `file`.
+
+    Raises `ApportionError` if the file cannot be written.
+    """
     try:
         drawn.savefig(file, dpi=_DOTS_PER_INCH)
     except OSError as error:
@@ -30,12 +33,15 @@ def save(drawn: Figure, file: Path) -> None:
 
 
 def figure() -> Figure:
-    """Return an empty figure; raises `ApportionError` when matplotlib is not installed."""
+    """Return an empty figure.
+
+    Raises `ApportionError` if matplotlib is not installed.
+    """
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError as missing:
         raise ApportionError(
-            "the Python package matplotlib is needed to draw and is not installed: "
+            "plots need the Python package matplotlib, which is not installed: "
             "pip install 'apportion[plot]'"
         ) from missing
     return Figure(layout="constrained")

@@ -1,14 +1,14 @@
-"""Paths that people give."""
+"""Paths from user input."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 
-def found(path: str) -> Path | None:
-    """Return the file or directory at a path; None where there is none, or cannot be one."""
+def existing_path(path: str) -> Path | None:
+    """Return the path of an existing file or directory, or None if it does not exist."""
     try:
         return Path(path) if Path(path).exists() else None
     except (OSError, ValueError):
-        # Too long for a name, as SQL may be, or with a character that none has.
+        # SQL text can be too long for a file name, or contain characters that file names cannot.
         return None

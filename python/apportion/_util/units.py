@@ -1,24 +1,26 @@
-"""Quantities for people."""
+"""Human-readable sizes and counts."""
 
 from __future__ import annotations
 
 
 def size_text(size: int) -> str:
-    """Return bytes in the largest unit that they fill.
+    """Return a number of bytes in the largest unit that it fills.
 
     >>> size_text(1536)
     '1.5 KiB'
+    >>> size_text(64 << 20)
+    '64 MiB'
     """
-    amount = float(size)
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+    amount, unit = float(size), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB", "PiB"):
         if amount < 1024:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1024
-    return f"{amount:.1f} PiB"
+            break
+        amount, unit = amount / 1024, larger
+    return f"{amount:.1f}".removesuffix(".0") + f" {unit}"
 
 
 def count_text(number: int, noun: str) -> str:
-    """Return a number with its noun in the plural if it needs to be.
+    """Return a number and its noun, in the plural if needed.
 
     >>> count_text(2, "task")
     '2 tasks'

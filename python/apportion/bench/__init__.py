@@ -1,7 +1,7 @@
-"""Times queries under several variants of Spark's configuration, in turns, in one session.
+"""Benchmarks of queries under several variants of Spark's configuration, alternating.
 
-The modules, in the order data takes: `suites` (the queries and their tables, some from `skew`),
-`variants` (what is compared), `runner` (one query under all variants), `plans` (counts of its
-plans), `results` (all runs, in a file), `ratios` and `summary` (what they say), `report` and `plot`
-(how that is shown).
+The modules, in the order of the data flow: `suites` (queries and their tables), `variants`
+(configurations to compare), `runner` (runs a query under all variants), `plans` (counts of plan
+operators), `results` (all runs, and their file), `ratios` and `summary` (statistics), `report` and
+`plot` (output).
 """

@@ -1,4 +1,4 @@
-"""What a benchmark ran on."""
+"""Environment of a benchmark."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Environment:
-    """Versions, and where Spark runs."""
+    """Versions, master and cores of a benchmark run."""
 
     spark: str
     java: str
     apportion: str
     master: str
     cores: int
-    """Of the machine that the driver runs on."""
+    """Number of cores of the driver's machine."""
 
     @classmethod
-    def of(cls, spark: SparkSession) -> Environment:
+    def from_session(cls, spark: SparkSession) -> Environment:
         return cls(
             spark=spark.version,
             java=jvm.java_version(spark),

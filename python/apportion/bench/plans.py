@@ -1,4 +1,4 @@
-"""What the plan that a query ran is made of, so that two variants can be compared."""
+"""Counts of the operators in an executed plan, to compare the plans of two variants."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class PlanCounts:
-    """Counts of the final adaptive plan of one run, subqueries included."""
+    """Counts of the final adaptive plan of one run, including subqueries."""
 
     exchanges: int
-    """Shuffles that were written."""
+    """Shuffles written."""
     reused_exchanges: int
-    """Shuffles and broadcasts that were read once more."""
+    """Shuffles and broadcasts that were reused."""
     broadcast_joins: int
     shuffled_joins: int
     """Sort-merge and shuffled hash joins."""
     dynamic_filters: int
-    """Filters on the partitions of a table that took values from the other side of a join."""
+    """Filters on table partitions with values from the other side of a join."""
     reused_subqueries: int
     files: int
     partitions: int
-    """Partitions of partitioned tables that were read."""
+    """Partitions read from partitioned tables."""
     scan_stages: int
     """Stages that read no shuffle."""
     tasks: int
     """Tasks of all stages."""
 
     def worse(self, baseline: PlanCounts) -> list[str]:
-        """Return the names of the counts that are worse than those of the baseline."""
+        """Return the names of the counts that are worse than in the baseline."""
         return [key for key in FIELDS if is_worse(key, getattr(baseline, key), getattr(self, key))]
 
 
@@ -51,20 +51,20 @@ FIELDS = {
     "scan_stages": "Scan stages",
     "tasks": "Tasks",
 }
-"""The counts, and how tables name them."""
+"""Column headings of the counts."""
 
 _MORE_IS_BETTER = {"reused_exchanges", "broadcast_joins", "dynamic_filters", "reused_subqueries"}
 
 
 def is_worse(key: str, before: int, after: int) -> bool:
-    """Whether a count of a plan has become worse. The number of tasks is neither good nor bad."""
+    """Return whether a count has become worse. The number of tasks is neither good nor bad."""
     if key == "tasks":
         return False
     return after < before if key in _MORE_IS_BETTER else after > before
 
 
 def count_plan(spark: SparkSession, result: DataFrame, job_group: str) -> PlanCounts:
-    """Return the counts of a DataFrame that was collected in a job group of its own."""
+    """Return the counts of a DataFrame that was collected in its own job group."""
     nodes = list(jvm.executed_plan(result))
     operators = Counter(node.operator for node in nodes)
     stages = jvm.stage_metrics(spark, job_group)

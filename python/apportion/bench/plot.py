@@ -1,4 +1,4 @@
-"""Draws a result: how much faster each query is under each variant."""
+"""Plot of the speedup of each query under each variant."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from apportion.bench.summary import VariantSummary, ratio
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Told apart by marker as well as by colour.
+# Variants have different markers as well as different colours.
 _MARKERS = "os^Dv*PX"
 _PANEL_HEIGHT = 2.6
 _QUERY_WIDTH = 0.22
 _LEAST_WIDTH = 9.0
-# Between one power of two and the next.
+# Multiples of each power of two that get a tick.
 _TICKS = (1, 1.25, 1.5, 1.75)
 _LEAST_RANGE = 1.5
 
 
 def draw(results: Results, summaries: Iterable[VariantSummary], file: Path) -> None:
-    """Draw a panel for each variant but the baseline, with a dot and a bar for each query.
+    """Draw a panel for each variant except the baseline, with a dot and a bar for each query.
 
-    Raises `ApportionError` when matplotlib is not installed or the file cannot be written.
+    Raises `ApportionError` if matplotlib is not installed or the file cannot be written.
     """
     drawn = figure()
     variants = [variant.name for variant in results.conditions.variants[1:]]
     width = max(_LEAST_WIDTH, 2 + _QUERY_WIDTH * len(results.queries))
     drawn.set_size_inches(width, 1 + _PANEL_HEIGHT * len(variants))
     panels = drawn.subplots(len(variants), sharex=True, sharey=True, squeeze=False)[:, 0]
-    means = {each.variant: each.faster for each in summaries}
+    means = {summary.variant: summary.faster for summary in summaries}
     for number, (variant, axes) in enumerate(zip(variants, panels, strict=True)):
         marker, color = _MARKERS[number % len(_MARKERS)], f"C{number}"
         _draw_queries(axes, results, variant, marker, color)
@@ -59,18 +59,18 @@ def _set_scale(axes: Axes) -> None:
 
 
 def _draw_queries(axes: Axes, results: Results, variant: str, marker: str, color: str) -> None:
-    found = [
-        (place, each)
+    ratios = [
+        (place, estimate)
         for place, query in enumerate(results.queries)
-        if (each := ratio(results, query, variant))
+        if (estimate := ratio(results, query, variant))
     ]
     axes.axhline(1, color="black", linewidth=0.8)
     axes.errorbar(
-        [place for place, _ in found],
-        [each.value for _, each in found],
+        [place for place, _ in ratios],
+        [estimate.value for _, estimate in ratios],
         yerr=(
-            [each.value - each.low for _, each in found],
-            [each.high - each.value for _, each in found],
+            [estimate.value - estimate.low for _, estimate in ratios],
+            [estimate.high - estimate.value for _, estimate in ratios],
         ),
         fmt=marker,
         markersize=4,
@@ -85,5 +85,5 @@ def _draw_mean(axes: Axes, variant: str, mean: Estimate | None, color: str) -> N
     if mean is not None:
         axes.axhline(mean.value, color=color, linestyle="--", linewidth=1)
         axes.axhspan(mean.low, mean.high, color=color, alpha=0.15, linewidth=0)
-        text = f"{variant}: geometric mean (dashed) and its 95 % interval {mean}"
+        text = f"{variant}: geometric mean (dashed) with 95 % interval {mean}"
     axes.set_title(text, loc="left", fontsize="small")

@@ -1,4 +1,4 @@
-"""Ratios of times, and what many of them say together. Above 1 is faster than the baseline."""
+"""Ratios of times, and their statistics. A ratio above 1 is faster than the baseline."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TAIL = 0.025
 
 
 class Estimate(NamedTuple):
-    """A number, and how far down and up it may be."""
+    """Number with its lower and upper bound."""
 
     value: float
     low: float
@@ -24,20 +24,20 @@ class Estimate(NamedTuple):
 
 
 def paired(baseline: Sequence[float], variant: Sequence[float]) -> list[float]:
-    """Return the ratio of each round: seconds of the baseline by seconds of the variant."""
+    """Return the ratio of each round: the baseline's seconds divided by the variant's."""
     return [ours / theirs for ours, theirs in zip(baseline, variant, strict=True)]
 
 
 def median(ratios: Sequence[float]) -> Estimate:
-    """Return the median of a query's ratios, from the least to the largest of them."""
+    """Return the median of a query's ratios. The bounds are the smallest and largest ratio."""
     return Estimate(statistics.median(ratios), min(ratios), max(ratios))
 
 
 def geometric_mean(queries: Sequence[Sequence[float]]) -> Estimate:
-    """Return the geometric mean of the medians of each query's ratios, one or more.
+    """Return the geometric mean of the queries' median ratios, with its 95 % interval.
 
-    Its interval holds 95 % of what comes out when queries, and rounds within them, are drawn at
-    random with replacement, as many as there are. The draws are the same each time.
+    `queries` has the ratios of each query, one per round, and must not be empty. The interval comes
+    from a bootstrap that resamples queries, and rounds within queries. The random seed is fixed.
     """
     draw = random.Random(_SEED)
     means = sorted(

@@ -1,4 +1,4 @@
-"""The result as tables for a terminal."""
+"""Benchmark results as tables for a terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FAILED = "failed"
 
 
 def title(results: Results) -> str:
-    """Return what was measured, on what, in one line."""
+    """Return one line with the suite, the rounds and the environment."""
     of, on = results.conditions, results.environment
     scale = f" at scale {of.scale:g}" if of.scale is not None else ""
     where = f"Spark {on.spark}, {on.master}, {on.cores} cores"
@@ -26,7 +26,7 @@ def title(results: Results) -> str:
 
 
 def queries_table(results: Results) -> Table:
-    """Return a line for each query: its time as the baseline, and how much faster each variant."""
+    """Return a table with a row for each query: the baseline's time, and each variant's ratio."""
     baseline, *others = [variant.name for variant in results.conditions.variants]
     table = Table(title=escape(title(results)), title_justify="left")
     for column in ("Query", f"{baseline}, s", *others, f"Tasks: {baseline} → {', '.join(others)}"):
@@ -43,7 +43,7 @@ def queries_table(results: Results) -> Table:
 
 
 def variants_table(summaries: Iterable[VariantSummary]) -> Table:
-    """Return a line for each variant, the baseline first: all queries together."""
+    """Return a table with a row for each variant over all queries, the baseline first."""
     table = Table(title="All queries that ran under every variant", title_justify="left")
     table.add_column("Variant")
     for column in (
@@ -51,25 +51,29 @@ def variants_table(summaries: Iterable[VariantSummary]) -> Table:
         "Blocks written", "Largest / mean", "Spilled", "Limited",
     ):  # fmt: skip
         table.add_column(column, justify="right")
-    for number, each in enumerate(summaries):
+    for number, summary in enumerate(summaries):
+        skew = summary.largest_to_mean
         table.add_row(
-            escape(each.variant),
-            str(each.faster) if number else "baseline",
-            f"{each.worst_ratio:.2f} ({escape(each.worst_query)})" if number else "",
-            f"{each.seconds:.1f}",
-            f"{each.task_seconds:.1f}",
-            f"{each.tasks:,}",
-            f"{each.reduce_tasks:,}",
-            f"{each.blocks_written:,}",
-            f"{each.largest_to_mean:.2f}" if each.largest_to_mean is not None else "no shuffle",
-            size_text(each.spilled_bytes),
-            _limited(each),
+            escape(summary.variant),
+            str(summary.faster) if number else "baseline",
+            f"{summary.worst_ratio:.2f} ({escape(summary.worst_query)})" if number else "",
+            f"{summary.seconds:.1f}",
+            f"{summary.task_seconds:.1f}",
+            f"{summary.tasks:,}",
+            f"{summary.reduce_tasks:,}",
+            f"{summary.blocks_written:,}",
+            f"{skew:.2f}" if skew is not None else "no shuffle",
+            size_text(summary.spilled_bytes),
+            _limited(summary),
         )
     return table
 
 
 def plans_table(results: Results) -> Table:
-    """Return a line for each query and variant: counts of its plan, and the baseline's if other."""
+    """Return a table of plan counts, with a row for each query and variant.
+
+    A cell has the baseline's count too if it is different.
+    """
     baseline, *others = [variant.name for variant in results.conditions.variants]
     table = Table(title=f"Plans: {escape(baseline)} → variant", title_justify="left")
     table.add_column("Query", justify="right")
@@ -97,21 +101,21 @@ def _limited(summary: VariantSummary) -> str:
 
 
 def problems(results: Results) -> Iterator[str]:
-    """Yield a line for each query and variant that failed or gave another result."""
+    """Yield a line for each query and variant that failed or returned a different result."""
     for name, result in results.queries.items():
         for variant, error in result.failures.items():
             yield f"query {name} failed under {variant}: {error}"
         for variant in result.different:
-            yield f"query {name} has another result under {variant}"
+            yield f"query {name} returns a different result under {variant}"
 
 
 def _ratio(results: Results, query: str, variant: str) -> str:
-    found = ratio(results, query, variant)
-    if found is None:
+    estimate = ratio(results, query, variant)
+    if estimate is None:
         return _FAILED if variant in results.queries[query].failures else "-"
-    # Coloured only where all rounds agree.
-    style = _FASTER if found.low > 1 else _SLOWER if found.high < 1 else ""
-    return f"[{style}]{found}[/]" if style else str(found)
+    # A ratio is coloured only if all rounds agree.
+    style = _FASTER if estimate.low > 1 else _SLOWER if estimate.high < 1 else ""
+    return f"[{style}]{estimate}[/]" if style else str(estimate)
 
 
 def _seconds(result: QueryResult, variant: str) -> str:

@@ -1,4 +1,4 @@
-"""The runs of a benchmark, and the file that keeps them."""
+"""Runs of a benchmark, and the JSON file that keeps them."""
 
 from __future__ import annotations
 
@@ -19,79 +19,79 @@ _Described = TypeVar("_Described", "Conditions", Environment)
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One run of a query; a reduce task is one of a stage that reads a shuffle."""
+    """One run of a query. A reduce task is a task of a stage that reads a shuffle."""
 
     seconds: float
     task_millis: int
-    """Run time of all tasks."""
+    """Total run time of all tasks."""
     tasks: int
     reduce_tasks: int
     shuffle_bytes: int
-    """What all reduce tasks read."""
+    """Bytes read by all reduce tasks."""
     largest_task_bytes: int
-    """What the largest reduce task read."""
+    """Bytes read by the largest reduce task."""
     blocks_written: int
-    """Of each shuffle, the tasks that write it times its subpartitions."""
+    """Sum over all shuffles of map tasks times subpartitions."""
     spilled_bytes: int = 0
     """Bytes that tasks spilled to disk."""
     limited_decisions: int = 0
-    """Decisions that wanted more tasks than the shuffle has partitions."""
+    """Number of decisions that wanted more tasks than the shuffle has partitions."""
     limit_factor: float | None = None
-    """The most tasks wanted per partition among them; None where no decision was limited."""
+    """Most tasks wanted per partition in these decisions; None if no decision was limited."""
 
     @property
     def mean_task_bytes(self) -> float:
-        """What a reduce task read on average; 0 where there is none."""
+        """Mean bytes read by a reduce task; 0 if there are no reduce tasks."""
         return self.shuffle_bytes / self.reduce_tasks if self.reduce_tasks else 0.0
 
 
 @dataclasses.dataclass(frozen=True)
 class QueryResult:
-    """What one query gave."""
+    """Runs, failures and plans of one query."""
 
     sql: str
     runs: dict[str, list[Run]] = dataclasses.field(default_factory=dict)
-    """The runs under each variant, round by round."""
+    """Runs of each variant, in the order of the rounds."""
     failures: dict[str, str] = dataclasses.field(default_factory=dict)
-    """The variants that it failed under, with the first line of the error."""
+    """First line of the error of each variant that failed."""
     different: list[str] = dataclasses.field(default_factory=list)
-    """The variants with another result than the baseline's."""
+    """Variants with a different result than the baseline."""
     plans: dict[str, PlanCounts] = dataclasses.field(default_factory=dict)
-    """What the plan of each variant holds, if that was asked for."""
+    """Plan counts of each variant, if plans are compared."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Conditions:
-    """What the runs of a result have in common, by the user's choice."""
+    """Options of a benchmark. All runs in a file have the same conditions."""
 
     suite: str
     scale: float | None
-    """None for SQL files."""
+    """Scale of the suite; None for SQL files."""
     tables: str | None
-    """The directory of --tables."""
+    """Directory of --tables."""
     variants: list[Variant]
-    """The first is the baseline."""
+    """Variants to compare. The first one is the baseline."""
     rounds: int
     warmups: int
     check: bool
     conf: dict[str, str]
-    """What the session was started with."""
+    """Confs that the session starts with."""
     plans: bool = False
     """Whether plans are compared."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Results:
-    """The queries that have been run so far, all under the same conditions."""
+    """Results of all queries that have run so far, all under the same conditions."""
 
     conditions: Conditions
     environment: Environment
     queries: dict[str, QueryResult] = dataclasses.field(default_factory=dict)
 
     def save(self, file: Path, summary: Mapping[str, Any] | None = None) -> None:
-        """Write all to `file` as JSON: whole, or not at all.
+        """Write the results to `file` as JSON, in one atomic step.
 
-        Raises `ApportionError` when it cannot be written.
+        Raises `ApportionError` if the file cannot be written.
         """
         content = {"format": _FORMAT, **dataclasses.asdict(self), "summary": summary}
         beside = file.with_name(f".{file.name}.new")
@@ -105,51 +105,51 @@ class Results:
 def load(file: Path) -> Results:
     """Return the results in `file`.
 
-    Raises `ApportionError` when it cannot be read, or was not written by `Results.save`.
+    Raises `ApportionError` if the file cannot be read, or was not written by `Results.save`.
     """
     try:
         content = json.loads(file.read_bytes())
     except OSError as error:
         raise ApportionError(f"cannot read {file}: {error.strerror}") from error
     except ValueError as error:
-        raise ApportionError(f"{file} is not JSON, or only a part of it: {error}") from error
-    found = content.get("format") if isinstance(content, dict) else None
-    if found != _FORMAT:
+        raise ApportionError(f"{file} is not complete JSON: {error}") from error
+    format = content.get("format") if isinstance(content, dict) else None
+    if format != _FORMAT:
         raise ApportionError(
-            f"{file} is no result of apportion bench: its format is {found!r}, not {_FORMAT!r}"
+            f"{file} is not a result of apportion bench: its format is {format!r}, not {_FORMAT!r}"
         )
     try:
         return _results(content)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ApportionError(
-            f"{file} is no whole result of apportion bench: {error!r}. Somebody changed it"
+            f"{file} is not a complete result of apportion bench: {error!r}. The file was changed"
         ) from error
 
 
 def resume(file: Path, start: Results, queries: Mapping[str, str]) -> Results:
-    """Return the results in `file` to go on with, or `start` when there is no such file.
+    """Return the results in `file` to continue with, or `start` if the file does not exist.
 
-    Raises `ApportionError` when they were measured otherwise than `start` will be, or have another
-    text for one of `queries`, and as `load` does.
+    Raises `ApportionError` if the file has other conditions or another environment than `start`, or
+    another text for one of `queries`. Also raises the errors of `load`.
     """
     if not file.exists():
         return start
-    found = load(file)
+    saved = load(file)
     different = [
-        *_differences(found.conditions, start.conditions),
-        *_differences(found.environment, start.environment),
+        *_differences(saved.conditions, start.conditions),
+        *_differences(saved.environment, start.environment),
         *(
             f"another text of query {name}"
             for name, sql in queries.items()
-            if name in found.queries and found.queries[name].sql != sql
+            if name in saved.queries and saved.queries[name].sql != sql
         ),
     ]
     if different:
         raise ApportionError(
-            f"{file} was measured with {'; '.join(different)}. Give another file with --json, or "
-            "start this one over with --fresh"
+            f"{file} was measured with {'; '.join(different)}. Choose another file with --json, or "
+            "start over with --fresh"
         )
-    return found
+    return saved
 
 
 def _differences(before: _Described, now: _Described) -> Iterator[str]:
@@ -165,11 +165,11 @@ def _shown(value: object) -> str:
 
 def _results(content: dict[str, Any]) -> Results:
     conditions = dict(content["conditions"])
-    variants = [Variant(**each) for each in conditions.pop("variants")]
+    variants = [Variant(**variant) for variant in conditions.pop("variants")]
     results = Results(
         Conditions(variants=variants, **conditions),
         Environment(**content["environment"]),
-        {name: _query(each) for name, each in content["queries"].items()},
+        {name: _query(query) for name, query in content["queries"].items()},
     )
     for name, query in results.queries.items():
         for variant in variants:

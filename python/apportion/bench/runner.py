@@ -1,4 +1,4 @@
-"""Runs a query under each variant, in turns."""
+"""Runs a query under each variant, alternating."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def try_variants(spark: SparkSession, variants: Sequence[Variant]) -> None:
     """Raise `ApportionError` for a variant with a conf that cannot be set while Spark runs."""
     for variant in variants:
         for key, value in variant.conf.items():
-            # Spark takes keys that it does not know, and some that it reads only when it starts.
+            # Spark accepts unknown keys, and some keys that it reads only when it starts.
             if not key.startswith("spark.sql.") and not spark.conf.isModifiable(key):
                 raise ApportionError(
-                    f"variant {variant.name}: {key} cannot be set while Spark runs. Give it to all "
-                    f"variants: --conf {key}={value}"
+                    f"variant {variant.name}: {key} cannot be set while Spark runs. Set it for all "
+                    f"variants with --conf {key}={value}"
                 )
         try:
             with jvm.short_errors(), confs(spark, variant.conf):
@@ -40,11 +40,10 @@ def try_variants(spark: SparkSession, variants: Sequence[Variant]) -> None:
 
 
 def run_query(spark: SparkSession, sql: str, conditions: Conditions) -> QueryResult:
-    """Run a query under each variant, some times to warm up and then measured, once a round.
+    """Run the warm-ups and the measured rounds of a query under each variant.
 
-    Each round begins with another variant. What the query gives is thrown away; with `check` or
-    `plans` it is collected once before. A variant that the query fails under is left out from
-    there on.
+    Each round starts with another variant. The rows are discarded, but with `check` or `plans` an
+    additional run before the warm-ups collects them. After a failure, the variant is skipped.
     """
     result, variants = QueryResult(sql), conditions.variants
     jvm.watch_stages(spark)
@@ -61,9 +60,9 @@ def run_query(spark: SparkSession, sql: str, conditions: Conditions) -> QueryRes
 
 
 def warm_up(spark: SparkSession, sql: Sequence[str], conditions: Conditions) -> None:
-    """Run queries once under each variant: a JVM that has just started is slower with all of them.
+    """Run queries once under each variant, because a newly started JVM is slower.
 
-    Those that fail are left out; they are reported when they are measured.
+    Failures are ignored here. They are reported when the query is measured.
     """
     for query in sql:
         result = QueryResult(query)
@@ -72,13 +71,13 @@ def warm_up(spark: SparkSession, sql: Sequence[str], conditions: Conditions) -> 
 
 
 def rotated(variants: Sequence[Variant], number: int) -> list[Variant]:
-    """Return the variants in the order of round `number`, which counts from 0."""
+    """Return the variants in the order of round `number`, starting from 0."""
     first = number % len(variants)
     return [*variants[first:], *variants[:first]]
 
 
 def _look(spark: SparkSession, result: QueryResult, conditions: Conditions) -> None:
-    """Collect the query once under each variant, to compare rows and to count plans."""
+    """Collect the query once under each variant, to compare rows and count plan operators."""
 
     def collect() -> tuple[list[Row], PlanCounts | None]:
         sql = without_ties(spark, result.sql) if conditions.check else result.sql
@@ -87,24 +86,24 @@ def _look(spark: SparkSession, result: QueryResult, conditions: Conditions) -> N
             rows = frame.collect()
         return rows, count_plan(spark, frame, group) if conditions.plans else None
 
-    found = {
-        variant.name: collected
+    collected = {
+        variant.name: rows_and_plan
         for variant in conditions.variants
-        if (collected := _attempt(spark, result, variant, collect)) is not None
+        if (rows_and_plan := _attempt(spark, result, variant, collect)) is not None
     }
-    result.plans.update({name: plan for name, (_, plan) in found.items() if plan is not None})
+    result.plans.update({name: plan for name, (_, plan) in collected.items() if plan is not None})
     baseline = conditions.variants[0].name
-    if conditions.check and baseline in found:
-        expected, _ = found[baseline]
+    if conditions.check and baseline in collected:
+        expected, _ = collected[baseline]
         result.different.extend(
-            name for name, (rows, _) in found.items() if not same_rows(expected, rows)
+            name for name, (rows, _) in collected.items() if not same_rows(expected, rows)
         )
 
 
 def _attempt(
     spark: SparkSession, result: QueryResult, variant: Variant, action: Callable[[], _T]
 ) -> _T | None:
-    """Return what `action` gives under the variant, or None where the query has failed."""
+    """Return the result of `action` under the variant, or None if the query has failed."""
     if variant.name in result.failures:
         return None
     try:
@@ -137,12 +136,15 @@ def _measure(spark: SparkSession, sql: str) -> Run:
 
 
 def limits(spark: SparkSession, since: float) -> list[float]:
-    """Return the tasks wanted per partition of each decision that partitions have limited."""
+    """Return the tasks wanted per partition, for each decision limited by the partitions.
+
+    Only decisions after `since`, in seconds since the epoch, count.
+    """
     taken = spark.sql(
         "SELECT * FROM apportion_decisions() WHERE decided_at >= timestamp_millis(:since)",
         {"since": int(since * 1000)},
     )
-    # Older jars do not have the column.
+    # Older jars do not have this column.
     if _LIMIT not in taken.columns:
         return []
     return [row[_LIMIT] for row in taken.where(f"{_LIMIT} IS NOT NULL").select(_LIMIT).collect()]

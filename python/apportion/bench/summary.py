@@ -1,4 +1,4 @@
-"""What the runs of all queries say about each variant."""
+"""Statistics of each variant over all queries."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from apportion.bench.results import QueryResult, Results, Run
 
 @dataclasses.dataclass(frozen=True)
 class VariantSummary:
-    """A variant over all queries that ran under every variant; sums are of medians over rounds."""
+    """Statistics of a variant, over the queries that ran under every variant.
+
+    Totals are sums of the queries' medians over rounds.
+    """
 
     variant: str
     faster: Estimate
-    """Geometric mean of the queries' ratios, with its 95 % interval; 1 for the baseline."""
+    """Geometric mean of the queries' ratios with its 95 % interval; 1 for the baseline."""
     worst_query: str
     worst_ratio: float
     seconds: float
@@ -27,34 +30,34 @@ class VariantSummary:
     reduce_tasks: int
     blocks_written: int
     largest_to_mean: float | None
-    """Largest reduce task by the mean one, in bytes: the geometric mean over queries."""
+    """Bytes of the largest reduce task divided by the mean: geometric mean over queries."""
     spilled_bytes: int
     limited_decisions: int
-    """Decisions that wanted more tasks than there were partitions."""
+    """Number of decisions that wanted more tasks than the shuffle has partitions."""
     limit_factor: float | None
-    """The most tasks wanted per partition in any run; None where no decision was limited."""
+    """Most tasks wanted per partition in any run; None if no decision was limited."""
 
 
 def ratio(results: Results, query: str, variant: str) -> Estimate | None:
-    """Return how many times faster than the baseline a query was, or None where one failed."""
-    found = _paired(results, results.queries[query], variant)
-    return ratios.median(found) if found else None
+    """Return a query's speedup over the baseline, or None if one of the two failed."""
+    paired = _paired(results, results.queries[query], variant)
+    return ratios.median(paired) if paired else None
 
 
 def typical(result: QueryResult, variant: str, value: Callable[[Run], float]) -> float:
-    """Return the median over rounds; the lower one of two, so that counts stay whole."""
+    """Return the median over rounds. Of two middle values it is the lower, so counts stay whole."""
     return statistics.median_low(value(run) for run in result.runs[variant])
 
 
 def summarise(results: Results) -> list[VariantSummary]:
-    """Return a summary for each variant; none when no query ran under every variant."""
+    """Return a summary for each variant, or none if no query ran under every variant."""
     if not _compared(results):
         return []
     return [_summary(results, variant.name) for variant in results.conditions.variants]
 
 
 def as_json(results: Results, summaries: Iterable[VariantSummary]) -> dict[str, Any]:
-    """Return the ratios of each query, and the summaries, for programs."""
+    """Return the ratios of each query and the summaries as JSON data."""
     names = [variant.name for variant in results.conditions.variants]
     return {
         "queries": {
@@ -62,14 +65,15 @@ def as_json(results: Results, summaries: Iterable[VariantSummary]) -> dict[str, 
             for query in results.queries
         },
         "variants": [
-            {**dataclasses.asdict(each), "faster": _as_dict(each.faster)} for each in summaries
+            {**dataclasses.asdict(summary), "faster": _as_dict(summary.faster)}
+            for summary in summaries
         ],
     }
 
 
 def _compared(results: Results) -> dict[str, QueryResult]:
     """Return the queries that ran under every variant."""
-    return {name: each for name, each in results.queries.items() if not each.failures}
+    return {name: query for name, query in results.queries.items() if not query.failures}
 
 
 def _paired(results: Results, result: QueryResult, variant: str) -> list[float]:
@@ -82,12 +86,12 @@ def _paired(results: Results, result: QueryResult, variant: str) -> list[float]:
 
 def _summary(results: Results, variant: str) -> VariantSummary:
     queries = _compared(results)
-    rounds = {name: _paired(results, each, variant) for name, each in queries.items()}
-    medians = {name: statistics.median(each) for name, each in rounds.items()}
+    rounds = {name: _paired(results, query, variant) for name, query in queries.items()}
+    medians = {name: statistics.median(paired) for name, paired in rounds.items()}
     worst = min(medians, key=medians.__getitem__)
 
     def total(value: Callable[[Run], float]) -> float:
-        return sum(typical(each, variant, value) for each in queries.values())
+        return sum(typical(query, variant, value) for query in queries.values())
 
     return VariantSummary(
         variant=variant,
@@ -99,14 +103,14 @@ def _summary(results: Results, variant: str) -> VariantSummary:
         tasks=int(total(lambda run: run.tasks)),
         reduce_tasks=int(total(lambda run: run.reduce_tasks)),
         blocks_written=int(total(lambda run: run.blocks_written)),
-        largest_to_mean=_largest_to_mean(each.runs[variant] for each in queries.values()),
+        largest_to_mean=_largest_to_mean(query.runs[variant] for query in queries.values()),
         spilled_bytes=int(total(lambda run: run.spilled_bytes)),
         limited_decisions=int(total(lambda run: run.limited_decisions)),
         limit_factor=max(
             (
                 run.limit_factor
-                for each in queries.values()
-                for run in each.runs[variant]
+                for query in queries.values()
+                for run in query.runs[variant]
                 if run.limit_factor is not None
             ),
             default=None,
@@ -115,12 +119,12 @@ def _summary(results: Results, variant: str) -> VariantSummary:
 
 
 def _largest_to_mean(runs: Iterable[list[Run]]) -> float | None:
-    found = [
+    medians = [
         statistics.median(run.largest_task_bytes / run.mean_task_bytes for run in rounds)
         for rounds in runs
         if all(run.reduce_tasks for run in rounds)
     ]
-    return statistics.geometric_mean(found) if found else None
+    return statistics.geometric_mean(medians) if medians else None
 
 
 def _as_dict(estimate: Estimate | None) -> dict[str, float] | None:

@@ -1,4 +1,4 @@
-"""The variants that a query is run under: names for sets of confs."""
+"""Variants of a benchmark: named sets of confs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from apportion.errors import ApportionError, SettingError, did_you_mean
 from apportion.settings import ENABLED, parse_assignments
 
 _RANGES = "spark.apportion.ranges"
-# A comma between assignments, and not one inside a value.
 
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """A name, and the confs that are set while a query runs under it."""
+    """Name and confs that are set while a query runs."""
 
     name: str
     conf: dict[str, str]
@@ -36,17 +35,19 @@ BUILT_IN = [
 
 
 def choose(names: str | None, own: Iterable[str]) -> list[Variant]:
-    """Return the variants of comma-separated `names` (None: all built-in), and all of `own`.
+    """Return the variants of comma-separated `names`, and the user's `own` variants.
 
-    `own` are texts as `parse` reads them; `names` may say where they stand, else they come last.
-    Raises `ApportionError` for a name that is unknown or used twice, and for less than two
-    variants.
+    If `names` is None, all built-in variants are returned. `own` has texts for `parse`. `names` can
+    contain the names of own variants; the others come last. Raises `ApportionError` for a name that
+    is unknown or used twice, and for fewer than two variants.
     """
     known = {variant.name: variant for variant in BUILT_IN}
     chosen = [name.strip() for name in names.split(",")] if names is not None else list(known)
     for variant in map(parse, own):
         if variant.name in known:
-            raise ApportionError(f"there is a variant {variant.name} already: take another name")
+            raise ApportionError(
+                f"a variant named {variant.name} already exists: choose another name"
+            )
         known[variant.name] = variant
         if variant.name not in chosen:
             chosen.append(variant.name)
@@ -54,21 +55,22 @@ def choose(names: str | None, own: Iterable[str]) -> list[Variant]:
         if name not in known:
             raise ApportionError(
                 f"unknown variant {name!r}.{did_you_mean(name, known)} Known variants: "
-                f"{', '.join(known)}. Others are added with --variant NAME:KEY=VALUE,..."
+                f"{', '.join(known)}. Add others with --variant NAME:KEY=VALUE,..."
             )
         if chosen.count(name) > 1:
             raise ApportionError(f"the variant {name} is chosen twice")
     if len(chosen) < 2:
         raise ApportionError(
-            f"{chosen[0]} is the only variant: choose two or more, the first is the baseline"
+            f"{chosen[0]} is the only variant: choose two or more. The first is the baseline"
         )
     return [known[name] for name in chosen]
 
 
 def parse(text: str) -> Variant:
-    """Return the variant of a text such as `small:data_volume_per_task=1MB,spark.some.key=2`.
+    """Return the variant in a text such as `small:data_volume_per_task=1MB,spark.some.key=2`.
 
-    Raises `ApportionError` when it is not of that form, or a setting does not allow its value.
+    Raises `ApportionError` if the text does not have this form, or if a setting does not allow its
+    value.
     """
     name, assignments = split_variant(text, "--variant")
     try:

@@ -1,4 +1,4 @@
-"""The command line, `apportion`."""
+"""The `apportion` command."""
 
 from __future__ import annotations
 
@@ -31,26 +31,29 @@ from apportion.errors import ApportionError, QueryError
 _EXAMPLES = """\
 Examples:
 
-- `apportion demo`: see it work, on generated data
-- `apportion run query.sql --tables data/`: run your SQL and read the decisions
-- `apportion run query.sql --tables data/ --compare`: beside Spark without Apportion
+- `apportion demo`: see Apportion work on generated data
+- `apportion run query.sql --tables data/`: run your SQL and show each decision
+- `apportion run query.sql --tables data/ --compare`: compare with Spark alone
 - `apportion run query.sql --tables data/ --set data_volume_per_task=16MB`: try a setting
-- `apportion bench query.sql --tables data/`: time your SQL with Apportion and without
-- `apportion explain query.sql --tables data/`: its stages, their tasks and why
-- `apportion explain LOG`: the same of queries that ran, from Spark's event log
-- `apportion simulate LOG --slots 160`: what they would do with other slots or settings
-- `apportion slots query.sql --tables data/`: the slots that its stages need, without running it
-- `apportion keys events --columns tenant --tasks 16 --tables data/`: how few values fall over tasks
-- `apportion lint queries/`: find SQL hints that Spark would drop or refuse
-- `apportion settings`: what can be set
-- `apportion doctor`: find what keeps it from deciding
+- `apportion bench query.sql --tables data/`: time your SQL with and without Apportion
+- `apportion explain query.sql --tables data/`: show stages, their tasks and the reasons
+- `apportion explain LOG`: show the same for finished queries, from Spark's event log
+- `apportion simulate LOG --slots 160`: predict finished queries with other slots or settings
+- `apportion slots query.sql --tables data/`: show the slots that a query needs, without running it
+- `apportion keys events --columns tenant --tasks 16 --tables data/`: show how keys spread over \
+tasks
+- `apportion lint queries/`: find SQL hints that Spark ignores or rejects
+- `apportion settings`: list all settings
+- `apportion doctor`: check the installation
 - `spark-submit --jars $(apportion jar) --conf \
-spark.sql.extensions=io.apportion.ApportionExtension app.py`: in any Spark program
+spark.sql.extensions=io.apportion.ApportionExtension app.py`: add Apportion to any Spark program
+
+`apportion COMMAND --help` shows what a command prints.
 """
 
 
 class _Commands(typer.core.TyperGroup):
-    """Errors that are for the user are told without a traceback."""
+    """Prints errors that the user can fix without a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -62,8 +65,8 @@ class _Commands(typer.core.TyperGroup):
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    # pyspark logs each error of a query with its Java stack, and warns about its own imports; the
-    # commands tell what went wrong themselves.
+    # pyspark logs query errors with their Java stack, and warns about its own imports. The commands
+    # report errors themselves.
     logging.disable(logging.CRITICAL)
     try:
         with warnings.catch_warnings():
@@ -95,7 +98,10 @@ def main(
         typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Apportion decides how many tasks read each shuffle of a Spark SQL query, and says why."""
+    """Apportion sets the number of tasks for every shuffle in a Spark SQL query, and explains it.
+
+    To start, run `apportion demo`. Then run your own SQL with `apportion run`.
+    """
 
 
 app.command("demo")(demo.demo)

@@ -9,7 +9,7 @@ import typer
 
 from apportion._spark import jvm
 from apportion._util import cache, figures
-from apportion._util.paths import found
+from apportion._util.paths import existing_path
 from apportion.bench import plot, report, suites, summary
 from apportion.bench.environment import Environment
 from apportion.bench.results import Conditions, Results, load, resume
@@ -27,20 +27,20 @@ from apportion.errors import did_you_mean
 from apportion.settings import parse_assignments
 
 EXAMPLES = """\
-Examples:
+More examples:
 
-- `apportion bench tpch --scale 0.1 --queries 1,9,18`: some queries of TPC-H, on small data
-- `apportion bench tpcds --check --plot tpcds.png`: all of TPC-DS, results compared, with a plot
-- `apportion bench report.sql --tables data/`: your own queries, on your tables
-- `apportion bench report.sql --tables data/ --plans`: whether a plan has changed as well
-- `apportion bench skew --variants even,balanced`: two of the variants, the first is the baseline
-- `apportion bench tpch --variant "small:data_volume_per_task=16MB"`: a variant of your own
-- `apportion bench tpch --conf spark.default.parallelism=200`: as if the cluster were wide
-- `apportion bench --from bench-tpch.json --plot tpch.svg`: show a result again
+- `apportion bench tpch --scale 0.1 --queries 1,9,18`: run some queries of TPC-H on small data
+- `apportion bench tpcds --check --plot tpcds.png`: run TPC-DS, compare the results, and draw a plot
+- `apportion bench report.sql --tables data/`: run your own queries on your tables
+- `apportion bench report.sql --tables data/ --plans`: also compare the plans
+- `apportion bench skew --variants even,balanced`: compare two variants with each other
+- `apportion bench tpch --variant "small:data_volume_per_task=16MB"`: add your own variant
+- `apportion bench tpch --conf spark.default.parallelism=200`: simulate a wide cluster
+- `apportion bench --from bench-tpch.json --plot tpch.svg`: show a saved result
 """
 
 
-# Queries that a session runs before it measures.
+# Number of queries that run before the first measured query.
 _WARMING_UP = 3
 
 
@@ -49,7 +49,7 @@ def bench(
         list[str] | None,
         typer.Argument(
             metavar="tpch|tpcds|skew|FILE|DIR...",
-            help="A suite, or files of SQL queries, directories of them, or - for standard input.",
+            help="A suite, or SQL files, directories of SQL files, or - for standard input.",
         ),
     ] = None,
     queries: Annotated[
@@ -57,17 +57,18 @@ def bench(
         typer.Option(metavar="N,N,...", help="Queries to run, by name or number. Default: all."),
     ] = None,
     scale: Annotated[
-        float | None, typer.Option(help="Size of a suite's tables; 1 is about 1 GB. Default: 1.")
+        float | None,
+        typer.Option(help="Size of a suite's tables. Scale 1 is about 1 GB. Default: 1."),
     ] = None,
     tables: Annotated[
         Path | None,
-        typer.Option(help="A directory of parquet, csv or json tables, for your own queries."),
+        typer.Option(help="Directory of parquet, csv or json tables for your own queries."),
     ] = None,
     variants: Annotated[
         str | None,
         typer.Option(
             metavar="NAME,...",
-            help="What to compare; the first is the baseline. Default: spark,spark-size,even,"
+            help="Variants to compare. The first is the baseline. Default: spark,spark-size,even,"
             "balanced.",
         ),
     ] = None,
@@ -76,37 +77,43 @@ def bench(
         typer.Option(
             "--variant",
             metavar="NAME:KEY=VALUE,...",
-            help="One more variant: settings of Apportion, or Spark's by whole key. Repeatable.",
+            help="Additional variant, with settings of Apportion or of Spark (full keys). "
+            "Repeatable.",
         ),
     ] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Measured runs of each variant.")] = 3,
-    warmups: Annotated[int, typer.Option(min=0, help="Runs before that, not measured.")] = 1,
+    rounds: Annotated[int, typer.Option(min=1, help="Measured runs per variant.")] = 3,
+    warmups: Annotated[
+        int, typer.Option(min=0, help="Runs per variant before the measured runs.")
+    ] = 1,
     check: Annotated[
-        bool, typer.Option("--check", help="Compare each variant's results with the baseline's.")
+        bool, typer.Option("--check", help="Compare the results of each variant with the baseline.")
     ] = False,
     plans: Annotated[
         bool,
-        typer.Option("--plans", help="Compare each variant's plans with the baseline's as well."),
+        typer.Option("--plans", help="Compare the plans of each variant with the baseline."),
     ] = False,
     json_file: Annotated[
         Path | None,
         typer.Option(
             "--json",
             metavar="FILE",
-            help="Where all runs are kept. With what is there already, the benchmark goes on. "
-            "Default: bench-SUITE.json.",
+            help="File of all runs. If it exists, the benchmark continues with the missing "
+            "queries. Default: bench-SUITE.json.",
         ),
     ] = None,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Start over, in place of going on with the file.")
+        bool, typer.Option("--fresh", help="Start over and overwrite the file of runs.")
     ] = False,
     plot_file: PlotFile = None,
     saved: Annotated[
         Path | None,
-        typer.Option("--from", metavar="FILE", help="Show the result in a file, and run nothing."),
+        typer.Option("--from", metavar="FILE", help="Show a saved result, and run nothing."),
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(help="Where generated tables are kept. Default: your cache.")
+        Path | None,
+        typer.Option(
+            help="Directory of the generated tables. Default: apportion in your cache directory."
+        ),
     ] = None,
     assignments: Annotated[
         list[str] | None,
@@ -114,29 +121,40 @@ def bench(
             "--conf",
             "--set",
             metavar="NAME=VALUE",
-            help="A setting of the session, for all variants: Apportion's, or Spark's by whole "
-            "key. Repeatable.",
+            help="Setting of Apportion or of Spark (full key) for all variants. Repeatable.",
         ),
     ] = None,
     master: Master = None,
 ) -> None:
-    """Time queries with Spark's own rules and with Apportion, in turns, and compare.
+    """Time queries with and without Apportion, alternating, and report the speedup.
 
-    Each query runs under all variants, one after the other, before the next query does. Ratios
-    above 1 are faster than the baseline, the first variant.
+    Each query runs under all variants before the next query starts. A ratio above 1 is faster than
+    the baseline, which is the first variant.
 
-    Variants: spark (Apportion off), spark-size (also off, and Spark's coalescing goes by the
-    advisory size alone), even and balanced (Apportion with ranges of either kind).
+    ```text
+    $ apportion bench tpch --variants spark,even --rounds 4
+    ...
+    Variant  Times faster (95 %)  Worst query  Reduce tasks  Blocks written
+    spark    baseline                                    89          21,413
+    even     1.19 (1.10 to 1.30)    0.94 (18)            91             427
+    ```
 
-    A benchmark that was stopped goes on when the same command is given again.
+    Built-in variants:
 
-    Exit codes: 0 all ran, 1 a query failed or had another result, 2 wrong usage.
+    - *spark*: Apportion is off
+    - *spark-size*: Apportion is off, and Spark coalesces by the advisory size only
+    - *even*: Apportion with even ranges
+    - *balanced*: Apportion with balanced ranges
+
+    To continue a benchmark that was stopped, run the same command again.
+
+    Exit codes: 0 all queries ran, 1 a query failed or its results differ, 2 wrong usage.
     """
     if plot_file:
         figures.check(plot_file)
     if saved:
         if what:
-            fail(f"--from shows what is in {saved}, and runs nothing: leave out {' '.join(what)}")
+            fail(f"--from shows {saved} and runs nothing: leave out {' '.join(what)}")
         results = load(saved)
         _show(results, plot_file)
         _fail_for_problems(results)
@@ -159,7 +177,7 @@ def bench(
     own = find_tables(tables) if tables else {}
 
     spark = start(master, [f"{key}={value}" for key, value in conditions.conf.items()])
-    results = Results(conditions, Environment.of(spark))
+    results = Results(conditions, Environment.from_session(spark))
     if not fresh:
         results = resume(file, results, suite.queries)
     try_variants(spark, conditions.variants)
@@ -171,8 +189,8 @@ def bench(
 
     if results.queries:
         done = ", ".join(results.queries)
-        err.print(f"Going on with {file}, where these are done: {done}", markup=False)
-    # Before the first query has run for minutes: the file may not be writable.
+        err.print(f"Continuing {file}, which already has the queries {done}", markup=False)
+    # Fail early if the file is not writable.
     results.save(file)
     left = [name for name in suite.queries if name not in results.queries]
     if conditions.warmups:
@@ -190,25 +208,25 @@ def bench(
 def _suite(what: list[str], scale: float | None, tables: Path | None) -> Suite:
     known = ", ".join(suites.GENERATED)
     if not what:
-        fail(f"say what to measure: a suite ({known}), or files of SQL")
+        fail(f"name a suite ({known}) or SQL files")
     if len(what) == 1 and what[0] in suites.GENERATED:
         if tables:
-            fail(f"--tables is for your own queries: the tables of {what[0]} are generated")
+            fail(f"--tables is only for your own queries: the tables of {what[0]} are generated")
         return suites.generated(what[0], 1.0 if scale is None else scale)
     for path in what:
         if path in suites.GENERATED:
-            fail(f"the suite {path} is measured alone, not with other suites or files")
-        if path != "-" and not found(path):
+            fail(f"the suite {path} cannot be combined with other suites or files")
+        if path != "-" and not existing_path(path):
             nearest = did_you_mean(path, suites.GENERATED)
             fail(f"there is no suite or file {path}.{nearest} Suites: {known}")
     if scale is not None:
-        fail(f"--scale is for the suites, {known}: your own queries run on --tables")
+        fail(f"--scale is only for the suites {known}: your own queries run on --tables")
     name = "stdin" if what[0] == "-" else Path(what[0]).resolve().stem
     return Suite(name, read_queries(what))
 
 
 def _show(results: Results, plot_file: Path | None) -> list[VariantSummary]:
-    """Print the tables, draw the plot if wanted, and return the summaries in them."""
+    """Print the tables, draw the plot if `plot_file` is given, and return the summaries."""
     summaries = summary.summarise(results)
     out.print(report.queries_table(results))
     out.print(report.variants_table(summaries))

@@ -18,20 +18,19 @@ from apportion.doctor import Finding, Verdict, examine, examine_server, prove
 from apportion.errors import ApportionError
 
 EXAMPLES = """\
-Examples:
+More examples:
 
-- `apportion doctor`: Python, Java, Spark, jar and conf of this machine, and a query to prove it
-- `apportion doctor --conf spark.jars=lib/apportion.jar`: with conf that you give to spark-submit
-- `apportion doctor --no-start --format json`: without starting Spark, for programs
-- `apportion doctor --remote sc://localhost`: a Spark Connect server
+- `apportion doctor --conf spark.jars=lib/apportion.jar`: check with the conf of your spark-submit
+- `apportion doctor --no-start --format json`: do not start Spark, and write JSON
+- `apportion doctor --remote sc://localhost`: check a Spark Connect server
 """
 
 _PROBLEM_FOUND = 1
 _COLORS: dict[Verdict, str] = {"ok": "green", "warning": "yellow", "problem": "bold red"}
-# A session to look at needs no cluster.
+# The test query needs no cluster.
 _LOCAL = "local[2]"
 _HERE = (f"spark.master={_LOCAL}", "spark.submit.deployMode=client")
-_NOT_STARTED = Finding("Session", "Spark was not started", "warning", "mend the problems first")
+_NOT_STARTED = Finding("Session", "Spark was not started", "warning", "fix the problems first")
 
 
 def doctor(
@@ -40,33 +39,44 @@ def doctor(
         typer.Option(
             "--conf",
             metavar="KEY=VALUE",
-            help="Conf that your programs are started with, as for spark-submit. Repeatable.",
+            help="Conf of your programs, as for spark-submit. Repeatable.",
         ),
     ] = None,
     remote: Annotated[
         str | None,
-        typer.Option(metavar="sc://HOST", help="Examine a Spark Connect server, and nothing here."),
+        typer.Option(
+            metavar="sc://HOST", help="Check a Spark Connect server instead of this machine."
+        ),
     ] = None,
     is_started: Annotated[
         bool,
         typer.Option(
             "--start/--no-start",
-            help="Start Spark on this machine where nothing is wrong so far, and run a query.",
+            help="If there is no problem so far, start Spark on this machine and run a query.",
         ),
     ] = True,
     format: Format = "text",
 ) -> None:
-    """Find what keeps Apportion from deciding, and say what to do.
+    """Find problems that keep Apportion from working, and show how to fix them.
 
-    Looks at Python, Java, Spark, Apportion's jars, the conf (--conf, PYSPARK_SUBMIT_ARGS,
-    spark-defaults.conf) and other extensions. Then starts Spark, and looks whether a query is
-    decided.
+    The doctor checks Python, Java, Spark, Apportion's jars, the conf (--conf, PYSPARK_SUBMIT_ARGS,
+    spark-defaults.conf) and other extensions. Then it starts Spark, and checks that Apportion makes
+    a decision for a small query.
 
-    Exit codes: 0 nothing is wrong, 1 a problem was found, 2 wrong usage.
+    ```text
+    $ apportion doctor
+    Check   Verdict  Looked at                   Advice
+    Python  ok       Python 3.12.3 (/usr/bin/python3)
+    Java    problem  java on PATH: Java 11.0.27  Spark and Apportion need Java
+                                                 17 or newer: install one, ...
+    ...
+    ```
+
+    Exit codes: 0 no problem (warnings do not count), 1 a problem was found, 2 wrong usage.
     """
     given = dict(_pair(assignment) for assignment in conf or [])
     if remote and given:
-        fail("--conf: a Spark Connect server has its own, leave it out with --remote")
+        fail("--conf has no effect with --remote: the Spark Connect server has its own conf")
     if remote:
         with waiting(f"Running a query on {remote}"):
             findings = examine_server(remote)

@@ -22,14 +22,14 @@ from apportion.explanation import run_queries
 from apportion.explanation.explained import Explained, from_log, from_run
 
 EXAMPLES = """\
-Examples:
+More examples:
 
-- `apportion explain report.sql --tables data/`: run your SQL and see its stages
-- `apportion explain /tmp/spark-events/local-1700000000000`: queries of an event log
-- `apportion explain http://localhost:4040`: those of an application that runs
-- `apportion explain http://history:18080/history/app-1 --query 7`: one that a history server knows
-- `apportion explain app-1 --logs /var/log/spark`: by its id
-- `apportion explain report.sql --format html -o report.html`: as a page to click through
+- `apportion explain /tmp/spark-events/local-1700000000000`: explain the queries of an event log
+- `apportion explain http://localhost:4040`: explain the queries of a running application
+- `apportion explain http://history:18080/history/app-1 --query 7`: explain one query, with the \
+log from a history server
+- `apportion explain app-1 --logs /var/log/spark`: find the log by application id
+- `apportion explain report.sql --format html -o report.html`: write an interactive HTML page
 """
 
 
@@ -38,19 +38,22 @@ def explain(
         str,
         typer.Argument(
             metavar="FILE.sql|LOG|URL|ID",
-            help="SQL to run: a file, or - for standard input. Or what ran: an event log (a file, "
-            "plain or .zstd, or the directory of a rolling log), the URL of an application's UI or "
-            "of its page in a history server, or an application's id.",
+            help="SQL to run: a file, or - for standard input. For finished queries: an event log, "
+            "the URL of an application's UI or history server page, or an application id. A log is "
+            "a plain or .zstd file, or the directory of a rolling log.",
         ),
     ],
     query: Annotated[
         list[int] | None,
-        typer.Option(help="A query by its number in Spark's UI; repeatable. Default: all decided."),
+        typer.Option(
+            help="Number of a query in Spark's UI. Repeatable. Default: all queries with decisions."
+        ),
     ] = None,
     tables: Annotated[
         Path | None,
         typer.Option(
-            help="For SQL: a directory of parquet, csv or json tables, by file or folder name."
+            help="For SQL: directory of parquet, csv or json tables. A table has the name of its "
+            "file or folder."
         ),
     ] = None,
     assignments: Assignments = None,
@@ -58,23 +61,36 @@ def explain(
     logs: Annotated[
         Path | None,
         typer.Option(
-            help="For an id: the directory of event logs. Default: the history server's, as "
-            "SPARK_HISTORY_OPTS says, else /tmp/spark-events."
+            help="For an application id: directory of event logs. Default: the directory in "
+            "SPARK_HISTORY_OPTS, or else /tmp/spark-events."
         ),
     ] = None,
     format: Annotated[
         Literal["text", "html", "json", "mermaid"],
         typer.Option(
-            help="text to read, html for a page to click through, json for programs, mermaid for "
+            help="text for people, html for an interactive page, json for programs, mermaid for "
             "Markdown."
         ),
     ] = "text",
     output: Output = None,
 ) -> None:
-    """Show the stages of queries: what each reads, its tasks and why, what is chained.
+    """Show the stages of queries: their inputs, their tasks with the reason, and their operators.
 
-    Logs are read without Spark, also of an application that runs still or was killed. The UI of a
-    running application tells where it writes its log, which has to be readable from here.
+    ```text
+    $ apportion explain report.sql --tables data/
+    ...
+    stage 1 (shuffle): 3 tasks
+      reads stage 0
+      HashAggregate: 3 tasks: parallelism is set to 3 (hint on the query block, line 3).
+        ▆|█|▇ 3 shuffle partitions, 1.9 KiB
+        largest task 736 B, mean 652 B
+        slots (min / target / max): 3 / 3 / 3
+    ...
+    ```
+
+    Event logs are read without Spark. The application can still be running, or have been killed.
+    For the URL of a running application, the directory of its event log must be readable from this
+    machine.
 
     Exit codes: 0 shown, 1 a query failed, 2 wrong usage or a log that cannot be read.
     """
@@ -83,7 +99,7 @@ def explain(
         explained = _run(what, query or [], tables, assignments or [], master)
     else:
         _refuse(
-            f"SQL that is run, and {what} is none",
+            f"SQL, not for {what}",
             {"--tables": tables, "--set": assignments, "--master": master},
         )
         explained = _read(what, query or [], logs)
@@ -93,25 +109,26 @@ def explain(
         err.print(f"Left out: {remark}", markup=False, soft_wrap=True)
 
 
-def _refuse(what_for: str, options: dict[str, object]) -> None:
+def _refuse(allowed_for: str, options: dict[str, object]) -> None:
     given = [name for name, value in options.items() if value]
     if given:
-        fail(f"{', '.join(given)}: only for {what_for}")
+        fail(f"{', '.join(given)}: only for {allowed_for}")
 
 
 def _run(
     file: str, numbers: list[int], tables: Path | None, assignments: list[str], master: str | None
 ) -> Explained:
     statements = read_statements(file)
-    found = find_tables(tables) if tables else {}
+    known_tables = find_tables(tables) if tables else {}
     spark = start(master, assignments)
     try:
         with short_errors(), waiting("Reading the tables' schemas"):
-            register(spark, found)
+            register(spark, known_tables)
         with short_errors(), query_progress(spark, count_text(len(statements), "statement")):
-            application, _, _ = run_queries.run_sql(spark, [each.text for each in statements])
+            texts = [statement.text for statement in statements]
+            application, _, _ = run_queries.run_sql(spark, texts)
     except QueryError as error:
-        query_failed(error, found)
+        query_failed(error, known_tables)
     return from_run(application, numbers)
 
 

@@ -6,11 +6,20 @@ from apportion._spark import jars
 
 
 def jar() -> None:
-    """Print the path of the extension's jar for the installed Spark (SPARK_HOME, else pyspark).
+    r"""Print the path of Apportion's jar for the installed Spark.
 
-    For programs that are started by spark-submit or a cluster manager:
+    The installed Spark is SPARK_HOME, or else the pyspark package.
 
-    `spark-submit --jars $(apportion jar) --conf \
-spark.sql.extensions=io.apportion.ApportionExtension app.py`
+    ```text
+    $ apportion jar
+    /opt/venv/.../apportion/jars/apportion-spark-4.2_2.13-0.1.0.jar
+    ```
+
+    Use the path in programs that you start with spark-submit or a cluster manager:
+
+    ```text
+    spark-submit --jars $(apportion jar) \
+      --conf spark.sql.extensions=io.apportion.ApportionExtension app.py
+    ```
     """
     print(jars.find())

@@ -23,15 +23,15 @@ from apportion.cli.support.tables import find_tables, query_failed, register
 from apportion.errors import QueryError
 from apportion.keys import key_distribution, plot
 from apportion.keys.columns import MOST_TASKS
-from apportion.keys.key_distribution import Dealt
+from apportion.keys.key_distribution import KeyDistribution
 
 EXAMPLES = """\
-Examples:
+More examples:
 
-- `apportion keys events --columns tenant --tasks 16 --tables data/`: a column of few values
-- `apportion keys events --columns year,month --tasks 8 --tables data/ --plot a.svg`: two, drawn
-- `apportion keys events --columns tenant --tasks 16 --subpartitions 64 --tables data/`: for tasks \
-that read four subpartitions each
+- `apportion keys events --columns year,month --tasks 8 --tables data/ --plot a.svg`: use two \
+columns, and draw a plot
+- `apportion keys events --columns tenant --tasks 16 --subpartitions 64 --tables data/`: let each \
+task read four shuffle partitions
 """
 
 _BAR_WIDTH = 20
@@ -41,20 +41,24 @@ _MOST_TASKS = 64
 def keys_command(
     table: Annotated[
         str,
-        typer.Argument(metavar="TABLE", help="A table in --tables, or one that Spark knows."),
+        typer.Argument(metavar="TABLE", help="Table in --tables, or in Spark's catalog."),
     ],
     columns: Annotated[
-        str, typer.Option(metavar="NAME,NAME,...", help="What rows are partitioned by.")
+        str, typer.Option(metavar="NAME,NAME,...", help="Columns that rows are partitioned by.")
     ],
     tasks: Annotated[
-        int, typer.Option(metavar="P", min=1, max=MOST_TASKS, help="Tasks that read them.")
+        int,
+        typer.Option(
+            metavar="P", min=1, max=MOST_TASKS, help="Number of tasks that read the shuffle."
+        ),
     ],
     subpartitions: Annotated[
         int | None,
         typer.Option(
             metavar="N",
             max=LARGEST_INT,
-            help="Tasks read even ranges of so many. Default: one a task.",
+            help="Number of shuffle partitions. Each task reads an even share. Default: one per "
+            "task.",
         ),
     ] = None,
     tables: Tables = None,
@@ -63,10 +67,20 @@ def keys_command(
     assignments: Assignments = None,
     master: Master = None,
 ) -> None:
-    """Show how the values of columns fall over tasks: by Spark's hash, and with even keys.
+    """Show how the values of columns spread over tasks, by Spark's hash and by even keys.
 
-    Where a few values share some tasks while others are empty, partition by even keys: the SQL
-    function even_key, or spread of the Python module apportion.keys.
+    With few values, Spark's hash often puts several values into one task and none into another:
+
+    ```text
+    $ apportion keys items --columns bucket --tasks 5 --tables data/
+    bucket of items: 10 values, 5 tasks, 5 shuffle partitions
+    ...
+    By hash: 1 of 5 tasks empty; at most 3 values and 300 rows per task, ...
+    Even keys: 0 of 5 tasks empty; at most 2 values and 200 rows per task, ...
+    ```
+
+    In this case, partition by even keys: use the SQL function `even_key`, or `spread` in the Python
+    module `apportion.keys`.
 
     Exit codes: 0 shown, 1 the query failed, 2 wrong usage or a missing file or table.
     """
@@ -74,54 +88,56 @@ def keys_command(
         check(plot_file)
     if subpartitions is not None and subpartitions < tasks:
         fail(f"--subpartitions is {subpartitions}: allowed is {tasks} or more, one for each task")
-    found = find_tables(tables) if tables else {}
+    known_tables = find_tables(tables) if tables else {}
     spark = start(master, assignments or [])
     try:
         with short_errors(), waiting("Reading the tables' schemas"):
-            register(spark, found)
-            df = spark.table(quoted(table) if table in found else table)
+            register(spark, known_tables)
+            df = spark.table(quoted(table) if table in known_tables else table)
         with short_errors(), query_progress(spark, "Counting values"):
             names = [name.strip() for name in columns.split(",")]
-            dealt = key_distribution.deal(df, names, tasks, subpartitions)
+            distribution = key_distribution.measure_distribution(df, names, tasks, subpartitions)
     except QueryError as error:
-        query_failed(error, found)
-    title = _title(table, dealt)
+        query_failed(error, known_tables)
+    title = _title(table, distribution)
     if format == "json":
-        print(json.dumps({"table": table, **dataclasses.asdict(dealt)}, indent=2))
+        print(json.dumps({"table": table, **dataclasses.asdict(distribution)}, indent=2))
     else:
-        _print(title, dealt)
+        _print(title, distribution)
     if plot_file:
-        plot.draw(dealt, title, plot_file)
+        plot.draw(distribution, title, plot_file)
         err.print(f"Plot: {plot_file}", markup=False, soft_wrap=True)
 
 
-def _title(table: str, dealt: Dealt) -> str:
-    tasks, values = len(dealt.even.values), sum(dealt.even.values)
+def _title(table: str, distribution: KeyDistribution) -> str:
+    tasks, values = len(distribution.even.values), sum(distribution.even.values)
     return (
-        f"{', '.join(dealt.columns)} of {table}: {count_text(values, 'value')} over "
-        f"{count_text(tasks, 'task')} of {count_text(dealt.subpartitions, 'subpartition')}"
+        f"{', '.join(distribution.columns)} of {table}: {count_text(values, 'value')}, "
+        f"{count_text(tasks, 'task')}, "
+        f"{count_text(distribution.subpartitions, 'shuffle partition')}"
     )
 
 
-def _print(title: str, dealt: Dealt) -> None:
+def _print(title: str, distribution: KeyDistribution) -> None:
     shown = Table("Task", title=Text(title), title_justify="left")
-    for name, _ in dealt.deals():
+    for name, _ in distribution.loads():
         shown.add_column(f"Values, {name}", justify="right")
         shown.add_column("Rows", justify="right")
         shown.add_column("", width=_BAR_WIDTH)
-    tasks = len(dealt.even.rows)
-    most = max(*dealt.hashed.rows, *dealt.even.rows)
+    tasks = len(distribution.even.rows)
+    most = max(*distribution.hashed.rows, *distribution.even.rows)
     for task in range(min(tasks, _MOST_TASKS)):
         cells = [
-            (str(deal.values[task]), f"{deal.rows[task]:,}", _bar(deal.rows[task], most))
-            for _, deal in dealt.deals()
+            (str(loads.values[task]), f"{loads.rows[task]:,}", _bar(loads.rows[task], most))
+            for _, loads in distribution.loads()
         ]
         shown.add_row(str(task), *(cell for own in cells for cell in own))
     out.print(shown)
     if tasks > _MOST_TASKS:
-        out.print(f"And {tasks - _MOST_TASKS:,} tasks more: --format json has all.")
-    for name, deal in dealt.deals():
-        out.print(f"{name}: {deal}".capitalize(), markup=False, soft_wrap=True)
+        hidden = count_text(tasks - _MOST_TASKS, "more task")
+        out.print(f"{hidden}: --format json shows all.")
+    for name, loads in distribution.loads():
+        out.print(f"{name}: {loads}".capitalize(), markup=False, soft_wrap=True)
 
 
 def _bar(rows: int, most: int) -> str:

@@ -25,7 +25,7 @@ _STYLES = {"error": "bold red", "warning": "bold yellow"}
 
 
 class _Checked(NamedTuple):
-    """A text with what was found in it."""
+    """SQL text and its findings."""
 
     source: Source
     findings: list[Finding]
@@ -36,21 +36,31 @@ def lint_command(
         list[str],
         typer.Argument(
             metavar="FILE|DIR|-...",
-            help="Files of SQL, directories to search for .sql files, or - for standard input.",
+            help="SQL files, directories to search for .sql files, or - for standard input.",
         ),
     ],
     format: Annotated[
         Literal["text", "json", "github"],
-        typer.Option(help="text to read, json for programs, github for annotations in its checks."),
+        typer.Option(help="text for people, json for programs, github for GitHub annotations."),
     ] = "text",
     ignore: Annotated[
         list[str] | None,
-        typer.Option(metavar="CODE", help="A code to leave out, such as APH202; repeatable."),
+        typer.Option(metavar="CODE", help="Code to ignore, such as APH202. Repeatable."),
     ] = None,
 ) -> None:
-    """Find hints that Spark would drop without a word, refuse, or read differently.
+    """Find SQL hints that Spark silently ignores, rejects, or reads differently.
 
-    Exit codes: 0 nothing found, 1 findings, 2 wrong usage or a file that cannot be read.
+    ```text
+    $ apportion lint query.sql
+    query.sql:1:12: error APH201 unknown hint PARALELISM: Spark ignores it and
+    only logs a warning
+      1 | SELECT /*+ PARALELISM(8) */ city, count(*) FROM people GROUP BY city
+        |            ^^^^^^^^^^
+      = did you mean PARALLELISM?
+    1 finding in 1 of 1 file
+    ```
+
+    Exit codes: 0 no findings, 1 findings, 2 wrong usage or a file that cannot be read.
     """
     ignored = _codes(ignore or [])
     sources = [source for path in paths for source in read_sources(path)]
@@ -73,7 +83,8 @@ def _with_progress(sources: list[Source]) -> Iterable[Source]:
 
 
 def _check(source: Source, ignored: set[str]) -> _Checked:
-    return _Checked(source, [found for found in lint(source.sql) if found.code not in ignored])
+    findings = lint(source.sql)
+    return _Checked(source, [finding for finding in findings if finding.code not in ignored])
 
 
 def _print_text(checked: list[_Checked]) -> None:
@@ -90,7 +101,7 @@ def _print_text(checked: list[_Checked]) -> None:
     bad = sum(1 for _, findings in checked if findings)
     files = count_text(len(checked), "file")
     summary = (
-        f"{count_text(count, 'finding')} in {bad} of {files}" if count else f"{files}, all clean"
+        f"{count_text(count, 'finding')} in {bad} of {files}" if count else f"{files}, no findings"
     )
     err.print(summary, markup=False)
 
@@ -104,7 +115,7 @@ def _headline(source: Source, finding: Finding) -> Text:
 
 
 def _excerpt(positions: Positions, finding: Finding) -> Text:
-    """Return the line of a finding with carets under it; a longer finding is cut at its end."""
+    """Return the first line of a finding, with carets under it."""
     line = positions.text_of_line(finding.line)
     before, rest = line[: finding.column - 1], line[finding.column - 1 :]
     about = rest[: finding.length]
@@ -117,7 +128,7 @@ def _excerpt(positions: Positions, finding: Finding) -> Text:
 
 
 def _flat(text: str) -> str:
-    # One width for a tab wherever it is, so that the carets stay below what they mean.
+    # A tab gets the same width everywhere, so that the carets stay below the finding.
     return text.replace("\t", "    ")
 
 

@@ -31,31 +31,44 @@ if TYPE_CHECKING:
 
 
 def run(
-    file: Annotated[str, typer.Argument(help="A file of SQL statements, or - for standard input.")],
+    file: Annotated[str, typer.Argument(help="File of SQL statements, or - for standard input.")],
     tables: Tables = None,
     compare: Annotated[
         bool,
-        typer.Option("--compare", help="Run each query without Apportion as well, side by side."),
+        typer.Option("--compare", help="Also run each query without Apportion, and compare."),
     ] = False,
-    rows: Annotated[int, typer.Option(min=0, help="Rows of each result to show.")] = 20,
+    rows: Annotated[int, typer.Option(min=0, help="Number of result rows to show.")] = 20,
     format: Format = "text",
     assignments: Assignments = None,
     master: Master = None,
 ) -> None:
-    """Run SQL with Apportion: the head of each result, then what was decided and why.
+    """Run SQL with Apportion, and show the first rows and each decision with its reason.
 
-    --compare runs queries twice each way, in turns, counts the faster run, and ends with exit code
-    1 when results differ. Statements that change something run once, with Apportion.
+    With `--compare`, each query runs twice with and twice without Apportion, alternating, and the
+    faster run counts. Statements that change something run once, with Apportion.
 
-    Exit codes: 0 all ran, 1 a query failed, 2 wrong usage or a missing file or table.
+    ```text
+    $ apportion run report.sql --tables data/ --compare
+    ...
+                  Spark     Apportion
+    Tasks         15        15
+    Largest task  10.2 MiB  10.2 MiB
+    Time          8.18 s    5.16 s
+
+    Results are equal.
+    ...
+    ```
+
+    Exit codes: 0 all statements ran, 1 a query failed or its results differ, 2 wrong usage or a
+    missing file or table.
     """
     statements = read_statements(file)
-    found = find_tables(tables) if tables else {}
+    known_tables = find_tables(tables) if tables else {}
     spark = start(master, assignments or [])
     reports = []
     try:
         with short_errors(), waiting("Reading the tables' schemas"):
-            register(spark, found)
+            register(spark, known_tables)
         for number, statement in enumerate(statements, 1):
             with (
                 short_errors(),
@@ -66,12 +79,12 @@ def run(
             if format == "text":
                 _print(statement, result, rows)
     except QueryError as error:
-        query_failed(error, found)
+        query_failed(error, known_tables)
     finally:
         if format == "json":
             print(json.dumps(_json_value(reports), indent=2, allow_nan=False))
     if any(report.get("equal") is False for report in reports):
-        fail("the results differ with Apportion and without", QUERY_FAILED)
+        fail("the results with and without Apportion differ", QUERY_FAILED)
 
 
 def _run(spark: SparkSession, statement: Statement, compare: bool) -> Run | Comparison:
@@ -85,7 +98,7 @@ def _print(statement: Statement, result: Run | Comparison, head: int) -> None:
     out.rule(Text(statement.title), align="left")
     if run.columns:
         out.print(_rows_table(run, head))
-        shown = f", the first {head} shown" if len(run.rows) > head else ""
+        shown = f", first {head} shown" if len(run.rows) > head else ""
         count = count_text(len(run.rows), "row")
         out.print(f"{count} in {run.seconds:.2f} s{shown}\n")
     if isinstance(result, Comparison):
@@ -94,7 +107,7 @@ def _print(statement: Statement, result: Run | Comparison, head: int) -> None:
     if run.decisions:
         out.print(decisions_table(run.decisions))
     else:
-        out.print("No shuffle was read, so there was nothing to decide.")
+        out.print("No decisions: the statement read no shuffle and scanned no files.")
 
 
 def _rows_table(run: Run, head: int) -> RichTable:
@@ -139,16 +152,16 @@ def _measures(run: Run) -> dict[str, Any]:
 
 
 def _json_value(value: object) -> object:
-    """A value of a row as JSON can have it: keys are text, and so is what JSON has no type for."""
+    """Return a value that JSON supports. Map keys and values of other types become text."""
     match value:
         case None | bool() | int() | str():
             return value
         case float():
             return value if math.isfinite(value) else str(value)
         case dict():
-            return {str(_json_value(key)): _json_value(each) for key, each in value.items()}
+            return {str(_json_value(key)): _json_value(item) for key, item in value.items()}
         case list() | tuple():
-            return [_json_value(each) for each in value]
+            return [_json_value(item) for item in value]
         case datetime.date() | datetime.time():
             return value.isoformat()
         case bytes() | bytearray():

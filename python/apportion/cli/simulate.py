@@ -19,15 +19,18 @@ from apportion.simulate.scenarios import Scenario, losses, parse, spark, with_as
 from apportion.simulate.simulation import Simulation, simulate
 
 EXAMPLES = """\
-Examples:
+More examples:
 
-- `apportion simulate LOG`: how well the log is replayed, and Spark's own coalescing beside it
-- `apportion simulate LOG --query 7 --set data_volume_per_task=16MB`: one query, smaller tasks
-- `apportion simulate LOG --set ranges=balanced --set rounding=waves --slots 160`: on a cluster
-- `apportion simulate LOG --scale 1000 --slots 400 --lose 5@60`: 1000 times the data, on 400 \
-slots, of which those of 5 executors are lost after a minute
+- `apportion simulate LOG`: check how accurate the simulation is, and compare with Spark's own \
+coalescing
+- `apportion simulate LOG --query 7 --set data_volume_per_task=16MB`: simulate one query with \
+smaller tasks
+- `apportion simulate LOG --set ranges=balanced --set rounding=waves --slots 160`: change settings \
+and cluster
+- `apportion simulate LOG --scale 1000 --slots 400 --lose 5@60`: simulate 1000 times the data on \
+400 slots, and lose 5 executors after a minute
 - `apportion simulate LOG --scenario "few:slots=80" --scenario "many:slots=320,mode=active" \
---plot slots.png`: two clusters, drawn
+--plot slots.png`: compare two clusters, and draw a plot
 """
 
 
@@ -36,13 +39,13 @@ def simulate_command(
         Path,
         typer.Argument(
             metavar="LOG",
-            help="An event log: a file, plain or .zstd, or the directory of a rolling log.",
+            help="Event log: a plain or .zstd file, or the directory of a rolling log.",
         ),
     ],
     query: Annotated[
         list[int] | None,
         typer.Option(
-            help="A query by its number in Spark's UI; repeatable. Default: all that ran."
+            help="Number of a query in Spark's UI. Repeatable. Default: all queries of the log."
         ),
     ] = None,
     assignments: Annotated[
@@ -51,34 +54,34 @@ def simulate_command(
             "--conf",
             "--set",
             metavar="NAME=VALUE",
-            help="A setting of Apportion (data_volume_per_task=16MB), or one of Spark by its whole "
-            "key, for all scenarios but the replay. Repeatable.",
+            help="Setting of Apportion (data_volume_per_task=16MB) or of Spark (full key), for all "
+            "scenarios except the replay. Repeatable.",
         ),
     ] = None,
     slots: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Tasks that can run at once. Default: as in the log."),
+        typer.Option(metavar="N", help="Number of task slots. Default: as in the log."),
     ] = None,
     executor_slots: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Slots of an executor. Default: as in the log."),
+        typer.Option(metavar="N", help="Task slots per executor. Default: as in the log."),
     ] = None,
     lose: Annotated[
         list[str] | None,
         typer.Option(
             metavar="N@SECONDS",
-            help="N executors are lost so many seconds after a query starts. Repeatable.",
+            help="Lose N executors this many seconds after a query starts. Repeatable.",
         ),
     ] = None,
     scale: Annotated[
-        float, typer.Option(metavar="X", help="Multiplies all bytes, of files and of shuffles.")
+        float, typer.Option(metavar="X", help="Multiply the bytes of all files and shuffles by X.")
     ] = 1.0,
     scenarios: Annotated[
         list[str] | None,
         typer.Option(
             "--scenario",
             metavar="NAME:KEY=VALUE,...",
-            help="One more scenario, on top of the options above: settings, and slots, "
+            help="Additional scenario, on top of the options above. Keys are settings, and slots, "
             "executor_slots, scale, lose=N@SECONDS+N@SECONDS. Repeatable.",
         ),
     ] = None,
@@ -86,14 +89,29 @@ def simulate_command(
     format: Format = "text",
     output: Output = None,
 ) -> None:
-    """Replay an event log with other settings, slots, losses of executors or sizes of the data.
+    """Replay an event log with other settings, slots, lost executors or data sizes.
 
-    Shows, side by side: what was measured (logged), the log's own configuration simulated
-    (replay), what --set, --slots, --lose and --scale make of it (set), each --scenario, and Spark's
-    own coalescing under the same conditions (spark).
+    ```text
+    $ apportion simulate LOG --slots 4
+    ...
+    Scenario                        Makespan, s  Times faster  Tasks  Slots
+    logged (measured)                      8.97          1.00     88      2
+    replay                                 9.31          0.96    103      2
+    set                                    7.95          1.13    103      4
+    spark (apportion.enabled=false)        9.15          0.98     26      4
+    ```
 
-    Numbers of tasks come from the subpartitions' bytes in the log. A task takes an overhead and its
-    bytes by a throughput, both fitted to the tasks of the log.
+    Rows of the result:
+
+    - *logged*: the measured run
+    - *replay*: a simulation of the measured run. Its error tells you how much to trust other rows.
+    - *set*: with `--set`, `--slots`, `--executor-slots`, `--lose` and `--scale`
+    - one row for each `--scenario`
+    - *spark*: Spark's own coalescing on the same slots and data
+
+    The numbers of tasks come from the sizes of the shuffle partitions in the log. The time of a
+    task is an overhead plus its bytes divided by a throughput. Both are fitted to the tasks of the
+    log.
 
     Exit codes: 0 shown, 2 wrong usage or a log that cannot be read.
     """

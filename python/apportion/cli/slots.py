@@ -25,43 +25,57 @@ from apportion.resources import QuerySlots
 from apportion.sql.statements import Statement
 
 EXAMPLES = """\
-Examples:
+More examples:
 
-- `apportion slots report.sql --tables data/`: slots that each stage needs, and the query
-- `apportion slots report.sql --tables data/ --slots 16`: how 16 would be dealt to its stages
-- `apportion slots report.sql --tables data/ --set mode=active`: if the cluster were asked for them
+- `apportion slots report.sql --tables data/ --slots 16`: distribute 16 slots to the stages
+- `apportion slots report.sql --tables data/ --set mode=active`: derive the target from the input \
+size instead of the cluster size
 """
 
 
 def slots_command(
-    file: Annotated[str, typer.Argument(help="A file of SQL queries, or - for standard input.")],
+    file: Annotated[str, typer.Argument(help="File of SQL queries, or - for standard input.")],
     tables: Tables = None,
     slots: Annotated[
         int | None,
-        typer.Option(min=1, help="Slots to deal to stages. Default: those of the Spark that runs."),
+        typer.Option(
+            min=1, help="Number of slots to distribute to stages. Default: the slots of this Spark."
+        ),
     ] = None,
     format: Format = "text",
     assignments: Assignments = None,
     master: Master = None,
 ) -> None:
-    """Plan the slots that queries need, without running them.
+    """Show the task slots that queries need, without running them.
 
-    Each stage declares slots: the least that it starts with, those it would like, and the most that
-    it can use. Stages share slots, so a query needs as many as its largest stage; stages that can
-    run at once would use more.
+    A slot runs one task at a time. Each stage has a minimum, a target and a maximum number of
+    slots. Stages share slots, so a query needs as many slots as its largest stage. Stages that run
+    at the same time can use more.
+
+    ```text
+    $ apportion slots report.sql --tables data/ --slots 16
+    ...
+    Slots (min / target / max): 1 / 8 / 8. Peak concurrency: 8 tasks. 16 slots available.
+    ```
+
+    The table has a row for each stage. Column *Slots* is min / target / max. Column *Share* is the
+    stage's share of the available slots.
 
     Exit codes: 0 planned, 1 Spark cannot plan a query, 2 wrong usage or a missing file or table.
     """
     statements = read_statements(file)
-    found = find_tables(tables) if tables else {}
+    known_tables = find_tables(tables) if tables else {}
     spark = start(master, assignments or [])
     plans: list[tuple[Statement, QuerySlots]] = []
     try:
         with short_errors(), waiting("Planning"):
-            register(spark, found)
-            plans += [(each, resources.plan(spark, each.text, slots)) for each in statements]
+            register(spark, known_tables)
+            plans += [
+                (statement, resources.plan(spark, statement.text, slots))
+                for statement in statements
+            ]
     except QueryError as error:
-        query_failed(error, found)
+        query_failed(error, known_tables)
     if format == "json":
         entries = [{"statement": s.text, **dataclasses.asdict(plan)} for s, plan in plans]
         print(json.dumps(entries, indent=2))
@@ -72,7 +86,7 @@ def slots_command(
 
 
 def _print(plan: QuerySlots) -> None:
-    table = Table("Stage", "Runs", "Reads", "Input", "Tasks", "Slots", "Of them", "Why")
+    table = Table("Stage", "Runs", "Reads", "Input", "Tasks", "Slots", "Share", "Why")
     for column in table.columns[3:7]:
         column.justify = "right"
     for stage in plan.stages:
@@ -88,9 +102,9 @@ def _print(plan: QuerySlots) -> None:
         )
     out.print(table)
     for group in plan.groups if len(plan.groups) > 1 else []:
-        out.print(f"Stages of profile {group.profile}: {group.requirement} slots")
+        out.print(f"Resource profile {group.profile} (min / target / max): {group.requirement}")
     out.print(
-        f"The query: {plan.requirement} slots (least / would like / can use). Its stages have "
-        f"{count_text(plan.at_once, 'task')} at once at most; here are "
-        f"{count_text(plan.slots, 'slot')}.\n"
+        f"Slots (min / target / max): {plan.requirement}. "
+        f"Peak concurrency: {count_text(plan.at_once, 'task')}. "
+        f"{count_text(plan.slots, 'slot')} available.\n"
     )

@@ -1,14 +1,14 @@
-"""What keeps Apportion from deciding: `apportion doctor`.
+"""Checks that find problems with an installation or a session, for `apportion doctor`.
 
     from apportion import doctor
 
     for finding in doctor.examine_session(spark):
         print(finding.verdict, finding.check, finding.advice)
 
-A check looks at one thing and yields what it finds. The modules, by what their checks look at:
-`installation` (Python, Java, Spark, the jar), `jar_files` (jars that Spark is given),
-`configuration` (Spark's conf), `neighbours` (other extensions), `session` (a session that runs).
-`conf` reads the conf that Spark would start with, `server` finds a Spark Connect server.
+A check examines one thing and yields findings. The checks are in the modules `installation`
+(Python, Java, Spark, the jar), `jar_files` (jars in the conf), `configuration` (Spark's conf),
+`other_extensions`, and `session` (a running session). `conf` reads the conf that Spark would start
+with. `server` connects to a Spark Connect server.
 """
 
 from __future__ import annotations
@@ -48,26 +48,32 @@ _CONFIGURATION: tuple[Check, ...] = (
     configuration.adaptive,
     configuration.coalescing,
     configuration.settings,
-    other_extensions.neighbours,
+    other_extensions.compatibility,
 )
 _SESSION: tuple[Check, ...] = (session.decides, session.loaded_from)
 
 
 def examine(given: Mapping[str, str] | None = None) -> list[Finding]:
-    """Examine what a program started from here would find, without starting Spark.
+    """Examine the installation and the conf of a program started here, without starting Spark.
 
-    `given` is conf that it is started with, beside PYSPARK_SUBMIT_ARGS and spark-defaults.conf.
+    `given` is the program's own conf. PYSPARK_SUBMIT_ARGS and spark-defaults.conf are read too.
     """
     return _run((*_INSTALLATION, *_CONFIGURATION), Setup(conf.read(given or {})))
 
 
 def examine_session(spark: SparkSession) -> list[Finding]:
-    """Examine a session that runs, also a Spark Connect client's: its conf, and what it decides."""
-    return [*_run(_CONFIGURATION, Setup(conf.of_session(spark), spark)), *prove(spark)]
+    """Examine the conf of a running session, and whether Apportion makes decisions in it.
+
+    Works on Spark Connect too.
+    """
+    return [*_run(_CONFIGURATION, Setup(conf.from_session(spark), spark)), *prove(spark)]
 
 
 def examine_server(url: str) -> list[Finding]:
-    """Examine a Spark Connect server, `sc://host`; raises `ApportionError` for another URL."""
+    """Examine a Spark Connect server, such as `sc://host`.
+
+    Raises `ApportionError` if `url` is not a Spark Connect URL.
+    """
     server.address(url)
     try:
         with jvm.short_errors():
@@ -77,8 +83,8 @@ def examine_server(url: str) -> list[Finding]:
 
 
 def prove(spark: SparkSession) -> list[Finding]:
-    """Run a query in a session, and look whether it is decided."""
-    return _run(_SESSION, Setup(conf.of_session(spark), spark))
+    """Run a query in a session, and check that Apportion makes a decision for it."""
+    return _run(_SESSION, Setup(conf.from_session(spark), spark))
 
 
 def _run(checks: Iterable[Check], setup: Setup) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""The conf that Spark would start with, as far as files and variables tell, and who set what."""
+"""Conf that Spark would start with, from files and variables, and the source of each entry."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SUBMIT_ARGS = "PYSPARK_SUBMIT_ARGS"
 
-# Options of spark-submit that stand for a conf.
+# Options of spark-submit that set a conf.
 _OPTIONS = {
     "--jars": "spark.jars",
     "--packages": "spark.jars.packages",
@@ -28,7 +28,7 @@ _PROPERTY = re.compile(r"\s*([^\s#!=:][^\s=:]*)\s*[=:\s]\s*(.*?)\s*")
 
 
 class Entry(NamedTuple):
-    """A setting of Spark's, and where it is set."""
+    """Entry of Spark's conf, and the place that sets it."""
 
     key: str
     value: str
@@ -36,7 +36,10 @@ class Entry(NamedTuple):
 
 
 class Conf:
-    """Entries by key: of several for one key the first counts, as Spark's nearest source does."""
+    """Entries by key. If a key has several entries, the first one counts.
+
+    Spark's sources come in order of precedence, so the first entry is the value that Spark uses.
+    """
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         self._entries: dict[str, Entry] = {}
@@ -50,7 +53,7 @@ class Conf:
         return self._entries.get(key)
 
     def listed(self, key: str, separator: str = ",") -> list[str]:
-        """Return the parts of a value that is a list; none where the key is not set."""
+        """Return the parts of a value that is a list, or an empty list if the key is not set."""
         entry = self.find(key)
         parts = entry.value.split(separator) if entry else []
         return [part.strip() for part in parts if part.strip()]
@@ -60,17 +63,17 @@ class Conf:
         return entry is not None and entry.value.strip().lower() == "false"
 
 
-def of_session(spark: SparkSession) -> Conf:
-    """Return what a session has, on Spark Connect the server's."""
+def from_session(spark: SparkSession) -> Conf:
+    """Return the conf of a session. On Spark Connect, it is the server's conf."""
     return Conf(Entry(key, value, "the session") for key, value in jvm.session_conf(spark).items())
 
 
 def read(given: Mapping[str, str]) -> Conf:
-    """Return what a program started from here has: what is `given`, then Spark's own sources.
+    """Return the conf of a program started here: `given`, then Spark's own sources.
 
-    These are PYSPARK_SUBMIT_ARGS, then the properties file that it names or spark-defaults.conf.
+    Spark's sources are PYSPARK_SUBMIT_ARGS, then its properties file, or else spark-defaults.conf.
 
-    Raises `ApportionError` for submit arguments that are no words of a command line.
+    Raises `ApportionError` if PYSPARK_SUBMIT_ARGS is not a valid command line.
     """
     entries = [Entry(key, value, "--conf") for key, value in given.items()]
     arguments = submit_arguments()
@@ -82,15 +85,15 @@ def read(given: Mapping[str, str]) -> Conf:
 
 
 def submit_arguments() -> list[str]:
-    """Return the words of PYSPARK_SUBMIT_ARGS, none where it is not set."""
+    """Return the words of PYSPARK_SUBMIT_ARGS, or an empty list if it is not set."""
     try:
         return shlex.split(os.environ.get(SUBMIT_ARGS, ""))
     except ValueError as error:
-        raise ApportionError(f"{SUBMIT_ARGS} is no command line: {error}") from None
+        raise ApportionError(f"{SUBMIT_ARGS} is not a valid command line: {error}") from None
 
 
 def _options(arguments: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield the options of spark-submit that have a value, as `--option value` or with a `=`."""
+    """Yield the spark-submit options with a value: `--option value` or `--option=value`."""
     option = ""
     for argument in arguments:
         if option:
@@ -124,9 +127,9 @@ def _properties_file(arguments: Iterable[str]) -> Path | None:
 
 
 def properties(file: Path) -> Iterator[Entry]:
-    """Yield the entries of a properties file such as spark-defaults.conf, the last one first."""
+    """Yield the entries of a properties file such as spark-defaults.conf, from last to first."""
     lines = file.read_text("utf-8", errors="replace").splitlines()
-    # As Java reads it: of a key that comes twice the last one counts.
+    # Java uses the last entry of a repeated key.
     for number, line in reversed(list(enumerate(lines, 1))):
         if match := _PROPERTY.fullmatch(line):
             yield Entry(match[1], match[2], f"{file}, line {number}")

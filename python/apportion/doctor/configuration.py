@@ -1,4 +1,4 @@
-"""Spark's conf: the extension, adaptive execution, and settings."""
+"""Checks of Spark's conf: the extension, adaptive execution, and settings."""
 
 from __future__ import annotations
 
@@ -14,58 +14,58 @@ from apportion.settings import PREFIX, Settings, find, registry
 EXTENSIONS = "spark.sql.extensions"
 _ADAPTIVE = "spark.sql.adaptive.enabled"
 _COALESCING = "spark.sql.adaptive.coalescePartitions."
-# With subpartitions=spark, and where nothing can be estimated, this is Spark's number.
+# Apportion uses this number with subpartitions=spark, and if it cannot estimate the data.
 _STILL_READ = f"{_COALESCING}initialPartitionNum"
 
 
 def arguments(setup: Setup) -> Iterator[Finding]:
-    """Whether PYSPARK_SUBMIT_ARGS, if set, is what pyspark can start Spark with."""
+    """Check that pyspark can start Spark with PYSPARK_SUBMIT_ARGS, if it is set."""
     if setup.session is None and (words := submit_arguments()):
-        # The others may hold what nobody should read.
+        # Other words are not shown, because they can contain secrets.
         looked_at = f"{SUBMIT_ARGS} ends with {words[-1]}"
         if words[-1] == "pyspark-shell":
             yield Finding("Submit arguments", looked_at)
         else:
-            advice = "pyspark cannot start Spark with it: put pyspark-shell at its end"
+            advice = "pyspark cannot start Spark with these arguments: put pyspark-shell at the end"
             yield Finding("Submit arguments", looked_at, "problem", advice)
 
 
 def extension(setup: Setup) -> Iterator[Finding]:
-    """Whether Spark loads Apportion, beside what else it loads."""
+    """Check that Spark loads Apportion."""
     names = setup.conf.listed(EXTENSIONS)
     looked_at = _shown(setup.conf, EXTENSIONS)
     others = [name for name in names if "apportion" not in name.lower()]
-    # First, as some replace what Apportion looks for.
+    # Apportion comes first, because some extensions replace the exchanges that it looks for.
     right = f"--conf {EXTENSIONS}={','.join([EXTENSION, *others])}"
     wrong = [name for name in names if name not in (*others, EXTENSION)]
     if wrong:
         advice = (
-            f"there is no class {wrong[0]}: Spark only logs that it cannot use it, and goes on "
-            f"without it. Use {right}"
+            f"there is no class {wrong[0]}: Spark only logs a warning and continues without it. "
+            f"Use {right}"
         )
         yield Finding("Extension", looked_at, "problem", advice)
     elif names.count(EXTENSION) > 1:
-        advice = f"{EXTENSION} is there twice, and its rules would run twice. Use {right}"
+        advice = f"{EXTENSION} is named twice, so its rules would run twice. Use {right}"
         yield Finding("Extension", looked_at, "problem", advice)
     elif EXTENSION in names:
         yield Finding("Extension", looked_at)
     elif setup.session is not None or _is_meant(setup):
-        advice = f"nothing loads Apportion, and nothing is decided. Use {right}"
+        advice = f"nothing loads Apportion, so it makes no decisions. Use {right}"
         yield Finding("Extension", looked_at, "problem", advice)
     else:
         advice = (
-            "apportion.configure() and get_or_create() add it to their sessions. Programs without "
-            f"these need --jars $(apportion jar) {right}"
+            "apportion.configure() and get_or_create() load Apportion. Other programs need "
+            f"--jars $(apportion jar) {right}"
         )
         yield Finding("Extension", looked_at, "ok", advice)
 
 
 def adaptive(setup: Setup) -> Iterator[Finding]:
-    """Whether anything is decided: that happens inside adaptive execution."""
+    """Check that adaptive execution and Apportion are on."""
     if setup.conf.is_false(_ADAPTIVE):
         advice = (
-            "shuffles are decided by adaptive execution, and none is while it is off: remove the "
-            "setting, true is Spark's default"
+            "Apportion makes its decisions in adaptive execution, which is off: remove the setting "
+            "(Spark's default is true)"
         )
         yield Finding("Adaptive execution", _shown(setup.conf, _ADAPTIVE), "problem", advice)
     else:
@@ -77,21 +77,21 @@ def adaptive(setup: Setup) -> Iterator[Finding]:
 
 
 def _switches(conf: Conf) -> Iterator[Finding]:
-    """Settings with which Apportion does less than it could."""
+    """Yield warnings about settings that switch off parts of Apportion."""
     mode, disabled = conf.find(f"{PREFIX}mode"), conf.listed(f"{PREFIX}rules.disabled")
     if mode and mode.value.strip().lower() == "observe":
         advice = (
-            "decisions are recorded, and nothing is changed: Spark's own plans run. To apply the "
+            "Apportion only records decisions, and Spark runs its own plans. To apply the "
             f"decisions, set {PREFIX}mode=auto"
         )
         yield Finding("Mode", _entry_text(mode), "warning", advice)
     if disabled:
-        advice = f"these rules of Apportion do nothing: {', '.join(disabled)}"
+        advice = f"these rules of Apportion are switched off: {', '.join(disabled)}"
         yield Finding("Rules", _shown(conf, f"{PREFIX}rules.disabled"), "warning", advice)
 
 
 def coalescing(setup: Setup) -> Iterator[Finding]:
-    """Settings of Spark's that stop mattering."""
+    """Find Spark settings that have no effect with Apportion."""
     unused = [
         entry
         for entry in setup.conf
@@ -102,13 +102,13 @@ def coalescing(setup: Setup) -> Iterator[Finding]:
             "Spark's coalescing",
             "; ".join(map(_entry_text, unused)),
             "warning",
-            "these have no effect where Apportion decides: see `apportion settings` for what takes "
-            f"their place (to have Spark coalesce, {PREFIX}enabled=false)",
+            "these settings have no effect while Apportion is on: `apportion settings` lists "
+            f"Apportion's settings. To use Spark's coalescing instead, set {PREFIX}enabled=false",
         )
 
 
 def settings(setup: Setup) -> Iterator[Finding]:
-    """Settings of Apportion: their names and values."""
+    """Check the names and values of Apportion's settings."""
     own = [entry for entry in setup.conf if entry.key.lower().startswith(PREFIX)]
     wrong = [finding for entry in own for finding in _setting(entry)] or list(_bounds(own))
     yield from wrong
@@ -120,8 +120,8 @@ def _setting(entry: Entry) -> Iterator[Finding]:
     keys = [setting.key for setting in registry().values()]
     if entry.key not in keys:
         advice = (
-            f"there is no such setting, and Spark does not say so.{did_you_mean(entry.key, keys)} "
-            "`apportion settings` lists all"
+            f"unknown setting, which Spark silently ignores.{did_you_mean(entry.key, keys)} "
+            "`apportion settings` lists all settings"
         )
         yield Finding("Settings", _entry_text(entry), "problem", advice)
         return
@@ -141,7 +141,7 @@ def _bounds(own: list[Entry]) -> Iterator[Finding]:
 
 
 def _is_meant(setup: Setup) -> bool:
-    """Whether the conf has anything that is of use with Apportion alone."""
+    """Return whether the conf has a jar or a setting of Apportion."""
     has_jar = next(jar_files.given(setup), None) is not None
     return has_jar or any(entry.key.lower().startswith(PREFIX) for entry in setup.conf)
 

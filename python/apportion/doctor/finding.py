@@ -1,4 +1,4 @@
-"""What a check is given, and what it says."""
+"""Input and output of a check."""
 
 from __future__ import annotations
 
@@ -16,21 +16,23 @@ Verdict = Literal["ok", "warning", "problem"]
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check looked at, and how it is: `advice` says what to do, or what to know."""
+    """Result of a check."""
 
     check: str
     looked_at: str
+    """Value or file that was examined."""
     verdict: Verdict = "ok"
     advice: str = ""
+    """What to do, or additional information."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What is examined: a conf, with the session that has it if one runs."""
+    """Conf to examine, and the running session if there is one."""
 
     conf: Conf
     session: SparkSession | None = None
 
 
 Check = Callable[[Setup], Iterable[Finding]]
-"""Yields no finding where it has nothing to look at."""
+"""A check yields no finding if there is nothing to examine."""

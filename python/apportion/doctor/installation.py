@@ -1,4 +1,4 @@
-"""Python, Java, Spark, and the jar that fits."""
+"""Checks of Python, Java, Spark, and Apportion's jar."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _VERSION = re.compile(r"__version__(?:: str)? = [\"'](?P<full>(?P<minor>\d+\.\d+
 
 
 def python(setup: Setup) -> Iterator[Finding]:
-    """The Python of this process, and the one that runs Python functions in queries."""
+    """Check that this Python and the Python of Spark's tasks have the same version."""
     version = ".".join(map(str, sys.version_info[:3]))
     here = f"Python {version} ({sys.executable})"
     worker = os.environ.get("PYSPARK_PYTHON") or "python3"
@@ -29,35 +29,35 @@ def python(setup: Setup) -> Iterator[Finding]:
     if theirs and theirs.strip() == version.rpartition(".")[0]:
         yield Finding("Python", here)
         return
-    finding = f"is Python {theirs.strip()}" if theirs else "is no program that starts"
+    finding = f"is Python {theirs.strip()}" if theirs else "cannot be started"
     yield Finding(
         "Python",
         f"{here}; of tasks: {worker}",
         "warning",
-        f"{worker} {finding}, so that Python functions in queries fail: set PYSPARK_PYTHON to "
+        f"{worker} {finding}, so Python functions in queries fail: set PYSPARK_PYTHON to "
         f"{sys.executable}",
     )
 
 
 def java(setup: Setup) -> Iterator[Finding]:
-    """The Java that Spark's scripts would start: JAVA_HOME's if that is set, else PATH's."""
+    """Check the Java that Spark's scripts would start, from JAVA_HOME or else from PATH."""
     oldest = jars.oldest_java()
     advice = (
-        f"Spark and Apportion need Java {oldest} or newer: install one, and set JAVA_HOME to its "
+        f"Spark and Apportion need Java {oldest} or newer: install it, and set JAVA_HOME to its "
         "folder"
     )
     home = os.environ.get("JAVA_HOME")
     where = f"JAVA_HOME={home}" if home else "java on PATH"
     path = shutil.which("java", path=Path(home, "bin")) if home else shutil.which("java")
     if path is None:
-        found = "has no bin/java" if home else "not found"
-        yield Finding("Java", f"{where}: {found}", "problem", advice)
+        missing = "has no bin/java" if home else "not found"
+        yield Finding("Java", f"{where}: {missing}", "problem", advice)
         return
     printed = _answer(path, "-version")
     match = re.search(r'version "(?P<full>(?:1\.)?(?P<major>\d+)[^"]*)', printed)
     if match is None:
-        said = f"{path} does not tell its version: {printed.strip() or 'it prints nothing'}"
-        yield Finding("Java", said, "problem", advice)
+        looked_at = f"{path} does not print its version: {printed.strip() or 'no output'}"
+        yield Finding("Java", looked_at, "problem", advice)
     elif int(match["major"]) < oldest:
         yield Finding("Java", f"{where}: Java {match['full']}", "problem", advice)
     else:
@@ -65,7 +65,7 @@ def java(setup: Setup) -> Iterator[Finding]:
 
 
 def spark(setup: Setup) -> Iterator[Finding]:
-    """The Spark that would run, and whether pyspark is of the same version."""
+    """Check the Spark that would run, and that pyspark has the same version."""
     try:
         home, version = jars.spark_home(), jars.installed_spark()
     except ApportionError as error:
@@ -79,15 +79,15 @@ def spark(setup: Setup) -> Iterator[Finding]:
             "Spark",
             f"{version} in {home}; package pyspark: {package['full']}",
             "problem",
-            f"the two have to agree: pip install 'pyspark=={version.minor}.*', or unset SPARK_HOME "
-            "to run the Spark of the package",
+            f"the versions must be equal: pip install 'pyspark=={version.minor}.*', or unset "
+            "SPARK_HOME to run the Spark of the package",
         )
         return
     yield Finding("Spark", f"{version} in {home}")
 
 
 def jar(setup: Setup) -> Iterator[Finding]:
-    """Apportion's own jar for that Spark."""
+    """Check that this package has a jar for the installed Spark."""
     try:
         version = jars.installed_spark()
     except ApportionError:
@@ -107,7 +107,7 @@ def _pyspark_version() -> re.Match[str] | None:
 
 
 def _answer(*command: str) -> str:
-    """Return what a program prints to its standard output and error."""
+    """Return the standard output and error of a program."""
     try:
         run = subprocess.run(
             command,

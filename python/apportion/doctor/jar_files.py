@@ -1,4 +1,4 @@
-"""Jars of Apportion that are given to Spark."""
+"""Checks of Apportion's jars in the conf and in Spark's jar folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from apportion._spark import jars
 from apportion.doctor.finding import Finding, Setup
 from apportion.errors import ApportionError
 
-# Where Spark takes jars from, and what is between them.
+# Confs with lists of jars, and their separators.
 _LISTS = {
     "spark.jars": ",",
     "spark.driver.extraClassPath": ":",
@@ -21,7 +21,7 @@ _PACKAGES = "spark.jars.packages"
 
 
 class GivenJar(NamedTuple):
-    """A jar of Apportion, by its name."""
+    """Jar of Apportion that Spark would load."""
 
     path: str
     name: jars.JarName
@@ -32,7 +32,7 @@ class GivenJar(NamedTuple):
 
 
 def given(setup: Setup) -> Iterator[GivenJar]:
-    """Yield the jars of Apportion that the conf or the folder of Spark's own jars has."""
+    """Yield the jars of Apportion in the conf and in Spark's jar folder."""
     for key, separator in _LISTS.items():
         for path in setup.conf.listed(key, separator):
             if name := jars.parse_name(path.rpartition("/")[2]):
@@ -50,7 +50,7 @@ def given(setup: Setup) -> Iterator[GivenJar]:
 
 
 def fits(setup: Setup) -> Iterator[Finding]:
-    """Whether each jar is there, and for the Spark that would run."""
+    """Check that each jar exists and is for the installed Spark."""
     try:
         spark = jars.installed_spark()
     except ApportionError:
@@ -58,33 +58,33 @@ def fits(setup: Setup) -> Iterator[Finding]:
     for jar in given(setup):
         file = _local_file(jar)
         if spark not in jar.name.runs_on:
-            advice = f"it is for {jar.name.spark}, and {spark} would run: give {_right_jar()}"
+            advice = f"this jar is for {jar.name.spark}, but {spark} would run: use {_right_jar()}"
             yield Finding("Jar given", str(jar), "problem", advice)
         elif file and not file.is_file():
-            advice = f"there is no such file: give {_right_jar()}"
+            advice = f"this file does not exist: use {_right_jar()}"
             yield Finding("Jar given", str(jar), "problem", advice)
         else:
             yield Finding("Jar given", str(jar))
 
 
 def copies(setup: Setup) -> Iterator[Finding]:
-    """Whether all jars are of one version, that of this package among them."""
-    found = {str(jar): jar.name.version for jar in given(setup)}
-    if not found:
+    """Check that all jars have the version of this package."""
+    versions = {str(jar): jar.name.version for jar in given(setup)}
+    if not versions:
         return
     try:
         own = jars.find()
     except ApportionError:
         return
     if name := jars.parse_name(own.name):
-        found[f"{own} (this package)"] = name.version
-    if len(set(found.values())) > 1:
+        versions[f"{own} (this package)"] = name.version
+    if len(set(versions.values())) > 1:
         yield Finding(
             "Versions of the jar",
-            "; ".join(f"{version}: {jar}" for jar, version in found.items()),
+            "; ".join(f"{version}: {jar}" for jar, version in versions.items()),
             "problem",
-            "the JVM takes classes from whichever comes first: keep one version, and remove the "
-            "others",
+            "the JVM loads classes from the first jar that it finds: keep one version, and remove "
+            "the others",
         )
 
 

@@ -1,4 +1,7 @@
-"""Other extensions beside Apportion: what is known of them, by their own sources."""
+"""Checks of other extensions and plugins.
+
+The notes on each extension come from its source code.
+"""
 
 from __future__ import annotations
 
@@ -13,30 +16,30 @@ _COMET = "org.apache.comet.CometSparkSessionExtensions"
 _KYUUBI = "org.apache.kyuubi.sql.KyuubiSparkSQLExtension"
 _KYUUBI_PARTITIONS = "spark.sql.optimizer.dynamicShufflePartitions"
 
-# What there is to know of each, where nothing is in the way.
+# Notes on extensions that work with Apportion.
 _KNOWN = {
     "io.delta.sql.DeltaSparkSessionExtension": (
-        "Delta Lake has no rules in adaptive execution. Its optimized writes have a shuffle of "
-        "their own, which is not decided"
+        "Delta Lake has no rules in adaptive execution. Apportion does not change the shuffle of "
+        "its optimized writes"
     ),
     "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions": (
-        "Iceberg has no rules in adaptive execution. Its writes bring their own volume a task, "
-        "which is kept, and it cuts scans of its tables itself"
+        "Iceberg has no rules in adaptive execution. Apportion keeps the target size per task of "
+        "its writes, and Iceberg splits the scans of its tables itself"
     ),
-    _KYUUBI: "Kyuubi's rules leave reads of shuffles alone",
-    _COMET: "Comet replaces Spark's exchanges after Apportion has chosen their subpartitions",
+    _KYUUBI: "Kyuubi's rules do not change shuffle reads",
+    _COMET: "Comet replaces Spark's exchanges after Apportion has chosen their shuffle partitions",
     "org.apache.gluten.GlutenPlugin": (
-        "Gluten replaces Spark's operators when a stage is made, after Apportion has decided"
+        "Gluten replaces Spark's operators when a stage is created, after Apportion's decision"
     ),
     "com.nvidia.spark.SQLPlugin": (
-        "the RAPIDS Accelerator replaces Spark's operators when a stage is made, after Apportion "
-        "has decided"
+        "the RAPIDS Accelerator replaces Spark's operators when a stage is created, after "
+        "Apportion's decision"
     ),
 }
 
 
-def neighbours(setup: Setup) -> Iterator[Finding]:
-    """Each other extension or plugin: whether it and Apportion get in each other's way."""
+def compatibility(setup: Setup) -> Iterator[Finding]:
+    """Check whether each other extension or plugin is compatible with Apportion."""
     for key in (EXTENSIONS, _PLUGINS):
         for name in setup.conf.listed(key):
             if "apportion" not in name.lower():
@@ -47,19 +50,19 @@ def neighbours(setup: Setup) -> Iterator[Finding]:
 def _examined(setup: Setup, name: str) -> tuple[Verdict, str]:
     if name == _COMET and _comes_first(setup, _COMET):
         return "warning", (
-            "Comet comes first and replaces Spark's exchanges, so that Apportion cannot choose "
-            f"their subpartitions: name {EXTENSION} before it in {EXTENSIONS}"
+            "Comet comes first and replaces Spark's exchanges, so Apportion cannot choose their "
+            f"shuffle partitions: name {EXTENSION} before it in {EXTENSIONS}"
         )
     partitions = setup.conf.find(_KYUUBI_PARTITIONS)
     if name == _KYUUBI and partitions and partitions.value.lower() == "true":
         return "warning", (
-            f"{_KYUUBI_PARTITIONS} ({partitions.source}) chooses numbers of subpartitions as well, "
-            f"and of the two the one that {EXTENSIONS} names last counts: set it to false"
+            f"{_KYUUBI_PARTITIONS} ({partitions.source}) also chooses numbers of shuffle "
+            f"partitions, and the last extension in {EXTENSIONS} wins: set it to false"
         )
-    return "ok", _KNOWN.get(name, "nothing is known of it")
+    return "ok", _KNOWN.get(name, "the doctor does not know this extension")
 
 
 def _comes_first(setup: Setup, other: str) -> bool:
     names = setup.conf.listed(EXTENSIONS)
-    # apportion.configure() adds Apportion after what is there.
+    # If the conf does not name Apportion, the other extension counts as first.
     return EXTENSION not in names or names.index(other) < names.index(EXTENSION)

@@ -1,4 +1,4 @@
-"""A Spark Connect server."""
+"""Connection to a Spark Connect server."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ _SECONDS_TO_ANSWER = 10
 
 
 def address(url: str) -> tuple[str, int]:
-    """Return the host and port of a server; raises `ApportionError` if `url` is none of one."""
-    wrong = ApportionError(f"{url} is no Spark Connect server: write sc://HOST or sc://HOST:PORT")
+    """Return the host and port of a server.
+
+    Raises `ApportionError` if `url` is not a Spark Connect URL.
+    """
+    wrong = ApportionError(f"{url} is not a Spark Connect URL: write sc://HOST or sc://HOST:PORT")
     try:
-        # Parameters of the client may stand behind the host, as in sc://host:15002/;token=...
+        # The URL can have client parameters after the host, such as sc://host:15002/;token=...
         parts = urlparse(url)
         host, port = parts.hostname, parts.port
     except ValueError:
@@ -30,12 +33,15 @@ def address(url: str) -> tuple[str, int]:
 
 
 def connect(url: str) -> SparkSession:
-    """Return a client's session; raises `ApportionError` if the server does not answer."""
+    """Return a client session.
+
+    Raises `ApportionError` if the server does not answer.
+    """
     try:
-        # Spark's own client would try for minutes.
+        # Fail early: Spark's own client retries for minutes.
         socket.create_connection(address(url), _SECONDS_TO_ANSWER).close()
     except OSError as error:
-        raise ApportionError(f"nothing answers there: {error}") from error
+        raise ApportionError(f"the server does not answer: {error}") from error
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 

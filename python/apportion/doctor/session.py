@@ -1,4 +1,4 @@
-"""A session that runs: whether Apportion decides its queries."""
+"""Checks of a running session."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _QUERY = "SELECT id % 7 AS key, count(*) AS rows FROM range(0, 1000, 1, 2) GROUP
 
 
 def decides(setup: Setup) -> Iterator[Finding]:
-    """Runs a small query that shuffles, and looks for its decision."""
+    """Run a small query with a shuffle, and check that Apportion makes a decision."""
     if setup.session is None:
         return
     looked_at = f"a query on Spark {setup.session.version}"
@@ -31,15 +31,15 @@ def decides(setup: Setup) -> Iterator[Finding]:
         return
     yield Finding(
         "Session",
-        f"{looked_at}: nothing was decided",
+        f"{looked_at}: no decision",
         "problem",
-        "Apportion is loaded and did nothing. Spark's log may say why: look for 'which goes on "
-        "with Spark's own plan'",
+        "Apportion is loaded but made no decision. Search Spark's log for 'which goes on with "
+        "Spark's own plan' to find the reason",
     )
 
 
 def loaded_from(setup: Setup) -> Iterator[Finding]:
-    """Whether the classes of Apportion are in one jar only."""
+    """Check that only one jar has the classes of Apportion."""
     if setup.session is None or not jvm.is_classic(setup.session):
         return
     places = jvm.extension_places(setup.session)
@@ -48,15 +48,15 @@ def loaded_from(setup: Setup) -> Iterator[Finding]:
             "Loaded from",
             "; ".join(places),
             "problem",
-            "Apportion is there more than once, and the JVM takes classes from whichever comes "
-            "first: keep one, and remove the others",
+            "several jars contain Apportion, and the JVM loads classes from the first jar that it "
+            "finds: keep one jar, and remove the others",
         )
     elif places:
         yield Finding("Loaded from", places[0])
 
 
 def _decided(spark: SparkSession) -> str | None:
-    """Return the reason of a decision that is taken now, None where none is."""
+    """Return the reason of a decision on a new query, or None if there is no decision."""
     with decisions_taken(spark) as taken, jvm.short_errors():
         spark.sql(_QUERY).collect()
     return f"{taken[-1].operator}: {taken[-1].reason}" if taken else None

@@ -1,1 +1,1 @@
-"""Draws queries: what was decided for each stage, and why."""
+"""Explanations of queries: the decision for each stage, and its reason."""

@@ -1,4 +1,4 @@
-"""Queries that ran, to be shown in any of the formats."""
+"""Explanations of finished queries, in all formats."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Explained:
-    """Queries with their stages, what each reads, its tasks and why, and what is chained.
+    """Queries with their stages: inputs, tasks with the reason, and pipelines of operators.
 
-    Notebooks show it as a page to click through, and print it as text.
+    Notebooks show it as an interactive page. `print` shows it as text.
     """
 
     title: str
     queries: list[QueryView]
     remarks: list[str]
-    """What was left out of an event log, and why."""
+    """Omitted parts of the event log, with the reasons."""
 
     def text(self) -> str:
-        """Return lines to read, the last stage first."""
+        """Return lines of text, with the last stage first."""
         return "\n".join(map(text.render, self.queries))
 
     def html(self) -> str:
-        """Return a page to click through that needs nothing else, with all queries."""
+        """Return one interactive, self-contained HTML page with all queries."""
         return html.render(self.title, self.queries, self.remarks)
 
     def mermaid(self) -> str:
-        """Return a flowchart of stages for each query."""
+        """Return a Mermaid flowchart of the stages for each query."""
         return "\n".join(map(mermaid.render, self.queries))
 
     def json(self) -> str:
-        """Return all of it as a JSON list with an object for each query."""
+        """Return a JSON list with an object for each query."""
         queries = [query.as_json() for query in self.queries]
         return json.dumps(queries, indent=2, ensure_ascii=False) + "\n"
 
@@ -62,18 +62,22 @@ def explain(
     queries: Sequence[int] = (),
     logs: str | os.PathLike[str] | None = None,
 ) -> Explained:
-    """Run a DataFrame and return what became of it, or the same of queries that ran before.
+    """Run and explain a DataFrame, or explain queries that ran before.
 
-    `what` is a DataFrame of a classic session, whose rows are all collected; or an event log, the
-    URL of a Spark UI or history server, or an application's id, whose log is looked for in the
-    directory `logs`. `queries` are numbers as in Spark's UI; without them all queries are there
-    that something was decided about.
+    `what` is one of:
 
-    Raises `ApportionError` where nothing can be explained, with what to do about it, and what Spark
-    raises for a DataFrame.
+    - a DataFrame of a classic session, which is run; all its rows are collected
+    - the path of an event log
+    - the URL of a Spark UI or history server
+    - the id of an application with a log in the directory `logs`
+
+    `queries` are numbers as in Spark's UI. The default is all queries with decisions.
+
+    Raises `ApportionError` if nothing can be explained; the message names the next step. Raises
+    Spark's errors if the DataFrame fails.
     """
     if not isinstance(what, str | os.PathLike):
-        # A DataFrame keeps the plan of its first run; this one plans anew.
+        # A DataFrame keeps the plan of its first run. A copy is planned again.
         application, _, _ = run_queries.run(what.sparkSession, [what.select("*")])
         return from_run(application, queries)
     with locate.event_log(os.fspath(what), logs) as log:
@@ -82,21 +86,22 @@ def explain(
 
 
 def from_log(application: Application, source: str, numbers: Sequence[int] = ()) -> Explained:
-    """Return the queries of these numbers, or all with decisions; `source` is for messages.
+    """Explain the queries with these numbers, or all queries with decisions.
 
-    Raises `ApportionError` for a number that is not there, and if nothing was decided.
+    `source` names the log in messages. Raises `ApportionError` for an unknown number, and if no
+    query has a decision.
     """
     chosen = application.numbered(numbers, source) or _decided(application)
     if not chosen:
         count = count_text(len(application.queries), "query")
-        what = f"no decision of Apportion in its {count}" if application.queries else "no queries"
-        raise ApportionError("; ".join([f"{source} has {what}", *application.skipped]))
+        content = f"{count}, but no decision of Apportion" if application.queries else "no queries"
+        raise ApportionError("; ".join([f"{source} has {content}", *application.skipped]))
     return _explained(application, chosen)
 
 
 def from_run(application: Application, numbers: Sequence[int] = ()) -> Explained:
-    """Return the same of queries that ran to be explained, all of them if nothing was decided."""
-    chosen = application.numbered(numbers, "what ran") or _decided(application)
+    """Explain queries that were run for this, or all of them if none has a decision."""
+    chosen = application.numbered(numbers, "this run") or _decided(application)
     return _explained(application, chosen or list(application.queries.values()))
 
 

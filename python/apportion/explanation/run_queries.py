@@ -1,4 +1,4 @@
-"""Runs queries and reads what Spark's events tell of them."""
+"""Run queries and read their events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def run_sql(
     spark: SparkSession, statements: Sequence[str]
 ) -> tuple[Application, list[str], list[Row]]:
-    """Run SQL statements as `run` does; each query is described by its statement."""
+    """Run SQL statements as `run` does. The description of each query is its statement."""
     with jvm.job_description(spark) as describe:
 
         def frames() -> Iterator[DataFrame]:
@@ -32,10 +32,10 @@ def run_sql(
 def run(
     spark: SparkSession, frames: Iterable[DataFrame]
 ) -> tuple[Application, list[str], list[Row]]:
-    """Collect all of each DataFrame.
+    """Collect all rows of each DataFrame.
 
-    Returns what the events meanwhile tell of the application, and the columns and rows of the last
-    DataFrame. Raises what Spark raises, and `ApportionError` for a Spark Connect client.
+    Returns the application as its events of this time describe it, and the columns and rows of the
+    last DataFrame. Raises Spark's errors, and `ApportionError` for a Spark Connect client.
     """
     columns: list[str] = []
     rows: list[Row] = []
@@ -44,7 +44,7 @@ def run(
             for frame in frames:
                 columns, rows = frame.columns, frame.collect()
         application = eventlog.read(directory)
-    # Told when the application started, which was before.
+    # The event with these fields was posted earlier, when the application started.
     application.id = spark.sparkContext.applicationId
     application.name = spark.sparkContext.appName or ""
     application.spark_version = spark.version

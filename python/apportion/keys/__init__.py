@@ -1,4 +1,4 @@
-"""Keys that fall evenly over tasks: surrogates for Spark, and where Flink puts keys.
+"""Even keys: surrogates that spread a small number of keys evenly over tasks, in Spark and Flink.
 
 from apportion.keys import flink, spread
 

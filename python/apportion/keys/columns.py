@@ -1,4 +1,4 @@
-"""What `apportion.keys` is asked about: columns of a DataFrame, and numbers of tasks."""
+"""Checks of the arguments of `apportion.keys`, and collection of distinct values."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
 MOST_VALUES = 100_000
-"""The most distinct values that even keys are made for."""
+"""Maximum number of distinct values for even keys."""
 
 MOST_TASKS = 1 << 20
-"""The most tasks that they are dealt to."""
+"""Maximum number of tasks for even keys."""
 
 
-def names_of(df: DataFrame, cols: str | Sequence[str]) -> list[str]:
-    """Return the names of columns; raises `InputError` for none, and for one that is not there."""
+def column_names(df: DataFrame, cols: str | Sequence[str]) -> list[str]:
+    """Return `cols` as a list of column names.
+
+    Raises `InputError` if the list is empty, or if `df` does not have one of the columns.
+    """
     names = [cols] if isinstance(cols, str) else list(cols)
     if not names:
-        raise InputError("cols is empty: allowed is the name of a column, or several")
+        raise InputError("cols is empty: allowed is one column name, or a list of names")
     for name in names:
         if name not in df.columns:
             raise InputError(
@@ -33,11 +36,11 @@ def names_of(df: DataFrame, cols: str | Sequence[str]) -> list[str]:
     return names
 
 
-def subpartitions_of(spark: SparkSession, p: int, n: int | None) -> int:
-    """Return n, which is p where it is None.
+def subpartition_count(spark: SparkSession, p: int, n: int | None) -> int:
+    """Return `n`, or `p` if `n` is None.
 
-    Raises `InputError` unless 1 <= p <= n < 2^31 and p is `MOST_TASKS` at most, and
-    `ApportionError` when the session has no Apportion in it.
+    Raises `InputError` unless 1 <= p <= n < 2^31 and p <= `MOST_TASKS`. Raises `ApportionError` if
+    the session runs without Apportion.
     """
     from pyspark.errors import AnalysisException
 
@@ -56,14 +59,15 @@ def subpartitions_of(spark: SparkSession, p: int, n: int | None) -> int:
 def collect_few(
     values: DataFrame, order: Sequence[str], kept: Sequence[str], names: Sequence[str]
 ) -> list[Row]:
-    """Return the columns `kept` of distinct values, a row for each, in the order of `order`.
+    """Return the columns `kept` of the distinct values, one row each, sorted by `order`.
 
-    Raises `InputError` for more than `MOST_VALUES` of them, which are those of columns `names`.
+    Raises `InputError` if there are more than `MOST_VALUES` rows; `names` are the columns that its
+    message names.
     """
-    found = values.orderBy(*order).limit(MOST_VALUES + 1).select(*kept).collect()
-    if len(found) > MOST_VALUES:
+    rows = values.orderBy(*order).limit(MOST_VALUES + 1).select(*kept).collect()
+    if len(rows) > MOST_VALUES:
         raise InputError(
-            f"{', '.join(names)}: there are more than {MOST_VALUES:,} distinct values, for which "
-            "even keys are not made. So many fall evenly as they are: partition by the columns"
+            f"{', '.join(names)}: there are more than {MOST_VALUES:,} distinct values, the maximum "
+            "for even keys. Hashing spreads so many values evenly: partition by the columns"
         )
-    return found
+    return rows

@@ -1,11 +1,12 @@
-"""Where Apache Flink's DataStream API puts keys, bit for bit.
+"""Key groups of Apache Flink's DataStream API, with exactly the same results.
 
-A key's Java `hashCode`, hashed once more, gives its key group; key groups, of which a job has as
-many as its maximum parallelism, are dealt to the parallel operators in contiguous ranges. In SQL
-the same is `flink_key_group` and the functions beside it.
+Flink hashes the Java `hashCode` of a key to get its key group. The number of key groups is the
+maximum parallelism of the job. Each parallel operator gets a contiguous range of key groups. In
+SQL, use `flink_key_group` and the other `flink_*` functions.
 
-`key_groups` and `operator_indexes` give a list for a sequence, and a NumPy array for whatever NumPy
-takes for an array: its own, columns of pandas and Arrow. NumPy is needed for these alone.
+`key_groups` and `operator_indexes` return a list for a sequence. They return a NumPy array for
+anything that NumPy converts to an array, such as columns of pandas or Arrow. Only these two
+functions need NumPy, and only for arrays.
 """
 
 from __future__ import annotations
@@ -24,27 +25,27 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_KEY_GROUPS = 1 << 15
-"""The largest parallelism, and the most key groups, that Flink allows."""
+"""Maximum parallelism that Flink allows, and so the maximum number of key groups."""
 
 _LEAST_MAX_PARALLELISM = 1 << 7
 _32_BITS = (1 << 32) - 1
 _64_BITS = (1 << 64) - 1
 _KEPT_TABLES = 64
 
-# Arithmetic is written once: for a word of 32 bits, an int, and for an array of them, of np.uint64.
+# The arithmetic works on a 32-bit word as an int, and on an array of words as np.uint64.
 _Words = Any
 
 
 class Array(Protocol):
-    """What NumPy takes for an array."""
+    """Value that NumPy converts to an array."""
 
     def __array__(self) -> Any: ...
 
 
 def max_parallelism(parallelism: int) -> int:
-    """Return the maximum parallelism that Flink gives operators of this parallelism by default.
+    """Return Flink's default maximum parallelism for operators of this parallelism.
 
-    Raises `InputError` for a parallelism that is not from 1 to 32,768.
+    Raises `InputError` unless `parallelism` is from 1 to 32,768.
     """
     checks.check("parallelism", parallelism, most=MOST_KEY_GROUPS)
     ample = parallelism + parallelism // 2
@@ -54,9 +55,9 @@ def max_parallelism(parallelism: int) -> int:
 def key_group(key: int | str, max_parallelism: int, *, long: bool = False) -> int:
     """Return the key group of a key.
 
-    A number is Java's `Integer`, or its `Long` with `long`, which matters for negative ones. Raises
-    `InputError` for a key that is no such number and no text, and for a maximum parallelism that is
-    not from 1 to 32,768.
+    A number is a Java `Integer`, or a `Long` if `long` is true. This matters for negative numbers.
+    Raises `InputError` if the key is neither text nor a number of that type, and unless
+    `max_parallelism` is from 1 to 32,768.
     """
     checks.check("max_parallelism", max_parallelism, most=MOST_KEY_GROUPS)
     group: int = _murmur(_hash_code(key, long)) % max_parallelism
@@ -72,7 +73,7 @@ def key_groups(
 def key_groups(
     keys: Array | Sequence[int | str], max_parallelism: int, *, long: bool = False
 ) -> NDArray[np.int64] | list[int]:
-    """Return the key group of each key; otherwise as `key_group`."""
+    """Return the key group of each key. Arguments and errors are those of `key_group`."""
     if isinstance(keys, Sequence):
         return [key_group(key, max_parallelism, long=long) for key in keys]
     import numpy as np
@@ -91,13 +92,13 @@ def key_groups(
 
 
 def operator_index(key_group: int, parallelism: int, max_parallelism: int | None = None) -> int:
-    """Return the index of the parallel operator that has a key group.
+    """Return the index of the parallel operator that gets a key group.
 
-    `max_parallelism` is the default of this parallelism if it is None. As in Flink, nobody checks
-    that there is such a key group. Raises `InputError` for a parallelism or maximum parallelism
-    that is not from 1 to 32,768.
+    If `max_parallelism` is None, it is Flink's default for this parallelism. Like Flink, this
+    function does not check that the key group exists. Raises `InputError` unless both parallelisms
+    are from 1 to 32,768.
     """
-    return key_group * parallelism // _key_groups_of(parallelism, max_parallelism)
+    return key_group * parallelism // _checked_maximum(parallelism, max_parallelism)
 
 
 @overload
@@ -111,8 +112,11 @@ def operator_indexes(
 def operator_indexes(
     key_groups: Array | Sequence[int], parallelism: int, max_parallelism: int | None = None
 ) -> NDArray[np.int64] | list[int]:
-    """Return the index of the operator of each key group; otherwise as `operator_index`."""
-    maximum = _key_groups_of(parallelism, max_parallelism)
+    """Return the operator index of each key group.
+
+    Arguments and errors are those of `operator_index`.
+    """
+    maximum = _checked_maximum(parallelism, max_parallelism)
     if isinstance(key_groups, Sequence):
         return [group * parallelism // maximum for group in key_groups]
     import numpy as np
@@ -123,24 +127,24 @@ def operator_indexes(
 def key_group_range(
     index: int, parallelism: int, max_parallelism: int | None = None
 ) -> tuple[int, int]:
-    """Return the first and the last key group of the operator of this index.
+    """Return the first and the last key group of the operator with this index.
 
-    `max_parallelism` is the default of this parallelism if it is None. As in Flink, nobody checks
-    that there is such an operator. Raises `InputError` for a parallelism that is not from 1 to
-    32,768, and a maximum parallelism that is not from there to 32,768.
+    If `max_parallelism` is None, it is Flink's default for this parallelism. Like Flink, this
+    function does not check that the operator exists. Raises `InputError` unless
+    1 <= parallelism <= max_parallelism <= 32,768.
     """
-    maximum = _key_groups_of(parallelism, max_parallelism, least=parallelism)
+    maximum = _checked_maximum(parallelism, max_parallelism, least=parallelism)
     start = (index * maximum + parallelism - 1) // parallelism
     return start, ((index + 1) * maximum - 1) // parallelism
 
 
 def rebalance_keys(parallelism: int, max_parallelism: int | None = None) -> list[int]:
-    """Return for each operator the least `Integer` key from 0 on that goes to it.
+    """Return the smallest non-negative `Integer` key of each operator.
 
-    Key `rebalance_keys(p)[k % p]` in place of k deals p keys, or any multiple, evenly. Raises as
-    `key_group_range` does.
+    If you use `rebalance_keys(p)[k % p]` as the key instead of k, p consecutive keys (or a multiple
+    of p) are spread evenly over the operators. Errors are those of `key_group_range`.
     """
-    maximum = _key_groups_of(parallelism, max_parallelism, least=parallelism)
+    maximum = _checked_maximum(parallelism, max_parallelism, least=parallelism)
     return list(_rebalance_keys(parallelism, maximum))
 
 
@@ -155,7 +159,7 @@ def _rebalance_keys(parallelism: int, maximum: int) -> tuple[int, ...]:
 
 
 def _hash_code(key: object, long: bool) -> int:
-    """Return Java's `hashCode` as 32 bits."""
+    """Return Java's `hashCode` as an unsigned 32-bit word."""
     if isinstance(key, str):
         text = key.encode("utf-16-le", "surrogatepass")
         units = struct.unpack(f"<{len(text) // 2}H", text)
@@ -165,7 +169,7 @@ def _hash_code(key: object, long: bool) -> int:
         _check_key(number, long)
         code: int = _hash_code_of_number(number & _64_BITS, long)
         return code
-    raise InputError(f"key is {key!r}: allowed is text or a whole number")
+    raise InputError(f"key is {key!r}: allowed are text and whole numbers")
 
 
 def _hash_code_of_number(bits: _Words, long: bool) -> _Words:
@@ -173,14 +177,14 @@ def _hash_code_of_number(bits: _Words, long: bool) -> _Words:
 
 
 def _murmur(code: _Words) -> _Words:
-    """Return MurmurHash3 (x86, 32 bits, seed 0) of a word of 32 bits, without its sign."""
+    """Return the absolute value of MurmurHash3 (x86, 32 bits, seed 0) of a 32-bit word."""
     word = _rotated(code * 0xCC9E2D51 & _32_BITS, 15) * 0x1B873593 & _32_BITS
     word = (_rotated(word, 13) * 5 + 0xE6546B64 & _32_BITS) ^ 4
     word = (word ^ word >> 16) * 0x85EBCA6B & _32_BITS
     word = (word ^ word >> 13) * 0xC2B2AE35 & _32_BITS
     word = word ^ word >> 16
     negative = word >> 31
-    # Of -2^31, which has no opposite in 32 bits, Flink makes 0.
+    # -2^31 has no absolute value in 32 bits: Flink uses 0.
     return (word ^ negative * _32_BITS) + negative & _32_BITS >> 1
 
 
@@ -188,7 +192,7 @@ def _rotated(word: _Words, bits: int) -> _Words:
     return (word << bits | word >> (32 - bits)) & _32_BITS
 
 
-def _key_groups_of(parallelism: int, maximum: int | None, least: int = 1) -> int:
+def _checked_maximum(parallelism: int, maximum: int | None, least: int = 1) -> int:
     checks.check("parallelism", parallelism, most=MOST_KEY_GROUPS)
     if maximum is None:
         return max_parallelism(parallelism)
@@ -199,5 +203,5 @@ def _key_groups_of(parallelism: int, maximum: int | None, least: int = 1) -> int
 def _check_key(key: int, long: bool) -> None:
     limit = 1 << (63 if long else 31)
     if not -limit <= key < limit:
-        hint = "" if long else "; larger ones are Java's Long: key_group(..., long=True)"
+        hint = "" if long else ". Larger numbers are a Java Long: use key_group(..., long=True)"
         raise InputError(f"key is {key}: allowed is -{limit} to {limit - 1}{hint}")

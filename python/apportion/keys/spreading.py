@@ -1,4 +1,4 @@
-"""Even keys for columns of any values."""
+"""Even keys for columns of any type."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from apportion._util.identifiers import quoted
 from apportion.errors import InputError
-from apportion.keys.columns import collect_few, names_of, subpartitions_of
+from apportion.keys.columns import collect_few, column_names, subpartition_count
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructField
 
-# Values of these are the same after they were in Python. Timestamps are not as they are: there they
-# would be local time, of which an hour in the year occurs twice.
+# Types whose values survive the way to Python and back. Timestamps do so only as microseconds
+# (see `_collected`): in Python they are local time, in which one hour of the year occurs twice.
 _KEYS = {
     *("boolean", "byte", "short", "integer", "long", "float", "double", "decimal"),
     *("string", "binary", "date", "timestamp_ntz", "timestamp"),
@@ -26,42 +26,42 @@ _KEYS = {
 def spread(
     df: DataFrame, cols: str | Sequence[str], p: int, n: int | None = None, name: str = "even_key"
 ) -> DataFrame:
-    """Return `df` with a column more: a surrogate that deals the values of `cols` evenly.
+    """Return `df` with an additional column that spreads the values of `cols` evenly over p tasks.
 
-    Values are numbered from 0 on in their order (a dense rank), NULL as well, and the surrogate is
-    `even_key(rank, p, n)`: after `repartition(n, name)` the rows of a value are in one partition,
-    and no task has two values more than another. It is a BIGINT, one for each value, so that
-    grouping by it is as good as by `cols`.
+    The values are sorted and numbered from 0 (a dense rank, including NULL). The new column is
+    `even_key(rank, p, n)`, a BIGINT. After `repartition(n, name)`, all rows of a value are in one
+    partition, and the numbers of values of two tasks differ by at most 1. Each value has its own
+    key, so grouping by `name` is the same as grouping by `cols`.
 
-    One query collects the distinct values, `MOST_VALUES` at most; they are broadcast to the rows.
-    Works with Spark Connect too.
+    One query collects the distinct values, at most `MOST_VALUES`, and broadcasts them to the rows.
+    Works on Spark Connect too.
 
-    Raises `InputError` for more values, columns that are not there or of types that are no keys
-    (cast them to a string), and numbers other than 1 <= p <= n < 2^31 with p <= 2^20; and
-    `ApportionError` when the session has no Apportion in it.
+    Raises `InputError` for more values, for unknown columns, for columns of unsupported types (cast
+    them to a string), and unless 1 <= p <= n < 2^31 and p <= 2^20. Raises `ApportionError` if the
+    session runs without Apportion.
     """
     from pyspark.sql.types import LongType, StructField, StructType
 
-    names = names_of(df, cols)
+    names = column_names(df, cols)
     if name.lower() in (column.lower() for column in df.columns):
-        raise InputError(f"name is {name}: there is such a column already")
+        raise InputError(f"name is {name}: the DataFrame already has a column with this name")
     spark = df.sparkSession
-    n = subpartitions_of(spark, p, n)
+    n = subpartition_count(spark, p, n)
 
     values = [f"__apportion_value_{i}" for i in range(len(names))]
-    collected = [_collected(df.schema[each]) for each in names]
+    collected = [_collected(df.schema[column]) for column in names]
     rows = df.selectExpr(
         "*", *(f"{how} AS {value}" for how, value in zip(collected, values, strict=True))
     )
     distinct = rows.select(*values).distinct()
-    found = collect_few(distinct, values, values, names)
+    sorted_values = collect_few(distinct, values, values, names)
 
     known = [f"__apportion_known_{i}" for i in range(len(names))]
     fields = [
         StructField(own, field.dataType) for own, field in zip(known, distinct.schema, strict=True)
     ]
     ranked = spark.createDataFrame(
-        [(rank, *row) for rank, row in enumerate(found)],
+        [(rank, *row) for rank, row in enumerate(sorted_values)],
         StructType([StructField("rank", LongType()), *fields]),
     )
     keys = ranked.selectExpr(f"even_key(rank, {p}, {n}) AS {quoted(name)}", *known)
@@ -70,11 +70,11 @@ def spread(
 
 
 def _collected(field: StructField) -> str:
-    """Return the expression whose values are collected for a column."""
+    """Return the SQL expression that is collected for a column."""
     kind, name = field.dataType.typeName(), quoted(field.name)
     if kind not in _KEYS:
         raise InputError(
-            f"column {field.name} is of type {field.dataType.simpleString()}, which makes no keys: "
-            "cast it to a string"
+            f"column {field.name} is of type {field.dataType.simpleString()}, which is not "
+            "supported for even keys: cast it to a string"
         )
     return f"unix_micros({name})" if kind == "timestamp" else name

@@ -1,12 +1,12 @@
-"""Golden tests of SQL: a statement's rows, and the decisions Apportion took for it.
+"""Golden tests of SQL: the rows of a statement, and Apportion's decisions for it.
 
-A pytest plugin, loaded with the package. It collects `.sql` files below the directories that the
-ini option `apportion_sql_tests` lists, and nothing where the option is not set:
+The package registers a pytest plugin. The plugin collects `.sql` files below the directories in the
+ini option `apportion_sql_tests`. Without this option, it collects nothing:
 
     [tool.pytest.ini_options]
     apportion_sql_tests = ["sql_tests"]
 
-A `.sql` file holds named statements, with directives in comments:
+A `.sql` file contains named statements, with directives in comments:
 
     -- set: spark.apportion.dataVolumePerTask = 64KB
     -- setup
@@ -15,10 +15,10 @@ A `.sql` file holds named statements, with directives in comments:
     -- name: orders by item
     SELECT item, count(*) FROM orders GROUP BY item
 
-What each statement gave is kept beside it, in the `.golden` file of the same name, which
-`pytest --update-golden` writes. `apportion.testing.script` describes the directives and
-`apportion.testing.plugin` the fixture `apportion_spark`, whose session runs the statements.
+`pytest --update-golden` writes the results to the `.golden` file of the same name.
+`apportion.testing.script` describes the directives. `apportion.testing.plugin` describes the
+fixture `apportion_spark`, the session that runs the statements.
 
-The modules, in the order data takes: `script` (the text of a `.sql` file), `run` (statements on a
-session), `render` (rows and decisions as text), `golden` (`.golden` files), `plugin` (pytest).
+The modules, in the order of the data flow: `script` (parses a `.sql` file), `run` (runs
+statements), `render` (rows and decisions as text), `golden` (`.golden` files), `plugin` (pytest).
 """

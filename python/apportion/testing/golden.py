@@ -1,4 +1,4 @@
-"""Golden files: what each statement of a `.sql` file gave, as text that diffs well.
+"""Golden files: the results of the statements of a `.sql` file, as text for readable diffs.
 
     -- name: sum by key
     -- schema: struct<k:int,total:bigint>
@@ -7,7 +7,7 @@
     -- rows: 2
     -- decision: HashAggregate: N=16 P=4 tasks=4 even 4x4 (formula)
 
-Only the `-- name:` lines mean something here. No row can look like one: strings are quoted.
+Only `-- name:` lines are parsed. No row can look like one, because strings are quoted.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ Entry = tuple[str, ...]
 
 
 class GoldenError(ApportionError):
-    """A golden file that is not what `--update-golden` writes."""
+    """A golden file that `--update-golden` did not write."""
 
 
 def read(path: Path) -> dict[str, Entry]:
-    """Return the entries of a golden file by statement name; none where the file does not exist.
+    """Return the entries of a golden file by statement name, none if the file does not exist.
 
-    Raises `GoldenError` for text above the first name, and for a name that comes twice.
+    Raises `GoldenError` for text above the first name, and for a duplicate name.
     """
     if not path.exists():
         return {}
@@ -41,17 +41,17 @@ def read(path: Path) -> dict[str, Entry]:
         if line.startswith(_NAME):
             name = line.removeprefix(_NAME)
             if name in entries:
-                raise GoldenError(f"{path}:{number}: the name {name!r} comes twice")
+                raise GoldenError(f"{path}:{number}: duplicate name {name!r}")
             lines = entries[name] = []
         elif line and lines is None:
-            raise GoldenError(f"{path}:{number}: {line!r} stands above the first '{_NAME}...'")
+            raise GoldenError(f"{path}:{number}: {line!r} is above the first '{_NAME}...'")
         elif line and lines is not None:
             lines.append(line)
     return {name: tuple(lines) for name, lines in entries.items()}
 
 
 def write(path: Path, entries: Mapping[str, Entry]) -> None:
-    """Write the entries in their order, a blank line between; remove the file if there are none."""
+    """Write the entries in order, with blank lines between. Without entries, delete the file."""
     blocks = ("\n".join([_NAME + name, *entry]) + "\n" for name, entry in entries.items())
     if entries:
         path.write_text("\n".join(blocks), encoding="utf-8", newline="\n")
@@ -60,6 +60,6 @@ def write(path: Path, entries: Mapping[str, Entry]) -> None:
 
 
 def difference(path: str, expected: Entry, actual: Entry) -> str:
-    """Return the unified diff from what the golden file has to what the statement gave."""
+    """Return the unified diff from the golden entry to the actual result."""
     lines = difflib.unified_diff(expected, actual, path, "now", lineterm="")
     return "\n".join(lines)

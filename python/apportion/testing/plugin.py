@@ -1,13 +1,13 @@
-"""The pytest plugin: finds `.sql` files, runs their statements, compares them with the goldens.
+"""Pytest plugin that runs the statements of `.sql` files and compares them with golden files.
 
-Collected are the `.sql` files below the directories of the ini option `apportion_sql_tests`. Each
-statement is a test, `sql_tests/joins.sql::inner join`, and may run alone, in any order, and under
-pytest-xdist: what a statement needs, the setups above it make.
+It collects the `.sql` files below the directories in the ini option `apportion_sql_tests`. Each
+statement is a test, such as `sql_tests/joins.sql::inner join`. It can run alone, in any order, and
+under pytest-xdist, because the setups above it run first.
 
-The statements run in new sessions of the fixture `apportion_spark`, one per file. The default is a
-session of two cores; for another, a Spark Connect client's among them, define a session-scoped
-fixture of that name in a conftest.py. What all files share has to be in its catalog: temporary
-views belong to one session.
+Each file runs in a new session of the fixture `apportion_spark`. The default is a session with two
+cores. For another session, such as a Spark Connect client, define a session-scoped fixture of this
+name in conftest.py. Put tables that all files share into its catalog, because temporary views
+belong to one session.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("apportion").addoption(
         _UPDATE,
         action="store_true",
-        help="write what SQL statements give to their golden files, in place of comparing",
+        help="write the results of SQL statements to their golden files instead of comparing",
     )
     parser.addini(
-        _DIRECTORIES, "directories whose .sql files are golden tests", type="paths", default=[]
+        _DIRECTORIES, "directories of .sql files to run as golden tests", type="paths", default=[]
     )
 
 
@@ -46,9 +46,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_changes] = []
     for directory in _directories(config):
         if not directory.is_dir():
-            raise pytest.UsageError(f"{_DIRECTORIES} lists {directory}, which is no directory")
+            raise pytest.UsageError(f"{_DIRECTORIES} lists {directory}, which is not a directory")
     if _updating(config) and getattr(config.option, "numprocesses", None):
-        raise pytest.UsageError(f"{_UPDATE} writes to shared files: run it without -n")
+        raise pytest.UsageError(f"{_UPDATE} writes to shared files: run pytest without -n")
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -72,11 +72,11 @@ def pytest_terminal_summary(
 
 @pytest.fixture(scope="session")
 def apportion_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The Spark session to run SQL golden tests on: the running one, if there is one."""
+    """Spark session for SQL golden tests: the running session, or a new one."""
     from apportion._spark import jars
     from apportion.session import configure, get_or_create
 
-    jars.pyspark_folder()  # Says what to do where there is no pyspark.
+    jars.pyspark_folder()  # Raises a helpful error if pyspark is not installed.
     from pyspark.sql import SparkSession
 
     if SparkSession.getActiveSession() is not None:
@@ -93,7 +93,7 @@ def apportion_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkS
 
 
 class SqlFile(pytest.File):
-    """A `.sql` file: its statements, and the golden file beside it."""
+    """A `.sql` file with its statements and its golden file."""
 
     _script: Script
     _run: ScriptRun | None = None
@@ -107,10 +107,11 @@ class SqlFile(pytest.File):
         except UnicodeDecodeError as error:
             raise self.CollectError(f"{_shown(self, self.path)}: {error}") from None
         for statement in self._script.statements:
-            yield SqlItem.of(self, statement.name, statement.line, self._test(statement))
-        compared = [each.name for each in self._script.statements if each.options.error is None]
+            yield SqlItem.create(self, statement.name, statement.line, self._test(statement))
+        statements = self._script.statements
+        compared = [each.name for each in statements if each.options.error is None]
         if stale := [name for name in goldens if name not in compared]:
-            yield SqlItem.of(self, "stale golden", 1, self._test_stale(stale))
+            yield SqlItem.create(self, "stale golden", 1, self._test_stale(stale))
 
     def teardown(self) -> None:
         if self._run is not None:
@@ -136,7 +137,7 @@ class SqlFile(pytest.File):
         def test() -> None:
             if not _updating(self.config):
                 _fail(
-                    f"{_shown(self, self._golden)} has no statement to compare with for: "
+                    f"{_shown(self, self._golden)} has entries without a statement: "
                     f"{', '.join(stale)}. Run pytest {_UPDATE} to remove them"
                 )
             entries = golden.read(self._golden)
@@ -168,36 +169,36 @@ class SqlFile(pytest.File):
             golden.write(self._golden, {name: entries[name] for name in order if name in entries})
             _note(self, f"{shown}: {'added' if expected is None else 'changed'} {statement.name!r}")
         elif expected is None:
-            _fail(f"{shown} has nothing for {statement.name!r}: run pytest {_UPDATE}")
+            _fail(f"{shown} has no entry for {statement.name!r}: run pytest {_UPDATE}")
         else:
             diff = golden.difference(shown, expected, entry)
             _fail(
-                f"{statement.name!r} gave not what {shown} has:\n\n{diff}\n\n"
-                f"If the change is right, run pytest {_UPDATE}"
+                f"the result of {statement.name!r} differs from {shown}:\n\n{diff}\n\n"
+                f"If the new result is right, run pytest {_UPDATE}"
             )
 
 
 class OrphanGolden(pytest.File):
-    """A `.golden` file whose `.sql` file is gone."""
+    """A `.golden` file without a `.sql` file."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        yield SqlItem.of(self, "stale golden", 1, self._test)
+        yield SqlItem.create(self, "stale golden", 1, self._test)
 
     def _test(self) -> None:
         shown = _shown(self, self.path)
         if not _updating(self.config):
-            _fail(f"{shown} has no .sql file beside it. Run pytest {_UPDATE} to remove it")
+            _fail(f"{shown} has no .sql file. Run pytest {_UPDATE} to remove it")
         self.path.unlink()
         _note(self, f"{shown}: removed")
 
 
 class SqlItem(pytest.Function):
-    """A test whose place is a `.sql` or `.golden` file, not the function that runs it."""
+    """A test that pytest reports at a line of a `.sql` or `.golden` file."""
 
     _line: int
 
     @classmethod
-    def of(
+    def create(
         cls, parent: pytest.File, name: str, line: int, test: Callable[..., None]
     ) -> pytest.Item:
         item = cls.from_parent(parent, name=name, callobj=test)
@@ -218,7 +219,7 @@ def _updating(config: pytest.Config) -> bool:
 
 
 def _shown(node: pytest.Collector, path: Path) -> str:
-    """The path as a reader would type it from the project's root."""
+    """Return the path relative to the project's root."""
     root = node.config.rootpath
     return str(path.relative_to(root) if path.is_relative_to(root) else path)
 

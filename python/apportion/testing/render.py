@@ -1,4 +1,4 @@
-"""Rows and decisions as text: the same on every machine, and different where the values differ."""
+"""Rows and decisions as text: the same on every machine, and unambiguous."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def row_lines(
     rows: Iterable[Sequence[Any]], schema: StructType, *, ordered: bool, digits: int | None
 ) -> list[str]:
-    """Return one line per row, its cells between ` | `: in their order, or sorted as text."""
+    """Return one line per row, with ` | ` between cells. Unless `ordered`, the lines are sorted."""
     types = [column.dataType for column in schema.fields]
     lines = [
         printable(
@@ -43,10 +43,11 @@ def row_lines(
 
 
 def cell(value: Any, kind: DataType, digits: int | None = None) -> str:
-    """Write a value much as a SQL literal: strings quoted, NULL bare, instants in UTC with a `Z`.
+    """Return a value in the style of an SQL literal.
 
-    `digits` rounds floating-point values to that many significant digits; None keeps as many as
-    it takes to read the same value back.
+    Strings are quoted, NULL is not, and timestamps are in UTC with a `Z`. `digits` rounds
+    floating-point values to that many significant digits. None keeps the shortest text that reads
+    back as the same value.
     """
     if value is None:
         return "NULL"
@@ -60,7 +61,7 @@ def cell(value: Any, kind: DataType, digits: int | None = None) -> str:
         case DecimalType():
             return format(value, "f")
         case TimestampType():
-            # PySpark gives local time of this process, whatever the session's time zone is.
+            # PySpark returns local time of this process, regardless of the session's time zone.
             return f"{_instant(value.astimezone(timezone.utc))}Z"
         case TimestampNTZType():
             return _instant(value)
@@ -85,9 +86,9 @@ def cell(value: Any, kind: DataType, digits: int | None = None) -> str:
 
 
 def decision_lines(decisions: Iterable[Decision]) -> list[str]:
-    """Return one line per decision, without what differs from run to run (ids, bytes, times).
+    """Return one line per decision, without values that change between runs (ids, bytes, times).
 
-    Sorted as text: AQE decides stages that do not wait for each other in no fixed order.
+    The lines are sorted, because AQE plans independent stages in no fixed order.
     """
     return sorted(
         f"{decision.operator}:{_subpartitions(decision)} P={decision.parallelism} "
@@ -102,10 +103,10 @@ def _subpartitions(decision: Decision) -> str:
 
 
 def widths(ranges: Sequence[tuple[int, int]]) -> str:
-    """Sum up ranges (start, end exclusive) as runs of widths.
+    """Return a summary of ranges (start, end exclusive) as runs of equal widths.
 
-    `8x2` is 8 tasks of 2 subpartitions each, `2+3x1` one task of 2 and three of 1. Ranges that do
-    not follow on each other (around splits of a subpartition) are listed: `0-3 4-8`.
+    `8x2` means 8 tasks with 2 subpartitions each; `2+3x1` means one task with 2 and three with 1.
+    Ranges that are not adjacent (next to a split subpartition) are listed: `0-3 4-8`.
     """
     if any(end != start for (_, end), (start, _) in pairwise(ranges)):
         return " ".join(f"{start}-{end}" for start, end in ranges)
@@ -116,7 +117,7 @@ def widths(ranges: Sequence[tuple[int, int]]) -> str:
 
 
 def printable(text: str) -> str:
-    """Escape line breaks and whatever else an editor would not show."""
+    """Escape line breaks and other characters that an editor would not show."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
@@ -129,7 +130,7 @@ def _floating(value: float, single: bool, digits: int | None) -> str:
     if digits is not None:
         return repr(float(f"{value:.{digits}g}"))
     if single and math.isfinite(value):
-        # The shortest text that reads back as the same 32 bits, as repr gives it for 64.
+        # Find the shortest text that reads back as the same 32 bits. repr does this for 64 bits.
         bits = struct.pack("f", value)
         shortest = (float(f"{value:.{digits}g}") for digits in range(1, 10))
         return repr(next(text for text in shortest if struct.pack("f", text) == bits))

@@ -1,4 +1,4 @@
-"""The statements of a script, run on a session."""
+"""Runs the statements of a script on a session."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 class StatementError(ApportionError):
-    """A statement, or what runs before it, that did not do what the script says."""
+    """A statement or a setup that did not behave as the script says."""
 
 
 class ScriptRun:
-    """A script on a session of its own: no view and no setting leaks to another script."""
+    """Run of a script in its own session, so that views and settings do not leak."""
 
     def __init__(self, script: Script, path: str, spark: SparkSession) -> None:
         self._path = path
-        self._session = _session_of_its_own(spark)
+        self._session = _new_session(spark)
         self._setups_done = 0
         for key, value in script.settings.items():
             try:
@@ -37,11 +37,11 @@ class ScriptRun:
                 raise StatementError(f"{path}: 'set: {key} = {value}' failed: {error}") from error
 
     def run(self, statement: Statement) -> Entry | None:
-        """Run a statement, and before it what is still to run of the setups above it.
+        """Run the remaining setups above a statement, then the statement.
 
-        Returns its schema, rows and decisions as lines of text, and None for one that failed as it
-        should. Raises `StatementError` when it failed and should not have, failed with another
-        error, or did not fail; and when a setup failed.
+        Returns its schema, rows and decisions as lines of text, or None if it failed with the
+        expected error. Raises `StatementError` for an unexpected error, for a missing error, and
+        for a setup that fails.
         """
         for setup in statement.setups[self._setups_done :]:
             self._set_up(setup)
@@ -63,7 +63,7 @@ class ScriptRun:
         return entry
 
     def close(self) -> None:
-        """Uncache what the script cached: Spark's sessions share one cache."""
+        """Clear the cache, because Spark's sessions share one cache."""
         self._session.catalog.clearCache()
 
     def _set_up(self, setup: Block) -> None:
@@ -92,20 +92,20 @@ class ScriptRun:
         )
 
 
-def _session_of_its_own(spark: SparkSession) -> SparkSession:
-    # Spark Connect's clients have no newSession; since 4.1 a clone begins with what theirs has.
+def _new_session(spark: SparkSession) -> SparkSession:
+    # Spark Connect clients have no newSession. Since 4.1, they can clone the session instead.
     clone: Callable[[], SparkSession] | None = getattr(spark, "cloneSession", None)
     if clone is not None:
         return clone()
     if jvm.is_classic(spark):
         return spark.newSession()
     session_class: Any = type(spark)
-    own: SparkSession = session_class(spark.client._builder)
-    for key, value in _set_in(spark).items() - _set_in(own).items():
-        if own.conf.isModifiable(key):
-            own.conf.set(key, value)
-    return own
+    session: SparkSession = session_class(spark.client._builder)
+    for key, value in _confs(spark).items() - _confs(session).items():
+        if session.conf.isModifiable(key):
+            session.conf.set(key, value)
+    return session
 
 
-def _set_in(spark: SparkSession) -> dict[str, str]:
+def _confs(spark: SparkSession) -> dict[str, str]:
     return {row["key"]: row["value"] for row in spark.sql("SET").collect()}

@@ -1,21 +1,21 @@
-"""The text of a `.sql` file: named statements, with directives in comments.
+"""Parser of `.sql` files with named statements and directives in comments.
 
 | directive | meaning |
 |---|---|
-| `-- name: TEXT` | a statement begins: its SQL is the rest of the block |
-| `-- setup` | SQL without a golden begins: it runs once, before the statements below it |
-| `-- set: KEY = VALUE` | a setting for this statement or setup, undone after it |
-| `-- error: TEXT` | the statement fails with TEXT in its message (Spark's has its condition) |
-| `-- order: kept` | rows are compared in their order (default: `sorted`) |
+| `-- name: TEXT` | starts a statement: its SQL is the rest of the block |
+| `-- setup` | starts SQL without a golden entry: it runs once, before the statements below it |
+| `-- set: KEY = VALUE` | a setting for this statement or setup, reset after it |
+| `-- error: TEXT` | the statement fails, with TEXT in its message (Spark's includes a condition) |
+| `-- order: kept` | rows are compared in order (default: `sorted`) |
 | `-- decisions: off` | decisions are not compared (default: `on`) |
 | `-- digits: N` | floating-point values are compared to N significant digits, 1 to 17 |
-| `-- spark: >= X.Y` | the statement is skipped on other versions of Spark; `< X.Y` as well |
+| `-- spark: >= X.Y` | the statement is skipped on other Spark versions; also `< X.Y` |
 
-Directives stand above their block's SQL; above the first block, `set`, `order`, `decisions` and
-`digits` hold for the whole file. A block is one SQL statement, with or without a final `;`.
+Write directives above the SQL of their block. Above the first block, `set`, `order`, `decisions`
+and `digits` apply to the whole file. A block is one SQL statement, with or without a final `;`.
 
-A directive is a comment line that begins with a lower-case word and a colon, wherever it stands
-(also inside a string that spans lines). A comment that only looks like one can begin with `---`.
+A directive is any comment line that starts with a lower-case word and a colon, even inside a string
+that spans lines. Start an ordinary comment with `---` if it looks like a directive.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from apportion.errors import ApportionError
 
 
 class ScriptError(ApportionError):
-    """A `.sql` file that breaks the rules: one line of text per problem, with file and line."""
+    """An invalid `.sql` file. The message has one line per problem, with file and line."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """One SQL statement to run. `line` is the line of its header, from 1."""
+    """One SQL statement to run. `line` is the line number of its header, starting from 1."""
 
     line: int
     sql: str
@@ -44,10 +44,11 @@ class Block:
 
 @dataclass(frozen=True)
 class Options:
-    """How a statement is compared.
+    """Options for the comparison of a statement.
 
-    `error` is what its error has to say, None where it has to succeed. `digits` is None where
-    floating-point values are compared exactly. `spark` is None for every version.
+    `error` is the expected part of the error message, or None if the statement must succeed.
+    `digits` is None if floating-point values are compared exactly. `spark` is None for all
+    versions.
     """
 
     error: str | None = None
@@ -59,13 +60,13 @@ class Options:
 
 @dataclass(frozen=True)
 class SparkRange:
-    """The versions of Spark from one on, or below it."""
+    """Range of Spark versions: from a version on, or below it."""
 
     comparison: str
     version: tuple[int, int]
 
     def has(self, version: str) -> bool:
-        """Whether a version such as `4.1.3` is one of them."""
+        """Return whether a version such as `4.1.3` is in the range."""
         major, minor = version.split(".")[:2]
         is_newer = (int(major), int(minor)) >= self.version
         return is_newer == (self.comparison == ">=")
@@ -76,7 +77,7 @@ class SparkRange:
 
 @dataclass(frozen=True)
 class Statement(Block):
-    """A statement to test. `setups` are all setup blocks above it, in order."""
+    """Statement to test. `setups` are all setup blocks above it, in order."""
 
     name: str
     setups: tuple[Block, ...]
@@ -85,16 +86,16 @@ class Statement(Block):
 
 @dataclass(frozen=True)
 class Script:
-    """A parsed `.sql` file. `settings` hold for every block of it."""
+    """Parsed `.sql` file. `settings` apply to all blocks."""
 
     settings: Mapping[str, str]
     statements: tuple[Statement, ...]
 
 
 def parse(text: str, path: str) -> Script:
-    """Parse the text of a `.sql` file. `path` is only for messages.
+    """Parse the text of a `.sql` file. `path` is used only in messages.
 
-    Raises `ScriptError` with every problem found.
+    Raises `ScriptError` with all problems.
     """
     problems = _Problems(path)
     top, *blocks = _sections(text)
@@ -120,7 +121,7 @@ def parse(text: str, path: str) -> Script:
         )
         if section.name in statements:
             first = statements[section.name].line
-            problems.add(section.line, f"{section.title} has the name of line {first}")
+            problems.add(section.line, f"{section.title} has the same name as line {first}")
         statements.setdefault(section.name, statement)
     problems.raise_any()
     return Script(settings, tuple(statements.values()))
@@ -148,7 +149,7 @@ _NOT_SQL = re.compile(r"--[^\n]*|/\*(?!\+)[\s\S]*?\*/|[\s;]")
 
 @dataclass
 class _Section:
-    """The lines below one header (`-- name:` or `-- setup`), or above the first one ("top")."""
+    """Lines below a header (`-- name:` or `-- setup`), or above the first header ("top")."""
 
     kind: str
     line: int
@@ -173,22 +174,19 @@ class _Section:
 class _Problems:
     def __init__(self, path: str) -> None:
         self._path = path
-        self._found: list[tuple[int, str]] = []
+        self._problems: list[tuple[int, str]] = []
 
     def add(self, line: int, message: str) -> None:
-        self._found.append((line, message))
+        self._problems.append((line, message))
 
     def raise_any(self) -> None:
-        if self._found:
-            raise ScriptError(
-                "\n".join(
-                    f"{self._path}:{line}: {message}" for line, message in sorted(self._found)
-                )
-            )
+        if self._problems:
+            lines = (f"{self._path}:{line}: {message}" for line, message in sorted(self._problems))
+            raise ScriptError("\n".join(lines))
 
 
 def _sections(text: str) -> list[_Section]:
-    """Split the text at its headers; the first section is the top, which may be empty."""
+    """Split the text at its headers. The first section is the top, which can be empty."""
     sections = [_Section("top", 1)]
     for number, line in enumerate(text.splitlines(), start=1):
         section = sections[-1]
@@ -209,7 +207,7 @@ def _directive(number: int, line: str) -> _Directive | None:
     if not match:
         return None
     word, rest = match["word"], match["rest"].strip()
-    # `-- SPDX-License-Identifier: ...` is a comment, but `-- Name: ...` is a slip worth telling.
+    # `-- SPDX-License-Identifier: ...` is a comment, but `-- Name: ...` is a misspelt directive.
     if rest.startswith(":") and (word.islower() or word.lower() in _WORDS):
         return _Directive(number, word, rest[1:].strip())
     if not rest and word in _WORDS:
@@ -229,8 +227,8 @@ def _check_words(section: _Section, problems: _Problems) -> None:
             meant = f", did you mean '{near[0]}'?" if near else "."
             problems.add(
                 directive.line,
-                f"unknown directive '{word}'{meant} Known are {_listed(_WORDS)} "
-                "(a comment that is no directive can begin with '---')",
+                f"unknown directive '{word}'{meant} Allowed are {_listed(_WORDS)} "
+                "(start an ordinary comment with '---')",
             )
         elif word not in _ALLOWED[section.kind]:
             where = "in a setup" if section.kind == "setup" else "above the first block"
@@ -239,7 +237,7 @@ def _check_words(section: _Section, problems: _Problems) -> None:
         elif section.kind != "top" and 0 < section.sql_line < directive.line:
             problems.add(
                 directive.line,
-                f"'{word}' stands below its SQL: move it above line {section.sql_line}",
+                f"'{word}' is below its SQL: move it above line {section.sql_line}",
             )
 
 
@@ -250,7 +248,7 @@ def _settings(section: _Section, problems: _Problems) -> Mapping[str, str]:
             key, equals, value = (part.strip() for part in directive.value.partition("="))
             if not key or not equals:
                 problems.add(
-                    directive.line, f"'set: {directive.value}' is not of the form 'KEY = VALUE'"
+                    directive.line, f"'set: {directive.value}' must have the form 'KEY = VALUE'"
                 )
             elif key in settings:
                 problems.add(directive.line, f"{key} is set twice in this block")
@@ -273,18 +271,18 @@ def _options(section: _Section, defaults: Options, problems: _Problems) -> Optio
         else:
             problems.add(
                 directive.line,
-                f"'{word}: {directive.value}' is not known, '{word}' is {allowed}",
+                f"'{word}: {directive.value}' is not allowed: write {allowed}",
             )
     for directive in section.directives:
         if directive.word == "error":
             if not directive.value:
-                problems.add(directive.line, "'error:' without the condition or text to expect")
+                problems.add(directive.line, "'error:' needs the expected condition or text")
             changes["error"] = directive.value
         if directive.word == "spark":
             if not (match := _SPARK.fullmatch(directive.value)):
                 problems.add(
                     directive.line,
-                    f"'spark: {directive.value}' is not of the form '>= X.Y' or '< X.Y'",
+                    f"'spark: {directive.value}' must have the form '>= X.Y' or '< X.Y'",
                 )
                 continue
             changes["spark"] = SparkRange(match[1], (int(match[2]), int(match[3])))

@@ -35,14 +35,14 @@ def bench(*arguments: str | Path, stdin: str = "") -> Result:
 
 
 def flat(text: str) -> str:
-    """Return the text without what makes tables and paragraphs of it."""
+    """Return the text without box drawing and line breaks."""
     return " ".join(re.sub(r"[\u2500-\u257f]", " ", text).split())
 
 
-# What needs no Spark
+# Without Spark
 
 
-def test_help_teaches_by_examples() -> None:
+def test_help_of_bench_has_examples() -> None:
     result = bench("--help")
     assert result.exit_code == 0
     for example in ("apportion bench tpch --scale 0.1", "spark-size", "--from bench-tpch.json"):
@@ -52,29 +52,29 @@ def test_help_teaches_by_examples() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("", "say what to measure: a suite (tpch, tpcds, skew), or files of SQL"),
+        ("", "name a suite (tpch, tpcds, skew) or SQL files"),
         ("tpcx", "there is no suite or file tpcx. Did you mean tpch? Suites: tpch, tpcds, skew"),
-        ("tpch skew", "the suite tpch is measured alone, not with other suites or files"),
-        ("tpch --tables .", "--tables is for your own queries: the tables of tpch are generated"),
+        ("tpch skew", "the suite tpch cannot be combined with other suites or files"),
+        ("tpch --tables .", "--tables is only for your own queries: the tables of tpch are"),
         ("tpch --scale 0", "scale is 0.0: it must be above 0"),
         ("tpch --queries 23", "tpch has no query '23'"),
         ("skew --queries zip-join", "skew has no query 'zip-join'. Did you mean zipf-join?"),
         ("tpch --variants spark,evn", "unknown variant 'evn'. Did you mean even?"),
         ("tpch --variant small", "--variant small: write NAME:KEY=VALUE,KEY=VALUE"),
         ("tpch --conf mod=active", "unknown setting 'mod'. Did you mean mode?"),
-        ("tpch --conf spark.a", "'spark.a' sets nothing: write NAME=VALUE"),
+        ("tpch --conf spark.a", "'spark.a' has no value: write NAME=VALUE"),
         ("tpch --rounds 0", "Invalid value for '--rounds'"),
-        ("tpch --plot a.gif", "--plot a.gif: the name has to end in .png or .svg"),
-        ("- --scale 1", "--scale is for the suites"),
+        ("tpch --plot a.gif", "--plot a.gif: the file name must end in .png or .svg"),
+        ("- --scale 1", "--scale is only for the suites"),
         ("query.sql --tables none", "there is no directory none"),
-        ("-", "<stdin>: statement 2 is no query"),
+        ("-", "<stdin>: statement 2 is not a query"),
         ("empty.sql", "empty.sql: there is no SQL statement to run"),
         ("--from none.json", "cannot read none.json: No such file"),
-        ("--from empty.sql", "empty.sql is not JSON"),
-        ("tpch --from none.json", "--from shows what is in none.json, and runs nothing"),
+        ("--from empty.sql", "empty.sql is not complete JSON"),
+        ("tpch --from none.json", "--from shows none.json and runs nothing"),
     ],
 )
-def test_wrong_usage(folder: Path, arguments: str, message: str) -> None:
+def test_wrong_usage_exits_with_2_and_a_message(folder: Path, arguments: str, message: str) -> None:
     (folder / "empty.sql").write_text("-- nothing")
     (folder / "query.sql").write_text("SELECT 1")
     result = bench(*arguments.split(), stdin="SELECT 1; SET spark.a = 1")
@@ -84,7 +84,7 @@ def test_wrong_usage(folder: Path, arguments: str, message: str) -> None:
     assert isinstance(result.exception, SystemExit), result.exception
 
 
-def test_a_result_is_shown_again(results: Results) -> None:
+def test_bench_shows_a_saved_result(results: Results) -> None:
     results.save(Path("saved.json"))
     result = bench("--from", "saved.json", "--plot", "again.png")
     assert result.exit_code == 1
@@ -97,7 +97,7 @@ def test_a_result_is_shown_again(results: Results) -> None:
     assert "b 2.00 (1.00 to 4.00) 1.00 (q2) 3.0 4.0 12 6 60 1.50" in text
     assert Path("again.png").is_file()
     assert "query q3 failed under b: no luck" in result.stderr
-    assert "query q2 has another result under b" in result.stderr
+    assert "query q2 returns a different result under b" in result.stderr
 
 
 def test_progress_names_the_query_and_counts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,12 +110,12 @@ def test_progress_names_the_query_and_counts(monkeypatch: pytest.MonkeyPatch) ->
         assert shown in screen.getvalue()
 
 
-# What runs on Spark, on the session of the tests
+# On the session of the tests
 
 
 @pytest.mark.usefixtures("spark")
 class TestOnSpark:
-    def test_tpch(self, tmp_path: Path) -> None:
+    def test_bench_measures_tpch(self, tmp_path: Path) -> None:
         options = ["--rounds", "1", "--warmups", "0", "--check", "--plot", "p.svg"]
         result = bench(
             "tpch", "--scale", "0.01", "--queries", "1,6", *options, "--data", tmp_path / "data"
@@ -132,13 +132,15 @@ class TestOnSpark:
         assert load(Path("bench-tpch.json")).queries.keys() == {"1", "6"}
         assert len(json.loads(Path("bench-tpch.json").read_text())["summary"]["variants"]) == 4
 
-    def test_it_goes_on_where_it_was_stopped(self) -> None:
+    def test_bench_continues_a_stopped_measurement(self) -> None:
         sql = "SELECT 1; SELECT id % 3, count(*) FROM range(100) GROUP BY 1"
         assert bench("-", "--queries", "1", *QUICK, stdin=sql).exit_code == 0
         first = load(Path("bench-stdin.json"))
         result = bench("-", *QUICK, stdin=sql)
         assert result.exit_code == 0, result.stderr
-        assert "Going on with bench-stdin.json, where these are done: <stdin>:1" in result.stderr
+        assert "Continuing bench-stdin.json, which already has the queries <stdin>:1" in flat(
+            result.stderr
+        )
         both = load(Path("bench-stdin.json"))
         assert list(both.queries) == ["<stdin>:1", "<stdin>:2"]
         assert both.queries["<stdin>:1"] == first.queries["<stdin>:1"]
@@ -150,7 +152,7 @@ class TestOnSpark:
         assert bench("-", *QUICK, "--warmups", "2", "--fresh", stdin=sql).exit_code == 0
         assert load(Path("bench-stdin.json")).conditions.warmups == 2
 
-    def test_own_queries_on_own_tables(self, folder: Path) -> None:
+    def test_bench_measures_files_of_sql_on_tables(self, folder: Path) -> None:
         (folder / "tables").mkdir()
         (folder / "tables" / "people.csv").write_text("name,city\nAda,London\nKay,London\n")
         (folder / "sql" / "more").mkdir(parents=True)
@@ -160,7 +162,7 @@ class TestOnSpark:
         assert result.exit_code == 0, result.stderr
         assert list(load(Path("own.json")).queries) == ["cities:1", "cities:2", "more/names:1"]
 
-    def test_a_variant_of_ones_own(self) -> None:
+    def test_bench_measures_a_user_defined_variant(self) -> None:
         seven = "seven:parallelism=7,spark.sql.shuffle.partitions=7"
         sql = "SELECT id % 9, count(*) FROM range(0, 100, 1, 2) GROUP BY 1"
         result = bench("-", *QUICK, "--variant", seven, stdin=sql)
@@ -168,7 +170,7 @@ class TestOnSpark:
         [run] = load(Path("bench-stdin.json")).queries["<stdin>:1"].runs["seven"]
         assert run.reduce_tasks == 7
 
-    def test_plans_are_shown(self) -> None:
+    def test_bench_shows_plans(self) -> None:
         sql = "SELECT id % 9, count(*) FROM range(0, 100, 1, 2) GROUP BY 1"
         result = bench("-", *QUICK, "--plans", stdin=sql)
         assert result.exit_code == 0, result.stderr
@@ -178,27 +180,27 @@ class TestOnSpark:
         assert load(Path("bench-stdin.json")).queries["<stdin>:1"].plans.keys() == {"spark", "even"}
         assert "Plans:" not in bench("-", *QUICK, "--json", "b.json", stdin=sql).stdout
 
-    def test_queries_that_fail_or_differ(self) -> None:
+    def test_bench_exits_with_1_for_failed_or_different_queries(self) -> None:
         sql = "SELECT * FROM nowhere; SELECT uuid(); SELECT 3"
         result = bench("-", *QUICK, "--check", stdin=sql)
         assert result.exit_code == 1
         assert "query <stdin>:1 failed under spark: [TABLE_OR_VIEW_NOT_FOUND]" in result.stderr
-        assert "query <stdin>:2 has another result under even" in result.stderr
+        assert "query <stdin>:2 returns a different result under even" in result.stderr
         assert re.search(r"<stdin>:3 [\d.]+ [\d.]+ \(.*\) \d+ → \d+", flat(result.stdout))
 
-    def test_a_file_that_cannot_be_written_is_told_first(self) -> None:
+    def test_bench_checks_the_output_file_before_it_runs(self) -> None:
         result = bench("-", "--json", "none/bench.json", stdin="SELECT 1 / 0")
         assert result.exit_code == 2
         assert "cannot write none/bench.json: No such file" in result.stderr
 
-    def test_a_variant_that_spark_does_not_take(self) -> None:
+    def test_bench_reports_a_variant_that_spark_rejects(self) -> None:
         result = bench("-", "--variant", "wide:spark.default.parallelism=9", stdin="SELECT 1")
         assert result.exit_code == 2
         assert "variant wide: spark.default.parallelism cannot be set while Spark runs" in flat(
             result.stderr
         )
 
-    def test_skew_has_its_own_conf(self, tmp_path: Path, volume: None) -> None:
+    def test_the_suite_skew_has_its_conf(self, tmp_path: Path, volume: None) -> None:
         result = bench("skew", "--scale", "0.001", "--queries", "hot-rebalance", *QUICK,
                        "--data", tmp_path / "data")  # fmt: skip
         assert result.exit_code == 0, result.stderr

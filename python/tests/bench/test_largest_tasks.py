@@ -18,21 +18,23 @@ def session(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Sp
 
 
 @pytest.mark.parametrize("case", FIXED_CASES, ids=lambda case: case.name)
-def test_no_task_is_much_larger_than_sparks(session: SparkSession, case: Case) -> None:
+def test_the_largest_task_is_not_much_larger_than_with_spark(
+    session: SparkSession, case: Case
+) -> None:
     outcome = largest_tasks.run(session, case)
     # Spark has a number of tasks here, so that too few of Apportion's would show.
     assert max(stage.tasks for stage in outcome.off) >= 8
     assert outcome.ratio <= largest_tasks.MOST, outcome
 
 
-def test_a_seed_makes_the_same_cases() -> None:
+def test_a_seed_generates_the_same_cases() -> None:
     assert largest_tasks.generate(3, 50, 1.0) == largest_tasks.generate(3, 50, 1.0)
     _, cases = largest_tasks.generate(3, 50, 1.0)
     assert {case.kind for case in cases} == {"files", "join", "function"}
     assert len({case.name for case in cases}) == 50
 
 
-def test_the_page_names_the_worst() -> None:
+def test_the_page_of_largest_tasks_names_the_worst_case() -> None:
     small, large = Stage(4, 400, 110), Stage(2, 400, 330)
     outcomes = [
         Outcome(FIXED_CASES[0], off=[small], on=[small]),

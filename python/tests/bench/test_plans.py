@@ -38,7 +38,7 @@ def counts(session: SparkSession, sql: str) -> PlanCounts:
     return count_plan(session, result, group)
 
 
-def test_a_pruned_scan_under_a_broadcast_join(session: SparkSession) -> None:
+def test_plan_counts_of_a_pruned_scan_under_a_broadcast_join(session: SparkSession) -> None:
     found = counts(session, "SELECT sum(amount) FROM sales JOIN days USING (day) WHERE week = 2")
     # Two of the eight days are in week 2, and days itself is a file.
     assert (found.dynamic_filters, found.partitions, found.files) == (1, 2, 3)
@@ -47,12 +47,12 @@ def test_a_pruned_scan_under_a_broadcast_join(session: SparkSession) -> None:
     assert found.reused_exchanges == 1
 
 
-def test_a_scan_that_nothing_prunes(session: SparkSession) -> None:
+def test_plan_counts_of_a_scan_without_pruning(session: SparkSession) -> None:
     found = counts(session, "SELECT sum(amount) FROM sales JOIN days USING (day)")
     assert (found.dynamic_filters, found.partitions, found.files) == (0, 8, 9)
 
 
-def test_what_is_reused_is_counted(session: SparkSession) -> None:
+def test_plan_counts_include_reused_exchanges_and_subqueries(session: SparkSession) -> None:
     grouped = "(SELECT day, max(amount) AS most FROM sales GROUP BY day)"
     found = counts(
         session,
@@ -65,13 +65,13 @@ def test_what_is_reused_is_counted(session: SparkSession) -> None:
     assert found.reused_subqueries == 1
 
 
-def test_stages_and_tasks(session: SparkSession) -> None:
+def test_plan_counts_include_scan_stages_and_tasks(session: SparkSession) -> None:
     found = counts(session, "SELECT id % 3, count(*) FROM range(0, 90, 1, 5) GROUP BY 1")
     assert (found.scan_stages, found.exchanges) == (1, 1)
     assert found.tasks > 5
 
 
-def test_which_change_is_worse() -> None:
+def test_more_exchanges_or_fewer_filters_are_worse() -> None:
     assert is_worse("exchanges", 1, 2)
     assert not is_worse("exchanges", 2, 1)
     assert is_worse("dynamic_filters", 1, 0)
@@ -101,7 +101,7 @@ def test_plans_of_variants_are_compared(session: SparkSession, results: Results)
     assert "[red]1 → 0[/]" in cells
 
 
-def test_plans_are_kept(results: Results, tmp_path: Path) -> None:
+def test_plan_counts_are_saved_and_loaded(results: Results, tmp_path: Path) -> None:
     from apportion.bench.results import load
 
     results.queries["q1"].plans["a"] = NOTHING
@@ -109,7 +109,7 @@ def test_plans_are_kept(results: Results, tmp_path: Path) -> None:
     assert load(tmp_path / "bench.json") == results
 
 
-def test_plans_are_not_counted_unless_asked_for(session: SparkSession, results: Results) -> None:
+def test_plans_are_counted_only_on_request(session: SparkSession, results: Results) -> None:
     conditions: Conditions = dataclasses.replace(
         results.conditions, variants=[Variant("a", {}), Variant("b", {})], rounds=1, warmups=0
     )
@@ -133,7 +133,7 @@ class Decisions:
         ("SELECT 8 AS tasks", []),
     ],
 )
-def test_decisions_that_partitions_have_limited(
+def test_factors_of_limited_decisions_are_read(
     session: SparkSession, decisions: str, expected: list[float]
 ) -> None:
     stand_in = cast(SparkSession, Decisions(session, decisions))

@@ -14,31 +14,33 @@ from apportion.bench.summary import summarise
 
 
 @pytest.mark.parametrize(("name", "start"), [("a.png", b"\x89PNG"), ("a.svg", b"<?xml")])
-def test_a_file_is_drawn(results: Results, tmp_path: Path, name: str, start: bytes) -> None:
+def test_a_plot_is_written_as_png_and_svg(
+    results: Results, tmp_path: Path, name: str, start: bytes
+) -> None:
     figures.check(tmp_path / name)
     plot.draw(results, summarise(results), tmp_path / name)
     assert (tmp_path / name).read_bytes().startswith(start)
 
 
-def test_nothing_that_ran_everywhere_is_drawn_too(results: Results, tmp_path: Path) -> None:
+def test_a_plot_is_written_without_complete_queries(results: Results, tmp_path: Path) -> None:
     failed = {"q3": results.queries["q3"]}
     plot.draw(dataclasses.replace(results, queries=failed), [], tmp_path / "a.png")
     assert (tmp_path / "a.png").is_file()
 
 
-def test_other_formats_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ApportionError, match=r"a\.gif: the name has to end in \.png or \.svg"):
+def test_a_plot_with_another_format_raises(tmp_path: Path) -> None:
+    with pytest.raises(ApportionError, match=r"a\.gif: the file name must end in \.png or \.svg"):
         figures.check(tmp_path / "a.gif")
 
 
-def test_a_folder_that_is_not_there(results: Results, tmp_path: Path) -> None:
+def test_a_plot_in_a_missing_folder_raises(results: Results, tmp_path: Path) -> None:
     with pytest.raises(ApportionError, match=r"cannot write .*/none/a.png: No such file"):
         plot.draw(results, [], tmp_path / "none" / "a.png")
 
 
-def test_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plot_without_matplotlib_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in [name for name in sys.modules if name.startswith("matplotlib")]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ApportionError, match=r"matplotlib is needed .* 'apportion\[plot\]'"):
+    with pytest.raises(ApportionError, match=r"plots need .* matplotlib, .* 'apportion\[plot\]'"):
         figures.check(tmp_path / "a.png")

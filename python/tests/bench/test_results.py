@@ -22,7 +22,7 @@ def file(results: Results, tmp_path: Path) -> Path:
     return path
 
 
-def test_what_is_saved_is_loaded(results: Results, file: Path) -> None:
+def test_saved_results_are_loaded(results: Results, file: Path) -> None:
     assert load(file) == results
     results.queries["q4"] = QueryResult("SELECT 4", {"a": [run(1)] * 3, "b": [run(2)] * 3})
     results.save(file, {"any": "summary"})
@@ -32,7 +32,7 @@ def test_what_is_saved_is_loaded(results: Results, file: Path) -> None:
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_a_file_that_cannot_be_written(results: Results, tmp_path: Path) -> None:
+def test_results_that_cannot_be_written_raise(results: Results, tmp_path: Path) -> None:
     with pytest.raises(ApportionError, match=r"cannot write .*/none/bench.json: No such file"):
         results.save(tmp_path / "none" / "bench.json")
 
@@ -40,34 +40,37 @@ def test_a_file_that_cannot_be_written(results: Results, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "is not JSON, or only a part of it"),
-        ('{"format": "apportion be', "is not JSON, or only a part of it"),
-        ("\xff", "is not JSON, or only a part of it"),
-        ("[1, 2]", "is no result of apportion bench: its format is None"),
-        ('{"format": "png"}', "is no result of apportion bench: its format is 'png'"),
-        ('{"format": "apportion bench 1"}', "is no whole result of apportion bench: KeyError"),
+        ("", "is not complete JSON"),
+        ('{"format": "apportion be', "is not complete JSON"),
+        ("\xff", "is not complete JSON"),
+        ("[1, 2]", "is not a result of apportion bench: its format is None"),
+        ('{"format": "png"}', "is not a result of apportion bench: its format is 'png'"),
+        (
+            '{"format": "apportion bench 1"}',
+            "is not a complete result of apportion bench: KeyError",
+        ),
     ],
 )
-def test_files_that_are_no_results(tmp_path: Path, content: str, message: str) -> None:
+def test_a_file_without_results_raises(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "bench.json"
     path.write_text(content, "latin-1")
     with pytest.raises(ApportionError, match=f"{path} {message}"):
         load(path)
 
 
-def test_a_result_with_runs_missing(results: Results, file: Path) -> None:
+def test_results_with_missing_runs_raise(results: Results, file: Path) -> None:
     results.queries["q1"].runs["b"].pop()
     results.save(file)
-    with pytest.raises(ApportionError, match=r"no whole result .*2 runs of query q1 under b"):
+    with pytest.raises(ApportionError, match=r"not a complete result .*2 runs of query q1 under b"):
         load(file)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file_of_results_raises(tmp_path: Path) -> None:
     with pytest.raises(ApportionError, match=r"cannot read .*bench.json: No such file"):
         load(tmp_path / "bench.json")
 
 
-def test_resuming_goes_on_with_the_file(results: Results, file: Path, tmp_path: Path) -> None:
+def test_a_measurement_resumes_from_its_file(results: Results, file: Path, tmp_path: Path) -> None:
     start = Results(results.conditions, results.environment)
     assert resume(file, start, {"q2": "SELECT 2", "q9": "SELECT 9"}) == results
     assert resume(tmp_path / "none.json", start, {}) is start
@@ -76,7 +79,7 @@ def test_resuming_goes_on_with_the_file(results: Results, file: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"rounds": 5}, r"measured with rounds 3, not 5\. Give .* --json, or .* with --fresh"),
+        ({"rounds": 5}, r"measured with rounds 3, not 5\. Choose .* --json, or .* with --fresh"),
         ({"scale": 1.0, "suite": "other"}, "suite made-up, not other; scale 0.5, not 1.0"),
         (
             {"variants": [Variant("a", {"x": "1"})]},
@@ -85,7 +88,7 @@ def test_resuming_goes_on_with_the_file(results: Results, file: Path, tmp_path: 
         ({"conf": {"spark.a": "b"}}, "conf {}, not {'spark.a': 'b'}"),
     ],
 )
-def test_a_file_of_another_benchmark(
+def test_resuming_with_other_conditions_raises(
     results: Results, file: Path, changed: dict[str, Any], message: str
 ) -> None:
     start = Results(dataclasses.replace(results.conditions, **changed), results.environment)
@@ -93,19 +96,19 @@ def test_a_file_of_another_benchmark(
         resume(file, start, {})
 
 
-def test_a_file_of_another_spark(results: Results, file: Path) -> None:
+def test_resuming_with_another_spark_raises(results: Results, file: Path) -> None:
     start = Results(results.conditions, dataclasses.replace(results.environment, spark="4.1.1"))
     with pytest.raises(ApportionError, match=r"spark 4.2.1, not 4.1.1"):
         resume(file, start, {})
 
 
-def test_a_query_whose_text_has_changed(results: Results, file: Path) -> None:
+def test_resuming_with_a_changed_query_raises(results: Results, file: Path) -> None:
     start = Results(results.conditions, results.environment)
     with pytest.raises(ApportionError, match="measured with another text of query q1"):
         resume(file, start, {"q1": "SELECT 10"})
 
 
-def test_the_summary_is_json(results: Results, file: Path) -> None:
+def test_the_summary_of_results_is_json(results: Results, file: Path) -> None:
     results.save(file, summary.as_json(results, summary.summarise(results)))
     found = json.loads(file.read_text())["summary"]
     assert found["queries"]["q1"]["b"] == {"value": 4.0, "low": 2.0, "high": 4.0}

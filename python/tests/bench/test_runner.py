@@ -29,7 +29,7 @@ def conditions(results: Results) -> Conditions:
     )
 
 
-def test_the_order_rotates_from_round_to_round() -> None:
+def test_the_order_of_variants_rotates_each_round() -> None:
     orders = [[each.name for each in rotated(BUILT_IN[:3], number)] for number in range(4)]
     assert orders == [
         ["spark", "spark-size", "even"],
@@ -39,7 +39,7 @@ def test_the_order_rotates_from_round_to_round() -> None:
     ]
 
 
-def test_each_run_is_measured(session: SparkSession, conditions: Conditions) -> None:
+def test_a_run_has_tasks_bytes_and_times(session: SparkSession, conditions: Conditions) -> None:
     result = run_query(session, GROUPED, conditions)
     assert (result.sql, result.failures, result.different) == (GROUPED, {}, [])
     assert {name: len(runs) for name, runs in result.runs.items()} == {"two": 2, "four": 2}
@@ -52,13 +52,15 @@ def test_each_run_is_measured(session: SparkSession, conditions: Conditions) -> 
         assert run.task_millis > 0
 
 
-def test_a_query_without_a_shuffle(session: SparkSession, conditions: Conditions) -> None:
+def test_a_run_without_a_shuffle_has_no_shuffle_bytes(
+    session: SparkSession, conditions: Conditions
+) -> None:
     run = run_query(session, "SELECT 1", conditions).runs["two"][0]
     assert (run.tasks, run.reduce_tasks, run.blocks_written) == (1, 0, 0)
     assert (run.mean_task_bytes, run.largest_task_bytes) == (0, 0)
 
 
-def test_warm_ups_come_first_and_then_the_rounds_in_turns(
+def test_warm_ups_run_first_and_variants_alternate(
     session: SparkSession, conditions: Conditions
 ) -> None:
     result = run_query(session, GROUPED, dataclasses.replace(conditions, warmups=1))
@@ -67,7 +69,7 @@ def test_warm_ups_come_first_and_then_the_rounds_in_turns(
     assert len(result.runs["two"]) == 2
 
 
-def test_confs_are_put_back(session: SparkSession, conditions: Conditions) -> None:
+def test_confs_are_restored_after_a_query(session: SparkSession, conditions: Conditions) -> None:
     session.conf.set(PARALLELISM, "7")
     variants = [TWO, Variant("both", {PARALLELISM: "4", "spark.sql.not.set.before": "x"})]
     run_query(session, GROUPED, dataclasses.replace(conditions, variants=variants))
@@ -75,7 +77,7 @@ def test_confs_are_put_back(session: SparkSession, conditions: Conditions) -> No
     assert session.conf.get("spark.sql.not.set.before", None) is None
 
 
-def test_results_are_checked(session: SparkSession, conditions: Conditions) -> None:
+def test_different_results_are_found(session: SparkSession, conditions: Conditions) -> None:
     conditions = dataclasses.replace(conditions, check=True)
     assert run_query(session, GROUPED, conditions).different == []
     assert run_query(session, "SELECT uuid()", conditions).different == ["four"]
@@ -84,7 +86,7 @@ def test_results_are_checked(session: SparkSession, conditions: Conditions) -> N
     assert run_query(session, tied, conditions).different == []
 
 
-def test_a_query_that_fails_under_one_variant(
+def test_a_failure_under_one_variant_is_recorded(
     session: SparkSession, conditions: Conditions
 ) -> None:
     ansi = Variant("ansi", {"spark.sql.ansi.enabled": "true"})
@@ -105,11 +107,11 @@ def test_a_query_that_fails_under_one_variant(
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("spark.default.parallelism", "200", "variant bad: .* cannot be set .*: --conf .*=200$"),
+        ("spark.default.parallelism", "200", "variant bad: .* cannot be set .* --conf .*=200$"),
         ("spark.sql.shuffle.partitions", "many", "variant bad: .*many"),
     ],
 )
-def test_a_variant_that_a_session_does_not_take(
+def test_a_variant_that_spark_rejects_raises_and_restores_confs(
     session: SparkSession, key: str, value: str, message: str
 ) -> None:
     before = session.conf.get(PARALLELISM)

@@ -28,18 +28,18 @@ SUITE = Suite("made-up", {"first": "SELECT 1", "second": "SELECT 2", "9": "SELEC
         ("first,1", ["first"]),
     ],
 )
-def test_queries_are_picked_by_name_or_number(text: str, names: list[str]) -> None:
+def test_queries_of_a_suite_are_chosen_by_name_or_number(text: str, names: list[str]) -> None:
     assert list(SUITE.only(text).queries) == names
 
 
 @pytest.mark.parametrize("text", ["4", "0", "frist", ""])
-def test_unknown_queries(text: str) -> None:
+def test_an_unknown_query_of_a_suite_raises(text: str) -> None:
     with pytest.raises(ApportionError, match=rf"made-up has no query '{text}'.* 1 to 3"):
         SUITE.only(text)
 
 
 @pytest.mark.parametrize(("name", "count"), [("tpch", 22), ("tpcds", 99), ("skew", 12)])
-def test_the_generated_suites(name: str, count: int) -> None:
+def test_generated_suites_have_all_queries(name: str, count: int) -> None:
     assert len(suites.generated(name, 1).queries) == count
 
 
@@ -74,7 +74,7 @@ def _session(
     ("table", "keys", "least", "most"),
     [("zipf", 1, 0.12, 0.17), ("lognormal", 10, 0.12, 0.25), ("hot", 5, 0.48, 0.52)],
 )
-def test_keys_are_distributed_as_the_table_is_named(
+def test_skewed_tables_have_the_distribution_of_their_name(
     skewed: SparkSession, table: str, keys: int, least: float, most: float
 ) -> None:
     counts = skewed.sql(f"SELECT count(*) AS n FROM {table} GROUP BY key ORDER BY n DESC").collect()
@@ -83,13 +83,13 @@ def test_keys_are_distributed_as_the_table_is_named(
     assert least < sum(row.n for row in counts[:keys]) / rows < most
 
 
-def test_every_key_is_in_the_table_of_keys(skewed: SparkSession) -> None:
+def test_the_table_of_keys_has_every_key(skewed: SparkSession) -> None:
     for table in ("zipf", "lognormal", "hot"):
         missing = skewed.sql(f"SELECT key FROM {table} LEFT ANTI JOIN keys USING (key)")
         assert missing.isEmpty()
 
 
-def test_the_tables_are_made_once_and_the_same_each_time(
+def test_skewed_tables_are_generated_once_and_reproducibly(
     skewed: SparkSession, tmp_path: Path
 ) -> None:
     folder = skew.generate(skewed, 0.01, tmp_path)
@@ -103,7 +103,7 @@ def test_the_tables_are_made_once_and_the_same_each_time(
 
 
 @pytest.mark.parametrize("name", skew.queries())
-def test_the_queries_shuffle_the_rows(skewed: SparkSession, name: str) -> None:
+def test_skew_queries_shuffle_all_rows(skewed: SparkSession, name: str) -> None:
     with measure.job_group(skewed) as group:
         assert skewed.sql(skew.queries()[name]).collect()
     stages = jvm.stage_metrics(skewed, group)
@@ -115,7 +115,7 @@ def test_the_queries_shuffle_the_rows(skewed: SparkSession, name: str) -> None:
     "name",
     [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in skew.queries()],
 )
-def test_tasks_are_even_where_subpartitions_may_be_split(larger: SparkSession, name: str) -> None:
+def test_tasks_are_even_if_partitions_may_be_split(larger: SparkSession, name: str) -> None:
     with confs(larger, {"spark.apportion.ranges": "balanced"}):
         run = measure.run(larger, skew.queries()[name])
     shuffles = [decision for decision in run.decisions if decision.stages]

@@ -21,7 +21,7 @@ def test_a_query_that_failed_has_no_ratio(results: Results) -> None:
     assert ratio(results, "q3", "b") is None
 
 
-def test_the_summary_is_of_the_queries_that_ran_everywhere(results: Results) -> None:
+def test_the_summary_has_only_queries_that_ran_under_all_variants(results: Results) -> None:
     a, b = summarise(results)
     assert (a.variant, b.variant) == ("a", "b")
     # q1 is 4 times as fast and q2 as fast as before; q3 failed and does not count.
@@ -35,7 +35,7 @@ def test_the_summary_is_of_the_queries_that_ran_everywhere(results: Results) -> 
     assert b.largest_to_mean == pytest.approx(1.5)
 
 
-def test_limited_decisions_and_spill(results: Results) -> None:
+def test_the_summary_has_limited_decisions_and_spill(results: Results) -> None:
     results.queries["q1"].runs["b"][:] = [
         dataclasses.replace(run(1), limited_decisions=2, limit_factor=factor, spilled_bytes=10)
         for factor in (1.5, 3.0, 2.0)
@@ -50,7 +50,7 @@ def test_limited_decisions_and_spill(results: Results) -> None:
     ]
 
 
-def test_a_summary_without_shuffles(results: Results) -> None:
+def test_the_summary_of_queries_without_shuffles_has_no_largest_task(results: Results) -> None:
     alone = Run(1.0, 10, 1, 0, 0, 0, 0)
     scan = QueryResult("SELECT 1", {"a": [alone] * 3, "b": [alone] * 3})
     assert (
@@ -58,6 +58,6 @@ def test_a_summary_without_shuffles(results: Results) -> None:
     )
 
 
-def test_there_is_no_summary_when_every_query_failed_somewhere(results: Results) -> None:
+def test_the_summary_is_empty_if_no_query_ran_under_all_variants(results: Results) -> None:
     failed = QueryResult("SELECT 1", {"a": [run(1)] * 3}, {"b": "no luck"})
     assert summarise(dataclasses.replace(results, queries={"q": failed})) == []

@@ -1,4 +1,4 @@
-"""The command: what it prints, its exit codes, and that it starts Spark only where that helps."""
+"""`apportion doctor`: its output, its exit codes, and when it starts Spark."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def call(*arguments: str) -> Result:
     return CliRunner().invoke(app, ["doctor", *arguments], env={"COLUMNS": "200"})
 
 
-# What needs no Spark
+# Without Spark
 
 
 @pytest.mark.usefixtures("machine")
-def test_a_table_of_checks() -> None:
+def test_doctor_prints_a_table_of_checks() -> None:
     result = call("--no-start")
     assert result.exit_code == 0, result.stderr
     assert [line.split()[1:3] for line in result.stdout.splitlines() if " ok " in line] == [
@@ -41,16 +41,16 @@ def test_a_table_of_checks() -> None:
     assert result.stderr == ""
 
 
-def test_a_problem_is_told_and_spark_is_not_started(machine: Machine) -> None:
+def test_doctor_exits_with_1_and_does_not_start_spark_after_a_problem(machine: Machine) -> None:
     machine.java("11.0.27")
     result = call()
     assert result.exit_code == 1
     assert "Java 11.0.27" in result.stdout
     assert "problem" in result.stdout
-    assert "mend the problems first" in result.stdout
+    assert "fix the problems first" in result.stdout
 
 
-def test_json_is_for_programs(machine: Machine) -> None:
+def test_doctor_prints_json(machine: Machine) -> None:
     ours = machine.folder / "ours" / JAR
     result = call("--no-start", "--format", "json", "--conf", f"spark.jars={ours}")
     assert result.exit_code == 1
@@ -59,7 +59,7 @@ def test_json_is_for_programs(machine: Machine) -> None:
         "check": "Extension",
         "looked_at": "spark.sql.extensions is not set",
         "verdict": "problem",
-        "advice": "nothing loads Apportion, and nothing is decided. Use "
+        "advice": "nothing loads Apportion, so it makes no decisions. Use "
         f"--conf spark.sql.extensions={EXTENSION}",
     }
     assert (adaptive["verdict"], settings["verdict"]) == ("ok", "ok")
@@ -71,21 +71,21 @@ def test_json_is_for_programs(machine: Machine) -> None:
         (["--conf", "spark.jars"], "--conf spark.jars: write KEY=VALUE"),
         (
             ["--remote", "localhost:15002"],
-            "localhost:15002 is no Spark Connect server: write sc://HOST",
+            "localhost:15002 is not a Spark Connect URL: write sc://HOST",
         ),
-        (["--remote", "sc://x:port"], "sc://x:port is no Spark Connect server"),
-        (["--remote", "sc://x:99999"], "sc://x:99999 is no Spark Connect server"),
-        (["--remote", "sc://x", "--conf", "a=b"], "leave it out with --remote"),
+        (["--remote", "sc://x:port"], "sc://x:port is not a Spark Connect URL"),
+        (["--remote", "sc://x:99999"], "sc://x:99999 is not a Spark Connect URL"),
+        (["--remote", "sc://x", "--conf", "a=b"], "--conf has no effect with --remote"),
         (["--format", "xml"], "'xml' is not one of"),
     ],
 )
-def test_wrong_usage(arguments: list[str], message: str) -> None:
+def test_wrong_usage_exits_with_2_and_a_message(arguments: list[str], message: str) -> None:
     result = call(*arguments)
     assert result.exit_code == 2
     assert message in " ".join(result.stderr.split())
 
 
-def test_a_server_that_does_not_answer() -> None:
+def test_a_spark_connect_server_that_does_not_answer_is_a_problem() -> None:
     with socket.socket() as unused:
         unused.bind(("localhost", 0))
         port = unused.getsockname()[1]
@@ -93,13 +93,13 @@ def test_a_server_that_does_not_answer() -> None:
     assert result.exit_code == 1
     (finding,) = json.loads(result.stdout)
     assert (finding["check"], finding["looked_at"]) == ("Server", f"sc://localhost:{port}")
-    assert "nothing answers there" in finding["advice"]
+    assert "the server does not answer" in finding["advice"]
 
 
 # On the session of the tests
 
 
-def test_a_query_proves_that_something_is_decided(
+def test_doctor_runs_a_query_and_shows_its_decision(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
@@ -113,7 +113,7 @@ def test_a_query_proves_that_something_is_decided(
     assert findings["Loaded from"]["looked_at"] == jars.find().as_uri().replace("///", "/")
 
 
-def test_a_session_in_which_nothing_is_decided(spark: SparkSession) -> None:
+def test_a_session_without_decisions_is_a_problem(spark: SparkSession) -> None:
     session = spark.newSession()
     session.conf.set("spark.sql.adaptive.enabled", "false")
     problems = {
@@ -123,17 +123,17 @@ def test_a_session_in_which_nothing_is_decided(spark: SparkSession) -> None:
     }
     assert problems.keys() == {"Adaptive execution", "Session"}
     assert "(the session)" in problems["Adaptive execution"].looked_at
-    assert "look for 'which goes on with Spark's own plan'" in problems["Session"].advice
+    assert "log for 'which goes on with Spark's own plan'" in problems["Session"].advice
 
 
-def test_settings_of_a_session(spark: SparkSession) -> None:
+def test_an_unknown_setting_of_a_session_is_a_problem(spark: SparkSession) -> None:
     session = spark.newSession()
     session.conf.set("spark.apportion.minParalelism", "2")
     (problem,) = (each for each in doctor.examine_session(session) if each.verdict == "problem")
     assert "Did you mean spark.apportion.minParallelism?" in problem.advice
 
 
-# What starts Spark itself
+# In a process that starts Spark
 
 
 def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -149,7 +149,7 @@ def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_two_copies_that_their_names_do_not_show(tmp_path: Path) -> None:
+def test_two_copies_of_the_jar_with_different_names_are_a_problem(tmp_path: Path) -> None:
     copy = tmp_path / "renamed.jar"
     copy.write_bytes(jars.find().read_bytes())
     finished = run(
@@ -167,7 +167,7 @@ def test_two_copies_that_their_names_do_not_show(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("connect")
-def test_a_server_without_the_extension() -> None:
+def test_a_spark_connect_server_without_the_extension_is_a_problem() -> None:
     finished = run("""
     from pyspark.sql import SparkSession
     from apportion.cli import app
@@ -184,7 +184,7 @@ def test_a_server_without_the_extension() -> None:
 
 
 @pytest.mark.usefixtures("connect")
-def test_a_server_with_the_extension() -> None:
+def test_a_spark_connect_server_with_the_extension_has_no_problems() -> None:
     finished = run("""
     import apportion
     from apportion.cli import app

@@ -1,4 +1,4 @@
-"""Broken set-ups, one by one: what `apportion doctor` says of each, without starting Spark."""
+"""The findings of `apportion doctor` for broken set-ups, without starting Spark."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def findings(machine: Machine, verdict: str) -> list[Finding]:
     return [finding for finding in doctor.examine() if finding.verdict == verdict]
 
 
-def test_a_machine_with_nothing_set_is_fine(machine: Machine) -> None:
+def test_a_setup_without_settings_has_no_problems(machine: Machine) -> None:
     found = doctor.examine()
     assert {finding.verdict for finding in found} == {"ok"}
     assert [finding.check for finding in found] == [
@@ -30,7 +30,7 @@ def test_a_machine_with_nothing_set_is_fine(machine: Machine) -> None:
     assert "--jars $(apportion jar) --conf spark.sql.extensions=" in found[4].advice
 
 
-def test_a_machine_that_is_set_up_for_spark_submit_is_fine(machine: Machine) -> None:
+def test_a_setup_for_spark_submit_has_no_problems(machine: Machine) -> None:
     machine.defaults(
         f"spark.jars {machine.folder}/ours/{JAR}",
         f"spark.sql.extensions={DELTA}, {EXTENSION}",
@@ -44,7 +44,7 @@ def test_a_machine_that_is_set_up_for_spark_submit_is_fine(machine: Machine) -> 
     assert "Delta Lake" in found["Other extensions"].advice
 
 
-def test_spark_35_runs_on_older_java(machine: Machine) -> None:
+def test_spark_3_5_accepts_older_java(machine: Machine) -> None:
     spark_35_on_java_8(machine)
     assert {finding.verdict for finding in doctor.examine()} == {"ok"}
 
@@ -179,7 +179,7 @@ def arguments_without_pyspark_shell(machine: Machine) -> None:
     machine.set("PYSPARK_SUBMIT_ARGS", "--master local[2]")
 
 
-JAVA = "need Java 17 or newer: install one, and set JAVA_HOME to its folder"
+JAVA = "need Java 17 or newer: install it, and set JAVA_HOME to its folder"
 
 
 @pytest.mark.parametrize(
@@ -210,15 +210,15 @@ JAVA = "need Java 17 or newer: install one, and set JAVA_HOME to its folder"
             jar_of_another_spark,
             "Jar given",
             "lib/apportion-spark-4.1_2.13-0.1.0.jar (spark.jars)",
-            "it is for Spark 4.1 (Scala 2.13), and Spark 4.2 (Scala 2.13) would run: give {ours}",
+            "for Spark 4.1 (Scala 2.13), but Spark 4.2 (Scala 2.13) would run: use {ours}",
         ),
         (
             jar_of_another_scala,
             "Jar given",
             "lib/apportion-spark-4.2_2.12-0.1.0.jar (spark.jars)",
-            "it is for Spark 4.2 (Scala 2.12), and Spark 4.2 (Scala 2.13) would run: give {ours}",
+            "for Spark 4.2 (Scala 2.12), but Spark 4.2 (Scala 2.13) would run: use {ours}",
         ),
-        (jar_that_is_gone, "Jar given", f"/gone/{JAR}", "there is no such file: give {ours}"),
+        (jar_that_is_gone, "Jar given", f"/gone/{JAR}", "this file does not exist: use {ours}"),
         (
             two_versions_of_the_jar,
             "Versions of the jar",
@@ -247,7 +247,7 @@ JAVA = "need Java 17 or newer: install one, and set JAVA_HOME to its folder"
             settings_without_the_extension,
             "Extension",
             "spark.sql.extensions is not set",
-            f"nothing is decided. Use --conf spark.sql.extensions={EXTENSION}",
+            f"it makes no decisions. Use --conf spark.sql.extensions={EXTENSION}",
         ),
         (
             extension_misspelt,
@@ -255,7 +255,7 @@ JAVA = "need Java 17 or newer: install one, and set JAVA_HOME to its folder"
             "io.apportion.ApportionExtensions (",
             f"Use --conf spark.sql.extensions={EXTENSION},{DELTA}",
         ),
-        (extension_named_twice, "Extension", f"{EXTENSION},{EXTENSION} (", "there twice"),
+        (extension_named_twice, "Extension", f"{EXTENSION},{EXTENSION} (", "named twice"),
         (
             adaptive_execution_off,
             "Adaptive execution",
@@ -296,11 +296,11 @@ JAVA = "need Java 17 or newer: install one, and set JAVA_HOME to its folder"
             arguments_without_pyspark_shell,
             "Submit arguments",
             "PYSPARK_SUBMIT_ARGS ends with local[2]",
-            "put pyspark-shell at its end",
+            "put pyspark-shell at the end",
         ),
     ],
 )  # fmt: skip
-def test_one_thing_is_wrong(
+def test_a_wrong_setup_has_one_problem_with_advice(
     machine: Machine, break_it: Callable[[Machine], None], check: str, looked_at: str, advice: str
 ) -> None:
     break_it(machine)
@@ -364,15 +364,15 @@ def another_python_for_tasks(machine: Machine) -> None:
         (comet_first, "Other extensions", f"name {EXTENSION} before it"),
         (comet_where_configure_adds_apportion, "Other extensions", f"name {EXTENSION} before it"),
         (kyuubi_that_chooses_subpartitions, "Other extensions", "set it to false"),
-        (coalescing_that_is_set, "Spark's coalescing", "no effect where Apportion decides"),
+        (coalescing_that_is_set, "Spark's coalescing", "no effect while Apportion is on"),
         (apportion_off, "Adaptive execution", "Apportion is switched off"),
-        (apportion_that_observes, "Mode", "decisions are recorded, and nothing is changed"),
-        (rules_that_are_off, "Rules", "do nothing: ScanTasks, LocalReads"),
-        (no_python_for_tasks, "Python", "/gone/python3 is no program that starts"),
-        (another_python_for_tasks, "Python", "python3 is Python 3.9, so that"),
+        (apportion_that_observes, "Mode", "only records decisions"),
+        (rules_that_are_off, "Rules", "switched off: ScanTasks, LocalReads"),
+        (no_python_for_tasks, "Python", "/gone/python3 cannot be started"),
+        (another_python_for_tasks, "Python", "python3 is Python 3.9, so Python functions"),
     ],
 )  # fmt: skip
-def test_something_to_know(
+def test_a_risky_setup_has_one_warning_with_advice(
     machine: Machine, set_up: Callable[[Machine], None], check: str, advice: str
 ) -> None:
     set_up(machine)
@@ -382,7 +382,7 @@ def test_something_to_know(
     assert findings(machine, "problem") == []
 
 
-def test_what_is_still_read_of_sparks_coalescing_is_not_told(machine: Machine) -> None:
+def test_coalescing_settings_that_apportion_reads_have_no_warning(machine: Machine) -> None:
     coalescing_that_is_set(machine)
     (finding,) = findings(machine, "warning")
     assert "initialPartitionNum" not in finding.looked_at
@@ -392,12 +392,12 @@ def test_what_is_still_read_of_sparks_coalescing_is_not_told(machine: Machine) -
     ("name", "advice"),
     [
         (f"{EXTENSION},{COMET}", "after Apportion has chosen"),
-        (f"org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions,{EXTENSION}", "kept"),
-        (f"{KYUUBI},{EXTENSION}", "leave reads of shuffles alone"),
-        (f"com.example.Own,{EXTENSION}", "nothing is known of it"),
+        (f"org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions,{EXTENSION}", "keeps"),
+        (f"{KYUUBI},{EXTENSION}", "do not change shuffle reads"),
+        (f"com.example.Own,{EXTENSION}", "does not know this extension"),
     ],
 )
-def test_other_extensions_are_named(machine: Machine, name: str, advice: str) -> None:
+def test_other_extensions_have_advice(machine: Machine, name: str, advice: str) -> None:
     (finding,) = (
         each
         for each in doctor.examine({"spark.sql.extensions": name})
@@ -407,7 +407,7 @@ def test_other_extensions_are_named(machine: Machine, name: str, advice: str) ->
     assert advice in finding.advice
 
 
-def test_plugins_bring_extensions(machine: Machine) -> None:
+def test_the_extensions_of_plugins_have_advice(machine: Machine) -> None:
     (finding,) = (
         each
         for each in doctor.examine({"spark.plugins": "org.apache.gluten.GlutenPlugin"})
@@ -416,7 +416,7 @@ def test_plugins_bring_extensions(machine: Machine) -> None:
     assert "Gluten replaces Spark's operators" in finding.advice
 
 
-def test_the_nearest_source_counts(machine: Machine) -> None:
+def test_the_source_with_the_highest_priority_counts(machine: Machine) -> None:
     machine.defaults(
         "spark.apportion.mode active",
         "spark.apportion.ranges even",
@@ -439,7 +439,7 @@ def test_the_nearest_source_counts(machine: Machine) -> None:
     assert "mode=active" not in finding.looked_at
 
 
-def test_arguments_that_are_no_command_line(machine: Machine) -> None:
+def test_unreadable_submit_arguments_raise(machine: Machine) -> None:
     machine.set("PYSPARK_SUBMIT_ARGS", "--name 'unclosed pyspark-shell")
-    with pytest.raises(ApportionError, match=r"PYSPARK_SUBMIT_ARGS is no .* No closing quotation"):
+    with pytest.raises(ApportionError, match=r"PYSPARK_SUBMIT_ARGS is not .* No closing quotation"):
         doctor.examine()

@@ -32,4 +32,19 @@ def plan(text: str) -> PlanNode:
             root = node
         path.append((indent, node))
     assert root
+    _share_metrics_of_reused(root)
     return root
+
+
+def _share_metrics_of_reused(root: PlanNode) -> None:
+    """Give each `ReusedExchange: [id]` the exchange with this text as a child, as Spark does."""
+    nodes = list(root.walk())
+    originals = {_label(node): node for node in nodes if not node.name.startswith("Reused")}
+    for node in nodes:
+        if node.name.startswith("Reused") and _label(node) in originals:
+            original = originals[_label(node)]
+            node.children.append(PlanNode(original.name, original.text, original.metrics, []))
+
+
+def _label(node: PlanNode) -> str:
+    return node.text.removeprefix(node.name).strip()

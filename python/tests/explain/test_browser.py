@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from apportion.decision import decision_from_json
-from apportion.eventlog import Application, LoggedDecision, Query
+from apportion.eventlog import Application, LoggedDecision, LoggedShuffle, Query
 from apportion.explanation.explained import Explained
 from apportion.explanation.views.view import view
 
@@ -37,7 +37,7 @@ def query(
     for place in range(stages):
         decision = decision_from_json({**DECIDED, "stages": [place], "ranges": ranges})
         sizes = [1024 + place * part for part in range(subpartitions)]
-        made.decisions.append(LoggedDecision(decision, [sizes]))
+        made.decisions.append(LoggedDecision(decision, [LoggedShuffle(sizes)]))
     return made
 
 
@@ -45,7 +45,7 @@ def written(directory: Path, *queries: Query) -> str:
     """The address of a page."""
     views = [view(Application(), each) for each in queries]
     file = directory / "page.html"
-    file.write_text(Explained("nightly", views, ["a line that is no event"]).html(), "utf-8")
+    file.write_text(Explained("nightly", views, ["a line that is not an event"]).html(), "utf-8")
     return file.as_uri()
 
 
@@ -56,7 +56,9 @@ def address(tmp_path: Path) -> str:
     return written(tmp_path, query(3, "SELECT daily", 2), query(4, long, 2))
 
 
-def test_from_a_query_to_a_stage_to_its_operators(tabs: Tabs, address: str, picture: Path) -> None:
+def test_links_lead_from_a_query_to_a_stage_to_its_operators(
+    tabs: Tabs, address: str, picture: Path
+) -> None:
     page = tabs.open(address)
     page.get_by_role("link", name="Query 3: SELECT daily").click()
     expect(page.locator("h2#q3")).to_be_in_viewport()
@@ -72,16 +74,18 @@ def test_from_a_query_to_a_stage_to_its_operators(tabs: Tabs, address: str, pict
     assert page.url.endswith("#q3")
 
 
-def test_the_numbers_behind_a_decision(tabs: Tabs, address: str) -> None:
+def test_the_numbers_of_a_decision_can_be_opened(tabs: Tabs, address: str) -> None:
     result = tabs.open(f"{address}#q3-result").locator("details#q3-result")
     set_by = result.get_by_role("row", name="parallelism set by hint on the query block, line 2")
     expect(set_by).not_to_be_visible()
-    result.get_by_text("The numbers, and who set them").click()
+    result.get_by_text("Numbers and settings").click()
     expect(set_by).to_be_visible()
-    expect(result.get_by_role("img")).to_have_accessible_name(re.compile("4 subpartitions, .*"))
+    expect(result.get_by_role("img")).to_have_accessible_name(
+        re.compile("4 shuffle partitions, .*")
+    )
 
 
-def test_by_keyboard(tabs: Tabs, address: str) -> None:
+def test_the_page_works_by_keyboard(tabs: Tabs, address: str) -> None:
     page = tabs.open(address)
 
     def focused() -> str:
@@ -104,7 +108,7 @@ def test_by_keyboard(tabs: Tabs, address: str) -> None:
 
 @pytest.mark.parametrize("width", [400, 1280])
 @pytest.mark.parametrize("colours", ["light", "dark"])
-def test_everything_can_be_read(
+def test_the_page_has_readable_contrast_and_fits_the_screen(
     tabs: Tabs, address: str, width: int, colours: Literal["light", "dark"], picture: Path
 ) -> None:
     page = tabs.open(f"{address}#q4-result", width, colours)
@@ -118,7 +122,7 @@ def test_everything_can_be_read(
     ) == (colours == "light")
 
 
-def test_printed_it_is_open(tabs: Tabs, address: str) -> None:
+def test_all_sections_are_open_in_print(tabs: Tabs, address: str) -> None:
     page = tabs.open(address)
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     expect(page.locator("details:not([open])")).to_have_count(0)
@@ -137,7 +141,7 @@ def test_a_query_of_300_stages_opens_quickly(tabs: Tabs, tmp_path: Path, picture
     assert min(seconds) < MOST_SECONDS
 
 
-def test_in_a_notebook_links_stay_in_the_frame(tabs: Tabs, picture: Path) -> None:
+def test_links_in_a_notebook_stay_in_the_frame(tabs: Tabs, picture: Path) -> None:
     explained = Explained("nightly", [view(Application(), query(3, "SELECT daily", 2))], [])
     page = tabs.open()
     page.set_content(explained._repr_html_())

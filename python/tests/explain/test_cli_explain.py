@@ -54,16 +54,16 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
-def test_text_of_the_queries_with_decisions(log: Path) -> None:
+def test_explain_shows_the_queries_with_decisions(log: Path) -> None:
     result = explain(log)
     assert result.exit_code == 0
     assert "Query 3: the daily report" in result.stdout
     assert "HashAggregate: 2 tasks: because." in result.stdout
     assert "Query 4" not in result.stdout
-    assert result.stderr.startswith("Left out: a line that is no event")
+    assert result.stderr.startswith("Left out: a line that is not an event")
 
 
-def test_what_would_be_decided(tmp_path: Path) -> None:
+def test_explain_shows_observed_decisions(tmp_path: Path) -> None:
     reason = "Observed: 2 tasks: because; Spark runs 4 tasks."
     events = [
         started(3, "the daily report"),
@@ -84,7 +84,7 @@ def test_what_would_be_decided(tmp_path: Path) -> None:
     assert json.loads(explain(log, "--format", "json").stdout)[0]["stages"] is not None
 
 
-def test_averages_of_neighbours(tmp_path: Path) -> None:
+def test_explain_names_averages_of_neighbours(tmp_path: Path) -> None:
     events = [
         started(3, "the daily report"),
         {
@@ -98,13 +98,13 @@ def test_averages_of_neighbours(tmp_path: Path) -> None:
     assert "(averages of 2 neighbours), in 2 ranges" in explain(log, "--format", "html").stdout
 
 
-def test_one_query(log: Path) -> None:
+def test_explain_shows_a_query_by_number(log: Path) -> None:
     shown = explain(log, "--query", "4").stdout
     assert "Query 4: another" in shown
     assert "Query 3" not in shown
 
 
-def test_other_formats(log: Path, tmp_path: Path) -> None:
+def test_explain_prints_json_mermaid_and_html(log: Path, tmp_path: Path) -> None:
     assert json.loads(explain(log, "--format", "json").stdout)[0]["id"] == 3
     assert explain(log, "--format", "mermaid").stdout.startswith("flowchart BT\n")
     page = tmp_path / "page.html"
@@ -116,33 +116,35 @@ def test_other_formats(log: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--query", "5"], "has no query 5; there are 3 to 4"),
+        (["--query", "5"], "has no query 5. Known queries: 3 to 4"),
         (["--format", "pdf"], "'pdf' is not one of"),
-        (["-o", "no/such/place"], "no/such/place cannot be written: "),
+        (["-o", "no/such/place"], "cannot write no/such/place: "),
     ],
 )
-def test_wrong_usage(log: Path, arguments: list[str], message: str) -> None:
+def test_wrong_usage_exits_with_2_and_a_message(
+    log: Path, arguments: list[str], message: str
+) -> None:
     result = explain(log, *arguments)
     assert result.exit_code == 2
     assert message in " ".join(result.stderr.split())
 
 
-def test_logs_without_decisions(tmp_path: Path) -> None:
+def test_a_log_without_decisions_exits_with_2(tmp_path: Path) -> None:
     (tmp_path / "log").write_text(json.dumps(started(1, "")))
     result = explain(tmp_path / "log")
     assert result.exit_code == 2
-    assert "has no decision of Apportion in its 1 query" in result.stderr
+    assert "has 1 query, but no decision of Apportion" in result.stderr
     assert explain(tmp_path / "none").exit_code == 2
 
 
 @pytest.mark.parametrize("what", ["SELECT " + "a" * 300, "http://[::1"])
-def test_what_can_be_no_path_is_told(what: str) -> None:
+def test_an_argument_that_cannot_be_a_path_exits_with_2(what: str) -> None:
     result = explain(what)
     assert result.exit_code == 2
     assert what[:40] in result.stderr
 
 
-def test_what_was_left_out_is_told_where_nothing_is_left(tmp_path: Path) -> None:
+def test_the_error_for_a_log_without_queries_names_omitted_parts(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("no event")
     result = explain(tmp_path / "log")
-    assert "log has no queries; a line that is no event" in " ".join(result.stderr.split())
+    assert "log has no queries; a line that is not an event" in " ".join(result.stderr.split())

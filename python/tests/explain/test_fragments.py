@@ -33,7 +33,7 @@ def drawn(text: str) -> list[str]:
     ]
 
 
-def test_stages_come_after_those_that_they_read() -> None:
+def test_fragments_come_after_their_inputs() -> None:
     assert drawn(JOIN) == [
         "stage 0 shuffle: Exchange Scan a",
         "stage 2 broadcast: BroadcastExchange Scan c",
@@ -43,7 +43,7 @@ def test_stages_come_after_those_that_they_read() -> None:
     ]
 
 
-def test_an_exchange_that_is_used_again_is_one_stage() -> None:
+def test_a_reused_exchange_is_one_fragment() -> None:
     text = JOIN.replace("Exchange: [plan_id=20]", "ReusedExchange: [plan_id=10]")
     found = drawn(text.split("                BroadcastHashJoin")[0])
     assert found == [
@@ -53,7 +53,7 @@ def test_an_exchange_that_is_used_again_is_one_stage() -> None:
     ]
 
 
-def test_plans_that_are_not_adaptive() -> None:
+def test_a_plan_without_adaptive_execution_has_numbered_fragments() -> None:
     text = """
         HashAggregate
           Exchange: [plan_id=1]
@@ -81,11 +81,11 @@ def test_plans_that_are_not_adaptive() -> None:
         "Union\n  ShuffleQueryStage: none\n    ReusedExchange",
     ],
 )
-def test_plans_with_parts_missing(text: str) -> None:
+def test_incomplete_plans_have_a_result_fragment(text: str) -> None:
     assert drawn(text)[-1].startswith("result result: ")
 
 
-def test_what_tasks_update_are_the_metrics_of_their_own_operators() -> None:
+def test_a_fragment_has_the_metrics_of_its_own_operators() -> None:
     found = fragments(plan(JOIN))
     by_name = {fragment.name: fragment.accumulators() for fragment in found}
     # Number 7 and 12 are of the records that are read from exchanges.

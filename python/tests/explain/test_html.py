@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import pytest
 
 from apportion.decision import decision_from_json
-from apportion.eventlog import Application, LoggedDecision, PlanNode, Query
+from apportion.eventlog import Application, LoggedDecision, LoggedShuffle, PlanNode, Query
 from apportion.explanation.render import html
 from apportion.explanation.render.plots import ranges_plot
 from apportion.explanation.views.view import view
@@ -49,18 +49,20 @@ def page(*queries: Query) -> Page:
 
 def decided(number: int, **changed: object) -> Query:
     query = Query(number, "SELECT 1", plan=plan(PLAN))
-    logged = LoggedDecision(decision_from_json({**DECIDED, **changed}), [[1024, 0, 2048, 1024]])
+    logged = LoggedDecision(
+        decision_from_json({**DECIDED, **changed}), [LoggedShuffle([1024, 0, 2048, 1024])]
+    )
     query.decisions.append(logged)
     return query
 
 
-def test_links_lead_to_something_and_names_are_unique() -> None:
+def test_all_links_have_targets_and_ids_are_unique() -> None:
     made = page(decided(1), decided(2))
     assert len(made.ids) == len(set(made.ids)) == 6
     assert {link.removeprefix("#") for link in made.links} == set(made.ids)
 
 
-def test_the_page_needs_nothing_else() -> None:
+def test_the_page_is_self_contained() -> None:
     made = page(decided(1))
     assert not {"link", "img", "iframe"} & set(made.tags)
     assert made.tags.count("script") == 1
@@ -70,7 +72,7 @@ def test_the_page_needs_nothing_else() -> None:
 @pytest.mark.parametrize(
     "place", ["description", "failure", "operator", "reason", "node", "source"]
 )
-def test_names_are_text_whatever_they_hold(place: str) -> None:
+def test_hostile_names_are_escaped(place: str) -> None:
     query = decided(1)
     if place in ("operator", "reason"):
         query = decided(1, **{place: HOSTILE})
@@ -85,7 +87,7 @@ def test_names_are_text_whatever_they_hold(place: str) -> None:
     assert "img" not in made.tags
 
 
-def test_the_formula_has_its_numbers() -> None:
+def test_the_page_shows_the_formula_with_its_numbers() -> None:
     numbers = {
         "data_volume_per_task": 1000, "broadcast_cap": 500, "broadcast_bytes": 700, "raw": 9,
         "rounded": 8, "input_bytes": 4096, "clamps": ["reactive"], "parallelism": 8,
@@ -95,11 +97,11 @@ def test_the_formula_has_its_numbers() -> None:
     assert rows["B, broadcast"] == "min(700, 500, 1,000 - 1) = 500"
     assert rows["raw, bytes / (V - B)"] == "ceil(4,096 / (1,000 - 500)) = 9"
     assert (rows["rounded"], rows["P, tasks decided"]) == ("8", "8")
-    assert rows["limits that changed it"] == "reactive"
+    assert rows["limits applied"] == "reactive"
     assert rows["parallelism set by"] == "hint on the query block, line 2"
 
 
-def test_a_query_of_300_stages() -> None:
+def test_a_page_of_300_stages_is_rendered() -> None:
     text = "Scan"
     for number in range(300):
         text = f"HashAggregate\n  ShuffleQueryStage: {number}\n    Exchange\n" + "\n".join(
@@ -109,19 +111,19 @@ def test_a_query_of_300_stages() -> None:
     assert made.tags.count("details") == 301
 
 
-def test_bars_of_a_range_are_told_together() -> None:
+def test_the_bars_of_a_range_are_one_element_with_a_title() -> None:
     drawn = ranges_plot([1024, 0, 2048, 1024, 10], [(0, 3), (3, 4)], "sizes & ranges")
     assert re.findall(r'class="(\w+)".*?<title>(.*?)</title>', drawn) == [
-        ("even", "subpartitions 0 to 2: 3.0 KiB, the largest 2.0 KiB"),
-        ("odd", "subpartition 3: 1.0 KiB"),
-        ("none", "subpartition 4: 10 B"),
+        ("even", "shuffle partitions 0 to 2: 3 KiB, largest 2 KiB"),
+        ("odd", "shuffle partition 3: 1 KiB"),
+        ("none", "shuffle partition 4: 10 B"),
     ]
     assert 'aria-label="sizes &amp; ranges"' in drawn
 
 
 @pytest.mark.parametrize("count", [0, 1, 400, 401, 100_000])
-def test_plots_have_a_bar_for_each_subpartition_or_for_several(count: int) -> None:
+def test_a_plot_has_at_most_400_bars(count: int) -> None:
     drawn = ranges_plot([1] * count, [(0, count)], "")
     assert drawn.count("M") == min(count, 400) or 200 < drawn.count("M") < 400
     if count:
-        assert f"subpartition{'s 0 to' if count > 1 else ''} {count - 1}: " in drawn
+        assert f"shuffle partition{'s 0 to' if count > 1 else ''} {count - 1}: " in drawn

@@ -59,7 +59,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
         running.stdin.close()
 
 
-def test_it_is_explained_by_its_url_and_by_its_id(live: Live) -> None:
+def test_a_running_application_is_explained_by_url_and_by_id(live: Live) -> None:
     for arguments in ([live.url], [f"{live.url}/SQL/"], [live.id, "--logs", str(live.logs)]):
         result = CliRunner().invoke(app, ["explain", *arguments])
         assert result.exit_code == 0, result.stderr
@@ -67,7 +67,9 @@ def test_it_is_explained_by_its_url_and_by_its_id(live: Live) -> None:
         assert "reads stage 0" in result.stdout
 
 
-def test_its_tab(live: Live, tabs: Tabs, picture: Path) -> None:
+def test_the_tab_of_a_running_application_shows_decisions(
+    live: Live, tabs: Tabs, picture: Path
+) -> None:
     page = tabs.open(live.url)
     page.get_by_role("link", name="Apportion").click()
     page.locator("#apportion-queries").get_by_role("link").first.click()
@@ -75,8 +77,8 @@ def test_its_tab(live: Live, tabs: Tabs, picture: Path) -> None:
     expect(page.get_by_role("img").first).to_be_visible()
     numbers = page.get_by_role("row", name="layout even")
     expect(numbers).not_to_be_visible()
-    page.get_by_text("All numbers").first.click()
+    page.get_by_text("All fields").first.click()
     expect(numbers.first).to_be_visible()
     page.screenshot(path=picture)
-    page.get_by_role("link", name="Its plan").click()
+    page.get_by_role("link", name="Plan of the query").click()
     expect(page.get_by_text("Details for Query").first).to_be_visible()

@@ -104,25 +104,25 @@ def error(what: str, logs: Path | None = None) -> str:
         "eventlog_v2_app-1_1",
     ],
 )
-def test_names_of_logs(tmp_path: Path, name: str) -> None:
+def test_a_log_is_found_by_application_id(tmp_path: Path, name: str) -> None:
     for other in ("app-10", "app-1_x", "eventlog_v2_app-10", ".app-1.crc", name):
         (tmp_path / other).touch()
     assert found("app-1", tmp_path) == name
 
 
-def test_the_latest_attempt_counts(tmp_path: Path) -> None:
+def test_the_log_of_the_latest_attempt_is_found(tmp_path: Path) -> None:
     for attempt, written in ((1, 300), (2, 500), (3, 400)):
         (tmp_path / f"app-1_{attempt}").touch()
         os.utime(tmp_path / f"app-1_{attempt}", (written, written))
     assert found("app-1", tmp_path) == "app-1_2"
 
 
-def test_ids_that_are_no_names_of_files(tmp_path: Path) -> None:
+def test_an_id_with_special_characters_is_found(tmp_path: Path) -> None:
     (tmp_path / "my-app_1").touch()
     assert found("My App.1", tmp_path) == "my-app_1"
 
 
-def test_the_directory_of_the_history_server(
+def test_the_directory_of_the_history_server_is_the_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "app-1").touch()
@@ -135,26 +135,28 @@ def test_the_directory_of_the_history_server(
     assert "spark.history.fs.logDirectory is s3a://logs, which is not on this" in error("app-1")
 
 
-def test_logs_that_are_not_there(tmp_path: Path) -> None:
+def test_a_missing_log_raises(tmp_path: Path) -> None:
     (tmp_path / "app-20261121-0001.zstd").touch()
     assert error(f"{tmp_path}/none") == f"there is no event log at {tmp_path}/none"
     assert error("app-20261121-0002", tmp_path).endswith(
-        f"among the 1 in {tmp_path}. Did you mean app-20261121-0001?"
+        f"among the 1 log in {tmp_path}. Did you mean app-20261121-0001?"
     )
-    assert f"no directory {tmp_path}/none to look" in error("app-1", tmp_path / "none")
+    assert f"no directory {tmp_path}/none to search" in error("app-1", tmp_path / "none")
 
 
 # By URL
 
 
-def test_a_running_application(spark_ui: Spark, tmp_path: Path) -> None:
+def test_the_log_of_a_running_application_is_found(spark_ui: Spark, tmp_path: Path) -> None:
     (tmp_path / "app-1.inprogress").touch()
     spark_ui.runs("app-1", enabled="true", dir=tmp_path.as_uri())
     for page in ("", "/", "/jobs/", "/SQL/execution/?id=3", "/apportion/query/?id=3#x"):
         assert found(spark_ui.root + page) == "app-1.inprogress"
 
 
-def test_a_running_application_behind_a_proxy(spark_ui: Spark, tmp_path: Path) -> None:
+def test_the_log_of_a_running_application_behind_a_proxy_is_found(
+    spark_ui: Spark, tmp_path: Path
+) -> None:
     (tmp_path / "app-1").touch()
     spark_ui.runs("app-1", below="/proxied", enabled="true", dir=str(tmp_path))
     assert found(f"{spark_ui.root}/proxied/SQL/") == "app-1"
@@ -164,20 +166,23 @@ def test_a_running_application_behind_a_proxy(spark_ui: Spark, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("conf", "message"),
     [
-        ({}, "writes no event log, and a UI alone does not tell"),
-        ({"enabled": "false"}, "start it with spark.eventLog.enabled=true and spark.eventLog.dir"),
+        ({}, "writes no event log, and its UI alone does not have the decisions"),
+        (
+            {"enabled": "false"},
+            "start it with spark.eventLog.enabled=true, and with spark.eventLog.dir",
+        ),
         ({"enabled": "true", "dir": "hdfs://logs"}, "is hdfs://logs, which is not on this machine"),
-        ({"enabled": "true", "dir": "/no/where"}, "no directory /no/where to look"),
+        ({"enabled": "true", "dir": "/no/where"}, "no directory /no/where to search"),
     ],
 )
-def test_a_running_application_without_a_log_here(
+def test_a_running_application_without_a_readable_log_raises(
     spark_ui: Spark, conf: dict[str, str], message: str
 ) -> None:
     spark_ui.runs("app-1", **conf)
     assert message in error(spark_ui.root)
 
 
-def test_an_application_of_a_history_server(spark_ui: Spark) -> None:
+def test_a_log_is_downloaded_from_a_history_server(spark_ui: Spark) -> None:
     spark_ui.lists("app-2", "app-1")
     logs = packed({"eventlog_v2_app-1/events_1_app-1": "{}", "eventlog_v2_app-1/appstatus": ""})
     spark_ui.answers["/api/v1/applications/app-1/logs"] = logs
@@ -185,13 +190,13 @@ def test_an_application_of_a_history_server(spark_ui: Spark) -> None:
         assert [each.name for each in log.iterdir()] == ["eventlog_v2_app-1"]
     assert not log.exists()
     assert error(spark_ui.root) == (
-        f"{spark_ui.root} has 2 applications: name one as {spark_ui.root}/history/ID. "
-        "The newest: app-2, app-1"
+        f"{spark_ui.root} has 2 applications: choose one with {spark_ui.root}/history/ID. "
+        "Newest: app-2, app-1"
     )
     assert error(f"{spark_ui.root}/history/app-3").endswith("has no application app-3")
 
 
-def test_attempts_have_logs_of_their_own(spark_ui: Spark) -> None:
+def test_each_attempt_on_a_history_server_has_its_log(spark_ui: Spark) -> None:
     spark_ui.lists("app-1", attempt="2")
     for attempt in (1, 2):
         logs = packed({f"app-1_{attempt}": "{}"})
@@ -201,24 +206,24 @@ def test_attempts_have_logs_of_their_own(spark_ui: Spark) -> None:
             assert [each.name for each in log.iterdir()] == [name]
 
 
-def test_addresses_of_something_else(spark_ui: Spark) -> None:
-    assert "http:/// names no host" in error("http:///")
+def test_an_address_without_a_spark_ui_raises(spark_ui: Spark) -> None:
+    assert "http:/// has no host" in error("http:///")
     assert f"no Spark UI or history server at {spark_ui.root}" in error(spark_ui.root)
-    assert "asks who you are (401 Unauthorized)" in error(f"{spark_ui.root}/closed")
+    assert "requires a login (401 Unauthorized)" in error(f"{spark_ui.root}/closed")
     spark_ui.says("/api/v1/applications", [])
-    assert error(spark_ui.root) == f"{spark_ui.root} has no application yet"
+    assert error(spark_ui.root) == f"{spark_ui.root} has no applications yet"
     spark_ui.says("/api/v1/applications", ["no application"])
     assert "does not list applications" in error(spark_ui.root)
 
 
-def test_addresses_without_a_server() -> None:
+def test_an_address_without_a_server_raises() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
         assert "does not answer: [Errno 111] Connection refused" in error(url)
 
 
-def test_files_are_unpacked_below_their_directory_only(spark_ui: Spark) -> None:
+def test_downloaded_files_stay_in_their_directory(spark_ui: Spark) -> None:
     spark_ui.lists("app-1")
     spark_ui.answers["/api/v1/applications/app-1/logs"] = packed({"../../app-1": "{}"})
     with locate.event_log(spark_ui.root) as log:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apportion.decision import decision_from_json
-from apportion.eventlog import Application, LoggedDecision, Operator, Query
+from apportion.eventlog import Application, LoggedDecision, LoggedShuffle, Operator, Query
 from apportion.explanation.render import html, text
 from apportion.explanation.views.view import QueryView, view
 
@@ -47,11 +47,13 @@ def example(sql: str | None = SQL) -> QueryView:
     record = {**DECIDED, "query": 7}
     for stage, operators in ((1, [0]), (0, [0, 1, 2])):
         decided = decision_from_json({**record, "stages": [stage]})
-        query.decisions.append(LoggedDecision(decided, [[1, 2]], operators=operators))
+        query.decisions.append(
+            LoggedDecision(decided, [LoggedShuffle([1, 2])], operators=operators)
+        )
     return view(Application(), query)
 
 
-def test_a_stage_knows_its_operators_and_blocks() -> None:
+def test_a_stage_has_its_operators_and_sql_blocks() -> None:
     scan, middle, result = example().stages
     assert scan.operators == [3], "known by its columns, as there is no decision"
     assert (middle.operators, result.operators) == ([0, 1, 2], [0])
@@ -62,12 +64,12 @@ def test_a_stage_knows_its_operators_and_blocks() -> None:
     )
 
 
-def test_the_text_tells_the_blocks_of_stages() -> None:
+def test_the_text_names_the_sql_blocks_of_a_stage() -> None:
     lines = text.render(example()).splitlines()
-    assert "  of block main (line 2), cte busy (line 1)" in lines
+    assert "  from block main (line 2), cte busy (line 1)" in lines
 
 
-def test_the_page_links_blocks_operators_and_stages() -> None:
+def test_the_page_links_sql_blocks_operators_and_stages() -> None:
     page = html.render("one", [example()])
     links = Page(page).links
     assert {"#q7-block-0", "#q7-block-1", "#q7-operator-0", "#q7-operator-3"} <= set(links)
@@ -76,7 +78,7 @@ def test_the_page_links_blocks_operators_and_stages() -> None:
     assert plain.count("<span") == plain.count("</span>") == 2
 
 
-def test_what_is_not_known_is_left_out() -> None:
+def test_unknown_origins_are_left_out() -> None:
     unknown = example(sql=None)
     assert [stage.blocks for stage in unknown.stages] == [[], [], []]
     assert "SQL" not in html.render("one", [unknown])
@@ -84,7 +86,7 @@ def test_what_is_not_known_is_left_out() -> None:
     assert "SELECT ((" in html.render("one", [broken])
 
 
-def test_places_that_are_not_there_are_left_out() -> None:
+def test_invalid_places_of_operators_are_left_out() -> None:
     query = Query(7, "hostile", plan=plan("HashAggregate: n#5"), sql="<b>", operators=[])
     made = view(Application(), query)
     assert made.stages[0].operators == []

@@ -6,7 +6,7 @@ from array import array
 import pytest
 
 from apportion.decision import decision_from_json
-from apportion.eventlog import Application, LoggedDecision, Query, Stage
+from apportion.eventlog import Application, LoggedDecision, LoggedShuffle, Query, Stage
 from apportion.explanation.render import mermaid, text
 from apportion.explanation.views.view import QueryView, view
 from tests.records import RECORD
@@ -49,11 +49,13 @@ def query() -> QueryView:
         stage(7, 7, [0, 5], shuffle_written_bytes=2048),
         stage(9, 3, [25, 26], shuffle_read_bytes=2048),
     ]
-    ran.decisions = [LoggedDecision(decision_from_json(DECIDED), [[1024, 0, 2048, 1024]])]
+    ran.decisions = [
+        LoggedDecision(decision_from_json(DECIDED), [LoggedShuffle([1024, 0, 2048, 1024])])
+    ]
     return view(Application(), ran)
 
 
-def test_stages_with_what_was_decided_and_what_ran(query: QueryView) -> None:
+def test_a_view_has_stages_with_decisions_and_work(query: QueryView) -> None:
     below, result = query.stages
     assert (below.name, below.reads, below.depth, below.slots) == ("stage 0", [], 0, 2)
     assert (result.name, result.reads, result.depth, result.slots) == ("result", ["stage 0"], 1, 2)
@@ -65,26 +67,26 @@ def test_stages_with_what_was_decided_and_what_ran(query: QueryView) -> None:
     assert (query.slots, query.useful_slots, query.peak_tasks) == (2, 2, 2)
 
 
-def test_text(query: QueryView) -> None:
+def test_text_of_a_query(query: QueryView) -> None:
     assert (
         text.render(query)
         == """\
 Query 3: SELECT <b>1</b> (1.5 s)
-  Slots: 2 for its largest stage, 2 for all stages that can run together.
+  Task slots: 2 for the largest stage, 2 for all stages that can run together.
   Peak concurrency: 2 tasks.
 
 result (result): 2 tasks
   reads stage 0
   HashAggregate: 2 tasks: because.
-    ▄▁|█▄ 4 shuffle partitions, 4.0 KiB
-    largest task 2.9 KiB, mean 2.0 KiB
+    ▄▁|█▄ 4 shuffle partitions, 4 KiB
+    largest task 2.9 KiB, mean 2 KiB
     parallelism: hint on the query block, line 2
-  Ran as Spark stage 9, 2 tasks, 0.0 s of task time, 4.0 KiB read from shuffles.
+  Ran as Spark stage 9, 2 tasks, 0.0 s of task time, 4 KiB read from shuffles.
   *(2) HashAggregate
     pipeline ends, ShuffleQueryStage -> HashAggregate: exchange
 
 stage 0 (shuffle): 2 tasks
-  Ran as Spark stage 7, 2 tasks, 0.0 s of task time, 4.0 KiB written to a shuffle.
+  Ran as Spark stage 7, 2 tasks, 0.0 s of task time, 4 KiB written to a shuffle.
   Exchange
   *(1) Range
     pipeline ends, Range -> Exchange: exchange
@@ -92,7 +94,7 @@ stage 0 (shuffle): 2 tasks
     )
 
 
-def test_mermaid(query: QueryView) -> None:
+def test_mermaid_flowchart_of_a_query(query: QueryView) -> None:
     assert (
         mermaid.render(query)
         == """\
@@ -104,14 +106,14 @@ flowchart BT
     )
 
 
-def test_mermaid_does_not_run_what_names_hold() -> None:
+def test_mermaid_labels_are_escaped() -> None:
     drawn = view(Application(), Query(1, "", plan=plan('Scan a"]; click s0 "x" <script>&#35;')))
     assert '["result<br/>Scan a#quot;]; click s0 #quot;x#quot; #lt;script#gt;#amp;#35;35;"]' in (
         mermaid.render(drawn)
     )
 
 
-def test_json(query: QueryView) -> None:
+def test_json_of_a_query(query: QueryView) -> None:
     data = json.loads(json.dumps(query.as_json()))
     assert [stage["name"] for stage in data["stages"]] == ["stage 0", "result"]
     assert data["stages"][1]["decisions"][0]["subpartition_bytes"] == [[1024, 0, 2048, 1024]]
@@ -129,11 +131,13 @@ def test_json(query: QueryView) -> None:
         (list(range(128)), [(0, 64), (64, 128)], text.plot(range(1, 128, 2), [(0, 32), (32, 64)])),
     ],
 )
-def test_plots(values: list[int], ranges: list[tuple[int, int]], plotted: str) -> None:
+def test_text_plots_have_a_bar_for_each_shuffle_partition(
+    values: list[int], ranges: list[tuple[int, int]], plotted: str
+) -> None:
     assert text.plot(values, ranges) == plotted
 
 
-def test_a_query_that_did_not_get_far() -> None:
+def test_a_failed_query_without_a_plan_is_shown() -> None:
     failed = Query(1, "SELECT", failure="no such thing\n\tat java")
     assert text.render(view(Application(), failed)).splitlines()[:2] == [
         "Query 1: SELECT (not ended)",
@@ -141,12 +145,12 @@ def test_a_query_that_did_not_get_far() -> None:
     ]
 
 
-def test_stages_of_several_resource_profiles_share_no_slots() -> None:
+def test_stages_with_different_resource_profiles_share_no_slots() -> None:
     query = Query(3, "an example", plan=plan(PLAN))
     query.stages = [stage(7, 7, [0, 5]), stage(9, 3, [25, 26, 27])]
     query.stages[1].profile = 1
     made = view(Application(), query)
     assert (made.slots_by_group, made.slots) == ({0: 2, 1: 3}, 5)
     assert made.slots_text.startswith(
-        "Slots: 5 for the largest stages of its sharing groups (profile 0: 2, profile 1: 3), "
+        "Task slots: 5 for the largest stage of each resource profile (profile 0: 2, profile 1: 3)"
     )

@@ -42,12 +42,15 @@ def explain(*arguments: str | Path, stdin: str = "") -> Result:
         (["-", "--tables", "none"], "there is no directory none (--tables)"),
         (["-", "--set", "min_paralelism=4"], "Did you mean min_parallelism?"),
         (["-", "--logs", "."], "--logs: only for a log, not for SQL"),
-        (["app-1", "--set", "mode=active"], "--set: only for SQL that is run, and app-1 is none"),
-        (["app-1", "--logs", "none"], "no directory none to look for an application of that id"),
-        (["http://"], "http:// names no host: write http://HOST:PORT"),
+        (["app-1", "--set", "mode=active"], "--set: only for SQL, not for app-1"),
+        (
+            ["app-1", "--logs", "none"],
+            "no directory none to search for an application with that id",
+        ),
+        (["http://"], "http:// has no host: write http://HOST:PORT"),
     ],
 )
-def test_wrong_usage(arguments: list[str], message: str) -> None:
+def test_wrong_usage_exits_with_2_and_a_message(arguments: list[str], message: str) -> None:
     result = explain(*arguments, stdin="SELECT 1")
     assert result.exit_code == 2
     assert message in " ".join(result.stderr.split())
@@ -56,7 +59,7 @@ def test_wrong_usage(arguments: list[str], message: str) -> None:
 
 @pytest.mark.usefixtures("spark")
 class TestSql:
-    def test_a_file(self, tables: Path, tmp_path: Path) -> None:
+    def test_explain_runs_a_file_of_sql(self, tables: Path, tmp_path: Path) -> None:
         file = tmp_path / "query.sql"
         hinted = GROUPED.replace("SELECT", "SELECT /*+ PARALLELISM(1) */")
         file.write_text(f"SET spark.apportion.mode; {hinted};")
@@ -71,14 +74,14 @@ class TestSql:
         assert "reads stage 0" in result.stdout
         assert "written to a shuffle" in result.stdout
 
-    def test_standard_input_as_a_page(self, tmp_path: Path) -> None:
+    def test_explain_runs_standard_input_and_writes_a_page(self, tmp_path: Path) -> None:
         page = tmp_path / "page.html"
         sql = "SELECT DISTINCT id % 3 FROM range(9)"
         assert explain("-", "--format", "html", "-o", page, stdin=sql).exit_code == 0
         assert f"{sql}</h2>" in page.read_text("utf-8")
         assert "<title>SQL golden tests (local-" in page.read_text("utf-8")
 
-    def test_nothing_decided(self) -> None:
+    def test_explain_shows_a_query_without_decisions(self) -> None:
         result = explain("-", "--format", "json", stdin="SELECT 1")
         [query] = json.loads(result.stdout)
         assert (query["description"], query["slots"]) == ("SELECT 1", 1)
@@ -90,15 +93,17 @@ class TestSql:
             ("SELECT raise_error('no luck')", 1, "no luck"),
         ],
     )
-    def test_queries_that_fail(self, tables: Path, statement: str, code: int, message: str) -> None:
+    def test_a_failed_query_is_a_short_message(
+        self, tables: Path, statement: str, code: int, message: str
+    ) -> None:
         result = explain("-", "--tables", tables, stdin=statement)
         assert result.exit_code == code
         assert message in " ".join(result.stderr.split())
 
-    def test_a_number_that_is_not_there(self) -> None:
+    def test_an_unknown_number_of_a_query_exits_with_2(self) -> None:
         result = explain("-", "--query", "999999", stdin="SELECT 1")
         assert result.exit_code == 2
-        assert "what ran has no query 999999; there are " in result.stderr
+        assert "this run has no query 999999. Known queries: " in result.stderr
 
 
 # In Python
@@ -118,7 +123,7 @@ def test_a_dataframe_is_planned_and_run_again(spark: SparkSession) -> None:
     assert explained._repr_html_().startswith('<iframe title="SQL golden tests (local-')
 
 
-def test_logs_and_applications(tmp_path: Path) -> None:
+def test_explain_takes_a_path_or_an_application_id(tmp_path: Path) -> None:
     start = {
         "Event": "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart",
         "executionId": 3, "description": "daily", "time": 0,
@@ -127,7 +132,7 @@ def test_logs_and_applications(tmp_path: Path) -> None:
     (tmp_path / "app-1").write_text(json.dumps(start))
     for what in (tmp_path / "app-1", str(tmp_path / "app-1"), "app-1"):
         assert "Query 3: daily" in apportion.explain(what, queries=[3], logs=tmp_path).text()
-    with pytest.raises(ApportionError, match="has no decision of Apportion in its 1 query"):
+    with pytest.raises(ApportionError, match="has 1 query, but no decision of Apportion"):
         apportion.explain(tmp_path / "app-1")
 
 
@@ -167,7 +172,7 @@ def run_cell(shell: InteractiveShell, cell: str) -> tuple[list[RichOutput], appo
     return captured.outputs, result.result
 
 
-def test_a_cell_shows_rows_and_explains(shell: InteractiveShell) -> None:
+def test_a_notebook_cell_shows_rows_and_explains(shell: InteractiveShell) -> None:
     (rows, *_), explained = run_cell(shell, f"%%apportion parallelism=2\n{GROUPED} ORDER BY city")
     assert "<td>London</td><td>2</td>" in rows.data["text/html"]
     assert "<td>&lt;b&gt;</td><td>1</td>" in rows.data["text/html"]
@@ -175,15 +180,17 @@ def test_a_cell_shows_rows_and_explains(shell: InteractiveShell) -> None:
     assert "parallelism is set to 2 (session setting)" in explained.text()
 
 
-def test_the_setting_is_of_the_cell(shell: InteractiveShell, spark: SparkSession) -> None:
+def test_settings_of_a_notebook_cell_end_with_the_cell(
+    shell: InteractiveShell, spark: SparkSession
+) -> None:
     run_cell(shell, "%%apportion parallelism=2\nSELECT 1")
     assert spark.conf.get("spark.apportion.parallelism") == "-1"
 
 
-def test_more_rows_than_are_shown(shell: InteractiveShell) -> None:
+def test_a_notebook_cell_shows_at_most_20_rows(shell: InteractiveShell) -> None:
     (rows, *_), _ = run_cell(shell, "%%apportion\nSELECT id FROM range(21)")
     assert rows.data["text/html"].count("<tr>") == 21
-    assert "21 rows, the first 20 shown" in rows.data["text/html"]
+    assert "21 rows, first 20 shown" in rows.data["text/html"]
 
 
 @pytest.mark.parametrize(
@@ -194,7 +201,9 @@ def test_more_rows_than_are_shown(shell: InteractiveShell) -> None:
         ("%%apportion\nSELECT * FROM nowhere", "TABLE_OR_VIEW_NOT_FOUND"),
     ],
 )
-def test_cells_that_fail(shell: InteractiveShell, cell: str, message: str) -> None:
+def test_a_notebook_cell_with_an_error_raises(
+    shell: InteractiveShell, cell: str, message: str
+) -> None:
     with capture_output():
         result = shell.run_cell(cell)
     with pytest.raises(ApportionError, match=message.replace("?", r"\?")):

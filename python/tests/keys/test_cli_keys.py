@@ -29,15 +29,15 @@ def keys(*arguments: str | Path) -> Result:
 
 @pytest.mark.usefixtures("spark")
 class TestKeys:
-    def test_a_table_with_any_name(self, tables: Path) -> None:
+    def test_keys_accepts_a_table_with_any_name(self, tables: Path) -> None:
         (tables / "events.csv").rename(tables / "my-events.2026.csv")
         result = keys("my-events.2026", "--columns", "kind", "--tasks", "2", "--tables", tables)
-        assert "kind of my-events.2026: 2 values" in result.stdout, result.stderr
+        assert "kind of my-events.2026: 2 values, " in result.stdout, result.stderr
 
-    def test_a_table_with_bars(self, tables: Path) -> None:
+    def test_keys_prints_a_table_with_bars(self, tables: Path) -> None:
         result = keys("events", "--columns", "bucket", "--tasks", "5", "--tables", tables)
         assert result.exit_code == 0, result.stderr
-        assert "bucket of events: 10 values over 5 tasks of 5 subpartitions" in result.stdout
+        assert "bucket of events: 10 values, 5 tasks, 5 shuffle partitions" in result.stdout
         rows = re.findall(
             r"^│ (\d) +│ +(\d) │ +(\d+) │ (.*?) +│ +(\d) │ +(\d+) │", result.stdout, re.M
         )
@@ -48,10 +48,10 @@ class TestKeys:
             ("3", "2", "20", "█" * 13, "2", "20"),
             ("4", "3", "30", "█" * 20, "2", "20"),
         ]  # fmt: skip
-        assert "By hash: 1 of 5 tasks empty; at most 3 values and 30 rows a task" in result.stdout
+        assert "By hash: 1 of 5 tasks empty; at most 3 values and 30 rows per task" in result.stdout
         assert "Even keys: 0 of 5 tasks empty; at most 2 values and 20 rows" in result.stdout
 
-    def test_json(self, tables: Path) -> None:
+    def test_keys_prints_json(self, tables: Path) -> None:
         result = keys(
             "events", "--columns", "bucket, kind", "--tasks", "5", "--subpartitions", "10",
             "--tables", tables, "--format", "json",
@@ -62,7 +62,7 @@ class TestKeys:
         assert sum(report["hashed"]["values"]) == 10
         assert report["even"] == {"values": [2] * 5, "rows": [20] * 5}
 
-    def test_a_plot(self, tables: Path, tmp_path: Path) -> None:
+    def test_keys_writes_a_plot(self, tables: Path, tmp_path: Path) -> None:
         file = tmp_path / "a.svg"
         result = keys(
             "events", "--columns", "kind", "--tasks", "2", "--tables", tables, "--plot", file
@@ -70,9 +70,9 @@ class TestKeys:
         assert f"Plot: {file}" in result.stderr
         assert file.read_bytes().startswith(b"<?xml")
 
-    def test_more_tasks_than_are_shown(self, tables: Path) -> None:
+    def test_keys_names_the_number_of_hidden_tasks(self, tables: Path) -> None:
         result = keys("events", "--columns", "kind", "--tasks", "100", "--tables", tables)
-        assert "And 36 tasks more: --format json has all." in result.stdout
+        assert "36 more tasks: --format json shows all." in result.stdout
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
@@ -84,7 +84,9 @@ class TestKeys:
             ),
         ],
     )
-    def test_wrong_usage(self, tables: Path, arguments: list[str], message: str) -> None:
+    def test_wrong_usage_exits_with_2_and_a_message(
+        self, tables: Path, arguments: list[str], message: str
+    ) -> None:
         result = keys(*arguments, "--tables", tables)
         assert result.exit_code == 2
         assert message in " ".join(result.stderr.split())
@@ -94,7 +96,7 @@ class TestKeys:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--tasks", "5", "--plot", "a.gif"], "a.gif: the name has to end in .png or .svg"),
+        (["--tasks", "5", "--plot", "a.gif"], "a.gif: the file name must end in .png or .svg"),
         (["--tasks", "0"], "Invalid value for '--tasks'"),
         (["--tasks", "5", "--subpartitions", "4"], "--subpartitions is 4: allowed is 5 or more"),
     ],

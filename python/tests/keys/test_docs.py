@@ -1,4 +1,4 @@
-"""docs/even-keys.md: its picture is right, its table of functions is complete."""
+"""The pages on keys: the picture is right, the tables of functions are complete."""
 
 from __future__ import annotations
 
@@ -7,23 +7,27 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from apportion.keys.key_distribution import deal
+from apportion.keys.key_distribution import measure_distribution
 
-PAGE = (Path(__file__).parents[3] / "docs" / "even-keys.md").read_text("utf-8")
+DOCS = Path(__file__).parents[3] / "docs"
+PAGES = "".join(
+    (DOCS / name).read_text("utf-8")
+    for name in ("even-keys.md", "row-placement.md", "flink-keys.md")
+)
 
 
-def test_the_picture_is_right(spark: SparkSession) -> None:
+def test_the_picture_of_even_keys_shows_the_real_tasks(spark: SparkSession) -> None:
     buckets = spark.range(10).selectExpr("CAST(id AS INT) AS bucket")
-    rows = re.findall(r"^\| buckets by .*?` \|(.*)\|$", PAGE, re.MULTILINE)
+    rows = re.findall(r"^\| buckets by .*?` \|(.*)\|$", PAGES, re.MULTILINE)
     drawn = [
         [len(cell.split(",")) if cell.strip() else 0 for cell in row.split("|")] for row in rows
     ]
-    dealt = deal(buckets, "bucket", 5)
-    assert drawn == [dealt.hashed.values, dealt.even.values]
+    distribution = measure_distribution(buckets, "bucket", 5)
+    assert drawn == [distribution.hashed.values, distribution.even.values]
 
 
-def test_every_function_is_on_the_page_as_it_says_itself(spark: SparkSession) -> None:
-    calls = dict(re.findall(r"^\| `((\w+)\(.*?\))` \|", PAGE, re.MULTILINE))
+def test_the_page_has_the_description_of_every_key_function(spark: SparkSession) -> None:
+    calls = dict(re.findall(r"^\| `((\w+)\(.*?\))` \|", PAGES, re.MULTILINE))
     assert len(calls) == 8
     for call, name in calls.items():
         lines = [row[0] for row in spark.sql(f"DESCRIBE FUNCTION {name}").collect()]

@@ -26,13 +26,13 @@ def vectors(op: str) -> list[Any]:
     ]
 
 
-def test_every_vector_is_of_a_kind_that_is_tested() -> None:
+def test_every_kind_of_flink_vector_is_tested() -> None:
     kinds = {"defaultMaxParallelism", "key", "keyGroupRange", "operatorIndex"}
     assert {vector["op"] for vector in ALL} == kinds
 
 
 @pytest.mark.parametrize("vector", vectors("defaultMaxParallelism"))
-def test_max_parallelism(vector: dict[str, Any]) -> None:
+def test_the_maximum_parallelism_matches_flink(vector: dict[str, Any]) -> None:
     if "error" in vector:
         with pytest.raises(InputError):
             flink.max_parallelism(vector["parallelism"])
@@ -41,7 +41,7 @@ def test_max_parallelism(vector: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("vector", vectors("key"))
-def test_keys(vector: dict[str, Any]) -> None:
+def test_key_groups_of_keys_match_flink(vector: dict[str, Any]) -> None:
     long = vector["keyType"] == "long"
     group = flink.key_group(vector["key"], vector["maxParallelism"], long=long)
     assert group == vector["keyGroup"]
@@ -50,7 +50,7 @@ def test_keys(vector: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("vector", vectors("operatorIndex"))
-def test_operator_index(vector: dict[str, Any]) -> None:
+def test_operator_indexes_match_flink(vector: dict[str, Any]) -> None:
     index = flink.operator_index(
         vector["keyGroup"], vector["parallelism"], vector["maxParallelism"]
     )
@@ -58,7 +58,7 @@ def test_operator_index(vector: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("vector", vectors("keyGroupRange"))
-def test_key_group_range(vector: dict[str, Any]) -> None:
+def test_key_group_ranges_match_flink(vector: dict[str, Any]) -> None:
     arguments = vector["index"], vector["parallelism"], vector["maxParallelism"]
     if "error" in vector:
         with pytest.raises(InputError):
@@ -68,7 +68,7 @@ def test_key_group_range(vector: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["int", "long", "string"])
-def test_arrays_and_lists_of_keys(kind: str) -> None:
+def test_arrays_and_lists_of_keys_have_the_key_groups_of_flink(kind: str) -> None:
     for maximum in {vector["maxParallelism"] for vector in ALL if vector["op"] == "key"}:
         own = [v for v in ALL if v.get("keyType") == kind and v["maxParallelism"] == maximum]
         keys = [vector["key"] for vector in own]
@@ -79,7 +79,7 @@ def test_arrays_and_lists_of_keys(kind: str) -> None:
         assert groups.tolist() == expected
 
 
-def test_arrays_and_lists_of_key_groups() -> None:
+def test_arrays_and_lists_of_key_groups_have_operator_indexes() -> None:
     groups = list(range(128))
     expected = [flink.operator_index(group, 5) for group in groups]
     assert flink.operator_indexes(groups, 5) == expected
@@ -88,7 +88,7 @@ def test_arrays_and_lists_of_key_groups() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64])
-def test_arrays_of_any_integers_and_shape(dtype: type[np.integer[Any]]) -> None:
+def test_arrays_of_each_integer_type_and_shape_are_accepted(dtype: type[np.integer[Any]]) -> None:
     keys = np.array([[1, 2], [3, 4]], dtype=dtype)
     expected = [
         [flink.key_group(1, 128), flink.key_group(2, 128)],
@@ -98,11 +98,11 @@ def test_arrays_of_any_integers_and_shape(dtype: type[np.integer[Any]]) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.str_, object])
-def test_arrays_without_keys(dtype: Any) -> None:
+def test_empty_arrays_of_keys_are_accepted(dtype: Any) -> None:
     assert flink.key_groups(np.array([], dtype=dtype), 128).tolist() == []
 
 
-def test_keys_of_five_operators_and_the_remedy() -> None:
+def test_rebalance_keys_spread_ten_keys_evenly_over_five_operators() -> None:
     def indexes(keys: list[int]) -> list[int]:
         return flink.operator_indexes(flink.key_groups(keys, 128), 5)
 
@@ -119,7 +119,7 @@ def test_every_operator_has_a_rebalance_key(parallelism: int) -> None:
     assert flink.operator_indexes(groups, parallelism) == list(range(parallelism))
 
 
-def test_the_key_groups_of_operators_follow_each_other() -> None:
+def test_key_group_ranges_of_operators_are_consecutive() -> None:
     ranges = [flink.key_group_range(index, 7) for index in range(7)]
     groups = [group for start, end in ranges for group in range(start, end + 1)]
     assert groups == list(range(128))
@@ -135,15 +135,15 @@ def test_the_key_groups_of_operators_follow_each_other() -> None:
         ("\ud83d", 0xD83D),
     ],
 )
-def test_hash_codes_of_text_are_javas_over_utf_16(text: str, code: int) -> None:
+def test_hash_codes_of_text_match_java_over_utf_16(text: str, code: int) -> None:
     assert flink.key_group(text, 32768) == flink.key_group(code, 32768)
 
 
-def test_a_murmur_hash_of_the_least_integer_counts_as_0() -> None:
+def test_a_murmur_hash_of_the_smallest_integer_counts_as_0() -> None:
     assert flink.key_group(-2089875627, 32768) == 0
 
 
-def test_negative_numbers_differ_as_long() -> None:
+def test_negative_numbers_have_other_key_groups_as_long() -> None:
     assert flink.key_group(-1, 128, long=True) == flink.key_group(0, 128)
     assert flink.key_group(-1, 128) != flink.key_group(0, 128)
 
@@ -151,21 +151,21 @@ def test_negative_numbers_differ_as_long() -> None:
 @pytest.mark.parametrize(
     ("key", "long", "message"),
     [
-        (2**31, False, r"key is 2147483648: allowed is -2147483648 to 2147483647; larger ones are"),
+        (2**31, False, r"key is 2147483648: allowed is -2147483648 to 2147483647\. Larger numbers"),
         (-(2**63) - 1, True, r"key is -9223372036854775809: allowed is -9223372036854775808 to"),
-        (1.5, False, "key is 1.5: allowed is text or a whole number"),
-        (True, False, "key is True: allowed is text or a whole number"),
-        (None, False, "key is None: allowed is text or a whole number"),
+        (1.5, False, "key is 1.5: allowed are text and whole numbers"),
+        (True, False, "key is True: allowed are text and whole numbers"),
+        (None, False, "key is None: allowed are text and whole numbers"),
     ],
 )
-def test_keys_that_are_refused(key: Any, long: bool, message: str) -> None:
+def test_invalid_keys_raise(key: Any, long: bool, message: str) -> None:
     with pytest.raises(InputError, match=message):
         flink.key_group(key, 128, long=long)
     with pytest.raises(InputError, match=message):
         flink.key_groups(np.array([1, key], dtype=object), 128, long=long)
 
 
-def test_arrays_of_numbers_that_are_refused() -> None:
+def test_arrays_with_too_large_numbers_raise() -> None:
     with pytest.raises(InputError, match="key is 2147483648: allowed is"):
         flink.key_groups(np.array([0, 2**31]), 128)
     with pytest.raises(InputError, match="key is 18446744073709551615: allowed is"):
@@ -173,7 +173,7 @@ def test_arrays_of_numbers_that_are_refused() -> None:
 
 
 @pytest.mark.parametrize("number", [0, -1, 32769, 1.0, True])
-def test_numbers_that_are_refused(number: Any) -> None:
+def test_invalid_parallelism_raises(number: Any) -> None:
     for call in (
         lambda: flink.max_parallelism(number),
         lambda: flink.operator_index(0, number),
@@ -186,7 +186,7 @@ def test_numbers_that_are_refused(number: Any) -> None:
         flink.rebalance_keys(5, 4)
 
 
-def test_neither_pyspark_nor_numpy_is_needed() -> None:
+def test_flink_keys_need_neither_pyspark_nor_numpy() -> None:
     code = """
 import sys
 from apportion.keys import flink

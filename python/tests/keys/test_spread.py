@@ -32,24 +32,24 @@ def partitions(frame: DataFrame) -> list[set[Any]]:
     return list(cities.values())
 
 
-def test_every_task_gets_equally_many_values(visits: DataFrame) -> None:
+def test_spread_gives_every_task_equally_many_values(visits: DataFrame) -> None:
     tasks = partitions(spread(visits, "city", 5).repartition(5, "even_key"))
     assert sorted(len(cities) for cities in tasks) == [2, 2, 2, 2, 3]
     assert set.union(*tasks) == {None, *(f"town {i}" for i in range(10))}
 
 
-def test_without_it_they_do_not(visits: DataFrame) -> None:
+def test_plain_hashing_gives_tasks_different_numbers_of_values(visits: DataFrame) -> None:
     tasks = partitions(visits.repartition(5, "city"))
     assert sorted(len(cities) for cities in tasks) != [2, 2, 2, 2, 3]
 
 
-def test_tasks_that_read_ranges_of_more_subpartitions(visits: DataFrame) -> None:
+def test_spread_works_for_tasks_that_read_several_subpartitions(visits: DataFrame) -> None:
     keys = spread(visits, "city", 4, 32, name="key").selectExpr("task_of(4, 32, key) AS task")
     per_task = Counter(row["task"] for row in keys.collect())
     assert per_task == {0: 30, 1: 30, 2: 30, 3: 20}
 
 
-def test_rows_and_columns_are_kept_and_one_key_is_one_value(visits: DataFrame) -> None:
+def test_spread_keeps_rows_and_columns_and_gives_each_value_one_key(visits: DataFrame) -> None:
     keyed = spread(visits, ["city"], 5)
     assert keyed.columns == ["id", "city", "even_key"]
     assert keyed.schema["even_key"].dataType.simpleString() == "bigint"
@@ -74,19 +74,19 @@ def test_rows_and_columns_are_kept_and_one_key_is_one_value(visits: DataFrame) -
         pytest.param("concat(if(id < 6, 'a', 'A'), id % 3) COLLATE UTF8_LCASE", marks=since("4.0")),
     ],
 )
-def test_types(spark: SparkSession, values: str) -> None:
+def test_spread_accepts_columns_of_each_type(spark: SparkSession, values: str) -> None:
     frame = spark.sql(f"SELECT {values} AS value FROM range(12)")
     keyed = spread(frame, "value", 3).selectExpr("task_of(3, 3, even_key) AS task")
     assert Counter(row["task"] for row in keyed.collect()) == {0: 4, 1: 4, 2: 4}
 
 
-def test_timestamps_in_the_hour_that_occurs_twice(spark: SparkSession) -> None:
+def test_spread_separates_timestamps_in_the_repeated_hour(spark: SparkSession) -> None:
     # In Paris, clocks go back at 01:00 UTC: both are 02:30 there.
     frame = spark.sql("SELECT timestamp_seconds(1792888200 + 3600 * id) AS value FROM range(2)")
     assert spread(frame, "value", 2).select("even_key").distinct().count() == 2
 
 
-def test_several_columns_with_odd_names(spark: SparkSession) -> None:
+def test_spread_accepts_several_columns_with_special_names(spark: SparkSession) -> None:
     frame = spark.sql("SELECT id % 2 AS `a.b`, id % 3 AS `it``s`, id % 2 AS count FROM range(24)")
     keyed = spread(frame, ["a.b", "it`s", "count"], 6)
     assert keyed.columns == ["a.b", "it`s", "count", "even_key"]
@@ -94,13 +94,15 @@ def test_several_columns_with_odd_names(spark: SparkSession) -> None:
     assert per_task == dict.fromkeys(range(6), 4)
 
 
-def test_no_rows(visits: DataFrame) -> None:
+def test_spread_accepts_a_frame_without_rows(visits: DataFrame) -> None:
     assert spread(visits.where("false"), "city", 5).collect() == []
 
 
-def test_more_values_than_are_collected(visits: DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spread_raises_for_too_many_values(
+    visits: DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(columns, "MOST_VALUES", 10)
-    message = r"city: there are more than 10 distinct values, .* partition by the columns"
+    message = r"city: there are more than 10 distinct values, .*: partition by the columns"
     with pytest.raises(InputError, match=message):
         spread(visits, "city", 5)
 
@@ -109,19 +111,19 @@ def test_more_values_than_are_collected(visits: DataFrame, monkeypatch: pytest.M
     ("arguments", "message"),
     [
         (("citty", 5), r"there is no column citty\. Did you mean city\? Columns: id, city"),
-        (([], 5), "cols is empty: allowed is the name of a column, or several"),
+        (([], 5), "cols is empty: allowed is one column name, or a list of names"),
         (("city", 0), "p is 0: allowed is a whole number from 1 to 1048576"),
         (("city", 2.0), r"p is 2\.0: allowed is a whole number"),
         (("city", 5, 4), "n is 4: allowed is a whole number from 5 to 2147483647"),
-        (("city", 5, None, "ID"), "name is ID: there is such a column already"),
+        (("city", 5, None, "ID"), "name is ID: the DataFrame already has a column"),
     ],
 )
-def test_arguments_that_are_refused(visits: DataFrame, arguments: Any, message: str) -> None:
+def test_spread_raises_for_wrong_arguments(visits: DataFrame, arguments: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         spread(visits, *arguments)
 
 
-def test_types_that_are_refused(spark: SparkSession) -> None:
+def test_spread_raises_for_unsupported_types(spark: SparkSession) -> None:
     frame = spark.sql("SELECT array(id) AS ids FROM range(3)")
     with pytest.raises(InputError, match=r"ids is of type array<bigint>, .* cast it to a string"):
         spread(frame, "ids", 5)
@@ -147,7 +149,7 @@ assert sorted(map(tuple, tasks)) == [(task, 20) for task in range(5)], tasks
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("connect")
-def test_spark_connect() -> None:
+def test_spread_works_on_spark_connect() -> None:
     code = PROGRAM.format(
         configure='builder = apportion.configure(SparkSession.builder.remote("local[1]"))'
     )
@@ -155,7 +157,7 @@ def test_spark_connect() -> None:
     assert finished.returncode == 0, finished.stderr
 
 
-def test_a_session_without_apportion() -> None:
+def test_spread_raises_in_a_session_without_apportion() -> None:
     code = PROGRAM.format(configure='builder = SparkSession.builder.master("local[1]")')
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "without Apportion's extension" in finished.stderr

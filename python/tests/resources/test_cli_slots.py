@@ -21,17 +21,17 @@ def query(tmp_path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("spark")
-def test_text_has_a_table_for_each_query(query: Path) -> None:
+def test_slots_prints_a_table_for_each_query(query: Path) -> None:
     shown = CliRunner().invoke(app, ["slots", str(query), "--slots", "3"])
     assert shown.exit_code == 0, shown.output
     assert "0 (shuffle)" in shown.stdout
     assert "1 (result)" in shown.stdout
-    assert shown.stdout.count("The query:") == 2
-    assert "4 tasks at once at most; here are 3 slots" in shown.stdout
+    assert shown.stdout.count("Slots (min / target / max):") == 2
+    assert "Peak concurrency: 4 tasks. 3 slots available." in shown.stdout
 
 
 @pytest.mark.usefixtures("spark")
-def test_json_is_data(query: Path) -> None:
+def test_slots_prints_json(query: Path) -> None:
     shown = CliRunner().invoke(app, ["slots", str(query), "--format", "json"])
     first, second = json.loads(shown.stdout)
     assert first["statement"] == QUERY
@@ -40,7 +40,7 @@ def test_json_is_data(query: Path) -> None:
 
 
 @pytest.mark.usefixtures("spark")
-def test_what_spark_refuses_is_told_without_a_traceback(query: Path) -> None:
+def test_a_failed_query_is_a_message_without_a_traceback(query: Path) -> None:
     query.write_text("SELECT nothing FROM nowhere", "utf-8")
     shown = CliRunner().invoke(app, ["slots", str(query)])
     assert shown.exit_code == 2

@@ -13,12 +13,12 @@ from apportion.resources import Requirement
 QUERY = "SELECT id % 10 AS k, count(*) FROM range(0, 1000, 1, 4) GROUP BY 1"
 
 
-def test_a_query_is_planned_and_does_not_run(spark: SparkSession) -> None:
+def test_planning_slots_does_not_run_the_query(spark: SparkSession) -> None:
     plan = resources.plan(spark.newSession(), "SELECT raise_error('it ran') FROM range(9)")
     assert [stage.kind for stage in plan.stages] == ["result"]
 
 
-def test_stages_groups_and_the_query(spark: SparkSession) -> None:
+def test_a_slot_plan_has_stages_groups_and_totals(spark: SparkSession) -> None:
     plan = resources.plan(spark.newSession(), QUERY, slots=3)
     scan, result = plan.stages
     assert (scan.kind, scan.reads, scan.depth, scan.tasks) == ("shuffle", [], 0, 4)
@@ -32,7 +32,7 @@ def test_stages_groups_and_the_query(spark: SparkSession) -> None:
     assert (plan.at_once, plan.slots) == (4, 3)
 
 
-def test_a_hint_is_needed_as_it_is(spark: SparkSession) -> None:
+def test_a_hint_sets_min_target_and_max_slots(spark: SparkSession) -> None:
     plan = resources.plan(spark, QUERY.replace("SELECT", "SELECT /*+ PARALLELISM(7) */", 1))
     assert plan.requirement == Requirement(7, 7, 7)
     assert plan.stages[1].slots is None, "two slots are too few"
@@ -40,24 +40,24 @@ def test_a_hint_is_needed_as_it_is(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize("text", ["a 'quote'", '"double"', "back\\slash", "two\nlines", "r'raw'"])
-def test_any_text_can_be_in_a_query(spark: SparkSession, text: str) -> None:
+def test_a_query_with_quotes_and_backslashes_can_be_planned(spark: SparkSession, text: str) -> None:
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     plan = resources.plan(spark, f"SELECT '{escaped}', count(*) FROM range(9)")
     assert len(plan.stages) == 2
 
 
 @pytest.mark.parametrize("slots", [0, -1, True, 2.5, "many", 2**31])
-def test_slots_that_are_none_are_refused(spark: SparkSession, slots: object) -> None:
+def test_an_invalid_number_of_slots_raises(spark: SparkSession, slots: object) -> None:
     with pytest.raises(InputError, match=r"slots is .*: allowed is a whole number from 1"):
         resources.plan(spark, QUERY, slots)  # type: ignore[arg-type]
 
 
-def test_a_query_that_spark_cannot_plan_is_its_error(spark: SparkSession) -> None:
+def test_a_query_that_spark_cannot_plan_raises_the_error_of_spark(spark: SparkSession) -> None:
     with pytest.raises(AnalysisException):
         resources.plan(spark, "SELEKT 1")
 
 
-def test_state_and_history(spark: SparkSession) -> None:
+def test_state_and_history_have_the_phases_of_a_query(spark: SparkSession) -> None:
     session = spark.newSession()
     session.conf.set("spark.apportion.resources.minSlots", "1")
     session.conf.set("spark.apportion.resources.stabilization", "0s")
@@ -71,7 +71,7 @@ def test_state_and_history(spark: SparkSession) -> None:
     assert (state.slots, state.declared) == (2, None)
 
 
-def test_decisions_say_what_was_declared(spark: SparkSession) -> None:
+def test_a_decision_has_the_declared_slots(spark: SparkSession) -> None:
     session = spark.newSession()
     session.conf.set("spark.apportion.parallelism", "3")
     session.sql(QUERY).collect()

@@ -1,4 +1,4 @@
-"""What the commands share to talk to people: results on standard output, the rest on error."""
+"""Console output of the commands: results on standard output, all else on standard error."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _PIPED_WIDTH = 160
 
 
 def _width(is_terminal: bool) -> int | None:
-    # Piped output has no width of its own, and rich's 80 columns would fold the tables.
+    # Piped output has no width. Rich would assume 80 columns and wrap the tables.
     return None if is_terminal or "COLUMNS" in os.environ else _PIPED_WIDTH
 
 
-# Text that is shown is the user's as well: `:key:` in it is no picture of a key.
+# emoji=False, because rows and SQL of the user can contain text such as `:key:`.
 out = Console(width=_width(sys.stdout.isatty()), highlight=False, emoji=False)
 err = Console(stderr=True, highlight=False, emoji=False)
 
@@ -41,7 +41,7 @@ def fail(message: str, code: int = USAGE_ERROR) -> NoReturn:
 
 @contextmanager
 def writing(file: Path | None) -> Iterator[Console]:
-    """Give the console of a file for the block, or that of standard output where it is None."""
+    """Yield a console that writes to `file`, or to standard output if `file` is None."""
     if file is None:
         yield out
         return
@@ -49,12 +49,12 @@ def writing(file: Path | None) -> Iterator[Console]:
         with file.open("w", encoding="utf-8") as opened:
             yield Console(file=opened, width=out.width, highlight=False, emoji=False)
     except OSError as error:
-        fail(f"{file} cannot be written: {error.strerror}")
+        fail(f"cannot write {file}: {error.strerror}")
 
 
 def decisions_table(decisions: list[Decision]) -> Table:
-    """Return one line for each group of shuffles or scan: what reads it, its tasks, and why."""
-    table = Table("Read by", "Input", "Subpartitions", "Tasks", "Largest task", "Why")
+    """Return a table of decisions, with one row for each group of shuffles or scan."""
+    table = Table("Read by", "Input", "Shuffle partitions", "Tasks", "Largest task", "Why")
     for column in table.columns[1:5]:
         column.justify = "right"
     for decision in decisions:

@@ -1,4 +1,4 @@
-"""Shows what Spark does while a command waits for it."""
+"""Progress display while a command waits for Spark."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SECONDS_BETWEEN_LOOKS = 0.2
-# The time left is an estimate from what was done in this time.
+# The remaining time is estimated from the speed in this period.
 _SECONDS_OF_A_LONG_QUERY = 3600.0
 
 
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """Show that something goes on, on a terminal."""
+    """Show a spinner with a text, on a terminal."""
     with err.status(escape(what)):
         yield
 
 
 @contextmanager
 def query_progress(spark: SparkSession, what: str) -> Iterator[None]:
-    """Show the stages that run and their finished tasks, on a terminal."""
+    """Show the running stages and their finished tasks, on a terminal."""
     if not err.is_terminal:
         yield
         return
@@ -49,7 +49,7 @@ def query_progress(spark: SparkSession, what: str) -> Iterator[None]:
     )
     done = threading.Event()
     with Progress(*columns, console=err, transient=True) as progress:
-        # The query keeps the main thread, so that Ctrl-C reaches it; a thread looks on.
+        # The query runs in the main thread, so that Ctrl-C reaches it.
         watcher = threading.Thread(target=_watch, args=(spark, what, progress, done), daemon=True)
         watcher.start()
         try:
@@ -60,10 +60,7 @@ def query_progress(spark: SparkSession, what: str) -> Iterator[None]:
 
 
 def counted(names: Sequence[str], what: str = "Query") -> Iterator[str]:
-    """Yield the names, of queries for example, and show whose turn it is and the time left.
-
-    It is shown on a terminal.
-    """
+    """Yield the names. On a terminal, show the current name and the remaining time."""
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -88,7 +85,7 @@ def counted(names: Sequence[str], what: str = "Query") -> Iterator[str]:
 def _watch(spark: SparkSession, what: str, progress: Progress, done: threading.Event) -> None:
     tracker = spark.sparkContext.statusTracker()
     bar = progress.add_task(what, total=None)
-    # When Spark is gone, the query in the main thread tells so.
+    # If Spark has stopped, the query in the main thread reports it.
     with suppress(Exception):
         while not done.wait(_SECONDS_BETWEEN_LOOKS):
             stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
@@ -96,7 +93,7 @@ def _watch(spark: SparkSession, what: str, progress: Progress, done: threading.E
 
 
 def _state(what: str, running: Sequence[SparkStageInfo]) -> dict[str, Any]:
-    """Return a progress bar's description, finished tasks, and tasks (None: not known yet)."""
+    """Return a progress bar's description, finished tasks, and tasks (None if unknown)."""
     ids = ", ".join(str(stage.stageId) for stage in running)
     return {
         "description": f"{what}: stage {ids}" if ids else what,

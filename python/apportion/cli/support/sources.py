@@ -1,4 +1,4 @@
-"""Reads the files of SQL that a command is given."""
+"""Reads the SQL files of a command."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from apportion._util.paths import found
+from apportion._util.paths import existing_path
 from apportion.cli.support.console import fail
 from apportion.errors import ApportionError, did_you_mean
 from apportion.sql.statements import Statement, split
@@ -17,25 +17,25 @@ _STANDARD_INPUT = "-"
 
 
 class Source(NamedTuple):
-    """A text of SQL, and what to call it."""
+    """SQL text and its name for messages."""
 
     name: str
     sql: str
 
 
 def read_sources(path: str) -> list[Source]:
-    """Return the texts of a file of SQL, of all `.sql` files below a directory, or of `-`.
+    """Return the SQL of a file, of all `.sql` files below a directory, or of standard input (`-`).
 
-    Hidden files are passed over. Ends the command where there is nothing to read.
+    Hidden files are skipped. Ends the command if there is nothing to read.
     """
     if path == _STANDARD_INPUT:
         return [Source("<stdin>", _decode("<stdin>", sys.stdin.buffer.read()))]
-    directory = found(path)
+    directory = existing_path(path)
     if not directory or not directory.is_dir():
         return [_read(Path(path))]
     files = sorted(file for file in directory.rglob("*.sql") if _is_source(file, directory))
     if not files:
-        fail(f"{path} has no .sql files in it: name the files to check, or another directory")
+        fail(f"{path} contains no .sql files: name the files themselves, or another directory")
     return [_read(file) for file in files]
 
 
@@ -55,30 +55,30 @@ def _decode(name: str, content: bytes) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        fail(f"cannot read {name}: byte {error.start} is not UTF-8, which SQL files have to be")
+        fail(f"cannot read {name}: byte {error.start} is not UTF-8. SQL files must be UTF-8")
 
 
 def read_statements(file: str) -> list[Statement]:
-    """Return the statements of a file of SQL, or of `-`.
+    """Return the statements of an SQL file, or of standard input (`-`).
 
-    Ends the command for a file that is not there or no text; raises `ApportionError` as `split`
-    does.
+    Ends the command if the file does not exist or is not text. Raises the errors of `split`.
     """
     if file != _STANDARD_INPUT:
         path = Path(file)
-        if not found(file):
-            siblings = [each.name for each in path.parent.glob("*")]
+        if not existing_path(file):
+            siblings = [sibling.name for sibling in path.parent.glob("*")]
             fail(f"there is no file {file}.{did_you_mean(path.name, siblings)}")
         if path.is_dir():
-            fail(f"{file} is a directory: name a file of SQL")
+            fail(f"{file} is a directory: name an SQL file")
     return [statement for source in read_sources(file) for statement in split(source.sql)]
 
 
 def read_queries(paths: Sequence[str]) -> dict[str, str]:
     """Return the queries in these files and directories by name, such as `report:2`.
 
-    A name is that of the file, below the directory that holds all of them, and the number of the
-    statement in it. Ends the command for a statement that is no query, and as `read_sources` does.
+    A name is the path of the file below the common directory of all files, and the number of the
+    statement in the file. Ends the command for a statement that is not a query, and in the cases of
+    `read_sources`.
     """
     sources = [source for path in paths for source in read_sources(path)]
     files = [Path(source.name).resolve() for source in sources]
@@ -92,10 +92,8 @@ def read_queries(paths: Sequence[str]) -> dict[str, str]:
         for number, statement in enumerate(statements, 1):
             name = f"{file.relative_to(root).with_suffix('').as_posix()}:{number}"
             if not statement.is_query:
-                fail(f"{source.name}: statement {number} is no query, and only queries are run")
+                fail(f"{source.name}: statement {number} is not a query. Only queries can run here")
             if name in queries:
-                fail(
-                    f"{source.name}: another file has the queries {name.partition(':')[0]} already"
-                )
+                fail(f"{source.name}: another file has queries named {name.partition(':')[0]}")
             queries[name] = statement.text
     return queries

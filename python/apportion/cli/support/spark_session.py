@@ -1,4 +1,4 @@
-"""Starts Spark for a command: quietly, with the settings of the command line."""
+"""Starts Spark for a command, without log output and with the settings of the command line."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _LAST_LINES = 5
 
 Master = Annotated[
     str | None,
-    typer.Option(help="Where Spark runs, such as local[4] or yarn. Default: as Spark is set up."),
+    typer.Option(help="Where Spark runs: local[4], yarn, ... Default: Spark's own configuration."),
 ]
 Assignments = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="A setting of Apportion (data_volume_per_task=16MB), or one of Spark by its whole key "
+        help="Setting of Apportion (data_volume_per_task=16MB) or of Spark "
         "(spark.sql.shuffle.partitions=64). Repeatable.",
     ),
 ]
@@ -37,12 +37,12 @@ Assignments = Annotated[
 def start(master: str | None, assignments: Iterable[str]) -> SparkSession:
     """Start Spark with Apportion.
 
-    Raises `SettingError` for an assignment that is not allowed, and `ApportionError` with the end
-    of Spark's own output when Spark does not start.
+    Raises `SettingError` for an assignment that is not allowed. If Spark does not start, raises
+    `ApportionError` with the last lines of Spark's output.
     """
     conf = parse_assignments(assignments)
     jars.find()
-    jars.pyspark_folder()  # Says what to do where there is no pyspark.
+    jars.pyspark_folder()  # Raises a helpful error if pyspark is not installed.
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
@@ -56,23 +56,24 @@ def start(master: str | None, assignments: Iterable[str]) -> SparkSession:
     configure(builder)
     if is_client(builder._options):
         raise ApportionError(
-            "SPARK_REMOTE names a Spark Connect server, and the commands start a Spark of their "
-            "own: unset it"
+            "SPARK_REMOTE names a Spark Connect server, but the commands start their own Spark: "
+            "unset SPARK_REMOTE"
         )
-    # Spark's log goes to a file that nobody has to see, unless it is the last thing Spark said.
+    # Spark's log goes to a temporary file. Its last lines are shown if Spark does not start.
     with tempfile.TemporaryFile() as log, waiting("Starting Spark"):
         try:
             with jvm.short_errors():
                 jvm.start(builder._options, log)
                 return builder.getOrCreate()
         except QueryError as error:
-            # What Java says of a conf, where there is a Java; else pyspark waited for it in vain.
+            # pyspark raises PySparkRuntimeError if no JVM came up. Any other cause is an error that
+            # Java reports, for example about a conf.
             if not isinstance(error.__cause__, PySparkRuntimeError):
                 raise ApportionError(f"Spark did not start: {error}") from error
             log.seek(0)
             lines = log.read().decode(errors="replace").splitlines()
-            told = [line for line in lines if not line.lstrip().startswith("at ")][-_LAST_LINES:]
+            shown = [line for line in lines if not line.lstrip().startswith("at ")][-_LAST_LINES:]
             needs = f"It needs Java {jars.oldest_java()} or later"
             raise ApportionError(
-                "\n".join([f"Spark did not start. {needs}; its output:", *told])
+                "\n".join([f"Spark did not start. {needs}. Last lines of its output:", *shown])
             ) from error

@@ -1,4 +1,4 @@
-"""Finds the tables in a directory and makes them temporary views."""
+"""Finds the tables in a directory and registers them as temporary views."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _OPTIONS = {"csv": {"header": "true", "inferSchema": "true"}}
 
 
 class Table(NamedTuple):
-    """A file or folder of files, and the format that Spark reads it as."""
+    """Data file or folder, and its format for Spark."""
 
     path: Path
     format: str
 
 
 def find_tables(directory: Path) -> dict[str, Table]:
-    """Return the tables in `directory` by name: the file's or folder's, without the extension.
+    """Return the tables in `directory` by name: the file or folder name without the extension.
 
-    A folder is a table when there are data files in it, at any depth. Other files, and hidden ones,
-    are passed over. Raises `ApportionError` when there is no directory or no table in it, and when
-    two have the same name or a folder mixes formats.
+    A folder is a table if it contains data files, at any depth. Hidden files and all other files
+    are skipped. Raises `ApportionError` if the directory does not exist or has no tables, if two
+    tables have the same name, or if a folder mixes formats.
     """
     if not directory.is_dir():
         raise ApportionError(f"there is no directory {directory} (--tables)")
@@ -46,11 +46,12 @@ def find_tables(directory: Path) -> dict[str, Table]:
             continue
         if len(formats) > 1:
             raise ApportionError(
-                f"the folder {path} mixes formats: {', '.join(sorted(formats))}. A table has one"
+                f"the folder {path} mixes formats: {', '.join(sorted(formats))}. "
+                "All files of a table must have the same format"
             )
         match = _DATA_FILE.fullmatch(path.name)
         name = match["name"] if match else path.name
-        # Spark's names are the same in upper and lower case.
+        # Spark ignores the case of table names.
         if same := [other for other in tables if other.lower() == name.lower()]:
             raise ApportionError(f"two tables are named {name}: {tables[same[0]].path} and {path}")
         tables[name] = Table(path, formats.pop())
@@ -60,19 +61,19 @@ def find_tables(directory: Path) -> dict[str, Table]:
 
 
 def register(spark: SparkSession, tables: Mapping[str, Table]) -> None:
-    """Make each table a temporary view of its name."""
+    """Create a temporary view for each table."""
     for name, table in tables.items():
         reader = spark.read.format(table.format).options(**_OPTIONS.get(table.format, {}))
         reader.load(str(table.path)).createOrReplaceTempView(quoted(name))
 
 
 def query_failed(error: QueryError, tables: Mapping[str, Table]) -> NoReturn:
-    """End the command with what Spark says; with the tables that there are if one is missing."""
+    """End the command with Spark's message. For a missing table, add the names of known tables."""
     missing = _MISSING_TABLE.match(str(error))
     if not missing:
         fail(str(error), QUERY_FAILED)
     nearest = did_you_mean(missing["table"], tables)
-    known = f"Tables: {', '.join(tables)}" if tables else "Give the tables' directory with --tables"
+    known = f"Tables: {', '.join(tables)}" if tables else "Name a directory of tables with --tables"
     fail(f"{missing[0]}{nearest} {known}")
 
 
@@ -80,6 +81,6 @@ def _formats(path: Path) -> set[str]:
     if path.name.startswith((".", "_")):
         return set()
     if path.is_dir():
-        return {each for entry in path.iterdir() for each in _formats(entry)}
+        return {format for entry in path.iterdir() for format in _formats(entry)}
     match = _DATA_FILE.fullmatch(path.name)
     return {_FORMATS[match["extension"].lower()]} if match else set()

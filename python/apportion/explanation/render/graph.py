@@ -1,4 +1,4 @@
-"""The stages of a query as a graph, in SVG."""
+"""Graph of the stages of a query, as SVG."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from apportion.explanation.views.view import QueryView, StageView
 _WIDTH, _HEIGHT = 200, 58
 _GAP_X, _GAP_Y = 40, 18
 _MARGIN = 12
-_LONGEST = 24
+_MAX_LABEL = 24
 
 
 def graph(query: QueryView) -> Markup:
-    """Return the stages from left to right by depth; each leads to its details."""
+    """Return a graph of the stages, left to right by depth. Each stage links to its section."""
     if not query.stages:
         return Markup()
     places = _places(query)
@@ -32,7 +32,7 @@ def graph(query: QueryView) -> Markup:
 
 
 def _places(query: QueryView) -> dict[str, tuple[int, int]]:
-    """Stages of one depth stand in a column, near those that they read."""
+    """Return a position for each stage: a column for each depth, near the stages that it reads."""
     columns: dict[int, list[StageView]] = {}
     for stage in query.stages:
         columns.setdefault(stage.depth, []).append(stage)
@@ -62,8 +62,8 @@ def _links(query: QueryView, places: dict[str, tuple[int, int]]) -> Iterator[str
 def _boxes(query: QueryView, places: dict[str, tuple[int, int]]) -> Iterator[str]:
     for stage in query.stages:
         x, y = places[stage.name]
-        operators = [node.name for p in stage.chains.pipelines for node in p.operators]
-        label = next((each.decision.operator for each in stage.decisions), "") or next(
+        operators = [node.name for p in stage.pipelines.pipelines for node in p.operators]
+        label = next((logged.decision.operator for logged in stage.decisions), "") or next(
             (name for name in operators if not name.endswith("Exchange")), ""
         )
         tasks = "" if stage.slots is None else f", {count_text(stage.slots, 'task')}"
@@ -76,4 +76,4 @@ def _boxes(query: QueryView, places: dict[str, tuple[int, int]]) -> Iterator[str
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return text if len(text) <= _MAX_LABEL else f"{text[: _MAX_LABEL - 1]}…"

@@ -1,4 +1,4 @@
-"""Queries as one HTML page that needs nothing else: no server, no network, no other scripts."""
+"""Explanations as one self-contained HTML page: no server, network or other files needed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from apportion.explanation.views.view import QueryView, averages_text
 
 
 def render(title: str, queries: Sequence[QueryView], remarks: Sequence[str] = ()) -> str:
-    """Return the page. `remarks` stand at its top, such as what a log is missing."""
+    """Return the page. `remarks` appear at the top, such as the omitted parts of a log."""
     return _html.render(
         "page.html",
         title=title,
@@ -32,28 +32,28 @@ def render(title: str, queries: Sequence[QueryView], remarks: Sequence[str] = ()
 
 
 def framed(title: str, page: str) -> str:
-    """Return a page as a frame of another page, such as a notebook."""
-    # Links within the page are relative to the address of the frame.
-    framed = page.replace("<head>", '<head>\n<base href="about:srcdoc">', 1)
+    """Return a page as an iframe, to embed in another page such as a notebook."""
+    # Without a base, links within the page would be relative to the address of the outer page.
+    based = page.replace("<head>", '<head>\n<base href="about:srcdoc">', 1)
     return (
-        f'<iframe title="{escape(title)}" sandbox="allow-scripts" srcdoc="{escape(framed)}" '
+        f'<iframe title="{escape(title)}" sandbox="allow-scripts" srcdoc="{escape(based)}" '
         'style="width: 100%; height: 36rem; border: 0; resize: vertical"></iframe>'
     )
 
 
 def partitions_plot(logged: LoggedDecision) -> Markup:
-    """Return a figure of the bytes of each shuffle partition; nothing if the log has none."""
+    """Return a figure of the bytes of each shuffle partition; empty if the log has no bytes."""
     if not logged.subpartition_bytes:
         return Markup()
     decision = logged.decision
     sums = [sum(sizes) for sizes in zip(*logged.subpartition_bytes, strict=True)]
     largest, mean = decision.largest_task_bytes, decision.mean_task_bytes
-    # Tasks that read map outputs locally have no ranges.
+    # A local read of map outputs has no ranges.
     ranges = f", in {count_text(len(decision.ranges), 'range')}" if decision.ranges else ""
     caption = (
         f"{count_text(len(sums), 'shuffle partition')}, {size_text(sum(sums))}"
         f"{averages_text(logged)}{ranges}; "
-        f"the largest task reads {size_text(largest)}, the mean {size_text(mean)}"
+        f"largest task {size_text(largest)}, mean {size_text(mean)}"
     )
     plot = ranges_plot(sums, decision.ranges, caption)
     return Markup('<figure class="plot">{}<figcaption>{}</figcaption></figure>').format(

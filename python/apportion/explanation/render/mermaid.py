@@ -1,4 +1,4 @@
-"""Queries as Mermaid flowcharts, for Markdown."""
+"""Explanations as Mermaid flowcharts, for Markdown."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from apportion.explanation.views.view import QueryView, StageView
 
 
 def render(query: QueryView) -> str:
-    """Return a flowchart of the stages, with their tasks and what they run."""
+    """Return a flowchart of the stages, with their tasks, decisions and operators."""
     return "\n".join(_lines(query)) + "\n"
 
 
@@ -25,14 +25,17 @@ def _lines(query: QueryView) -> Iterator[str]:
 
 def _label(stage: StageView) -> str:
     tasks = "" if stage.slots is None else f": {count_text(stage.slots, 'task')}"
-    decided = [f"{each.decision.operator}: {each.decision.reason}" for each in stage.decisions]
-    operators = [
-        " ← ".join(node.name for node in pipeline.operators) for pipeline in stage.chains.pipelines
+    reasons = [
+        f"{logged.decision.operator}: {logged.decision.reason}" for logged in stage.decisions
     ]
-    return "<br/>".join(map(_escape, [f"{stage.name}{tasks}", *decided, *operators]))
+    operators = [
+        " ← ".join(node.name for node in pipeline.operators)
+        for pipeline in stage.pipelines.pipelines
+    ]
+    return "<br/>".join(map(_escape, [f"{stage.name}{tasks}", *reasons, *operators]))
 
 
 def _escape(text: str) -> str:
-    """Text as Mermaid shows it: its own quotes and all that HTML would understand are entities."""
+    """Return a label with Mermaid entities for quotes and for characters of HTML."""
     special = {"&": "#amp;", "<": "#lt;", ">": "#gt;", '"': "#quot;", "#": "#35;"}
     return "".join(special.get(character, character) for character in text)

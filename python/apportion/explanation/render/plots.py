@@ -8,18 +8,18 @@ from html import escape
 
 from markupsafe import Markup
 
-from apportion._util.units import size_text
+from apportion._util.units import count_text, size_text
 
-# More subpartitions share a bar, or more times a step.
-_MOST = 400
+# Maximum number of bars or steps of a plot. More partitions share bars, more times share steps.
+_MAX_COLUMNS = 400
 _WIDTH, _HEIGHT = 1000, 100
 
 
 def ranges_plot(
     values: Sequence[int], ranges: Sequence[tuple[int, int]], description: str
 ) -> Markup:
-    """Return a bar for each subpartition; their shades tell the ranges apart, by turns."""
-    width = -(-len(values) // _MOST) or 1
+    """Return a bar chart of the shuffle partitions. The ranges have alternating shades."""
+    width = -(-len(values) // _MAX_COLUMNS) or 1
     bars = [max(values[start : start + width]) for start in range(0, len(values), width)]
     largest = max(bars, default=0) or 1
     readers: list[int | None] = [None] * len(values)
@@ -28,15 +28,15 @@ def ranges_plot(
 
     def draw() -> Iterator[str]:
         step = _WIDTH / max(len(bars), 1)
-        # The bars of a range are one element: pages of hundreds of plots have to open as well.
+        # One element for all bars of a range, so that pages with hundreds of plots open quickly.
         for reader, places in itertools.groupby(range(len(bars)), lambda i: readers[i * width]):
             shade = "none" if reader is None else ("even", "odd")[reader % 2]
-            own = list(places)
-            first, last = own[0] * width, min((own[-1] + 1) * width, len(values)) - 1
+            columns = list(places)
+            first, last = columns[0] * width, min((columns[-1] + 1) * width, len(values)) - 1
             outline = "".join(
                 f"M{place * step:.2f} {_HEIGHT}v{-max(_HEIGHT * bars[place] / largest, 0.5):.2f}"
                 f"h{step * 0.92:.2f}V{_HEIGHT}"
-                for place in own
+                for place in columns
             )
             title = _range_text(first, values[first : last + 1])
             yield f'<path class="{shade}" d="{outline}"><title>{title}</title></path>'
@@ -46,36 +46,36 @@ def ranges_plot(
 
 def _range_text(first: int, values: Sequence[int]) -> str:
     if len(values) == 1:
-        return f"subpartition {first}: {size_text(values[0])}"
+        return f"shuffle partition {first}: {size_text(values[0])}"
     total, largest = size_text(sum(values)), size_text(max(values))
-    return f"subpartitions {first} to {first + len(values) - 1}: {total}, the largest {largest}"
+    return f"shuffle partitions {first} to {first + len(values) - 1}: {total}, largest {largest}"
 
 
 def slots_plot(running: Sequence[tuple[int, int]]) -> Markup:
-    """Return steps of how many tasks ran, from `(milliseconds, tasks)` in order of time."""
+    """Return a step chart of the running tasks from `(milliseconds, tasks)` in order of time."""
     start, end = running[0][0], running[-1][0]
     span = max(end - start, 1)
-    columns = [0] * min(_MOST, span)
+    columns = [0] * min(_MAX_COLUMNS, span)
     for (time, tasks), (until, _) in itertools.pairwise(running):
         first = (time - start) * len(columns) // span
         last = (until - start) * len(columns) // span
         for column in range(first, min(max(last, first + 1), len(columns))):
             columns[column] = max(columns[column], tasks)
-    most = max(columns, default=0) or 1
+    peak = max(columns, default=0) or 1
 
     def draw() -> Iterator[str]:
         step = _WIDTH / len(columns)
         place = 0
         for tasks, same in itertools.groupby(columns):
-            wide = len(list(same))
-            height = _HEIGHT * tasks / most
+            count = len(list(same))
+            height = _HEIGHT * tasks / peak
             yield (
                 f'<rect class="busy" x="{place * step:.2f}" y="{_HEIGHT - height:.2f}" '
-                f'width="{wide * step:.2f}" height="{height:.2f}"><title>{tasks}</title></rect>'
+                f'width="{count * step:.2f}" height="{height:.2f}"><title>{tasks}</title></rect>'
             )
-            place += wide
+            place += count
 
-    return _svg(draw(), f"Up to {most} tasks at once, over {span / 1000:.1f} seconds")
+    return _svg(draw(), f"Up to {count_text(peak, 'task')} at once, over {span / 1000:.1f} seconds")
 
 
 def _svg(parts: Iterator[str], description: str) -> Markup:

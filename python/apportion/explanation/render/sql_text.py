@@ -1,4 +1,4 @@
-"""The SQL text of a query with an element around each of its blocks."""
+"""SQL text of a query as HTML, with an element around each block."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from apportion.explanation.views.view import QueryView
 
 
 def marked_sql(query: QueryView) -> Markup:
-    """Return the text of a query. Blocks are nested or apart; others are left out."""
+    """Return the SQL text as HTML. A block that overlaps another without nesting is left out."""
     return Markup("".join(_marked(query)))
 
 
 def _marked(query: QueryView) -> Iterator[str]:
     assert query.sql is not None
-    order = sorted(enumerate(query.blocks), key=lambda each: (each[1].start, -each[1].end))
-    at, around = 0, list[SqlBlock]()
+    order = sorted(enumerate(query.blocks), key=lambda item: (item[1].start, -item[1].end))
+    at, opened = 0, list[SqlBlock]()
     for place, block in order:
-        while around and around[-1].end <= block.start:
-            end = around.pop().end
+        while opened and opened[-1].end <= block.start:
+            end = opened.pop().end
             yield f"{escape(query.sql[at:end])}</span>"
             at = end
-        if around and block.end > around[-1].end:
+        if opened and block.end > opened[-1].end:
             continue
         yield f'{escape(query.sql[at : block.start])}<span class="block" '
         yield f'id="{query.block_anchor(place)}" title="{escape(block.path)}">'
         at = block.start
-        around.append(block)
-    for block in reversed(around):
+        opened.append(block)
+    for block in reversed(opened):
         yield f"{escape(query.sql[at : block.end])}</span>"
         at = block.end
     yield escape(query.sql[at:])

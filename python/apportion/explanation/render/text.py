@@ -1,4 +1,4 @@
-"""Queries as text."""
+"""Explanations as text."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from apportion.eventlog import LoggedDecision
 from apportion.explanation.views.view import QueryView, StageView, averages_text
 
 _BARS = "▁▂▃▄▅▆▇█"
-# Bars of a plot: more shuffle partitions share one.
-_MOST_BARS = 64
+# Maximum number of bars of a plot. More shuffle partitions share bars.
+_MAX_BARS = 64
 
 
 def render(query: QueryView) -> str:
-    """Return a query with its stages, the last first, as lines of text."""
+    """Return a query and its stages as lines of text, with the last stage first."""
     return "\n".join(_lines(query)) + "\n"
 
 
 def plot(values: Sequence[int], ranges: Sequence[tuple[int, int]]) -> str:
-    """Return a bar for each shuffle partition, as high as its bytes, and `|` where ranges meet."""
-    width = -(-len(values) // _MOST_BARS) or 1
+    """Return a bar for each shuffle partition, with `|` between the ranges."""
+    width = -(-len(values) // _MAX_BARS) or 1
     bars = [max(values[start : start + width]) for start in range(0, len(values), width)]
     largest = max(bars, default=0) or 1
     starts = {start // width for start, _ in ranges if start}
@@ -48,15 +48,15 @@ def _stage(query: QueryView, stage: StageView) -> Iterator[str]:
     if stage.reads:
         yield f"  reads {', '.join(stage.reads)}"
     if stage.blocks:
-        yield f"  of block {', '.join(f'{p} (line {query.line(p)})' for p in stage.blocks)}"
+        yield f"  from block {', '.join(f'{p} (line {query.line(p)})' for p in stage.blocks)}"
     for logged in stage.decisions:
         yield from _decision(logged)
     if stage.ran:
         yield f"  {stage.ran.text()}"
-    for pipeline in stage.chains.pipelines:
+    for pipeline in stage.pipelines.pipelines:
         number = "" if pipeline.codegen is None else f"*({pipeline.codegen}) "
         yield f"  {number}{' <- '.join(node.name for node in pipeline.operators)}"
-    for link in stage.chains.links:
+    for link in stage.pipelines.links:
         yield f"    pipeline ends, {link}"
 
 
@@ -65,13 +65,13 @@ def _decision(logged: LoggedDecision) -> Iterator[str]:
     yield f"  {decision.operator}: {decision.reason}"
     if logged.subpartition_bytes:
         sums = [sum(sizes) for sizes in zip(*logged.subpartition_bytes, strict=True)]
-        count = count_text(len(sums), "shuffle partition")
+        partitions = count_text(len(sums), "shuffle partition")
         averages = averages_text(logged)
-        yield f"    {plot(sums, decision.ranges)} {count}, {size_text(sum(sums))}{averages}"
+        yield f"    {plot(sums, decision.ranges)} {partitions}, {size_text(sum(sums))}{averages}"
     largest, mean = size_text(decision.largest_task_bytes), size_text(decision.mean_task_bytes)
     yield f"    largest task {largest}, mean {mean}"
     if decision.requirement:
         yield f"    slots (min / target / max): {decision.requirement}"
-    for name, who in sorted(decision.sources.items()):
-        if who != "default":
-            yield f"    {name}: {who}"
+    for name, source in sorted(decision.sources.items()):
+        if source != "default":
+            yield f"    {name}: {source}"

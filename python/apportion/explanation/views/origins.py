@@ -1,4 +1,4 @@
-"""Where stages come from: operators of the optimized plan, and blocks of the query's text."""
+"""Origins of stages: operators of the optimized plan, and blocks of the SQL text."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _COLUMN = re.compile(r"#(\d+)")
 
 @dataclasses.dataclass(frozen=True)
 class SqlBlock:
-    """A SELECT with what belongs to it, `sql[start:end]`."""
+    """A SELECT with its clauses: the text `sql[start:end]`."""
 
     path: str
-    """Which one, as hints name it: see `apportion.sql.blocks`."""
+    """Path of the block, as in hints: see `apportion.sql.blocks`."""
     start: int
     end: int
 
 
 class Origins:
-    """The operators of a query's optimized plan, and the blocks of its text."""
+    """The operators of a query's optimized plan, and the blocks of its SQL text."""
 
     def __init__(self, query: Query) -> None:
         self.operators = query.operators
@@ -38,7 +38,7 @@ class Origins:
         ]
 
     def block(self, place: int) -> SqlBlock | None:
-        """Return the innermost block that an operator comes from, if that is known."""
+        """Return the innermost block that contains an operator; None if it is not known."""
         operator = self.operators[place]
         if operator.start is None:
             return None
@@ -46,15 +46,15 @@ class Origins:
         return min(around, key=lambda block: block.end - block.start, default=None)
 
     def paths(self, places: list[int]) -> list[str]:
-        """Return the paths of the blocks that operators come from, each once."""
-        found = (self.block(place) for place in places)
-        return list(dict.fromkeys(block.path for block in found if block))
+        """Return the paths of the blocks of these operators, each once."""
+        blocks = (self.block(place) for place in places)
+        return list(dict.fromkeys(block.path for block in blocks if block))
 
-    def of(self, fragment: Fragment, decided: list[int]) -> list[int]:
+    def operators_of(self, fragment: Fragment, decided: list[int]) -> list[int]:
         """Return the operators that a fragment was planned from, in the order of the plan.
 
-        Those that its decisions name, and the tables that it scans, known by
-        their columns, or as the only one of that name.
+        These are the operators in `decided`, which the fragment's decisions name, and its scans. A
+        scan is matched by its columns, or by its name if only one operator has that name.
         """
         known = {place for place in decided if 0 <= place < len(self.operators)}
         scanned = (self._leaf(node) for node in fragment.operators() if not node.children)
@@ -70,6 +70,6 @@ class Origins:
         most, place = max(shared, default=(0, 0))
         if most:
             return place
-        # Spark's own tables, such as range(), do not tell their columns.
+        # Scans of Spark's own tables, such as range(), do not list their columns.
         named = [place for place, _ in self._leaves if self.operators[place].name == scan.name]
         return named[0] if len(named) == 1 else None

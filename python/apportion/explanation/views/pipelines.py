@@ -1,7 +1,7 @@
-"""What is chained into one pipeline within a stage, and why a chain breaks.
+"""Pipelines of a stage, and the reasons why they end.
 
-Operators of a stage hand rows to each other. Those that Spark compiles into one function, by
-whole-stage code generation, are a pipeline: a row goes through all of them without being stored.
+A pipeline is a chain of operators that Spark compiles into one function, by whole-stage code
+generation. A row passes all of them without being stored.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from apportion.eventlog.fragments import Fragment
 
 
 class Break(enum.Enum):
-    """Why two operators are not in one pipeline."""
+    """Reason why two operators are not in one pipeline."""
 
     EXCHANGE = "exchange"
     CACHE = "cache"
@@ -29,20 +29,20 @@ class Break(enum.Enum):
 
     @property
     def explanation(self) -> str:
-        """What it means, in a sentence."""
+        """The reason in a sentence."""
         return _EXPLANATIONS[self]
 
 
 _EXPLANATIONS = {
-    Break.EXCHANGE: "Rows go to other tasks: they are shuffled or broadcast, and a stage ends.",
-    Break.CACHE: "Rows come from a cached table, where they are stored in columns.",
-    Break.SUBQUERY: "Rows go to the driver, as a value for the query around the subquery.",
-    Break.JOIN_SIDE: "A sort-merge or shuffled hash join pulls rows from each side in turn, so "
-    "that each side is a pipeline of its own.",
-    Break.NO_CODEGEN: "The operator hands on rows one by one; Spark cannot compile it, as it "
-    "stores rows or runs code that is not Java's (Window, ObjectHashAggregate, Python functions).",
-    Break.TOO_MANY_FIELDS: "There are more columns than spark.sql.codegen.maxFields.",
-    Break.EXPRESSION: "The operator could be compiled, but one of its expressions cannot.",
+    Break.EXCHANGE: "Spark shuffles or broadcasts the rows to other tasks, so the stage ends.",
+    Break.CACHE: "The rows come from a cached table, which stores them by column.",
+    Break.SUBQUERY: "The rows go to the driver, as a value for the outer query.",
+    Break.JOIN_SIDE: "A sort-merge or shuffled hash join reads its two sides in turn, so each side "
+    "is a separate pipeline.",
+    Break.NO_CODEGEN: "Spark cannot compile the operator, because it stores rows or runs code "
+    "outside the JVM (Window, ObjectHashAggregate, Python functions). It passes rows one by one.",
+    Break.TOO_MANY_FIELDS: "An operator has more columns than spark.sql.codegen.maxFields.",
+    Break.EXPRESSION: "Spark can compile the operator, but not one of its expressions.",
     Break.SWITCHED_OFF: "spark.sql.codegen.wholeStage is false.",
 }
 
@@ -62,16 +62,17 @@ _COMPILABLE = {
 
 @dataclasses.dataclass(frozen=True)
 class Pipeline:
-    """Operators that run as one, from the one that puts out the rows."""
+    """Operators of one compiled function, or a single operator that is not compiled."""
 
     operators: list[PlanNode]
+    """The operators, starting with the operator that outputs the rows."""
     codegen: int | None
-    """The number of the generated code, as in EXPLAIN's `*(3)`; None for a single operator."""
+    """Number of the generated code, as in EXPLAIN's `*(3)`; None if it is not compiled."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Link:
-    """Where one pipeline, or an input of the stage, hands rows to another pipeline."""
+    """End of a pipeline or input of the stage: `below` passes its rows to `above`."""
 
     above: PlanNode
     below: PlanNode
@@ -82,13 +83,15 @@ class Link:
 
 
 @dataclasses.dataclass(frozen=True)
-class Chains:
+class Pipelines:
+    """The pipelines of a stage, and the links between them."""
+
     pipelines: list[Pipeline]
     links: list[Link]
 
 
-def chains(fragment: Fragment, conf: Mapping[str, str]) -> Chains:
-    """Return the pipelines of a fragment, from the top, and the links between them."""
+def find_pipelines(fragment: Fragment, conf: Mapping[str, str]) -> Pipelines:
+    """Return the pipelines of a fragment, from the top of the plan, and the links between them."""
     pipelines: list[Pipeline] = []
     links: list[Link] = []
     waiting: list[tuple[PlanNode, PlanNode | None, Pipeline | None]] = [(fragment.root, None, None)]
@@ -103,9 +106,9 @@ def chains(fragment: Fragment, conf: Mapping[str, str]) -> Chains:
         if node.name in _PLUMBING and node.children:
             waiting.append((node.children[0], above, None))
             continue
-        chained = pipeline is not None and pipeline.codegen is not None
-        first = not (chained and pipeline and pipeline.operators)
-        if above is not None and first:
+        is_compiled = pipeline is not None and pipeline.codegen is not None
+        is_first = not (is_compiled and pipeline and pipeline.operators)
+        if above is not None and is_first:
             links.append(Link(above, node, _why(above, node, conf)))
         if id(node) not in inside:
             continue
@@ -114,9 +117,9 @@ def chains(fragment: Fragment, conf: Mapping[str, str]) -> Chains:
         else:
             pipeline.operators.append(node)
         waiting.extend(
-            (child, node, pipeline if chained else None) for child in reversed(node.children)
+            (child, node, pipeline if is_compiled else None) for child in reversed(node.children)
         )
-    return Chains(pipelines, links)
+    return Pipelines(pipelines, links)
 
 
 def _why(above: PlanNode, below: PlanNode, conf: Mapping[str, str]) -> Break:
@@ -133,14 +136,14 @@ def _why(above: PlanNode, below: PlanNode, conf: Mapping[str, str]) -> Break:
         return Break.SWITCHED_OFF
     if _kind(above) in _JOINS_WITH_SIDES:
         return Break.JOIN_SIDE
-    most = int(conf.get("spark.sql.codegen.maxFields", "100"))
-    if any(_fields(node) > most for node in (above, below)):
+    max_fields = int(conf.get("spark.sql.codegen.maxFields", "100"))
+    if any(_fields(node) > max_fields for node in (above, below)):
         return Break.TOO_MANY_FIELDS
     return Break.EXPRESSION
 
 
 def _kind(node: PlanNode) -> str:
-    """The operator's name without what Spark adds, as in `SortMergeJoin(skew=true)`."""
+    """Return the operator's name without an argument, as in `SortMergeJoin(skew=true)`."""
     return node.name.partition("(")[0]
 
 
@@ -149,7 +152,7 @@ def _number(name: str) -> int | None:
 
 
 def _fields(node: PlanNode) -> int:
-    """How many columns the operator's text has, which Spark cuts off after some."""
+    """Return the number of columns in the operator's text, which Spark may abbreviate."""
     listed = next(iter(re.findall(r"\[([^\]]*)\]", node.text)), "")
     more = match[1] if (match := re.search(r"(\d+) more fields", listed)) else "0"
     return len(listed.split(", ")) + int(more)

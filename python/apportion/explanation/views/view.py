@@ -1,4 +1,4 @@
-"""A query as it is drawn: stages, what each reads, and why it has its tasks."""
+"""Views of queries for the renderers: stages with their inputs, decisions and measured work."""
 
 from __future__ import annotations
 
@@ -8,44 +8,46 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from apportion._util.units import count_text, size_text
-from apportion.decision import Decision
 from apportion.eventlog import Application, LoggedDecision, Operator, Query, Stage
 from apportion.eventlog.fragments import Fragment, fragments
+from apportion.eventlog.placement import place
 from apportion.explanation.views.origins import Origins, SqlBlock
-from apportion.explanation.views.pipelines import Chains, chains
+from apportion.explanation.views.pipelines import Pipelines, find_pipelines
 
 _LONGEST_TITLE = 100
 
 
 @dataclasses.dataclass(frozen=True)
 class Ran:
-    """What the tasks of a stage did, all of its attempts together."""
+    """Measured work of a stage, summed over all attempts."""
 
     stages: list[int]
     """Ids of Spark's stages."""
     tasks: int
     most_tasks: int
-    """Tasks of the largest of them; a stage that samples rows for a sort runs twice."""
+    """Number of tasks of the largest of these stages. A stage that samples rows for a sort runs
+    twice."""
     failed_tasks: int
     profile: int
-    """The resource profile: stages with the same one share slots."""
+    """Id of the resource profile. Stages with the same profile share slots."""
     started: int | None
-    """Milliseconds since 1970, when the first task was launched."""
+    """Launch of the first task, in milliseconds since 1970."""
     ended: int | None
+    """End of the last task, in milliseconds since 1970."""
     run_millis: int
-    """What the tasks took together."""
+    """Total time of the tasks."""
     input_bytes: int
     shuffle_read_bytes: int
     shuffle_written_bytes: int
 
     def moved(self) -> list[tuple[str, int]]:
-        """Return what bytes it moved, in words, and how many; nothing for none."""
-        found = [
+        """Return the kinds of bytes that the tasks moved, with their numbers above 0."""
+        sizes = [
             ("scanned", self.input_bytes),
             ("read from shuffles", self.shuffle_read_bytes),
             ("written to a shuffle", self.shuffle_written_bytes),
         ]
-        return [(what, count) for what, count in found if count]
+        return [(kind, size) for kind, size in sizes if size]
 
     def text(self) -> str:
         """Return a sentence about the stages, tasks and bytes."""
@@ -53,7 +55,7 @@ class Ran:
             f"{'stage' if len(self.stages) == 1 else 'stages'} {', '.join(map(str, self.stages))}",
             count_text(self.tasks, "task"),
             f"{self.run_millis / 1000:.1f} s of task time",
-            *(f"{size_text(count)} {what}" for what, count in self.moved()),
+            *(f"{size_text(size)} {kind}" for kind, size in self.moved()),
         ]
         if self.failed_tasks:
             parts.append(f"{count_text(self.failed_tasks, 'task')} failed")
@@ -66,54 +68,54 @@ class StageView:
 
     name: str
     kind: str
-    """What becomes of its rows: shuffle, broadcast, cache, subquery or result."""
+    """Destination of its rows: shuffle, broadcast, cache, subquery or result."""
     reads: list[str]
-    """Names of the stages it reads."""
+    """Names of the stages that it reads."""
     depth: int
-    """Stages that have to run before it, one after the other: those of equal depth may overlap."""
-    chains: Chains
+    """Number of stages in a row that must end before it. Stages of equal depth can overlap."""
+    pipelines: Pipelines
     operators: list[int]
-    """What it was planned from: places in the query's operators."""
+    """Operators that it was planned from, as places in `QueryView.operators`."""
     blocks: list[str]
-    """Paths of the blocks of the query's text that these come from."""
+    """Paths of the SQL blocks that these operators come from."""
     decisions: list[LoggedDecision]
     ran: Ran | None
-    """None if no task of it ran, as far as the log goes."""
+    """None if the log has no task of this stage."""
 
     @property
     def slots(self) -> int | None:
-        """Tasks that it would run at once if there were slots enough."""
-        decided = [each.decision.tasks for each in self.decisions if each.decision.stages]
-        ran = self.ran.most_tasks if self.ran else 0
-        return ran or max(decided, default=None)
+        """Number of tasks, and so of task slots if all of them run at the same time."""
+        decided = [logged.decision.tasks for logged in self.decisions if logged.decision.stages]
+        measured = self.ran.most_tasks if self.ran else 0
+        return measured or max(decided, default=None)
 
 
 @dataclasses.dataclass(frozen=True)
 class QueryView:
-    """A query and its stages, each after those that it reads."""
+    """A query and its stages. Each stage follows the stages that it reads."""
 
     id: int
     description: str
     seconds: float | None
-    """None if it had not ended."""
+    """Duration; None if the query has not ended."""
     failure: str | None
     stages: list[StageView]
     sql: str | None
     blocks: list[SqlBlock]
-    """The SELECTs of its text."""
+    """The SELECTs of the text."""
     operators: list[Operator]
-    """The optimized plan, each operator after its parent."""
+    """The optimized plan. Each operator follows its parent."""
     running: list[tuple[int, int]]
-    """How many tasks ran, from a time on: `(milliseconds since 1970, tasks)`, in order."""
+    """Number of running tasks over time: `(milliseconds since 1970, tasks)`, in order."""
 
     @property
     def title(self) -> str:
-        """Its description as one line of at most 100 characters."""
+        """The description as one line of at most 100 characters."""
         line = " ".join(self.description.split()) or "without a description"
         return line if len(line) <= _LONGEST_TITLE else f"{line[: _LONGEST_TITLE - 1]}…"
 
     def anchor(self, stage: str) -> str:
-        """Return the name of a stage that is its own in a page of several queries."""
+        """Return the anchor of a stage, which is unique in a page of several queries."""
         return f"q{self.id}-{stage.replace(' ', '-')}"
 
     def block_anchor(self, place: int) -> str:
@@ -138,13 +140,13 @@ class QueryView:
 
     @property
     def summary(self) -> str:
-        """How long it took, the slots that it can use, and its peak concurrency."""
+        """Duration, task slots and peak concurrency, in words."""
         took = "It has not ended." if self.seconds is None else f"It took {self.seconds:.1f} s."
         return f"{took} {self.slots_text} Peak concurrency: {count_text(self.peak_tasks, 'task')}."
 
     def line(self, block: str) -> int:
-        """Return the line of the text, from 1, in which a block begins."""
-        start = next(each.start for each in self.blocks if each.path == block)
+        """Return the line of the text in which a block starts, counted from 1."""
+        start = next(known.start for known in self.blocks if known.path == block)
         return (self.sql or "").count("\n", 0, start) + 1
 
     @property
@@ -154,7 +156,7 @@ class QueryView:
 
     @property
     def slots_by_group(self) -> dict[int, int]:
-        """For each group of stages that share slots, by resource profile, those of its largest."""
+        """Slots for the largest stage of each resource profile, whose stages share slots."""
         groups: dict[int, int] = {}
         for stage in self.stages:
             group = stage.ran.profile if stage.ran else 0
@@ -163,31 +165,32 @@ class QueryView:
 
     @property
     def slots(self) -> int:
-        """Slots for the largest stage of each group: with fewer, tasks of one of them wait."""
+        """Slots for the largest stages of all profiles. With fewer slots, tasks have to wait."""
         return sum(self.slots_by_group.values())
 
     @property
     def slots_text(self) -> str:
-        """Return how many slots it can use, in words."""
-        groups = ", ".join(f"profile {key}: {n}" for key, n in sorted(self.slots_by_group.items()))
-        whose = "its largest stage"
-        if len(self.slots_by_group) > 1:
-            whose = f"the largest stages of its sharing groups ({groups})"
+        """The slots that the query can use, in words."""
+        profiles = sorted(self.slots_by_group.items())
+        stages = "the largest stage"
+        if len(profiles) > 1:
+            slots = ", ".join(f"profile {profile}: {count}" for profile, count in profiles)
+            stages = f"the largest stage of each resource profile ({slots})"
         return (
-            f"Slots: {self.slots} for {whose}, "
+            f"Task slots: {self.slots} for {stages}, "
             f"{self.useful_slots} for all stages that can run together."
         )
 
     @property
     def useful_slots(self) -> int:
-        """Slots that all stages of one depth would fill together."""
+        """Slots for all stages of one depth together, for the depth with the most tasks."""
         by_depth: dict[int, int] = {}
         for stage in self.stages:
             by_depth[stage.depth] = by_depth.get(stage.depth, 0) + (stage.slots or 0)
         return max(by_depth.values(), default=0)
 
     def as_json(self) -> dict[str, Any]:
-        """Return all of it as data for JSON."""
+        """Return the view as data for JSON."""
         return {
             "id": self.id,
             "description": self.description,
@@ -205,39 +208,36 @@ class QueryView:
 
 
 def view(application: Application, query: Query) -> QueryView:
-    """Return a query of an application as it is drawn."""
+    """Return the view of a query."""
     origins = Origins(query)
     stages: list[StageView] = []
-    found = fragments(query.plan) if query.plan else []
-    unplaced = list(query.decisions)
+    plan_fragments = fragments(query.plan) if query.plan else []
+    placed = place(query, plan_fragments)
     depths: dict[int, int] = {}
-    for fragment in found:
+    for number, fragment in enumerate(plan_fragments):
         depth = max((depths[id(read)] + 1 for read in fragment.inputs), default=0)
         depths[id(fragment)] = depth
-        decided = [each for each in unplaced if _is_about(each.decision, fragment)]
-        unplaced = [each for each in unplaced if not any(each is other for other in decided)]
-        operators = origins.of(fragment, [place for each in decided for place in each.operators])
+        decided = placed.get(number, [])
+        named = [place for logged in decided for place in logged.operators]
+        operators = origins.operators_of(fragment, named)
         stages.append(
             StageView(
                 name=fragment.name,
                 kind=fragment.kind,
                 reads=[read.name for read in fragment.inputs],
                 depth=depth,
-                chains=chains(fragment, application.conf),
+                pipelines=find_pipelines(fragment, application.conf),
                 operators=operators,
                 blocks=origins.paths(operators),
                 decisions=decided,
                 ran=ran(fragment, query.stages),
             )
         )
-    times = query.submitted, query.completed
-    seconds = (
-        (times[1] - times[0]) / 1000 if times[0] is not None and times[1] is not None else None
-    )
+    start, end = query.submitted, query.completed
     return QueryView(
         query.id,
         query.description,
-        seconds,
+        (end - start) / 1000 if start is not None and end is not None else None,
         query.failure,
         stages,
         query.sql,
@@ -247,16 +247,8 @@ def view(application: Application, query: Query) -> QueryView:
     )
 
 
-def _is_about(decision: Decision, fragment: Fragment) -> bool:
-    """Whether a decision is about what a fragment reads: the stages, or the files of a scan."""
-    if decision.stages:
-        read = {stage.query_stage for stage in fragment.inputs}
-        return read.issuperset(decision.stages)
-    return any(node.name.strip() == decision.operator for node in fragment.operators())
-
-
 def ran(fragment: Fragment, stages: Sequence[Stage]) -> Ran | None:
-    """Return what the tasks of a fragment did, None if none of it ran."""
+    """Return the measured work of a fragment; None if no task of it ran."""
     accumulators = fragment.accumulators()
     own = [stage for stage in stages if stage.accumulators & accumulators]
     if not own:
@@ -277,10 +269,10 @@ def ran(fragment: Fragment, stages: Sequence[Stage]) -> Ran | None:
 
 
 def _running(stages: list[Stage]) -> list[tuple[int, int]]:
-    """How many tasks executors ran at once.
+    """Return the number of running tasks over time.
 
-    Spark notes the end of a task some milliseconds after it has given away the slot, so tasks count
-    from their launch for as long as they ran.
+    Spark records the end of a task some milliseconds after it has given away the slot. So a task
+    counts from its launch for the time that it ran.
     """
     changes: dict[int, int] = {}
     for stage in stages:
@@ -292,7 +284,7 @@ def _running(stages: list[Stage]) -> list[tuple[int, int]]:
 
 
 def averages_text(logged: LoggedDecision) -> str:
-    """Return a remark for a plot of bytes that are averages; empty where each is exact."""
+    """Return a remark for a plot of averages; empty if the bytes of each partition are known."""
     width = logged.subpartitions_per_sum
     return f" (averages of {width} neighbours)" if width > 1 else ""
 
@@ -314,19 +306,19 @@ def _stage_as_json(stage: StageView) -> Mapping[str, Any]:
                     {"name": node.name, "text": node.text} for node in pipeline.operators
                 ],
             }
-            for pipeline in stage.chains.pipelines
+            for pipeline in stage.pipelines.pipelines
         ],
         "breaks": [
             {"above": link.above.name, "below": link.below.name, "why": link.why.value}
-            for link in stage.chains.links
+            for link in stage.pipelines.links
         ],
         "decisions": [
             {
-                **dataclasses.asdict(each.decision),
-                "decided_at": each.decision.decided_at.isoformat(),
-                "subpartition_bytes": each.subpartition_bytes,
-                "subpartitions_per_sum": each.subpartitions_per_sum,
+                **dataclasses.asdict(logged.decision),
+                "decided_at": logged.decision.decided_at.isoformat(),
+                "subpartition_bytes": logged.subpartition_bytes,
+                "subpartitions_per_sum": logged.subpartitions_per_sum,
             }
-            for each in stage.decisions
+            for logged in stage.decisions
         ],
     }

@@ -152,7 +152,9 @@ def bare(tables: Format, tmp_path_factory: pytest.TempPathFactory) -> Iterator[B
 
 
 @pytest.mark.parametrize("way", ["files are rewritten", "rows are marked"])
-def test_tables_are_the_same(tables: Format, way: str, bare: Bare, tmp_path: Path) -> None:
+def test_table_formats_have_the_same_tables_with_apportion(
+    tables: Format, way: str, bare: Bare, tmp_path: Path
+) -> None:
     orders = {
         "without": [tables.extension],
         "first": [EXTENSION, tables.extension],

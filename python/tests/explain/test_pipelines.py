@@ -3,14 +3,14 @@ from __future__ import annotations
 import pytest
 
 from apportion.eventlog.fragments import fragments
-from apportion.explanation.views.pipelines import Break, chains
+from apportion.explanation.views.pipelines import Break, find_pipelines
 
 from .plans import plan
 
 
 def drawn(text: str, **conf: str) -> tuple[list[str], list[str]]:
-    """The pipelines of the result, and the links between them."""
-    found = chains(fragments(plan(text))[-1], conf)
+    """Return the pipelines of the result, and the links between them."""
+    found = find_pipelines(fragments(plan(text))[-1], conf)
     pipelines = [
         f"{pipeline.codegen or '-'} {' '.join(node.name for node in pipeline.operators)}"
         for pipeline in found.pipelines
@@ -18,7 +18,7 @@ def drawn(text: str, **conf: str) -> tuple[list[str], list[str]]:
     return pipelines, [str(link) for link in found.links]
 
 
-def test_operators_of_one_function_are_one_pipeline() -> None:
+def test_operators_of_one_compiled_function_are_one_pipeline() -> None:
     pipelines, links = drawn("""
         AdaptiveSparkPlan
           WholeStageCodegen (2)
@@ -35,7 +35,7 @@ def test_operators_of_one_function_are_one_pipeline() -> None:
     assert links == ["ShuffleQueryStage -> Project: exchange"]
 
 
-def test_sides_of_a_join_are_pipelines() -> None:
+def test_each_side_of_a_join_is_a_pipeline() -> None:
     pipelines, links = drawn("""
         WholeStageCodegen (3)
           Project
@@ -67,11 +67,13 @@ def test_sides_of_a_join_are_pipelines() -> None:
         ("Project: [a#1, b#2]", "Filter", {}, Break.EXPRESSION),
     ],
 )  # fmt: skip
-def test_why_a_chain_breaks(above: str, below: str, conf: dict[str, str], why: Break) -> None:
-    found = chains(fragments(plan(f"{above}\n  {below}"))[-1], conf)
+def test_the_reason_why_a_pipeline_ends(
+    above: str, below: str, conf: dict[str, str], why: Break
+) -> None:
+    found = find_pipelines(fragments(plan(f"{above}\n  {below}"))[-1], conf)
     assert [link.why for link in found.links] == [why]
     assert [pipeline.codegen for pipeline in found.pipelines] == [None, None]
 
 
-def test_every_reason_is_explained() -> None:
+def test_every_reason_why_a_pipeline_ends_is_explained() -> None:
     assert all(why.explanation.endswith(".") for why in Break)
