@@ -231,9 +231,10 @@ _WHAT_FOLLOWS = (
 def _conditions(part: Part, results: Results) -> str:
     of = results.conditions
     settings = ", ".join(f"`{key}={value}`" for key, value in of.conf.items())
+    rough = " One run for each number is rough." if of.rounds == 1 else ""
     return (
         f"{part.title}: queries {', '.join(results.queries)}; {count_text(of.rounds, 'round')}; "
-        f"{settings}."
+        f"{settings}.{rough}"
     )
 
 
