@@ -60,7 +60,8 @@ class LoggedDecision:
     operators: list[int] = dataclasses.field(default_factory=list)
     """Operators that the stage was planned from, as places in `Query.operators`."""
     source_kinds: dict[str, str] = dataclasses.field(default_factory=dict)
-    """Kind of each entry of `Decision.sources`: `hint`, `session`, `default` or another one."""
+    """Kind of each entry of `Decision.sources`: `hint`, `session` or another one. Defaults may be
+    missing."""
     policy: LoggedPolicy | None = None
     """None for a group that was left unchanged, and in older logs."""
     scan_metric: int | None = None

@@ -2,7 +2,7 @@ package io.apportion.report
 
 import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
-import io.apportion.decision.Policy
+import io.apportion.decision.{Policy, SourceKind}
 import io.apportion.decision.ranges.Ranges
 import org.apache.spark.scheduler.SparkListenerEvent
 
@@ -15,7 +15,7 @@ import org.apache.spark.scheduler.SparkListenerEvent
  *    [[ShortForm.MostExact]] partitions, these are sums over `subpartition_bytes_width` neighbours each.
  *  - `ranges_text`: the ranges if there are more than [[ShortForm.MostExact]]; `ranges` is empty then.
  *  - `operators`: operators that the stage was planned from, as indexes into the operators of the [[QueryEvent]].
- *  - `source_kinds`: the kind of each entry of `sources`, see `SourceKind`.
+ *  - `source_kinds`: the kind of each entry of `sources` that is not a default, see `SourceKind`.
  *  - `policy`: values that the decision was made with.
  *  - `inputs`: for each shuffle, the other fields of [[ShuffleFields]].
  *  - `scan_metric`: see [[EventFields]].
@@ -40,7 +40,8 @@ object DecisionEvent {
     }
     fields.policy.foreach { policy =>
       val kinds = decision.putObject("source_kinds")
-      policy.setBy.foreach { case (setting, source) => kinds.put(setting, source.kind.name) }
+      // Defaults are left out, because most settings have them and logs are large.
+      for ((setting, source) <- policy.setBy if source.kind != SourceKind.Default) kinds.put(setting, source.kind.name)
       put(decision.putObject("policy"), policy)
     }
     fields.scanMetric.foreach(decision.put("scan_metric", _))
