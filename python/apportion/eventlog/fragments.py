@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 from collections.abc import Iterator
 
-from apportion.eventlog import PlanNode
+from apportion.eventlog import PlanNode, plan_text
 
 _QUERY_STAGES = {
     "ShuffleQueryStage": "shuffle",
@@ -105,9 +105,7 @@ class _Cutter:
 
     def _input(self, node: PlanNode) -> Fragment | None:
         if (kind := _QUERY_STAGES.get(node.name)) and node.children:
-            # In Spark's events, only the label has the number of a stage: `ShuffleQueryStage 3`.
-            label = node.text.rpartition(" ")[2]
-            number = int(label) if label.isdecimal() else None
+            number = plan_text.query_stage(node.text)
             below = node.children[0]
             if below.name == "ReusedExchange":
                 metric = _reused_metric(below)

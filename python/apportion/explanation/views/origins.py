@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 
-from apportion.eventlog import PlanNode, Query
+from apportion.eventlog import PlanNode, Query, plan_text
 from apportion.eventlog.fragments import Fragment
 from apportion.sql import blocks
-
-_COLUMN = re.compile(r"#(\d+)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +29,7 @@ class Origins:
             SqlBlock(block.path, block.start, block.end) for block in (text.blocks if text else ())
         ]
         self._leaves = [
-            (place, set(_COLUMN.findall(operator.text)))
+            (place, plan_text.column_ids(operator.text))
             for place, operator in enumerate(self.operators)
             if not self._has_children(place)
         ]
@@ -65,7 +62,7 @@ class Origins:
         return bool(below) and below[0].depth > self.operators[place].depth
 
     def _leaf(self, scan: PlanNode) -> int | None:
-        columns = set(_COLUMN.findall(scan.text))
+        columns = plan_text.column_ids(scan.text)
         shared = [(len(columns & own), place) for place, own in self._leaves]
         most, place = max(shared, default=(0, 0))
         if most:

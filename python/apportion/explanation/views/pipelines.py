@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import re
 from collections.abc import Mapping
 
-from apportion.eventlog import PlanNode
+from apportion.eventlog import PlanNode, plan_text
 from apportion.eventlog.fragments import Fragment
 
 
@@ -99,7 +98,7 @@ def find_pipelines(fragment: Fragment, conf: Mapping[str, str]) -> Pipelines:
     while waiting:
         node, above, pipeline = waiting.pop()
         if node.name.startswith(_COMPILED):
-            pipeline = Pipeline([], _number(node.name))
+            pipeline = Pipeline([], plan_text.codegen(node.name))
             pipelines.append(pipeline)
             waiting.append((node.children[0], above, pipeline))
             continue
@@ -130,29 +129,13 @@ def _why(above: PlanNode, below: PlanNode, conf: Mapping[str, str]) -> Break:
     if above.name in _SUBQUERIES or below.name in _SUBQUERIES:
         return Break.SUBQUERY
     for node in (above, below):
-        if _kind(node) not in _COMPILABLE:
+        if plan_text.kind(node.name) not in _COMPILABLE:
             return Break.NO_CODEGEN
     if conf.get("spark.sql.codegen.wholeStage", "true") == "false":
         return Break.SWITCHED_OFF
-    if _kind(above) in _JOINS_WITH_SIDES:
+    if plan_text.kind(above.name) in _JOINS_WITH_SIDES:
         return Break.JOIN_SIDE
     max_fields = int(conf.get("spark.sql.codegen.maxFields", "100"))
-    if any(_fields(node) > max_fields for node in (above, below)):
+    if any(plan_text.width(node.text) > max_fields for node in (above, below)):
         return Break.TOO_MANY_FIELDS
     return Break.EXPRESSION
-
-
-def _kind(node: PlanNode) -> str:
-    """Return the operator's name without an argument, as in `SortMergeJoin(skew=true)`."""
-    return node.name.partition("(")[0]
-
-
-def _number(name: str) -> int | None:
-    return int(match[0]) if (match := re.search(r"\d+", name)) else None
-
-
-def _fields(node: PlanNode) -> int:
-    """Return the number of columns in the operator's text, which Spark may abbreviate."""
-    listed = next(iter(re.findall(r"\[([^\]]*)\]", node.text)), "")
-    more = match[1] if (match := re.search(r"(\d+) more fields", listed)) else "0"
-    return len(listed.split(", ")) + int(more)
