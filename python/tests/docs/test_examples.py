@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import subprocess
@@ -222,38 +221,3 @@ def test_settings_named_in_the_text_exist() -> None:
         for key in re.findall(r"`(spark\.apportion\.[\w.]+)", page.read_text("utf-8"))
     }
     assert {(page, key) for page, key in named if key not in known} == set()
-
-
-# Output
-
-
-# A comment above a block names the command that printed it. Commands on files of the repository
-# run here. Others depend on the times of the machine, or on tables outside of the repository.
-_OUTPUT = re.compile(
-    r"<!-- output: (?P<command>apportion (?:explain|simulate) python/\S+[^(]*?) "
-    r"\((?P<remark>[^)]*)\) -->\n```text\n(?P<text>.*?)^```$",
-    re.DOTALL | re.MULTILINE,
-)
-
-
-def outputs() -> list[Any]:
-    return [
-        pytest.param(match, id=f"{page.name}: {match['command']}")
-        for page in PAGES
-        for match in _OUTPUT.finditer(page.read_text("utf-8"))
-    ]
-
-
-def test_pages_show_output() -> None:
-    assert len(outputs()) >= 4
-
-
-@pytest.mark.parametrize("match", outputs())
-def test_a_page_shows_what_a_command_prints(match: re.Match[str]) -> None:
-    columns = re.search(r"COLUMNS=(\d+)", match["remark"])
-    command = [sys.executable, "-m", *shlex.split(match["command"])]
-    env = {**os.environ, "COLUMNS": columns[1] if columns else "200"}
-    run = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
-    printed = [line.rstrip() for line in run.stdout.splitlines()]
-    shown = [line.rstrip() for line in match["text"].splitlines()]
-    assert [line for line in shown if line not in printed and line.strip() not in ("", "...")] == []

@@ -1,0 +1,146 @@
+"""The output that pages show, and the commands that print it; docs/building.md has the rules."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from pyspark.sql import SparkSession
+
+from apportion.bench.suites import tpc
+from apportion.sql.statements import split
+
+from .pages import PAGES, ROOT
+
+_OUTPUT = re.compile(
+    r"<!-- output: (?P<command>.*?)(?: \((?P<options>[^()]*)\))? -->\n```text\n(?P<text>.*?)^```$",
+    re.DOTALL | re.MULTILINE,
+)
+_FILE = re.compile(
+    r"<!-- file: (?P<name>\S+) -->\n```\w+\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE
+)
+_SQL = re.compile(r"^```sql\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_PYTHON = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_WIDTH = "200"
+# Tables that `apportion demo` leaves.
+_TPCH = "~/.cache/apportion/tpch-sf0.1"
+
+
+class Output(NamedTuple):
+    """A block of output in a page."""
+
+    page: Path
+    command: str
+    options: frozenset[str]
+    """`numbers vary`, `second run`, `slow`, and the width of the terminal: `COLUMNS=100`."""
+    text: str
+    before: str
+    """The page above the block."""
+
+
+def outputs() -> list[Output]:
+    return [
+        Output(
+            page,
+            found["command"],
+            frozenset(filter(None, re.split(r",\s*", found["options"] or ""))),
+            found["text"],
+            text[: found.start()],
+        )
+        for page in PAGES
+        for text in [page.read_text("utf-8")]
+        for found in _OUTPUT.finditer(text)
+    ]
+
+
+def run(output: Output, folder: Path, spark: SparkSession) -> list[str]:
+    """Return the lines that the command of a block prints. `folder` is empty."""
+    if output.command == "the SQL above" or output.command.startswith("SELECT "):
+        printed = _run_sql(output, spark.newSession())
+    elif output.command == "the Python above":
+        printed = _run_python(output, folder)
+    else:
+        _prepare(output.page, folder)
+        printed = _run_command(output, folder)
+    return printed.splitlines()
+
+
+def _prepare(page: Path, folder: Path) -> None:
+    for found in _FILE.finditer(page.read_text("utf-8")):
+        file = folder / found["name"]
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(found["text"], "utf-8")
+    (folder / "data").mkdir()
+    items = "".join(f"{i},{i % 10}\n" for i in range(1000))
+    (folder / "data/items.csv").write_text(f"id,bucket\n{items}", "utf-8")
+
+
+def _run_command(output: Output, folder: Path) -> str:
+    words = shlex.split(output.command.replace("~", str(Path.home())))
+    if " python/" in output.command:
+        (folder / "python").symlink_to(ROOT / "python")
+    if _TPCH in output.command:
+        tpc.generate("tpch", 0.1, Path(_TPCH).expanduser().parent)
+    if words[0] == "apportion":
+        words[:1] = [sys.executable, "-m", "apportion"]
+    if "second run" in output.options:
+        _run(words, folder, output)
+    return _run(words, folder, output, check=False)
+
+
+def _run_python(output: Output, folder: Path) -> str:
+    program = "\n".join(_PYTHON.findall(output.before))
+    if "spark = " not in program:
+        program = f"import apportion\n\nspark = apportion.get_or_create()\n{program}"
+    (folder / "example.py").write_text(program, "utf-8")
+    return _run([sys.executable, "example.py"], folder, output)
+
+
+def _run(words: list[str], folder: Path, output: Output, *, check: bool = True) -> str:
+    width = next((each[8:] for each in output.options if each.startswith("COLUMNS=")), _WIDTH)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    env = {**os.environ, "PATH": path, "COLUMNS": width, "MASTER": "local[2]"}
+    run = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    assert run.returncode == 0 or not check, run.stderr
+    return run.stdout + run.stderr
+
+
+def _run_sql(output: Output, session: SparkSession) -> str:
+    """Run the statements above the block. Return the rows of the last one, or of a SELECT."""
+    statements = [each.text for block in _SQL.findall(output.before) for each in split(block)]
+    if output.command.startswith("SELECT "):
+        statements.append(output.command)
+    *before, last = statements
+    for statement in before:
+        session.sql(statement).collect()
+    frame = session.sql(last)
+    if len(frame.columns) == 1:
+        return "\n".join(str(row[0]) for row in frame.collect())
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        frame.show(truncate=False)
+    return printed.getvalue()
+
+
+def without_numbers(line: str) -> str:
+    """Return a line without what differs between runs: numbers, units, widths and bars."""
+    line = re.sub(r"\d[\d.,]*", "0", line)
+    line = re.sub(r"0 ?(B|KiB|MiB|GiB|ms|s|min)\b", "0", line)
+    line = re.sub(r"[▁▂▃▄▅▆▇█|]+", "▁", line)
+    return re.sub(r"([━─ -])\1+", r"\1", line).replace(" ", "")
+
+
+def missing(shown: str, printed: list[str], options: frozenset[str]) -> list[str]:
+    """Return the parts of a block that a command did not print. A line `...` separates parts."""
+    clean = without_numbers if "numbers vary" in options else str.rstrip
+    text = "\n".join(["", *map(clean, printed), ""])
+    parts = re.split(r"^ *\.\.\.$", shown, flags=re.MULTILINE)
+    cleaned = ["\n".join(map(clean, part.strip("\n").splitlines())) for part in parts]
+    return [part for part in cleaned if part and f"\n{part}\n" not in text]
