@@ -22,6 +22,10 @@ class QueryError(ApportionError):
     """A query that failed, with Spark's message but without its plan and stack."""
 
 
+class SparkEndedError(ApportionError):
+    """The JVM of Spark has ended, for example because it ran out of memory."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ` Did you mean <nearest known name>?`, or '' if no known name is close."""
     by_lower_case = {candidate.lower(): candidate for candidate in known}

@@ -58,6 +58,8 @@ class QueryResult:
     """Variants with a different result than the baseline."""
     plans: dict[str, PlanCounts] = dataclasses.field(default_factory=dict)
     """Plan counts of each variant, if plans are compared."""
+    spark_ended: bool = False
+    """Whether the JVM ended, so that other variants may have no runs."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,7 +176,8 @@ def _results(content: dict[str, Any]) -> Results:
     for name, query in results.queries.items():
         for variant in variants:
             runs = query.runs.get(variant.name, [])
-            if variant.name not in query.failures and len(runs) != results.conditions.rounds:
+            has_failed = query.spark_ended or variant.name in query.failures
+            if not has_failed and len(runs) != results.conditions.rounds:
                 raise ValueError(f"{len(runs)} runs of query {name} under {variant.name}")
     return results
 

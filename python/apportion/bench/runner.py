@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -12,7 +14,7 @@ from apportion.bench.measure import job_group, same_rows, without_ties
 from apportion.bench.plans import PlanCounts, count_plan
 from apportion.bench.results import Conditions, QueryResult, Run
 from apportion.bench.variants import Variant
-from apportion.errors import ApportionError, QueryError
+from apportion.errors import ApportionError, QueryError, SparkEndedError
 from apportion.session import confs
 
 if TYPE_CHECKING:
@@ -39,14 +41,30 @@ def try_variants(spark: SparkSession, variants: Sequence[Variant]) -> None:
             raise ApportionError(f"variant {variant.name}: {error}") from error
 
 
-def run_query(spark: SparkSession, sql: str, conditions: Conditions) -> QueryResult:
+def run_query(
+    spark: SparkSession,
+    sql: str,
+    conditions: Conditions,
+    failures: Mapping[str, str] | None = None,
+) -> QueryResult:
     """Run the warm-ups and the measured rounds of a query under each variant.
 
     Each round starts with another variant. The rows are discarded, but with `check` or `plans` an
     additional run before the warm-ups collects them. After a failure, the variant is skipped.
+    Variants in `failures` have failed before. If the JVM ends, the result says so.
     """
-    result, variants = QueryResult(sql), conditions.variants
-    jvm.watch_stages(spark)
+    result = QueryResult(sql, failures=dict(failures or {}))
+    try:
+        _run_rounds(spark, result, conditions)
+    except SparkEndedError:
+        return dataclasses.replace(result, spark_ended=True)
+    return result
+
+
+def _run_rounds(spark: SparkSession, result: QueryResult, conditions: Conditions) -> None:
+    sql, variants = result.sql, conditions.variants
+    with jvm.short_errors():
+        jvm.watch_stages(spark)
     if conditions.check or conditions.plans:
         _look(spark, result, conditions)
     for _ in range(conditions.warmups):
@@ -56,18 +74,18 @@ def run_query(spark: SparkSession, sql: str, conditions: Conditions) -> QueryRes
         for variant in rotated(variants, number):
             if run := _attempt(spark, result, variant, lambda: _measure(spark, sql)):
                 result.runs.setdefault(variant.name, []).append(run)
-    return result
 
 
 def warm_up(spark: SparkSession, sql: Sequence[str], conditions: Conditions) -> None:
     """Run queries once under each variant, because a newly started JVM is slower.
 
-    Failures are ignored here. They are reported when the query is measured.
+    Failures are ignored here, also if the JVM ends. They are reported when a query is measured.
     """
-    for query in sql:
-        result = QueryResult(query)
-        for variant in conditions.variants:
-            _attempt(spark, result, variant, partial(_time, spark, query))
+    with suppress(SparkEndedError):
+        for query in sql:
+            result = QueryResult(query)
+            for variant in conditions.variants:
+                _attempt(spark, result, variant, partial(_time, spark, query))
 
 
 def rotated(variants: Sequence[Variant], number: int) -> list[Variant]:
@@ -109,8 +127,10 @@ def _attempt(
     try:
         with jvm.short_errors(), confs(spark, variant.conf):
             return action()
-    except QueryError as error:
+    except (QueryError, SparkEndedError) as error:
         result.failures[variant.name] = str(error).splitlines()[0]
+        if isinstance(error, SparkEndedError):
+            raise
         return None
 
 

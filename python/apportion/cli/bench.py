@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +13,7 @@ import typer
 from apportion._spark import jvm
 from apportion._util import cache, figures
 from apportion._util.paths import existing_path
+from apportion.bench import memory as memory_sweep
 from apportion.bench import plot, report, suites, summary
 from apportion.bench.environment import Environment
 from apportion.bench.results import Conditions, Results, load, resume
@@ -36,6 +40,7 @@ More examples:
 - `apportion bench skew --variants even,balanced`: compare two variants with each other
 - `apportion bench tpch --variant "small:data_volume_per_task=16MB"`: add your own variant
 - `apportion bench tpch --conf spark.default.parallelism=200`: simulate a wide cluster
+- `apportion bench tpch --memory 4g,1g,700m`: find out what tasks spill with less memory
 - `apportion bench --from bench-tpch.json --plot tpch.svg`: show a saved result
 """
 
@@ -124,6 +129,14 @@ def bench(
             help="Setting of Apportion or of Spark (full key) for all variants. Repeatable.",
         ),
     ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE,SIZE,...",
+            help="Run the benchmark with each executor memory, such as 4g,1g,700m, and compare "
+            "what tasks spill. In local mode, the driver has this memory.",
+        ),
+    ] = None,
     master: Master = None,
 ) -> None:
     """Time queries with and without Apportion, alternating, and report the speedup.
@@ -160,6 +173,8 @@ def bench(
         _fail_for_problems(results)
         return
     suite = _suite(what or [], scale, tables)
+    if queries is not None:
+        suite = suite.only(queries)
     conditions = Conditions(
         suite=suite.name,
         scale=suite.scale,
@@ -171,38 +186,106 @@ def bench(
         conf=suite.conf | parse_assignments(assignments or []),
         plans=plans,
     )
-    if queries is not None:
-        suite = suite.only(queries)
+    if tables:
+        find_tables(tables)  # Fail before Spark starts.
     file = json_file or Path(f"bench-{suite.name}.json")
-    own = find_tables(tables) if tables else {}
+    job = _Job(suite, conditions, file, master, data)
+    if memory is not None:
+        _sweep(job, memory.split(","), fresh)
+        return
+    results = _measure(job, fresh)
+    if _ended(results):
+        fail(f"Spark ended. Run the same command again to go on with {file}", QUERY_FAILED)
+    summaries = _show(results, plot_file)
+    results.save(file, summary.as_json(results, summaries))
+    out.print(f"All runs: {file}", markup=False, soft_wrap=True)
+    _fail_for_problems(results)
 
-    spark = start(master, [f"{key}={value}" for key, value in conditions.conf.items()])
+
+@dataclasses.dataclass(frozen=True)
+class _Job:
+    """A benchmark, and the file that keeps its runs."""
+
+    suite: Suite
+    conditions: Conditions
+    file: Path
+    master: str | None
+    data: Path | None
+    """Directory of the generated tables."""
+
+    def with_memory(self, memory: str) -> _Job:
+        conf = self.conditions.conf | memory_sweep.conf(memory, self.master)
+        return dataclasses.replace(
+            self,
+            conditions=dataclasses.replace(self.conditions, conf=conf),
+            file=self.file.with_stem(f"{self.file.stem}-{memory}"),
+        )
+
+
+def _measure(job: _Job, fresh: bool) -> Results:
+    """Run the queries that the file does not have, until Spark ends, and save each one there."""
+    suite, conditions, file = job.suite, job.conditions, job.file
+    own = find_tables(Path(conditions.tables)) if conditions.tables else {}
+    spark = start(job.master, [f"{key}={value}" for key, value in conditions.conf.items()])
     results = Results(conditions, Environment.from_session(spark))
     if not fresh:
         results = resume(file, results, suite.queries)
     try_variants(spark, conditions.variants)
     if suite.scale is not None:
         with waiting(f"Generating {suite.name} at scale {suite.scale:g}"), jvm.short_errors():
-            own = find_tables(suites.generate_tables(spark, suite, data or cache.directory()))
+            own = find_tables(suites.generate_tables(spark, suite, job.data or cache.directory()))
     with waiting("Reading the tables' schemas"), jvm.short_errors():
         register(spark, own)
 
-    if results.queries:
-        done = ", ".join(results.queries)
-        err.print(f"Continuing {file}, which already has the queries {done}", markup=False)
+    ended = _ended(results)
+    done = [name for name in results.queries if name not in ended]
+    if done:
+        err.print(
+            f"Continuing {file}, which already has the queries {', '.join(done)}", markup=False
+        )
     # Fail early if the file is not writable.
     results.save(file)
-    left = [name for name in suite.queries if name not in results.queries]
-    if conditions.warmups:
+    left = [name for name in suite.queries if name not in done]
+    # A query that ended Spark before could end it again, before its runs are measured.
+    if conditions.warmups and not ended:
         with waiting("Warming up"):
             warm_up(spark, [suite.queries[name] for name in left[:_WARMING_UP]], conditions)
     for name in counted(left):
-        results.queries[name] = run_query(spark, suite.queries[name], conditions)
+        failures = results.queries[name].failures if name in ended else {}
+        results.queries[name] = run_query(spark, suite.queries[name], conditions, failures)
         results.save(file)
-    summaries = _show(results, plot_file)
-    results.save(file, summary.as_json(results, summaries))
-    out.print(f"All runs: {file}", markup=False, soft_wrap=True)
-    _fail_for_problems(results)
+        if results.queries[name].spark_ended:
+            break
+    return results
+
+
+def _sweep(job: _Job, memories: list[str], fresh: bool) -> None:
+    """Run the benchmark with each memory, in a process of its own as each needs another JVM."""
+    results: dict[str, Results] = {}
+    for memory in memories:
+        err.print(f"Memory {memory}:", markup=False)
+        results[memory] = _measure_apart(job.with_memory(memory), fresh)
+        while ended := _ended(results[memory]):
+            err.print(f"Spark ended while it ran query {ended[0]}. It starts again.", markup=False)
+            before = results[memory]
+            results[memory] = _measure_apart(job.with_memory(memory), fresh=False)
+            if results[memory] == before:
+                fail(f"with {memory}, Spark ends before it has run query {ended[0]}", QUERY_FAILED)
+    out.print(memory_sweep.table(results))
+    files = ", ".join(str(job.with_memory(memory).file) for memory in memories)
+    out.print(f"All runs: {files}", markup=False, soft_wrap=True)
+    for measured in results.values():
+        _fail_for_problems(measured)
+
+
+def _measure_apart(job: _Job, fresh: bool) -> Results:
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+        return process.submit(_measure, job, fresh).result()
+
+
+def _ended(results: Results) -> list[str]:
+    """Return the queries whose other variants have to run again, because Spark ended."""
+    return [name for name, query in results.queries.items() if query.spark_ended]
 
 
 def _suite(what: list[str], scale: float | None, tables: Path | None) -> Suite:
