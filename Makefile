@@ -66,6 +66,10 @@ measure-partition-counts: jars ## Time queries with many numbers of shuffle part
 measure-largest-tasks: jars ## Compare the largest tasks of 200 generated queries, and write docs/largest-tasks.md
 	@$(BIN)/python python/measurements/largest_tasks.py docs/largest-tasks.md
 
+.PHONY: measure-memory
+measure-memory: jars ## Compare spills with the memory that Apportion expects, and write docs/memory-accuracy.md
+	@$(BIN)/python python/measurements/memory.py docs/memory-accuracy.md
+
 .PHONY: measure-heap
 measure-heap: jars ## Look for objects that a session keeps of each of 2,000 queries
 	@$(BIN)/python python/measurements/heap_growth.py

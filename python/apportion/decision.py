@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from apportion import _html
 from apportion._spark import jvm
 from apportion._util import checks
 from apportion._util.units import size_text
+from apportion.errors import InputError
 from apportion.resources import Requirement, requirement_from_row
 from apportion.settings import PREFIX, Settings
 
@@ -20,11 +22,47 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
+class HeldRows:
+    """Execution memory for the rows of a shuffle in the task that reads them."""
+
+    per_byte: float = 0.0
+    """Bytes for each byte that the task reads: copies of rows, with their headers."""
+    arrays: Sequence[float] = ()
+    """For each array that doubles when it is full, the bytes that it needs for each byte."""
+
+
+NOTHING_HELD = HeldRows()
+
+
+@dataclasses.dataclass(frozen=True)
 class Input:
     """A shuffle or broadcast that a stage reads: the bytes of each shuffle partition."""
 
     bytes: Sequence[int]
     broadcast: bool = False
+    held: HeldRows = NOTHING_HELD
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What happened when the tasks of a decision ran. Times are milliseconds."""
+
+    stage: int
+    """Id of the Spark stage."""
+    spilled_bytes: int
+    """Bytes that the tasks spilled to disk."""
+    peak_task_memory: int
+    """Most bytes of execution memory that operators of one task had."""
+    gc_millis: int
+    """Garbage collection of all tasks."""
+    fetch_wait_millis: int
+    """Time that all tasks waited for shuffle blocks."""
+    median_task_millis: int
+    longest_task_millis: int
+    failed_tasks: int
+    """Attempts of tasks that failed."""
+    memory_failures: int
+    """Attempts of tasks that ran out of memory."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,6 +126,13 @@ class Decision:
 
     None if the partitions are enough, and in older logs.
     """
+    largest_task_memory: int | None = None
+    """Bytes of execution memory for the rows that the largest task holds; None if memory sets no
+    limit."""
+    task_memory: int | None = None
+    """Bytes of execution memory that the rows of a task may fill; None if memory sets no limit."""
+    outcome: Outcome | None = None
+    """What happened when the tasks ran; None until the stage has ended, and in older logs."""
 
     def formula(self) -> list[tuple[str, str]]:
         """Return the terms of the formula as (name, value); empty for an unchanged group."""
@@ -207,6 +252,13 @@ def decision_from_json(record: Mapping[str, Any]) -> Decision:
     return _decision({**record, "decided_at": decided_at})
 
 
+def outcome_from_row(row: Mapping[str, Any] | None) -> Outcome | None:
+    """Return the outcome in a row of `apportion_decisions()`, or in an event."""
+    if row is None:
+        return None
+    return Outcome(**{field.name: int(row[field.name]) for field in dataclasses.fields(Outcome)})
+
+
 def _identity(decision: Decision) -> tuple[object, ...]:
     return decision.query, decision.group, decision.decided_at
 
@@ -216,6 +268,7 @@ def _decision(record: Mapping[str, Any]) -> Decision:
     values["ranges"] = [(span["start"], span["end"]) for span in record["ranges"]]
     values["requirement"] = requirement_from_row(record.get("requirement"))
     values["slots_lost"] = record.get("slots_lost") or 0
+    values["outcome"] = outcome_from_row(record.get("outcome"))
     for name, expected in _FIELDS.items():
         if type(values[name]).__name__ not in expected:
             raise TypeError(f"{name} of a decision is {values[name]!r}")
@@ -225,4 +278,12 @@ def _decision(record: Mapping[str, Any]) -> Decision:
 def _request(stage_input: Input, name: str) -> dict[str, Any]:
     for j, size in enumerate(stage_input.bytes):
         checks.check(f"{name}.bytes[{j}]", size, 0, checks.LARGEST_LONG)
-    return {"bytes": list(stage_input.bytes), "broadcast": bool(stage_input.broadcast)}
+    held = stage_input.held
+    for ratio in (held.per_byte, *held.arrays):
+        if not 0 <= ratio < math.inf:
+            raise InputError(f"{name}.held has {ratio}; it must be 0 or more, and finite")
+    return {
+        "bytes": list(stage_input.bytes),
+        "broadcast": bool(stage_input.broadcast),
+        "held": {"per_byte": held.per_byte, "arrays": list(held.arrays)},
+    }

@@ -139,6 +139,8 @@ class Settings:
     volume_measure: Literal["compressed", "estimated"] | None = None
     ranges: Literal["even", "balanced"] | None = None
     rounding: Literal["power-of-two", "exact", "waves"] | None = None
+    memory_enabled: bool | None = None
+    memory_fraction: float | None = None
     max_blocks_per_task: int | None = None
     splits_with_other_shuffle_managers: bool | None = None
     # Shuffle partitions

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypedDict
 
-from apportion.errors import ApportionError, QueryError, SettingError
+from apportion.errors import ApportionError, QueryError, SettingError, SparkEndedError
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -122,11 +122,14 @@ def load(jar: Path) -> None:
 
 @contextlib.contextmanager
 def short_errors() -> Iterator[None]:
-    """Convert Spark's exceptions to `QueryError`."""
+    """Convert Spark's exceptions to `QueryError`, and lost connections to `SparkEndedError`."""
+    from py4j.protocol import Py4JNetworkError
     from pyspark.errors import PySparkException
 
     try:
         yield
+    except (Py4JNetworkError, ConnectionError) as error:
+        raise SparkEndedError(f"Spark has ended: {error}") from error
     except PySparkException as error:
         # The analyzer appends the plan to its message.
         raise QueryError(str(error).split(";\n")[0].strip()) from error

@@ -6,7 +6,7 @@ import dataclasses
 from array import array
 from collections.abc import Iterable, Iterator
 
-from apportion.decision import Decision
+from apportion.decision import NOTHING_HELD, Decision, HeldRows
 from apportion.errors import ApportionError
 
 
@@ -22,6 +22,8 @@ class LoggedShuffle:
     """Whether partitions are ranges of keys, as for a global sort, instead of hashes."""
     splittable: bool = False
     """Whether tasks may read parts of a partition."""
+    held: HeldRows = NOTHING_HELD
+    """Execution memory of the reading stage for one stored byte."""
     not_split: str | None = None
     """Why tasks read whole partitions: `join-type`, `operator`, `switched-off` or another kind."""
     partitions_set_by: str | None = None
@@ -45,9 +47,11 @@ class LoggedPolicy:
     ranges: str
     rounding: str
     parallelism: int | None = None
+    task_memory: int | None = None
+    """Bytes of execution memory that the rows of a task may fill; None if memory sets no limit."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class LoggedDecision:
     """A decision with its inputs."""
 

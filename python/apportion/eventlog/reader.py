@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from collections.abc import Callable, Mapping
@@ -9,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar
 
-from apportion.decision import decision_from_json
+from apportion.decision import HeldRows, decision_from_json, outcome_from_row
 from apportion.eventlog import short_form
 from apportion.eventlog.files import Skipped, lines
 from apportion.eventlog.model import (
@@ -273,6 +274,15 @@ class _Reader:
             query.sql = _text(record["sql"]) if record.get("sql") else None
             query.operators = [_operator(operator) for operator in record.get("operators", ())]
 
+    def _outcome(self, event: Event) -> None:
+        record = event["outcome"]
+        query = self.application.queries.get(int(record["query"]))
+        for logged in query.decisions if query else ():
+            if logged.decision.group == int(record["group"]):
+                logged.decision = dataclasses.replace(
+                    logged.decision, outcome=outcome_from_row(record)
+                )
+
     def _has_room(self, content: str, size: int) -> bool:
         """Reserve memory for content of `size` bytes, or record that it is left out."""
         if self._bytes + size > MAX_BYTES:
@@ -305,6 +315,7 @@ class _Reader:
         "SparkListenerStageCompleted": _stage_completed,
         "SparkListenerTaskEnd": _task_end,
         "io.apportion.report.DecisionEvent": _decision,
+        "io.apportion.outcomes.OutcomeEvent": _outcome,
         "io.apportion.report.QueryEvent": _query_text,
     }
 
@@ -327,6 +338,7 @@ def _shuffles(record: Event, sizes: list[list[int]]) -> list[LoggedShuffle]:
             exchange_metric=_optional_int(fields.get("exchange_metric")),
             range_partitioned=fields.get("range_partitioned") is True,
             splittable=fields.get("splittable") is True,
+            held=_held(fields.get("held") or {}),
             not_split=_optional_text(fields.get("not_split")),
             partitions_set_by=_optional_text(fields.get("partitions_set_by")),
             estimated_low=_optional_int(fields.get("estimated_low")),
@@ -348,6 +360,7 @@ def _policy(fields: Event | None) -> LoggedPolicy | None:
         ranges=str(fields["ranges"]),
         rounding=str(fields["rounding"]),
         parallelism=_optional_int(fields.get("parallelism")),
+        task_memory=_optional_int(fields.get("task_memory")),
     )
     explicit = 1 if policy.parallelism is None else policy.parallelism
     counts = [policy.min_parallelism, policy.max_parallelism, explicit]
@@ -366,6 +379,19 @@ def _optional_int(value: object) -> int | None:
     if not 0 <= number < _LARGEST:
         raise ValueError(f"{number} is out of range")
     return number
+
+
+def _held(fields: Event) -> HeldRows:
+    return HeldRows(
+        _ratio(fields.get("per_byte", 0)), [_ratio(each) for each in fields.get("arrays", ())]
+    )
+
+
+def _ratio(value: object) -> float:
+    ratio = float(str(value))
+    if not 0 <= ratio < _LARGEST:
+        raise ValueError(f"{ratio} is out of range")
+    return ratio
 
 
 def _optional_text(value: object) -> str | None:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 from apportion.errors import ApportionError
 from apportion.simulate import logged_policy
-from apportion.simulate.arithmetic import coalescing, subpartitions
-from apportion.simulate.arithmetic.decider import Layout, ShuffleInput, decide
+from apportion.simulate.arithmetic import coalescing, memory, subpartitions
+from apportion.simulate.arithmetic.decider import Layout, decide
+from apportion.simulate.arithmetic.inputs import ShuffleInput
 from apportion.simulate.arithmetic.policy import Confs
 from apportion.simulate.arithmetic.ranges import Range, sum_each, sums
 from apportion.simulate.scans import scan_tasks
@@ -94,6 +95,7 @@ class Layouts:
                 bytes=sizes if expansion == 1 else [int(size * expansion) for size in sizes],
                 written=self._written_of(shuffle),
                 splittable=shuffle.splittable,
+                held=memory.divided(shuffle.held, expansion),
             )
             for sizes, shuffle in zip(self._resized(group), group.shuffles, strict=True)
         ]

@@ -48,6 +48,8 @@ def policy(logged: LoggedDecision, confs: Confs, slots: int) -> Policy:
     before = logged.policy
     if before is None:
         return result
+    if confs.setting("memory_enabled"):
+        result = dataclasses.replace(result, task_memory=before.task_memory)
 
     def is_hinted(setting: str) -> bool:
         return logged.source_kinds.get(setting) == _HINT

@@ -6,7 +6,7 @@ import dataclasses
 from array import array
 from collections.abc import Iterable, Sequence
 
-from apportion.decision import Decision
+from apportion.decision import NOTHING_HELD, Decision, HeldRows
 from apportion.eventlog import Application, LoggedDecision, Query, Stage
 from apportion.eventlog.fragments import Fragment, fragments
 from apportion.eventlog.placement import is_scan_of, place
@@ -32,6 +32,8 @@ class Shuffle:
     """Whether the subpartitions are ranges of keys, as for a global sort."""
     splittable: bool
     """Whether tasks may read parts of a subpartition."""
+    held: HeldRows = NOTHING_HELD
+    """Execution memory of the reading stage for one byte."""
     subpartitions_per_sum: int = 1
     """Number of neighbouring subpartitions that share one logged average."""
 
@@ -330,6 +332,7 @@ class _Stages:
                 ],
                 contiguous=shuffle.range_partitioned,
                 splittable=shuffle.splittable,
+                held=shuffle.held,
                 subpartitions_per_sum=logged.subpartitions_per_sum,
             )
             for number, shuffle in zip(logged.decision.stages, logged.shuffles, strict=True)

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from apportion import eventlog
+from apportion.decision import Outcome
 from apportion.eventlog import Application
+from apportion.explanation.views.view import memory_text
 from tests.records import RECORD
 
 SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQL"
@@ -170,6 +172,34 @@ def test_a_decision_has_the_bytes_of_its_partitions(application: Application) ->
     assert logged.decision.reason == "2 tasks: because."
     assert logged.decision.ranges == [(0, 2), (2, 4)]
     assert logged.subpartition_bytes == [[1, 2, 3, 4]]
+
+
+def test_a_decision_has_the_outcome_of_its_stage(tmp_path: Path) -> None:
+    outcome = {
+        "stage": 4,
+        "spilled_bytes": 10,
+        "peak_task_memory": 20,
+        "gc_millis": 1,
+        "fetch_wait_millis": 2,
+        "median_task_millis": 3,
+        "longest_task_millis": 4,
+        "failed_tasks": 1,
+        "memory_failures": 1,
+    }
+    events = [
+        *EVENTS[:5],
+        decided(query=3, group=0, task_memory=15, largest_task_memory=30),
+        {
+            "Event": "io.apportion.outcomes.OutcomeEvent",
+            "outcome": {**outcome, "query": 3, "group": 0},
+        },
+    ]
+    (logged,) = read(tmp_path, lines(events)).queries[3].decisions
+    assert logged.decision.outcome == Outcome(**outcome)
+    assert memory_text(logged.decision) == (
+        "rows of the largest task need 30 B of 15 B memory, 10 B spilled to disk, "
+        "1 task ran out of memory"
+    )
 
 
 def test_short_forms_of_bytes_and_ranges_are_decoded(tmp_path: Path) -> None:

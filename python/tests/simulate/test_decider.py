@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from typing import Any
 
@@ -10,14 +11,15 @@ from pyspark.sql import SparkSession
 
 import apportion
 from apportion._util.checks import power_down, power_nearest, power_up
+from apportion.decision import HeldRows
 from apportion.simulate.arithmetic import subpartitions
 from apportion.simulate.arithmetic.decider import (
-    ShuffleInput,
     decide,
     decide_source,
     likely_tasks,
     wave_price,
 )
+from apportion.simulate.arithmetic.inputs import ShuffleInput
 from apportion.simulate.arithmetic.policy import Confs, Policy
 
 MB = 1 << 20
@@ -183,13 +185,25 @@ def test_the_extension_decides_the_same(spark: SparkSession) -> None:
     for _ in range(150):
         settings = random_settings(draw)
         inputs = random_inputs(draw)
+        held = [
+            draw.choice([HeldRows(), HeldRows(40.0), HeldRows(2.5, [1.5]), HeldRows(0, [3, 9])])
+            for _ in inputs
+        ]
         broadcast = draw.choice([0, 0, draw.randrange(4 * MB)])
-        asked = [apportion.Input(sizes) for sizes in inputs]
+        asked = [
+            apportion.Input(sizes, held=each) for sizes, each in zip(inputs, held, strict=True)
+        ]
         asked += [apportion.Input([broadcast], broadcast=True)] * bool(broadcast)
         theirs = apportion.decide(session, asked, **settings)
         confs = Confs(apportion.Settings(**settings).to_conf())
-        policy = Policy.from_confs(confs, spark.sparkContext.defaultParallelism)
-        ours = decide([ShuffleInput(sizes) for sizes in inputs], broadcast, policy)
+        policy = dataclasses.replace(
+            Policy.from_confs(confs, spark.sparkContext.defaultParallelism),
+            task_memory=theirs.task_memory,
+        )
+        shuffles = [
+            ShuffleInput(sizes, held=each) for sizes, each in zip(inputs, held, strict=True)
+        ]
+        ours = decide(shuffles, broadcast, policy)
         assert (ours.tasks, ours.ranges, ours.clamps) == (
             theirs.parallelism, theirs.ranges, theirs.clamps,
         ), (settings, inputs, broadcast)  # fmt: skip
@@ -203,6 +217,8 @@ def random_settings(draw: random.Random) -> dict[str, Any]:
         "rounding": draw.choice(["power-of-two", "exact", "waves"]),
         "min_task_volume": draw.choice([1000, MB]),
         "broadcast_ratio": draw.choice([0.2, 0.5]),
+        "memory_enabled": draw.choice([True, True, False]),
+        "memory_fraction": draw.choice([0.001, 0.01, 0.8]),
     }
     if draw.random() < 0.2:
         found["parallelism"] = draw.randrange(1, 100)

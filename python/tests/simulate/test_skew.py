@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from apportion.simulate.arithmetic.decider import ShuffleInput, decide
+from apportion.simulate.arithmetic.decider import decide
+from apportion.simulate.arithmetic.inputs import ShuffleInput
 from apportion.simulate.arithmetic.policy import Policy
 
 MB = 1 << 20

@@ -13,7 +13,7 @@ from apportion.eventlog import LoggedDecision
 from apportion.explanation.render.graph import graph
 from apportion.explanation.render.plots import ranges_plot, slots_plot
 from apportion.explanation.render.sql_text import marked_sql
-from apportion.explanation.views.view import QueryView, averages_text
+from apportion.explanation.views.view import QueryView, averages_text, memory_text
 
 
 def render(title: str, queries: Sequence[QueryView], remarks: Sequence[str] = ()) -> str:
@@ -55,6 +55,8 @@ def partitions_plot(logged: LoggedDecision) -> Markup:
         f"{averages_text(logged)}{ranges}; "
         f"largest task {size_text(largest)}, mean {size_text(mean)}"
     )
+    if memory := memory_text(decision):
+        caption += f"; {memory}"
     plot = ranges_plot(sums, decision.ranges, caption)
     return Markup('<figure class="plot">{}<figcaption>{}</figcaption></figure>').format(
         plot, caption

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from apportion._util.units import count_text, size_text
 from apportion.eventlog import LoggedDecision
-from apportion.explanation.views.view import QueryView, StageView, averages_text
+from apportion.explanation.views.view import QueryView, StageView, averages_text, memory_text
 
 _BARS = "▁▂▃▄▅▆▇█"
 # Maximum number of bars of a plot. More shuffle partitions share bars.
@@ -70,6 +70,8 @@ def _decision(logged: LoggedDecision) -> Iterator[str]:
         yield f"    {plot(sums, decision.ranges)} {partitions}, {size_text(sum(sums))}{averages}"
     largest, mean = size_text(decision.largest_task_bytes), size_text(decision.mean_task_bytes)
     yield f"    largest task {largest}, mean {mean}"
+    if memory := memory_text(decision):
+        yield f"    {memory}"
     if decision.requirement:
         yield f"    slots (min / target / max): {decision.requirement}"
     for name, source in sorted(decision.sources.items()):

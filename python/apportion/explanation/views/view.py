@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from apportion._util.units import count_text, size_text
+from apportion.decision import Decision
 from apportion.eventlog import Application, LoggedDecision, Operator, Query, Stage
 from apportion.eventlog.fragments import Fragment, fragments
 from apportion.eventlog.placement import place
@@ -281,6 +282,20 @@ def _running(stages: list[Stage]) -> list[tuple[int, int]]:
             changes[launched + millis] = changes.get(launched + millis, 0) - 1
     running = itertools.accumulate(change for _, change in sorted(changes.items()))
     return list(zip(sorted(changes), running, strict=True))
+
+
+def memory_text(decision: Decision) -> str:
+    """Return what the largest task needs of its memory, and what spilled; empty for nothing."""
+    parts = []
+    if decision.largest_task_memory and decision.task_memory:
+        need, most = size_text(decision.largest_task_memory), size_text(decision.task_memory)
+        parts.append(f"rows of the largest task need {need} of {most} memory")
+    if outcome := decision.outcome:
+        if outcome.spilled_bytes:
+            parts.append(f"{size_text(outcome.spilled_bytes)} spilled to disk")
+        if outcome.memory_failures:
+            parts.append(f"{count_text(outcome.memory_failures, 'task')} ran out of memory")
+    return ", ".join(parts)
 
 
 def averages_text(logged: LoggedDecision) -> str:

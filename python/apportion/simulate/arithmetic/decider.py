@@ -9,25 +9,14 @@ import dataclasses
 from collections.abc import Sequence
 
 from apportion._util.checks import power_down, power_nearest, power_up
-from apportion.simulate.arithmetic import skew
+from apportion.simulate.arithmetic import memory, skew
+from apportion.simulate.arithmetic.inputs import ShuffleInput
 from apportion.simulate.arithmetic.policy import Policy
 from apportion.simulate.arithmetic.ranges import Range, balanced, even, sum_each, sums
 
 # Cost to start a wave and to launch a task, in bytes that a task reads in that time: `Waves.scala`.
 _WAVE_COST = 4 << 20
 _LAUNCH_COST = 32 << 10
-
-
-@dataclasses.dataclass(frozen=True)
-class ShuffleInput:
-    """A shuffle that a stage reads."""
-
-    bytes: Sequence[int]
-    """Bytes of each subpartition."""
-    written: Sequence[int] = ()
-    """Total bytes that each map task wrote; empty if they are not known."""
-    splittable: bool = False
-    """Whether tasks may read parts of a subpartition: the output of some map tasks."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,6 +47,7 @@ def decide(inputs: Sequence[ShuffleInput], broadcast: int, policy: Policy) -> La
     else:
         unlimited, clamps = _bounded(_rounded(total, volume - taken, policy), total, policy)
         unlimited, clamps = _for_fan_in(unlimited, clamps, subpartitions, max_width, policy)
+        unlimited, clamps = memory.raised(unlimited, clamps, inputs, policy)
     if split := skew.plan(inputs, unlimited, max_width, policy):
         task_bytes = sums(sizes, split.ranges) + split.task_bytes
         return Layout(unlimited, split.ranges, task_bytes, clamps)

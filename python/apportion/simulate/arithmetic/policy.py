@@ -122,6 +122,8 @@ class Policy:
     fetches_in_batch: bool = False
     max_subpartitions_per_task: int | None = None
     max_blocks_per_shuffle: int = 1 << 24
+    task_memory: int | None = None
+    """Bytes of execution memory that the rows of a task may fill; None for no limit."""
 
     @classmethod
     def from_confs(cls, confs: Confs, slots: int) -> Policy:

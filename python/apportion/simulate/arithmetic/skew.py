@@ -25,7 +25,7 @@ from apportion.simulate.arithmetic.ranges import (
 )
 
 if TYPE_CHECKING:
-    from apportion.simulate.arithmetic.decider import ShuffleInput
+    from apportion.simulate.arithmetic.inputs import ShuffleInput
 
 # `SkewSplits.scala` explains these values.
 _TOLERANCE = 1.25

@@ -5,6 +5,8 @@ package io.apportion {
   package object groups extends Scala213
   package object hints extends Scala213
   package object history extends Scala213
+  package object memory extends Scala213
+  package object outcomes extends Scala213
   package object reads extends Scala213
   package object report extends Scala213
   package object resources extends Scala213
@@ -15,6 +17,10 @@ package io.apportion {
 
   package decision {
     package object ranges extends Scala213
+  }
+
+  package memory {
+    package object operators extends Scala213
   }
 
   package resources {

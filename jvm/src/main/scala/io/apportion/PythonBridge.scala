@@ -4,6 +4,7 @@ import scala.collection.immutable.ListMap
 import scala.jdk.CollectionConverters._
 
 import io.apportion.decision.{Decider, Input}
+import io.apportion.memory.HeldRows
 import io.apportion.report.{DecisionRecord, RowJson}
 import io.apportion.settings.{SessionPolicy, SettingEntry, Settings}
 import org.apache.spark.apportion.StageMetrics
@@ -20,7 +21,7 @@ object PythonBridge {
   /**
    * Decides for inputs from the caller instead of a query. Settings of the request override those of the session.
    *
-   * @param request `{"inputs": [{"bytes": [...], "broadcast": false}], "settings": {name: value}}`
+   * @param request `{"inputs": [{"bytes": [...], "broadcast": false, "held": {"per_byte": 0.0, "arrays": []}}], "settings": {name: value}}`
    * @return the decision, with the columns of `apportion_decisions()`
    */
   def decide(session: SparkSession, request: String): String = {
@@ -64,11 +65,18 @@ object PythonBridge {
     "allowedText" -> setting.allowed.text,
     "static" -> setting.isStatic,
     "doc" -> setting.doc,
-    "since" -> setting.since
+    "since" -> SettingEntry.Since
   )
 
   private def input(node: JsonNode): Input =
-    new Input(node.path("bytes").elements.asScala.map(_.asLong).toArray, node.path("broadcast").asBoolean)
+    new Input(
+      node.path("bytes").elements.asScala.map(_.asLong).toArray,
+      node.path("broadcast").asBoolean,
+      held = HeldRows(
+        node.path("held").path("per_byte").asDouble,
+        node.path("held").path("arrays").elements.asScala.map(_.asDouble).toSeq
+      )
+    )
 
   private def write(value: Any): String = json.writeValueAsString(toJava(value))
 

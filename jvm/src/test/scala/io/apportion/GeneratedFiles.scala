@@ -65,7 +65,7 @@ object GeneratedFiles {
     table(
       Seq("setting", "default", "allowed", "meaning", "since"),
       Settings.all.filter(_.category eq category).map { setting =>
-        Seq(s"`${setting.key}`", default(setting), setting.allowed.text, setting.doc, setting.since)
+        Seq(s"`${setting.key}`", default(setting), setting.allowed.text, setting.doc, SettingEntry.Since)
       }
     )
   ).mkString("\n")

@@ -22,6 +22,9 @@ final case class ByteInterval(low: Long, high: Long) {
     ByteInterval(newLow, if (isBounded) math.ceil(high * highFactor).toLong.max(newLow) else high)
   }
 
+  /** The interval with the larger one of each end. */
+  def max(other: ByteInterval): ByteInterval = ByteInterval(low.max(other.low), high.max(other.high))
+
   /** The interval with its lower end raised to `bytes`, but not above the upper end. */
   def raisedTo(bytes: Long): ByteInterval = copy(low = low.max(bytes.min(high)))
 

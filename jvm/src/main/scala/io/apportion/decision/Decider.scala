@@ -1,6 +1,7 @@
 package io.apportion.decision
 
 import io.apportion.decision.ranges.{Bytes, PowersOfTwo, Ranges, Waves}
+import io.apportion.memory.{HeldRows, MemoryLimit}
 
 /**
  * Decides how many tasks read a stage's inputs, from the bytes that finished stages wrote. It uses the formula of
@@ -24,7 +25,7 @@ object Decider {
     val unlimited =
       if (inputs.isEmpty) ClampedTasks(policy.sourceParallelism, Seq(Kind.Source))
       else if (policy.parallelism.isDefined) ClampedTasks(policy.parallelism.get, Seq(Kind.Explicit))
-      else bounded(rounded, inputBytes, policy).forFanIn(subpartitions, maxWidth, policy)
+      else bounded(rounded, inputBytes, policy).forFanIn(subpartitions, maxWidth, policy).forMemory(shuffles, policy)
     val limited = if (shuffles.isEmpty) unlimited else unlimited.limitedTo(subpartitions.max(1))
     val limitedBy = limitedByPartitions(limited, rounded.min(policy.upperBound.toLong), subpartitions)
 
@@ -55,6 +56,7 @@ object Decider {
       limitedByPartitions = if (splits.isEmpty) limitedBy else None,
       skewed =
         SkewSplits.unsplit(shuffles, ranges, bytesByInput, SkewSplits.fairShare(inputBytes, chosen.tasks, policy)),
+      largestTaskMemory = largestTaskMemory(shuffles, bytesByInput, splits),
       reason = Reason.of(
         chosen,
         tasks,
@@ -66,6 +68,7 @@ object Decider {
         limitedBy,
         maxWidth,
         ranges.size,
+        MemoryLimit.total(shuffles.map(_.heldBytes)),
         policy
       )
     )
@@ -93,7 +96,7 @@ object Decider {
       clamps = chosen.clamps,
       subpartitions = 0,
       bytesByInput = Nil,
-      reason = Reason.of(chosen, chosen.tasks, bytes, 0, raw, raw, 0, None, Int.MaxValue, 0, policy)
+      reason = Reason.of(chosen, chosen.tasks, bytes, 0, raw, raw, 0, None, Int.MaxValue, 0, 0, policy)
     )
   }
 
@@ -104,6 +107,17 @@ object Decider {
    */
   def parallelism(inputBytes: Long, policy: Policy): Int =
     bounded(round(ceilDivide(inputBytes, policy.dataVolumePerTask).max(1), policy), inputBytes, policy).tasks
+
+  /** Bytes of execution memory for the task that needs most. */
+  private def largestTaskMemory(shuffles: Seq[Input], bytesByInput: Seq[Array[Long]], splits: Seq[Split]): Long = {
+    val held = shuffles.map(_.held)
+    if (held.forall(_.isNone)) 0
+    else
+      splits
+        .flatMap(_.tasks)
+        .map(parts => HeldRows.needed(held, parts(_).bytes))
+        .foldLeft(MemoryLimit.largest(held, bytesByInput))(_ max _)
+  }
 
   private def total(inputs: Seq[Input]): Long =
     inputs.foldLeft(0L)((sum, input) => Bytes.add(sum, Bytes.sum(input.bytes)))
@@ -203,6 +217,21 @@ private[decision] final case class ClampedTasks(tasks: Int, clamps: Seq[Clamp]) 
 
   def limitedTo(subpartitions: Int): ClampedTasks =
     if (tasks > subpartitions) ClampedTasks(subpartitions, clamps :+ Kind.Subpartitions) else this
+
+  /** Raised so that the rows of each task fit the memory of the policy. */
+  def forMemory(shuffles: Seq[Input], policy: Policy): ClampedTasks =
+    policy.taskMemory.fold(this) { limit =>
+      val needed = MemoryLimit.tasksNeeded(
+        shuffles.map(_.heldBytes),
+        tasks,
+        policy.upperBound,
+        limit,
+        isBalanced = policy.balanced,
+        isPowerOfTwo = policy.isPowerOfTwo,
+        isSplit = shuffles.exists(input => input.blocks.isDefined && !input.held.isNone)
+      )
+      raisedTo(needed.toLong, Kind.Memory)
+    }
 
   /** Raised to enough tasks for ranges of at most `maxWidth` subpartitions, within the bounds of the policy. */
   def forFanIn(subpartitions: Int, maxWidth: Int, policy: Policy): ClampedTasks = {

@@ -1,6 +1,7 @@
 package io.apportion.decision
 
 import io.apportion.decision.ranges.{Bytes, Ranges}
+import io.apportion.memory.{HeldBytes, HeldRows}
 
 /**
  * Input of a stage: a shuffle or a broadcast.
@@ -10,13 +11,17 @@ import io.apportion.decision.ranges.{Bytes, Ranges}
  * @param mapTasks  number of map tasks that wrote the input, each with a block for every subpartition; 0 if unknown
  * @param blocks    for indexes of subpartitions, the bytes that each map task wrote to each of these; `None` if a task
  *                  must read whole subpartitions
+ * @param held      execution memory for the rows
  */
 final class Input(
     val bytes: Array[Long],
     val broadcast: Boolean = false,
     val mapTasks: Int = 0,
-    val blocks: Option[Seq[Int] => Seq[Array[Long]]] = None
-)
+    val blocks: Option[Seq[Int] => Seq[Array[Long]]] = None,
+    val held: HeldRows = HeldRows.None
+) {
+  private[decision] def heldBytes: HeldBytes = HeldBytes(held, bytes)
+}
 
 /**
  * Origin of a number of tasks: the formula, or the last limit that changed it.
@@ -40,11 +45,13 @@ object Kind {
   case object Minimum extends Clamp("minimum", "raised to `minParallelism`, or to the minimum in a hint")
   case object Maximum extends Clamp("maximum", "lowered to `maxParallelism`, or to the maximum in a hint")
   case object FanIn extends Clamp("fanIn", "raised so that no task fetches more than `maxBlocksPerTask` blocks")
+  case object Memory
+      extends Clamp("memory", "raised so that the rows that a task holds fit its memory (`memory.enabled`)")
   case object Waves extends Clamp("waves", "rounded to full waves of tasks on the task slots (`rounding=waves`)")
   case object Subpartitions extends Clamp("subpartitions", "limited to the number of shuffle partitions")
   case object Source extends Clamp("source", "the stage has no inputs, so it gets `sources.defaultParallelism`")
 
-  val all: Seq[Kind] = Seq(Formula, Reactive, Explicit, Minimum, Maximum, FanIn, Waves, Subpartitions, Source)
+  val all: Seq[Kind] = Seq(Formula, Reactive, Explicit, Minimum, Maximum, FanIn, Memory, Waves, Subpartitions, Source)
 }
 
 /**
@@ -67,6 +74,7 @@ object Kind {
  * @param splits              subpartitions that several tasks read in parts
  * @param limitedByPartitions ratio of the tasks that the bytes need to N; `None` if N is high enough
  * @param skewed              indexes of subpartitions that are too large for one task but not split
+ * @param largestTaskMemory   bytes of execution memory for the rows that the largest task holds; 0 if it holds none
  * @param reason              the decision as a sentence
  */
 final case class Decision(
@@ -86,6 +94,7 @@ final case class Decision(
     splits: Seq[Split] = Nil,
     limitedByPartitions: Option[Double] = None,
     skewed: Seq[Int] = Nil,
+    largestTaskMemory: Long = 0,
     reason: String
 ) {
 

@@ -37,6 +37,7 @@ object Rounding {
  * @param maxSubpartitionsPerTask maximum number of subpartitions per range
  * @param maxBlocksPerShuffle     maximum number of blocks (subpartitions times map tasks) of a shuffle, if Apportion
  *                                sets its number of subpartitions
+ * @param taskMemory              bytes of execution memory that a task may fill with rows; `None` for no limit
  * @param exactSizesUpTo          maximum number of subpartitions for which Spark keeps each size; only reasons use it
  * @param setBy                   sources of the values, by the names of the settings; only reports use them
  */
@@ -58,6 +59,7 @@ final case class Policy(
     fetchesInBatch: Boolean = false,
     maxSubpartitionsPerTask: Int = Int.MaxValue,
     maxBlocksPerShuffle: Long = 1L << 24,
+    taskMemory: Option[Long] = None,
     exactSizesUpTo: Int = 2000,
     setBy: Map[String, ValueSource] = Map.empty
 ) {
@@ -74,6 +76,7 @@ final case class Policy(
     s"maxSubpartitionsPerTask is $maxSubpartitionsPerTask; it must be 1 or more"
   )
   require(slots.forall(_ >= 1), s"slots is ${slots.mkString}; it must be 1 or more")
+  require(taskMemory.forall(_ >= 1), s"taskMemory is ${taskMemory.mkString}; it must be 1 byte or more")
   require(sourceParallelism >= 1, s"sourceParallelism is $sourceParallelism; it must be 1 or more")
   Policy
     .boundsProblem(minParallelism, maxParallelism, isPowerOfTwo)

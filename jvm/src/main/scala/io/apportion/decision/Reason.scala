@@ -21,6 +21,7 @@ private[decision] object Reason {
       limitedBy: Option[Double],
       maxWidth: Int,
       ranges: Int,
+      heldBytes: Long,
       policy: Policy
   ): String = {
     val steps = chosen.clamps.map {
@@ -37,6 +38,9 @@ private[decision] object Reason {
       case Kind.FanIn =>
         val limit = count(policy.maxBlocksPerRange, "block")
         s"raised so that no task fetches more than $limit${source("maxBlocksPerTask", policy)}"
+      case Kind.Memory =>
+        val memory = s"each task may fill ${Bytes.text(policy.taskMemory.get)}${source("memory", policy)}"
+        s"raised as the rows need ${Bytes.text(heldBytes)} of memory and $memory"
       case Kind.Waves => s"rounded to ${chosen.tasks} for full waves on ${policy.steadySlots.mkString} slots"
       case Kind.Subpartitions if limitedBy.exists(_ >= Severe) =>
         val times = "%.1f".formatLocal(Locale.ROOT, limitedBy.get)

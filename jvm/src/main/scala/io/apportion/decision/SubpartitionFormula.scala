@@ -38,8 +38,17 @@ object SubpartitionFormula {
    *
    * @param bytes    bytes of all these shuffles
    * @param mapTasks likely number of tasks that write these shuffles
+   * @param held     bytes of execution memory for the rows of all these shuffles, in the tasks that read them
+   * @param written  likely bytes of the rows that one map task writes
    */
-  def of(bytes: ByteInterval, mapTasks: Long, defaults: ShuffleDefaults, policy: Policy): Int =
+  def of(
+      bytes: ByteInterval,
+      mapTasks: Long,
+      defaults: ShuffleDefaults,
+      policy: Policy,
+      held: ByteInterval = ByteInterval.Zero,
+      written: Long = 0
+  ): Int =
     policy.parallelism match {
       // The stage has this parallelism for any number of bytes.
       case Some(tasks) =>
@@ -50,11 +59,14 @@ object SubpartitionFormula {
         val sparkNumber = ifAffordable(raised(defaults).toLong, defaults.partitions.min(Most).toLong)
         val headroom = if (policy.balanced) BalancedHeadroom else Headroom
         val sufficient =
-          if (bytes.isBounded) PowersOfTwo.up(tasks(bytes.high, policy).min(Most) * headroom)
+          if (bytes.isBounded && held.isBounded)
+            PowersOfTwo.up(tasks(bytes.high, held.high, policy).min(Most) * headroom)
           else ByteInterval.Unbounded
-        val needed = PowersOfTwo.up(tasks(bytes.low, policy).min(Most) * (if (policy.balanced) BalancedHeadroom else 1))
+        val needed =
+          PowersOfTwo.up(tasks(bytes.low, held.low, policy).min(Most) * (if (policy.balanced) BalancedHeadroom else 1))
         val number = withExactSizes(sufficient.min(sparkNumber).max(needed.min(affordable)), sparkNumber, defaults)
         ifAffordable(withoutBypass(number, defaults), number)
+          .min(withoutSpill(needed, written, defaults, policy))
           .min(policy.upperBound.toLong)
           .min(Most)
           .toInt
@@ -87,10 +99,15 @@ object SubpartitionFormula {
   def minimum(policy: Policy): Int = policy.parallelism.getOrElse(policy.lowerBound).min(Most)
 
   /**
-   * Number of tasks for `bytes`, limits of the policy included, but never fewer than the target size per task needs.
+   * Number of tasks for `bytes`, limits of the policy included, but never fewer than the target size per task and the
+   * memory of a task need.
    */
-  private def tasks(bytes: Long, policy: Policy): Long =
-    Decider.parallelism(bytes, policy).toLong.max((bytes - 1) / policy.dataVolumePerTask + 1)
+  private def tasks(bytes: Long, held: Long, policy: Policy): Long =
+    Decider
+      .parallelism(bytes, policy)
+      .toLong
+      .max((bytes - 1) / policy.dataVolumePerTask + 1)
+      .max(policy.taskMemory.fold(0L)(memory => (held - 1) / memory + 1))
 
   /**
    * Keeps N at the limit for exact sizes: above it, Spark only knows the average size of small partitions, which
@@ -110,6 +127,17 @@ object SubpartitionFormula {
     if (n <= defaults.bypassUpTo && 2 * n > defaults.bypassUpTo && n >= SlowBypass)
       PowersOfTwo.up(defaults.bypassUpTo + 1L)
     else n
+
+  /**
+   * Maximum N so that map tasks do not spill where Spark's would not: above `bypassUpTo`, the writer sorts all rows of a
+   * map task in its memory (`SortShuffleManager.registerShuffle`).
+   *
+   * @param needed N that the tasks need which read the shuffle
+   */
+  private def withoutSpill(needed: Long, written: Long, defaults: ShuffleDefaults, policy: Policy): Long =
+    if (policy.taskMemory.exists(written > _) && defaults.partitions <= defaults.bypassUpTo)
+      needed.max(PowersOfTwo.down(defaults.bypassUpTo.toLong))
+    else Most.toLong
 
   /** Below this number of partitions, the number of files does not matter. */
   private val SlowBypass = 100

@@ -27,8 +27,22 @@ object SourceKind {
   /** A join in the same stage that multiplies rows. */
   case object MultipliedRows extends SourceKind("multiplied-rows")
 
-  val all: Seq[SourceKind] =
-    Seq(Default, Session, Submitted, SparkDefaults, Hint, ReaderOption, Spark, Write, RequestedSize, MultipliedRows)
+  /** An earlier run of the query in this application. */
+  case object EarlierRun extends SourceKind("earlier-run")
+
+  val all: Seq[SourceKind] = Seq(
+    Default,
+    Session,
+    Submitted,
+    SparkDefaults,
+    Hint,
+    ReaderOption,
+    Spark,
+    Write,
+    RequestedSize,
+    MultipliedRows,
+    EarlierRun
+  )
 }
 
 /**

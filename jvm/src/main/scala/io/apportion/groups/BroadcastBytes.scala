@@ -16,5 +16,9 @@ private[apportion] object BroadcastBytes {
     clamp(byRows.fold(reported.sizeInBytes)(_.min(reported.sizeInBytes)))
   }
 
+  /** Bytes that broadcasts take up in the memory of an executor. */
+  def inMemory(stages: Seq[BroadcastQueryStageExec]): Long =
+    clamp(stages.map(_.getRuntimeStatistics.sizeInBytes).sum)
+
   private def clamp(bytes: BigInt): Long = bytes.max(0).min(Long.MaxValue).toLong
 }

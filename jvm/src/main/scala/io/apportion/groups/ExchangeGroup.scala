@@ -14,6 +14,8 @@ import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, BroadcastNes
  * decision per group.
  *
  * @param leaves         leaves of the plan fragment that read these shuffles
+ * @param root           operator that reads all shuffles, or the only leaf
+ * @param above          operators above the root that the same tasks run, from the bottom up
  * @param consumers      operators above the leaves, from the bottom up; the first one reads all shuffles
  * @param inner          operators below the first consumer, which read some of the shuffles
  * @param broadcasts     broadcast stages that the tasks of the group also read
@@ -25,6 +27,8 @@ import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, BroadcastNes
  */
 final case class ExchangeGroup(
     leaves: Seq[ShuffleLeaf],
+    root: SparkPlan,
+    above: Seq[SparkPlan],
     consumers: Seq[SparkPlan],
     inner: Seq[SparkPlan],
     broadcasts: Seq[BroadcastQueryStageExec],
@@ -69,9 +73,12 @@ object ExchangeGroup {
   /**
    * Properties of the operators between the root of the fragment and a node.
    *
+   * @param operators          all of these operators, from the bottom up
+   * @param consumers          these operators without the transparent ones
    * @param partitionsNeededBy nearest of these operators that needs its input partitions unchanged
    */
   private case class Path(
+      operators: List[SparkPlan] = Nil,
       consumers: List[SparkPlan] = Nil,
       broadcasts: Seq[BroadcastQueryStageExec] = Nil,
       multipliesRows: Boolean = false,
@@ -81,6 +88,7 @@ object ExchangeGroup {
       keepsCount: Option[String] = None
   ) {
     def through(node: SparkPlan): Path = copy(
+      operators = node :: operators,
       consumers = if (isTransparent(node)) consumers else node :: consumers,
       broadcasts = broadcasts ++ broadcastsBelow(node),
       multipliesRows = multipliesRows || multiplies(node),
@@ -130,6 +138,8 @@ object ExchangeGroup {
       multipliesRows = path.multipliesRows || operators.exists(multiplies),
       splittable = Splittable.of(nodes.head, shuffles, partitionsNeededBy),
       forbidden = forbidden,
+      root = nodes.head,
+      above = path.operators.filterNot(_ eq nodes.head),
       keepsCount = path.keepsCount.orElse(operators.flatMap(keepsCount).headOption)
     )
   }

@@ -2,6 +2,7 @@ package io.apportion.groups
 
 import io.apportion.decision.{Decision, Input, Part, Policy, SourceKind, Split, ValueSource}
 import io.apportion.decision.ranges.{Bytes, Ranges}
+import io.apportion.memory.HeldRows
 import io.apportion.settings.SessionPolicy
 import org.apache.spark.apportion.MapBlocks
 import org.apache.spark.sql.execution.{
@@ -17,11 +18,13 @@ import org.apache.spark.sql.execution.exchange.{REBALANCE_PARTITIONS_BY_COL, REB
  * Planned read of a group of shuffles.
  *
  * @param policy  policy that the decision was made with
+ * @param held    for each shuffle, the execution memory for one stored byte
  * @param layouts shuffle partitions or parts that each task reads, by stage id
  */
 private[apportion] final case class GroupRead(
     decision: Decision,
     policy: Policy,
+    held: Seq[HeldRows],
     layouts: Map[Int, Seq[ShufflePartitionSpec]]
 )
 
@@ -48,14 +51,28 @@ private[apportion] object GroupRead {
     change(plan)
   }
 
-  /** Decides how tasks read a group, and translates the decision into Spark's partition specs. */
-  def plan(group: ExchangeGroup, policy: Policy, decide: (Seq[Input], Policy) => Decision): GroupRead = {
+  /**
+   * Decides how tasks read a group, and translates the decision into Spark's partition specs.
+   *
+   * @param held for each shuffle, the execution memory for one stored byte
+   */
+  def plan(
+      group: ExchangeGroup,
+      held: Seq[HeldRows],
+      policy: Policy,
+      decide: (Seq[Input], Policy) => Decision
+  ): GroupRead = {
     val stages = group.stages.zip(group.bytes)
     val shuffles = stages.zipWithIndex.map { case ((stage, stored), place) =>
       val factor = if (policy.rowBytes) RowSizeRatio.of(stage) else 1.0
       val blocks =
         Option.when(group.splittable.leaves(place))((i: Seq[Int]) => blocksOf(stage, i).map(Bytes.scale(_, factor)))
-      new Input(Bytes.scale(stored, factor), mapTasks = stage.shuffle.numMappers, blocks = blocks)
+      new Input(
+        Bytes.scale(stored, factor),
+        mapTasks = stage.shuffle.numMappers,
+        blocks = blocks,
+        held = held(place).dividedBy(factor)
+      )
     }
     val broadcasts = group.broadcasts.map(stage => new Input(Array(BroadcastBytes.of(stage)), broadcast = true))
     val decision = decide(shuffles ++ broadcasts, policy)
@@ -65,7 +82,7 @@ private[apportion] object GroupRead {
       val factor = if (policy.rowBytes) RowSizeRatio.of(stage) else 1.0
       stage.id -> (if (decision.splits.isEmpty) ranges else withSplits(ranges, decision.splits, stored, factor, place))
     }
-    GroupRead(decision, policy, layouts.toMap)
+    GroupRead(decision, policy, held, layouts.toMap)
   }
 
   private def blocksOf(stage: ShuffleQueryStageExec, subpartitions: Seq[Int]): Seq[Array[Long]] =
@@ -101,8 +118,8 @@ private[apportion] object GroupRead {
    * of the session. Spark's own coalescing also prefers the size of the write. Under a join that multiplies rows, the
    * target size is at most `minTaskVolume`.
    *
-   * A rebalance, or a write with an advisory size, does not fill the task slots: the query asks for partitions of that
-   * size.
+   * A rebalance, or a write with an advisory size, neither fills the task slots nor is limited by memory: the query asks
+   * for partitions of that size.
    */
   def policy(group: ExchangeGroup, session: SessionPolicy, slots: Option[Int]): Policy = {
     val single = group.leaves match {
@@ -114,9 +131,10 @@ private[apportion] object GroupRead {
       case REBALANCE_PARTITIONS_BY_NONE | REBALANCE_PARTITIONS_BY_COL => true
       case _                                                          => false
     }
-    val sessionPolicy = session.policy(slots)
+    val sessionPolicy = session.policy(slots, BroadcastBytes.inMemory(group.broadcasts))
     val unhinted =
-      if (isForSize) sessionPolicy.copy(slots = None).withSources("mode" -> ForSize) else sessionPolicy
+      if (isForSize) sessionPolicy.copy(slots = None, taskMemory = None).withSources("mode" -> ForSize)
+      else sessionPolicy
     val policy = group.hints.over(written.fold(unhinted)(unhinted.withVolume(_, OfWrite)))
     if (group.multipliesRows && policy.dataVolumePerTask > policy.minTaskVolume)
       policy.withVolume(policy.minTaskVolume, UnderJoin)

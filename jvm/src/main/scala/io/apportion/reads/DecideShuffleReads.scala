@@ -2,6 +2,7 @@ package io.apportion.reads
 
 import io.apportion.decision.{Decider, Decision, Input, Policy}
 import io.apportion.groups.{ExchangeGroup, GroupRead, NotSplit, Splittable}
+import io.apportion.outcomes.MemoryFeedback
 import io.apportion.rules.{Guarded, ValidChanges}
 import io.apportion.settings.SessionPolicy
 import org.apache.spark.sql.SparkSession
@@ -57,10 +58,15 @@ case class DecideShuffleReads(
     val slots = settings.clusterSlots.fold(groups.map(_ => Option.empty[Int]))(shareSlots(_, groups))
     groups.zip(slots).map { case (group, share) =>
       val read = group.forbidden
-        .toLeft(GroupRead.plan(group, GroupRead.policy(group, settings, share), decide))
+        .toLeft(decideGroup(group, GroupRead.policy(group, settings, share)))
         .flatMap(read => unchangedReason(group, read).toLeft(read))
       group -> read
     }
+  }
+
+  private def decideGroup(group: ExchangeGroup, policy: Policy): GroupRead = {
+    val (held, source) = MemoryFeedback.of(session.sparkContext).heldRows(group, policy)
+    GroupRead.plan(group, held, policy.withSources(source.map("memory" -> _).toSeq: _*), decide)
   }
 
   /**

@@ -3,6 +3,8 @@ package io.apportion.reads
 import io.apportion.decision.{Decision, KeySkew, Policy}
 import io.apportion.decision.ranges.{Bytes, Ranges}
 import io.apportion.groups.{ExchangeGroup, GroupRead, ShuffleLeaf}
+import io.apportion.memory.HeldRows
+import io.apportion.outcomes.OutcomeListener
 import io.apportion.report.{DecisionRecord, DecisionReporter, EventFields, OptimizedPlan, ShuffleFields, SlotTracker}
 import io.apportion.rules.Guarded
 import io.apportion.settings.{SessionPolicy, Settings}
@@ -48,10 +50,9 @@ case class ReportDecisions(session: SparkSession, slotTracker: SlotTracker) exte
       val decided = pending.map { case (group, read) =>
         (group, read, describeRun(group, record(group, read, layouts)))
       }
-      new DecisionReporter(session, slotTracker).report(
-        plan,
-        decided.map { case (group, read, record) => record -> fieldsOf(group, read.toOption.map(_.policy)) }
-      )
+      val events = decided.map { case (group, read, record) => record -> fieldsOf(group, read.toOption) }
+      val records = new DecisionReporter(session, slotTracker).report(plan, events)
+      OutcomeListener.watch(session, decided.map(_._1).zip(records))
       DecisionTexts.mark(plan, decided.map { case (group, _, record) => group -> record })
     }
     plan
@@ -91,8 +92,8 @@ case class ReportDecisions(session: SparkSession, slotTracker: SlotTracker) exte
     )
   }
 
-  private def fieldsOf(group: ExchangeGroup, policy: Option[Policy]): EventFields = EventFields(
-    policy,
+  private def fieldsOf(group: ExchangeGroup, read: Option[GroupRead]): EventFields = EventFields(
+    read.map(_.policy),
     group.leaves.zip(group.bytes).zipWithIndex.map { case ((leaf, bytes), place) =>
       val reason = SubpartitionCounts.why(leaf.shuffle)
       ShuffleFields(
@@ -101,6 +102,7 @@ case class ReportDecisions(session: SparkSession, slotTracker: SlotTracker) exte
         rangePartitioned = leaf.shuffle.outputPartitioning.isInstanceOf[RangePartitioning],
         notSplit = Option.when(!group.splittable.leaves(place))(group.splittable.notSplit.kind),
         setBy = reason.map(_.kind),
+        held = read.fold(HeldRows.None)(_.held(place)),
         estimate = reason.flatMap(_.bytes)
       )
     }
@@ -121,7 +123,7 @@ case class ReportDecisions(session: SparkSession, slotTracker: SlotTracker) exte
       )
     } else {
       val remarks = skewRemarks(read.decision, group.splittable.notSplit.text) ++
-        fewKeysRemark(group, read.decision.taskBytes, read.policy)
+        fewKeysRemark(group, read.decision.taskBytes, read.policy) ++ memoryRemark(read.decision, read.policy)
       record.copy(reason = remarks.foldLeft(record.reason)(withRemark))
     }
   }
@@ -136,6 +138,14 @@ case class ReportDecisions(session: SparkSession, slotTracker: SlotTracker) exte
     )
     split.toSeq ++ whole
   }
+
+  /** Remark on a task whose rows do not fit its memory. A number that is set gets no advice. */
+  private def memoryRemark(decision: Decision, policy: Policy): Option[String] =
+    policy.taskMemory.filter(decision.largestTaskMemory > _).map { memory =>
+      val advice =
+        if (policy.parallelism.isDefined) "" else ": spread its keys, aggregate before the shuffle, or use larger slots"
+      s"the largest task needs ${Bytes.text(decision.largestTaskMemory)} of memory and may fill ${Bytes.text(memory)}$advice"
+    }
 
   /** Remark on empty tasks. `even_key` only helps if rows are partitioned by the hash of keys. */
   private def fewKeysRemark(group: ExchangeGroup, taskBytes: Array[Long], policy: => Policy): Option[String] = {

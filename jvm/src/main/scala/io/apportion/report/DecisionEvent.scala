@@ -52,6 +52,10 @@ object DecisionEvent {
     shuffle.exchangeMetric.foreach(json.put("exchange_metric", _))
     json.put("range_partitioned", shuffle.rangePartitioned).put("splittable", shuffle.notSplit.isEmpty)
     shuffle.notSplit.foreach(json.put("not_split", _))
+    if (!shuffle.held.isNone) {
+      val held = json.putObject("held").put("per_byte", shuffle.held.perByte)
+      shuffle.held.arrays.foreach(held.withArray[ArrayNode]("arrays").add(_))
+    }
     shuffle.setBy.foreach(json.put("partitions_set_by", _))
     shuffle.estimate.foreach { bytes =>
       json.put("estimated_low", bytes.low)
@@ -69,5 +73,6 @@ object DecisionEvent {
       .put("ranges", if (policy.balanced) "balanced" else "even")
       .put("rounding", policy.rounding.name)
     policy.parallelism.foreach(json.put("parallelism", _))
+    policy.taskMemory.foreach(json.put("task_memory", _))
   }
 }

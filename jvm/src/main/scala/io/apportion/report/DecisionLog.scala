@@ -33,6 +33,12 @@ final class DecisionLog {
     numbered
   }
 
+  /** Adds the outcome of a decision to its record, if the log still has it. */
+  def complete(query: Long, group: Int, outcome: Outcome): Unit = synchronized {
+    val place = records.lastIndexWhere(record => record.query.contains(query) && record.group == group)
+    if (place >= 0) records.update(place, records(place).copy(outcome = Some(outcome)))
+  }
+
   def all: Seq[DecisionRecord] = synchronized(records.toList)
 }
 

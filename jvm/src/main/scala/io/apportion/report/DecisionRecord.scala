@@ -41,7 +41,10 @@ final case class DecisionRecord(
     requirement: Option[ResourceRequirement] = None,
     slots: Option[Int] = None,
     slotsLost: Int = 0,
-    limitedByPartitions: Option[Double] = None
+    limitedByPartitions: Option[Double] = None,
+    largestTaskMemory: Option[Long] = None,
+    taskMemory: Option[Long] = None,
+    outcome: Option[Outcome] = None
 ) {
 
   /** The record with the registered slots, and the number of slots that the query has lost. */
@@ -94,7 +97,9 @@ object DecisionRecord {
     kind = decision.kind.name,
     reason = decision.reason,
     requirement = Some(requirementOf(decision, policy)),
-    limitedByPartitions = decision.limitedByPartitions
+    limitedByPartitions = decision.limitedByPartitions,
+    largestTaskMemory = policy.taskMemory.map(_ => decision.largestTaskMemory),
+    taskMemory = policy.taskMemory
   )
 
   /** By the bytes, or all slots if the stage may fill them, or exactly the number that is set. */
@@ -207,7 +212,20 @@ object DecisionRecord {
       "limited_by_partitions",
       DoubleType,
       "tasks that the bytes ask for, as a multiple of the shuffle partitions; null if there are enough partitions"
-    )(_.limitedByPartitions.orNull)
+    )(_.limitedByPartitions.orNull),
+    col(
+      "largest_task_memory",
+      LongType,
+      "bytes of execution memory for the rows that the largest task holds; null if `memory.enabled` is false"
+    )(_.largestTaskMemory.orNull),
+    col("task_memory", LongType, "bytes of execution memory that the rows of a task may fill")(_.taskMemory.orNull),
+    col(
+      "outcome",
+      Outcome.schema,
+      "what happened when the tasks ran: the Spark stage, bytes spilled to disk, largest execution memory of a task, " +
+        "milliseconds of garbage collection, of waiting for shuffle blocks, of the median and of the longest task, and " +
+        "attempts of tasks that failed or ran out of memory; null until the stage has ended, and for scans"
+    )(_.outcome.map(_.toRow).orNull)
   )
 
   /** The columns of `apportion_decisions()`, each with its description as a comment. */

@@ -11,12 +11,12 @@ import org.apache.spark.sql.internal.SQLConf
 private[apportion] final class DecisionReporter(session: SparkSession, slotTracker: SlotTracker) {
 
   /**
-   * Records the decisions about a stage, and posts an event for each one.
+   * Records the decisions about a stage, and posts an event for each one. Returns the records with their numbers.
    *
    * @param stage   plan of the stage
    * @param decided records of the query that runs in this thread, each with the other fields of its event
    */
-  def report(stage: SparkPlan, decided: Seq[(DecisionRecord, EventFields)]): Unit = {
+  def report(stage: SparkPlan, decided: Seq[(DecisionRecord, EventFields)]): Seq[DecisionRecord] = {
     val query = CurrentQuery.current(session)
     val retained = Settings.RetainedDecisions.get(SQLConf.get)
     query.foreach(slotTracker.stageNeeds(session.sparkContext, _, decided.map(_._1.slotsAskedFor).sum))
@@ -31,5 +31,6 @@ private[apportion] final class DecisionReporter(session: SparkSession, slotTrack
         ListenerBus.post(session.sparkContext, DecisionEvent.of(record, fields, operators))
       }
     }
+    numbered
   }
 }

@@ -1,6 +1,7 @@
 package io.apportion.report
 
 import io.apportion.decision.{ByteInterval, Policy}
+import io.apportion.memory.HeldRows
 
 /**
  * Fields of a [[DecisionEvent]] in addition to the columns of its record. Programs read these fields; the sentences in
@@ -27,6 +28,7 @@ private[apportion] final case class EventFields(
  * @param notSplit         why tasks must read whole partitions (`NotSplit.kind`); `None` if they may read parts
  * @param setBy            origin of the number of partitions (`PartitionsReason.kind`); `None` if the query or Spark
  *                         set the number
+ * @param held             execution memory for one stored byte
  * @param estimate         bytes that the number of partitions was chosen for, if it was chosen by bytes
  */
 private[apportion] final case class ShuffleFields(
@@ -35,5 +37,6 @@ private[apportion] final case class ShuffleFields(
     rangePartitioned: Boolean,
     notSplit: Option[String],
     setBy: Option[String],
+    held: HeldRows,
     estimate: Option[ByteInterval]
 )

@@ -11,9 +11,10 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
   /**
    * Policy for stages that read shuffles.
    *
-   * @param slots task slots that a stage may use; `None` for all registered slots
+   * @param slots      task slots that a stage may use; `None` for all registered slots
+   * @param broadcasts bytes of the broadcast tables that each executor keeps in memory for the stage
    */
-  def policy(slots: Option[Int] = None): Policy = {
+  def policy(slots: Option[Int] = None, broadcasts: Long = 0): Policy = {
     val (volume, volumeSetBy) = dataVolumePerTask
     Policy(
       dataVolumePerTask = volume,
@@ -34,6 +35,7 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
       fetchesInBatch = conf.fetchShuffleBlocksInBatch && ShuffleReads.inBatch(sparkContext),
       maxSubpartitionsPerTask = maxReducerPartitions.getOrElse(Int.MaxValue),
       maxBlocksPerShuffle = Settings.MaxBlocksPerShuffle.get(conf),
+      taskMemory = taskMemory(broadcasts),
       exactSizesUpTo = Cluster.exactSizesUpTo(sparkContext),
       setBy = Settings.all.map(setting => setting.name -> setBy(setting.key)).toMap +
         (Settings.DataVolumePerTask.name -> volumeSetBy) ++
@@ -85,6 +87,7 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
       slots = if (Settings.Mode.get(conf) == "active") None else clusterSlots,
       minTaskVolume = Settings.MinTaskVolume.get(conf).max(scanConf.filesOpenCostInBytes),
       rowBytes = false,
+      taskMemory = None,
       // Spark can split files anywhere, so the number of tasks is not rounded.
       balanced = true,
       rounding = Rounding.Exact,
@@ -103,6 +106,17 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
 
   /** Task slots of the registered executors; `None` while no executor is registered. */
   lazy val clusterSlots: Option[Int] = Some(Cluster.recentSlots(sparkContext)).filter(_ > 0)
+
+  /**
+   * Bytes of execution memory that a task may fill with rows; `None` if memory sets no limit. Tasks cannot evict
+   * broadcasts from the half of the memory that is reserved for storage (`UnifiedMemoryManager`).
+   */
+  private def taskMemory(broadcasts: Long): Option[Long] =
+    if (!Settings.MemoryEnabled.get(conf)) None
+    else
+      Cluster.recentTaskMemory(sparkContext).map { case (bytes, slots) =>
+        ((bytes - broadcasts / slots).max(bytes / 2) * Settings.MemoryFraction.get(conf)).toLong.max(1)
+      }
 
   /** Spark's own settings for the partitions of a shuffle. */
   def shuffleDefaults: ShuffleDefaults = ShuffleDefaults(

@@ -93,7 +93,6 @@ final class SettingEntry[T] private (
     val default: Option[T],
     val allowed: Allowed[_],
     val doc: String,
-    val since: String,
     read: SQLConf => T,
     val isStatic: Boolean = false
 ) {
@@ -113,36 +112,25 @@ final class SettingEntry[T] private (
 object SettingEntry {
   val Prefix = "spark.apportion."
 
-  def boolean(name: String, category: Category, default: Boolean, since: String, doc: String): SettingEntry[Boolean] = {
-    val entry = builder(name, since, doc).booleanConf.createWithDefault(default)
-    new SettingEntry(name, category, "boolean", Some(default), Allowed.Anything, doc, since, _.getConf(entry))
+  /** Version of Apportion that has all of these settings. */
+  val Since = "0.1.0"
+
+  def boolean(name: String, category: Category, default: Boolean, doc: String): SettingEntry[Boolean] = {
+    val entry = builder(name, doc).booleanConf.createWithDefault(default)
+    new SettingEntry(name, category, "boolean", Some(default), Allowed.Anything, doc, _.getConf(entry))
   }
 
-  def int(
-      name: String,
-      category: Category,
-      default: Int,
-      allowed: Allowed[Long],
-      since: String,
-      doc: String
-  ): SettingEntry[Int] = {
-    val entry = builder(name, since, doc).intConf
+  def int(name: String, category: Category, default: Int, allowed: Allowed[Long], doc: String): SettingEntry[Int] = {
+    val entry = builder(name, doc).intConf
       .checkValue(value => allowed.accepts(value.toLong), mustBe(allowed))
       .createWithDefault(default)
-    new SettingEntry(name, category, "int", Some(default), allowed, doc, since, _.getConf(entry))
+    new SettingEntry(name, category, "int", Some(default), allowed, doc, _.getConf(entry))
   }
 
-  def long(
-      name: String,
-      category: Category,
-      default: Long,
-      allowed: Allowed[Long],
-      since: String,
-      doc: String
-  ): SettingEntry[Long] = {
+  def long(name: String, category: Category, default: Long, allowed: Allowed[Long], doc: String): SettingEntry[Long] = {
     val entry =
-      builder(name, since, doc).longConf.checkValue(allowed.accepts, mustBe(allowed)).createWithDefault(default)
-    new SettingEntry(name, category, "int", Some(default), allowed, doc, since, _.getConf(entry))
+      builder(name, doc).longConf.checkValue(allowed.accepts, mustBe(allowed)).createWithDefault(default)
+    new SettingEntry(name, category, "int", Some(default), allowed, doc, _.getConf(entry))
   }
 
   def double(
@@ -150,25 +138,17 @@ object SettingEntry {
       category: Category,
       default: Double,
       allowed: Allowed[Double],
-      since: String,
       doc: String
   ): SettingEntry[Double] = {
     val entry =
-      builder(name, since, doc).doubleConf.checkValue(allowed.accepts, mustBe(allowed)).createWithDefault(default)
-    new SettingEntry(name, category, "double", Some(default), allowed, doc, since, _.getConf(entry))
+      builder(name, doc).doubleConf.checkValue(allowed.accepts, mustBe(allowed)).createWithDefault(default)
+    new SettingEntry(name, category, "double", Some(default), allowed, doc, _.getConf(entry))
   }
 
   /** A number of bytes. Values may have a unit, such as 64MB. */
-  def size(
-      name: String,
-      category: Category,
-      default: Long,
-      allowed: Allowed[Long],
-      since: String,
-      doc: String
-  ): SettingEntry[Long] = {
-    val entry = sizeBuilder(name, allowed, since, doc).createWithDefault(default)
-    new SettingEntry(name, category, "size", Some(default), allowed, doc, since, _.getConf(entry))
+  def size(name: String, category: Category, default: Long, allowed: Allowed[Long], doc: String): SettingEntry[Long] = {
+    val entry = sizeBuilder(name, allowed, doc).createWithDefault(default)
+    new SettingEntry(name, category, "size", Some(default), allowed, doc, _.getConf(entry))
   }
 
   /** A number of bytes without a default. */
@@ -176,11 +156,10 @@ object SettingEntry {
       name: String,
       category: Category,
       allowed: Allowed[Long],
-      since: String,
       doc: String
   ): SettingEntry[Option[Long]] = {
-    val entry = sizeBuilder(name, allowed, since, doc).createOptional
-    new SettingEntry(name, category, "size", None, allowed, doc, since, _.getConf(entry))
+    val entry = sizeBuilder(name, allowed, doc).createOptional
+    new SettingEntry(name, category, "size", None, allowed, doc, _.getConf(entry))
   }
 
   /** A time in seconds. Values may have a unit, such as 30s or 5min. `get` returns milliseconds. */
@@ -189,10 +168,9 @@ object SettingEntry {
       category: Category,
       default: Long,
       allowed: Allowed[Long],
-      since: String,
       doc: String
   ): SettingEntry[Long] = {
-    val entry = builder(name, since, doc)
+    val entry = builder(name, doc)
       .timeConf(TimeUnit.SECONDS)
       .checkValue(allowed.accepts, mustBe(allowed))
       .createWithDefault(default)
@@ -203,7 +181,6 @@ object SettingEntry {
       Some(default),
       allowed,
       doc,
-      since,
       conf => TimeUnit.SECONDS.toMillis(conf.getConf(entry))
     )
   }
@@ -214,12 +191,11 @@ object SettingEntry {
       category: Category,
       default: String,
       allowed: Allowed.Text,
-      since: String,
       doc: String
   ): SettingEntry[String] = {
     val entry =
-      builder(name, since, doc).stringConf.checkValue(allowed.accepts, mustBe(allowed)).createWithDefault(default)
-    new SettingEntry(name, category, "text", Some(default), allowed, doc, since, _.getConf(entry))
+      builder(name, doc).stringConf.checkValue(allowed.accepts, mustBe(allowed)).createWithDefault(default)
+    new SettingEntry(name, category, "text", Some(default), allowed, doc, _.getConf(entry))
   }
 
   def choice(
@@ -227,37 +203,30 @@ object SettingEntry {
       category: Category,
       default: String,
       allowed: Allowed.OneOf,
-      since: String,
       doc: String
   ): SettingEntry[String] = {
-    val entry = builder(name, since, doc).stringConf
+    val entry = builder(name, doc).stringConf
       .transform(_.toLowerCase(Locale.ROOT))
       .checkValue(allowed.accepts, mustBe(allowed))
       .createWithDefault(default)
-    new SettingEntry(name, category, "choice", Some(default), allowed, doc, since, _.getConf(entry))
+    new SettingEntry(name, category, "choice", Some(default), allowed, doc, _.getConf(entry))
   }
 
   /** A directory without a default. Sessions cannot set it, as the application opens it with its own access rights. */
-  def staticDirectory(name: String, category: Category, since: String, doc: String): SettingEntry[Option[String]] = {
+  def staticDirectory(name: String, category: Category, doc: String): SettingEntry[Option[String]] = {
     val allowed = Allowed.Directory
     val entry = SQLConf
       .buildStaticConf(Prefix + name)
       .doc(doc)
-      .version(since)
+      .version(Since)
       .stringConf
       .checkValue(allowed.accepts, mustBe(allowed))
       .createOptional
-    new SettingEntry(name, category, "text", None, allowed, doc, since, _.getConf(entry), isStatic = true)
+    new SettingEntry(name, category, "text", None, allowed, doc, _.getConf(entry), isStatic = true)
   }
 
   /** A set of names, separated by commas, empty by default. Every rule reads it, so the last value is kept parsed. */
-  def names(
-      name: String,
-      category: Category,
-      allowed: Allowed.SomeOf,
-      since: String,
-      doc: String
-  ): SettingEntry[Set[String]] = {
+  def names(name: String, category: Category, allowed: Allowed.SomeOf, doc: String): SettingEntry[Set[String]] = {
     @volatile var last = ("", Set.empty[String])
     def parsed(value: String): Set[String] = {
       val known = last
@@ -275,7 +244,7 @@ object SettingEntry {
         distinct
       }
     }
-    val entry = builder(name, since, doc).stringConf.transform { value => parsed(value); value }.createOptional
+    val entry = builder(name, doc).stringConf.transform { value => parsed(value); value }.createOptional
     new SettingEntry(
       name,
       category,
@@ -283,16 +252,15 @@ object SettingEntry {
       None,
       allowed,
       doc,
-      since,
       _.getConf(entry).fold(Set.empty[String])(parsed)
     )
   }
 
-  private def builder(name: String, since: String, doc: String) =
-    SQLConf.buildConf(Prefix + name).doc(doc).version(since)
+  private def builder(name: String, doc: String) =
+    SQLConf.buildConf(Prefix + name).doc(doc).version(Since)
 
-  private def sizeBuilder(name: String, allowed: Allowed[Long], since: String, doc: String) =
-    builder(name, since, doc).bytesConf(ByteUnit.BYTE).checkValue(allowed.accepts, mustBe(allowed))
+  private def sizeBuilder(name: String, allowed: Allowed[Long], doc: String) =
+    builder(name, doc).bytesConf(ByteUnit.BYTE).checkValue(allowed.accepts, mustBe(allowed))
 
   private def mustBe(allowed: Allowed[_]): String = s"Allowed: ${allowed.text}."
 

@@ -12,13 +12,10 @@ object Settings {
   /** Whether Apportion only records decisions. */
   def isObserving(conf: SQLConf): Boolean = Mode.get(conf) == "observe"
 
-  private val V010 = "0.1.0"
-
   val Enabled: SettingEntry[Boolean] = SettingEntry.boolean(
     "enabled",
     Category.General,
     default = true,
-    V010,
     "Whether Apportion decides how many tasks read shuffles and scan files. If false, Spark's own rules apply. Set " +
       "it to false to compare with plain Spark, or to find out whether Apportion causes a problem."
   )
@@ -28,7 +25,6 @@ object Settings {
     Category.General,
     default = "auto",
     Allowed.OneOf("auto", "active", "reactive", "observe"),
-    V010,
     "How decisions use the task slots of the cluster. `active`: only the size of the data decides. `reactive`: small " +
       "stages also use all available task slots, as long as each task reads at least `minTaskVolume`. `auto`: " +
       "`reactive` on a cluster of fixed size. With dynamic allocation or `resources.request`, `auto` uses the " +
@@ -41,7 +37,6 @@ object Settings {
     "rules.disabled",
     Category.General,
     Allowed.SomeOf(RuleNames.all: _*),
-    V010,
     "Names of Apportion's rules to switch off, separated by commas, as in `spark.sql.optimizer.excludedRules`. Use " +
       "it if a rule fails; the log names the rule. To switch off all rules, set `enabled` to false."
   )
@@ -50,7 +45,6 @@ object Settings {
     "dataVolumePerTask",
     Category.TasksPerStage,
     Allowed.AtLeast(1, " byte"),
-    V010,
     "Target size per task: the number of bytes that each task reads. Shuffle data counts as it is stored " +
       "(compressed), unless `volume.measure` changes that. If not set, shuffles use " +
       "`spark.sql.adaptive.advisoryPartitionSizeInBytes` and file scans use `spark.sql.files.maxPartitionBytes`. " +
@@ -62,7 +56,6 @@ object Settings {
     Category.TasksPerStage,
     default = 1,
     Allowed.AtLeast(1),
-    V010,
     "Minimum number of tasks of a stage that reads a shuffle. Apportion rounds it up to a power of two, unless " +
       "balanced ranges use another `rounding`. Raise it if small stages do expensive work per row, such as slow " +
       "user-defined functions."
@@ -73,7 +66,6 @@ object Settings {
     Category.TasksPerStage,
     default = 32768,
     Allowed.AtLeast(1),
-    V010,
     "Maximum number of tasks of a stage that reads a shuffle. Apportion rounds it down to a power of two, unless " +
       "balanced ranges use another `rounding`. Lower it to limit how much of a cluster one query can use."
   )
@@ -83,7 +75,6 @@ object Settings {
     Category.TasksPerStage,
     default = -1,
     Allowed.AtLeast(1, or = Some(-1L -> "decide")),
-    V010,
     "Fixed number of tasks for every stage that reads a shuffle. Apportion uses the number as given, without " +
       "rounding. Shuffles get at least as many partitions, up to 32768, unless the query sets their number. -1 " +
       "(default) decides from the size of the data. Set it for tests and experiments. To set the number for one " +
@@ -95,7 +86,6 @@ object Settings {
     Category.TasksPerStage,
     default = 1L << 20,
     Allowed.AtLeast(1, " byte"),
-    V010,
     "Minimum number of bytes per task when a small stage is spread over the available task slots (see `mode`). It is " +
       "also the maximum target size per task in a stage with a join that multiplies rows, such as a cross join. " +
       "Lower it if small stages do expensive work per row. Raise it if many tiny tasks cost more time than they save."
@@ -106,7 +96,6 @@ object Settings {
     Category.TasksPerStage,
     default = 0.5,
     Allowed.Between(0, 1),
-    V010,
     "Maximum share of `dataVolumePerTask` that broadcast tables take up. Every task reads broadcast tables in full, " +
       "so they leave less room for shuffle data. Raise it if tasks with large broadcast tables run out of memory: " +
       "each task then reads less shuffle data."
@@ -117,7 +106,6 @@ object Settings {
     Category.TasksPerStage,
     default = "compressed",
     Allowed.OneOf("compressed", "estimated"),
-    V010,
     "How `dataVolumePerTask` and `minTaskVolume` count the bytes of a shuffle. `compressed`: bytes as stored. " +
       "`estimated`: uncompressed bytes of the rows, from the statistics of finished stages. Use `estimated` if the " +
       "data compresses so well that a small shuffle becomes a large amount of rows."
@@ -130,7 +118,6 @@ object Settings {
     Category.TasksPerStage,
     default = "even",
     Layouts,
-    V010,
     "How shuffle partitions are assigned to tasks. Each task reads a contiguous range. `even`: all ranges contain " +
       "the same number of shuffle partitions. `balanced`: the ranges are cut so that the largest has as few bytes as " +
       "possible; there are at most as many ranges as decided tasks. Use `balanced` if shuffle partitions differ in " +
@@ -143,11 +130,28 @@ object Settings {
     Category.TasksPerStage,
     default = decision.Rounding.PowerOfTwo.name,
     Allowed.OneOf(decision.Rounding.all.map(_.name): _*),
-    V010,
     "How the number of tasks is rounded if `ranges` is `balanced`; even ranges always use a power of two. " +
       "`power-of-two`: the nearest power of two. `exact`: no rounding. `waves`: a multiple of the available task " +
       "slots, if the stage then finishes sooner; the same as `exact` with dynamic allocation or `resources.request`. " +
       "Use `waves` on a cluster of fixed size to avoid a last wave of tasks that leaves most slots idle."
+  )
+
+  val MemoryEnabled: SettingEntry[Boolean] = SettingEntry.boolean(
+    "memory.enabled",
+    Category.TasksPerStage,
+    default = true,
+    "Whether a stage gets more tasks if the rows that one task holds would not fit its memory. Sorts, final " +
+      "aggregates and hash joins hold rows. Tasks that hold too much spill to disk or run out of memory. Set it to " +
+      "false to decide by stored bytes alone."
+  )
+
+  val MemoryFraction: SettingEntry[Double] = SettingEntry.double(
+    "memory.fraction",
+    Category.TasksPerStage,
+    default = 0.9,
+    Allowed.Between(0, 1),
+    "Part of a task slot's execution memory that rows may fill. Lower it if tasks still spill. The rest is for the " +
+      "buffers of shuffles and files, and for the error of the estimate."
   )
 
   val MaxBlocksPerTask: SettingEntry[Long] = SettingEntry.long(
@@ -155,7 +159,6 @@ object Settings {
     Category.TasksPerStage,
     default = 1L << 15,
     Allowed.AtLeast(1),
-    V010,
     "Maximum number of shuffle blocks per task. A shuffle has one block for each map task and each shuffle partition " +
       "that is not empty. The limit is 32 times higher where Spark fetches all blocks of a map task in one request " +
       "(`spark.sql.adaptive.fetchShuffleBlocksInBatch`). Apportion adds tasks, up to `maxParallelism`, to stay below " +
@@ -167,7 +170,6 @@ object Settings {
     "splitsWithOtherShuffleManagers",
     Category.TasksPerStage,
     default = false,
-    V010,
     "Whether Apportion splits skewed shuffle partitions and reads map outputs locally if `spark.shuffle.manager` is " +
       "not Spark's own. Both read the output of only some map tasks, which is slow in many remote shuffle services. " +
       "If false, Apportion keeps the splits and local reads that Spark makes and adds none. Set it to true if your " +
@@ -179,7 +181,6 @@ object Settings {
     Category.ShufflePartitions,
     default = "estimated",
     Allowed.OneOf("estimated", "spark"),
-    V010,
     "How Apportion sets the number of shuffle partitions, unless the query sets it. `estimated`: Apportion estimates " +
       "the size of the shuffle as an interval. It sets fewer partitions than Spark only if the upper end of the " +
       "interval needs no more. It sets more partitions only as far as the lower end needs them. `spark`: " +
@@ -192,7 +193,6 @@ object Settings {
     Category.ShufflePartitions,
     default = 1L << 24,
     Allowed.AtLeast(1),
-    V010,
     "Maximum number of blocks (shuffle partitions times expected map tasks) of a shuffle with an estimated number of " +
       "partitions. Each block costs a write, a fetch, and an entry in the driver's memory. Lower it if shuffles with " +
       "many map tasks use too much memory in the driver. Raise it if such shuffles get too few partitions."
@@ -201,7 +201,6 @@ object Settings {
   val HistoryPath: SettingEntry[Option[String]] = SettingEntry.staticDirectory(
     "history.path",
     Category.ShufflePartitions,
-    V010,
     "Directory where Apportion stores the sizes of shuffles. The next run of a query uses them to set its shuffle " +
       "partitions. Literals of the query are not stored. If not set, Apportion stores nothing. Set it when Spark " +
       "starts; sessions cannot change it. Use it for queries that run regularly."
@@ -211,7 +210,6 @@ object Settings {
     "sources.enabled",
     Category.FileScans,
     default = true,
-    V010,
     "Whether Apportion decides how many tasks scan files. If false, Spark decides from " +
       "`spark.sql.files.maxPartitionBytes`. Scans in streaming queries, and scans while adaptive execution is off, " +
       "are left to Spark unless you set their number of tasks. Set it to false to keep Spark's own scans."
@@ -222,7 +220,6 @@ object Settings {
     Category.FileScans,
     default = -1,
     Allowed.AtLeast(1, or = Some(-1L -> "decide")),
-    V010,
     "Number of tasks for every file scan, as far as the files can be split. -1 (default) decides from the size of " +
       "the files and `dataVolumePerTask`, or `spark.sql.files.maxPartitionBytes` if that is not set. It never makes " +
       "fewer tasks than Spark, unless you set `dataVolumePerTask` or `sources.maxParallelism`. To set the number for " +
@@ -234,7 +231,6 @@ object Settings {
     Category.FileScans,
     default = 1000,
     Allowed.AtLeast(1),
-    V010,
     "Maximum number of tasks that Apportion decides for a file scan. If you do not set it and Spark would make more " +
       "tasks, Spark's number is the maximum. Tasks of very large scans are then no larger than Spark's. Lower it to " +
       "limit how much of a cluster one scan can use."
@@ -245,7 +241,6 @@ object Settings {
     Category.FileScans,
     default = -1,
     Allowed.AtLeast(1, or = Some(-1L -> "leave it to Spark")),
-    V010,
     "Number of tasks for a source of unknown size, such as the table function `range`, unless the query sets the " +
       "number. Set it if Spark's default parallelism is too low or too high for such sources."
   )
@@ -254,7 +249,6 @@ object Settings {
     "hints.strict",
     Category.Hints,
     default = false,
-    V010,
     "Whether a query fails if one of Apportion's hints is misspelled or cannot be applied. If false, Apportion " +
       "ignores the hint and logs a warning. Set it to true in development and tests."
   )
@@ -264,7 +258,6 @@ object Settings {
     Category.TaskSlots,
     default = 0,
     Allowed.AtLeast(0),
-    V010,
     "Minimum number of task slots. No stage of a query starts before they are registered. A query waits up to " +
       "`resources.timeout` for them and fails if they are not available. 0 (default) disables waiting. With dynamic " +
       "allocation, a query waits for no more slots than `spark.dynamicAllocation.minExecutors` provides, because " +
@@ -277,7 +270,6 @@ object Settings {
     Category.TaskSlots,
     default = -1,
     Allowed.AtLeast(1, or = Some(-1L -> "as many as stages have tasks")),
-    V010,
     "Target number of task slots. A query that waits for `resources.minSlots` starts at once when it has the target, " +
       "and never waits for more. If `resources.request` is true, Apportion requests this many slots. Set it to " +
       "request a fixed number."
@@ -288,7 +280,6 @@ object Settings {
     Category.TaskSlots,
     default = -1,
     Allowed.AtLeast(1, or = Some(-1L -> "maxParallelism")),
-    V010,
     "Maximum number of task slots that Apportion requests. Set it to limit the number of executors."
   )
 
@@ -296,7 +287,6 @@ object Settings {
     "resources.request",
     Category.TaskSlots,
     default = false,
-    V010,
     "Whether Apportion requests executors from the cluster manager, enough for the target number of task slots. " +
       "Ignored in mode `reactive`, in local mode, and when dynamic allocation is enabled. Set it to true on a " +
       "standalone, YARN or Kubernetes cluster without dynamic allocation."
@@ -307,7 +297,6 @@ object Settings {
     Category.TaskSlots,
     default = 300,
     Allowed.AtLeast(0, " seconds"),
-    V010,
     "Maximum time that a query waits for `resources.minSlots`, at its start and after it loses executors. The query " +
       "fails after that time. Raise it if executors start slowly."
   )
@@ -317,7 +306,6 @@ object Settings {
     Category.TaskSlots,
     default = 10,
     Allowed.AtLeast(0, " seconds"),
-    V010,
     "Time without a change in the number of task slots after which a waiting query starts with fewer than its " +
       "target. Raise it if executors start slowly one after the other."
   )
@@ -327,7 +315,6 @@ object Settings {
     Category.TaskSlots,
     default = 30,
     Allowed.AtLeast(0, " seconds"),
-    V010,
     "Minimum time between two changes of the number of executors that Apportion requests. It does not apply while a " +
       "query waits for `resources.minSlots`. Raise it if the number of executors changes too often."
   )
@@ -337,7 +324,6 @@ object Settings {
     Category.TaskSlots,
     default = "fixed",
     Allowed.Text("fixed, backlog or the name of a class"),
-    V010,
     "Policy that changes the target number of task slots while a query runs. `fixed`: only the query's stages change " +
       "it. `backlog`: the target follows the bytes that the tasks still have to read and their speed, so that they " +
       "finish within `resources.finishWithin`. You can also name a class that extends " +
@@ -349,7 +335,6 @@ object Settings {
     Category.TaskSlots,
     default = 600,
     Allowed.AtLeast(1, " second"),
-    V010,
     "Target time for reading the remaining input if `resources.rescaling` is `backlog`. Lower it to finish sooner on " +
       "more executors."
   )
@@ -359,7 +344,6 @@ object Settings {
     Category.TaskSlots,
     default = 10,
     Allowed.AtLeast(1, " second"),
-    V010,
     "Time between two calls of the policy that `resources.rescaling` selects. Raise it if the policy is expensive."
   )
 
@@ -368,7 +352,6 @@ object Settings {
     Category.Reporting,
     default = 1000,
     Allowed.AtLeast(1),
-    V010,
     "Number of decisions that `apportion_decisions()` keeps for a session. Apportion drops older ones. Raise it if " +
       "you look at the decisions of many queries at once."
   )
@@ -377,7 +360,6 @@ object Settings {
     "events.enabled",
     Category.Reporting,
     default = true,
-    V010,
     "Whether Apportion posts queries and decisions to Spark's listener bus, for the event log, Spark's UI and other " +
       "listeners. If false, the event log does not grow, but only `apportion_decisions()` and EXPLAIN show " +
       "decisions. Set it to false if event logs become too large."
@@ -397,6 +379,8 @@ object Settings {
     VolumeMeasure,
     Ranges,
     Rounding,
+    MemoryEnabled,
+    MemoryFraction,
     MaxBlocksPerTask,
     SplitsWithOtherShuffleManagers,
     Subpartitions,

@@ -39,6 +39,12 @@ private[apportion] final case class OutputEstimate(stored: ByteInterval, expande
   def +(other: OutputEstimate): OutputEstimate =
     OutputEstimate(stored + other.stored, expanded + other.expanded, tasks + other.tasks)
 
+  /** Likely bytes of the rows that one task puts out, uncompressed. The upper end is far above most files. */
+  def perTask: Long = {
+    val likely = if (expanded.isBounded) expanded.high / OutputEstimate.HighToLikely else 0
+    likely.max(expanded.low) / tasks.max(1)
+  }
+
   /**
    * The estimate corrected by an earlier run. A run with the same literals replaces the estimate, and a run with
    * other literals can only raise its lower ends.
@@ -59,6 +65,9 @@ private[apportion] object OutputEstimate {
 
   /** Maximum shuffle bytes per byte of whole files. */
   private val MaxForFiles = 2.0
+
+  /** Ratio of the upper end to a likely value: the geometric mean of the lowest and the highest expansion of a file. */
+  private val HighToLikely = 8
 
   /** Minimum shuffle bytes per byte of text files, which can be larger than the shuffle of their rows. */
   private val MinForText = 0.25

@@ -4,6 +4,8 @@ import scala.annotation.tailrec
 
 import io.apportion.decision.{Policy, ShuffleDefaults, SubpartitionFormula}
 import io.apportion.groups.{ExchangeGroup, GroupRead, UserRepartitions}
+import io.apportion.memory.operators.RowHolders
+import io.apportion.outcomes.MemoryFeedback
 import io.apportion.rules.{Guarded, ValidChanges}
 import io.apportion.settings.{SessionPolicy, Settings}
 import org.apache.spark.sql.SparkSession
@@ -113,7 +115,8 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
     val exchanges = exchangesOf(group)
     val policy = GroupRead.policy(group, query.settings, None)
     val keys = exchanges.map(query.keys.of)
-    val (preferred, why) = countWithReason(exchanges, query.defaults, policy)
+    val measured = MemoryFeedback.of(session.sparkContext).of(group).filter(_.helps).map(_.ratio)
+    val (preferred, why) = countWithReason(exchanges.zip(RowHolders.of(group)), measured, query.defaults, policy)
     val sufficient = preferred.min(query.defaults.partitions).max(SubpartitionFormula.minimum(policy))
     // Equal shuffles have the same number, so that Spark runs them once. If the first number is now known to be too
     // low, the shuffle runs again with a higher number, as tasks that are too large would cost more.
@@ -142,9 +145,15 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
     case _                     => false
   }
 
-  /** Number of partitions of exchanges that are read together, and its reason. */
+  /**
+   * Number of partitions of exchanges that are read together, and its reason.
+   *
+   * @param exchanges each exchange with the rows that are held of it
+   * @param measured  bytes of memory for one stored byte in an earlier run
+   */
   private def countWithReason(
-      exchanges: Seq[ShuffleExchangeExec],
+      exchanges: Seq[(ShuffleExchangeExec, RowHolders)],
+      measured: Option[Double],
       defaults: ShuffleDefaults,
       policy: Policy
   ): (Int, PartitionsReason) =
@@ -152,22 +161,27 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
       val text = s"spark.sql.shuffle.partitions, ${defaults.partitions}"
       (SubpartitionFormula.unestimated(defaults, policy), PartitionsReason("spark", text))
     } else {
-      val (output, source) = likelyOutput(exchanges)
+      val (outputs, source) = likelyOutputs(exchanges.map(_._1))
+      val output = outputs.reduce(_ + _)
+      val estimated =
+        exchanges.zip(outputs).map { case ((exchange, rows), each) => rows.estimate(each.expanded, exchange) }
+      val sum = estimated.reduce(_ + _)
+      val held = measured.fold(sum)(ratio => sum.max(output.stored.scaled(ratio, ratio)))
       val bytes = if (policy.rowBytes) output.expanded else output.stored
       (
-        SubpartitionFormula.of(bytes, output.tasks, defaults, policy),
+        SubpartitionFormula.of(bytes, output.tasks, defaults, policy, held, outputs.map(_.perTask).max),
         PartitionsReason(source, s"$source of $bytes", Some(bytes))
       )
     }
 
-  /** Likely output of all these exchanges, and its source: `history` or `estimate`. */
-  private def likelyOutput(exchanges: Seq[ShuffleExchangeExec]): (OutputEstimate, String) = {
+  /** Likely output of each of these exchanges, and the source of all: `history` or `estimate`. */
+  private def likelyOutputs(exchanges: Seq[ShuffleExchangeExec]): (Seq[OutputEstimate], String) = {
     val history = ExchangeHistory.of(session)
     val remembered = exchanges.map(exchange => history.flatMap(ExchangeHistory.predict(_, exchange)))
     val outputs = exchanges.zip(remembered).map { case (exchange, known) =>
       known.foldLeft(OutputEstimate.of(exchange))(_ corrected _)
     }
-    (outputs.reduce(_ + _), if (remembered.exists(_.isDefined)) "history" else "estimate")
+    (outputs, if (remembered.exists(_.isDefined)) "history" else "estimate")
   }
 
   /**

@@ -1,5 +1,6 @@
 package io.apportion.decision
 
+import io.apportion.memory.HeldRows
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.prop.TableDrivenPropertyChecks._
 
@@ -9,6 +10,9 @@ class DeciderSuite extends AnyFunSuite {
   /** `n` subpartitions that hold `total` bytes together. */
   private def shuffle(total: Long, n: Int, mapTasks: Int = 0): Input =
     new Input(Array.tabulate(n)(k => total / n + (if (k < total % n) 1 else 0)), mapTasks = mapTasks)
+
+  private def held(input: Input, perByte: Double): Input =
+    new Input(input.bytes, mapTasks = input.mapTasks, held = HeldRows(perByte))
 
   private def broadcast(bytes: Long): Input = new Input(Array(bytes), broadcast = true)
 
@@ -150,6 +154,76 @@ class DeciderSuite extends AnyFunSuite {
       "the limit of blocks does not change an explicit parallelism",
       Seq(shuffle(1024, 1024, mapTasks = 1000)),
       volume64.copy(parallelism = Some(2)),
+      2,
+      "explicit"
+    ),
+    (
+      "rows that do not fit the memory of a task get more tasks",
+      Seq(held(shuffle(64 * MiB, 128), 10)),
+      volume64.copy(taskMemory = Some(100 * MiB)),
+      8,
+      "memory"
+    ),
+    (
+      "rows of all inputs share the memory of a task",
+      Seq.fill(2)(held(shuffle(32 * MiB, 128), 10)),
+      volume64.copy(taskMemory = Some(100 * MiB)),
+      8,
+      "memory"
+    ),
+    (
+      "rows that no operator holds need no memory",
+      Seq(shuffle(64 * MiB, 128)),
+      volume64.copy(taskMemory = Some(1)),
+      1,
+      "formula"
+    ),
+    (
+      "a large shuffle partition gets no more tasks, as it does not fit in any case",
+      Seq(held(new Input(Array.tabulate(128)(k => if (k == 5) 60 * MiB else MiB / 128)), 10)),
+      volume64.copy(taskMemory = Some(100 * MiB)),
+      1,
+      "formula"
+    ),
+    (
+      "a few shuffle partitions that do not fit get a task each, and no empty tasks between them",
+      Seq(held(new Input(Array.tabulate(128)(k => if (k % 32 == 0) 60 * MiB else 0)), 10)),
+      volume64.copy(dataVolumePerTask = 1L << 30, taskMemory = Some(100 * MiB)),
+      4,
+      "memory"
+    ),
+    (
+      "the largest task has to fit, not the mean",
+      Seq(held(new Input(Array.tabulate(128)(k => if (k < 16) 4 * MiB else 0)), 10)),
+      volume64.copy(taskMemory = Some(100 * MiB)),
+      64,
+      "memory"
+    ),
+    (
+      "balanced ranges need fewer tasks for the same memory",
+      Seq(held(new Input(Array.tabulate(128)(k => if (k < 16) 4 * MiB else 0)), 10)),
+      exact.copy(taskMemory = Some(100 * MiB)),
+      8,
+      "memory"
+    ),
+    (
+      "memory does not raise the tasks above the maximum",
+      Seq(held(shuffle(64 * MiB, 128), 10)),
+      volume64.copy(taskMemory = Some(MiB), maxParallelism = 16),
+      16,
+      "memory"
+    ),
+    (
+      "memory does not raise the tasks above the shuffle partitions",
+      Seq(held(shuffle(64 * MiB, 8), 10)),
+      volume64.copy(taskMemory = Some(90 * MiB)),
+      8,
+      "memory"
+    ),
+    (
+      "memory does not change an explicit parallelism",
+      Seq(held(shuffle(64 * MiB, 128), 10)),
+      volume64.copy(taskMemory = Some(MiB), parallelism = Some(2)),
       2,
       "explicit"
     ),

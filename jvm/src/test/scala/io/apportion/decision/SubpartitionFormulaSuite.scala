@@ -102,4 +102,24 @@ class SubpartitionFormulaSuite extends AnyFunSuite {
     assert(SubpartitionFormula.filled(new Array[Long](12), 4) == 0)
     assert(math.abs(SubpartitionFormula.filled(bytes, 5) - 5 * (1 - math.pow(0.8, 4))) < 1e-9)
   }
+
+  test("rows that need the memory of 60 tasks get two partitions per task") {
+    val policy = target64.copy(taskMemory = Some(100 * mib))
+    assert(SubpartitionFormula.of(exactly(gib), 8, sparks.copy(bypassUpTo = 1), policy, exactly(6000 * mib)) == 128)
+  }
+
+  test("a writer that would spill above 200 partitions gets 128, unless the readers need more") {
+    val policy = target64.copy(taskMemory = Some(100 * mib))
+    def n(held: Long, written: Long) =
+      SubpartitionFormula.of(unbounded(mib), 8, sparks, policy, unbounded(held), written)
+    assert(n(held = mib, written = 100 * mib) == 256)
+    assert(n(held = mib, written = 101 * mib) == 128)
+    assert(n(held = 30 * gib, written = 101 * mib) == 512)
+  }
+
+  test("a writer that spills with Spark's number too keeps this number") {
+    val policy = target64.copy(taskMemory = Some(100 * mib))
+    val wide = ShuffleDefaults(partitions = 500)
+    assert(SubpartitionFormula.of(unbounded(mib), 8, wide, policy, unbounded(mib), 101 * mib) == 512)
+  }
 }

@@ -4,6 +4,7 @@ import scala.jdk.CollectionConverters._
 import scala.util.Random
 
 import io.apportion.decision.{ByteInterval, Decider, Input, Policy, SourceKind, ValueSource}
+import io.apportion.memory.HeldRows
 import io.apportion.decision.ranges.Ranges
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -15,7 +16,11 @@ class DecisionEventSuite extends AnyFunSuite {
     val bytes = Array.fill(subpartitions)(random.nextInt(1 << 20).toLong)
     val policy = Policy(1, balanced = balanced)
     val record = DecisionRecord.of(Decider.decide(Seq(new Input(bytes)), policy), policy)
-    val fields = EventFields(Some(policy), Seq(ShuffleFields(bytes, None, rangePartitioned = false, None, None, None)))
+    val fields =
+      EventFields(
+        Some(policy),
+        Seq(ShuffleFields(bytes, None, rangePartitioned = false, None, None, HeldRows.None, None))
+      )
     (record, bytes, DecisionEvent.of(record, fields, Nil).decision)
   }
 
@@ -55,6 +60,7 @@ class DecisionEventSuite extends AnyFunSuite {
       rangePartitioned = true,
       notSplit = Some("join-type"),
       setBy = Some("estimate"),
+      held = HeldRows(4.5, Seq(0.5)),
       estimate = Some(ByteInterval(20, ByteInterval.Unbounded))
     )
     val record = DecisionRecord.of(Decider.decide(Seq(new Input(shuffle.bytes)), hinted), hinted)
@@ -64,7 +70,7 @@ class DecisionEventSuite extends AnyFunSuite {
     assert(json.get("policy").get("min_parallelism").asInt == 2 && !json.get("policy").has("parallelism"))
     assert(
       json.get("inputs").get(0).toString == """{"exchange_metric":7,"range_partitioned":true,"splittable":false,""" +
-        """"not_split":"join-type","partitions_set_by":"estimate","estimated_low":20}"""
+        """"not_split":"join-type","held":{"per_byte":4.5,"arrays":[0.5]},"partitions_set_by":"estimate","estimated_low":20}"""
     )
     assert(json.get("scan_metric").asLong == 9)
   }

@@ -11,7 +11,10 @@ import org.scalatest.prop.TableDrivenPropertyChecks._
 
 /** How many subpartitions shuffles get before they run. Tables of range() have 8 bytes a row. */
 class SubpartitionCountsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
-  private val active = Seq("mode" -> "active", "spark.sql.autoBroadcastJoinThreshold" -> "-1")
+
+  /** Only bytes decide, whatever memory the machine has. */
+  private val active =
+    Seq("mode" -> "active", "memory.enabled" -> "false", "spark.sql.autoBroadcastJoinThreshold" -> "-1")
 
   /** Of the exchanges of a plan that has not run, from the top. */
   private def planned(query: DataFrame): Seq[Int] = numbers(initialPlan(query))
@@ -154,6 +157,15 @@ class SubpartitionCountsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     test(name) {
       withSession(active ++ settings: _*)(session => assert(planned(session.sql(query)) == expected))
     }
+  }
+
+  test("a sort gets enough shuffle partitions for tasks with little memory") {
+    def partitions(fraction: String): Seq[Int] = {
+      val settings = active ++ Seq("memory.enabled" -> "true", "memory.fraction" -> fraction)
+      withSession(settings: _*)(session => planned(session.sql("SELECT * FROM range(1000000) ORDER BY id % 100")))
+    }
+    assert(partitions("0.9") == Seq(2))
+    assert(partitions("0.001") == Seq(128), "not 256, as the writer would spill")
   }
 
   test("a table of unknown size gets Spark's number, raised to a power of two") {

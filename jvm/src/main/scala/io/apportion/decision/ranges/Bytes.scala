@@ -55,7 +55,7 @@ object Bytes {
       sums(bytes, starts, starts.map(_ + length))
     }
 
-  /** Each count multiplied by a factor of 1 or more. */
+  /** Each count multiplied by a factor, which is not negative. */
   def scale(bytes: Array[Long], factor: Double): Array[Long] =
     if (factor == 1) bytes else bytes.map(count => (count * factor).toLong)
 

@@ -14,10 +14,26 @@ import org.apache.spark.scheduler.cluster.{SchedulerBackendUtils, StandaloneSche
  * the scheduler backend, resource profiles and the list of executors are private to Spark.
  */
 object Cluster {
-  private final class Seen(val sparkContext: WeakReference[SparkContext], val slots: Int, val at: Long)
+
+  /** A value that is at most one second old, as reading it locks the scheduler or visits all executors. */
+  private final class Recent[A](read: SparkContext => A) {
+    private final class Seen(val sparkContext: WeakReference[SparkContext], val value: A, val at: Long)
+
+    @volatile private var seen = Option.empty[Seen]
+
+    def apply(sparkContext: SparkContext): A = {
+      val now = System.nanoTime()
+      seen match {
+        case Some(last) if (last.sparkContext.get eq sparkContext) && now - last.at < MaxAgeNanos => last.value
+        case _                                                                                    =>
+          val value = read(sparkContext)
+          seen = Some(new Seen(new WeakReference(sparkContext), value, now))
+          value
+      }
+    }
+  }
 
   private val MaxAgeNanos = TimeUnit.SECONDS.toNanos(1)
-  @volatile private var recent = Option.empty[Seen]
 
   /** Value of a key at the start of the application. */
   def submitted(sparkContext: SparkContext, key: String): Option[String] = sparkContext.conf.getOption(key)
@@ -33,16 +49,43 @@ object Cluster {
   def slots(sparkContext: SparkContext): Int =
     sparkContext.schedulerBackend.maxNumConcurrentTasks(profile(sparkContext))
 
-  /** [[slots]], at most one second old. Each count locks the scheduler backend and visits all executors. */
-  def recentSlots(sparkContext: SparkContext): Int = {
-    val now = System.nanoTime()
-    recent match {
-      case Some(seen) if (seen.sparkContext.get eq sparkContext) && now - seen.at < MaxAgeNanos => seen.slots
-      case _                                                                                    =>
-        val current = slots(sparkContext)
-        recent = Some(new Seen(new WeakReference(sparkContext), current, now))
-        current
+  /** [[slots]], at most one second old. */
+  val recentSlots: SparkContext => Int = {
+    val recent = new Recent(slots)
+    recent(_)
+  }
+
+  /**
+   * Bytes of execution memory that a task can get if all slots of its executor are busy, and the number of these slots;
+   * `None` while no executor is registered. It is at most one second old. Spark shares the memory evenly between running tasks
+   * (`ExecutionMemoryPool`). Cached blocks keep their memory up to `spark.memory.storageFraction`.
+   */
+  val recentTaskMemory: SparkContext => Option[(Long, Int)] = {
+    val recent = new Recent(taskMemory)
+    recent(_)
+  }
+
+  private def taskMemory(sparkContext: SparkContext): Option[(Long, Int)] = {
+    val conf = sparkContext.conf
+    val offHeap = if (conf.get(MEMORY_OFFHEAP_ENABLED)) conf.get(MEMORY_OFFHEAP_SIZE) else 0L
+    val stored = conf.get(MEMORY_STORAGE_FRACTION)
+    val perExecutor = activeExecutors(sparkContext).map { executor =>
+      executor.memoryMetrics match {
+        // Rows are either all in the heap or all outside of it (`MemoryManager.tungstenMemoryMode`).
+        case Some(memory) if offHeap > 0 =>
+          free(memory.totalOffHeapStorageMemory, memory.usedOffHeapStorageMemory, stored)
+        case Some(memory) => free(memory.totalOnHeapStorageMemory, memory.usedOnHeapStorageMemory, stored)
+        case None         => executor.maxMemory
+      }
     }
+    val slots = slotsPerExecutor(sparkContext)
+    perExecutor.filter(_ > 0).minOption.map(bytes => (bytes / slots, slots))
+  }
+
+  /** It is rounded to sixteenths, so that small broadcasts do not change decisions. */
+  private def free(total: Long, used: Long, storageFraction: Double): Long = {
+    val free = total - used.min((total * storageFraction).toLong)
+    math.round(16.0 * free / total.max(1)) * total / 16
   }
 
   /** Slots of one executor: the mean of registered executors, rounded up, else the configured number; at least 1. */

@@ -5,7 +5,7 @@ import java.util.{Collections, LinkedHashMap, Map => JMap}
 import scala.collection.concurrent.TrieMap
 
 import org.apache.spark.SparkContext
-import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent, SparkListenerStageCompleted}
+import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent, SparkListenerStageCompleted, StageInfo}
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanHelper, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
 
@@ -27,7 +27,7 @@ final class ShuffleBlocks private extends SparkListener with AdaptiveSparkPlanHe
 
   override def onStageCompleted(event: SparkListenerStageCompleted): Unit = {
     val stage = event.stageInfo
-    stage.shuffleDepId.foreach(shuffle => written.put(stage.stageId, (shuffle, stage.numTasks)))
+    writtenBy(stage).foreach(shuffle => written.put(stage.stageId, (shuffle, stage.numTasks)))
   }
 
   override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
@@ -46,6 +46,9 @@ object ShuffleBlocks {
   private def newest[Value]: JMap[Int, Value] = Collections.synchronizedMap(new LinkedHashMap[Int, Value] {
     override def removeEldestEntry(eldest: JMap.Entry[Int, Value]): Boolean = size > MaxKept
   })
+
+  /** Id of the shuffle that a stage writes. */
+  def writtenBy(stage: StageInfo): Option[Int] = stage.shuffleDepId
 
   /** The counter of an application. It counts from the first call on. */
   def in(context: SparkContext): ShuffleBlocks = synchronized {

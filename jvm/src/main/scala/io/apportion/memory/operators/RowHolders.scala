@@ -1,0 +1,167 @@
+package io.apportion.memory.operators
+
+import io.apportion.decision.ByteInterval
+import io.apportion.groups.{ExchangeGroup, RowSizeRatio, ShuffleLeaf}
+import io.apportion.memory.HeldRows
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.expressions.aggregate.{Complete, Final}
+import org.apache.spark.sql.catalyst.optimizer.BuildLeft
+import org.apache.spark.sql.catalyst.plans.LeftExistence
+import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
+import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
+import org.apache.spark.sql.execution.aggregate.{BaseAggregateExec, HashAggregateExec, ObjectHashAggregateExec}
+import org.apache.spark.sql.execution.exchange.Exchange
+import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, ShuffledHashJoinExec, SortMergeJoinExec}
+import org.apache.spark.sql.execution.{ExpandExec, SortExec, SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.types.{ByteType, DataType, IntegerType, LongType, ShortType}
+
+/**
+ * What the operators of a stage hold of the rows of one shuffle at the same time, all operators together.
+ *
+ * @param copies number of times that the bytes of the rows are held
+ * @param header bytes besides, for each row
+ * @param arrays for each array that doubles when it is full, what it has of each row
+ */
+private[apportion] final case class RowHolders(copies: Double, header: Double, arrays: Seq[Entry] = Nil) {
+  def +(other: RowHolders): RowHolders =
+    RowHolders(copies + other.copies, header + other.header, arrays ++ other.arrays)
+
+  /** Memory for one stored byte of a finished stage. */
+  def of(stage: ShuffleQueryStageExec): HeldRows = {
+    val stored = RowSizeRatio.stored(stage)
+    if (stored == 0 || this == RowHolders.Zero) HeldRows.None
+    else {
+      val statistics = stage.getRuntimeStatistics
+      // Spark counts the rows while a stage writes them.
+      perByte(statistics.sizeInBytes.toDouble / stored, statistics.rowCount.fold(0.0)(_.toDouble) / stored)
+    }
+  }
+
+  /** Memory for rows of `expanded` bytes that have not been written yet. */
+  def estimate(expanded: ByteInterval, plan: SparkPlan): ByteInterval = {
+    val factor = perByte(1, 1 / RowHolders.rowBytes(plan)).atMost
+    expanded.scaled(factor, factor)
+  }
+
+  /** Memory for one byte that stands for this many bytes of rows, and for this part of a row. */
+  private def perByte(bytes: Double, rows: Double): HeldRows =
+    HeldRows(copies * bytes + header * rows, arrays.map(entry => entry.copies * bytes + entry.perRow * rows))
+}
+
+/**
+ * What an array has of each row.
+ *
+ * @param copies number of times that it has the bytes of the row
+ * @param perRow bytes besides
+ */
+private[apportion] final case class Entry(copies: Double, perRow: Double)
+
+private[apportion] object RowHolders {
+  val Zero: RowHolders = RowHolders(0, 0)
+
+  // `docs/memory-accuracy.md` has measurements of these numbers.
+
+  /** A sort keeps two words for each row in an array, and radix sort needs a second half (`UnsafeInMemorySorter`). */
+  private val Sort = RowHolders(1, 8, Seq(Entry(0, 32)))
+
+  /** A hash table keeps two words for each slot, and at most half of the slots are full (`BytesToBytesMap`). */
+  private val Hash = RowHolders(1, 16, Seq(Entry(0, 32)))
+
+  /** The table of a join also has the keys, which are not columns of the row if they are computed. */
+  private def joinTable(keys: Seq[Expression]): RowHolders =
+    Hash.copy(header = Hash.header + 8 + keys.map(8 + _.dataType.defaultSize).sum)
+
+  /** The table of a join on one integer keeps the rows in an array too (`LongToUnsafeRowMap`). It cannot spill. */
+  private val TableOfLongs = RowHolders(0, 0, Seq(Entry(1, 8), Entry(0, 32)))
+
+  /** Aggregates of objects sort the buffers of their groups, beside the objects in memory (`ObjectAggregationIterator`). */
+  private val ObjectAggregate = RowHolders(1.3, 16, Seq(Entry(0, 40)))
+
+  /** Memory for one stored byte of each finished stage of a group. */
+  def perStoredByte(group: ExchangeGroup): Seq[HeldRows] =
+    of(group).zip(group.leaves).flatMap { case (holders, leaf) => leaf.stage.map(holders.of) }
+
+  /** Holders of each leaf of a group. */
+  def of(group: ExchangeGroup): Seq[RowHolders] =
+    group.above.foldLeft(flow(group.root))((rows, node) => through(node, rows)).leaves.map(_.holders)
+
+  /**
+   * Rows of one leaf on their way up the plan.
+   *
+   * @param bytes part of the leaf's bytes that an operator puts out
+   * @param rows  part of the leaf's rows that an operator puts out
+   */
+  private final case class Leaf(bytes: Double, rows: Double, holders: RowHolders) {
+    def hold(by: RowHolders): Leaf = copy(holders =
+      holders + RowHolders(
+        by.copies * bytes,
+        by.header * rows,
+        by.arrays.map(entry => Entry(entry.copies * bytes, entry.perRow * rows))
+      )
+    )
+  }
+
+  private final case class Flow(leaves: Seq[Leaf]) {
+    def hold(by: RowHolders): Flow = Flow(leaves.map(_.hold(by)))
+    def scaled(bytes: Double, rows: Double = 1): Flow =
+      Flow(leaves.map(leaf => leaf.copy(bytes = leaf.bytes * bytes, rows = leaf.rows * rows)))
+    def ++(other: Flow): Flow = Flow(leaves ++ other.leaves)
+  }
+
+  private def flow(node: SparkPlan): Flow = node match {
+    case ShuffleLeaf(_)             => Flow(Seq(Leaf(1, 1, Zero)))
+    case join: ShuffledHashJoinExec =>
+      val (left, right) = (flow(join.left), flow(join.right))
+      val table = if (fitLong(join.leftKeys)) TableOfLongs else joinTable(join.leftKeys)
+      val sides = if (join.buildSide == BuildLeft) (left.hold(table), right) else (left, right.hold(table))
+      joined(join, sides._1, sides._2)
+    case join: SortMergeJoinExec     => joined(join, flow(join.left), flow(join.right))
+    case join: BroadcastHashJoinExec => through(join, flow(streamed(join)))
+    case _: Exchange                 => Flow(Nil)
+    case unary: UnaryExecNode        => through(unary, flow(unary.child))
+    case other                       => other.children.map(flow).foldLeft(Flow(Nil))(_ ++ _)
+  }
+
+  private val Integers = Set[DataType](ByteType, ShortType, IntegerType, LongType)
+
+  /** Whether Spark packs the keys of a join into one long integer (`HashJoin.rewriteKeyExpr`). */
+  private def fitLong(keys: Seq[Expression]): Boolean =
+    keys.forall(key => Integers(key.dataType)) && keys.map(_.dataType.defaultSize).sum <= LongType.defaultSize
+
+  private def joined(join: SparkPlan, left: Flow, right: Flow): Flow = join match {
+    case SortMergeJoinExec(_, _, LeftExistence(_), _, _, _, _)       => left ++ right.scaled(0, 0)
+    case ShuffledHashJoinExec(_, _, LeftExistence(_), _, _, _, _, _) => left ++ right.scaled(0, 0)
+    // Each row has the columns of both sides, and there are about as many rows as in the mean of both sides.
+    case _ => (left ++ right).scaled(1, 0.5)
+  }
+
+  /** Rows that an operator with one input from shuffles holds and puts out. */
+  private def through(node: SparkPlan, input: Flow): Flow = {
+    val rows = node match {
+      case _: SortExec                                        => input.hold(Sort)
+      case aggregate: BaseAggregateExec if isFinal(aggregate) =>
+        aggregate match {
+          case _: HashAggregateExec       => input.hold(Hash)
+          case _: ObjectHashAggregateExec => input.hold(ObjectAggregate)
+          case _                          => input
+        }
+      case expand: ExpandExec => input.scaled(expand.projections.size.toDouble, expand.projections.size.toDouble)
+      case _                  => input
+    }
+    node match {
+      case join: BroadcastHashJoinExec => rows.scaled(rowBytes(join) / rowBytes(streamed(join)))
+      case unary: UnaryExecNode        => rows.scaled(rowBytes(unary) / rowBytes(unary.child))
+      case _                           => rows
+    }
+  }
+
+  /** Whether an aggregate holds all groups of a task. A partial aggregate may have few groups, so it counts as none. */
+  private def isFinal(aggregate: BaseAggregateExec): Boolean =
+    aggregate.aggregateExpressions.forall(each => each.mode == Final || each.mode == Complete) &&
+      aggregate.requiredChildDistributionExpressions.isDefined
+
+  private def streamed(join: BroadcastHashJoinExec): SparkPlan =
+    if (join.buildSide == BuildLeft) join.right else join.left
+
+  private def rowBytes(plan: SparkPlan): Double = EstimationUtils.getSizePerRow(plan.output).toDouble
+}

@@ -1,0 +1,197 @@
+package io.apportion.outcomes
+
+import java.lang.ref.WeakReference
+
+import scala.collection.mutable
+
+import io.apportion.groups.ExchangeGroup
+import io.apportion.report.{DecisionLog, DecisionRecord, Outcome}
+import io.apportion.rules.CurrentQuery
+import io.apportion.settings.Settings
+import org.apache.spark.apportion.ListenerBus
+import org.apache.spark.scheduler._
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.apportion.ShuffleBlocks
+import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.{ExceptionFailure, ExecutorLostFailure, SparkContext, Success, TaskEndReason}
+
+/**
+ * Finds the stage that runs the tasks of each decision, and adds what happened to the decision. The shuffles that a
+ * stage reads identify it.
+ */
+private[apportion] final class OutcomeListener private (sparkContext: WeakReference[SparkContext])
+    extends SparkListener {
+  import OutcomeListener._
+
+  /** Stages that have not ended, by query. They refer to plans, so the end of the query removes them. */
+  private val waiting = mutable.Map.empty[Long, List[Watched]]
+  private val running = mutable.Map.empty[(Int, Int), Tasks]
+
+  /** Shuffle that each stage of a running job writes. Jobs have stages that they skip, too. */
+  private val written = mutable.Map.empty[Int, Int]
+  private val jobs = mutable.Map.empty[Int, Seq[Int]]
+
+  private def watch(watched: Watched): Unit = synchronized {
+    waiting.update(watched.query, waiting.getOrElse(watched.query, Nil) :+ watched)
+  }
+
+  override def onJobStart(event: SparkListenerJobStart): Unit = synchronized {
+    jobs.update(event.jobId, event.stageIds)
+    for (stage <- event.stageInfos; shuffle <- ShuffleBlocks.writtenBy(stage)) written.update(stage.stageId, shuffle)
+  }
+
+  override def onJobEnd(event: SparkListenerJobEnd): Unit = synchronized(
+    written --= jobs.remove(event.jobId).getOrElse(Nil)
+  )
+
+  override def onStageSubmitted(event: SparkListenerStageSubmitted): Unit =
+    synchronized(running.update(attemptOf(event.stageInfo), new Tasks))
+
+  override def onTaskEnd(event: SparkListenerTaskEnd): Unit = synchronized {
+    for (tasks <- running.get((event.stageId, event.stageAttemptId)))
+      tasks.add(event.reason, Option(event.taskMetrics).map(m => (m.executorRunTime, m.peakExecutionMemory)))
+  }
+
+  override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
+    case end: SparkListenerSQLExecutionEnd => synchronized(waiting.remove(end.executionId))
+    case _                                 =>
+  }
+
+  override def onStageCompleted(event: SparkListenerStageCompleted): Unit = {
+    val stage = event.stageInfo
+    val (found, tasks) = synchronized((take(stage), running.remove(attemptOf(stage)).getOrElse(new Tasks)))
+    val metrics = stage.taskMetrics
+    for (watched <- found if metrics != null) {
+      val outcome = Outcome(
+        stage = stage.stageId,
+        spilledBytes = metrics.diskBytesSpilled,
+        peakTaskMemory = tasks.peak,
+        gcMillis = metrics.jvmGCTime,
+        fetchWaitMillis = metrics.shuffleReadMetrics.fetchWaitTime,
+        medianTaskMillis = tasks.median,
+        longestTaskMillis = tasks.longest,
+        failedTasks = tasks.failed,
+        memoryFailures = tasks.outOfMemory
+      )
+      for (group <- watched.groups) {
+        watched.log.get.foreach(_.complete(watched.query, group, outcome))
+        if (watched.postsEvents)
+          Option(sparkContext.get).foreach(ListenerBus.post(_, OutcomeEvent.of(watched.query, group, outcome)))
+      }
+      watched.ended(outcome, metrics.peakExecutionMemory + metrics.memoryBytesSpilled)
+    }
+  }
+
+  /**
+   * Removes and returns what is known of a stage. Several stages read a reused shuffle, so the first one with the number
+   * of tasks counts.
+   */
+  private def take(stage: StageInfo): Option[Watched] = {
+    val shuffles = stage.parentIds.flatMap(written.get).toSet
+    val candidates = waiting.valuesIterator.flatten.filter(_.shuffles.exists(shuffles)).toSeq
+    val chosen = candidates.find(_.tasks == stage.numTasks).orElse(candidates.headOption)
+    for (watched <- chosen) waiting.update(watched.query, waiting(watched.query).filterNot(_ eq watched))
+    chosen
+  }
+
+  private def attemptOf(stage: StageInfo): (Int, Int) = (stage.stageId, stage.attemptNumber())
+}
+
+private[apportion] object OutcomeListener {
+  private val byContext = mutable.WeakHashMap.empty[SparkContext, OutcomeListener]
+
+  /**
+   * A stage whose outcome is not known yet.
+   *
+   * @param shuffles    ids of the shuffles that it reads
+   * @param log         log that has its decisions
+   * @param groups      numbers of its decisions within the query
+   * @param tasks       number of its tasks
+   * @param postsEvents whether to post an [[OutcomeEvent]] for each decision
+   * @param ended       receives the outcome, and the execution memory of all tasks together with what they spilled of it
+   */
+  private final class Watched(
+      val shuffles: Set[Int],
+      val log: Log,
+      val query: Long,
+      val groups: Seq[Int],
+      val tasks: Int,
+      val postsEvents: Boolean,
+      val ended: (Outcome, Long) => Unit
+  )
+
+  /** A log that may be garbage, with its session. */
+  private final class Log(log: DecisionLog) {
+    private val reference = new WeakReference(log)
+    def get: Option[DecisionLog] = Option(reference.get)
+  }
+
+  /** Adds the outcome to the records of a stage when its tasks have ended. */
+  def watch(session: SparkSession, decided: Seq[(ExchangeGroup, DecisionRecord)]): Unit =
+    for (query <- decided.head._2.query)
+      in(session.sparkContext).watch(
+        new Watched(
+          decided.flatMap(_._2.shuffles).toSet,
+          new Log(DecisionLog.of(CurrentQuery.owner(Some(query), session))),
+          query,
+          decided.map(_._2.group),
+          decided.map(_._2.tasks).sum,
+          Settings.EventsEnabled.get(SQLConf.get),
+          MemoryFeedback.of(session.sparkContext).receiver(decided)
+        )
+      )
+
+  /** Number of queries that the listener of an application knows. */
+  private[apportion] def waitingQueries(sparkContext: SparkContext): Int = {
+    val listener = in(sparkContext)
+    listener.synchronized(listener.waiting.size)
+  }
+
+  /** The listener of an application. The first call adds it. */
+  private def in(sparkContext: SparkContext): OutcomeListener = synchronized {
+    byContext.getOrElseUpdate(
+      sparkContext, {
+        val listener = new OutcomeListener(new WeakReference(sparkContext))
+        sparkContext.addSparkListener(listener)
+        listener
+      }
+    )
+  }
+
+  /** Tasks of a stage attempt so far. */
+  private final class Tasks {
+    private val millis = mutable.ArrayBuilder.make[Long]
+    private var kept = 0
+    var longest, peak = 0L
+    var failed, outOfMemory = 0
+
+    def add(reason: TaskEndReason, metrics: Option[(Long, Long)]): Unit = {
+      for ((runTime, memory) <- metrics) {
+        if (kept < MaxTimes) millis += runTime
+        kept += 1
+        longest = longest.max(runTime)
+        peak = peak.max(memory)
+      }
+      if (reason != Success) failed += 1
+      if (isOutOfMemory(reason)) outOfMemory += 1
+    }
+
+    def median: Long = {
+      val sorted = millis.result().sorted
+      if (sorted.isEmpty) 0 else sorted((sorted.length - 1) / 2)
+    }
+  }
+
+  /** Maximum number of run times per stage for the median. */
+  private val MaxTimes = 10000
+
+  private def isOutOfMemory(reason: TaskEndReason): Boolean = reason match {
+    case failure: ExceptionFailure       => failure.className.endsWith("OutOfMemoryError")
+    case ExecutorLostFailure(_, _, text) => text.exists(why => MemoryExits.exists(why.contains))
+    case _                               => false
+  }
+
+  /** Exit codes of executors that ran out of memory: killed by the system, and `SparkExitCode.OOM`. */
+  private val MemoryExits = Seq("code 137", "code 52", "status 137", "status 52", "OutOfMemory", "OOMKilled")
+}

@@ -1,0 +1,72 @@
+package org.apache.spark.apportion
+
+import io.apportion.SparkSuite
+import io.apportion.report.{DecisionLog, DecisionRecord}
+import org.apache.spark.SparkException
+import org.apache.spark.sql.SparkSession
+import org.scalatest.prop.TableDrivenPropertyChecks._
+
+/** Tasks with 19 MB of execution memory each, in which some operators spill and others fail. */
+class SmallMemorySuite extends SparkSuite {
+  override protected def submitTimeConf: Map[String, String] =
+    Map(
+      "spark.testing.memory" -> (64 << 20).toString,
+      "spark.testing.reservedMemory" -> "0",
+      "spark.buffer.pageSize" -> "256k"
+    )
+
+  private val settings = Seq(
+    "mode" -> "active",
+    "subpartitions" -> "spark",
+    "spark.sql.shuffle.partitions" -> "64",
+    "spark.sql.autoBroadcastJoinThreshold" -> "-1",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold" -> "-1"
+  )
+
+  private val rows = "(SELECT id ^ 5 AS k, id AS v, id AS w FROM range(0, 1000000, 1, 4))"
+
+  /** The decision about the last stage of a query whose rows are thrown away. */
+  private def run(session: SparkSession, query: String): DecisionRecord = {
+    session.sql(query).write.format("noop").mode("overwrite").save()
+    last(session)
+  }
+
+  private def last(session: SparkSession): DecisionRecord = {
+    session.sparkContext.listenerBus.waitUntilEmpty()
+    DecisionLog.of(session).all.last
+  }
+
+  private val queries = Table(
+    ("operator", "query"),
+    ("window", s"SELECT *, row_number() OVER (PARTITION BY k ORDER BY v) FROM $rows"),
+    ("merge join", s"SELECT /*+ MERGE(b) */ a.*, b.v FROM $rows a JOIN $rows b ON a.k = b.k"),
+    ("aggregate", s"SELECT k, max(v), max(w) FROM $rows GROUP BY k"),
+    ("collect_list", s"SELECT k % 100000, collect_list(v) FROM $rows GROUP BY 1")
+  )
+
+  forAll(queries) { (operator, query) =>
+    test(s"a $operator that spills without the limit spills nothing with it") {
+      def spilled(enabled: Boolean): Long =
+        withSession(settings :+ ("memory.enabled" -> enabled.toString): _*)(run(_, query).outcome.get.spilledBytes)
+      assert(spilled(enabled = false) > 0)
+      assert(spilled(enabled = true) == 0)
+    }
+  }
+
+  test("a shuffled hash join that fails without the limit runs with it") {
+    val query = s"SELECT /*+ SHUFFLE_HASH(b) */ a.k, b.* FROM $rows a JOIN $rows b ON a.k = b.k"
+    withSession(settings :+ ("memory.enabled" -> "false"): _*) { session =>
+      intercept[SparkException](run(session, query))
+      assert(last(session).outcome.get.memoryFailures > 0)
+    }
+    withSession(settings: _*)(session => assert(run(session, query).outcome.get.memoryFailures == 0))
+  }
+
+  test("a partition size that the query asks for is not changed by memory") {
+    val query = s"SELECT *, hash(k) FROM (SELECT /*+ REBALANCE(k) */ * FROM $rows) SORT BY v"
+    withSession(settings: _*) { session =>
+      val decision = run(session, query)
+      assert(decision.tasks == 1 && decision.taskMemory.isEmpty)
+    }
+  }
+}
