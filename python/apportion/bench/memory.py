@@ -43,7 +43,7 @@ def rows(results: Mapping[str, Results]) -> Iterator[MemoryRow]:
             yield MemoryRow(
                 memory=memory,
                 variant=summary.variant,
-                failed=sum(summary.variant in each.failures for each in measured.queries.values()),
+                failed=summary.failed,
                 faster=summary.faster if place else None,
                 seconds=summary.seconds,
                 tasks=summary.tasks,

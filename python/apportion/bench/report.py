@@ -48,7 +48,7 @@ def variants_table(summaries: Iterable[VariantSummary]) -> Table:
     table.add_column("Variant")
     for column in (
         "Times faster (95 %)", "Worst query", "Time, s", "Tasks, s", "Tasks", "Reduce tasks",
-        "Blocks written", "Largest / mean", "Spilled", "Limited",
+        "Blocks written", "Largest / mean", "Spilled", "Failed", "Limited",
     ):  # fmt: skip
         table.add_column(column, justify="right")
     for number, summary in enumerate(summaries):
@@ -64,6 +64,7 @@ def variants_table(summaries: Iterable[VariantSummary]) -> Table:
             f"{summary.blocks_written:,}",
             f"{skew:.2f}" if skew is not None else "no shuffle",
             size_text(summary.spilled_bytes),
+            str(summary.failed),
             _limited(summary),
         )
     return table

@@ -20,6 +20,8 @@ class VariantSummary:
     """
 
     variant: str
+    failed: int
+    """Number of all queries that failed."""
     faster: Estimate
     """Geometric mean of the queries' ratios with its 95 % interval; 1 for the baseline."""
     worst_query: str
@@ -95,6 +97,7 @@ def _summary(results: Results, variant: str) -> VariantSummary:
 
     return VariantSummary(
         variant=variant,
+        failed=sum(variant in query.failures for query in results.queries.values()),
         faster=ratios.geometric_mean(list(rounds.values())),
         worst_query=worst,
         worst_ratio=medians[worst],

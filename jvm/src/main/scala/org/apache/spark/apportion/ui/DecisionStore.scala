@@ -2,8 +2,10 @@ package org.apache.spark.apportion.ui
 
 import scala.collection.mutable
 
+import io.apportion.outcomes.OutcomeEvent
 import io.apportion.report.DecisionEvent
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.status.ElementTrackingStore
 import org.apache.spark.status.KVUtils.{viewToSeq, KVIndexParam}
@@ -24,7 +26,9 @@ private[spark] final class QuerySummary(
     val decisions: Int,
     val tasks: Long,
     val largestTaskBytes: Long,
-    val parallelism: String
+    val parallelism: String,
+    val spilledBytes: Long,
+    val memoryFailures: Long
 )
 
 /** The decisions of an application, in the store behind the UI. */
@@ -63,8 +67,22 @@ private[spark] object DecisionStore {
     override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
       case DecisionEvent(decision) if decision.path("query").isIntegralNumber =>
         keep(decision.path("query").asLong, decision)
-      case _ =>
+      case OutcomeEvent(outcome) => complete(outcome.path("query").asLong, outcome)
+      case _                     =>
     }
+
+    /** Adds what happened to a decision that is in the store. */
+    private def complete(query: Long, outcome: JsonNode): Unit =
+      for (entry <- queries.get(query); id <- entry.groups.get(outcome.path("group").asInt)) {
+        mapper.readTree(store.read(classOf[QueryDecision], id).json) match {
+          case decision: ObjectNode =>
+            decision.set[JsonNode]("outcome", outcome)
+            store.write(new QueryDecision(id, query, decision.toString))
+          case _ =>
+        }
+        entry.addOutcome(outcome)
+        store.write(entry.summary(query))
+      }
 
     private def keep(query: Long, decision: JsonNode): Unit = {
       val entry = queries.getOrElseUpdate(query, new Kept)
@@ -73,6 +91,7 @@ private[spark] object DecisionStore {
       if (entry.ids.isEmpty || !isFull(json)) {
         store.write(new QueryDecision(next, query, json))
         entry.ids += next
+        entry.groups(decision.path("group").asInt) = next
         entry.characters += json.length
         kept += 1
         characters += json.length
@@ -95,10 +114,13 @@ private[spark] object DecisionStore {
   /** The decisions of a query that are in the store. */
   private final class Kept {
     val ids = mutable.ArrayBuffer.empty[Long]
+
+    /** Id of the decision about each group. */
+    val groups = mutable.Map.empty[Int, Long]
     var characters = 0L
     private var decisions = 0
     private var tasks = 0L
-    private var largest = 0L
+    private var largest, spilled, failures = 0L
     private val named = mutable.ArrayBuffer.empty[String]
 
     def add(decision: JsonNode): Unit = {
@@ -109,9 +131,14 @@ private[spark] object DecisionStore {
         named += s"${decision.path("operator").asText}: ${decision.path("parallelism").asText}"
     }
 
+    def addOutcome(outcome: JsonNode): Unit = {
+      spilled += outcome.path("spilled_bytes").asLong
+      failures += outcome.path("memory_failures").asLong
+    }
+
     def summary(query: Long): QuerySummary = {
       val more = if (decisions > MaxNamed) s", and ${decisions - MaxNamed} more" else ""
-      new QuerySummary(query, decisions, tasks, largest, named.mkString(", ") + more)
+      new QuerySummary(query, decisions, tasks, largest, named.mkString(", ") + more, spilled, failures)
     }
   }
 }

@@ -19,7 +19,7 @@ private[ui] final class QueriesPage(tab: ApportionTab) extends WebUIPage("") {
       else
         <div>{
           UIUtils.listingTable[QuerySummary](
-            Seq("Query", "Decisions", "Tasks", "Largest task", "Parallelism"),
+            Seq("Query", "Decisions", "Tasks", "Largest task", "Spilled", "Out of memory", "Parallelism"),
             row(request, _),
             tab.decisions.newest(page.skipped, page.size),
             id = Some("apportion-queries")
@@ -36,6 +36,8 @@ private[ui] final class QueriesPage(tab: ApportionTab) extends WebUIPage("") {
       <td>{summary.decisions}</td>
       <td>{summary.tasks}</td>
       <td>{Bytes.text(summary.largestTaskBytes)}</td>
+      <td>{Bytes.text(summary.spilledBytes)}</td>
+      <td>{summary.memoryFailures}</td>
       <td>{summary.parallelism}</td>
     </tr>
 }
@@ -69,6 +71,7 @@ private[ui] final class QueryPage(tab: ApportionTab) extends WebUIPage("query") 
     <section>
       <h4>{s"${decision.path("operator").asText}: $tasks ${if (tasks == "1") "task" else "tasks"}"}</h4>
       <p>{decision.path("reason").asText}</p>
+      {outcome(decision)}
       {plot(decision)}
       <details>
         <summary>All fields</summary>
@@ -79,6 +82,20 @@ private[ui] final class QueryPage(tab: ApportionTab) extends WebUIPage("query") 
     }</table>
       </details>
     </section>
+  }
+
+  /** What happened when the tasks ran; nothing until the stage has ended. */
+  private def outcome(decision: JsonNode): Seq[Node] = {
+    val outcome = decision.path("outcome")
+    def of(field: String): Long = outcome.path(field).asLong
+    val failures = of("memory_failures")
+    val parts = Seq(
+      s"${Bytes.text(of("spilled_bytes"))} spilled to disk",
+      s"up to ${Bytes.text(of("peak_task_memory"))} of memory per task",
+      s"longest task ${of("longest_task_millis")} ms, median ${of("median_task_millis")} ms",
+      s"garbage collection ${of("gc_millis")} ms"
+    ) ++ (if (failures == 0) Nil else Seq(s"$failures ${if (failures == 1) "task" else "tasks"} ran out of memory"))
+    if (outcome.isObject) <p>{parts.mkString("", "; ", ".")}</p> else Nil
   }
 
   private def text(value: JsonNode): String = if (value.isValueNode) value.asText else value.toString

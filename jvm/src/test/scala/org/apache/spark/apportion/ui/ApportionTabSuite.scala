@@ -7,7 +7,8 @@ import java.net.http.{HttpClient, HttpRequest, HttpResponse}
 import java.nio.file.{Files, Path}
 
 import io.apportion.SparkSuite
-import io.apportion.report.{DecisionEvent, DecisionLog}
+import io.apportion.outcomes.OutcomeEvent
+import io.apportion.report.{DecisionEvent, DecisionLog, Outcome}
 import org.apache.spark.apportion.ListenerBus
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.SparkConf
@@ -103,6 +104,22 @@ class ApportionTabSuite extends SparkSuite {
     val last = get(s"$root/apportion/query/?id=${first + 500}&page=3").body
     assert(last.contains("Page 3 of 3") && last.contains(s"?id=${first + 500}&amp;page=2"))
     assert(last.contains("Scan number 44: 2 tasks") && !last.contains("Scan number 39: 2 tasks"))
+  }
+
+  test("the list and the page of a query show what spilled") {
+    assert(reason.nonEmpty)
+    val root = spark.sparkContext.uiWebUrl.get
+    val query = 2000000L
+    val outcome = Outcome(7, 5L << 20, 3L << 20, 12, 0, 40, 90, 1, 1)
+    ListenerBus.post(spark.sparkContext, event(query, "Sort"))
+    ListenerBus.post(spark.sparkContext, OutcomeEvent.of(query, 0, outcome))
+    spark.sparkContext.listenerBus.waitUntilEmpty()
+    assert(get(s"$root/apportion/").body.replaceAll("\\s", "").contains("<td>5MiB</td><td>1</td>"))
+    val page = get(s"$root/apportion/query/?id=$query").body
+    val text =
+      "5 MiB spilled to disk; up to 3 MiB of memory per task; longest task 90 ms, median 40 ms; garbage collection 12 ms; " +
+        "1 task ran out of memory."
+    assert(page.contains(text), page)
   }
 
   test("the oldest queries are dropped from the list and from their pages") {
