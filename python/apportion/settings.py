@@ -141,6 +141,7 @@ class Settings:
     rounding: Literal["power-of-two", "exact", "waves"] | None = None
     memory_enabled: bool | None = None
     memory_fraction: float | None = None
+    target_task_time: int | str | None = None
     max_blocks_per_task: int | None = None
     splits_with_other_shuffle_managers: bool | None = None
     # Shuffle partitions

@@ -1,6 +1,7 @@
 // Every package has these methods, so that the shared sources need no imports for Scala 2.12.
 
 package io.apportion {
+  package object broadcasts extends Scala213
   package object decision extends Scala213
   package object groups extends Scala213
   package object hints extends Scala213

@@ -1,5 +1,6 @@
 package io.apportion
 
+import io.apportion.broadcasts.{DemoteBroadcasts, KeepBroadcasts, RememberBroadcasts}
 import io.apportion.groups.UserRepartitions
 import io.apportion.hints.{AssignBlocks, ResolveBlockHints}
 import io.apportion.history.ApplicationUser
@@ -10,7 +11,7 @@ import io.apportion.resources.{AwaitSlots, RescalingPolicy, ResourceTable, SlotC
 import io.apportion.resources.planned.PlannedSlots
 import io.apportion.scans.ScanTasks
 import io.apportion.settings.{Settings, SettingsCheck}
-import io.apportion.sizing.{KeepBroadcasts, RegisterShuffles, RememberOutputs, SubpartitionCounts}
+import io.apportion.sizing.{RegisterShuffles, RememberOutputs, SubpartitionCounts}
 import org.apache.spark.apportion.ui.ShowTab
 import org.apache.spark.sql.SparkSessionExtensions
 
@@ -23,7 +24,8 @@ import org.apache.spark.sql.SparkSessionExtensions
  *     settings that contradict each other.
  *  1. After analysis, before the optimizer moves operators: `AssignBlocks` notes the query block of each operator.
  *  1. Planning. `RegisterShuffles` runs first, as it has to see the query with its subqueries; Spark then plans the subqueries, each
- *     by itself. `UserRepartitions` keeps `repartition(n)`, which Spark may drop.
+ *     by itself. `DemoteBroadcasts` replaces joins before Spark adds their exchanges. `UserRepartitions` keeps
+ *     `repartition(n)`, which Spark may drop.
  *  1. Plans without a shuffle are not adaptive. The columnar rules `AwaitSlots` and `ScanTasks` are the only ones that see these.
  *  1. Before stages run, and again each time that some have finished: `SubpartitionCounts` sets the number of shuffle partitions.
  *     It runs before Spark creates the stages, as the number of a stage that runs cannot change.
@@ -31,7 +33,8 @@ import org.apache.spark.sql.SparkSessionExtensions
  *     sides of joins it broadcasts.
  *  1. Before each stage starts, after Spark's own rules, whose partitions the following rules replace: `AwaitSlots`;
  *     `DecideShuffleReads`, first with splits and then without, as Spark reverts a rule that breaks the plan's requirements;
- *     `LocalReads`, which needs the layout that is left then; `ReportDecisions`, which records that layout; `RememberOutputs`.
+ *     `LocalReads`, which needs the layout that is left then; `ReportDecisions`, which records that layout; `RememberOutputs` and
+ *     `RememberBroadcasts`.
  */
 class ApportionExtension extends (SparkSessionExtensions => Unit) {
 
@@ -50,6 +53,7 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
 
     // Before a shuffle runs
     extensions.injectPlannerStrategy(_ => RegisterShuffles)
+    extensions.injectQueryPostPlannerStrategyRule(DemoteBroadcasts(_))
     extensions.injectQueryPostPlannerStrategyRule(UserRepartitions(_))
     extensions.injectQueryStagePrepRule(SubpartitionCounts(_))
 
@@ -63,6 +67,7 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectQueryStageOptimizerRule(LocalReads(_))
     extensions.injectQueryStageOptimizerRule(ReportDecisions(_, SlotCoordinator))
     extensions.injectQueryStageOptimizerRule(RememberOutputs(_))
+    extensions.injectQueryStageOptimizerRule(RememberBroadcasts(_))
 
     // For users
     extensions.injectTableFunction(DecisionTable.function)

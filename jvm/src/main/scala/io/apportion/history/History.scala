@@ -9,10 +9,12 @@ import scala.collection.mutable
 import scala.util.{Failure, Success, Try}
 import scala.util.control.NonFatal
 
+import io.apportion.settings.Settings
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
+import org.apache.spark.sql.SparkSession
 import org.slf4j.LoggerFactory
 
 /**
@@ -63,6 +65,9 @@ private[apportion] final class History private (files: HistoryFiles, timeouts: H
       )
     predicted
   }
+
+  /** The newest run in an entry. */
+  def last(fingerprint: String): Option[Run] = find(fingerprint).recent.lastOption
 
   /** Whether this is the first call for the exchange with this id. Spark plans often, but each output is added once. */
   def isNew(exchange: Int): Boolean = isFirst(recorded, exchange)
@@ -241,6 +246,10 @@ private[apportion] object History {
 
   private val named = bounded[String, JBoolean]
   private val byApplication = new ConcurrentHashMap[SparkContext, History]
+
+  /** The history of a session's application, if it keeps one. */
+  def of(session: SparkSession): Option[History] =
+    Settings.HistoryPath.get(session.sessionState.conf).flatMap(of(session.sparkContext, _))
 
   /** The history of an application. The first call opens it, with the application's user and configuration. */
   def of(sparkContext: SparkContext, path: String): Option[History] =

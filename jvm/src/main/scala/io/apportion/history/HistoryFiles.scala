@@ -118,13 +118,23 @@ private[history] object HistoryFiles {
     val root = json.createObjectNode.put("format", Format).put("fingerprint", fingerprint)
     val nodes = root.putArray("runs")
     runs.recent.foreach { run =>
-      nodes.addObject
+      val node = nodes.addObject
         .put("literals", run.literals)
         .put("stored", run.stored)
         .put("expanded", run.expanded)
         .put("leafBytes", run.leafBytes)
         .put("overload", run.overload)
         .put("at", run.at)
+      for (stage <- run.stage)
+        node
+          .putObject("stage")
+          .put("stored", stage.stored)
+          .put("tasks", stage.tasks)
+          .put("memory", stage.memory)
+          .put("spilled", stage.spilled)
+          .put("failures", stage.failures)
+          .put("helps", stage.helps)
+          .put("millis", stage.millis)
     }
     json.writeValueAsString(root) + "\n"
   }
@@ -143,26 +153,37 @@ private[history] object HistoryFiles {
       }
   } yield Runs.of(runs)
 
-  private def parseRun(node: JsonNode): Either[String, Run] = {
-    def bytes(name: String): Either[String, Long] = {
-      val value = node.path(name)
-      if (value.isIntegralNumber && value.canConvertToLong && value.asLong >= 0) Right(value.asLong)
-      else {
-        val actual = if (value.isMissingNode) "missing" else value.toString
-        Left(s"its '$name' must be a whole number from 0 to ${Long.MaxValue}, but is $actual")
-      }
+  private def parseRun(node: JsonNode): Either[String, Run] = for {
+    stored <- number(node, "stored")
+    expanded <- number(node, "expanded")
+    leafBytes <- number(node, "leafBytes")
+    stage <- if (node.has("stage")) parseStage(node.path("stage")).map(Some(_)) else Right(None)
+  } yield Run(
+    node.path("literals").asText(""),
+    stored,
+    expanded,
+    leafBytes,
+    node.path("overload").asDouble(1),
+    node.path("at").asLong(0),
+    stage
+  )
+
+  private def parseStage(node: JsonNode): Either[String, StageRun] = for {
+    stored <- number(node, "stored")
+    tasks <- number(node, "tasks", Int.MaxValue)
+    memory <- number(node, "memory")
+    spilled <- number(node, "spilled")
+    failures <- number(node, "failures", Int.MaxValue)
+    millis <- number(node, "millis")
+  } yield StageRun(stored, tasks.toInt, memory, spilled, failures.toInt, node.path("helps").asBoolean(true), millis)
+
+  private def number(node: JsonNode, name: String, most: Long = Long.MaxValue): Either[String, Long] = {
+    val value = node.path(name)
+    if (value.isIntegralNumber && value.canConvertToLong && value.asLong >= 0 && value.asLong <= most)
+      Right(value.asLong)
+    else {
+      val actual = if (value.isMissingNode) "missing" else value.toString
+      Left(s"its '$name' must be a whole number from 0 to $most, but is $actual")
     }
-    for {
-      stored <- bytes("stored")
-      expanded <- bytes("expanded")
-      leafBytes <- bytes("leafBytes")
-    } yield Run(
-      node.path("literals").asText(""),
-      stored,
-      expanded,
-      leafBytes,
-      node.path("overload").asDouble(1),
-      node.path("at").asLong(0)
-    )
   }
 }

@@ -33,6 +33,9 @@ private[apportion] object PlanFingerprint {
     PlanFingerprint(digest(text, 16), digest(text + description.literals, 3))
   }
 
+  /** Name of an entry that is about several plans together, or about more than a plan. */
+  def combined(parts: Seq[String]): String = digest(parts.mkString("\u0000"), 16)
+
   /** @param literals digest of all literals, in the order of the text; empty if there are none */
   private final case class Description(text: String, literals: String)
 

@@ -9,6 +9,7 @@ package io.apportion.history
  * @param leafBytes known bytes of the files and tables that the plan below the exchange reads
  * @param overload  mean bytes of a shuffle partition, as a multiple of the target size per task; at least 1
  * @param at        time of the run, in milliseconds since 1970
+ * @param stage     what the tasks that read the exchange needed, if the entry is about these tasks
  */
 private[apportion] final case class Run(
     literals: String,
@@ -16,7 +17,8 @@ private[apportion] final case class Run(
     expanded: Long,
     leafBytes: Long,
     overload: Double,
-    at: Long
+    at: Long,
+    stage: Option[StageRun] = None
 ) {
 
   /** This run, scaled to another size of the input; `None` if that changed by more than a factor of `MaxGrowth`. */
@@ -27,14 +29,17 @@ private[apportion] final case class Run(
     )
   }
 
-  /** Whether all recorded sizes of the two runs differ by at most 5 percent. */
+  /** Whether all recorded sizes of the two runs differ by at most 5 percent, and the tasks needed the same. */
   def isNear(other: Run): Boolean =
     Seq(stored -> other.stored, expanded -> other.expanded, leafBytes -> other.leafBytes)
-      .forall { case (one, two) => (one - two).abs <= one / Run.Near }
+      .forall { case (one, two) => (one - two).abs <= one / Run.Near } &&
+      stage.size == other.stage.size && stage.zip(other.stage).forall { case (one, two) => one.isNear(two) }
 }
 
 private[apportion] object Run {
-  private val MaxGrowth = 8.0
+
+  /** Maximum factor by which sizes are scaled. */
+  val MaxGrowth = 8.0
   private val Near = 20
 }
 

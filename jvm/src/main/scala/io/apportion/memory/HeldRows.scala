@@ -14,6 +14,9 @@ final case class HeldRows(perByte: Double, arrays: Seq[Double] = Nil) {
   def dividedBy(factor: Double): HeldRows =
     if (factor == 1) this else HeldRows(perByte / factor, arrays.map(_ / factor))
 
+  /** Memory for one byte if the arrays are full. */
+  def filled: Double = perByte + arrays.sum
+
   /** Upper bound of the memory for one byte. */
   def atMost: Double = perByte + arrays.map(_ * 2).sum + arrays.maxOption.getOrElse(0.0)
 }

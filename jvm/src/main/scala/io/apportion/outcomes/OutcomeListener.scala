@@ -79,7 +79,8 @@ private[apportion] final class OutcomeListener private (sparkContext: WeakRefere
         if (watched.postsEvents)
           Option(sparkContext.get).foreach(ListenerBus.post(_, OutcomeEvent.of(watched.query, group, outcome)))
       }
-      watched.ended(outcome, metrics.peakExecutionMemory + metrics.memoryBytesSpilled)
+      val memory = metrics.peakExecutionMemory + metrics.memoryBytesSpilled
+      watched.ended(StageMetrics(outcome, memory, metrics.executorRunTime))
     }
   }
 
@@ -109,7 +110,7 @@ private[apportion] object OutcomeListener {
    * @param groups      numbers of its decisions within the query
    * @param tasks       number of its tasks
    * @param postsEvents whether to post an [[OutcomeEvent]] for each decision
-   * @param ended       receives the outcome, and the execution memory of all tasks together with what they spilled of it
+   * @param ended       receives the outcome and the metrics of the stage
    */
   private final class Watched(
       val shuffles: Set[Int],
@@ -118,7 +119,7 @@ private[apportion] object OutcomeListener {
       val groups: Seq[Int],
       val tasks: Int,
       val postsEvents: Boolean,
-      val ended: (Outcome, Long) => Unit
+      val ended: StageMetrics => Unit
   )
 
   /** A log that may be garbage, with its session. */
@@ -138,7 +139,7 @@ private[apportion] object OutcomeListener {
           decided.map(_._2.group),
           decided.map(_._2.tasks).sum,
           Settings.EventsEnabled.get(SQLConf.get),
-          MemoryFeedback.of(session.sparkContext).receiver(decided)
+          EarlierRuns.of(session).receiver(decided)
         )
       )
 

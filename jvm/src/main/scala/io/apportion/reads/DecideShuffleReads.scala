@@ -2,7 +2,7 @@ package io.apportion.reads
 
 import io.apportion.decision.{Decider, Decision, Input, Policy}
 import io.apportion.groups.{ExchangeGroup, GroupRead, NotSplit, Splittable}
-import io.apportion.outcomes.MemoryFeedback
+import io.apportion.outcomes.EarlierRuns
 import io.apportion.rules.{Guarded, ValidChanges}
 import io.apportion.settings.SessionPolicy
 import org.apache.spark.sql.SparkSession
@@ -65,8 +65,8 @@ case class DecideShuffleReads(
   }
 
   private def decideGroup(group: ExchangeGroup, policy: Policy): GroupRead = {
-    val (held, source) = MemoryFeedback.of(session.sparkContext).heldRows(group, policy)
-    GroupRead.plan(group, held, policy.withSources(source.map("memory" -> _).toSeq: _*), decide)
+    val earlier = EarlierRuns.of(session).forGroup(group, policy)
+    GroupRead.plan(group, earlier.held(group), earlier.policy, decide)
   }
 
   /**

@@ -1,5 +1,6 @@
 package io.apportion.reads
 
+import io.apportion.broadcasts.DemoteBroadcasts
 import io.apportion.decision.{Decision, KeySkew, Policy}
 import io.apportion.decision.ranges.{Bytes, Ranges}
 import io.apportion.groups.{ExchangeGroup, GroupRead, ShuffleLeaf}
@@ -87,6 +88,7 @@ case class ReportDecisions(session: SparkSession, slotTracker: SlotTracker) exte
       operator = group.operator,
       stages = group.stages.map(_.id),
       shuffles = group.stages.flatMap(_.mapStats).map(_.shuffleId),
+      reason = DemoteBroadcasts.why(group).foldLeft(described.reason)(withRemark),
       sources = described.sources ++
         group.leaves.flatMap(leaf => SubpartitionCounts.why(leaf.shuffle)).map("subpartitions" -> _.text)
     )

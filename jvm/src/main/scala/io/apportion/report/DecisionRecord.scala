@@ -222,9 +222,9 @@ object DecisionRecord {
     col(
       "outcome",
       Outcome.schema,
-      "what happened when the tasks ran: the Spark stage, bytes spilled to disk, largest execution memory of a task, " +
-        "milliseconds of garbage collection, of waiting for shuffle blocks, of the median and of the longest task, and " +
-        "attempts of tasks that failed or ran out of memory; null until the stage has ended, and for scans"
+      "what happened when the tasks ran; null until the stage has ended, and for scans. It has the id of the Spark " +
+        "stage, the bytes spilled to disk, and the largest execution memory of a task. Times are in milliseconds. " +
+        "Failures are attempts of tasks"
     )(_.outcome.map(_.toRow).orNull)
   )
 

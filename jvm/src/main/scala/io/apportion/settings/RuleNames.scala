@@ -26,6 +26,7 @@ object RuleNames {
       "KeepBroadcasts",
       "Spark does not broadcast shuffle output with many empty partitions, even if Apportion added the partitions."
     ),
+    Entry("DemoteBroadcasts", "Spark broadcasts tables that do not fit the heap of the driver or the executors."),
     Entry("AwaitSlots", "Queries start without waiting for task slots, and no executors are requested."),
     Entry(
       "DecideShuffleReads",
@@ -33,7 +34,11 @@ object RuleNames {
     ),
     Entry("LocalReads", "Tasks do not read map outputs locally after Apportion has changed a layout."),
     Entry("ReportDecisions", "Apportion makes decisions about shuffles but does not record them."),
-    Entry("RememberOutputs", "Apportion adds no entries to the history but still reads it.")
+    Entry(
+      "RememberOutputs",
+      "Apportion adds no sizes of shuffles and no needs of stages to the history but still reads it."
+    ),
+    Entry("RememberBroadcasts", "Apportion adds no sizes of broadcasts to the history but still reads it.")
   )
 
   val all: Seq[String] = entries.map(_.name)

@@ -154,6 +154,17 @@ object Settings {
       "buffers of shuffles and files, and for the error of the estimate."
   )
 
+  val TargetTaskTime: SettingEntry[Long] = SettingEntry.duration(
+    "targetTaskTime",
+    Category.TasksPerStage,
+    default = 0,
+    Allowed.AtLeast(0, " seconds"),
+    "Run time that a task should have. If an earlier run shows how many bytes a task of the stage reads per second, " +
+      "the target size per task is what a task reads in this time. Hints and the sizes of writes have priority. 0 " +
+      "(default) decides by bytes alone. Has no effect if `volume.measure` is `estimated`. Set it for stages that " +
+      "spend their time in Python functions or other slow code."
+  )
+
   val MaxBlocksPerTask: SettingEntry[Long] = SettingEntry.long(
     "maxBlocksPerTask",
     Category.TasksPerStage,
@@ -381,6 +392,7 @@ object Settings {
     Rounding,
     MemoryEnabled,
     MemoryFraction,
+    TargetTaskTime,
     MaxBlocksPerTask,
     SplitsWithOtherShuffleManagers,
     Subpartitions,

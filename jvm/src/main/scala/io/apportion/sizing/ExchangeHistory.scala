@@ -2,8 +2,6 @@ package io.apportion.sizing
 
 import io.apportion.groups.RowSizeRatio
 import io.apportion.history.{History, PlanFingerprint, Remembered, Run}
-import io.apportion.settings.Settings
-import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
@@ -13,9 +11,6 @@ private[apportion] object ExchangeHistory {
 
   /** Fingerprint of the plan below an exchange, and the bytes of the plan's leaves. */
   private val Mark: TreeNodeTag[(PlanFingerprint, Long)] = TreeNodeTag("apportion.history")
-
-  def of(session: SparkSession): Option[History] =
-    Settings.HistoryPath.get(session.sessionState.conf).flatMap(History.of(session.sparkContext, _))
 
   /**
    * Predicts the output of an exchange. Marks the exchange with its fingerprint, before Spark's stage rules change

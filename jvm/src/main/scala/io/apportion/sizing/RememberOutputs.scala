@@ -1,6 +1,7 @@
 package io.apportion.sizing
 
 import io.apportion.groups.ShuffleLeaf
+import io.apportion.history.History
 import io.apportion.rules.Guarded
 import io.apportion.settings.SessionPolicy
 import org.apache.spark.sql.SparkSession
@@ -10,7 +11,7 @@ import org.apache.spark.sql.execution.SparkPlan
 case class RememberOutputs(session: SparkSession) extends Guarded[SparkPlan] {
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
-    for (history <- ExchangeHistory.of(session)) {
+    for (history <- History.of(session)) {
       lazy val target = {
         val policy = new SessionPolicy(conf, session.sparkContext).policy()
         (policy.rowBytes, policy.dataVolumePerTask)

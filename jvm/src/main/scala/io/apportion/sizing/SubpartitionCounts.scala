@@ -4,8 +4,9 @@ import scala.annotation.tailrec
 
 import io.apportion.decision.{Policy, ShuffleDefaults, SubpartitionFormula}
 import io.apportion.groups.{ExchangeGroup, GroupRead, UserRepartitions}
+import io.apportion.history.History
 import io.apportion.memory.operators.RowHolders
-import io.apportion.outcomes.MemoryFeedback
+import io.apportion.outcomes.EarlierRuns
 import io.apportion.rules.{Guarded, ValidChanges}
 import io.apportion.settings.{SessionPolicy, Settings}
 import org.apache.spark.sql.SparkSession
@@ -113,10 +114,11 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
       fixedCounts: Map[ShuffleKey, Int]
   ): Choice = {
     val exchanges = exchangesOf(group)
-    val policy = GroupRead.policy(group, query.settings, None)
+    val earlier = EarlierRuns.of(session).forGroup(group, GroupRead.policy(group, query.settings, None))
+    val policy = earlier.policy
     val keys = exchanges.map(query.keys.of)
-    val measured = MemoryFeedback.of(session.sparkContext).of(group).filter(_.helps).map(_.ratio)
-    val (preferred, why) = countWithReason(exchanges.zip(RowHolders.of(group)), measured, query.defaults, policy)
+    val (preferred, why) =
+      countWithReason(exchanges.zip(RowHolders.of(group)), earlier.memoryPerByte, query.defaults, policy)
     val sufficient = preferred.min(query.defaults.partitions).max(SubpartitionFormula.minimum(policy))
     // Equal shuffles have the same number, so that Spark runs them once. If the first number is now known to be too
     // low, the shuffle runs again with a higher number, as tasks that are too large would cost more.
@@ -176,7 +178,7 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
 
   /** Likely output of each of these exchanges, and the source of all: `history` or `estimate`. */
   private def likelyOutputs(exchanges: Seq[ShuffleExchangeExec]): (Seq[OutputEstimate], String) = {
-    val history = ExchangeHistory.of(session)
+    val history = History.of(session)
     val remembered = exchanges.map(exchange => history.flatMap(ExchangeHistory.predict(_, exchange)))
     val outputs = exchanges.zip(remembered).map { case (exchange, known) =>
       known.foldLeft(OutputEstimate.of(exchange))(_ corrected _)

@@ -68,6 +68,22 @@ class HistorySuite extends SparkSuite {
     assert(files(kept).nonEmpty)
   }
 
+  test("an application reads what the tasks of a stage needed in an earlier one") {
+    val kept = directory()
+    def history = History.of(spark.sparkContext, kept.toString).get
+    val needed =
+      StageRun(stored = 1000, tasks = 2, memory = 5000, spilled = 400, failures = 1, helps = false, millis = 7)
+    val entry = PlanFingerprint.combined(Seq("a shuffle", "Sort"))
+    History.reopen(spark.sparkContext, kept.toString, patient)
+    history.add(entry, Run("", 1000, 1000, 0, 1, 1, Some(needed)))
+    History.reopen(spark.sparkContext, kept.toString, patient)
+    assert(history.last(entry).flatMap(_.stage).contains(needed))
+    // A newer run of the same size that needed something else is the last one.
+    history.add(entry, Run("", 1000, 1000, 0, 1, 2, Some(needed.copy(helps = true))))
+    assert(history.last(entry).flatMap(_.stage).exists(_.helps))
+    end()
+  }
+
   test("output sizes are recorded while observing, and a later run uses them") {
     val kept = directory()
     run(kept, manyRows(20), "mode" -> "observe")

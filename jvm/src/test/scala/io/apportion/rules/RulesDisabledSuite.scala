@@ -1,13 +1,14 @@
 package io.apportion.rules
 
 import io.apportion.SparkSuite
+import io.apportion.broadcasts.{DemoteBroadcasts, KeepBroadcasts, RememberBroadcasts}
 import io.apportion.groups.UserRepartitions
 import io.apportion.hints.{AssignBlocks, InvalidHint, ResolveBlockHints}
 import io.apportion.reads.{DecideShuffleReads, LocalReads, ReportDecisions}
 import io.apportion.resources.{AwaitSlots, SlotCoordinator}
 import io.apportion.scans.ScanTasks
 import io.apportion.settings.{RuleNames, Settings}
-import io.apportion.sizing.{KeepBroadcasts, RememberOutputs, SubpartitionCounts}
+import io.apportion.sizing.{RememberOutputs, SubpartitionCounts}
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanHelper, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.internal.SQLConf
@@ -173,11 +174,13 @@ class RulesDisabledSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       UserRepartitions(spark),
       SubpartitionCounts(spark),
       KeepBroadcasts(spark),
+      DemoteBroadcasts(spark),
       AwaitSlots(spark),
       DecideShuffleReads(spark),
       LocalReads(spark),
       ReportDecisions(spark, SlotCoordinator),
-      RememberOutputs(spark)
+      RememberOutputs(spark),
+      RememberBroadcasts(spark)
     )
     assert(guarded.map(_.publicName) == RuleNames.all)
   }

@@ -12,7 +12,7 @@ import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
 import org.apache.spark.sql.execution.aggregate.{BaseAggregateExec, HashAggregateExec, ObjectHashAggregateExec}
 import org.apache.spark.sql.execution.exchange.Exchange
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, ShuffledHashJoinExec, SortMergeJoinExec}
-import org.apache.spark.sql.execution.{ExpandExec, SortExec, SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.execution.{ExpandExec, ProjectExec, SortExec, SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.types.{ByteType, DataType, IntegerType, LongType, ShortType}
 
 /**
@@ -69,7 +69,7 @@ private[apportion] object RowHolders {
 
   /** The table of a join also has the keys, which are not columns of the row if they are computed. */
   private def joinTable(keys: Seq[Expression]): RowHolders =
-    Hash.copy(header = Hash.header + 8 + keys.map(8 + _.dataType.defaultSize).sum)
+    if (fitLong(keys)) TableOfLongs else Hash.copy(header = Hash.header + 8 + keys.map(8 + _.dataType.defaultSize).sum)
 
   /** The table of a join on one integer keeps the rows in an array too (`LongToUnsafeRowMap`). It cannot spill. */
   private val TableOfLongs = RowHolders(0, 0, Seq(Entry(1, 8), Entry(0, 32)))
@@ -80,6 +80,23 @@ private[apportion] object RowHolders {
   /** Memory for one stored byte of each finished stage of a group. */
   def perStoredByte(group: ExchangeGroup): Seq[HeldRows] =
     of(group).zip(group.leaves).flatMap { case (holders, leaf) => leaf.stage.map(holders.of) }
+
+  /**
+   * Bytes of the hash table of a join on these keys. `None` unless the rows are those of a finished shuffle, with all or
+   * some of its columns.
+   */
+  def tableBytes(build: SparkPlan, keys: Seq[Expression]): Option[Long] = {
+    val shuffle = build match {
+      case ProjectExec(_, child) => child
+      case other                 => other
+    }
+    shuffle match {
+      case ShuffleLeaf(ShuffleLeaf(_, _, Some(stage))) if stage.isMaterialized =>
+        val table = flow(build).hold(joinTable(keys)).leaves.map(_.holders.of(stage).filled).sum
+        Some((table * RowSizeRatio.stored(stage)).toLong)
+      case _ => None
+    }
+  }
 
   /** Holders of each leaf of a group. */
   def of(group: ExchangeGroup): Seq[RowHolders] =
@@ -112,7 +129,7 @@ private[apportion] object RowHolders {
     case ShuffleLeaf(_)             => Flow(Seq(Leaf(1, 1, Zero)))
     case join: ShuffledHashJoinExec =>
       val (left, right) = (flow(join.left), flow(join.right))
-      val table = if (fitLong(join.leftKeys)) TableOfLongs else joinTable(join.leftKeys)
+      val table = joinTable(join.leftKeys)
       val sides = if (join.buildSide == BuildLeft) (left.hold(table), right) else (left, right.hold(table))
       joined(join, sides._1, sides._2)
     case join: SortMergeJoinExec     => joined(join, flow(join.left), flow(join.right))

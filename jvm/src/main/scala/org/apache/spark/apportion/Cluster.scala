@@ -4,8 +4,10 @@ import java.lang.ref.WeakReference
 import java.util.concurrent.TimeUnit
 
 import io.apportion.decision.ResourceSpec
+import io.apportion.memory.Heaps
 import org.apache.spark.{ExecutorAllocationClient, SparkContext}
 import org.apache.spark.internal.config._
+import org.apache.spark.internal.config.Tests.TEST_MEMORY
 import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.scheduler.cluster.{SchedulerBackendUtils, StandaloneSchedulerBackend}
 
@@ -86,6 +88,13 @@ object Cluster {
   private def free(total: Long, used: Long, storageFraction: Double): Long = {
     val free = total - used.min((total * storageFraction).toLong)
     math.round(16.0 * free / total.max(1)) * total / 16
+  }
+
+  /** Heaps of the driver and of the executors of the default resource profile. */
+  def heaps(sparkContext: SparkContext): Heaps = {
+    val executor = profile(sparkContext).executorResources.get(ResourceProfile.MEMORY).map(_.amount << 20)
+    // The same conf as in Spark's memory manager: the heap of the JVM, which tests can set.
+    Heaps(sparkContext.conf.get(TEST_MEMORY), if (sparkContext.isLocal) None else executor)
   }
 
   /** Slots of one executor: the mean of registered executors, rounded up, else the configured number; at least 1. */

@@ -11,7 +11,10 @@ import org.apache.spark.sql.SparkSession
 /** What happens when the tasks of a decision run, and what the next run makes of it. A sort of 5,000 rows spills. */
 class OutcomeSuite extends SparkSuite {
   override protected def submitTimeConf: Map[String, String] =
-    Map("spark.shuffle.spill.numElementsForceSpillThreshold" -> "5000", "spark.buffer.pageSize" -> "64k")
+    Map(
+      "spark.shuffle.spill.numElementsForceSpillThreshold" -> "5000",
+      "spark.buffer.pageSize" -> "64k"
+    )
 
   private val settings = Seq(
     "mode" -> "active",
@@ -100,11 +103,11 @@ class OutcomeSuite extends SparkSuite {
     }
   }
 
-  test("runs of changing size get the same tasks each time after the first spill") {
+  test("51 runs of changing size get the same tasks each time after the first spill") {
     withSession(settings :+ ("memory.fraction" -> fractionFor(250000)): _*) { session =>
       run(session, exploded(1003, "max(id)"))
       val sizes = Seq(1003, 100, 600)
-      val tasks = Seq.fill(6)(sizes.map(rows => run(session, exploded(rows, "max(id)")).tasks))
+      val tasks = Seq.fill(17)(sizes.map(rows => run(session, exploded(rows, "max(id)")).tasks))
       assert(tasks.distinct.size == 1 && tasks.head.distinct.size > 1, tasks)
     }
   }
@@ -120,6 +123,27 @@ class OutcomeSuite extends SparkSuite {
       val third = run(session, query)
       assert(third.tasks == 1 && third.sources("memory").endsWith("more tasks did not help"), third.sources)
     }
+  }
+
+  test("a target time gives a slow stage the tasks that its first run shows, and another target other tasks") {
+    // One and a half seconds for 30 rows.
+    val query = "SELECT k, slow(n) FROM (SELECT id % 30 AS k, count(*) AS n FROM numbers GROUP BY 1)"
+    def tasks(seconds: Int): Int = withSession(settings :+ ("targetTaskTime" -> s"${seconds}s"): _*) { session =>
+      session.udf.register(
+        "slow",
+        (n: Long) => {
+          Thread.sleep(50)
+          n
+        }
+      )
+      val decision = run(session, query)
+      if (decision.tasks > 1)
+        assert(decision.sources("dataVolumePerTask").startsWith(s"targetTaskTime $seconds s, a task read "))
+      decision.tasks
+    }
+    assert(tasks(1) == 1)
+    assert(tasks(1) == 2)
+    assert(tasks(4) == 1)
   }
 
   /** Fraction of the memory of a slot that is this number of bytes. */

@@ -1,9 +1,10 @@
-package io.apportion.sizing
+package io.apportion.broadcasts
 
 import scala.util.Try
 
 import io.apportion.decision.SubpartitionFormula
 import io.apportion.rules.{CurrentQuery, Guarded}
+import io.apportion.sizing.SubpartitionCounts
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage, ShuffleQueryStageExec}

@@ -1,0 +1,31 @@
+package io.apportion.broadcasts
+
+import io.apportion.groups.BroadcastBytes
+import io.apportion.history.{History, Run}
+import io.apportion.memory.BroadcastMemory
+import io.apportion.rules.Guarded
+import org.apache.spark.apportion.Cluster
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec
+
+/** Adds the sizes of broadcasts to the history, for [[DemoteBroadcasts]] in the next run of the query. */
+case class RememberBroadcasts(session: SparkSession) extends Guarded[SparkPlan] {
+
+  override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
+    for (history <- History.of(session)) {
+      lazy val heaps = Cluster.heaps(session.sparkContext)
+      plan.foreach {
+        case stage: BroadcastQueryStageExec if stage.isMaterialized =>
+          val bytes = BroadcastBytes.filled(stage)
+          // The history does not predict more growth. Most tables stay small, and need no entry.
+          if (BroadcastMemory.tooSmall((bytes * Run.MaxGrowth).toLong, heaps).isDefined)
+            BroadcastHistory.remember(history, stage, bytes)
+        case _ =>
+      }
+    }
+    plan
+  }
+
+  override protected def applyObserved(plan: SparkPlan): SparkPlan = applyGuarded(plan)
+}

@@ -1,0 +1,152 @@
+package io.apportion.outcomes
+
+import java.util.LinkedHashMap
+import java.util.Map.Entry
+
+import scala.collection.mutable
+
+import io.apportion.decision.{Policy, SourceKind, ValueSource}
+import io.apportion.decision.ranges.Bytes
+import io.apportion.groups.{BroadcastBytes, ExchangeGroup}
+import io.apportion.history.{History, PlanFingerprint, Run, StageRun}
+import io.apportion.memory.HeldRows
+import io.apportion.memory.operators.RowHolders
+import io.apportion.report.DecisionRecord
+import io.apportion.settings.Settings
+import org.apache.spark.SparkContext
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.internal.SQLConf
+
+/**
+ * What an earlier run shows about the tasks that read a group.
+ *
+ * @param policy the policy for the group, with what the run changes
+ * @param run    the run, if one is known
+ */
+private[apportion] final case class EarlierRun(policy: Policy, run: Option[StageRun]) {
+
+  /** Bytes of execution memory for one stored byte, if the run shows that more tasks may help. */
+  def memoryPerByte: Option[Double] =
+    run.filter(run => policy.taskMemory.isDefined && run.needsMemory && run.helps).map(_.memoryPerByte)
+
+  /** Memory for each shuffle of the group: what its operators hold, or what the run needed if that is more. */
+  def held(group: ExchangeGroup): Seq[HeldRows] =
+    if (policy.taskMemory.isEmpty) group.leaves.map(_ => HeldRows.None)
+    else {
+      val estimated = RowHolders.perStoredByte(group)
+      val needed = HeldRows.needed(estimated, group.bytes.map(Bytes.sum))
+      memoryPerByte.filter(_ * group.inputBytes > needed).fold(estimated)(ratio => estimated.map(_ => HeldRows(ratio)))
+    }
+}
+
+/**
+ * What the stages of earlier runs needed. It is kept in memory, and in the history if there is one. Memory and time are
+ * measured for each byte and not multiplied, so they neither grow with each run nor keep the tasks of a run whose data
+ * has shrunk.
+ */
+private[apportion] final class EarlierRuns private (history: Option[History], inMemory: EarlierRuns.InMemory) {
+  import EarlierRuns._
+
+  /** What is known about the stage that reads a group, and the policy for its tasks. */
+  def forGroup(group: ExchangeGroup, policy: Policy): EarlierRun = {
+    val run =
+      // A fingerprint costs time, and most applications never spill.
+      if (history.isEmpty && inMemory.isEmpty || policy.parallelism.isDefined) None else find(nameOf(group))
+    val memory =
+      for (run <- run; _ <- policy.taskMemory; text <- MemoryNeed.textOf(run))
+        yield "memory" -> ValueSource(SourceKind.EarlierRun, text)
+    EarlierRun(run.fold(policy)(timed(policy, _)).withSources(memory.toSeq: _*), run)
+  }
+
+  /** The policy with the bytes that a task reads in the target time, unless the query or a join sets the target size. */
+  private def timed(policy: Policy, run: StageRun): Policy = {
+    val target = Settings.TargetTaskTime.get(SQLConf.get)
+    val isOpen = !policy.setBy.get("dataVolumePerTask").exists(source => OfQuery(source.kind)) && !policy.rowBytes
+    run.bytesIn(target).filter(_ => target > 0 && isOpen).fold(policy) { bytes =>
+      val speed = Bytes.text(run.bytesIn(1000).get)
+      policy.withVolume(
+        bytes,
+        ValueSource(
+          SourceKind.EarlierRun,
+          s"targetTaskTime ${target / 1000} s, a task read $speed per second in an earlier run"
+        )
+      )
+    }
+  }
+
+  /** Receiver of what happened to a stage with one decision. */
+  def receiver(decided: Seq[(ExchangeGroup, DecisionRecord)]): StageMetrics => Unit = decided match {
+    case Seq((group, decision)) =>
+      // Spark counts the tables of broadcast joins in each task, although all tasks share them (`HashJoin`).
+      val shared = BroadcastBytes.inMemory(group.broadcasts) * decision.tasks
+      val isTimed = Settings.TargetTaskTime.get(SQLConf.get) > 0
+      val recorded = history.filterNot(_ => Settings.RulesDisabled.get(SQLConf.get)("RememberOutputs"))
+      metrics => learn(group, decision, metrics.copy(memory = (metrics.memory - shared).max(0)), isTimed, recorded)
+    // The metrics of a stage do not show which group of a union spilled.
+    case _ => _ => ()
+  }
+
+  private def learn(
+      group: ExchangeGroup,
+      decision: DecisionRecord,
+      metrics: StageMetrics,
+      isTimed: Boolean,
+      recorded: Option[History]
+  ): Unit = {
+    val showsMemory = metrics.outcome.spilledBytes > 0 || metrics.outcome.memoryFailures > 0
+    // A fingerprint costs time, and most stages neither spill nor fail.
+    if (showsMemory || isTimed || !inMemory.isEmpty) {
+      val name = nameOf(group)
+      val before = if (showsMemory || isTimed) find(name) else inMemory.get(name)
+      for (run <- MemoryNeed.learn(before, group.inputBytes, decision, metrics, isTimed)) {
+        inMemory.put(name, run)
+        recorded.foreach(_.add(name, Run("", run.stored, run.stored, 0, 1, System.currentTimeMillis(), Some(run))))
+      }
+    }
+  }
+
+  private def find(name: String): Option[StageRun] = inMemory.get(name).orElse {
+    val recorded = history.flatMap(_.last(name)).flatMap(_.stage)
+    recorded.foreach(inMemory.put(name, _))
+    recorded
+  }
+}
+
+private[apportion] object EarlierRuns {
+  private val MaxKnown = 10000
+
+  /** Sources of a target size that the target time does not replace. */
+  private val OfQuery: Set[SourceKind] = Set(SourceKind.Hint, SourceKind.Write, SourceKind.MultipliedRows)
+
+  private val byContext = mutable.WeakHashMap.empty[SparkContext, InMemory]
+
+  /** The earlier runs that a session's application knows. */
+  def of(session: SparkSession): EarlierRuns = {
+    val inMemory = synchronized(byContext.getOrElseUpdate(session.sparkContext, new InMemory))
+    new EarlierRuns(History.of(session), inMemory)
+  }
+
+  /** Forgets the runs of an application, as if it had just started. */
+  private[apportion] def forget(sparkContext: SparkContext): Unit = synchronized(byContext.remove(sparkContext))
+
+  /** Runs of this application by the name of the stage. */
+  private final class InMemory {
+    private val known = new LinkedHashMap[String, StageRun](16, 0.75f, true) {
+      override def removeEldestEntry(eldest: Entry[String, StageRun]): Boolean = size > MaxKnown
+    }
+
+    def isEmpty: Boolean = synchronized(known.isEmpty)
+    def get(name: String): Option[StageRun] = synchronized(Option(known.get(name)))
+    def put(name: String, run: StageRun): Unit = synchronized(known.put(name, run))
+  }
+
+  /** Name of the stage that reads a group: what it reads, and the operators in it. */
+  private def nameOf(group: ExchangeGroup): String = {
+    // Before a shuffle runs, its leaf is an exchange, and later it is a stage.
+    val operators = if (group.leaves.exists(_.node eq group.root)) group.above else group.root +: group.above
+    PlanFingerprint.combined(
+      group.leaves.map(leaf => PlanFingerprint.of(leaf.shuffle.child).plan) ++
+        operators.map(_.nodeName.takeWhile(_.isLetterOrDigit))
+    )
+  }
+}

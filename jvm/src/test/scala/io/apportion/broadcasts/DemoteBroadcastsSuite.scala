@@ -1,0 +1,97 @@
+package io.apportion.broadcasts
+
+import java.nio.file.Files
+
+import io.apportion.SparkSuite
+import io.apportion.report.{DecisionLog, DecisionRecord}
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
+import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, SortMergeJoinExec}
+import org.scalatest.prop.TableDrivenPropertyChecks._
+
+/** A driver of 64 MiB, which holds tables of up to 16 MiB. Spark broadcasts tables of up to 1 GiB. */
+class DemoteBroadcastsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
+  private val directory = Files.createTempDirectory("demote").toString
+
+  override protected def submitTimeConf: Map[String, String] = Map(
+    "spark.testing.memory" -> (64 << 20).toString,
+    "spark.testing.reservedMemory" -> "0",
+    "spark.apportion.history.path" -> s"$directory/history"
+  )
+
+  /** Spark plans a join of two shuffles, and broadcasts one of them as soon as it knows its size. */
+  private val atRuntime =
+    Seq("spark.sql.autoBroadcastJoinThreshold" -> "-1", "spark.sql.adaptive.autoBroadcastJoinThreshold" -> "1g")
+
+  private val planned = Seq("spark.sql.autoBroadcastJoinThreshold" -> "1g")
+
+  /** Operators of a query's joins, and the decision about the last one. */
+  private def joins(session: SparkSession, query: String): (Seq[String], Option[DecisionRecord]) = {
+    val frame = session.sql(query)
+    frame.collect()
+    val operators = collect(frame.queryExecution.executedPlan) {
+      case _: BroadcastHashJoinExec => "broadcast"
+      case _: SortMergeJoinExec     => "merge"
+    }
+    (operators, DecisionLog.of(session).all.lastOption)
+  }
+
+  private def joins(query: String, settings: (String, String)*): (Seq[String], Option[DecisionRecord]) =
+    withSession(settings: _*)(joins(_, query))
+
+  /** A row of these takes 64 bytes of a table. */
+  private def rows(n: Int) = s"(SELECT id AS k, id * 2 AS v FROM range(0, $n, 1, 4))"
+  private val few = "(SELECT id AS k FROM numbers WHERE id < 5)"
+
+  test("a finished shuffle that does not fit the driver is not broadcast, and the reason says so") {
+    val filtered = s"SELECT b.v FROM ${rows(900000)} a JOIN ${rows(800000)} b ON a.k = b.k WHERE b.v % 100000 = 0"
+    val large = s"SELECT a.k FROM ${rows(900000)} a JOIN ${rows(800000)} b ON a.k = b.k + 700000"
+    assert(joins(filtered, atRuntime: _*)._1 == Seq("broadcast"))
+    val (operators, decision) = joins(large, atRuntime: _*)
+    assert(operators == Seq("merge"))
+    val reason = decision.get.reason
+    assert(
+      reason.matches(".*not a broadcast join, as a table of .* does not fit the driver's heap of 64 MiB.*"),
+      reason
+    )
+  }
+
+  private val kept = Table(
+    ("case", "query", "settings"),
+    (
+      "the query asks for it",
+      s"SELECT /*+ BROADCAST(b) */ a.k FROM ${rows(300000)} a JOIN ${rows(290000)} b ON a.k = b.k + 250000",
+      atRuntime
+    ),
+    (
+      "memory.enabled is false",
+      s"SELECT a.k FROM ${rows(300000)} a JOIN ${rows(290000)} b ON a.k = b.k + 250000",
+      atRuntime :+ ("memory.enabled" -> "false")
+    ),
+    (
+      "Spark has no other join for NOT IN",
+      s"SELECT k FROM $few WHERE k NOT IN (SELECT nullif(v, -1) FROM ${rows(400000)} DISTRIBUTE BY v)",
+      planned
+    )
+  )
+
+  forAll(kept) { (condition, query, settings) =>
+    test(s"a broadcast that may not fit stays if $condition") {
+      assert(joins(query, settings: _*)._1 == Seq("broadcast"))
+    }
+  }
+
+  test("a table that grew too large since the last run is not broadcast") {
+    val path = s"$directory/table"
+    def write(rows: Int): Unit =
+      spark.range(0, rows.toLong, 1, 4).selectExpr("id AS k", "id * 7 AS v").write.mode("overwrite").parquet(path)
+    val query =
+      s"SELECT a.k, b.v FROM numbers a LEFT JOIN parquet.`$path` b ON a.k = b.k"
+    def run(): Seq[String] = joins(query, planned: _*)._1
+    write(110000)
+    assert(run() == Seq("broadcast"))
+    write(770000)
+    assert(run() == Seq("merge"))
+    assert(joins(query, planned :+ ("rules.disabled" -> "DemoteBroadcasts"): _*)._1 == Seq("broadcast"))
+  }
+}
