@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _SLOTS = 2
 _PARTITIONS = 256
 # Tasks of a case: the rows need from a quarter of the memory of all tasks to several times as much.
-_TASKS = (2, 3, 4, 5, 6, 7, 8, 10, 12)
+_TASKS = (1, 2, 3, 4, 5, 6, 7, 8, 10)
 _LARGEST_NEED = 4
 # Bytes for a row besides its columns: about what a sort needs.
 _PER_ROW = 96

@@ -125,8 +125,8 @@ class Stage:
     submitted: int | None = None
     completed: int | None = None
     failure: str | None = None
-    accumulators: set[int] = dataclasses.field(default_factory=set)
-    """Ids of the metrics that its tasks updated. They show which operators the stage ran."""
+    accumulators: dict[int, int] = dataclasses.field(default_factory=dict)
+    """Metrics that its tasks updated, by id. They show which operators the stage ran."""
     launched: array[int] = dataclasses.field(default_factory=lambda: array("q"))
     """Launch time of each task. The arrays below have the same order."""
     finished: array[int] = dataclasses.field(default_factory=lambda: array("q"))
@@ -134,7 +134,25 @@ class Stage:
     input_bytes: array[int] = dataclasses.field(default_factory=lambda: array("q"))
     shuffle_read_bytes: array[int] = dataclasses.field(default_factory=lambda: array("q"))
     shuffle_written_bytes: array[int] = dataclasses.field(default_factory=lambda: array("q"))
+    output_bytes: array[int] = dataclasses.field(default_factory=lambda: array("q"))
+    """Bytes that each task wrote to files."""
+    spilled_bytes: array[int] = dataclasses.field(default_factory=lambda: array("q"))
+    """Bytes that each task spilled to disk."""
+    gc_millis: array[int] = dataclasses.field(default_factory=lambda: array("q"))
+    fetch_wait_millis: array[int] = dataclasses.field(default_factory=lambda: array("q"))
+    peak_memory: int = 0
+    """Most bytes of execution memory of a task."""
     failed_tasks: int = 0
+    """Attempts of tasks that failed or were killed."""
+    memory_failures: int = 0
+    """Attempts of tasks that ran out of memory."""
+    wasted_millis: int = 0
+    """Run time of the attempts that failed or were killed."""
+
+    @property
+    def tasks(self) -> int:
+        """Number of tasks that succeeded."""
+        return len(self.launched)
 
 
 @dataclasses.dataclass

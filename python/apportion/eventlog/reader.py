@@ -175,7 +175,7 @@ class _Reader:
         stage.submitted = _time(info.get("Submission Time"))
         stage.completed = _time(info.get("Completion Time"))
         stage.failure = _text(info.get("Failure Reason") or "") or None
-        stage.accumulators = {int(each["ID"]) for each in metrics}
+        stage.accumulators = {int(each["ID"]): _metric(each.get("Value")) for each in metrics}
 
     def _stage(self, info: Event) -> Stage | None:
         key = (int(info["Stage ID"]), int(info["Stage Attempt ID"]))
@@ -205,6 +205,8 @@ class _Reader:
         info, metrics = event["Task Info"], event.get("Task Metrics")
         if info["Failed"] or info["Killed"] or not metrics:
             stage.failed_tasks += 1
+            stage.memory_failures += _is_out_of_memory(event.get("Task End Reason") or {})
+            stage.wasted_millis += max(0, int(info["Finish Time"]) - int(info["Launch Time"]))
             return
         read = metrics["Shuffle Read Metrics"]
         row = [
@@ -214,6 +216,10 @@ class _Reader:
             int(metrics["Input Metrics"]["Bytes Read"]),
             int(read["Remote Bytes Read"]) + int(read["Local Bytes Read"]),
             int(metrics["Shuffle Write Metrics"]["Shuffle Bytes Written"]),
+            int((metrics.get("Output Metrics") or {}).get("Bytes Written", 0)),
+            int(metrics.get("Disk Bytes Spilled", 0)),
+            int(metrics.get("JVM GC Time", 0)),
+            int(read.get("Fetch Wait Time", 0)),
         ]
         columns = (
             stage.launched,
@@ -222,6 +228,10 @@ class _Reader:
             stage.input_bytes,
             stage.shuffle_read_bytes,
             stage.shuffle_written_bytes,
+            stage.output_bytes,
+            stage.spilled_bytes,
+            stage.gc_millis,
+            stage.fetch_wait_millis,
         )
         if any(not -_LARGEST <= value < _LARGEST for value in row):
             raise ValueError("a number is too large")
@@ -231,6 +241,8 @@ class _Reader:
         self._tasks += 1
         for column, value in zip(columns, row, strict=True):
             column.append(value)
+        peak = _optional_int(metrics.get("Peak Execution Memory")) or 0
+        stage.peak_memory = max(stage.peak_memory, peak)
 
     def _decision(self, event: Event) -> None:
         record = event["decision"]
@@ -396,6 +408,24 @@ def _ratio(value: object) -> float:
 
 def _optional_text(value: object) -> str | None:
     return None if value is None else _text(value)
+
+
+def _metric(value: object) -> int:
+    """Return the value of a metric; 0 for values that are not numbers."""
+    try:
+        return int(str(value))
+    except ValueError:
+        return 0
+
+
+# Exit codes of executors that ran out of memory: killed by the system, and `SparkExitCode.OOM`.
+_MEMORY_EXITS = ("code 137", "code 52", "status 137", "status 52", "OutOfMemory", "OOMKilled")
+
+
+def _is_out_of_memory(reason: Event) -> bool:
+    if reason.get("Reason") == "ExecutorLostFailure":
+        return any(text in str(reason.get("Loss Reason")) for text in _MEMORY_EXITS)
+    return str(reason.get("Class Name")).endswith("OutOfMemoryError")
 
 
 def _text(value: object) -> str:

@@ -261,7 +261,7 @@ class _Stages:
             metrics = _read_metrics(fragment)
             for stage in stages:
                 place = self._places.get(stage.id)
-                if place is not None and metrics & stage.accumulators:
+                if place is not None and metrics & stage.accumulators.keys():
                     self._owners.setdefault(place, fragment)
 
     def _places_of(self, fragment: Fragment) -> list[int]:

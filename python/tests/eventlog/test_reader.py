@@ -61,6 +61,10 @@ def stage(event: str, number: int, **more: Any) -> dict[str, Any]:
     return {"Event": f"SparkListenerStage{event}", "Stage Info": info}
 
 
+def stage_of(number: int) -> dict[str, Any]:
+    return stage("Submitted", number)
+
+
 EVENTS: list[Mapping[str, Any]] = [
     {"Event": "SparkListenerLogStart", "Spark Version": "4.2.0"},
     {
@@ -96,7 +100,11 @@ EVENTS: list[Mapping[str, Any]] = [
     stage(
         "Completed",
         5,
-        **{"Submission Time": 19, "Completion Time": 30, "Accumulables": [{"ID": 7}]},
+        **{
+            "Submission Time": 19,
+            "Completion Time": 30,
+            "Accumulables": [{"ID": 7, "Value": "12"}],
+        },
     ),
     {
         "Event": f"{SQL}AdaptiveExecutionUpdate",
@@ -161,10 +169,45 @@ def test_a_query_has_its_last_plan(application: Application) -> None:
 def test_a_stage_has_its_successful_tasks(application: Application) -> None:
     assert [(stage.id, stage.query) for stage in application.stages] == [(5, 3), (9, None)]
     (stage,) = application.queries[3].stages
-    assert (stage.submitted, stage.completed, stage.accumulators) == (19, 30, {7})
+    assert (stage.submitted, stage.completed, stage.accumulators) == (19, 30, {7: 12})
     assert list(stage.launched) == [20, 21]
     assert list(stage.shuffle_read_bytes) == [101, 201]
     assert stage.failed_tasks == 1
+
+
+def test_a_stage_has_what_its_tasks_spilled_wrote_and_waited_for(tmp_path: Path) -> None:
+    ran = task(5, 20, 100)
+    ran["Task Metrics"] |= {
+        "Peak Execution Memory": 900,
+        "JVM GC Time": 3,
+        "Disk Bytes Spilled": 70,
+        "Output Metrics": {"Bytes Written": 40},
+    }
+    ran["Task Metrics"]["Shuffle Read Metrics"]["Fetch Wait Time"] = 2
+    (stage,) = read(tmp_path, lines([stage_of(5), ran, task(5, 21, 200)])).stages
+    assert list(stage.spilled_bytes) == [70, 0]
+    assert list(stage.output_bytes) == [40, 0]
+    assert list(stage.gc_millis) == [3, 0]
+    assert list(stage.fetch_wait_millis) == [2, 0]
+    assert (stage.peak_memory, stage.tasks) == (900, 2)
+
+
+@pytest.mark.parametrize(
+    ("reason", "out_of_memory"),
+    [
+        ({"Reason": "ExceptionFailure", "Class Name": "java.lang.OutOfMemoryError"}, 1),
+        ({"Reason": "ExecutorLostFailure", "Loss Reason": "exit status 137"}, 1),
+        ({"Reason": "ExceptionFailure", "Class Name": "java.io.IOException"}, 0),
+        ({"Reason": "FetchFailed"}, 0),
+    ],
+)
+def test_a_failed_attempt_counts_its_time_and_lack_of_memory(
+    tmp_path: Path, reason: Mapping[str, str], out_of_memory: int
+) -> None:
+    failed = {**task(5, 20, 100, Failed=True), "Task End Reason": reason}
+    (stage,) = read(tmp_path, lines([stage_of(5), failed])).stages
+    assert (stage.failed_tasks, stage.wasted_millis) == (1, 9)
+    assert stage.memory_failures == out_of_memory
 
 
 def test_a_decision_has_the_bytes_of_its_partitions(application: Application) -> None:

@@ -34,7 +34,7 @@ DECIDED = {
 
 def stage(number: int, accumulator: int, launched: list[int], **more: int) -> Stage:
     times = array("q", launched)
-    made = Stage(number, 0, "collect", [], len(launched), 3, accumulators={accumulator})
+    made = Stage(number, 0, "collect", [], len(launched), 3, accumulators={accumulator: 0})
     made.launched, made.finished = times, array("q", [time + 30 for time in launched])
     made.run_millis = array("q", [20] * len(launched))
     for name in ("input_bytes", "shuffle_read_bytes", "shuffle_written_bytes"):

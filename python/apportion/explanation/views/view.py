@@ -251,7 +251,7 @@ def view(application: Application, query: Query) -> QueryView:
 def ran(fragment: Fragment, stages: Sequence[Stage]) -> Ran | None:
     """Return the measured work of a fragment; None if no task of it ran."""
     accumulators = fragment.accumulators()
-    own = [stage for stage in stages if stage.accumulators & accumulators]
+    own = [stage for stage in stages if stage.accumulators.keys() & accumulators]
     if not own:
         return None
     return Ran(
