@@ -137,7 +137,7 @@ class Decision:
     def formula(self) -> list[tuple[str, str]]:
         """Return the terms of the formula as (name, value); empty for an unchanged group."""
         volume, cap = self.data_volume_per_task, self.broadcast_cap
-        if volume is None or cap is None or self.raw is None:
+        if volume is None or cap is None or self.raw is None or self.rounded is None:
             return []
         taken = min(self.broadcast_bytes, cap, volume - 1)
         lines = [("V, target size per task", f"{volume:,}")]
@@ -160,6 +160,13 @@ class Decision:
 
     def _repr_html_(self) -> str:
         return _html.render("decision.html", decision=self, plot="")
+
+
+class InvalidRecordError(ValueError):
+    """A record of a decision has an invalid value, which the message does not show.
+
+    Values of event logs can be huge or hostile.
+    """
 
 
 class Decisions(list[Decision]):
@@ -190,13 +197,14 @@ class Decisions(list[Decision]):
         return _html.table(columns, rows)
 
 
-def _expected(annotation: str) -> set[str]:
-    """Return the names of the types that an annotation allows."""
-    names = annotation.replace("None", "NoneType").replace("datetime.", "").split(" | ")
-    return {name.partition("[")[0] for name in names}
-
-
-_FIELDS = {field.name: _expected(str(field.type)) for field in dataclasses.fields(Decision)}
+_ANNOTATIONS = {field.name: str(field.type) for field in dataclasses.fields(Decision)}
+# Types of fields that are not numbers or collections.
+_CLASSES: dict[str, type] = {
+    "str": str,
+    "datetime.datetime": datetime.datetime,
+    "Requirement": Requirement,
+    "Outcome": Outcome,
+}
 
 
 def decide(
@@ -244,19 +252,24 @@ def decisions_taken(spark: SparkSession) -> Iterator[Decisions]:
 
 
 def decision_from_json(record: Mapping[str, Any]) -> Decision:
-    """Return a decision from the JSON that the extension writes.
+    """Return a decision from the JSON that the extension writes. Unknown fields are ignored.
 
-    Raises `KeyError`, `TypeError` or `ValueError` for other data.
+    Raises `KeyError` for a missing field. Raises `InvalidRecordError` for a value with another type
+    and for a number below 0 or above 2^63 - 1.
     """
-    decided_at = datetime.datetime.fromisoformat(record["decided_at"])
+    try:
+        decided_at = datetime.datetime.fromisoformat(record["decided_at"])
+    except (TypeError, ValueError):
+        raise InvalidRecordError("decided_at is not a time") from None
     return _decision({**record, "decided_at": decided_at})
 
 
 def outcome_from_row(row: Mapping[str, Any] | None) -> Outcome | None:
-    """Return the outcome in a row of `apportion_decisions()`, or in an event."""
-    if row is None:
-        return None
-    return Outcome(**{field.name: int(row[field.name]) for field in dataclasses.fields(Outcome)})
+    """Return the outcome in a row of `apportion_decisions()`, or in an event.
+
+    Raises as `decision_from_json` does.
+    """
+    return None if row is None else Outcome(**_integers(Outcome, row))
 
 
 def _identity(decision: Decision) -> tuple[object, ...]:
@@ -264,15 +277,55 @@ def _identity(decision: Decision) -> tuple[object, ...]:
 
 
 def _decision(record: Mapping[str, Any]) -> Decision:
-    values: dict[str, Any] = {name: record.get(name) for name in _FIELDS}
-    values["ranges"] = [(span["start"], span["end"]) for span in record["ranges"]]
-    values["requirement"] = requirement_from_row(record.get("requirement"))
+    values: dict[str, Any] = {name: record.get(name) for name in _ANNOTATIONS}
     values["slots_lost"] = record.get("slots_lost") or 0
+    values["ranges"] = [(span["start"], span["end"]) for span in _objects(record["ranges"])]
+    requirement = record.get("requirement")
+    values["requirement"] = requirement_from_row(
+        _integers(Requirement, requirement) if requirement else None
+    )
     values["outcome"] = outcome_from_row(record.get("outcome"))
-    for name, expected in _FIELDS.items():
-        if type(values[name]).__name__ not in expected:
-            raise TypeError(f"{name} of a decision is {values[name]!r}")
+    for name, annotation in _ANNOTATIONS.items():
+        if not _is_valid(values[name], annotation):
+            raise InvalidRecordError(f"{name} is not a valid {annotation}")
     return Decision(**values)
+
+
+def _objects(spans: Any) -> Any:
+    if not isinstance(spans, list) or not all(isinstance(span, Mapping) for span in spans):
+        raise InvalidRecordError("ranges is not a list of objects")
+    return spans
+
+
+def _integers(kind: type[Outcome | Requirement], record: Any) -> dict[str, int]:
+    """Return the fields of a class. A newer extension may write more fields."""
+    if not isinstance(record, Mapping):
+        raise InvalidRecordError(f"{kind.__name__} is not an object")
+    values = {field.name: record[field.name] for field in dataclasses.fields(kind)}
+    for name, value in values.items():
+        if not _is_valid(value, "int"):
+            raise InvalidRecordError(f"{name} of {kind.__name__} is not a valid int")
+    return values
+
+
+def _is_valid(value: Any, annotation: str) -> bool:
+    """Return whether a value has the type of a field, and its numbers are in range."""
+    if annotation.endswith(" | None"):
+        return value is None or _is_valid(value, annotation.removesuffix(" | None"))
+    if annotation.startswith("list["):
+        inner = annotation.removeprefix("list[").removesuffix("]")
+        return isinstance(value, list) and all(_is_valid(each, inner) for each in value)
+    if annotation == "dict[str, str]":
+        texts = [*value, *value.values()] if isinstance(value, dict) else [None]
+        return all(isinstance(text, str) for text in texts)
+    if annotation == "tuple[int, int]":
+        return all(_is_valid(each, "int") for each in value) and value[0] <= value[1] < 2**31
+    if annotation in ("int", "float"):
+        # bool is a subclass of int.
+        is_number = isinstance(value, int) and not isinstance(value, bool)
+        is_number = is_number or (annotation == "float" and isinstance(value, float))
+        return is_number and 0 <= value <= checks.LARGEST_LONG
+    return isinstance(value, _CLASSES[annotation])
 
 
 def _request(stage_input: Input, name: str) -> dict[str, Any]:

@@ -1,31 +1,56 @@
-"""Files and lines of an event log."""
+"""Files and lines of event logs."""
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, cast
 
 from apportion.errors import ApportionError
+from apportion.eventlog import compression
+from apportion.eventlog.compression import DamagedError, Stream, TruncatedError
 
+# Paths of standard input. The second cannot be opened if standard input is a socket.
+STANDARD_INPUT = ("-", "/dev/stdin")
 # Longer lines are left out, so that memory is bounded for logs of any size.
 MAX_LINE = 64 << 20
 _CHUNK = 1 << 20
 
 _ROLLED = re.compile(r"events_(\d+)_[^.]*(?P<suffix>(?:\.\w+)*)")
-_OTHER_CODECS = {".lz4", ".lzf", ".snappy"}
+# Databricks writes `eventlog`, and moves its content to a file with the time, such as
+# `eventlog-2021-06-15--15-00.gz`.
+_DATABRICKS = re.compile(r"eventlog(-\d{4}-\d\d-\d\d--\d\d-\d\d(\.\w+)?)?")
+
+# Control characters could be commands to a terminal. Consoles cannot print lone surrogates.
+_UNPRINTABLE = dict.fromkeys(
+    [*range(9), *range(11, 32), *range(127, 160), *range(0xD800, 0xE000)], "\ufffd"
+)
+
+
+def printable(text: str) -> str:
+    """Return a text without control characters, except for tabs and line ends."""
+    return text.translate(_UNPRINTABLE)
 
 
 class Skipped:
-    """Counter for the omitted parts of a log, by reason."""
+    """Counter for the omitted parts of a log, by reason. Its memory is bounded."""
+
+    _MAX_REASONS = 40
+    _MAX_LENGTH = 200
+    _FURTHER = "a part for a further reason"
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
 
     def add(self, reason: str) -> None:
-        self._counts[reason] += 1
+        """Count an omitted part. `reason` must be a kind of problem, without values of the log."""
+        text = " ".join(printable(reason[: self._MAX_LENGTH]).split())
+        is_counted = text in self._counts or len(self._counts) < self._MAX_REASONS
+        self._counts[text if is_counted else self._FURTHER] += 1
 
     def messages(self) -> list[str]:
         """Return a line for each reason, such as `3 times: a line that is not JSON`."""
@@ -41,23 +66,60 @@ def parts(path: Path) -> list[Path]:
     A directory of logs works if it has only one log. Raises `ApportionError` for a path without an
     event log, or with several.
     """
-    if not path.exists():
-        raise ApportionError(f"there is no event log at {path}")
-    if path.is_file():
+    _check_exists(path)
+    if not path.is_dir() or _is_standard_input(path):
         return [path]
     if path.name.startswith("eventlog_v2_"):
         return _rolled(path)
-    logs = sorted(
-        (log for log in path.iterdir() if not log.name.startswith(".")),
+    if rolled := _databricks(path):
+        return rolled
+    found = sorted(
+        (log for log in path.iterdir() if is_log_name(log.name)),
         key=lambda log: log.stat().st_mtime,
         reverse=True,
     )
-    if len(logs) == 1:
-        return parts(logs[0])
-    if not logs:
+    if len(found) == 1:
+        return parts(found[0])
+    if not found:
         raise ApportionError(f"{path} is an empty directory: it has no event log")
-    newest = ", ".join(log.name for log in logs[:5])
-    raise ApportionError(f"{path} has {len(logs)} files: choose one of them. Newest: {newest}")
+    newest = ", ".join(log.name for log in found[:5])
+    raise ApportionError(f"{path} has {len(found)} files: choose one of them. Newest: {newest}")
+
+
+def logs(path: Path) -> list[Path]:
+    """Return each event log in a directory and its subdirectories, in the order of the paths.
+
+    A rolling log is one log: its directory. Each attempt of an application is a log. A path that is
+    not a directory is returned as it is. Raises `ApportionError` for a missing path, and for a
+    directory that cannot be read.
+    """
+    _check_exists(path)
+    if not path.is_dir() or _is_standard_input(path):
+        return [path]
+    found = []
+    try:
+        if _is_rolling(path):
+            return [path]
+        for name, folders, files in os.walk(path, onerror=_raise):
+            directory = Path(name)
+            visible = list(filter(is_log_name, folders))
+            rolling = [folder for folder in visible if _is_rolling(directory / folder)]
+            folders[:] = [folder for folder in visible if folder not in rolling]
+            # Opening a pipe waits for a writer, so only regular files are logs.
+            names = [f for f in files if is_log_name(f) and (directory / f).is_file()]
+            found += [directory / each for each in [*rolling, *names]]
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    return sorted(found)
+
+
+def is_log_name(name: str) -> bool:
+    """Return whether a file with this name can be a log. Rolling logs have files of their state."""
+    return not name.startswith((".", "appstatus_"))
+
+
+def _is_rolling(directory: Path) -> bool:
+    return directory.name.startswith("eventlog_v2_") or bool(_databricks(directory))
 
 
 def _rolled(directory: Path) -> list[Path]:
@@ -76,63 +138,85 @@ def _rolled(directory: Path) -> list[Path]:
     ]
 
 
+def _databricks(directory: Path) -> list[Path]:
+    """Return the files of a rolling log of Databricks, or no files for another directory."""
+    files = [file for file in directory.iterdir() if is_log_name(file.name)]
+    if not all(_DATABRICKS.fullmatch(file.name) and file.is_file() for file in files):
+        return []
+    # The file without a time is the current one.
+    return sorted(files, key=lambda file: (file.name == "eventlog", file.name))
+
+
 def lines(path: Path, skipped: Skipped) -> Iterator[bytes]:
     """Yield the readable lines of a log.
 
-    Raises `ApportionError` for an unsupported compression, and for a file that cannot be read.
+    Raises `ApportionError` for an unsupported format, and for a file that cannot be read.
     """
     try:
         for part in parts(path):
             with _open(part) as stream:
                 yield from _split(stream, part, skipped)
     except OSError as error:
-        raise ApportionError(
-            f"{error.filename or path} cannot be read: {error.strerror}"
-        ) from error
+        raise _unreadable(path, error) from error
 
 
-def _open(file: Path) -> IO[bytes]:
-    suffixes = set(file.suffixes)
-    if codec := next(iter(suffixes & _OTHER_CODECS), None):
-        raise ApportionError(
-            f"{file} is compressed with {codec[1:]}, which is not supported. Write logs with "
-            "spark.eventLog.compression.codec=zstd, which is Spark's default, or uncompressed"
-        )
-    if ".zstd" not in suffixes:
-        return file.open("rb")
-    try:
-        import zstandard
-    except ImportError:
-        raise ApportionError(
-            f"{file} is compressed: to read it, run pip install 'apportion[logs]'"
-        ) from None
-    reader = zstandard.ZstdDecompressor().stream_reader(file.open("rb"), read_across_frames=True)
-    return cast("IO[bytes]", reader)
+def _check_exists(path: Path) -> None:
+    if not _is_standard_input(path) and not path.exists():
+        raise ApportionError(f"there is no event log at {path}")
 
 
-def _split(stream: IO[bytes], file: Path, skipped: Skipped) -> Iterator[bytes]:
-    pending: list[bytes] = []
+def _is_standard_input(path: Path) -> bool:
+    return str(path) in STANDARD_INPUT
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _unreadable(path: Path, error: OSError) -> ApportionError:
+    return ApportionError(f"{error.filename or path} cannot be read: {error.strerror or error}")
+
+
+@contextmanager
+def _open(file: Path) -> Iterator[Stream]:
+    if not _is_standard_input(file):
+        with file.open("rb") as stream:
+            yield stream
+    elif sys.stdin is None:
+        raise ApportionError("there is no standard input: give the path of an event log")
+    else:
+        yield sys.stdin.buffer
+
+
+def _split(stream: Stream, file: Path, skipped: Skipped) -> Iterator[bytes]:
+    is_file = not _is_standard_input(file)
+    name, title = (file.name, str(file)) if is_file else ("standard input", "standard input")
+    too_long = f"a line longer than {MAX_LINE >> 20} MiB in {name}"
+    pending = bytearray()
     size = 0
-    while chunk := _read(stream, file, skipped):
-        *complete, rest = chunk.split(b"\n")
-        for line in complete:
-            if size + len(line) <= MAX_LINE:
-                yield b"".join([*pending, line])
-            else:
-                skipped.add(f"a line longer than {MAX_LINE >> 20} MiB in {file.name}")
-            pending, size = [], 0
-        size += len(rest)
-        # A line that is too long is dropped; only its length is kept.
-        pending = [*pending, rest] if size <= MAX_LINE else []
-    if pending and size:
-        yield b"".join(pending)
-    elif size:
-        skipped.add(f"a line longer than {MAX_LINE >> 20} MiB in {file.name}")
-
-
-def _read(stream: IO[bytes], file: Path, skipped: Skipped) -> bytes:
     try:
-        return stream.read(_CHUNK)
-    except Exception as error:  # Each codec has its own errors.
-        skipped.add(f"the rest of {file.name}, which is damaged: {error}")
-        return b""
+        for chunk in compression.decompress(stream, title, _CHUNK):
+            *complete, rest = chunk.split(b"\n")
+            for line in complete:
+                if size + len(line) <= MAX_LINE:
+                    yield bytes(pending) + line if pending else line
+                else:
+                    skipped.add(too_long)
+                pending.clear()
+                size = 0
+            size += len(rest)
+            # A line that is too long is dropped; only its length is kept.
+            if size <= MAX_LINE:
+                pending += rest
+            else:
+                pending.clear()
+    # A line at the stop is incomplete, because Spark ends each event with a line end.
+    except TruncatedError:
+        skipped.add(f"the end of {name}, because the application was killed or still runs")
+    except DamagedError as error:
+        skipped.add(f"the rest of {name}, which is damaged: {error}")
+    else:
+        if size > MAX_LINE:
+            skipped.add(too_long)
+        elif pending:
+            yield bytes(pending)

@@ -14,6 +14,7 @@ from apportion._util.paths import existing_path
 from apportion._util.units import count_text
 from apportion.errors import ApportionError, did_you_mean
 from apportion.eventlog import history_server
+from apportion.eventlog.files import STANDARD_INPUT, is_log_name
 from apportion.eventlog.history_server import RunningApplication
 
 # Default directory of both Spark (spark.eventLog.dir) and its history server.
@@ -28,7 +29,7 @@ def event_log(what: str, logs: str | os.PathLike[str] | None = None) -> Iterator
 
     `what` is one of:
 
-    - the path of the log
+    - the path of the log, or `-` for standard input
     - the URL of an application on a history server, whose log is downloaded
     - the URL of a running application's UI, whose log is read from the path that it writes to
     - the id of an application with a log in `logs`, by default the history server's directory
@@ -38,7 +39,7 @@ def event_log(what: str, logs: str | os.PathLike[str] | None = None) -> Iterator
     if what.startswith(("http://", "https://")):
         with history_server.application(what) as answer:
             yield _running_log(answer) if isinstance(answer, RunningApplication) else answer
-    elif existing_path(what):
+    elif what in STANDARD_INPUT or existing_path(what):
         yield Path(what)
     elif "/" in what:
         raise ApportionError(f"there is no event log at {what}")
@@ -88,7 +89,7 @@ def _find_log(application: str, directory: Path) -> Path:
             "application with that id: give the directory of its log"
         )
     name = _file_name(application)
-    logs = [log for log in directory.iterdir() if not log.name.startswith(".")]
+    logs = [log for log in directory.iterdir() if is_log_name(log.name)]
     # The log of an attempt has the number of the attempt after the id.
     matching = [log for log in logs if re.fullmatch(rf"{re.escape(name)}(_\d+)?", _id(log))]
     if not matching:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import sys
 from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar
 
-from apportion.decision import HeldRows, decision_from_json, outcome_from_row
-from apportion.eventlog import short_form
-from apportion.eventlog.files import Skipped, lines
+from apportion.decision import (
+    Decision,
+    HeldRows,
+    InvalidRecordError,
+    decision_from_json,
+    outcome_from_row,
+)
+from apportion.eventlog import deep_json, short_form
+from apportion.eventlog.deep_json import TooDeepError
+from apportion.eventlog.files import Skipped, lines, printable
 from apportion.eventlog.model import (
     Application,
     LoggedDecision,
@@ -33,33 +38,25 @@ MAX_BYTES = 256 << 20
 # Approximate bytes of a dictionary entry, and of a stage without tasks.
 _SMALL, _STAGE = 100, 3000
 _LARGEST = 2**63
-# Control characters in names could be commands to a terminal, so they are replaced.
-_CONTROL = dict.fromkeys([*range(9), *range(11, 32), *range(127, 160)], "\ufffd")
-
-# Plans are nested JSON. Hundreds of joins exceed Python's default recursion limit.
-_RECURSION_LIMIT = 20_000
+# Levels of operators in a plan. Operators below them are left out.
 _DEEPEST_PLAN = 4_000
 
 Event = Mapping[str, Any]
 
 
 def read(path: str | PathLike[str]) -> Application:
-    """Read an event log: a plain or zstd file, or the directory of a rolling log.
+    """Read an event log: a file, the directory of a rolling log, or `-` for standard input.
 
-    Logs of running and killed applications are read to their end. Memory is bounded. The result has
-    a few numbers for each of the first `MAX_TASKS` tasks. It has `MAX_BYTES` bytes of stages,
-    decisions and last plans of queries.
+    Logs can be plain, or compressed with gzip, zstd, lz4 or snappy. Logs of running and killed
+    applications are read to their end. Memory is bounded. The result has a few numbers for each of
+    the first `MAX_TASKS` tasks. It has `MAX_BYTES` bytes of stages, decisions and last plans of
+    queries.
 
     Raises `ApportionError` if there is no log, or if its format is not supported.
     """
     reader = _Reader()
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, _RECURSION_LIMIT))
-    try:
-        for line in lines(Path(path), reader.skipped):
-            reader.add(line)
-    finally:
-        sys.setrecursionlimit(limit)
+    for line in lines(Path(path), reader.skipped):
+        reader.add(line)
     reader.application.skipped = reader.skipped.messages()
     return reader.application
 
@@ -83,9 +80,14 @@ class _Reader:
         if handler is None and name:
             return
         try:
-            event = json.loads(line)
-            handler = handler or self._HANDLERS.get(event.get("Event"))
-        except (ValueError, TypeError, AttributeError, RecursionError):
+            event = deep_json.loads(line)
+            name = name or event.get("Event")
+            handler = self._HANDLERS.get(name)
+        except TooDeepError:
+            content = "plan" if name in _PLAN_EVENTS else "line"
+            self.skipped.add(f"a {content} that is nested too deeply")
+            return
+        except (ValueError, TypeError, AttributeError):
             if line.strip():
                 self.skipped.add("a line that is not an event, such as the end of a truncated log")
             return
@@ -94,9 +96,16 @@ class _Reader:
         self._line = len(line)
         try:
             handler(self, event)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            kind = event.get("Event", "").rpartition(".")[2]
-            self.skipped.add(f"a malformed event {kind}: {error!r}")
+        # Converting a deeply nested value to text recurses.
+        except (
+            LookupError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            OverflowError,
+            RecursionError,
+        ) as error:
+            self.skipped.add(f"a malformed event {name.rpartition('.')[2]}: {_problem(error)}")
 
     def _application_start(self, event: Event) -> None:
         application = self.application
@@ -190,6 +199,7 @@ class _Reader:
                 parents=[int(parent) for parent in info.get("Parent IDs", ())],
                 tasks_planned=int(info["Number of Tasks"]),
                 query=query.id if query else None,
+                profile=int(info.get("Resource Profile Id") or 0),
                 submitted=_time(info.get("Submission Time")),
             )
             self._stages[key] = stage
@@ -234,7 +244,7 @@ class _Reader:
             stage.fetch_wait_millis,
         )
         if any(not -_LARGEST <= value < _LARGEST for value in row):
-            raise ValueError("a number is too large")
+            raise InvalidRecordError("a number is too large")
         if self._tasks == MAX_TASKS:
             self.skipped.add(f"a task above the limit of {MAX_TASKS:,} tasks")
             return
@@ -248,11 +258,9 @@ class _Reader:
         record = event["decision"]
         sizes = [list(map(int, shuffle)) for shuffle in record.get("subpartition_bytes", ())]
         if any(not 0 <= size < _LARGEST for shuffle in sizes for size in shuffle):
-            raise ValueError("bytes of a shuffle partition are out of range")
+            raise InvalidRecordError("bytes of a shuffle partition are out of range")
         if len({len(shuffle) for shuffle in sizes}) > 1:
-            raise ValueError("the shuffles of a decision have different numbers of partitions")
-        if not all(isinstance(stage, int) for stage in record.get("stages") or ()):
-            raise TypeError("the stages of a decision are not numbers")
+            raise InvalidRecordError("the shuffles have different numbers of partitions")
         width = int(record.get("subpartition_bytes_width") or 1)
         number = int(record["subpartitions"])
         sizes = [short_form.spread(shuffle, width, number) for shuffle in sizes]
@@ -263,11 +271,11 @@ class _Reader:
         if not self._has_room("a decision", self._line + decoded * _SMALL):
             return
         logged = LoggedDecision(
-            decision_from_json(record),
+            _printable(decision_from_json(record)),
             _shuffles(record, sizes),
             width,
             [int(place) for place in record.get("operators", ())],
-            {str(name): str(kind) for name, kind in (record.get("source_kinds") or {}).items()},
+            {_text(name): _text(kind) for name, kind in (record.get("source_kinds") or {}).items()},
             _policy(record.get("policy")),
             _optional_int(record.get("scan_metric")),
         )
@@ -341,6 +349,35 @@ def _name(line: bytes) -> str:
     return line[len(start) : end].decode(errors="replace") if end > 0 else ""
 
 
+_PLAN_EVENTS = (
+    f"{_SQL}SparkListenerSQLExecutionStart",
+    f"{_SQL}SparkListenerSQLAdaptiveExecutionUpdate",
+)
+
+
+def _problem(error: Exception) -> str:
+    """Return what is wrong with an event, without values of the log, which can be huge."""
+    if isinstance(error, InvalidRecordError):
+        return str(error)
+    # The names of the fields come from this program, not from the log.
+    if isinstance(error, KeyError):
+        return f"the field {error.args[0]} is missing"
+    return "a value has another type or format"
+
+
+def _printable(decision: Decision) -> Decision:
+    """Return a decision without control characters."""
+    return dataclasses.replace(
+        decision,
+        operator=_text(decision.operator),
+        clamps=list(map(_text, decision.clamps)),
+        layout=_text(decision.layout),
+        sources={_text(name): _text(source) for name, source in decision.sources.items()},
+        kind=_text(decision.kind),
+        reason=_text(decision.reason),
+    )
+
+
 def _shuffles(record: Event, sizes: list[list[int]]) -> list[LoggedShuffle]:
     """Return the shuffles of a decision. Logs without `inputs` have only their bytes."""
     inputs = record.get("inputs") or [{}] * len(sizes)
@@ -369,8 +406,8 @@ def _policy(fields: Event | None) -> LoggedPolicy | None:
         min_parallelism=int(fields["min_parallelism"]),
         max_parallelism=int(fields["max_parallelism"]),
         min_task_volume=int(fields["min_task_volume"]),
-        ranges=str(fields["ranges"]),
-        rounding=str(fields["rounding"]),
+        ranges=_text(fields["ranges"]),
+        rounding=_text(fields["rounding"]),
         parallelism=_optional_int(fields.get("parallelism")),
         task_memory=_optional_int(fields.get("task_memory")),
     )
@@ -378,9 +415,9 @@ def _policy(fields: Event | None) -> LoggedPolicy | None:
     counts = [policy.min_parallelism, policy.max_parallelism, explicit]
     sizes = [policy.data_volume_per_task, policy.min_task_volume]
     if not all(0 < count < 2**31 for count in counts) or not all(0 < n < _LARGEST for n in sizes):
-        raise ValueError("a value in the policy of a decision is out of range")
+        raise InvalidRecordError("a value in the policy is out of range")
     if policy.min_parallelism > policy.max_parallelism or not 0 < policy.broadcast_ratio < 1:
-        raise ValueError("the policy of a decision contradicts itself")
+        raise InvalidRecordError("the policy contradicts itself")
     return policy
 
 
@@ -389,7 +426,7 @@ def _optional_int(value: object) -> int | None:
         return None
     number = int(str(value))
     if not 0 <= number < _LARGEST:
-        raise ValueError(f"{number} is out of range")
+        raise InvalidRecordError("a number is out of range")
     return number
 
 
@@ -402,7 +439,7 @@ def _held(fields: Event) -> HeldRows:
 def _ratio(value: object) -> float:
     ratio = float(str(value))
     if not 0 <= ratio < _LARGEST:
-        raise ValueError(f"{ratio} is out of range")
+        raise InvalidRecordError("a ratio is out of range")
     return ratio
 
 
@@ -429,7 +466,7 @@ def _is_out_of_memory(reason: Event) -> bool:
 
 
 def _text(value: object) -> str:
-    return str(value).translate(_CONTROL)
+    return printable(str(value))
 
 
 def _time(value: object) -> int | None:
@@ -438,7 +475,7 @@ def _time(value: object) -> int | None:
 
 def _conf(pairs: Any) -> dict[str, str]:
     items = pairs.items() if isinstance(pairs, dict) else pairs
-    return {str(key): str(value) for key, value in items}
+    return {_text(key): _text(value) for key, value in items}
 
 
 def _operator(info: Event) -> Operator:
@@ -446,11 +483,26 @@ def _operator(info: Event) -> Operator:
     return Operator(int(info["depth"]), _text(info["name"]), _text(info["text"]), *place)
 
 
-def _plan(info: Event, depth: int = 0) -> PlanNode:
-    children = info.get("children", ()) if depth < _DEEPEST_PLAN else ()
+def _plan(info: Event) -> PlanNode:
+    """Return a plan. A plan can be deeper than Python's stack, so there is no recursion."""
+    root = _node(info)
+    waiting = [(info, root, 1)]
+    while waiting:
+        parent, node, depth = waiting.pop()
+        if depth > _DEEPEST_PLAN:
+            continue
+        children = [(child, _node(child)) for child in parent.get("children", ())]
+        node.children = [child for _, child in children]
+        waiting += [(child, made, depth + 1) for child, made in children]
+    return root
+
+
+def _node(info: Event) -> PlanNode:
     return PlanNode(
         name=_text(info["nodeName"]).strip(),
         text=_text(info["simpleString"]),
-        metrics={str(each["name"]): int(each["accumulatorId"]) for each in info.get("metrics", ())},
-        children=[_plan(child, depth + 1) for child in children],
+        metrics={
+            _text(each["name"]): int(each["accumulatorId"]) for each in info.get("metrics", ())
+        },
+        children=[],
     )

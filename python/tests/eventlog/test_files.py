@@ -1,13 +1,20 @@
 from __future__ import annotations
 
+import gzip
+import io
+import os
+import socket
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
 import zstandard
 
 from apportion import ApportionError
-from apportion.eventlog import files
-from apportion.eventlog.files import Skipped, lines, parts
+from apportion.eventlog import files, locate
+from apportion.eventlog.files import STANDARD_INPUT, Skipped, lines, logs, parts
 
 
 def read(path: Path) -> tuple[list[bytes], list[str]]:
@@ -117,7 +124,135 @@ def test_a_missing_log_raises(tmp_path: Path) -> None:
         parts(tmp_path / "none")
 
 
-def test_an_unsupported_compression_raises(tmp_path: Path) -> None:
-    (tmp_path / "local-17.lz4").touch()
-    with pytest.raises(ApportionError, match="compressed with lz4, which is not supported"):
-        read(tmp_path / "local-17.lz4")
+def test_a_rolling_log_of_databricks_is_read_in_order(tmp_path: Path) -> None:
+    (tmp_path / "eventlog").write_text("last\n")
+    for day in (9, 10):
+        content = gzip.compress(b"%d\n" % day)
+        (tmp_path / f"eventlog-2021-06-{day:02}--15-00.gz").write_bytes(content)
+    assert read(tmp_path)[0] == [b"9", b"10", b"last"]
+
+
+def test_logs_of_a_directory_are_listed(tmp_path: Path) -> None:
+    listed = [
+        "app-1.inprogress",
+        "app-2_1.zstd",
+        "app-2_2.zstd",
+        "eventlog_v2_app-3",
+        "older/app-4.lz4",
+        "older/eventlog_v2_app-5",
+        "older/workspace",
+    ]
+    for name in [
+        "app-1.inprogress",
+        ".app-1.inprogress.crc",
+        "app-2_1.zstd",
+        "app-2_2.zstd",
+        "eventlog_v2_app-3/appstatus_app-3",
+        "eventlog_v2_app-3/events_1_app-3",
+        "eventlog_v2_app-3/events_2_app-3",
+        "older/app-4.lz4",
+        "older/eventlog_v2_app-5/events_1_app-5.zstd",
+        "older/workspace/eventlog",
+        "older/workspace/eventlog-2021-06-15--15-00.gz",
+        "older/appstatus_app-6",
+        ".hidden/app-7",
+    ]:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "broken").symlink_to("none")
+    assert logs(tmp_path) == [tmp_path / name for name in listed]
+
+
+def test_a_single_log_is_listed_as_itself(tmp_path: Path) -> None:
+    rolling = tmp_path / "eventlog_v2_app-1"
+    rolling.mkdir()
+    (tmp_path / "app-2").touch()
+    assert logs(rolling) == [rolling]
+    assert logs(tmp_path / "app-2") == [tmp_path / "app-2"]
+    assert logs(Path("-")) == [Path("-")]
+
+
+def test_an_empty_directory_has_no_logs_and_a_missing_directory_raises(tmp_path: Path) -> None:
+    assert logs(tmp_path) == []
+    with pytest.raises(ApportionError, match="there is no event log at"):
+        logs(tmp_path / "none")
+
+
+def test_a_log_can_be_a_named_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=[compress(b"one\n", b"two\n")])
+    writer.start()
+    assert read(pipe) == ([b"one", b"two"], [])
+    writer.join()
+
+
+@pytest.mark.parametrize("place", STANDARD_INPUT)
+def test_a_log_can_be_standard_input(
+    place: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(compress(b"one\n", b"two"))))
+    with locate.event_log(place) as log:
+        assert read(log) == ([b"one", b"two"], [])
+
+
+def test_problems_of_standard_input_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "sys.stdin", io.TextIOWrapper(io.BytesIO(compress(b"one\n", b"two\n")[:-1]))
+    )
+    assert read(Path("-")) == (
+        [b"one"],
+        ["the end of standard input, because the application was killed or still runs"],
+    )
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"ZV\0")))
+    with pytest.raises(ApportionError, match="standard input has the format lzf"):
+        read(Path("-"))
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(ApportionError, match="there is no standard input"):
+        read(Path("-"))
+
+
+def test_a_pipe_from_the_shell_is_read() -> None:
+    program = (
+        "import sys; from pathlib import Path; from apportion.eventlog.files import *;"
+        "print(*lines(Path(sys.argv[1]), Skipped()))"
+    )
+    for place in STANDARD_INPUT:
+        run = subprocess.run(
+            [sys.executable, "-c", program, place],
+            input=gzip.compress(b"one\ntwo\n"),
+            capture_output=True,
+            check=True,
+        )
+        assert run.stdout.decode().strip() == "b'one' b'two'"
+
+
+def test_a_log_that_cannot_be_opened_raises(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The address of a socket is at most 104 bytes long, so it is relative.
+    monkeypatch.chdir(tmp_path)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("log")
+        with pytest.raises(ApportionError, match="log cannot be read: "):
+            read(Path("log"))
+
+
+def test_the_memory_for_reasons_is_bounded() -> None:
+    skipped = Skipped()
+    for number in range(100):
+        skipped.add(f"reason {number} {'x' * 100_000}")
+    skipped.add("reason 0 " + "x" * 100_000)
+    messages = skipped.messages()
+    assert len(messages) == 41
+    assert max(map(len, messages)) < 220
+    assert messages[0].startswith("2 times: reason 0 xxx")
+    assert messages[-1] == "60 times: a part for a further reason"
+
+
+def test_reasons_have_no_control_characters() -> None:
+    skipped = Skipped()
+    skipped.add("a \x1b[2J\x9b\r\nline\tof \ud800 a log")
+    assert skipped.messages() == ["a \ufffd[2J\ufffd\ufffd line of \ufffd a log"]

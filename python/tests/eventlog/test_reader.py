@@ -338,7 +338,7 @@ def test_left_out_events_are_counted(tmp_path: Path) -> None:
     application = read(tmp_path, [*lines(EVENTS), "{", "{", '{"Event":"SparkListenerTaskEnd"}'])
     assert application.skipped == [
         "2 times: a line that is not an event, such as the end of a truncated log",
-        "a malformed event SparkListenerTaskEnd: KeyError('Stage ID')",
+        "a malformed event SparkListenerTaskEnd: the field Stage ID is missing",
     ]
 
 
@@ -349,6 +349,38 @@ def test_events_with_too_large_numbers_are_left_out(tmp_path: Path) -> None:
     assert len(application.skipped) == 1
 
 
+def test_values_of_malformed_events_are_not_kept(tmp_path: Path) -> None:
+    hostile = [
+        json.dumps({**task(5, 20, 100), "Stage ID": f"\x1b[2J{number}" + "x" * 1000})
+        for number in range(100)
+    ]
+    application = read(tmp_path, [*lines(EVENTS), *hostile])
+    assert application.skipped == [
+        "100 times: a malformed event SparkListenerTaskEnd: a value has another type or format"
+    ]
+
+
+def test_the_last_name_of_an_event_does_not_raise(tmp_path: Path) -> None:
+    twice = '{"Event":"SparkListenerTaskEnd","Event":[1]}'
+    assert len(read(tmp_path, [*lines(EVENTS), twice]).skipped) == 1
+
+
+def test_names_have_no_control_characters(tmp_path: Path) -> None:
+    start: dict[str, Any] = {**EVENTS[4]}
+    start["description"] = "\x1b[2J\ud800"
+    start["sparkPlanInfo"] = {**PLAN, "nodeName": "\x9bExchange", "simpleString": "\x07"}
+    query = read(tmp_path, lines([start])).queries[3]
+    assert query.description == "\ufffd[2J\ufffd"
+    assert query.plan
+    assert (query.plan.name, query.plan.text) == ("\ufffdExchange", "\ufffd")
+
+
+def test_a_stage_has_its_resource_profile(tmp_path: Path) -> None:
+    other = stage("Submitted", 6, **{"Resource Profile Id": 2})
+    application = read(tmp_path, lines([stage_of(5), other]))
+    assert [each.profile for each in application.stages] == [0, 2]
+
+
 @pytest.mark.parametrize(("depth", "kept"), [(1500, 1501), (4500, 4001), (50_000, None)])
 def test_deep_plans_are_read(tmp_path: Path, depth: int, kept: int | None) -> None:
     node = '{"nodeName":"Project","simpleString":"Project","children":['
@@ -356,7 +388,7 @@ def test_deep_plans_are_read(tmp_path: Path, depth: int, kept: int | None) -> No
     start = lines(EVENTS)[4].replace(json.dumps(PLAN, separators=(",", ":")), plan)
     application = read(tmp_path, [start, *lines(EVENTS)[5:12]])
     if kept is None:
-        assert len(application.skipped) == 1
+        assert application.skipped == ["a plan that is nested too deeply"]
     else:
         found = application.queries[3].plan
         assert found

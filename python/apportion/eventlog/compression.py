@@ -1,0 +1,265 @@
+"""Decompression of event logs. The first bytes of a log tell its format, not its name.
+
+A log can be a pipe, so nothing here seeks. All sizes in a log are checked before memory is used.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import cramjam
+import zstandard
+
+from apportion.errors import ApportionError
+
+_SUPPORTED = "Supported formats are plain text, gzip, zstd, lz4 and snappy"
+# Compressed bytes that are decompressed at once. The smallest zstd block has 4 bytes and can become
+# 128 KiB, so that a piece becomes at most 32 MiB. A piece of gzip becomes at most 1 MiB.
+_PIECE = 1 << 10
+# Largest block of snappy. Spark's default is 32 KiB (spark.io.compression.snappy.blockSize).
+_LARGEST_BLOCK = 64 << 20
+# Enough to find a control character in any binary format.
+_HEAD = 512
+_BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f]")
+
+
+class TruncatedError(Exception):
+    """The log stops in the middle of a block or frame."""
+
+
+class DamagedError(Exception):
+    """The log has bytes that are not valid in its format."""
+
+
+class Stream(Protocol):
+    """A source of bytes: a file, a pipe or standard input."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return at most `size` bytes, and no bytes at the end."""
+
+
+def decompress(stream: Stream, name: str, size: int) -> Iterator[bytes]:
+    """Yield the content of a log in pieces. Pieces of a plain log have at most `size` bytes.
+
+    `name` is the name of the log in messages. Raises `ApportionError` for a format that is not
+    supported. Raises `TruncatedError` or `DamagedError` after the last readable piece.
+    """
+    source = _Source(stream)
+    head = source.peek(_HEAD)
+    if head and any(magic.startswith(head) and magic != head for magic in _DECODERS):
+        raise TruncatedError
+    for magic, decoder in _DECODERS.items():
+        if head.startswith(magic):
+            return decoder(source)
+    for magic, format in _UNSUPPORTED.items():
+        if head.startswith(magic):
+            raise ApportionError(
+                f"{name} has the format {format}, which is not supported. {_SUPPORTED}"
+            )
+    # zstd and lz4 share the skippable frame. The tool pzstd starts its files with one.
+    if head[1:4] == b"\x2a\x4d\x18" and head[0] & 0xF0 == 0x50:
+        return _zstd(source)
+    if _BINARY.search(head):
+        raise ApportionError(f"{name} is not an event log: its format is unknown. {_SUPPORTED}")
+    return iter(lambda: source.read(size), b"")
+
+
+class _Source:
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._peeked = b""
+
+    def peek(self, size: int) -> bytes:
+        """Return the next bytes, which stay unread. There are fewer than `size` only at the end."""
+        while len(self._peeked) < size:
+            more = self._stream.read(size - len(self._peeked))
+            if not more:
+                break
+            self._peeked += more
+        return self._peeked[:size]
+
+    def read(self, size: int) -> bytes:
+        """Return at most `size` bytes, and no bytes at the end."""
+        if self._peeked:
+            head, self._peeked = self._peeked[:size], self._peeked[size:]
+            return head
+        return self._stream.read(size)
+
+    def unread(self, data: bytes) -> None:
+        """Put bytes back in front of the next bytes."""
+        self._peeked = data + self._peeked
+
+    def read_exactly(self, size: int) -> bytes:
+        found = bytearray()
+        while len(found) < size:
+            more = self.read(size - len(found))
+            if not more:
+                raise TruncatedError
+            found += more
+        return bytes(found)
+
+    def number(self, format: str) -> int:
+        """Return a number of four bytes."""
+        (number,) = struct.unpack(format, self.read_exactly(4))
+        return int(number)
+
+
+def _gzip(source: _Source) -> Iterator[bytes]:
+    while source.peek(1):
+        # gzip allows zeros after the last member, for example to fill the block of a tape.
+        if source.peek(1) == b"\0":
+            source.unread(source.read(_PIECE).lstrip(b"\0"))
+            continue
+        member = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        while not member.eof:
+            piece = source.read(_PIECE)
+            if not piece:
+                raise TruncatedError
+            try:
+                yield member.decompress(piece)
+            except zlib.error as error:
+                raise DamagedError(str(error)) from None
+        source.unread(member.unused_data)
+
+
+def _zstd(source: _Source) -> Iterator[bytes]:
+    while source.peek(1):
+        # An object for each frame, because it reports whether the frame is complete.
+        frame = zstandard.ZstdDecompressor().decompressobj()
+        while not frame.eof:
+            piece = source.read(_PIECE)
+            if not piece:
+                raise TruncatedError
+            try:
+                yield frame.decompress(piece)
+            except zstandard.ZstdError as error:
+                raise DamagedError(str(error)) from None
+        source.unread(frame.unused_data)
+
+
+def _spark_lz4(source: _Source) -> Iterator[bytes]:
+    """Read the format of `net.jpountz.lz4.LZ4BlockOutputStream`, which Spark writes as lz4.
+
+    Each block has a magic, a token, two sizes and a checksum. An empty block ends a stream.
+    Several streams can follow each other.
+    """
+    has_ended = False
+    while source.peek(1):
+        if source.read_exactly(len(_SPARK_LZ4)) != _SPARK_LZ4:
+            raise DamagedError("a block of lz4 has no magic")
+        token, stored, size, _ = struct.unpack("<BiiI", source.read_exactly(13))
+        method, largest = token & 0xF0, 1 << (10 + (token & 0x0F))
+        # A raw block is as long as its content.
+        is_valid = stored == size if method == _LZ4_RAW else method == _LZ4_BLOCK
+        if not is_valid or not 0 <= size <= largest or not 0 <= stored <= largest:
+            raise DamagedError("a block of lz4 has an invalid header")
+        block = source.read_exactly(stored)
+        has_ended = size == 0
+        if method == _LZ4_RAW:
+            yield block
+        elif size:
+            yield _lz4_block(block, size)
+    if not has_ended:
+        raise TruncatedError
+
+
+def _lz4_block(block: bytes, size: int) -> bytes:
+    try:
+        return bytes(cramjam.lz4.decompress_block(block, output_len=size))
+    except cramjam.DecompressionError as error:
+        raise DamagedError(str(error)) from None
+
+
+def _lz4_frames(source: _Source) -> Iterator[bytes]:
+    """Read frames of the tool lz4: https://github.com/lz4/lz4/blob/dev/doc/lz4_Frame_format.md."""
+    while source.peek(1):
+        if source.read_exactly(len(_LZ4_FRAME)) != _LZ4_FRAME:
+            raise DamagedError("a frame of lz4 has no magic")
+        flags, _ = source.read_exactly(2)
+        has_block_checksum, has_size, has_checksum, has_dictionary = (
+            bool(flags & bit) for bit in (0x10, 0x08, 0x04, 0x01)
+        )
+        if flags & 0xC0 != 0x40 or has_dictionary:
+            raise DamagedError("a frame of lz4 has another version, or needs a dictionary")
+        # The content size and the checksum of the header.
+        source.read_exactly(8 * has_size + 1)
+        history = b""
+        while stored := source.number("<I"):
+            is_raw, stored = bool(stored & _LZ4_RAW_FLAG), stored & ~_LZ4_RAW_FLAG
+            if stored > _LARGEST_LZ4_BLOCK:
+                raise DamagedError("a block of lz4 is too large")
+            block = source.read_exactly(stored)
+            source.read_exactly(4 * has_block_checksum)
+            content = block if is_raw else _lz4_frame_block(block, history)
+            yield content
+            # A block can refer to the 64 KiB before it.
+            history = (history + content)[-_LZ4_HISTORY:]
+        source.read_exactly(4 * has_checksum)
+
+
+def _lz4_frame_block(block: bytes, history: bytes) -> bytes:
+    """Decompress a block that can refer to the `history` before it.
+
+    cramjam decompresses only whole frames, which are lost if the log is truncated. So each block
+    becomes a frame of its own, with the history as a raw block before it.
+    """
+    before = struct.pack("<I", len(history) | _LZ4_RAW_FLAG) + history if history else b""
+    frame = _LZ4_HEADER + before + struct.pack("<I", len(block)) + block + bytes(4)
+    try:
+        return bytes(cramjam.lz4.decompress(frame))[len(history) :]
+    except cramjam.DecompressionError as error:
+        raise DamagedError(str(error)) from None
+
+
+def _snappy(source: _Source) -> Iterator[bytes]:
+    """Read the format of `org.xerial.snappy.SnappyOutputStream`, which Spark writes as snappy.
+
+    A header with two versions comes first, then blocks of raw snappy, each after its length.
+    Several streams can follow each other.
+    """
+    while source.peek(1):
+        if source.peek(len(_SNAPPY)) == _SNAPPY:
+            source.read_exactly(len(_SNAPPY) + 8)
+            continue
+        stored = source.number(">i")
+        if not 0 <= stored <= _LARGEST_BLOCK:
+            raise DamagedError("a block of snappy has an invalid length")
+        block = source.read_exactly(stored)
+        try:
+            if cramjam.snappy.decompress_raw_len(block) > _LARGEST_BLOCK:
+                raise DamagedError("a block of snappy is too large")
+            yield bytes(cramjam.snappy.decompress_raw(block))
+        except cramjam.DecompressionError as error:
+            raise DamagedError(str(error)) from None
+
+
+_SPARK_LZ4 = b"LZ4Block"
+_LZ4_RAW, _LZ4_BLOCK = 0x10, 0x20
+_LZ4_FRAME = b"\x04\x22\x4d\x18"
+# Header of a frame with linked blocks of at most 4 MiB, without checksums and content size.
+_LZ4_HEADER = _LZ4_FRAME + b"\x40\x70\xdf"
+_LZ4_RAW_FLAG = 1 << 31
+_LARGEST_LZ4_BLOCK = 4 << 20
+_LZ4_HISTORY = 64 << 10
+_SNAPPY = b"\x82SNAPPY\0"
+
+_DECODERS: dict[bytes, Callable[[_Source], Iterator[bytes]]] = {
+    b"\x1f\x8b": _gzip,
+    b"\x28\xb5\x2f\xfd": _zstd,
+    _SPARK_LZ4: _spark_lz4,
+    _LZ4_FRAME: _lz4_frames,
+    _SNAPPY: _snappy,
+}
+_UNSUPPORTED = {
+    # Chunks of com.ning.compress.lzf, which Spark writes as lzf.
+    b"ZV\0": "lzf",
+    b"ZV\x01": "lzf",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\0": "xz",
+    b"PK\x03\x04": "zip",
+    b"\xff\x06\0\0sNaPpY": "framed snappy",
+}
