@@ -2,7 +2,6 @@ package io.apportion.broadcasts
 
 import io.apportion.decision.ranges.Bytes
 import io.apportion.groups.ExchangeGroup
-import io.apportion.history.History
 import io.apportion.memory.BroadcastMemory
 import io.apportion.memory.operators.RowHolders
 import io.apportion.rules.Guarded
@@ -19,7 +18,7 @@ import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, SortMergeJoi
 
 /**
  * Replaces a broadcast join by a join of two shuffles if the table does not fit the heap of the driver or of the
- * executors. Its size has to be known, from a finished shuffle or from the history. A join stays if the query asks for
+ * executors. Its size has to be known, from a finished shuffle, from the history, or from a broadcast that failed. A join stays if the query asks for
  * the broadcast, or if Spark has no other join for it. The rule runs before Spark adds exchanges and sorts.
  */
 case class DemoteBroadcasts(session: SparkSession) extends Guarded[SparkPlan] {
@@ -28,6 +27,7 @@ case class DemoteBroadcasts(session: SparkSession) extends Guarded[SparkPlan] {
     if (!Settings.MemoryEnabled.get(conf)) plan
     else
       plan.transformUp { case join: BroadcastHashJoinExec =>
+        FailedBroadcasts.watch(session.sparkContext)
         val why = whyNot(join)
         DemoteBroadcasts.mark(join, why)
         if (why.isEmpty) join
@@ -62,7 +62,9 @@ case class DemoteBroadcasts(session: SparkSession) extends Guarded[SparkPlan] {
   private def tableBytes(join: BroadcastHashJoinExec): Option[Long] = {
     val table = DemoteBroadcasts.tableOf(join)
     val keys = if (join.buildSide == BuildLeft) join.leftKeys else join.rightKeys
-    RowHolders.tableBytes(table, keys).orElse(History.of(session).flatMap(BroadcastHistory.predict(_, table)))
+    val known = KnownBroadcasts.of(session)
+    // A broadcast that failed may have failed because of others at the same time, so it counts before its size.
+    known.failed(table).orElse(RowHolders.tableBytes(table, keys)).orElse(known.recorded(table))
   }
 }
 

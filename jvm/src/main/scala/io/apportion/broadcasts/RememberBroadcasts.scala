@@ -13,14 +13,15 @@ import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec
 case class RememberBroadcasts(session: SparkSession) extends Guarded[SparkPlan] {
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
-    for (history <- History.of(session)) {
+    if (History.of(session).isDefined) {
+      val known = KnownBroadcasts.of(session)
       lazy val heaps = Cluster.heaps(session.sparkContext)
       plan.foreach {
         case stage: BroadcastQueryStageExec if stage.isMaterialized =>
           val bytes = BroadcastBytes.filled(stage)
           // The history does not predict more growth. Most tables stay small, and need no entry.
           if (BroadcastMemory.tooSmall((bytes * Run.MaxGrowth).toLong, heaps).isDefined)
-            BroadcastHistory.remember(history, stage, bytes)
+            known.remember(stage, bytes)
         case _ =>
       }
     }

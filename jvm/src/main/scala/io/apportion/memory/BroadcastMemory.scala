@@ -23,10 +23,16 @@ private[apportion] object BroadcastMemory {
   /** An executor holds the blocks and the table (`TorrentBroadcast`). Blocks can go to the disk. */
   private val InExecutor = 1.7
 
+  /** Bytes of the smallest table that does not fit. */
+  def smallestTooLarge(heaps: Heaps): Long = {
+    val inDriver = heaps.driver / heaps.executor.fold(InLocalDriver)(_ => InDriver)
+    heaps.executor.map(_ / InExecutor).fold(inDriver)(_ min inDriver).toLong + 1
+  }
+
   /** The process whose heap a table of `bytes` bytes does not fit, with the size of that heap. */
   def tooSmall(bytes: Long, heaps: Heaps): Option[(String, Long)] = {
-    val driver = Option.when(bytes * heaps.executor.fold(InLocalDriver)(_ => InDriver) > heaps.driver)(heaps.driver)
-    val executor = heaps.executor.filter(bytes * InExecutor > _)
-    driver.map("driver" -> _).orElse(executor.map("executor" -> _))
+    val driver = heaps.driver / heaps.executor.fold(InLocalDriver)(_ => InDriver)
+    if (bytes > driver) Some("driver" -> heaps.driver)
+    else heaps.executor.filter(bytes > _ / InExecutor).map("executor" -> _)
   }
 }

@@ -7,10 +7,14 @@ import io.apportion.report.{DecisionLog, DecisionRecord}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, SortMergeJoinExec}
+import org.scalatest.concurrent.Eventually
 import org.scalatest.prop.TableDrivenPropertyChecks._
+import org.scalatest.time.{Seconds, Span}
 
 /** A driver of 64 MiB, which holds tables of up to 16 MiB. Spark broadcasts tables of up to 1 GiB. */
-class DemoteBroadcastsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
+class DemoteBroadcastsSuite extends SparkSuite with AdaptiveSparkPlanHelper with Eventually {
+  implicit override val patienceConfig: PatienceConfig = PatienceConfig(timeout = Span(30, Seconds))
+
   private val directory = Files.createTempDirectory("demote").toString
 
   override protected def submitTimeConf: Map[String, String] = Map(
@@ -78,6 +82,18 @@ class DemoteBroadcastsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   forAll(kept) { (condition, query, settings) =>
     test(s"a broadcast that may not fit stays if $condition") {
       assert(joins(query, settings: _*)._1 == Seq("broadcast"))
+    }
+  }
+
+  test("a broadcast that failed is not tried again") {
+    since("4.0")
+    val query =
+      "SELECT a.k, b.v FROM numbers a LEFT JOIN (SELECT id AS k, id + 7 AS v FROM range(0, 5000, 1, 4)) b ON a.k = b.k"
+    withSession(planned :+ ("spark.sql.maxBroadcastTableSize" -> "1KB"): _*) { session =>
+      intercept[Exception](session.sql(query).collect())
+      eventually {
+        assert(joins(session, query)._1 == Seq("merge"))
+      }
     }
   }
 

@@ -1,0 +1,83 @@
+package io.apportion.broadcasts
+
+import java.util.LinkedHashMap
+import java.util.Map.Entry
+
+import scala.collection.mutable
+
+import io.apportion.history.{History, PlanFingerprint, Run}
+import io.apportion.memory.{BroadcastMemory, Heaps}
+import io.apportion.sizing.OutputEstimate
+import org.apache.spark.SparkContext
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec
+import org.apache.spark.sql.execution.exchange.BroadcastExchangeExec
+
+/**
+ * Sizes of the broadcast tables of earlier runs: failed ones in memory, and all in the history if there is one.
+ */
+private[apportion] final class KnownBroadcasts private (history: Option[History], failures: KnownBroadcasts.Failed) {
+  import KnownBroadcasts._
+
+  /** Bytes of the hash table of these rows if their broadcast failed in this application. */
+  def failed(build: SparkPlan): Option[Long] =
+    if (failures.isEmpty) None
+    else
+      failures.get(nameOf(PlanFingerprint.of(build))).flatMap(_.scaledTo(OutputEstimate.leafBytes(build))).map(_.stored)
+
+  /** Bytes of the hash table of these rows, by the history and the bytes that the plan reads now. */
+  def recorded(build: SparkPlan): Option[Long] = history.flatMap { history =>
+    val fingerprint = PlanFingerprint.of(build)
+    history.predict(fingerprint.copy(plan = nameOf(fingerprint)), OutputEstimate.leafBytes(build)).map(_.stored)
+  }
+
+  /** Adds the size of a finished broadcast to the history. */
+  def remember(stage: BroadcastQueryStageExec, bytes: Long): Unit =
+    for (history <- history if history.isNew(stage.broadcast.id)) {
+      val (name, run) = describe(stage.broadcast.child, bytes)
+      history.add(name, run)
+    }
+
+  /** Adds a broadcast that failed after it had collected this number of rows. It counts as too large in any case. */
+  def rememberFailed(exchange: BroadcastExchangeExec, rows: Long, heaps: Heaps): Unit = {
+    val bytes = EstimationUtils.getSizePerRow(exchange.child.output) * rows
+    val counted = bytes.min(Long.MaxValue / 2).toLong.max(BroadcastMemory.smallestTooLarge(heaps))
+    val (name, run) = describe(exchange.child, counted)
+    failures.put(name, run)
+    history.foreach(_.add(name, run))
+  }
+}
+
+private[apportion] object KnownBroadcasts {
+  private val MaxFailed = 1000
+  private val byContext = mutable.WeakHashMap.empty[SparkContext, Failed]
+
+  /** The broadcasts that a session's application knows. */
+  def of(session: SparkSession): KnownBroadcasts = {
+    val failed = synchronized(byContext.getOrElseUpdate(session.sparkContext, new Failed))
+    new KnownBroadcasts(History.of(session), failed)
+  }
+
+  /** Failed broadcasts of this application by the name of their rows. */
+  private final class Failed {
+    private val known = new LinkedHashMap[String, Run](16, 0.75f, true) {
+      override def removeEldestEntry(eldest: Entry[String, Run]): Boolean = size > MaxFailed
+    }
+
+    def isEmpty: Boolean = synchronized(known.isEmpty)
+    def get(name: String): Option[Run] = synchronized(Option(known.get(name)))
+    def put(name: String, run: Run): Unit = synchronized(known.put(name, run))
+  }
+
+  private def describe(build: SparkPlan, bytes: Long): (String, Run) = {
+    val fingerprint = PlanFingerprint.of(build)
+    val leafBytes = OutputEstimate.leafBytes(build)
+    nameOf(fingerprint) -> Run(fingerprint.literals, bytes, bytes, leafBytes, 1, System.currentTimeMillis())
+  }
+
+  /** A shuffle of the same rows has another size, so it has another name. */
+  private def nameOf(fingerprint: PlanFingerprint): String =
+    PlanFingerprint.combined(Seq("broadcast", fingerprint.plan))
+}
