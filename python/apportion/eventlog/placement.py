@@ -2,48 +2,101 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from apportion.eventlog import plan_text
 from apportion.eventlog.fragments import Fragment
 from apportion.eventlog.model import LoggedDecision, PlanNode, Query
 
 _SCAN_METRIC = "number of output rows"
 
 
+@dataclasses.dataclass(frozen=True)
+class Placement:
+    """The decisions of a query, each at one place."""
+
+    placed: dict[int, list[LoggedDecision]]
+    """Decisions for each fragment, by the place of the fragment in the plan."""
+    elsewhere: list[LoggedDecision]
+    """Decisions for parts that the last plan does not have. Spark plans again while a query runs,
+    and it reads an equal exchange instead of a part that was already decided."""
+
+
 def place(query: Query, fragments: Sequence[Fragment]) -> Mapping[int, list[LoggedDecision]]:
-    """Return the decisions for each fragment, by its place in `fragments`.
+    """Return the decisions for each fragment, by its place in `fragments`."""
+    return placement(query, fragments).placed
+
+
+def placement(query: Query, fragments: Sequence[Fragment]) -> Placement:
+    """Return the place of each decision.
 
     A decision on shuffles belongs to the fragment that reads them. A decision on a scan belongs to
     the fragment with that scan. Both are found by metric ids. In logs without metric ids, they are
     found by the numbers of query stages, or the name of the scan.
     """
+    free = [_Free(fragment) for fragment in fragments]
+    chosen: dict[int, int] = {}
+    # Equal shuffles differ only in the numbers of their query stages, so matches of these numbers
+    # come first. Of several decisions for the same shuffles or scan, the last one ran.
+    for is_exact in (True, False):
+        for number in reversed(range(len(query.decisions))):
+            logged = query.decisions[number]
+            if number in chosen:
+                continue
+            places = [place for place in range(len(free)) if free[place].has(logged, is_exact)]
+            if places:
+                # Some readers of a reused exchange may have the same operator.
+                operator = logged.decision.operator
+                chosen[number] = max(
+                    places, key=lambda place: (_has_operator(fragments[place], operator), place)
+                )
+                free[chosen[number]].take(logged)
     placed: dict[int, list[LoggedDecision]] = {}
-    for logged in query.decisions:
-        readers = [
-            number for number, fragment in enumerate(fragments) if _is_about(logged, fragment)
-        ]
-        if not readers:
-            continue
-        # A reused exchange has several readers. Some may have the same operator.
-        best = min(
-            readers,
-            key=lambda number: (
-                not _has_operator(fragments[number], logged.decision.operator),
-                len(placed.get(number, ())),
-            ),
-        )
-        placed.setdefault(best, []).append(logged)
-    return placed
+    for number in sorted(chosen):
+        placed.setdefault(chosen[number], []).append(query.decisions[number])
+    elsewhere = [logged for number, logged in enumerate(query.decisions) if number not in chosen]
+    return Placement(placed, elsewhere)
 
 
-def _is_about(logged: LoggedDecision, fragment: Fragment) -> bool:
-    decision = logged.decision
-    if decision.stages:
-        metrics = [shuffle.exchange_metric for shuffle in logged.shuffles]
-        if metrics and None not in metrics:
-            return all(fragment.input_of(metric) for metric in metrics)
-        return {read.query_stage for read in fragment.inputs}.issuperset(decision.stages)
-    return any(is_scan_of(logged, node) for node in fragment.operators())
+class _Free:
+    """The shuffles and scans of a fragment that no decision has taken yet."""
+
+    def __init__(self, fragment: Fragment) -> None:
+        self._exchanges = Counter(read.identity for read in fragment.inputs)
+        self._stages = set(fragment.query_stages)
+        self._scans = [node for node in fragment.operators() if not node.children]
+
+    def has(self, logged: LoggedDecision, is_exact: bool) -> bool:
+        """Return whether all shuffles of a decision are free, or its scan.
+
+        Exact means that the numbers of the query stages match too.
+        """
+        if not logged.decision.stages:
+            return self._scan(logged) is not None
+        metrics = _metrics(logged)
+        if (is_exact or not metrics) and not self._stages.issuperset(logged.decision.stages):
+            return False
+        return metrics <= self._exchanges
+
+    def take(self, logged: LoggedDecision) -> None:
+        """Remove the shuffles or the scan of a decision."""
+        if (scan := self._scan(logged)) is not None:
+            self._scans.remove(scan)
+        self._exchanges -= _metrics(logged)
+        self._stages.difference_update(logged.decision.stages)
+
+    def _scan(self, logged: LoggedDecision) -> PlanNode | None:
+        if logged.decision.stages:
+            return None
+        return next((node for node in reversed(self._scans) if is_scan_of(logged, node)), None)
+
+
+def _metrics(logged: LoggedDecision) -> Counter[int | None]:
+    """Return how often a decision reads each exchange; empty in logs without metric ids."""
+    metrics = [shuffle.exchange_metric for shuffle in logged.shuffles]
+    return Counter() if None in metrics else Counter(metrics)
 
 
 def is_scan_of(logged: LoggedDecision, node: PlanNode) -> bool:
@@ -54,4 +107,4 @@ def is_scan_of(logged: LoggedDecision, node: PlanNode) -> bool:
 
 
 def _has_operator(fragment: Fragment, name: str) -> bool:
-    return any(node.name.strip() == name for node in fragment.operators())
+    return any(plan_text.kind(node.name) == name for node in fragment.operators())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -19,6 +20,12 @@ from apportion.explanation.views.view import QueryView, view
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+# Above this number of queries, the slowest queries come first.
+_LONG_LOG = 10
+_NO_DECISIONS = (
+    "The log has no decisions of Apportion, so this is the profile of its queries as they ran."
+)
+
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Explained:
@@ -31,14 +38,23 @@ class Explained:
     queries: list[QueryView]
     remarks: list[str]
     """Omitted parts of the event log, with the reasons."""
+    notes: list[str] = dataclasses.field(default_factory=list)
+    """Sentences about the whole log, such as that it has no decisions."""
 
     def text(self) -> str:
-        """Return lines of text, with the last stage first."""
-        return "\n".join(map(text.render, self.queries))
+        """Return lines of text, with the last stage first.
+
+        A list of several queries comes first. A long log has its slowest queries first.
+        """
+        notes = [f"{note}\n" for note in self.notes]
+        several = [text.overview(self._slowest_first())] if len(self.queries) > 1 else []
+        return "\n".join([*notes, *several, *map(text.render, self._in_reading_order())])
 
     def html(self) -> str:
         """Return one interactive, self-contained HTML page with all queries."""
-        return html.render(self.title, self.queries, self.remarks)
+        return html.render(
+            self.title, self._in_reading_order(), self.remarks, self.notes, self._slowest_first()
+        )
 
     def mermaid(self) -> str:
         """Return a Mermaid flowchart of the stages for each query."""
@@ -48,6 +64,17 @@ class Explained:
         """Return a JSON list with an object for each query."""
         queries = [query.as_json() for query in self.queries]
         return json.dumps(queries, indent=2, ensure_ascii=False) + "\n"
+
+    def _slowest_first(self) -> list[QueryView]:
+        # A query that has not ended may be the slowest.
+        return sorted(
+            self.queries,
+            key=lambda query: math.inf if query.seconds is None else query.seconds,
+            reverse=True,
+        )
+
+    def _in_reading_order(self) -> list[QueryView]:
+        return self._slowest_first() if len(self.queries) > _LONG_LOG else self.queries
 
     def __repr__(self) -> str:
         return self.text()
@@ -71,7 +98,8 @@ def explain(
     - the URL of a Spark UI or history server
     - the id of an application with a log in the directory `logs`
 
-    `queries` are numbers as in Spark's UI. The default is all queries with decisions.
+    `queries` are numbers as in Spark's UI. The default is all queries with decisions, or all
+    queries of a log without decisions.
 
     Raises `ApportionError` if nothing can be explained; the message names the next step. Raises
     Spark's errors if the DataFrame fails.
@@ -88,27 +116,42 @@ def explain(
 def from_log(application: Application, source: str, numbers: Sequence[int] = ()) -> Explained:
     """Explain the queries with these numbers, or all queries with decisions.
 
-    `source` names the log in messages. Raises `ApportionError` for an unknown number, and if no
-    query has a decision.
+    Without any decision in the log, these are all queries. `source` names the log in messages.
+    Raises `ApportionError` for an unknown number, and for a log without queries.
     """
-    chosen = application.numbered(numbers, source) or _decided(application)
-    if not chosen:
-        count = count_text(len(application.queries), "query")
-        content = f"{count}, but no decision of Apportion" if application.queries else "no queries"
-        raise ApportionError("; ".join([f"{source} has {content}", *application.skipped]))
-    return _explained(application, chosen)
+    if not application.queries:
+        raise ApportionError(
+            "; ".join([_without_queries(application, source), *application.skipped])
+        )
+    decided = _decided(application)
+    chosen = application.numbered(numbers, source) or decided or list(application.queries.values())
+    return _explained(application, chosen, [] if decided else [_NO_DECISIONS])
+
+
+def _without_queries(application: Application, source: str) -> str:
+    if application.stages:
+        stages = count_text(len({stage.id for stage in application.stages}), "stage")
+        return f"{source} has no SQL queries; its jobs ran {stages} without a query"
+    if application.id or application.spark_version:
+        return f"{source} has no SQL queries"
+    return f"{source} has no queries and no other events of an application"
 
 
 def from_run(application: Application, numbers: Sequence[int] = ()) -> Explained:
     """Explain queries that were run for this, or all of them if none has a decision."""
     chosen = application.numbered(numbers, "this run") or _decided(application)
-    return _explained(application, chosen or list(application.queries.values()))
+    return _explained(application, chosen or list(application.queries.values()), [])
 
 
 def _decided(application: Application) -> list[Query]:
     return [query for query in application.queries.values() if query.decisions]
 
 
-def _explained(application: Application, chosen: Sequence[Query]) -> Explained:
-    title = f"{application.name or 'Application'} ({application.id})"
-    return Explained(title, [view(application, query) for query in chosen], application.skipped)
+def _explained(
+    application: Application, chosen: Sequence[Query], notes: Sequence[str]
+) -> Explained:
+    title = application.name or "Application"
+    if application.id:
+        title += f" ({application.id})"
+    views = [view(application, query) for query in chosen]
+    return Explained(title, views, application.skipped, list(notes))

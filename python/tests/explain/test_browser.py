@@ -20,6 +20,26 @@ from .test_render import DECIDED, stage
 
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text("utf-8")
 MOST_SECONDS = 2.0
+LONG_JOIN = """
+    BroadcastNestedLoopJoinOfALongName
+      ShuffleQueryStage: 1000
+        Exchange
+          Scan parquet a_database_of_a_long_name.and_a_table_of_a_name_that_is_still_longer
+      ShuffleQueryStage: 1001
+        Exchange
+          Scan parquet db.items
+"""
+# The boxes of a graph with text that crosses their right or lower edge.
+OVERFLOWING = """
+    [...document.querySelectorAll(".graph a")].filter((box) => {
+      const outer = box.querySelector("rect").getBBox();
+      return [...box.querySelectorAll("text")].some((text) => {
+        const inner = text.getBBox();
+        return inner.x + inner.width > outer.x + outer.width ||
+          inner.y + inner.height > outer.y + outer.height;
+      });
+    }).map((box) => box.textContent)
+"""
 
 
 def query(
@@ -120,6 +140,22 @@ def test_the_page_has_readable_contrast_and_fits_the_screen(
     assert (
         page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     ) == (colours == "light")
+
+
+@pytest.mark.parametrize("millis", [(50, 200, 750), (300, 10, 690)])
+@pytest.mark.parametrize("colours", ["light", "dark"])
+def test_coloured_boxes_have_readable_contrast_and_hold_their_text(
+    tabs: Tabs, tmp_path: Path, millis: tuple[int, ...], colours: Literal["light", "dark"]
+) -> None:
+    made = Query(3, "SELECT daily", submitted=0, completed=1500, plan=plan(LONG_JOIN))
+    for number, (metric, time) in enumerate(zip((1, 5, 9), millis, strict=True)):
+        ran = stage(number, metric, [0], spilled_bytes=123 << 30)
+        ran.run_millis[0], ran.failed_tasks = time, 12
+        made.stages.append(ran)
+    page = tabs.open(written(tmp_path, made), colours=colours)
+    expect(page.locator(".graph a")).to_have_count(3)
+    assert page.evaluate(CONTRAST) == []
+    assert page.evaluate(OVERFLOWING) == []
 
 
 def test_all_sections_are_open_in_print(tabs: Tabs, address: str) -> None:

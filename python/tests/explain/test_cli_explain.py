@@ -129,12 +129,52 @@ def test_wrong_usage_exits_with_2_and_a_message(
     assert message in " ".join(result.stderr.split())
 
 
-def test_a_log_without_decisions_exits_with_2(tmp_path: Path) -> None:
-    (tmp_path / "log").write_text(json.dumps(started(1, "")))
+def test_a_log_without_decisions_gives_the_profile_of_its_queries(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(json.dumps(started(1, "the daily report")))
+    shown = explain(tmp_path / "log")
+    assert shown.exit_code == 0
+    assert shown.stdout.startswith("The log has no decisions of Apportion, so this is the profile")
+    assert "Query 1: the daily report (not ended)" in shown.stdout
+    assert "reads stage 0" in shown.stdout
+    page = explain(tmp_path / "log", "--format", "html").stdout
+    assert "<p>The log has no decisions of Apportion" in page
+    as_json = explain(tmp_path / "log", "--format", "json")
+    assert [query["id"] for query in json.loads(as_json.stdout)] == [1]
+    assert as_json.stderr.startswith("The log has no decisions of Apportion")
+
+
+def test_a_log_without_sql_exits_with_2_and_one_line(tmp_path: Path) -> None:
+    info = {"Stage ID": 0, "Stage Attempt ID": 0, "Stage Name": "count", "Number of Tasks": 1}
+    event = {"Event": "SparkListenerStageSubmitted", "Stage Info": info}
+    (tmp_path / "log").write_text(json.dumps(event))
     result = explain(tmp_path / "log")
-    assert result.exit_code == 2
-    assert "has 1 query, but no decision of Apportion" in result.stderr
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert " ".join(result.stderr.split()).endswith(
+        "log has no SQL queries; its jobs ran 1 stage without a query"
+    )
     assert explain(tmp_path / "none").exit_code == 2
+
+
+def ended(number: int, seconds: int) -> dict[str, Any]:
+    return {"Event": f"{SQL}ExecutionEnd", "executionId": number, "time": 1000 * seconds}
+
+
+@pytest.mark.parametrize(("queries", "first"), [(3, 0), (11, 10)])
+def test_a_long_log_has_the_slowest_query_first(tmp_path: Path, queries: int, first: int) -> None:
+    events = [
+        event
+        for number in range(queries)
+        for event in (started(number, "daily"), ended(number, number + 1))
+    ]
+    (tmp_path / "log").write_text("\n".join(map(json.dumps, events)))
+    lines = explain(tmp_path / "log").stdout.splitlines()
+    start = lines.index("Queries, the slowest first:")
+    assert lines[start + 1].split() == ["query", f"{queries - 1}:", f"{queries}.0", "s", "daily"]
+    details = [line for line in lines if line.startswith("Query ")]
+    assert details[0].startswith(f"Query {first}: ")
+    assert len(details) == queries
+    page = explain(tmp_path / "log", "--format", "html").stdout
+    assert page.index(f'href="#q{queries - 1}"') < page.index('href="#q0"')
 
 
 @pytest.mark.parametrize("what", ["SELECT " + "a" * 300, "http://[::1"])
@@ -147,4 +187,6 @@ def test_an_argument_that_cannot_be_a_path_exits_with_2(what: str) -> None:
 def test_the_error_for_a_log_without_queries_names_omitted_parts(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("no event")
     result = explain(tmp_path / "log")
-    assert "log has no queries; a line that is not an event" in " ".join(result.stderr.split())
+    assert "no other events of an application; a line that is not an event" in " ".join(
+        result.stderr.split()
+    )

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from apportion.eventlog import PlanNode
 from apportion.eventlog.fragments import fragments
 
 from .plans import plan
@@ -91,3 +92,74 @@ def test_a_fragment_has_the_metrics_of_its_own_operators() -> None:
     # Number 7 and 12 are of the records that are read from exchanges.
     assert by_name["stage 0"] == {6, 8}
     assert all(not one & two for one in by_name.values() for two in by_name.values() if one != two)
+
+
+def test_a_reused_exchange_may_come_before_its_original() -> None:
+    text = """
+        Union
+          ShuffleQueryStage: 3
+            ReusedExchange: [plan_id=10]
+          HashAggregate
+            ShuffleQueryStage: 0
+              Exchange: [plan_id=10]
+                Scan a
+    """
+    assert drawn(text) == [
+        "stage 0 shuffle: Exchange Scan a",
+        "result result: Union HashAggregate <- stage 0, stage 0",
+    ]
+    assert fragments(plan(text))[-1].query_stages == {0, 3}
+
+
+def test_an_original_that_is_only_below_its_reuse_is_a_fragment() -> None:
+    root = plan("Union\n  ShuffleQueryStage: 3\n    ReusedExchange: [plan_id=404]")
+    scan = plan("Scan a")
+    original = PlanNode("Exchange", "Exchange", {"data size": 99}, [scan])
+    root.children[0].children[0].children.append(original)
+    found = fragments(root)
+    assert [(each.name, each.kind) for each in found] == [
+        ("stage 3", "shuffle"),
+        ("result", "result"),
+    ]
+    assert [node.name for node in found[0].operators()] == ["Exchange", "Scan a"]
+
+
+def test_a_cached_plan_that_is_scanned_twice_is_one_fragment() -> None:
+    cached = plan("InMemoryTableScan\n  Exchange\n    Scan a")
+    found = fragments(PlanNode("Union", "Union", {}, [cached, cached]))
+    assert [each.name for each in found] == ["shuffle 1", "result"]
+    assert found[1].inputs == [found[0], found[0]]
+
+
+def test_stages_with_the_same_number_have_different_names() -> None:
+    text = """
+        Union
+          ShuffleQueryStage: 0
+            Exchange
+              Scan a
+          InMemoryTableScan
+            ShuffleQueryStage: 0
+              Exchange
+                Scan b
+    """
+    assert [each.name for each in fragments(plan(text))] == ["stage 0", "stage 0 (2)", "result"]
+
+
+def test_a_fragment_that_reads_itself_has_no_input() -> None:
+    exchange = PlanNode("Exchange", "Exchange", {"data size": 1}, [])
+    exchange.children.append(PlanNode("ReusedExchange", "", {}, [exchange]))
+    assert [each.name for each in fragments(exchange)] == ["result"]
+
+
+def test_exchanges_of_accelerators_and_of_spark_2_end_fragments() -> None:
+    text = """
+        GpuHashAggregate
+          ShuffleQueryStage: 5, Statistics(sizeInBytes=1 B, isRuntime=true)
+            PhotonShuffleMapStage
+              PhotonShuffleExchangeSink
+                GpuBroadcastExchange
+                  Scan a
+    """
+    assert [each.name for each in fragments(plan(text))] == ["broadcast 1", "stage 5", "result"]
+    broadcast = PlanNode("BroadcastExchange", "", {"data size (bytes)": 7}, [])
+    assert fragments(PlanNode("Join", "", {}, [broadcast]))[0].identity == 7

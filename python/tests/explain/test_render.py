@@ -30,6 +30,10 @@ DECIDED = {
     "mean_task_bytes": 2048,
     "sources": {"parallelism": "hint on the query block, line 2", "mode": "default"},
 }
+TASK_ARRAYS = (
+    "input_bytes", "shuffle_read_bytes", "shuffle_written_bytes", "output_bytes", "spilled_bytes",
+    "gc_millis", "fetch_wait_millis",
+)  # fmt: skip
 
 
 def stage(number: int, accumulator: int, launched: list[int], **more: int) -> Stage:
@@ -37,7 +41,7 @@ def stage(number: int, accumulator: int, launched: list[int], **more: int) -> St
     made = Stage(number, 0, "collect", [], len(launched), 3, accumulators={accumulator: 0})
     made.launched, made.finished = times, array("q", [time + 30 for time in launched])
     made.run_millis = array("q", [20] * len(launched))
-    for name in ("input_bytes", "shuffle_read_bytes", "shuffle_written_bytes"):
+    for name in TASK_ARRAYS:
         setattr(made, name, array("q", [more.get(name, 0)] * len(launched)))
     return made
 
@@ -74,6 +78,7 @@ def test_text_of_a_query(query: QueryView) -> None:
 Query 3: SELECT <b>1</b> (1.5 s)
   Task slots: 2 for the largest stage, 2 for all stages that can run together.
   Peak concurrency: 2 tasks.
+  Critical path: stage 0 (0.0 s), result (0.0 s).
 
 result (result): 2 tasks
   reads stage 0
@@ -82,11 +87,17 @@ result (result): 2 tasks
     largest task 2.9 KiB, mean 2 KiB
     parallelism: hint on the query block, line 2
   Ran as Spark stage 9, 2 tasks, 0.0 s of task time, 4 KiB read from shuffles.
+    time: 0.0 s, 50% of the task time, on the critical path
+    tasks: longest 0.0 s (1x the median), largest reads 2 KiB (1x the median)
+    overhead: garbage collection 0%
   *(2) HashAggregate
     pipeline ends, ShuffleQueryStage -> HashAggregate: exchange
 
 stage 0 (shuffle): 2 tasks
   Ran as Spark stage 7, 2 tasks, 0.0 s of task time, 4 KiB written to a shuffle.
+    time: 0.0 s, 50% of the task time, on the critical path
+    tasks: longest 0.0 s (1x the median)
+    overhead: garbage collection 0%
   Exchange
   *(1) Range
     pipeline ends, Range -> Exchange: exchange
@@ -116,6 +127,10 @@ def test_mermaid_labels_are_escaped() -> None:
 def test_json_of_a_query(query: QueryView) -> None:
     data = json.loads(json.dumps(query.as_json()))
     assert [stage["name"] for stage in data["stages"]] == ["stage 0", "result"]
+    assert data["critical_path"] == ["stage 0", "result"]
+    assert data["stages"][1]["share_of_task_time"] == 0.5
+    assert data["stages"][1]["ran"]["shuffle_read_bytes"] == 4096
+    assert (data["outside_of_plan"], data["decisions_elsewhere"]) == (None, [])
     assert data["stages"][1]["decisions"][0]["subpartition_bytes"] == [[1024, 0, 2048, 1024]]
     assert data["stages"][1]["breaks"] == [
         {"above": "HashAggregate", "below": "ShuffleQueryStage", "why": "exchange"}

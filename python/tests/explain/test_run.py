@@ -132,8 +132,10 @@ def test_explain_takes_a_path_or_an_application_id(tmp_path: Path) -> None:
     (tmp_path / "app-1").write_text(json.dumps(start))
     for what in (tmp_path / "app-1", str(tmp_path / "app-1"), "app-1"):
         assert "Query 3: daily" in apportion.explain(what, queries=[3], logs=tmp_path).text()
-    with pytest.raises(ApportionError, match="has 1 query, but no decision of Apportion"):
-        apportion.explain(tmp_path / "app-1")
+    assert "The log has no decisions" in apportion.explain(tmp_path / "app-1").text()
+    (tmp_path / "app-2").write_text("")
+    with pytest.raises(ApportionError, match="has no queries"):
+        apportion.explain(tmp_path / "app-2")
 
 
 def test_decisions_are_tables_in_notebooks(spark: SparkSession) -> None:

@@ -46,6 +46,10 @@ MASKS = [
     (r"(Ran as Spark stages?) [\d, ]+,", r"\1 #,"),
     (r"Peak concurrency: \d+ tasks?", "Peak concurrency: # tasks"),
     (r"[\d.]+ ([KMG]i)?B\b", "# B"),
+    (r"^  Critical path: .*", "  Critical path: #"),
+    (r"^    (time|tasks|overhead|rows): .*", r"    \1: #"),
+    # Spark cuts paths by their length. The other lines depend on memory and on chance.
+    (r"^ +(scans .*|(Outside of the plan|spilled to disk|failed attempts): .*)\n", ""),
     (r"\*\(\d+\)", "*(#)"),
     (r"[▁▂▃▄▅▆▇█]", "▄"),
 ]

@@ -2,33 +2,96 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.resources
 from collections.abc import Sequence
 from html import escape
 
+from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 
 from apportion import _html
 from apportion._util.units import count_text, size_text
-from apportion.eventlog import LoggedDecision
+from apportion.eventlog import LoggedDecision, PlanNode
+from apportion.explanation.render import text
 from apportion.explanation.render.graph import graph
-from apportion.explanation.render.plots import ranges_plot, slots_plot
+from apportion.explanation.render.plots import ranges_plot, slots_plot, ticks
 from apportion.explanation.render.sql_text import marked_sql
-from apportion.explanation.views.view import QueryView, averages_text, memory_text
+from apportion.explanation.views.facts import facts, marks
+from apportion.explanation.views.view import QueryView, StageView, averages_text, memory_text
 
 
-def render(title: str, queries: Sequence[QueryView], remarks: Sequence[str] = ()) -> str:
-    """Return the page. `remarks` appear at the top, such as the omitted parts of a log."""
-    return _html.render(
-        "page.html",
+@functools.cache
+def _environment() -> Environment:
+    """Return the Jinja environment with the templates of this package and of `apportion._html`."""
+    shared = _html.environment()
+    assert shared.loader
+    return shared.overlay(loader=ChoiceLoader([PackageLoader(__package__), shared.loader]))
+
+
+def render(
+    title: str,
+    queries: Sequence[QueryView],
+    remarks: Sequence[str] = (),
+    notes: Sequence[str] = (),
+    listed: Sequence[QueryView] | None = None,
+) -> str:
+    """Return the page.
+
+    `remarks` appear at the top, such as the omitted parts of a log, and so do `notes`. `listed` is
+    the order of the list of queries.
+    """
+    template = _environment().get_template("profile_page.html")
+    return template.render(
         title=title,
         queries=queries,
         remarks=remarks,
+        notes=notes,
+        listed=queries if listed is None else listed,
         asset=_html.asset,
+        own_asset=_own_asset,
         graph=graph,
         marked_sql=marked_sql,
         partitions_plot=partitions_plot,
         slots_plot=slots_plot,
+        ticks=ticks,
+        cells=_cells,
+        rows_text=_rows_text,
+        facts=facts,
+        marks=marks,
+        elsewhere=text.ELSEWHERE,
     )
+
+
+def _own_asset(name: str) -> Markup:
+    return Markup(importlib.resources.files(__package__).joinpath(name).read_text("utf-8"))
+
+
+def _rows_text(stage: StageView, node: PlanNode) -> str:
+    """Return the rows that an operator outputs, in words; empty if they are not known."""
+    rows = stage.rows_of.get(id(node))
+    return "" if rows is None else f"{rows:,} {'row' if rows == 1 else 'rows'}"
+
+
+def _cells(stage: StageView) -> list[str]:
+    """Return a row of the table of stages, without the name of the stage."""
+    work = stage.ran
+    assert work
+    read = work.input_bytes + work.shuffle_read_bytes
+    written = work.shuffle_written_bytes + work.output_bytes
+    return [
+        f"{work.wall_millis / 1000:.1f} s",
+        f"{work.run_millis / 1000:.1f} s",
+        "" if stage.share is None else f"{stage.share:.0%}",
+        str(work.tasks),
+        size_text(read) if read else "",
+        size_text(written) if written else "",
+        size_text(work.spilled_bytes) if work.spilled_bytes else "",
+        f"{work.gc_share:.0%}",
+        "" if work.time_ratio is None else f"{work.time_ratio:.1f}",
+        "" if work.bytes_ratio is None else f"{work.bytes_ratio:.1f}",
+        str(work.failed_tasks or ""),
+    ]
 
 
 def framed(title: str, page: str) -> str:

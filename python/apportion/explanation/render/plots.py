@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from html import escape
+from typing import NamedTuple
 
 from markupsafe import Markup
 
@@ -13,6 +15,7 @@ from apportion._util.units import count_text, size_text
 # Maximum number of bars or steps of a plot. More partitions share bars, more times share steps.
 _MAX_COLUMNS = 400
 _WIDTH, _HEIGHT = 1000, 100
+_MAX_TICKS = 6
 
 
 def ranges_plot(
@@ -76,6 +79,29 @@ def slots_plot(running: Sequence[tuple[int, int]]) -> Markup:
             place += count
 
     return _svg(draw(), f"Up to {count_text(peak, 'task')} at once, over {span / 1000:.1f} seconds")
+
+
+class Tick(NamedTuple):
+    """A label of the time axis."""
+
+    percent: float
+    """Distance from the left end, as a percentage of the width."""
+    text: str
+
+
+def ticks(running: Sequence[tuple[int, int]]) -> list[Tick]:
+    """Return the labels of the axis below `slots_plot`: up to 6 round numbers of seconds."""
+    span = max(running[-1][0] - running[0][0], 1)
+    # A label at the right end would not fit.
+    rough = max(span / _MAX_TICKS, 1)
+    power = 10 ** math.floor(math.log10(rough))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
+    digits = max(0, 3 - math.floor(math.log10(step)))
+    return [
+        Tick(round(100 * step * place / span, 2), f"{step * place / 1000:.{digits}f} s")
+        for place in range(_MAX_TICKS + 1)
+        if step * place <= 0.93 * span
+    ]
 
 
 def _svg(parts: Iterator[str], description: str) -> Markup:

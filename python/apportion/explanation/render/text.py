@@ -6,16 +6,33 @@ from collections.abc import Iterator, Sequence
 
 from apportion._util.units import count_text, size_text
 from apportion.eventlog import LoggedDecision
+from apportion.explanation.views.facts import facts
 from apportion.explanation.views.view import QueryView, StageView, averages_text, memory_text
 
 _BARS = "▁▂▃▄▅▆▇█"
 # Maximum number of bars of a plot. More shuffle partitions share bars.
 _MAX_BARS = 64
+# Maximum number of queries in the list at the start.
+_MAX_LISTED = 20
+# Heading of the decisions in `QueryView.elsewhere`.
+ELSEWHERE = "Decisions for parts that Spark's last plan does not have"
 
 
 def render(query: QueryView) -> str:
     """Return a query and its stages as lines of text, with the last stage first."""
     return "\n".join(_lines(query)) + "\n"
+
+
+def overview(queries: Sequence[QueryView]) -> str:
+    """Return a list of queries with their times, in the given order."""
+    width = max(len(str(query.id)) for query in queries)
+    lines = [
+        f"  query {query.id:>{width}}: {query.took:>9}  {query.title}"
+        for query in queries[:_MAX_LISTED]
+    ]
+    if len(queries) > _MAX_LISTED:
+        lines.append(f"  and {len(queries) - _MAX_LISTED} faster queries")
+    return "\n".join(["Queries, the slowest first:", *lines]) + "\n"
 
 
 def plot(values: Sequence[int], ranges: Sequence[tuple[int, int]]) -> str:
@@ -31,15 +48,22 @@ def plot(values: Sequence[int], ranges: Sequence[tuple[int, int]]) -> str:
 
 
 def _lines(query: QueryView) -> Iterator[str]:
-    took = "not ended" if query.seconds is None else f"{query.seconds:.1f} s"
-    yield f"Query {query.id}: {query.title} ({took})"
+    yield f"Query {query.id}: {query.title} ({query.took})"
     if query.failure:
         yield f"  Failed: {query.failure.splitlines()[0]}"
     yield f"  {query.slots_text}"
     yield f"  Peak concurrency: {count_text(query.peak_tasks, 'task')}."
+    for line in (query.critical_text, query.outside_text):
+        if line:
+            yield f"  {line}"
     for stage in reversed(query.stages):
         yield ""
         yield from _stage(query, stage)
+    if query.elsewhere:
+        yield ""
+        yield f"{ELSEWHERE}:"
+        for logged in query.elsewhere:
+            yield from _decision(logged)
 
 
 def _stage(query: QueryView, stage: StageView) -> Iterator[str]:
@@ -47,14 +71,19 @@ def _stage(query: QueryView, stage: StageView) -> Iterator[str]:
     yield f"{stage.name} ({stage.kind}){tasks}"
     if stage.reads:
         yield f"  reads {', '.join(stage.reads)}"
+    if stage.tables:
+        yield f"  scans {', '.join(stage.tables)}"
     if stage.blocks:
         yield f"  from block {', '.join(f'{p} (line {query.line(p)})' for p in stage.blocks)}"
     for logged in stage.decisions:
         yield from _decision(logged)
     if stage.ran:
         yield f"  {stage.ran.text()}"
+    for label, fact in facts(stage):
+        yield f"    {label}: {fact}"
     for pipeline in stage.pipelines.pipelines:
-        number = "" if pipeline.codegen is None else f"*({pipeline.codegen}) "
+        star = "* " if pipeline.is_compiled else ""
+        number = star if pipeline.codegen is None else f"*({pipeline.codegen}) "
         yield f"  {number}{' <- '.join(node.name for node in pipeline.operators)}"
     for link in stage.pipelines.links:
         yield f"    pipeline ends, {link}"

@@ -11,7 +11,7 @@ import enum
 from collections.abc import Mapping
 
 from apportion.eventlog import PlanNode, plan_text
-from apportion.eventlog.fragments import Fragment
+from apportion.eventlog.fragments import Fragment, exchange_kind
 
 
 class Break(enum.Enum):
@@ -46,10 +46,11 @@ _EXPLANATIONS = {
 }
 
 _COMPILED = "WholeStageCodegen"
+# The default of spark.sql.codegen.maxFields.
+_MAX_FIELDS = 100
 _PLUMBING = {"AdaptiveSparkPlan", "AQEShuffleRead", "InputAdapter", "ResultQueryStage"}
 _JOINS_WITH_SIDES = {"SortMergeJoin", "ShuffledHashJoin"}
 _READS = {"ShuffleQueryStage", "BroadcastQueryStage", "ReusedExchange"}
-_EXCHANGES = {"Exchange", "BroadcastExchange"}
 _SUBQUERIES = {"Subquery", "SubqueryBroadcast", "ReusedSubquery"}
 _CACHES = {"InMemoryTableScan", "TableCacheQueryStage"}
 _COMPILABLE = {
@@ -66,7 +67,9 @@ class Pipeline:
     operators: list[PlanNode]
     """The operators, starting with the operator that outputs the rows."""
     codegen: int | None
-    """Number of the generated code, as in EXPLAIN's `*(3)`; None if it is not compiled."""
+    """Number of the generated code, as in EXPLAIN's `*(3)`; None if it is not compiled, and in
+    Spark 2.4."""
+    is_compiled: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,15 +100,15 @@ def find_pipelines(fragment: Fragment, conf: Mapping[str, str]) -> Pipelines:
     inside = {id(node) for node in fragment.operators()}
     while waiting:
         node, above, pipeline = waiting.pop()
-        if node.name.startswith(_COMPILED):
-            pipeline = Pipeline([], plan_text.codegen(node.name))
+        if node.name.startswith(_COMPILED) and node.children:
+            pipeline = Pipeline([], plan_text.codegen(node.name), is_compiled=True)
             pipelines.append(pipeline)
             waiting.append((node.children[0], above, pipeline))
             continue
         if node.name in _PLUMBING and node.children:
             waiting.append((node.children[0], above, None))
             continue
-        is_compiled = pipeline is not None and pipeline.codegen is not None
+        is_compiled = pipeline is not None and pipeline.is_compiled
         is_first = not (is_compiled and pipeline and pipeline.operators)
         if above is not None and is_first:
             links.append(Link(above, node, _why(above, node, conf)))
@@ -122,7 +125,7 @@ def find_pipelines(fragment: Fragment, conf: Mapping[str, str]) -> Pipelines:
 
 
 def _why(above: PlanNode, below: PlanNode, conf: Mapping[str, str]) -> Break:
-    if above.name in _EXCHANGES or below.name in _READS | _EXCHANGES:
+    if exchange_kind(above.name) or below.name in _READS or exchange_kind(below.name):
         return Break.EXCHANGE
     if below.name in _CACHES:
         return Break.CACHE
@@ -135,7 +138,8 @@ def _why(above: PlanNode, below: PlanNode, conf: Mapping[str, str]) -> Break:
         return Break.SWITCHED_OFF
     if plan_text.kind(above.name) in _JOINS_WITH_SIDES:
         return Break.JOIN_SIDE
-    max_fields = int(conf.get("spark.sql.codegen.maxFields", "100"))
+    limit = conf.get("spark.sql.codegen.maxFields", "")
+    max_fields = int(limit) if limit.isdecimal() else _MAX_FIELDS
     if any(plan_text.width(node.text) > max_fields for node in (above, below)):
         return Break.TOO_MANY_FIELDS
     return Break.EXPRESSION

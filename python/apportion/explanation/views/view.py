@@ -4,63 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from apportion._util.units import count_text, size_text
 from apportion.decision import Decision
-from apportion.eventlog import Application, LoggedDecision, Operator, Query, Stage
+from apportion.eventlog import Application, LoggedDecision, Operator, PlanNode, Query, Stage
 from apportion.eventlog.fragments import Fragment, fragments
-from apportion.eventlog.placement import place
+from apportion.eventlog.placement import placement
 from apportion.explanation.views.origins import Origins, SqlBlock
 from apportion.explanation.views.pipelines import Pipelines, find_pipelines
+from apportion.explanation.views.rows import RowCounts
+from apportion.explanation.views.tables import table
+
+# `apportion.simulate` imports `ran` from here.
+from apportion.explanation.views.work import Ran, attempts_of, critical_path, work_of
+from apportion.explanation.views.work import ran as ran
 
 _LONGEST_TITLE = 100
-
-
-@dataclasses.dataclass(frozen=True)
-class Ran:
-    """Measured work of a stage, summed over all attempts."""
-
-    stages: list[int]
-    """Ids of Spark's stages."""
-    tasks: int
-    most_tasks: int
-    """Number of tasks of the largest of these stages. A stage that samples rows for a sort runs
-    twice."""
-    failed_tasks: int
-    profile: int
-    """Id of the resource profile. Stages with the same profile share slots."""
-    started: int | None
-    """Launch of the first task, in milliseconds since 1970."""
-    ended: int | None
-    """End of the last task, in milliseconds since 1970."""
-    run_millis: int
-    """Total time of the tasks."""
-    input_bytes: int
-    shuffle_read_bytes: int
-    shuffle_written_bytes: int
-
-    def moved(self) -> list[tuple[str, int]]:
-        """Return the kinds of bytes that the tasks moved, with their numbers above 0."""
-        sizes = [
-            ("scanned", self.input_bytes),
-            ("read from shuffles", self.shuffle_read_bytes),
-            ("written to a shuffle", self.shuffle_written_bytes),
-        ]
-        return [(kind, size) for kind, size in sizes if size]
-
-    def text(self) -> str:
-        """Return a sentence about the stages, tasks and bytes."""
-        parts = [
-            f"{'stage' if len(self.stages) == 1 else 'stages'} {', '.join(map(str, self.stages))}",
-            count_text(self.tasks, "task"),
-            f"{self.run_millis / 1000:.1f} s of task time",
-            *(f"{size_text(size)} {kind}" for kind, size in self.moved()),
-        ]
-        if self.failed_tasks:
-            parts.append(f"{count_text(self.failed_tasks, 'task')} failed")
-        return f"Ran as Spark {', '.join(parts)}."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,6 +43,18 @@ class StageView:
     decisions: list[LoggedDecision]
     ran: Ran | None
     """None if the log has no task of this stage."""
+    tables: list[str] = dataclasses.field(default_factory=list)
+    """Tables that it scans, each once."""
+    rows: int | None = None
+    """Number of rows that it outputs; None if no metric counts them."""
+    rows_of: dict[int, int] = dataclasses.field(default_factory=dict)
+    """Number of rows that its operators output, by `id` of the operator, as far as counted."""
+    share: float | None = None
+    """Its share of the query's task time; None if nothing ran."""
+    is_critical: bool = False
+    """Whether it is on the critical path: the chain of stages with the longest total time."""
+    is_slowest: bool = False
+    """Whether no other stage of the query runs longer."""
 
     @property
     def slots(self) -> int | None:
@@ -108,12 +81,23 @@ class QueryView:
     """The optimized plan. Each operator follows its parent."""
     running: list[tuple[int, int]]
     """Number of running tasks over time: `(milliseconds since 1970, tasks)`, in order."""
+    critical: list[str] = dataclasses.field(default_factory=list)
+    """Names of the stages on the critical path, from the first to the last."""
+    elsewhere: list[LoggedDecision] = dataclasses.field(default_factory=list)
+    """Decisions for parts that the last plan does not have."""
+    outside: Ran | None = None
+    """Work of Spark's stages that belong to no part of the plan, such as the listing of files."""
 
     @property
     def title(self) -> str:
         """The description as one line of at most 100 characters."""
         line = " ".join(self.description.split()) or "without a description"
         return line if len(line) <= _LONGEST_TITLE else f"{line[: _LONGEST_TITLE - 1]}…"
+
+    @property
+    def took(self) -> str:
+        """The duration, in words."""
+        return "not ended" if self.seconds is None else f"{self.seconds:.1f} s"
 
     def anchor(self, stage: str) -> str:
         """Return the anchor of a stage, which is unique in a page of several queries."""
@@ -149,6 +133,27 @@ class QueryView:
         """Return the line of the text in which a block starts, counted from 1."""
         start = next(known.start for known in self.blocks if known.path == block)
         return (self.sql or "").count("\n", 0, start) + 1
+
+    @property
+    def critical_text(self) -> str:
+        """The critical path with the time of each stage, in words; empty if nothing ran."""
+        by_name = {stage.name: stage.ran for stage in self.stages}
+        parts = [
+            f"{name} ({work.wall_millis / 1000:.1f} s)"
+            for name in self.critical
+            if (work := by_name[name])
+        ]
+        return f"Critical path: {', '.join(parts)}." if parts else ""
+
+    @property
+    def outside_text(self) -> str:
+        """The work outside of the plan, in words; empty if there is none."""
+        if not self.outside:
+            return ""
+        stages = count_text(len(self.outside.stages), "Spark stage")
+        return (
+            f"Outside of the plan: {stages}, {self.outside.run_millis / 1000:.1f} s of task time."
+        )
 
     @property
     def peak_tasks(self) -> int:
@@ -204,23 +209,35 @@ class QueryView:
             "sql": self.sql,
             "blocks": [dataclasses.asdict(block) for block in self.blocks],
             "operators": [dataclasses.asdict(operator) for operator in self.operators],
+            "critical_path": self.critical,
             "stages": [_stage_as_json(stage) for stage in self.stages],
+            "outside_of_plan": _work_as_json(self.outside),
+            "decisions_elsewhere": [_decision_as_json(logged) for logged in self.elsewhere],
         }
 
 
 def view(application: Application, query: Query) -> QueryView:
     """Return the view of a query."""
     origins = Origins(query)
-    stages: list[StageView] = []
     plan_fragments = fragments(query.plan) if query.plan else []
-    placed = place(query, plan_fragments)
+    decisions = placement(query, plan_fragments)
+    attempts = attempts_of(plan_fragments, query.stages)
+    works = [work_of(own) for own in attempts]
+    critical = critical_path(plan_fragments, works)
+    slowest = max((work.wall_millis for work in works if work), default=0)
+    total = sum(sum(stage.run_millis) for stage in query.stages)
+    stages: list[StageView] = []
     depths: dict[int, int] = {}
-    for number, fragment in enumerate(plan_fragments):
+    for number, (fragment, own, work) in enumerate(
+        zip(plan_fragments, attempts, works, strict=True)
+    ):
         depth = max((depths[id(read)] + 1 for read in fragment.inputs), default=0)
         depths[id(fragment)] = depth
-        decided = placed.get(number, [])
+        decided = decisions.placed.get(number, [])
         named = [place for logged in decided for place in logged.operators]
         operators = origins.operators_of(fragment, named)
+        counts = RowCounts(own, query.driver_metrics)
+        is_slowest = bool(work and slowest and work.wall_millis == slowest)
         stages.append(
             StageView(
                 name=fragment.name,
@@ -231,10 +248,17 @@ def view(application: Application, query: Query) -> QueryView:
                 operators=operators,
                 blocks=origins.paths(operators),
                 decisions=decided,
-                ran=ran(fragment, query.stages),
+                ran=work,
+                tables=_tables(fragment),
+                rows=counts.of_fragment(fragment),
+                rows_of=_rows_of(fragment, counts),
+                share=work.run_millis / total if work and total else None,
+                is_critical=number in critical,
+                is_slowest=is_slowest and not any(stage.is_slowest for stage in stages),
             )
         )
     start, end = query.submitted, query.completed
+    inside = {id(stage) for own in attempts for stage in own}
     return QueryView(
         query.id,
         query.description,
@@ -245,28 +269,20 @@ def view(application: Application, query: Query) -> QueryView:
         origins.blocks,
         query.operators,
         _running(query.stages),
+        [stages[place].name for place in critical],
+        decisions.elsewhere,
+        work_of([each for each in query.stages if each.launched and id(each) not in inside]),
     )
 
 
-def ran(fragment: Fragment, stages: Sequence[Stage]) -> Ran | None:
-    """Return the measured work of a fragment; None if no task of it ran."""
-    accumulators = fragment.accumulators()
-    own = [stage for stage in stages if stage.accumulators.keys() & accumulators]
-    if not own:
-        return None
-    return Ran(
-        stages=sorted({stage.id for stage in own}),
-        tasks=sum(len(stage.launched) for stage in own),
-        most_tasks=max(len(stage.launched) for stage in own),
-        failed_tasks=sum(stage.failed_tasks for stage in own),
-        profile=own[-1].profile,
-        started=min((min(stage.launched) for stage in own if stage.launched), default=None),
-        ended=max((max(stage.finished) for stage in own if stage.finished), default=None),
-        run_millis=sum(sum(stage.run_millis) for stage in own),
-        input_bytes=sum(sum(stage.input_bytes) for stage in own),
-        shuffle_read_bytes=sum(sum(stage.shuffle_read_bytes) for stage in own),
-        shuffle_written_bytes=sum(sum(stage.shuffle_written_bytes) for stage in own),
-    )
+def _tables(fragment: Fragment) -> list[str]:
+    names = (table(node) for node in fragment.operators() if not node.children)
+    return list(dict.fromkeys(name for name in names if name))
+
+
+def _rows_of(fragment: Fragment, counts: RowCounts) -> dict[int, int]:
+    rows = ((id(node), counts.of(node)) for node in fragment.operators())
+    return {node: count for node, count in rows if count is not None}
 
 
 def _running(stages: list[Stage]) -> list[tuple[int, int]]:
@@ -309,17 +325,19 @@ def _stage_as_json(stage: StageView) -> Mapping[str, Any]:
         "name": stage.name,
         "kind": stage.kind,
         "reads": stage.reads,
+        "tables": stage.tables,
         "operators": stage.operators,
         "blocks": stage.blocks,
         "depth": stage.depth,
         "slots": stage.slots,
-        "ran": dataclasses.asdict(stage.ran) if stage.ran else None,
+        "rows": stage.rows,
+        "share_of_task_time": stage.share,
+        "is_critical": stage.is_critical,
+        "ran": _work_as_json(stage.ran),
         "pipelines": [
             {
                 "codegen": pipeline.codegen,
-                "operators": [
-                    {"name": node.name, "text": node.text} for node in pipeline.operators
-                ],
+                "operators": [_node_as_json(stage, node) for node in pipeline.operators],
             }
             for pipeline in stage.pipelines.pipelines
         ],
@@ -327,13 +345,30 @@ def _stage_as_json(stage: StageView) -> Mapping[str, Any]:
             {"above": link.above.name, "below": link.below.name, "why": link.why.value}
             for link in stage.pipelines.links
         ],
-        "decisions": [
-            {
-                **dataclasses.asdict(logged.decision),
-                "decided_at": logged.decision.decided_at.isoformat(),
-                "subpartition_bytes": logged.subpartition_bytes,
-                "subpartitions_per_sum": logged.subpartitions_per_sum,
-            }
-            for logged in stage.decisions
-        ],
+        "decisions": [_decision_as_json(logged) for logged in stage.decisions],
+    }
+
+
+def _node_as_json(stage: StageView, node: PlanNode) -> Mapping[str, Any]:
+    return {"name": node.name, "text": node.text, "rows": stage.rows_of.get(id(node))}
+
+
+def _work_as_json(work: Ran | None) -> Mapping[str, Any] | None:
+    if work is None:
+        return None
+    return {
+        **dataclasses.asdict(work),
+        "gc_share": work.gc_share,
+        "time_ratio": work.time_ratio,
+        "bytes_ratio": work.bytes_ratio,
+        "is_skewed": work.is_skewed,
+    }
+
+
+def _decision_as_json(logged: LoggedDecision) -> Mapping[str, Any]:
+    return {
+        **dataclasses.asdict(logged.decision),
+        "decided_at": logged.decision.decided_at.isoformat(),
+        "subpartition_bytes": logged.subpartition_bytes,
+        "subpartitions_per_sum": logged.subpartitions_per_sum,
     }

@@ -1,0 +1,231 @@
+"""The measured work of stages: times, bytes, skew, rows and the critical path."""
+
+from __future__ import annotations
+
+import json
+import re
+from array import array
+
+import pytest
+
+from apportion.eventlog import Application, PlanNode, Query, Stage
+from apportion.explanation.render import html, text
+from apportion.explanation.render.graph import heat
+from apportion.explanation.render.plots import ticks
+from apportion.explanation.views.view import QueryView, view
+from apportion.explanation.views.work import work_of
+from tests.explain.plans import plan
+from tests.explain.test_render import stage
+
+JOIN = """
+    SortMergeJoin
+      ShuffleQueryStage: 0
+        Exchange
+          Scan parquet db.orders
+      ShuffleQueryStage: 1
+        Exchange
+          Scan parquet db.items
+"""
+# Metrics of `plan(JOIN)`, which are numbered from the top: of the join and of the first exchange.
+RESULT, DATA_SIZE = 1, 3
+
+
+def metric_of(root: PlanNode, name: str) -> int:
+    return next(next(iter(node.metrics.values())) for node in root.walk() if name in node.name)
+
+
+def example(*, seconds: int = 10) -> Query:
+    """Two scans, of which the second one is longer, and a join with a long task."""
+    query = Query(3, "daily", submitted=0, completed=1000 * seconds, plan=plan(JOIN))
+    assert query.plan
+    orders, items = (metric_of(query.plan, name) for name in ("orders", "items"))
+    query.stages = [
+        timed(1, orders, [(0, 1000)]),
+        timed(2, items, [(0, 4000), (0, 3000)], input_bytes=[10, 30]),
+        timed(3, RESULT, [(4000, 1000), (4000, 1000), (4000, 5000)], spilled_bytes=[0, 0, 1 << 30]),
+    ]
+    return query
+
+
+def timed(number: int, metric: int, tasks: list[tuple[int, int]], **more: list[int]) -> Stage:
+    """A stage with tasks of (launch, milliseconds)."""
+    made = stage(number, metric, [launch for launch, _ in tasks])
+    made.run_millis = array("q", [millis for _, millis in tasks])
+    made.finished = array("q", [launch + millis for launch, millis in tasks])
+    for name, values in more.items():
+        setattr(made, name, array("q", values))
+    return made
+
+
+@pytest.fixture
+def made() -> QueryView:
+    return view(Application(), example())
+
+
+def test_a_stage_has_its_share_of_the_task_time(made: QueryView) -> None:
+    assert [each.share for each in made.stages] == [1 / 15, 7 / 15, 7 / 15]
+
+
+def test_the_critical_path_is_the_chain_with_the_longest_time(made: QueryView) -> None:
+    assert made.critical == ["stage 1", "result"]
+    assert made.critical_text == "Critical path: stage 1 (4.0 s), result (5.0 s)."
+    assert [each.name for each in made.stages if each.is_slowest] == ["result"]
+
+
+def test_the_text_has_times_skew_and_spills(made: QueryView) -> None:
+    shown = text.render(made)
+    assert "    time: 5.0 s, 47% of the task time, on the critical path\n" in shown
+    assert "    tasks: longest 5.0 s (5x the median), skewed\n" in shown
+    assert (
+        "    tasks: longest 4.0 s (1.1x the median), largest reads 30 B (1.5x the median)" in shown
+    )
+    assert "    spilled to disk: 1 GiB\n" in shown
+    assert "  scans db.items\n" in shown
+
+
+def test_the_page_marks_hot_critical_and_skewed_stages(made: QueryView) -> None:
+    page = html.render("one", [made])
+    graph = page[page.index('<div class="graph"') : page.index("</svg>")]
+    boxes = re.findall(r'<a href="#q3-(\S+)" class="([^"]+)" aria-label="([^"]+)">', graph)
+    assert boxes == [
+        ("stage-0", "heat-1", "stage 0, 1 task"),
+        ("stage-1", "heat-3 critical", "stage 1, 2 tasks, on the critical path"),
+        ("result", "heat-3 critical", "result, 3 tasks, skew, spill 1 GiB, on the critical path"),
+    ]
+    assert ">db.orders</text>" in graph
+    assert ">5.0 s, 47% of task time</text>" in graph
+    assert ">▲ skew, spill 1 GiB</text>" in graph
+    assert graph.count('<path class="critical"') == 1
+
+
+def test_only_the_slowest_stage_is_open_at_first(made: QueryView) -> None:
+    page = html.render("one", [made])
+    assert re.findall(r'class="stage" id="(\S+)" open', page) == ["q3-result"]
+
+
+def test_the_page_has_a_table_of_stages_with_the_slowest_first(made: QueryView) -> None:
+    page = html.render("one", [made])
+    table = page[page.index("<tbody>") : page.index("</tbody>")]
+    rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in table.split("</tr>")[:-1]]
+    assert [re.sub("<.*?>", "", row[0]) for row in rows] == ["result", "stage 1", "stage 0"]
+    assert rows[0][1:] == ["5.0 s", "7.0 s", "47%", "3", "", "", "1 GiB", "0%", "5.0", "", ""]
+    assert rows[1][5] == "40 B"
+
+
+def test_json_has_the_measured_work(made: QueryView) -> None:
+    [_, items, result] = json.loads(json.dumps(made.as_json()))["stages"]
+    assert items["tables"] == ["db.items"]
+    assert (items["ran"]["longest_task_millis"], items["ran"]["median_task_millis"]) == (4000, 3500)
+    assert (items["ran"]["largest_task_bytes"], items["ran"]["median_task_bytes"]) == (30, 20)
+    assert (result["ran"]["spilled_bytes"], result["ran"]["is_skewed"]) == (1 << 30, True)
+    assert (result["ran"]["wall_millis"], result["is_critical"]) == (5000, True)
+
+
+def test_failed_attempts_are_shown_with_the_time_that_they_lost() -> None:
+    query = example()
+    query.stages[2].failed_tasks = 3
+    query.stages[2].memory_failures = 2
+    query.stages[2].wasted_millis = 1500
+    made = view(Application(), query)
+    assert "    failed attempts: 3, 1.5 s lost, 2 out of memory\n" in text.render(made)
+    assert "3 failed, on the critical path" in html.render("one", [made])
+
+
+def test_small_differences_are_no_skew() -> None:
+    small = work_of([timed(1, 1, [(0, 10), (0, 10), (0, 900)], input_bytes=[1, 1, 1 << 20])])
+    large = work_of([timed(1, 1, [(0, 10), (0, 10), (0, 10)], input_bytes=[1, 1, 1 << 30])])
+    assert small
+    assert large
+    assert (small.is_skewed, large.is_skewed) == (False, True)
+    assert small.time_ratio == 90
+
+
+def test_the_wall_time_of_overlapping_attempts_counts_once() -> None:
+    first, second, third = (
+        timed(1, 1, [(0, 1000)]), timed(1, 1, [(500, 1000)]), timed(2, 1, [(5000, 100)])
+    )  # fmt: skip
+    work = work_of([third, first, second])
+    assert work
+    assert work.wall_millis == 1600
+
+
+def test_a_stage_that_updated_metrics_of_two_fragments_belongs_to_one() -> None:
+    query = example()
+    # The join also updated a metric of an exchange that it reads.
+    query.stages[2].accumulators.update({DATA_SIZE: 0})
+    made = view(Application(), query)
+    assert [each.ran.stages for each in made.stages if each.ran] == [[1], [2], [3]]
+
+
+def test_stages_outside_of_the_plan_are_counted() -> None:
+    query = example()
+    query.stages.append(timed(9, 999, [(0, 2000)]))
+    made = view(Application(), query)
+    assert "  Outside of the plan: 1 Spark stage, 2.0 s of task time.\n" in text.render(made)
+    assert "Outside of the plan: 1 Spark stage" in html.render("one", [made])
+
+
+def test_rows_are_those_of_the_exchange_or_of_the_operator_below() -> None:
+    scan = PlanNode("Scan a", "", {"number of output rows": 1}, [])
+    sort = PlanNode("Sort", "", {"sort time": 2}, [scan])
+    exchange = PlanNode("Exchange", "", {"data size": 3}, [sort])
+    limit = PlanNode("CollectLimit", "", {}, [exchange])
+    query = Query(1, "", plan=limit)
+    # A stage that samples rows counts them before the stage that sorts them.
+    query.stages = [stage(1, 1, [0]), stage(2, 1, [0])]
+    query.stages[0].accumulators = {1: 100, 3: 5}
+    query.stages[1].accumulators = {1: 200, 3: 10}
+    made = view(Application(), query)
+    assert [each.rows for each in made.stages] == [100, None]
+    as_json = made.as_json()["stages"][0]["pipelines"]
+    assert [node["rows"] for part in as_json for node in part["operators"]] == [None, None, 100]
+    assert "Scan a</span> <small>(100 rows)</small>" in html.render("one", [made])
+
+
+def test_rows_of_a_broadcast_come_from_the_driver() -> None:
+    root = PlanNode("BroadcastExchange", "", {"data size": 1, "number of output rows": 2}, [])
+    query = Query(1, "", plan=PlanNode("Join", "", {}, [root]), driver_metrics={2: 25})
+    assert view(Application(), query).stages[0].rows == 25
+
+
+def test_a_query_without_tasks_has_no_times() -> None:
+    made = view(Application(), Query(1, "", plan=plan(JOIN)))
+    assert (made.critical, made.critical_text, made.stages[0].share) == ([], "", None)
+    page = html.render("one", [made])
+    assert "<h3>Times</h3>" not in page
+    assert "Critical path" not in text.render(made)
+
+
+@pytest.mark.parametrize(
+    ("share", "colour"), [(None, 0), (0.0, 0), (0.02, 1), (0.2, 2), (0.25, 3), (0.5, 4), (1.0, 4)]
+)
+def test_the_colour_of_a_box_grows_with_the_share(share: float | None, colour: int) -> None:
+    assert heat(share) == colour
+
+
+@pytest.mark.parametrize(
+    ("millis", "labels"),
+    [
+        (0, ["0.000 s"]),
+        (10, ["0.000 s", "0.002 s", "0.004 s", "0.006 s", "0.008 s"]),
+        (2_600, ["0.0 s", "0.5 s", "1.0 s", "1.5 s", "2.0 s"]),
+        (71_000, ["0 s", "20 s", "40 s", "60 s"]),
+        (7_200_000, ["0 s", "2000 s", "4000 s", "6000 s"]),
+    ],
+)
+def test_the_axis_has_round_seconds(millis: int, labels: list[str]) -> None:
+    assert [tick.text for tick in ticks([(100, 1), (100 + millis, 0)])] == labels
+
+
+def test_a_stage_that_only_passes_rows_on_is_found_by_the_exchange_that_it_reads() -> None:
+    drawn = """
+        BroadcastHashJoin
+          BroadcastExchange
+            Exchange
+              Scan parquet db.orders
+    """
+    query = Query(1, "", plan=plan(drawn))
+    # Metric 5 counts the rows that are read from the exchange, and metric 1 is of the join.
+    query.stages = [stage(1, 6, [0]), stage(2, 5, [0]), stage(3, 1, [0])]
+    made = view(Application(), query)
+    assert [each.ran.stages if each.ran else [] for each in made.stages] == [[1], [2], [3]]
