@@ -16,15 +16,14 @@ from apportion.cli import (
     bench,
     demo,
     doctor,
-    explain,
     jar,
     keys,
     lint,
     run,
     settings,
-    simulate,
     slots,
 )
+from apportion.cli.logs import advise, explain, simulate
 from apportion.cli.support.console import QUERY_FAILED, USAGE_ERROR, fail
 from apportion.errors import ApportionError, QueryError
 
@@ -38,6 +37,7 @@ Examples:
 - `apportion bench query.sql --tables data/`: time your SQL with and without Apportion
 - `apportion explain query.sql --tables data/`: show stages, their tasks and the reasons
 - `apportion explain LOG`: show the same for finished queries, from Spark's event log
+- `apportion advise LOGS`: find stages that waste time, in logs with or without Apportion
 - `apportion simulate LOG --slots 160`: predict finished queries with other slots or settings
 - `apportion slots query.sql --tables data/`: show the slots that a query needs, without running it
 - `apportion keys events --columns tenant --tasks 16 --tables data/`: show how keys spread over \
@@ -109,6 +109,7 @@ app.command("run")(run.run)
 app.command("bench", epilog=bench.EXAMPLES)(bench.bench)
 app.command("lint")(lint.lint_command)
 app.command("explain", epilog=explain.EXAMPLES)(explain.explain)
+app.command("advise", epilog=advise.EXAMPLES)(advise.advise_command)
 app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate_command)
 app.command("slots", epilog=slots.EXAMPLES)(slots.slots_command)
 app.command("keys", epilog=keys.EXAMPLES)(keys.keys_command)

@@ -40,13 +40,14 @@ def explain(
             metavar="FILE.sql|LOG|URL|ID",
             help="SQL to run: a file, or - for standard input. For finished queries: an event log, "
             "the URL of an application's UI or history server page, or an application id. A log is "
-            "a plain or .zstd file, or the directory of a rolling log.",
+            "a file in any of Spark's compressions but lzf, or the directory of a rolling log.",
         ),
     ],
     query: Annotated[
         list[int] | None,
         typer.Option(
-            help="Number of a query in Spark's UI. Repeatable. Default: all queries with decisions."
+            help="Number of a query in Spark's UI. Repeatable. Default: all queries with "
+            "decisions, or all queries of a log without decisions."
         ),
     ] = None,
     tables: Annotated[
@@ -74,7 +75,7 @@ def explain(
     ] = "text",
     output: Output = None,
 ) -> None:
-    """Show the stages of queries: their inputs, their tasks with the reason, and their operators.
+    """Show the stages of queries: inputs, tasks with the reason, times, bytes and operators.
 
     ```text
     $ apportion explain report.sql --tables data/
@@ -88,7 +89,8 @@ def explain(
     ...
     ```
 
-    Event logs are read without Spark. The application can still be running, or have been killed.
+    Event logs are read without Spark. A log that was recorded without Apportion gives a profile of
+    its queries. The application can still be running, or have been killed.
     For the URL of a running application, the directory of its event log must be readable from this
     machine.
 
@@ -105,6 +107,9 @@ def explain(
         explained = _read(what, query or [], logs)
     with writing(output) as console:
         console.file.write(getattr(explained, format)())
+    if format in ("json", "mermaid"):
+        for note in explained.notes:
+            err.print(note, markup=False, soft_wrap=True)
     for remark in explained.remarks:
         err.print(f"Left out: {remark}", markup=False, soft_wrap=True)
 

@@ -39,7 +39,8 @@ def simulate_command(
         Path,
         typer.Argument(
             metavar="LOG",
-            help="Event log: a plain or .zstd file, or the directory of a rolling log.",
+            help="Event log: a file in any of Spark's compressions but lzf, - for standard input, "
+            "or the directory of a rolling log.",
         ),
     ],
     query: Annotated[

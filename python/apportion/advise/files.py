@@ -1,0 +1,147 @@
+"""Findings about files that a stage scans or writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from apportion._util.units import count_text, size_text
+from apportion.advise import limits
+from apportion.advise.findings import NO_GAIN, Decided, Finding, Kind, seconds_text
+from apportion.advise.stages import MeasuredStage
+from apportion.advise.task_counts import decided, gain_of_fewer_tasks
+from apportion.simulate.arithmetic.files import file_tasks
+from apportion.simulate.arithmetic.policy import MAX_PARTITION_BYTES, Confs
+
+
+def small_files(stage: MeasuredStage, confs: Confs) -> Iterator[Finding]:
+    """Find stages that write many small files."""
+    size = sum(stage.output_bytes)
+    writers = sum(written > 0 for written in stage.output_bytes)
+    files = max(stage.facts.written_files, writers)
+    if files < limits.MIN_FILES or size >= files * limits.SMALL_FILE:
+        return
+    # Without the metric of the driver, each task can have written several files.
+    at_least, at_most = ("", "") if stage.facts.written_files > 0 else ("at least ", "at most ")
+    layout = decided(stage, confs)
+    helps = layout is not None and layout.tasks_high * limits.FEWER_TASKS <= stage.tasks
+    yield Finding(
+        kind=Kind.SMALL_FILES,
+        text=f"{count_text(writers, 'task')} wrote {at_least}{count_text(files, 'file')} "
+        f"with {size_text(size)}, so {at_most}{size_text(size // files)} each. "
+        "Later queries open each file.",
+        apportion=f"decides {layout.text} by bytes, so fewer tasks write."
+        if layout is not None and helps
+        else "sets the number of files only if a shuffle comes before the write, as with a "
+        "REBALANCE hint.",
+        without=[
+            "REBALANCE hint before the write",
+            f"COALESCE({max(1, size // (128 << 20))}) hint",
+        ],
+        helps=helps,
+        # The time is lost in later queries, which are not in this log.
+        gain=NO_GAIN,
+        evidence={
+            "files": files,
+            "writing_tasks": writers,
+            "written_bytes": size,
+            "mean_file_bytes": size // files,
+        },
+        decided=layout if helps else None,
+    )
+
+
+def small_scan_tasks(stage: MeasuredStage, confs: Confs) -> Iterator[Finding]:
+    """Find scans with many tasks that read few bytes."""
+    facts, size = stage.facts, sum(stage.input_bytes)
+    if not _is_scan(stage) or facts.runs_user_code or facts.is_bucketed:
+        return
+    file_size = facts.file_bytes // facts.files
+    has_small_files = file_size < limits.SMALL_FILE
+    piece = confs.size(MAX_PARTITION_BYTES) * (1 if has_small_files else limits.LARGER_PIECES)
+    fewer = max(int(stage.slots), -(-facts.file_bytes // piece))
+    if (
+        stage.median >= limits.TINY_TASK_SECONDS
+        or size >= stage.tasks * limits.SMALL_SCAN_TASK
+        or stage.tasks < fewer * limits.FEWER_TASKS
+    ):
+        return
+    gain = gain_of_fewer_tasks(stage, fewer)
+    if gain.seconds_high < limits.MIN_GAIN_SECONDS:
+        return
+    yield Finding(
+        kind=Kind.SMALL_SCAN_TASKS,
+        text=f"{count_text(stage.tasks, 'task')} scanned {size_text(size)} of "
+        f"{count_text(facts.files, 'file')} with {size_text(file_size)} each. The median task "
+        f"took {seconds_text(stage.median)}.",
+        apportion="never gives a scan fewer tasks than Spark, unless you set a number.",
+        without=["larger files", f"less {_OPEN_COST}"]
+        if has_small_files
+        else [f"{MAX_PARTITION_BYTES}={piece >> 20}MB"],
+        helps=False,
+        gain=gain,
+        evidence=_evidence(stage, size),
+    )
+
+
+def large_scan_tasks(stage: MeasuredStage, confs: Confs) -> Iterator[Finding]:
+    """Find scans with few tasks that read many bytes, while slots are idle."""
+    facts, size = stage.facts, sum(stage.input_bytes)
+    target = confs.size(MAX_PARTITION_BYTES)
+    if (
+        not _is_scan(stage)
+        or facts.limits
+        or stage.tasks >= stage.slots
+        or size < stage.tasks * target * limits.FAR_ABOVE
+    ):
+        return
+    gain = stage.gain(0, stage.seconds - stage.task_seconds / stage.slots)
+    if gain.seconds_high < limits.MIN_GAIN_SECONDS:
+        return
+    slots = int(stage.slots)
+    tasks = file_tasks(facts.files, facts.file_bytes, confs, slots, slots)
+    # Spark would have cut larger files itself, if their format allows that.
+    are_whole = stage.tasks <= facts.files
+    helps = not are_whole and stage.facts.is_adaptive and tasks > stage.tasks
+    yield Finding(
+        kind=Kind.LARGE_SCAN_TASKS,
+        text=f"{count_text(stage.tasks, 'task')} scanned {size_text(size)} of "
+        f"{count_text(facts.files, 'file')}, so {size_text(size // stage.tasks)} each, with "
+        f"{slots} task slots. The stage took {seconds_text(stage.seconds)}.",
+        apportion="cannot split the files: each task read whole files."
+        if are_whole
+        else f"decides {count_text(tasks, 'task')} by the size of the files.",
+        without=["more, smaller files in a format that Spark can split"]
+        if are_whole
+        else [f"less {MAX_PARTITION_BYTES}"],
+        helps=helps,
+        gain=gain,
+        evidence=_evidence(stage, size),
+        decided=Decided(tasks, tasks, target, facts.file_bytes, -(-facts.file_bytes // tasks), None)
+        if helps
+        else None,
+    )
+
+
+_OPEN_COST = "spark.sql.files.openCostInBytes"
+
+
+def _is_scan(stage: MeasuredStage) -> bool:
+    """Return whether all tasks scan files, and none reads a shuffle."""
+    facts = stage.facts
+    return (
+        facts.files > 0
+        and facts.file_bytes > 0
+        and not (facts.reads_shuffles or "Union" in facts.operators or stage.shuffle_total)
+    )
+
+
+def _evidence(stage: MeasuredStage, size: int) -> dict[str, int | float]:
+    return {
+        "tasks": stage.tasks,
+        "scanned_bytes": size,
+        "files": stage.facts.files,
+        "file_bytes": stage.facts.file_bytes,
+        "median_task_seconds": stage.median,
+        "task_seconds": stage.task_seconds,
+        "stage_seconds": stage.seconds,
+    }

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from apportion.advise.advice import advise, collected, read
+from apportion.advise.findings import (
+    NO_SQL,
+    ApplicationAdvice,
+    Gain,
+    Unread,
+    core_hours_text,
+    gain_text,
+    largest,
+    seconds_text,
+    total,
+)
+from apportion.advise.reading import read_all
+from apportion.advise.stages import measured
+from apportion.errors import ApportionError
+from apportion.eventlog import Application
+
+from .applications import FILE_BYTES, FILES, JOIN, MB, advice_for, application, plan, stage
+
+GOLDEN = Path(__file__).parents[1] / "eventlog/golden/spark-4.2.zstd"
+numbers = st.lists(st.integers(0, 60_000), min_size=1, max_size=30)
+
+
+@settings(max_examples=100, deadline=None)
+@given(numbers, st.integers(0, 1 << 34), st.integers(1, 40), st.integers(0, 60_000), st.data())
+def test_a_gain_is_never_more_than_the_time_of_its_stage(
+    millis: list[int], size: int, slots: int, lost: int, data: st.DataObject
+) -> None:
+    columns: dict[str, Any] = {
+        name: [size if data.draw(st.booleans()) else 0 for _ in millis]
+        for name in ("shuffle_read_bytes", "spilled_bytes", "output_bytes")
+    }
+    times: dict[str, Any] = {
+        name: [lost] * len(millis) for name in ("gc_millis", "fetch_wait_millis")
+    }
+    reader = stage(1, millis, slots=slots, **columns, **times)
+    reader.failed_tasks, reader.wasted_millis = lost % 3, lost
+    scan = stage(0, millis, slots=slots, start=lost, input_bytes=columns["shuffle_read_bytes"])
+    made = application(
+        reader,
+        scan,
+        tree=plan(reader=JOIN),
+        cores=slots,
+        driver_metrics={FILES: 3, FILE_BYTES: size},
+    )
+    seconds = {each.id: each.seconds for each in measured(made)}
+    advice = advice_for(made)
+    for query in advice.queries:
+        for finding in query.findings:
+            gain = finding.gain
+            assert finding.stage is not None
+            assert 0 <= gain.seconds_low <= gain.seconds_high <= seconds[finding.stage] + 1e-9
+            assert 0 <= gain.core_hours_low <= gain.core_hours_high
+        assert 0 <= query.gain.seconds_low <= query.gain.seconds_high
+        assert query.gain.seconds_high <= query.stage_seconds + 1e-9
+    assert advice.gain.seconds_high <= advice.stage_seconds + 1e-9
+
+
+def test_gains_of_one_stage_do_not_add_up() -> None:
+    assert largest([Gain(1, 2, 3, 4), Gain(0, 5, 0, 6)]) == Gain(1, 5, 3, 6)
+    assert total([Gain(1, 2, 3, 4), Gain(1, 5, 0, 6)], 6, 100) == Gain(2, 6, 3, 10)
+
+
+def test_numbers_have_units_and_two_digits() -> None:
+    assert [seconds_text(each) for each in (0.06, 12.34, 4000, 40_000)] == [
+        "60 ms", "12.3 s", "66.7 min", "11.1 h",
+    ]  # fmt: skip
+    assert [core_hours_text(each) for each in (0, 0.0123, 2.34, 123.4)] == [
+        "0", "0.012", "2.3", "123",
+    ]  # fmt: skip
+    assert gain_text(Gain(0, 2, 0, 0.5)) == "0 s to 2.0 s, 0 to 0.5 core-hours"
+    assert gain_text(Gain()) == "not known from this log"
+
+
+def test_queries_and_findings_with_larger_gains_come_first() -> None:
+    slow = stage(1, [20_000] * 2, slots=2, shuffle_read_bytes=[512 * MB] * 2)
+    slow.failed_tasks, slow.wasted_millis = 1, 6000
+    made = application(slow, cores=16)
+    other = application(stage(1, [100], shuffle_read_bytes=[1])).queries[0]
+    made.queries = {7: other, 0: made.queries[0]}
+    other.id = 7
+    advice = advice_for(made)
+    assert [query.id for query in advice.queries] == [0, 7]
+    gains = [finding.gain.rank for finding in advice.queries[0].findings]
+    assert len(gains) == 2
+    assert gains == sorted(gains, reverse=True)
+
+
+def test_one_query_can_be_chosen() -> None:
+    made = application(stage(1, [100]))
+    assert [query.id for query in advise(made, "log", [0]).queries] == [0]
+    with pytest.raises(ApportionError, match="log has no query 5"):
+        advise(made, "log", [5])
+
+
+def test_notes_name_logs_that_apportion_cannot_help() -> None:
+    assert NO_SQL in advice_for(Application(name="rdds")).notes
+    old = advice_for(application(stage(1, [100]), version="3.1.2"))
+    assert "Apportion needs Spark 3.5 or later; this is Spark 3.1.2" in old.notes
+    assert not old.is_supported
+    gpu = advice_for(application(stage(1, [100]), tree=plan(reader="GpuProject [k#1]")))
+    assert any(note.startswith("RAPIDS replaces") for note in gpu.notes)
+
+
+def test_stages_outside_of_sql_are_counted_apart() -> None:
+    made = application(stage(1, [5000]))
+    outside = stage(0, [9000], overhead=0)
+    outside.id, outside.query = 9, None
+    made.stages.append(outside)
+    advice = advice_for(made)
+    assert (advice.task_seconds, advice.other_task_seconds) == (5, 9)
+
+
+def test_an_unfinished_stage_without_metrics_has_no_operators() -> None:
+    running = stage(1, [20_000] * 2, slots=2, shuffle_read_bytes=[512 * MB] * 2)
+    running.accumulators = {}
+    advice = advice_for(application(running, cores=16))
+    assert [finding.helps for finding in advice.queries[0].findings] == [False]
+    assert advice.queries[0].findings[0].operators == []
+
+
+def test_a_log_that_cannot_be_read_is_listed(tmp_path: Path) -> None:
+    text = tmp_path / "notes.txt"
+    text.write_text("no events\n")
+    results = list(read_all([str(GOLDEN), str(text), str(tmp_path / "none")], processes=1))
+    advice = collected(results)
+    assert [application.log for application in advice.applications] == [str(GOLDEN)]
+    assert [unread.log for unread in advice.unread] == [str(text), str(tmp_path / "none")]
+    assert advice.unread[0].reason == "it has no event of Spark"
+
+
+def test_several_processes_give_the_same_advice_in_the_same_order() -> None:
+    logs = [str(GOLDEN), str(GOLDEN.with_name("spark-4.1.zstd"))]
+    assert list(read_all(logs, processes=2)) == [read(log) for log in logs]
+
+
+def test_a_job_has_the_runs_with_its_name() -> None:
+    slow = application(stage(1, [20_000] * 2, slots=2, shuffle_read_bytes=[512 * MB] * 2), cores=16)
+    advice = collected([advise(slow, "a"), advise(slow, "b"), Unread("c", "damaged")])
+    (job,) = advice.jobs
+    assert (job.name, job.logs, job.findings) == ("nightly", 2, 2)
+    assert job.gain.seconds_high == 2 * (20 - 40 / 16)
+    assert advice.gain == job.gain
+
+
+def test_the_golden_log_has_no_findings() -> None:
+    advice = read(str(GOLDEN))
+    assert isinstance(advice, ApplicationAdvice)
+    assert advice.count == 0
+    assert [query.id for query in advice.queries] == [0, 1, 2]

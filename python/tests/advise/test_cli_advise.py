@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from apportion.advise import render
+from apportion.advise.advice import advise, collected
+from apportion.advise.findings import Advice, Unread
+from apportion.cli import app
+
+from .applications import MB, application, stage
+
+GOLDEN = Path(__file__).parents[1] / "eventlog/golden/spark-4.2.zstd"
+
+
+def advise_logs(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["advise", *map(str, arguments)])
+
+
+def sample(name: str = "nightly", logs: int = 1) -> Advice:
+    millis = [20_000] * 2
+    made = application(stage(1, millis, slots=2, shuffle_read_bytes=[512 * MB] * 2), cores=16)
+    made.name = name
+    return collected([advise(made, f"log {number}") for number in range(logs)])
+
+
+def test_advise_shows_a_log_without_findings() -> None:
+    result = advise_logs(GOLDEN)
+    assert result.exit_code == 0, result.stderr
+    assert f"golden ({GOLDEN})" in result.stdout.replace("\n", " ")
+    assert "Queries without findings: 0 to 2." in result.stdout
+
+
+def test_advise_reads_a_directory_and_lists_unreadable_logs(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs/app-1.zstd").write_bytes(GOLDEN.read_bytes())
+    (tmp_path / "logs/app-2").write_text("no events\n")
+    result = advise_logs(tmp_path, "--processes", "1")
+    assert result.exit_code == 0
+    assert "1 log could not be read:" in result.stdout
+    assert "app-2: it has no event of Spark" in " ".join(result.stdout.split())
+
+
+def test_advise_prints_json_with_all_fields(tmp_path: Path) -> None:
+    content = json.loads(advise_logs(GOLDEN, "--format", "json").stdout)
+    assert set(content) == {"gain", "with_apportion", "jobs", "applications", "unread"}
+    assert content["applications"][0]["queries"][0]["findings"] == []
+    finding = sample().as_json()["applications"][0]["queries"][0]["findings"][0]
+    assert finding["kind"] == "large-tasks"
+    assert finding["decided"]["tasks"] == 16
+    assert finding["gain"]["seconds_high"] == 17.5
+    assert finding["stage"] == 1
+
+
+def test_advise_chooses_a_query_and_writes_a_file(tmp_path: Path) -> None:
+    page = tmp_path / "advice.html"
+    result = advise_logs(GOLDEN, "--query", "1", "--format", "html", "-o", page)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "<title>Advice for golden</title>" in page.read_text("utf-8")
+    assert "No findings." in page.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none"], "there is no event log at none"),
+        ([str(GOLDEN), "--query", "9"], "has no query 9. Known queries: 0 to 2"),
+        ([str(GOLDEN), str(GOLDEN.with_name("spark-4.1.zstd")), "--query", "1"], "single log"),
+        ([str(GOLDEN), "--top", "0"], "greater than or equal to 1"),
+        ([__file__], "it has no event of Spark"),
+        ([str(GOLDEN), "-o", "no/such/place"], "cannot write no/such/place: "),
+    ],
+)
+def test_wrong_usage_exits_with_2_and_a_message(arguments: list[str], message: str) -> None:
+    result = advise_logs(*arguments)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+
+
+def test_an_empty_directory_exits_with_2(tmp_path: Path) -> None:
+    result = advise_logs(tmp_path)
+    assert result.exit_code == 2
+    assert "there is no event log in" in result.stderr
+
+
+def test_text_has_the_finding_with_its_numbers() -> None:
+    shown = render.text(sample(), 20)
+    assert "  * Too few, large tasks, stage 1: HashAggregate" in shown
+    assert "Gain: 0 s to 17.5 s, 0 to 0.078 core-hours." in shown
+    assert "- spark.sql.adaptive.advisoryPartitionSizeInBytes=64MB" in shown
+    assert "These two lines" not in shown
+
+
+def test_text_has_at_most_80_columns_and_no_ellipsis() -> None:
+    name = "a job with a rather long name that does not fit into the column of its table"
+    shown = render.text(sample(name, logs=3), 20)
+    assert max(map(len, shown.splitlines())) <= 80
+    assert name in " ".join(shown.split())
+    assert "…" not in shown
+    assert "..." not in shown
+
+
+def test_several_logs_begin_with_the_jobs_and_the_two_lines_of_apportion() -> None:
+    shown = render.text(sample(logs=3), 20)
+    assert "3 logs, at stake:" in shown
+    assert "    --conf spark.sql.extensions=io.apportion.ApportionExtension" in shown
+    assert "0 to 0.23        0 to 0.23           3         3  nightly" in shown
+
+
+def test_top_limits_the_findings_and_counts_the_others() -> None:
+    made = application(stage(1, [20_000] * 2, slots=2, shuffle_read_bytes=[512 * MB] * 2), cores=16)
+    made.stages[0].failed_tasks, made.stages[0].wasted_millis = 1, 9000
+    advice = collected([advise(made, "log")])
+    assert "1 more finding: show them with --top." in render.text(advice, 1)
+    assert "more finding" not in render.text(advice, 2)
+
+
+class _Texts(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+
+
+def test_html_escapes_names_and_draws_a_bar_for_each_query() -> None:
+    advice = sample("<script>alert(1)</script>")
+    page = render.html(Advice(advice.applications, [Unread("<b>", "damaged")]), 20)
+    assert "<script>alert" not in page
+    assert "<b>" not in page
+    parser = _Texts()
+    parser.feed(page)
+    assert parser.tags.count("svg") == 1
+    assert "17.5 s at stake" in page
+    assert "1 log could not be read" in page

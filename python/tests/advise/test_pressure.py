@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from apportion.advise.findings import Kind
+from apportion.eventlog import Stage
+
+from .applications import MB, application, kinds, only, plan, stage
+
+
+def busy(**columns: Any) -> Stage:
+    """Eight even tasks of 10 s."""
+    return stage(1, [10_000] * 8, shuffle_read_bytes=[64 * MB] * 8, **columns)
+
+
+def test_a_spill_is_found_with_the_memory_of_the_largest_task() -> None:
+    spilled = busy(spilled_bytes=[100 * MB] * 8)
+    spilled.peak_memory = 50 * MB
+    finding = only(application(spilled), Kind.SPILL)
+    assert finding.evidence["spilled_bytes"] == 800 * MB
+    assert finding.evidence["peak_task_memory"] == 50 * MB
+    assert finding.helps
+    # Written and read at 2 GiB/s to 50 MiB/s, by 4 tasks at a time.
+    assert finding.gain.seconds_low == pytest.approx(2 * 800 / 2048 / 4)
+    assert finding.gain.seconds_high == pytest.approx(2 * 800 / 50 / 4)
+
+
+def test_apportion_does_not_change_a_spill_without_operators_that_hold_rows() -> None:
+    spilled = busy(spilled_bytes=[100 * MB] * 8)
+    assert not only(application(spilled, tree=plan(reader="Filter k")), Kind.SPILL).helps
+
+
+def test_a_small_spill_is_healthy() -> None:
+    assert kinds(application(busy(spilled_bytes=[3 * MB] * 8))) == set()
+
+
+def test_garbage_collection_is_found_above_a_tenth_of_the_task_time() -> None:
+    finding = only(application(busy(gc_millis=[2000] * 8)), Kind.GARBAGE_COLLECTION)
+    assert finding.evidence["gc_share"] == 0.2
+    assert finding.gain.seconds_high == 0.2 * 20
+    assert finding.gain.seconds_low == 0
+    assert kinds(application(busy(gc_millis=[900] * 8))) == set()
+
+
+def test_garbage_collection_counts_at_most_the_time_of_the_task() -> None:
+    finding = only(application(busy(gc_millis=[90_000] * 8)), Kind.GARBAGE_COLLECTION)
+    assert finding.evidence["gc_share"] == 1
+    assert finding.gain.seconds_high == 20
+
+
+def test_waiting_for_shuffle_data_is_found() -> None:
+    finding = only(application(busy(fetch_wait_millis=[3000] * 8)), Kind.FETCH_WAIT)
+    assert finding.evidence["fetch_wait_seconds"] == 24
+    assert finding.gain.seconds_high == pytest.approx(0.3 * 20)
+    assert kinds(application(busy(fetch_wait_millis=[300] * 8))) == set()
+
+
+def failed(wasted: int, memory: int = 0) -> Stage:
+    made = busy()
+    made.failed_tasks, made.memory_failures, made.wasted_millis = 3, memory, wasted
+    return made
+
+
+def test_failed_tasks_are_found_with_their_wasted_time() -> None:
+    finding = only(application(failed(30_000)), Kind.FAILED_TASKS)
+    assert finding.evidence["wasted_seconds"] == 30
+    assert finding.gain.seconds_high == 20
+    assert finding.gain.core_hours_high == 30 / 3600
+    assert finding.gain.seconds_low == finding.gain.core_hours_low == 0
+    assert kinds(application(failed(1000))) == set()
+
+
+def test_tasks_that_ran_out_of_memory_are_always_found() -> None:
+    finding = only(application(failed(1000, memory=1)), Kind.OUT_OF_MEMORY)
+    assert finding.helps
+    assert "spark.sql.adaptive.advisoryPartitionSizeInBytes" in finding.without[0]
+    assert Kind.FAILED_TASKS not in kinds(application(failed(30_000, memory=1)))
