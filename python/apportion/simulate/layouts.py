@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
+from apportion._util.units import count_text
 from apportion.errors import ApportionError
 from apportion.simulate import logged_policy
 from apportion.simulate.arithmetic import coalescing, memory, subpartitions
@@ -13,8 +14,7 @@ from apportion.simulate.arithmetic.decider import Layout, decide
 from apportion.simulate.arithmetic.inputs import ShuffleInput
 from apportion.simulate.arithmetic.policy import Confs
 from apportion.simulate.arithmetic.ranges import Range, sum_each, sums
-from apportion.simulate.scans import scan_tasks
-from apportion.simulate.scenarios import Scenario
+from apportion.simulate.scenarios import AS_LOGGED, Scenario
 from apportion.simulate.workload import Group, LoggedStage, Shuffle, Workload
 
 # Larger scenarios raise an error, because they would not fit into memory.
@@ -52,8 +52,14 @@ class Layouts:
         self._workload = workload
         self._scale = scenario.scale
         self._logged = Confs(workload.confs)
-        self._confs = Confs({**workload.confs, **scenario.conf})
+        self._confs = Confs(workload.changed_confs(scenario.conf))
         self._written: dict[int, Sequence[int]] = {}
+        self._is_unchanged = (
+            self.slots == workload.slots
+            and scenario.scale == 1
+            and all(workload.confs.get(key) == value for key, value in scenario.conf.items())
+        )
+        self._logged_layouts: Layouts | None = None
 
     def check(self, tasks: int) -> None:
         """Raise `ApportionError` if a query has too many tasks to simulate."""
@@ -68,15 +74,45 @@ class Layouts:
         self._written[place] = task_bytes
 
     def reads(self, stage: LoggedStage) -> tuple[list[Read], list[Read]]:
-        """Return the reads of a stage's groups of shuffles, and of its scans."""
-        if self._confs.enabled:
+        """Return the reads of a stage's groups of shuffles, and of its scans.
+
+        A group keeps its logged tasks if the calculation gives the same for the scenario as for
+        the logged configuration. The log does not have all that the extension knew.
+        """
+        groups = self._groups(stage.groups)
+        if self._scale == 1 and self._confs.enabled == self._logged.enabled:
+            before = groups if self._is_unchanged else self._for_log()._groups(stage.groups)
             groups = [
-                self._decided(group, slots)
-                for group, slots in zip(stage.groups, self._shares(stage.groups), strict=True)
+                self._kept(stage, group, read) if read.task_bytes == old.task_bytes else read
+                for group, read, old in zip(stage.groups, groups, before, strict=True)
             ]
-        else:
-            groups = self._by_spark(stage.groups)
         return groups, self._scans(stage)
+
+    def _groups(self, groups: Sequence[Group]) -> list[Read]:
+        if not self._confs.enabled:
+            return self._by_spark(groups)
+        shares = self._shares(groups)
+        return [self._decided(group, slots) for group, slots in zip(groups, shares, strict=True)]
+
+    def _for_log(self) -> Layouts:
+        """Return the layouts in the logged configuration."""
+        if self._logged_layouts is None:
+            self._logged_layouts = Layouts(self._workload, AS_LOGGED)
+            for place, stage in enumerate(self._workload.stages):
+                self._logged_layouts.add_output(place, stage.written_bytes)
+        return self._logged_layouts
+
+    def _kept(self, stage: LoggedStage, group: Group, read: Read) -> Read:
+        """Return a read with the logged number of tasks."""
+        logged, calculated = group.decision.tasks, len(read.task_bytes)
+        if logged == calculated:
+            return Read(read.task_bytes, True)
+        if self._is_unchanged and not group.is_assumed:
+            self.notes.append(
+                f"{stage.name} keeps its {count_text(logged, 'logged task')}. The calculation from "
+                f"this log gives {calculated:,}, so predictions for this stage are less certain"
+            )
+        return Read([group.bytes // logged] * logged, True)
 
     def _shares(self, groups: Sequence[Group]) -> list[int]:
         """Return the slots of each group. Groups of a stage share slots in proportion to bytes."""
@@ -169,8 +205,12 @@ class Layouts:
         for scan in stage.scans:
             slots, logged = self._workload.slots, stage.scan_tasks(scan)
             parallelism = self._default_parallelism()
-            requested = scan_tasks(scan, self._confs, self.slots, parallelism, self._scale)
-            before = scan_tasks(scan, self._logged, slots, self._default_parallelism(slots))
+            requested = logged_policy.scan_tasks(
+                scan, self._confs, self.slots, parallelism, self._scale
+            )
+            before = logged_policy.scan_tasks(
+                scan, self._logged, slots, self._default_parallelism(slots)
+            )
             # Spark's number can differ a little from the requested one. So the logged number
             # stays if the scenario requests the same number.
             tasks = logged if requested == before and self._scale == 1 else requested

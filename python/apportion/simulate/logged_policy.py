@@ -1,4 +1,7 @@
-"""Policy of a logged decision in another configuration. Values that the query sets stay fixed."""
+"""Policy of a logged decision, and tasks of a scan, in another configuration.
+
+Values that the query sets stay fixed.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ import dataclasses
 
 from apportion.decision import Decision
 from apportion.eventlog import LoggedDecision
+from apportion.simulate.arithmetic.files import MAX_TASKS, file_tasks
 from apportion.simulate.arithmetic.policy import Confs, Policy
+from apportion.simulate.workload import Scan
 
 # Kinds in `LoggedDecision.source_kinds`; see `io.apportion.decision.SourceKind`.
 _HINT = "hint"
@@ -37,6 +42,15 @@ def is_fixed_scan(logged: LoggedDecision) -> bool:
     return (
         logged.decision.kind == "explicit" and logged.source_kinds.get("parallelism") in _FIXED_SCAN
     )
+
+
+def scan_tasks(
+    scan: Scan, confs: Confs, slots: int, default_parallelism: int, scale: float = 1
+) -> int:
+    """Return the tasks for a scan whose files have `scale` times the bytes of the log."""
+    if scan.logged and is_fixed_scan(scan.logged):
+        return min(max(1, scan.logged.decision.parallelism), MAX_TASKS)
+    return file_tasks(scan.files, int(scan.bytes * scale), confs, slots, default_parallelism)
 
 
 def policy(logged: LoggedDecision, confs: Confs, slots: int) -> Policy:

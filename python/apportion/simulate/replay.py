@@ -28,6 +28,9 @@ class StageOutcome:
     """Shuffle bytes of the largest task."""
     is_as_logged: bool
     """Whether these are the logged tasks, with their logged times."""
+    assumes_equal_partitions: bool = False
+    """Whether only the total bytes of the shuffles are known. The largest task and the times are
+    lower bounds."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +50,11 @@ class Outcome:
     stages: list[StageOutcome] = dataclasses.field(default_factory=list)
     notes: list[str] = dataclasses.field(default_factory=list)
     """Differences between the scenario and the simulation."""
+
+    @property
+    def assumes_equal_partitions(self) -> bool:
+        """Whether any stage assumes equal partitions."""
+        return any(stage.assumes_equal_partitions for stage in self.stages)
 
 
 def measured(workload: Workload) -> Outcome:
@@ -108,6 +116,7 @@ class _Tasks:
     shuffle_bytes: Sequence[int]
     seconds: Sequence[float]
     is_as_logged: bool
+    assumes_equal_partitions: bool = False
 
     @property
     def outcome(self) -> StageOutcome:
@@ -117,6 +126,7 @@ class _Tasks:
             task_seconds=sum(self.seconds),
             largest_task_bytes=max(self.shuffle_bytes, default=0),
             is_as_logged=self.is_as_logged,
+            assumes_equal_partitions=self.assumes_equal_partitions,
         )
 
 
@@ -146,12 +156,13 @@ class _Planner:
     def limits(self) -> Iterator[tuple[int, _Tasks]]:
         """Yield additional stages for limits, with the place of the stage before each.
 
-        If several tasks keep rows for a limit, one more task combines these rows.
+        If several tasks keep rows for a limit, one more task combines these rows. If several tasks
+        ran without such a stage in the log, the driver combined their rows.
         """
         for place, (stage, planned) in enumerate(
             zip(self._workload.stages, self._planned, strict=True)
         ):
-            if stage.limits and len(planned.seconds) > 1:
+            if stage.limits and len(planned.seconds) > 1 == len(stage.seconds):
                 yield place, _Tasks(stage.name, [0], [self._model.overhead], False)
 
     def _writes(self, stage: LoggedStage, planned: _Tasks) -> Sequence[int]:
@@ -170,7 +181,9 @@ class _Planner:
         if keeps_tasks and self._is_changed:
             self.notes.append(f"{stage.name} keeps its tasks: {_why_kept(stage)}")
         if combination and any(not read.is_as_logged for read in (*groups, *scans)):
-            return self._new_tasks(place, stage, combination, groups, scans)
+            tasks = self._new_tasks(place, stage, combination, groups, scans)
+            is_assumed = any(group.is_assumed for group in stage.groups)
+            return dataclasses.replace(tasks, assumes_equal_partitions=is_assumed)
         if self._scale == 1:
             return _Tasks(stage.name, stage.shuffle_bytes, stage.seconds, True)
         shuffled = [int(size * self._scale) for size in stage.shuffle_bytes]

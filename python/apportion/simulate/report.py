@@ -8,10 +8,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from apportion._util.units import count_text, size_text
-from apportion.simulate.replay import NO_DECISION, Outcome
+from apportion.simulate.replay import NO_DECISION, Outcome, StageOutcome
 from apportion.simulate.simulation import Row, Simulation
 
 _MAX_DESCRIPTION = 40
+# Mark of predictions that assume equal shuffle partitions.
+BOUND = "*"
 
 
 def scenarios_table(simulation: Simulation) -> Table:
@@ -45,7 +47,10 @@ def queries_table(simulation: Simulation) -> Table:
         outcomes = (row.outcomes[place] for row in simulation.rows)
         table.add_row(
             escape(f"{workload.query}: {_shortened(workload.description)}"),
-            *(f"{outcome.makespan:,.2f} ({outcome.tasks:,})" for outcome in outcomes),
+            *(
+                f"{outcome.makespan:,.2f} ({outcome.tasks:,}){_mark(outcome)}"
+                for outcome in outcomes
+            ),
         )
     return table
 
@@ -57,7 +62,10 @@ def stages_table(simulation: Simulation) -> Table:
         outcomes = (row.outcomes[0].stages[place] for row in simulation.rows)
         table.add_row(
             escape(f"{stage.name} ({stage.id})"),
-            *(f"{outcome.tasks:,} ({outcome.task_seconds:,.2f})" for outcome in outcomes),
+            *(
+                f"{outcome.tasks:,} ({outcome.task_seconds:,.2f}){_mark(outcome)}"
+                for outcome in outcomes
+            ),
         )
     return table
 
@@ -82,13 +90,30 @@ def notes(simulation: Simulation) -> Iterator[str]:
     if undecided:
         yield (
             f"{undecided} of {count_text(len(queries), 'query')} ran without Apportion, so the log "
-            "does not have the bytes of their shuffle partitions. Their stages keep their tasks; "
-            "only slots, losses and scale are simulated. To try other numbers of tasks, record the "
-            "log with Apportion enabled"
+            "does not have the bytes of their shuffle partitions. `apportion advise LOG` shows "
+            "stages that waste time. To simulate partitions of different sizes, record the log "
+            "with Apportion enabled"
         )
+    if any(outcome.assumes_equal_partitions for row in simulation.rows for outcome in row.outcomes):
+        yield (
+            f"{BOUND} assumes equal shuffle partitions, because only their total bytes are known. "
+            "The largest task and the times are lower bounds"
+        )
+    for ran in queries:
+        if ran.profiles > 1:
+            yield (
+                f"the stages of query {ran.query} have {ran.profiles} resource profiles. The "
+                "simulation runs all of them on the same slots"
+            )
+        if ran.most_slots > ran.slots:
+            yield (
+                f"query {ran.query} started with {count_text(ran.slots, 'slot')} and had up to "
+                f"{ran.most_slots:,} later. The simulation keeps {ran.slots:,}, unless a scenario "
+                "sets another number"
+            )
     for row in simulation.rows:
         for note, count in row.notes.items():
-            if not undecided or NO_DECISION not in note:
+            if not undecided or len(queries) == 1 or NO_DECISION not in note:
                 yield f"{row.name}: {note}" + (f" ({count} times)" if count > 1 else "")
     yield from simulation.left_out
 
@@ -100,6 +125,10 @@ def _side_by_side(simulation: Simulation, title: str, first_column: str) -> Tabl
     for row in simulation.rows:
         table.add_column(escape(row.name), justify="right")
     return table
+
+
+def _mark(outcome: Outcome | StageOutcome) -> str:
+    return BOUND if outcome.assumes_equal_partitions else ""
 
 
 def _title(simulation: Simulation) -> str:

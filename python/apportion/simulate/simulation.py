@@ -11,10 +11,12 @@ from apportion.errors import ApportionError
 from apportion.eventlog import Application, Query
 from apportion.simulate.fit import Model, fit
 from apportion.simulate.replay import Outcome, measured, replay
-from apportion.simulate.scenarios import Scenario
+from apportion.simulate.scenarios import AS_LOGGED, Scenario
 from apportion.simulate.workload import Workload, workload
 
 MEASURED = "logged"
+_NONE = "there is no query to simulate"
+_NONE_IN_LOG = f"{_NONE}: the log has no SQL query"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,12 +94,12 @@ def simulate(
     ]
     if not workloads:
         raise ApportionError(
-            "; ".join(["there is no query to simulate", *left_out[:3]])
+            "; ".join([_NONE if left_out else _NONE_IN_LOG, *left_out[:3]])
             + (f"; and {len(left_out) - 3} more" if len(left_out) > 3 else "")
             + "".join(f"; left out: {reason}" for reason in application.skipped)
         )
     model = fit(workloads)
-    by_name = _by_name([Scenario("replay"), *scenarios])
+    by_name = _by_name([AS_LOGGED, *scenarios])
     rows = [Row(MEASURED, None, [measured(ran) for ran in workloads])]
     for name in progress(list(by_name)):
         outcomes = [replay(ran, model, by_name[name]) for ran in workloads]
@@ -140,6 +142,7 @@ def _row_as_json(row: Row, workloads: Sequence[Workload]) -> dict[str, Any]:
                         "task_seconds": stage.task_seconds,
                         "largest_task_bytes": stage.largest_task_bytes,
                         "as_logged": stage.is_as_logged,
+                        "assumes_equal_partitions": stage.assumes_equal_partitions,
                     }
                     for stage in outcome.stages
                 ],

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from apportion.decision import NOTHING_HELD, Decision, HeldRows
-from apportion.eventlog import Application, LoggedDecision, Query, Stage
+from apportion.eventlog import Application, LoggedDecision, Query, Stage, plan_text
 from apportion.eventlog.fragments import Fragment, fragments
 from apportion.eventlog.placement import is_scan_of, place
 from apportion.explanation.views.view import ran
+from apportion.settings import ENABLED, PREFIX
+from apportion.simulate import undecided
 from apportion.simulate.arithmetic.policy import Confs
 from apportion.simulate.scheduler import MAX_SLOTS
 
@@ -44,6 +46,9 @@ class Group:
 
     logged: LoggedDecision
     shuffles: list[Shuffle]
+    is_assumed: bool = False
+    """Whether Apportion did not decide it. Only the total bytes are known, and equal partitions are
+    assumed."""
 
     @property
     def decision(self) -> Decision:
@@ -134,12 +139,30 @@ class Workload:
     tail: float
     """Seconds from the end of the last task to the end of the query: work of the driver."""
     slots: int
+    """Task slots when the query started. The simulation keeps this number."""
     slots_per_executor: int
+    most_slots: int = 0
+    """Most task slots while the query ran."""
+    profiles: int = 1
+    """Number of resource profiles of the stages."""
+    ran_plain: bool = False
+    """Whether the log has no decision of Apportion for the query."""
 
     @property
     def was_decided(self) -> bool:
         """Whether Apportion decided the tasks for any shuffle."""
-        return any(stage.groups for stage in self.stages)
+        return any(not group.is_assumed for stage in self.stages for group in stage.groups)
+
+    def changed_confs(self, changes: Mapping[str, str]) -> dict[str, str]:
+        """Return the confs with changes.
+
+        If the query ran without Apportion, a change of one of its settings enables it.
+        """
+        confs = {**self.confs, **changes}
+        is_ours = any(key.startswith(PREFIX) for key in changes)
+        if self.ran_plain and is_ours and ENABLED not in changes:
+            confs[ENABLED] = "true"
+        return confs
 
     @property
     def reads_shuffles(self) -> bool:
@@ -154,6 +177,10 @@ def workload(application: Application, query: Query) -> Workload | None:
     stages = _Stages(query).logged()
     if not stages:
         return None
+    ran_plain = not query.decisions
+    confs = {**application.conf, **query.conf}
+    if ran_plain:
+        confs[ENABLED] = "false"
     start, end = query.submitted, query.completed
     last = max(max(stage.finished) for stage in query.stages if stage.finished)
     slots = _slots(application, query.submitted)
@@ -161,12 +188,15 @@ def workload(application: Application, query: Query) -> Workload | None:
     return Workload(
         query=query.id,
         description=query.description,
-        confs={**application.conf, **query.conf},
+        confs=confs,
+        ran_plain=ran_plain,
         stages=stages,
         seconds=max(end - start, 1) / 1000,
         tail=max(end - last, 0) / 1000,
         slots=slots,
         slots_per_executor=min(per_executor, slots),
+        most_slots=max([slots, *_slots_between(application, start, end)]),
+        profiles=len({stage.profile for stage in query.stages if stage.launched}),
     )
 
 
@@ -174,15 +204,25 @@ def _slots(application: Application, time: int) -> int:
     """Return the task slots at a time. Without executors before it, return the maximum."""
     before = [cores for since, cores in application.slots if since <= time]
     known = before[-1:] or [cores for _, cores in application.slots]
+    return _slots_of(application, max(known, default=1))
+
+
+def _slots_between(application: Application, start: int, end: int) -> list[int]:
+    """Return the task slots after each change in a time."""
+    changes = [cores for since, cores in application.slots if start < since <= end]
+    return [_slots_of(application, cores) for cores in changes]
+
+
+def _slots_of(application: Application, cores: int) -> int:
     cpus = Confs(application.conf).number("spark.task.cpus") or 1
-    return min(max(1, max(known, default=1) // cpus), MAX_SLOTS)
+    return min(max(1, cores // cpus), MAX_SLOTS)
 
 
 class _Run:
     """All attempts of one of Spark's stages, with the tasks in the order of their launches."""
 
-    def __init__(self, id: int, attempts: Sequence[Stage]) -> None:
-        self.id = id
+    def __init__(self, stage_id: int, attempts: Sequence[Stage]) -> None:
+        self.id = stage_id
         launches = _joined(attempt.launched for attempt in attempts)
         order = sorted(range(len(launches)), key=launches.__getitem__)
 
@@ -217,11 +257,11 @@ class _Stages:
 
     def __init__(self, query: Query) -> None:
         self._start = query.submitted or 0
-        by_id: dict[int, list[Stage]] = {}
+        attempts_by_id: dict[int, list[Stage]] = {}
         for stage in query.stages:
             if stage.launched:
-                by_id.setdefault(stage.id, []).append(stage)
-        runs = [_Run(id, attempts) for id, attempts in by_id.items()]
+                attempts_by_id.setdefault(stage.id, []).append(stage)
+        runs = [_Run(stage_id, attempts) for stage_id, attempts in attempts_by_id.items()]
         self._runs = sorted(runs, key=lambda run: (run.launched, run.submitted, run.id))
         self._places = {run.id: place for place, run in enumerate(self._runs)}
         self._fragments = fragments(query.plan) if query.plan else []
@@ -237,6 +277,7 @@ class _Stages:
         self._scans = {
             id(fragment): self._scans_of(fragment, query) for fragment in self._fragments
         }
+        self._can_assume = not query.decisions and undecided.is_adaptive(query.plan)
         self._latency = _median([run.launched - run.submitted for run in self._runs])
 
     def logged(self) -> list[LoggedStage]:
@@ -246,9 +287,9 @@ class _Stages:
     def _find_owners(self) -> None:
         """Find the fragment of the plan that each stage ran."""
         for fragment, work in zip(self._fragments, self._ran, strict=True):
-            for id in work.stages if work else ():
-                if id in self._places:
-                    self._owners.setdefault(self._places[id], fragment)
+            for stage_id in work.stages if work else ():
+                if stage_id in self._places:
+                    self._owners.setdefault(self._places[stage_id], fragment)
 
     def _find_owners_by_reads(self, stages: Sequence[Stage]) -> None:
         """Find the fragment of stages without separate operators, such as a broadcast of a shuffle.
@@ -296,7 +337,11 @@ class _Stages:
         latency = min(run.launched - run.submitted, self._latency)
         delay = max(run.submitted - since, 0) + latency
         places = sorted(self._places_of(owner)) if owner else []
-        limits = any(node.name == _LIMIT for node in owner.operators()) if owner else False
+        limits = (
+            any(plan_text.kind(node.name) == _LIMIT for node in owner.operators())
+            if owner
+            else False
+        )
         is_last = limits and place != places[0] and len(run.launches) == 1
         return LoggedStage(
             id=run.id,
@@ -306,7 +351,7 @@ class _Stages:
             shuffle_bytes=run.shuffle_bytes,
             input_bytes=run.input_bytes,
             written_bytes=run.written,
-            groups=self._groups(owner) if owner and not is_last else [],
+            groups=self._groups(owner, run) if owner and not is_last else [],
             scans=self._scans.get(id(owner), []) if owner and not is_last else [],
             after=after,
             delay=max(delay, 0) / 1000,
@@ -314,12 +359,21 @@ class _Stages:
             limits_for=places[0] if is_last else None,
         )
 
-    def _groups(self, owner: Fragment) -> list[Group]:
+    def _groups(self, owner: Fragment, run: _Run) -> list[Group]:
+        if self._can_assume and len(self._places_of(owner)) == 1:
+            logged = undecided.assumed(owner, run.shuffle_bytes)
+            return [self._assumed(owner, logged)] if logged else []
         return [
             Group(logged, self._shuffles(owner, logged))
             for logged in self._placed[id(owner)]
             if logged.decision.stages and _is_sound(logged)
         ]
+
+    def _assumed(self, owner: Fragment, logged: LoggedDecision) -> Group:
+        writers = [self._ends_of(read)[-1:] for read in owner.inputs if read.kind == "shuffle"]
+        places = list(dict.fromkeys(place for ends in writers for place in ends))
+        shuffle = Shuffle(logged.shuffles[0].bytes, places, contiguous=False, splittable=False)
+        return Group(logged, [shuffle], is_assumed=True)
 
     def _shuffles(self, owner: Fragment, logged: LoggedDecision) -> list[Shuffle]:
         by_number = {fragment.query_stage: fragment for fragment in owner.inputs}

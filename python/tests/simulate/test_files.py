@@ -4,7 +4,7 @@ import pytest
 
 from apportion.simulate.arithmetic.files import tasks_of_pieces
 from apportion.simulate.arithmetic.policy import Confs
-from apportion.simulate.scans import scan_tasks
+from apportion.simulate.logged_policy import scan_tasks
 from apportion.simulate.workload import Scan
 
 MB = 1 << 20

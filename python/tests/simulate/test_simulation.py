@@ -158,7 +158,7 @@ FIXED = {**logs.INPUT, "partitions_set_by": None}
         ({"minParallelism": "hint"}, {"policy": {**logs.POLICY, "max_parallelism": 2}}, 2),
         ({"ranges": "hint"}, {"policy": BALANCED, "inputs": [FIXED]}, 2),
         ({"dataVolumePerTask": "write"}, {}, 2),
-        ({"dataVolumePerTask": "multiplied-rows"}, {}, 4),
+        ({"dataVolumePerTask": "multiplied-rows"}, {}, 2),
         ({}, {"data_volume_per_task": None, "kind": "unchanged", "layout": "unchanged"}, 2),
         ({}, {"layout": "local", "ranges": []}, 4),
     ],
@@ -234,8 +234,9 @@ def test_a_note_names_averages_of_neighbours(tmp_path: Path) -> None:
 def test_confs_of_the_session_apply_to_its_queries(tmp_path: Path) -> None:
     query = logs.query(modifiedConfigs={VOLUME: str(2 * MB)})
     application = log_of(tmp_path, logs.application(), query)
-    assert tasks(outcome(application)) == [2, 4]
-    assert tasks(outcome(application, conf={VOLUME: str(4 * MB)})) == [2, 2]
+    (note,) = outcome(application, scale=1).notes
+    assert note.startswith("result keeps its 2 logged tasks. The calculation from this log gives 4")
+    assert tasks(outcome(application, conf={VOLUME: str(MB)})) == [2, 8]
 
 
 def test_the_fit_finds_overhead_and_throughput(tmp_path: Path) -> None:
