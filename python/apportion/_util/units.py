@@ -1,6 +1,13 @@
-"""Human-readable sizes and counts."""
+"""Human-readable sizes, counts and times, and lines of 80 columns."""
 
 from __future__ import annotations
+
+import textwrap
+
+WIDTH = 80
+"""Columns of text reports."""
+# Shorter times of cores are shown in seconds or minutes.
+_LEAST_CORE_HOURS = 360
 
 
 def size_text(size: int) -> str:
@@ -29,3 +36,69 @@ def count_text(number: int, noun: str) -> str:
     """
     plural = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
     return f"{number} {noun if number == 1 else plural}"
+
+
+def seconds_text(seconds: float) -> str:
+    """Return a duration in the unit that fits it.
+
+    >>> seconds_text(0.06)
+    '60 ms'
+    >>> seconds_text(12.34)
+    '12.3 s'
+    >>> seconds_text(4000)
+    '66.7 min'
+    """
+    if seconds < 0.95:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 600:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 36_000 else f"{seconds / 3600:.1f} h"
+
+
+def core_time_text(core_seconds: float) -> str:
+    """Return the time of cores in the unit that fits it.
+
+    >>> core_time_text(1.1)
+    '1.1 core-seconds'
+    >>> core_time_text(7200)
+    '2.0 core-hours'
+    """
+    divisor, unit = core_unit(core_seconds)
+    return f"{number_text(core_seconds / divisor)} core-{unit}"
+
+
+def core_unit(core_seconds: float) -> tuple[int, str]:
+    """Return the unit that fits the time of cores: its seconds and its name.
+
+    >>> core_unit(360)
+    (3600, 'hours')
+    """
+    if abs(core_seconds) >= _LEAST_CORE_HOURS:
+        return 3600, "hours"
+    return (60, "minutes") if abs(core_seconds) >= 60 else (1, "seconds")
+
+
+def number_text(number: float) -> str:
+    """Return a number with two significant digits below 10.
+
+    >>> number_text(0.0123)
+    '0.012'
+    >>> number_text(123.4)
+    '123'
+    """
+    size = abs(number)
+    if size >= 10:
+        return f"{number:.0f}"
+    return f"{number:.1f}" if size >= 1 else f"{number:.2g}" if size >= 0.0001 else "0"
+
+
+def wrapped(line: str, indent: str = "", first: str | None = None) -> list[str]:
+    """Return a line in pieces of at most 80 columns. Longer words stay whole."""
+    return textwrap.wrap(
+        line,
+        WIDTH,
+        initial_indent=indent if first is None else first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -15,14 +15,12 @@ from apportion.advise.findings import (
     Gain,
     Kind,
     QueryAdvice,
-    Unread,
     largest,
     total,
 )
 from apportion.advise.plan_facts import engine
 from apportion.advise.stages import MeasuredStage, busy_seconds, measured, most_slots
-from apportion.errors import ApportionError
-from apportion.eventlog import Application, Query
+from apportion.eventlog import Application, Query, Unread
 from apportion.simulate.arithmetic.policy import Confs
 
 _VERSION = re.compile(r"(\d+)\.(\d+)")
@@ -80,15 +78,7 @@ def advise(application: Application, log: str, numbers: Sequence[int] = ()) -> A
 
 def read(log: str, numbers: Sequence[int] = ()) -> ApplicationAdvice | Unread:
     """Return the advice for a log, or the reason why it cannot be read."""
-    try:
-        application = eventlog.read(log)
-        if application.started is None and not application.stages and not application.queries:
-            return Unread(log, "it has no event of Spark")
-        return advise(application, log, numbers)
-    except ApportionError as error:
-        return Unread(log, str(error))
-    except MemoryError:
-        return Unread(log, "it needs more memory than this machine has")
+    return eventlog.read_with(log, lambda application: advise(application, log, numbers))
 
 
 def collected(results: Sequence[ApplicationAdvice | Unread]) -> Advice:

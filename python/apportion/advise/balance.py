@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from apportion._util.units import count_text, size_text
+from apportion._util.units import count_text, seconds_text, size_text
 from apportion.advise import limits
-from apportion.advise.findings import Decided, Finding, Kind, percent_text, seconds_text
+from apportion.advise.findings import Decided, Finding, Kind, percent_text
 from apportion.advise.stages import MeasuredStage, median
 from apportion.advise.task_counts import decided
 from apportion.simulate.arithmetic.policy import Confs

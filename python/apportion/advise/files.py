@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from apportion._util.units import count_text, size_text
+from apportion._util.units import count_text, seconds_text, size_text
 from apportion.advise import limits
-from apportion.advise.findings import NO_GAIN, Decided, Finding, Kind, seconds_text
+from apportion.advise.findings import NO_GAIN, Decided, Finding, Kind
 from apportion.advise.stages import MeasuredStage
 from apportion.advise.task_counts import decided, gain_of_fewer_tasks
 from apportion.simulate.arithmetic.files import file_tasks

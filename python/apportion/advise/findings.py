@@ -7,7 +7,9 @@ import enum
 from collections.abc import Iterable
 from typing import Any
 
-from apportion._util.units import count_text
+from apportion._util.plain import plain
+from apportion._util.units import core_unit, count_text, number_text, seconds_text
+from apportion.eventlog import Unread
 
 Number = int | float
 
@@ -105,36 +107,6 @@ def total(gains: Iterable[Gain], most_seconds: float, most_core_hours: float) ->
     )
 
 
-def seconds_text(seconds: float) -> str:
-    """Return a duration in the unit that fits it.
-
-    >>> seconds_text(0.06)
-    '60 ms'
-    >>> seconds_text(12.34)
-    '12.3 s'
-    >>> seconds_text(4000)
-    '66.7 min'
-    """
-    if seconds < 0.95:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 600:
-        return f"{seconds:.1f} s"
-    return f"{seconds / 60:.1f} min" if seconds < 36_000 else f"{seconds / 3600:.1f} h"
-
-
-def core_hours_text(hours: float) -> str:
-    """Return core-hours with two significant digits below 10.
-
-    >>> core_hours_text(0.0123)
-    '0.012'
-    >>> core_hours_text(123.4)
-    '123'
-    """
-    if hours >= 10:
-        return f"{hours:.0f}"
-    return f"{hours:.1f}" if hours >= 1 else f"{hours:.2g}" if hours >= 0.0001 else "0"
-
-
 def gain_text(gain: Gain) -> str:
     """Return a gain with its bounds, in seconds and core-hours.
 
@@ -143,9 +115,22 @@ def gain_text(gain: Gain) -> str:
     """
     if not gain.is_known:
         return "not known from this log"
-    seconds = _bounds(seconds_text(gain.seconds_low), seconds_text(gain.seconds_high))
-    hours = _bounds(core_hours_text(gain.core_hours_low), core_hours_text(gain.core_hours_high))
-    return f"{seconds}, {hours} core-hours"
+    low, high = seconds_text(gain.seconds_low), seconds_text(gain.seconds_high)
+    low = "0 s" if low == "0 ms" else low
+    core_time, unit = core_time_bounds(gain)
+    return f"{low if low == high else f'{low} to {high}'}, {core_time} core-{unit}"
+
+
+def core_time_bounds(gain: Gain) -> tuple[str, str]:
+    """Return the bounds of the saved core time, and their unit: `seconds`, `minutes` or `hours`.
+
+    >>> core_time_bounds(Gain(1, 2, 0, 0.05))
+    ('0 to 3.0', 'minutes')
+    """
+    divisor, unit = core_unit(gain.core_hours_high * 3600)
+    low = number_text(gain.core_hours_low * 3600 / divisor)
+    high = number_text(gain.core_hours_high * 3600 / divisor)
+    return (low if low == high else f"{low} to {high}"), unit
 
 
 def percent_text(share: float) -> str:
@@ -155,11 +140,6 @@ def percent_text(share: float) -> str:
     '12 %'
     """
     return f"{share * 100:.0f} %"
-
-
-def _bounds(low: str, high: str) -> str:
-    low = low.replace("0 ms", "0 s") if low == "0 ms" else low
-    return low if low == high else f"{low} to {high}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -263,14 +243,6 @@ class ApplicationAdvice:
 
 
 @dataclasses.dataclass(frozen=True)
-class Unread:
-    """A log that could not be read."""
-
-    log: str
-    reason: str
-
-
-@dataclasses.dataclass(frozen=True)
 class Job:
     """The applications with one name, which are runs of the same job."""
 
@@ -320,26 +292,11 @@ class Advice:
         return {
             "gain": dataclasses.asdict(self.gain),
             "with_apportion": dataclasses.asdict(self.with_apportion),
-            "jobs": [_plain(each) for each in self.jobs],
-            "applications": [_plain(each) for each in self.applications],
-            "unread": [_plain(each) for each in self.unread],
+            "jobs": [plain(each) for each in self.jobs],
+            "applications": [plain(each) for each in self.applications],
+            "unread": [plain(each) for each in self.unread],
         }
 
 
 def _sum(gains: Iterable[Gain]) -> Gain:
     return total(gains, float("inf"), float("inf"))
-
-
-def _plain(value: Any) -> Any:
-    """Return dataclasses and enums as data for JSON."""
-    if isinstance(value, Kind):
-        return value.value
-    if dataclasses.is_dataclass(value):
-        return {
-            field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)
-        }
-    if isinstance(value, list):
-        return [_plain(each) for each in value]
-    if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
-    return round(value, 6) if isinstance(value, float) else value

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
+import functools
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 
+from apportion._util.parallel import in_processes
 from apportion.advise.advice import read
-from apportion.advise.findings import ApplicationAdvice, Unread
+from apportion.advise.findings import ApplicationAdvice
+from apportion.eventlog import Unread
 
 
 def read_all(
@@ -20,31 +19,4 @@ def read_all(
     The default number of processes is the number of cores. A log whose process is killed, for
     example without memory, is listed as unread.
     """
-    count = min(len(logs), processes or os.cpu_count() or 1)
-    if count <= 1:
-        yield from (read(log, numbers) for log in logs)
-        return
-    pool = _pool(count)
-    try:
-        waiting = [(log, pool.submit(read, log, numbers)) for log in logs]
-        for log, future in waiting:
-            try:
-                yield future.result()
-            except BrokenProcessPool:
-                # The end of one process breaks the pool for all logs after it.
-                yield _read_apart(log, numbers)
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _read_apart(log: str, numbers: Sequence[int]) -> ApplicationAdvice | Unread:
-    with _pool(1) as pool:
-        try:
-            return pool.submit(read, log, numbers).result()
-        except BrokenProcessPool:
-            return Unread(log, "its process was killed, probably because of its memory")
-
-
-def _pool(count: int) -> ProcessPoolExecutor:
-    # A fork would copy the threads of the progress bar in an undefined state.
-    return ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"))
+    return in_processes(functools.partial(read, numbers=numbers), logs, Unread.killed, processes)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 
 from apportion import _html
-from apportion._util.units import count_text
+from apportion._util.units import WIDTH, count_text, seconds_text, wrapped
 from apportion.advise.findings import (
     NO_SQL,
     Advice,
@@ -14,13 +13,12 @@ from apportion.advise.findings import (
     Finding,
     Gain,
     QueryAdvice,
-    core_hours_text,
+    core_time_bounds,
     gain_text,
-    seconds_text,
 )
 
-_WIDTH = 80
-_RULE = "-" * _WIDTH
+_RULE = "-" * WIDTH
+_UNITS = {"seconds": "s", "minutes": "min", "hours": "h"}
 SWITCHES = [
     '--jars "$(apportion jar)"',
     "--conf spark.sql.extensions=io.apportion.ApportionExtension",
@@ -45,7 +43,6 @@ def html(advice: Advice, top: int) -> str:
         asset=_html.asset,
         gain_text=gain_text,
         seconds_text=seconds_text,
-        core_hours_text=core_hours_text,
         shown=_shown,
         summary=_summary,
         place=_place,
@@ -67,13 +64,13 @@ def _lines(advice: Advice, top: int) -> Iterator[str]:
         yield f"{count_text(len(others), 'log')} without findings:"
         for application in others:
             reason = f": {NO_SQL}" if NO_SQL in application.notes else ""
-            yield from _wrapped(f"{application.log}{reason}", "  ", first="- ")
+            yield from wrapped(f"{application.log}{reason}", "  ", first="- ")
         yield ""
     if advice.unread:
         yield _RULE
         yield f"{count_text(len(advice.unread), 'log')} could not be read:"
         for unread in advice.unread:
-            yield from _wrapped(f"{unread.log}: {unread.reason}", "  ", first="- ")
+            yield from wrapped(f"{unread.log}: {unread.reason}", "  ", first="- ")
 
 
 def _with_sections(advice: Advice) -> list[ApplicationAdvice]:
@@ -102,8 +99,8 @@ def _with_apportion(application: ApplicationAdvice) -> str:
 
 def _jobs(advice: Advice, top: int) -> Iterator[str]:
     yield f"{count_text(len(advice.applications), 'log')}, at stake:"
-    yield from _wrapped(f"- all findings: {gain_text(advice.gain)}", "  ", first="")
-    yield from _wrapped(
+    yield from wrapped(f"- all findings: {gain_text(advice.gain)}", "  ", first="")
+    yield from wrapped(
         f"- findings where Apportion decides differently: {gain_text(advice.with_apportion)}",
         "  ",
         first="",
@@ -113,11 +110,11 @@ def _jobs(advice: Advice, top: int) -> Iterator[str]:
     yield ""
     if not advice.jobs:
         return
-    yield "Core-hours       With Apportion   Logs  Findings  Job"
+    yield "Core time        With Apportion   Logs  Findings  Job"
     for job in advice.jobs[:top]:
-        columns = f"{_hours(job.gain):<16} {_hours(job.with_apportion):<16} "
+        columns = f"{_core_time(job.gain):<16} {_core_time(job.with_apportion):<16} "
         columns += f"{job.logs:>4}  {job.findings:>8}  "
-        yield from _wrapped(job.name, " " * len(columns), first=columns)
+        yield from wrapped(job.name, " " * len(columns), first=columns)
     yield ""
     yield "These two lines add Apportion to spark-submit:"
     yield ""
@@ -125,20 +122,20 @@ def _jobs(advice: Advice, top: int) -> Iterator[str]:
     yield ""
 
 
-def _hours(gain: Gain) -> str:
-    low, high = core_hours_text(gain.core_hours_low), core_hours_text(gain.core_hours_high)
-    return low if low == high else f"{low} to {high}"
+def _core_time(gain: Gain) -> str:
+    core_time, unit = core_time_bounds(gain)
+    return f"{core_time} {_UNITS[unit]}"
 
 
 def _application(application: ApplicationAdvice, top: int) -> Iterator[str]:
     yield _RULE
-    yield from _wrapped(f"{application.name} ({application.log})")
-    yield from _wrapped(_summary(application))
+    yield from wrapped(f"{application.name} ({application.log})")
+    yield from wrapped(_summary(application))
     for note in application.notes:
-        yield from _wrapped(f"Note: {note}.")
+        yield from wrapped(f"Note: {note}.")
     if application.count:
-        yield from _wrapped(f"At stake: {gain_text(application.gain)}.")
-        yield from _wrapped(_with_apportion(application))
+        yield from wrapped(f"At stake: {gain_text(application.gain)}.")
+        yield from wrapped(_with_apportion(application))
     left = _shown(application, top)
     for finding in application.findings:
         yield ""
@@ -147,7 +144,7 @@ def _application(application: ApplicationAdvice, top: int) -> Iterator[str]:
         findings = query.findings[: left.get(query.id, 0)]
         if findings:
             yield ""
-            yield from _wrapped(_query_title(query))
+            yield from wrapped(_query_title(query))
         for finding in findings:
             yield ""
             yield from _finding(finding)
@@ -158,19 +155,19 @@ def _application(application: ApplicationAdvice, top: int) -> Iterator[str]:
     without = sorted(query.id for query in application.queries if not query.findings)
     if without:
         yield ""
-        yield from _wrapped(f"Queries without findings: {_ranges(without)}.", "  ", first="")
+        yield from wrapped(f"Queries without findings: {_ranges(without)}.", "  ", first="")
     yield ""
 
 
 def _finding(finding: Finding) -> Iterator[str]:
-    yield from _wrapped(f"{finding.kind.title}{_place(finding)}", "    ", first="  * ")
-    yield from _wrapped(finding.text, "    ")
-    yield from _wrapped(f"Gain: {gain_text(finding.gain)}.", "    ")
-    yield from _wrapped(f"Apportion {finding.apportion}", "    ")
+    yield from wrapped(f"{finding.kind.title}{_place(finding)}", "    ", first="  * ")
+    yield from wrapped(finding.text, "    ")
+    yield from wrapped(f"Gain: {gain_text(finding.gain)}.", "    ")
+    yield from wrapped(f"Apportion {finding.apportion}", "    ")
     if finding.without:
         yield "    Without Apportion, one of:"
         for setting in finding.without:
-            yield from _wrapped(setting, "        ", first="      - ")
+            yield from wrapped(setting, "        ", first="      - ")
 
 
 def _place(finding: Finding) -> str:
@@ -226,16 +223,4 @@ def _ranges(numbers: Sequence[int]) -> str:
             parts.append([number])
     return ", ".join(
         str(part[0]) if len(part) == 1 else f"{part[0]} to {part[-1]}" for part in parts
-    )
-
-
-def _wrapped(line: str, indent: str = "", first: str | None = None) -> list[str]:
-    """Return a line in pieces of at most 80 columns. Longer words stay whole."""
-    return textwrap.wrap(
-        line,
-        _WIDTH,
-        initial_indent=indent if first is None else first,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
     )

@@ -6,9 +6,9 @@ import dataclasses
 import math
 from collections.abc import Iterator, Sequence
 
-from apportion._util.units import count_text, size_text
+from apportion._util.units import count_text, seconds_text, size_text
 from apportion.advise import limits
-from apportion.advise.findings import Decided, Finding, Gain, Kind, seconds_text, total
+from apportion.advise.findings import Decided, Finding, Gain, Kind, total
 from apportion.advise.stages import MeasuredStage, median
 from apportion.simulate.arithmetic.decider import likely_tasks
 from apportion.simulate.arithmetic.policy import Confs, Policy

@@ -23,7 +23,7 @@ from apportion.cli import (
     settings,
     slots,
 )
-from apportion.cli.logs import advise, explain, simulate
+from apportion.cli.logs import advise, explain, report, simulate
 from apportion.cli.support.console import QUERY_FAILED, USAGE_ERROR, fail
 from apportion.errors import ApportionError, QueryError
 
@@ -38,6 +38,7 @@ Examples:
 - `apportion explain query.sql --tables data/`: show stages, their tasks and the reasons
 - `apportion explain LOG`: show the same for finished queries, from Spark's event log
 - `apportion advise LOGS`: find stages that waste time, in logs with or without Apportion
+- `apportion report BEFORE AFTER`: compare the same queries in logs from before and after a change
 - `apportion simulate LOG --slots 160`: predict finished queries with other slots or settings
 - `apportion slots query.sql --tables data/`: show the slots that a query needs, without running it
 - `apportion keys events --columns tenant --tasks 16 --tables data/`: show how keys spread over \
@@ -110,6 +111,7 @@ app.command("bench", epilog=bench.EXAMPLES)(bench.bench)
 app.command("lint")(lint.lint_command)
 app.command("explain", epilog=explain.EXAMPLES)(explain.explain)
 app.command("advise", epilog=advise.EXAMPLES)(advise.advise_command)
+app.command("report", epilog=report.EXAMPLES)(report.report_command)
 app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate_command)
 app.command("slots", epilog=slots.EXAMPLES)(slots.slots_command)
 app.command("keys", epilog=keys.EXAMPLES)(keys.keys_command)

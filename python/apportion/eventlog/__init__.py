@@ -17,8 +17,9 @@ from apportion.eventlog.model import (
     PlanNode,
     Query,
     Stage,
+    Unread,
 )
-from apportion.eventlog.reader import read
+from apportion.eventlog.reader import read, read_with
 
 __all__ = [
     "Application",
@@ -29,5 +30,7 @@ __all__ = [
     "PlanNode",
     "Query",
     "Stage",
+    "Unread",
     "read",
+    "read_with",
 ]

@@ -178,6 +178,19 @@ class Query:
     stages: list[Stage] = dataclasses.field(default_factory=list)
 
 
+@dataclasses.dataclass(frozen=True)
+class Unread:
+    """A log that could not be read."""
+
+    log: str
+    reason: str
+
+    @classmethod
+    def killed(cls, log: str) -> Unread:
+        """Return the entry of a log whose process was killed."""
+        return cls(log, "its process was killed, probably because of its memory")
+
+
 @dataclasses.dataclass
 class Application:
     """The content of a log. Times are milliseconds since 1970."""

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from apportion.decision import (
     Decision,
@@ -15,6 +15,7 @@ from apportion.decision import (
     decision_from_json,
     outcome_from_row,
 )
+from apportion.errors import ApportionError
 from apportion.eventlog import deep_json, short_form
 from apportion.eventlog.deep_json import TooDeepError
 from apportion.eventlog.files import Skipped, lines, printable
@@ -27,6 +28,7 @@ from apportion.eventlog.model import (
     PlanNode,
     Query,
     Stage,
+    Unread,
 )
 
 _SQL = "org.apache.spark.sql.execution.ui."
@@ -42,6 +44,7 @@ _LARGEST = 2**63
 _DEEPEST_PLAN = 4_000
 
 Event = Mapping[str, Any]
+T = TypeVar("T")
 
 
 def read(path: str | PathLike[str]) -> Application:
@@ -59,6 +62,19 @@ def read(path: str | PathLike[str]) -> Application:
         reader.add(line)
     reader.application.skipped = reader.skipped.messages()
     return reader.application
+
+
+def read_with(log: str, use: Callable[[Application], T]) -> T | Unread:
+    """Return the result of `use` for the application of a log, or why the log cannot be read."""
+    try:
+        application = read(log)
+        if application.started is None and not application.stages and not application.queries:
+            return Unread(log, "it has no event of Spark")
+        return use(application)
+    except ApportionError as error:
+        return Unread(log, str(error))
+    except MemoryError:
+        return Unread(log, "it needs more memory than this machine has")
 
 
 class _Reader:

@@ -7,22 +7,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from apportion._util.units import core_time_text, seconds_text
 from apportion.advise.advice import advise, collected, read
 from apportion.advise.findings import (
     NO_SQL,
     ApplicationAdvice,
     Gain,
-    Unread,
-    core_hours_text,
     gain_text,
     largest,
-    seconds_text,
     total,
 )
 from apportion.advise.reading import read_all
 from apportion.advise.stages import measured
 from apportion.errors import ApportionError
-from apportion.eventlog import Application
+from apportion.eventlog import Application, Unread
 
 from .applications import FILE_BYTES, FILES, JOIN, MB, advice_for, application, plan, stage
 
@@ -74,10 +72,13 @@ def test_numbers_have_units_and_two_digits() -> None:
     assert [seconds_text(each) for each in (0.06, 12.34, 4000, 40_000)] == [
         "60 ms", "12.3 s", "66.7 min", "11.1 h",
     ]  # fmt: skip
-    assert [core_hours_text(each) for each in (0, 0.0123, 2.34, 123.4)] == [
-        "0", "0.012", "2.3", "123",
+    assert [core_time_text(each) for each in (0, 1.1, 59, 90, 360, 8424, 444_240)] == [
+        "0 core-seconds", "1.1 core-seconds", "59 core-seconds", "1.5 core-minutes",
+        "0.1 core-hours", "2.3 core-hours", "123 core-hours",
     ]  # fmt: skip
     assert gain_text(Gain(0, 2, 0, 0.5)) == "0 s to 2.0 s, 0 to 0.5 core-hours"
+    assert gain_text(Gain(0, 2, 0, 0.00031)) == "0 s to 2.0 s, 0 to 1.1 core-seconds"
+    assert gain_text(Gain(0, 2, 0.001, 0.05)) == "0 s to 2.0 s, 0.06 to 3.0 core-minutes"
     assert gain_text(Gain()) == "not known from this log"
 
 

@@ -9,8 +9,9 @@ from typer.testing import CliRunner, Result
 
 from apportion.advise import render
 from apportion.advise.advice import advise, collected
-from apportion.advise.findings import Advice, Unread
+from apportion.advise.findings import Advice
 from apportion.cli import app
+from apportion.eventlog import Unread
 
 from .applications import MB, application, stage
 
@@ -90,7 +91,7 @@ def test_an_empty_directory_exits_with_2(tmp_path: Path) -> None:
 def test_text_has_the_finding_with_its_numbers() -> None:
     shown = render.text(sample(), 20)
     assert "  * Too few, large tasks, stage 1: HashAggregate" in shown
-    assert "Gain: 0 s to 17.5 s, 0 to 0.078 core-hours." in shown
+    assert "Gain: 0 s to 17.5 s, 0 to 4.7 core-minutes." in shown
     assert "- spark.sql.adaptive.advisoryPartitionSizeInBytes=64MB" in shown
     assert "These two lines" not in shown
 
@@ -108,7 +109,7 @@ def test_several_logs_begin_with_the_jobs_and_the_two_lines_of_apportion() -> No
     shown = render.text(sample(logs=3), 20)
     assert "3 logs, at stake:" in shown
     assert "    --conf spark.sql.extensions=io.apportion.ApportionExtension" in shown
-    assert "0 to 0.23        0 to 0.23           3         3  nightly" in shown
+    assert "0 to 0.23 h      0 to 0.23 h         3         3  nightly" in shown
 
 
 def test_top_limits_the_findings_and_counts_the_others() -> None:

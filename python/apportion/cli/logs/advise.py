@@ -60,7 +60,7 @@ def advise_command(
     ...
       * Too many tiny tasks, stage 4: HashAggregate
         200 tasks read 1.1 KiB, so 5 B each. The median task took 11 ms.
-        Gain: 0 s to 575 ms, 0 to 0.0013 core-hours.
+        Gain: 0 s to 575 ms, 0 to 4.6 core-seconds.
         Apportion decides 1 task by bytes, with a target of 64 MiB per task.
         Without Apportion, one of:
           - spark.sql.shuffle.partitions=1

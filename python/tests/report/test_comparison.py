@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+from array import array
+
+import pytest
+
+from apportion.eventlog import Application, Query, Stage, Unread
+from apportion.report.comparison import Comparison, compare
+from apportion.report.render import text
+from apportion.report.runs import QueryRun, runs
+
+from .samples import log, run
+
+
+def compared(before: list[QueryRun], after: list[QueryRun]) -> Comparison:
+    return compare([log(*before)], [log(*after)])
+
+
+def test_a_ratio_has_the_median_and_the_bounds_of_all_pairs() -> None:
+    result = compared([run(10), run(12), run(14)], [run(5), run(6)])
+    (query,) = result.queries
+    assert query.wall_ratio
+    assert (query.wall_ratio.low, query.wall_ratio.high) == (10 / 6, 14 / 5)
+    assert query.wall_ratio.median == pytest.approx((2 + 14 / 6) / 2)
+    assert query.wall_ratio.pairs == 6
+    assert "(1.67 to 2.80)" in text(result, 20)
+
+
+def test_a_single_run_on_each_side_shows_no_spread() -> None:
+    result = compared([run(10)], [run(5)])
+    ratio = result.queries[0].wall_ratio
+    assert ratio
+    assert not ratio.has_spread
+    shown = text(result, 20)
+    assert "A single run shows no spread." in shown
+    assert "2.00 (" not in shown
+
+
+def test_many_runs_are_thinned_but_keep_their_bounds() -> None:
+    result = compared([run(float(each)) for each in range(1, 2001)], [run(1)] * 2000)
+    ratio = result.queries[0].wall_ratio
+    assert ratio
+    assert (ratio.low, ratio.high, ratio.pairs) == (1, 2000, 4_000_000)
+    assert ratio.median == pytest.approx(1000, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_regression"),
+    [(10, 12, True), (10, 10.9, False), (100, 104, False), (100, 106, True), (0.1, 1.2, True)],
+)
+def test_a_regression_is_5_percent_and_1_second_slower(
+    before: float, after: float, is_regression: bool
+) -> None:
+    result = compared([run(before)], [run(after)])
+    assert bool(result.regressions) == is_regression
+
+
+def test_regressions_come_first_and_then_the_largest_savings() -> None:
+    names = ("small", "large", "slow", "slower")
+    before = [run(10, 100, fingerprint=name, description=name) for name in names]
+    after = [
+        run(9, 90, fingerprint="small", description="small"),
+        run(8, 20, fingerprint="large", description="large"),
+        run(12, 10, fingerprint="slow", description="slow"),
+        run(20, 10, fingerprint="slower", description="slower"),
+    ]
+    result = compared(before, after)
+    assert [query.title for query in result.queries] == ["slower", "slow", "large", "small"]
+    shown = text(result, 1)
+    assert "2 regressions, slower by more than 5 % and at least 1 s:" in shown
+    assert shown.count("1 more query: show them with --top.") == 2
+
+
+def test_totals_use_the_number_of_runs_after() -> None:
+    result = compared([run(10, 40), run(20, 60)], [run(5, 20)])
+    assert result.totals.core_seconds_before == 50
+    assert result.totals.core_seconds_after == 20
+    assert result.totals.seconds_before == 15
+    assert result.queries[0].saved_core_seconds == 30
+
+
+def test_failed_runs_are_counted_and_not_compared() -> None:
+    failed = run(1, has_succeeded=False)
+    result = compared([run(10), failed], [run(10), failed, failed])
+    assert (result.before.failed_runs, result.after.failed_runs) == (1, 2)
+    assert result.queries[0].wall_ratio
+    assert result.queries[0].wall_ratio.median == 1
+    assert result.queries[0].after.failed_runs == 2
+    assert "not compared: 1 before, 2 after." in text(result, 20)
+
+
+def test_a_query_that_always_failed_on_one_side_is_listed_apart() -> None:
+    result = compared([run(10, has_succeeded=False)], [run(10)])
+    assert result.queries == []
+    assert len(result.not_compared) == 1
+    shown = text(result, 20)
+    assert "1 query without a successful run on one side:" in shown
+    assert "0 succeeded and 1 failed before, 1 succeeded and 0 failed after" in " ".join(
+        shown.split()
+    )
+
+
+def test_spills_and_failures_are_means_of_a_run() -> None:
+    before = [run(spilled_bytes=2048, failed_tasks=1, memory_failures=1), run()]
+    result = compared(before, [run(), run()])
+    numbers = result.queries[0].before
+    assert (numbers.spilled_bytes, numbers.failed_tasks, numbers.memory_failures) == (
+        1024,
+        0.5,
+        0.5,
+    )
+    shown = text(result, 20)
+    for name in ("Spilled", "Failed tasks", "Out of memory"):
+        assert name in shown
+
+
+def test_unmatched_queries_are_listed_by_their_runs() -> None:
+    other = run(fingerprint="b", description="other")
+    rare = run(fingerprint="c", description="rare")
+    result = compared([run(), rare, other, other], [run()])
+    assert [(row.title, row.runs) for row in result.before.unmatched] == [("other", 2), ("rare", 1)]
+    assert "2 queries only before:" in text(result, 20)
+
+
+def test_text_has_at_most_80_columns() -> None:
+    long = "SELECT " + "a_rather_long_name, " * 40
+    runs_before = [run(1234.5, 123_456, description=long, spilled_bytes=1 << 40), run(11.11)]
+    other = run(description=long, fingerprint="b")
+    result = compare(
+        [log(*runs_before, other), Unread("a log", "damaged")], [log(*runs_before, name="x" * 30)]
+    )
+    shown = text(result, 20)
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "a log: damaged" in shown
+
+
+def test_a_run_has_the_numbers_of_its_stages() -> None:
+    stage = Stage(0, 0, "collect", [], 2, 0)
+    stage.launched, stage.finished = array("q", [0, 100]), array("q", [1000, 600])
+    stage.spilled_bytes = array("q", [5, 6])
+    stage.failed_tasks, stage.memory_failures, stage.wasted_millis = 2, 1, 500
+    query = Query(0, "report", submitted=0, completed=1500, stages=[stage])
+    made = Application(name="nightly", queries={0: query}, conf={"spark.task.cpus": "2"})
+    (only,) = runs(made, "log").runs
+    assert (only.seconds, only.core_seconds, only.tasks) == (1.5, 4.0, 2)
+    assert (only.spilled_bytes, only.failed_tasks, only.memory_failures) == (11, 2, 1)
+    assert only.has_succeeded
+
+
+def test_failed_and_unfinished_queries_did_not_succeed() -> None:
+    stage = Stage(0, 0, "collect", [], 2, 0)
+    failed = Query(0, "", submitted=0, completed=9, failure="boom", stages=[stage])
+    running = Query(1, "", submitted=0, stages=[stage])
+    command = Query(2, "SET x", submitted=0, completed=1)
+    made = Application(queries={0: failed, 1: running, 2: command})
+    assert [(each.id, each.has_succeeded) for each in runs(made, "log").runs] == [
+        (0, False),
+        (1, False),
+    ]
