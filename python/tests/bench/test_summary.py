@@ -35,7 +35,7 @@ def test_the_summary_has_only_queries_that_ran_under_all_variants(results: Resul
     assert b.largest_to_mean == pytest.approx(1.5)
 
 
-def test_the_summary_has_limited_decisions_and_spill(results: Results) -> None:
+def test_the_summary_has_limited_decisions_spills_and_failures(results: Results) -> None:
     results.queries["q1"].runs["b"][:] = [
         dataclasses.replace(run(1), limited_decisions=2, limit_factor=factor, spilled_bytes=10)
         for factor in (1.5, 3.0, 2.0)
@@ -44,8 +44,9 @@ def test_the_summary_has_limited_decisions_and_spill(results: Results) -> None:
     assert (a.limited_decisions, a.limit_factor, a.spilled_bytes) == (0, None, 0)
     assert (b.limited_decisions, b.limit_factor, b.spilled_bytes) == (2, 3.0, 10)
     table = variants_table([a, b])
-    assert [list(column.cells) for column in table.columns][-2:] == [
+    assert [list(column.cells) for column in table.columns][-3:] == [
         ["0 B", "10 B"],
+        ["0", "1"],
         ["0", "2 (up to 3.0)"],
     ]
 
