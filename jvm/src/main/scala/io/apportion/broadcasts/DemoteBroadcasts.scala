@@ -5,7 +5,7 @@ import io.apportion.groups.ExchangeGroup
 import io.apportion.memory.BroadcastMemory
 import io.apportion.memory.operators.RowHolders
 import io.apportion.rules.Guarded
-import io.apportion.settings.Settings
+import io.apportion.settings.SessionPolicy
 import org.apache.spark.apportion.Cluster
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.RowOrdering
@@ -18,13 +18,14 @@ import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, SortMergeJoi
 
 /**
  * Replaces a broadcast join by a join of two shuffles if the table does not fit the heap of the driver or of the
- * executors. Its size has to be known, from a finished shuffle, from the history, or from a broadcast that failed. A join stays if the query asks for
- * the broadcast, or if Spark has no other join for it. The rule runs before Spark adds exchanges and sorts.
+ * executors. Its size has to be known, from a finished shuffle, from the history, or from a broadcast that failed. A
+ * join stays if the query asks for the broadcast, or if Spark has no other join for it. The rule runs before Spark adds
+ * exchanges and sorts.
  */
 case class DemoteBroadcasts(session: SparkSession) extends Guarded[SparkPlan] {
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan =
-    if (!Settings.MemoryEnabled.get(conf)) plan
+    if (!SessionPolicy.limitsMemory(conf, session.sparkContext)) plan
     else
       plan.transformUp { case join: BroadcastHashJoinExec =>
         FailedBroadcasts.watch(session.sparkContext)

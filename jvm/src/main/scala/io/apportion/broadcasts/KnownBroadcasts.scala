@@ -16,7 +16,8 @@ import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec
 import org.apache.spark.sql.execution.exchange.BroadcastExchangeExec
 
 /**
- * Sizes of the broadcast tables of earlier runs: failed ones in memory, and all in the history if there is one.
+ * Sizes of the broadcast tables of earlier runs: failed ones in memory, and all in the history if there is one. Only
+ * runs with the same literals count: with another literal, a filter may leave few rows.
  */
 private[apportion] final class KnownBroadcasts private (history: Option[History], failures: KnownBroadcasts.Failed) {
   import KnownBroadcasts._
@@ -24,13 +25,22 @@ private[apportion] final class KnownBroadcasts private (history: Option[History]
   /** Bytes of the hash table of these rows if their broadcast failed in this application. */
   def failed(build: SparkPlan): Option[Long] =
     if (failures.isEmpty) None
-    else
-      failures.get(nameOf(PlanFingerprint.of(build))).flatMap(_.scaledTo(OutputEstimate.leafBytes(build))).map(_.stored)
+    else {
+      val fingerprint = PlanFingerprint.of(build)
+      failures
+        .get(nameOf(fingerprint))
+        .filter(_.literals == fingerprint.literals)
+        .flatMap(_.scaledTo(OutputEstimate.leafBytes(build)))
+        .map(_.stored)
+    }
 
   /** Bytes of the hash table of these rows, by the history and the bytes that the plan reads now. */
   def recorded(build: SparkPlan): Option[Long] = history.flatMap { history =>
     val fingerprint = PlanFingerprint.of(build)
-    history.predict(fingerprint.copy(plan = nameOf(fingerprint)), OutputEstimate.leafBytes(build)).map(_.stored)
+    history
+      .predict(fingerprint.copy(plan = nameOf(fingerprint)), OutputEstimate.leafBytes(build))
+      .filter(_.sameLiterals)
+      .map(_.stored)
   }
 
   /** Adds the size of a finished broadcast to the history. */

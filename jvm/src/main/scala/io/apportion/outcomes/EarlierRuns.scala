@@ -54,7 +54,7 @@ private[apportion] final class EarlierRuns private (history: Option[History], in
       if (history.isEmpty && inMemory.isEmpty || policy.parallelism.isDefined) None else find(nameOf(group))
     val memory =
       for (run <- run; _ <- policy.taskMemory; text <- MemoryNeed.textOf(run))
-        yield "memory" -> ValueSource(SourceKind.EarlierRun, text)
+        yield Memory -> ValueSource(SourceKind.EarlierRun, text)
     EarlierRun(run.fold(policy)(timed(policy, _)).withSources(memory.toSeq: _*), run)
   }
 
@@ -94,11 +94,10 @@ private[apportion] final class EarlierRuns private (history: Option[History], in
       recorded: Option[History]
   ): Unit = {
     val showsMemory = metrics.outcome.spilledBytes > 0 || metrics.outcome.memoryFailures > 0
-    // A fingerprint costs time, and most stages neither spill nor fail.
-    if (showsMemory || isTimed || !inMemory.isEmpty) {
+    // A fingerprint costs time, and most stages neither spill nor fail, and do not follow a run that did.
+    if (showsMemory || isTimed || decision.sources.contains(Memory)) {
       val name = nameOf(group)
-      val before = if (showsMemory || isTimed) find(name) else inMemory.get(name)
-      for (run <- MemoryNeed.learn(before, group.inputBytes, decision, metrics, isTimed)) {
+      for (run <- MemoryNeed.learn(find(name), group.inputBytes, decision, metrics, isTimed)) {
         inMemory.put(name, run)
         recorded.foreach(_.add(name, Run("", run.stored, run.stored, 0, 1, System.currentTimeMillis(), Some(run))))
       }
@@ -114,6 +113,9 @@ private[apportion] final class EarlierRuns private (history: Option[History], in
 
 private[apportion] object EarlierRuns {
   private val MaxKnown = 10000
+
+  /** Name of the source that a decision has if an earlier run showed its memory. */
+  private val Memory = "memory"
 
   /** Sources of a target size that the target time does not replace. */
   private val OfQuery: Set[SourceKind] = Set(SourceKind.Hint, SourceKind.Write, SourceKind.MultipliedRows)
@@ -145,7 +147,7 @@ private[apportion] object EarlierRuns {
     // Before a shuffle runs, its leaf is an exchange, and later it is a stage.
     val operators = if (group.leaves.exists(_.node eq group.root)) group.above else group.root +: group.above
     PlanFingerprint.combined(
-      group.leaves.map(leaf => PlanFingerprint.of(leaf.shuffle.child).plan) ++
+      group.leaves.map(leaf => PlanFingerprint.of(leaf.shuffle).plan) ++
         operators.map(_.nodeName.takeWhile(_.isLetterOrDigit))
     )
   }

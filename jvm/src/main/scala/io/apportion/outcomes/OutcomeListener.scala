@@ -14,7 +14,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.ShuffleBlocks
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.{ExceptionFailure, ExecutorLostFailure, SparkContext, Success, TaskEndReason}
+import org.apache.spark.{ExceptionFailure, ExecutorLostFailure, SparkContext, Success, TaskEndReason, TaskKilled}
 
 /**
  * Finds the stage that runs the tasks of each decision, and adds what happened to the decision. The shuffles that a
@@ -174,7 +174,7 @@ private[apportion] object OutcomeListener {
         longest = longest.max(runTime)
         peak = peak.max(memory)
       }
-      if (reason != Success) failed += 1
+      if (hasFailed(reason)) failed += 1
       if (isOutOfMemory(reason)) outOfMemory += 1
     }
 
@@ -186,6 +186,12 @@ private[apportion] object OutcomeListener {
 
   /** Maximum number of run times per stage for the median. */
   private val MaxTimes = 10000
+
+  /** Spark kills attempts that it no longer needs, such as the slower one of two. */
+  private def hasFailed(reason: TaskEndReason): Boolean = reason match {
+    case Success | _: TaskKilled => false
+    case _                       => true
+  }
 
   private def isOutOfMemory(reason: TaskEndReason): Boolean = reason match {
     case failure: ExceptionFailure       => failure.className.endsWith("OutOfMemoryError")

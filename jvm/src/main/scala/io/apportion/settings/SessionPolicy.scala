@@ -112,7 +112,7 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
    * broadcasts from the half of the memory that is reserved for storage (`UnifiedMemoryManager`).
    */
   private def taskMemory(broadcasts: Long): Option[Long] =
-    if (!Settings.MemoryEnabled.get(conf)) None
+    if (!SessionPolicy.limitsMemory(conf, sparkContext)) None
     else
       Cluster.recentTaskMemory(sparkContext).map { case (bytes, slots) =>
         ((bytes - broadcasts / slots).max(bytes / 2) * Settings.MemoryFraction.get(conf)).toLong.max(1)
@@ -168,6 +168,11 @@ object SessionPolicy {
 
   /** Whether the settings round the number of tasks to a power of two. */
   def isPowerOfTwo(conf: SQLConf): Boolean = Policy.isPowerOfTwo(isBalanced(conf), rounding(conf))
+
+  /** Whether the memory of Spark's operators counts. With another engine, it does only if the user says so. */
+  def limitsMemory(conf: SQLConf, sparkContext: SparkContext): Boolean =
+    Settings.MemoryEnabled
+      .get(conf) && (conf.contains(Settings.MemoryEnabled.key) || !Cluster.hasOtherEngine(sparkContext))
 
   private def isBalanced(conf: SQLConf): Boolean = Settings.Ranges.get(conf) == "balanced"
 

@@ -142,7 +142,8 @@ object Settings {
     default = true,
     "Whether a stage gets more tasks if the rows that one task holds would not fit its memory. Sorts, final " +
       "aggregates and hash joins hold rows. Tasks that hold too much spill to disk or run out of memory. Set it to " +
-      "false to decide by stored bytes alone."
+      "false to decide by stored bytes alone. If `spark.plugins` names Gluten, the RAPIDS Accelerator or Comet, this is " +
+      "off until you set it to true: their operators use other memory."
   )
 
   val MemoryFraction: SettingEntry[Double] = SettingEntry.double(

@@ -40,6 +40,16 @@ object Cluster {
   /** Value of a key at the start of the application. */
   def submitted(sparkContext: SparkContext, key: String): Option[String] = sparkContext.conf.getOption(key)
 
+  /**
+   * Whether another engine runs the operators, in memory of its own. Its plugin replaces them when a stage is created,
+   * after Apportion's rules, so plans do not show it.
+   */
+  def hasOtherEngine(sparkContext: SparkContext): Boolean =
+    sparkContext.conf.get(PLUGINS).exists(name => EnginePlugins.exists(name.endsWith))
+
+  /** Gluten, the RAPIDS Accelerator and Comet. */
+  private val EnginePlugins = Seq(".GlutenPlugin", "com.nvidia.spark.SQLPlugin", ".CometPlugin")
+
   /** Number of subpartitions up to which Spark keeps the exact size of each. */
   def exactSizesUpTo(sparkContext: SparkContext): Int =
     sparkContext.conf.get(SHUFFLE_MIN_NUM_PARTS_TO_HIGHLY_COMPRESS)
@@ -71,7 +81,8 @@ object Cluster {
     val conf = sparkContext.conf
     val offHeap = if (conf.get(MEMORY_OFFHEAP_ENABLED)) conf.get(MEMORY_OFFHEAP_SIZE) else 0L
     val stored = conf.get(MEMORY_STORAGE_FRACTION)
-    val perExecutor = activeExecutors(sparkContext).map { executor =>
+    val executors = activeExecutors(sparkContext)
+    val perExecutor = executors.map { executor =>
       executor.memoryMetrics match {
         // Rows are either all in the heap or all outside of it (`MemoryManager.tungstenMemoryMode`).
         case Some(memory) if offHeap > 0 =>
@@ -80,7 +91,7 @@ object Cluster {
         case None         => executor.maxMemory
       }
     }
-    val slots = slotsPerExecutor(sparkContext)
+    val slots = slotsPerExecutor(sparkContext, executors.size)
     perExecutor.filter(_ > 0).minOption.map(bytes => (bytes / slots, slots))
   }
 
@@ -98,8 +109,10 @@ object Cluster {
   }
 
   /** Slots of one executor: the mean of registered executors, rounded up, else the configured number; at least 1. */
-  def slotsPerExecutor(sparkContext: SparkContext): Int = {
-    val executors = activeExecutors(sparkContext).size
+  def slotsPerExecutor(sparkContext: SparkContext): Int =
+    slotsPerExecutor(sparkContext, activeExecutors(sparkContext).size)
+
+  private def slotsPerExecutor(sparkContext: SparkContext, executors: Int): Int = {
     val perExecutor =
       if (executors > 0) (slots(sparkContext) + executors - 1) / executors else slotsByConf(sparkContext)
     perExecutor.max(1)
