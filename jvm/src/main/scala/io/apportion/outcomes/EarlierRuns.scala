@@ -15,6 +15,8 @@ import io.apportion.report.DecisionRecord
 import io.apportion.settings.Settings
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -74,32 +76,52 @@ private[apportion] final class EarlierRuns private (history: Option[History], in
     }
   }
 
-  /** Receiver of what happened to a stage with one decision. */
+  /** The run that shows how much memory a stage needs that only scans files, if more tasks may help. */
+  def forScan(stage: SparkPlan): Option[StageRun] =
+    if (history.isEmpty && inMemory.isEmpty) None else find(nameOf(stage)).filter(run => run.needsMemory && run.helps)
+
+  /** Receiver of what happened to a stage with one decision about shuffles. */
   def receiver(decided: Seq[(ExchangeGroup, DecisionRecord)]): StageMetrics => Unit = decided match {
     case Seq((group, decision)) =>
-      // Spark counts the tables of broadcast joins in each task, although all tasks share them (`HashJoin`).
-      val shared = BroadcastBytes.inMemory(group.broadcasts) * decision.tasks
       val isTimed = Settings.TargetTaskTime.get(SQLConf.get) > 0
-      val recorded = history.filterNot(_ => Settings.RulesDisabled.get(SQLConf.get)("RememberOutputs"))
-      metrics => learn(group, decision, metrics.copy(memory = (metrics.memory - shared).max(0)), isTimed, recorded)
+      receiver(nameOf(group), group.inputBytes, group.broadcasts, decision, isTimed)
     // The metrics of a stage do not show which group of a union spilled.
     case _ => _ => ()
   }
 
-  private def learn(
-      group: ExchangeGroup,
+  /**
+   * Receiver of what happened to a stage that only scans files.
+   *
+   * @param bytes      bytes of the files
+   * @param broadcasts tables that its tasks join
+   */
+  def receiver(
+      stage: SparkPlan,
+      bytes: Long,
+      broadcasts: Seq[BroadcastQueryStageExec],
+      decision: DecisionRecord
+  ): StageMetrics => Unit = receiver(nameOf(stage), bytes, broadcasts, decision, isTimed = false)
+
+  private def receiver(
+      name: => String,
+      stored: Long,
+      broadcasts: Seq[BroadcastQueryStageExec],
       decision: DecisionRecord,
-      metrics: StageMetrics,
-      isTimed: Boolean,
-      recorded: Option[History]
-  ): Unit = {
-    val showsMemory = metrics.outcome.spilledBytes > 0 || metrics.outcome.memoryFailures > 0
-    // A fingerprint costs time, and most stages neither spill nor fail, and do not follow a run that did.
-    if (showsMemory || isTimed || decision.sources.contains(Memory)) {
-      val name = nameOf(group)
-      for (run <- MemoryNeed.learn(find(name), group.inputBytes, decision, metrics, isTimed)) {
-        inMemory.put(name, run)
-        recorded.foreach(_.add(name, Run("", run.stored, run.stored, 0, 1, System.currentTimeMillis(), Some(run))))
+      isTimed: Boolean
+  ): StageMetrics => Unit = {
+    // Spark counts the tables of broadcast joins in each task, although all tasks share them (`HashJoin`).
+    val shared = BroadcastBytes.inMemory(broadcasts) * decision.tasks
+    val recorded = history.filterNot(_ => Settings.RulesDisabled.get(SQLConf.get)("RememberOutputs"))
+    all => {
+      val metrics = all.copy(memory = (all.memory - shared).max(0))
+      val showsMemory = metrics.outcome.spilledBytes > 0 || metrics.outcome.memoryFailures > 0
+      // A fingerprint costs time, and most stages neither spill nor fail, and do not follow a run that did.
+      if (showsMemory || isTimed || decision.sources.contains(Memory)) {
+        val entry = name
+        for (run <- MemoryNeed.learn(find(entry), stored, decision, metrics, isTimed)) {
+          inMemory.put(entry, run)
+          recorded.foreach(_.add(entry, Run("", stored, stored, 0, 1, System.currentTimeMillis(), Some(run))))
+        }
       }
     }
   }
@@ -115,7 +137,7 @@ private[apportion] object EarlierRuns {
   private val MaxKnown = 10000
 
   /** Name of the source that a decision has if an earlier run showed its memory. */
-  private val Memory = "memory"
+  val Memory = "memory"
 
   /** Sources of a target size that the target time does not replace. */
   private val OfQuery: Set[SourceKind] = Set(SourceKind.Hint, SourceKind.Write, SourceKind.MultipliedRows)
@@ -151,4 +173,7 @@ private[apportion] object EarlierRuns {
         operators.map(_.nodeName.takeWhile(_.isLetterOrDigit))
     )
   }
+
+  /** Name of a stage that reads no shuffle. */
+  private def nameOf(stage: SparkPlan): String = PlanFingerprint.combined(Seq("stage", PlanFingerprint.of(stage).plan))
 }

@@ -18,7 +18,7 @@ import org.apache.spark.{ExceptionFailure, ExecutorLostFailure, SparkContext, Su
 
 /**
  * Finds the stage that runs the tasks of each decision, and adds what happened to the decision. The shuffles that a
- * stage reads identify it.
+ * stage reads identify it, or the metric of its scan.
  */
 private[apportion] final class OutcomeListener private (sparkContext: WeakReference[SparkContext])
     extends SparkListener {
@@ -88,12 +88,14 @@ private[apportion] final class OutcomeListener private (sparkContext: WeakRefere
    * Removes and returns what is known of a stage. Several stages read a reused shuffle, so the first one with the number
    * of tasks counts.
    */
-  private def take(stage: StageInfo): Option[Watched] = {
+  private def take(stage: StageInfo): Seq[Watched] = {
     val shuffles = stage.parentIds.flatMap(written.get).toSet
-    val candidates = waiting.valuesIterator.flatten.filter(_.shuffles.exists(shuffles)).toSeq
-    val chosen = candidates.find(_.tasks == stage.numTasks).orElse(candidates.headOption)
-    for (watched <- chosen) waiting.update(watched.query, waiting(watched.query).filterNot(_ eq watched))
-    chosen
+    val all = waiting.valuesIterator.flatten.toSeq
+    val readers = all.filter(_.shuffles.exists(shuffles))
+    val found = all.filter(_.scan.exists(stage.accumulables.contains)) ++
+      readers.find(_.tasks == stage.numTasks).orElse(readers.headOption)
+    for (watched <- found) waiting.update(watched.query, waiting(watched.query).filterNot(_ eq watched))
+    found
   }
 
   private def attemptOf(stage: StageInfo): (Int, Int) = (stage.stageId, stage.attemptNumber())
@@ -106,6 +108,7 @@ private[apportion] object OutcomeListener {
    * A stage whose outcome is not known yet.
    *
    * @param shuffles    ids of the shuffles that it reads
+   * @param scan        id of a metric of the scan that the decision is about, which only tasks of the stage change
    * @param log         log that has its decisions
    * @param groups      numbers of its decisions within the query
    * @param tasks       number of its tasks
@@ -114,6 +117,7 @@ private[apportion] object OutcomeListener {
    */
   private final class Watched(
       val shuffles: Set[Int],
+      val scan: Option[Long],
       val log: Log,
       val query: Long,
       val groups: Seq[Int],
@@ -128,18 +132,31 @@ private[apportion] object OutcomeListener {
     def get: Option[DecisionLog] = Option(reference.get)
   }
 
-  /** Adds the outcome to the records of a stage when its tasks have ended. */
+  /** Adds the outcome to the records of a stage that reads shuffles when its tasks have ended. */
   def watch(session: SparkSession, decided: Seq[(ExchangeGroup, DecisionRecord)]): Unit =
-    for (query <- decided.head._2.query)
+    watch(session, decided.map(_._2), None, EarlierRuns.of(session).receiver(decided))
+
+  /** Adds the outcome to the record of a scan when its tasks have ended. */
+  def watchScan(session: SparkSession, decision: DecisionRecord, metric: Long, ended: StageMetrics => Unit): Unit =
+    watch(session, Seq(decision), Some(metric), ended)
+
+  private def watch(
+      session: SparkSession,
+      decided: Seq[DecisionRecord],
+      scan: Option[Long],
+      ended: StageMetrics => Unit
+  ): Unit =
+    for (query <- decided.head.query)
       in(session.sparkContext).watch(
         new Watched(
-          decided.flatMap(_._2.shuffles).toSet,
+          decided.flatMap(_.shuffles).toSet,
+          scan,
           new Log(DecisionLog.of(CurrentQuery.owner(Some(query), session))),
           query,
-          decided.map(_._2.group),
-          decided.map(_._2.tasks).sum,
+          decided.map(_.group),
+          decided.map(_.tasks).sum,
           Settings.EventsEnabled.get(SQLConf.get),
-          EarlierRuns.of(session).receiver(decided)
+          ended
         )
       )
 

@@ -222,8 +222,8 @@ object DecisionRecord {
     col(
       "outcome",
       Outcome.schema,
-      "what happened when the tasks ran; null until the stage has ended, and for scans. It has the id of the Spark " +
-        "stage, the bytes spilled to disk, and the largest execution memory of a task. Times are in milliseconds. " +
+      "what happened when the tasks ran; null until the stage has ended. It has the id of the Spark stage, " +
+        "the bytes spilled to disk, and the largest execution memory of a task. Times are in milliseconds. " +
         "Failures are attempts of tasks"
     )(_.outcome.map(_.toRow).orNull)
   )

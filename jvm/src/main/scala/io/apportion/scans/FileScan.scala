@@ -68,6 +68,12 @@ private[apportion] object FileScan {
     case _                   => None
   }
 
+  /** Whether the files of a relation are listed by Spark's own indexes, or were listed before. */
+  def isListedBySpark(relation: HadoopFsRelation): Boolean = relation.location match {
+    case _: PartitioningAwareFileIndex | _: CatalogFileIndex | _: ListedFileIndex => true
+    case _                                                                        => false
+  }
+
   private final class OfRelation(scan: FileSourceScanExec) extends FileScan(scan) {
     private val relation = scan.relation
     private lazy val listing = SelectedFiles.of(scan)
@@ -81,10 +87,7 @@ private[apportion] object FileScan {
 
     def option(key: String): Option[String] = relation.options.get(key)
 
-    def isListedBySpark: Boolean = relation.location match {
-      case _: PartitioningAwareFileIndex | _: CatalogFileIndex => true
-      case _                                                   => false
-    }
+    def isListedBySpark: Boolean = FileScan.isListedBySpark(relation)
 
     def files: FileSplits =
       splits(listing, isColumnar, relation.fileFormat.isSplitable(relation.sparkSession, relation.options, _))

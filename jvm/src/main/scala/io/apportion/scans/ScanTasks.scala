@@ -2,9 +2,11 @@ package io.apportion.scans
 
 import io.apportion.decision.{Decider, Decision, Policy, SourceKind, ValueSource}
 import io.apportion.hints.{BlockHints, OperatorBlock}
+import io.apportion.outcomes.{EarlierRuns, OutcomeListener, StageMetrics}
 import io.apportion.report.{DecisionRecord, DecisionReporter, EventFields, SlotTracker}
 import io.apportion.rules.{CurrentQuery, Guarded}
 import io.apportion.settings.{SessionPolicy, Settings}
+import io.apportion.scans.ScanTasks.{Ignore, ReportedScan}
 import org.apache.spark.sql.apportion.SessionWithConf
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -30,12 +32,13 @@ case class ScanTasks(session: SparkSession, slotTracker: SlotTracker) extends Gu
   override protected def applyGuarded(plan: SparkPlan): SparkPlan =
     if (Settings.SourcesEnabled.get(conf)) {
       val settings = settingsNow
-      val records = Seq.newBuilder[(DecisionRecord, EventFields)]
+      val stage = ScanStage.of(plan, session)
+      val records = Seq.newBuilder[ReportedScan]
       val cut = plan.transformUp {
-        case FileScan(scan)                                    => ofFiles(scan, settings, records += _)
+        case FileScan(scan)                                    => ofFiles(scan, stage, settings, records += _)
         case range: RangeExec if range.range.numSlices.isEmpty => ofUnknownSize(range, settings)
       }
-      reportInQuery(plan, records.result())
+      reportInQuery(plan, stage, records.result())
       cut
     } else plan
 
@@ -43,8 +46,11 @@ case class ScanTasks(session: SparkSession, slotTracker: SlotTracker) extends Gu
     if (Settings.SourcesEnabled.get(conf))
       reportInQuery(
         plan,
+        None,
         plan.collect { case FileScan(scan) =>
-          ScanOfFiles.of(scan, settingsNow).map(files => observed(files) -> files.fields(scan.plan))
+          ScanOfFiles.of(scan, None, settingsNow).map { files =>
+            ReportedScan(observed(files), files.fields(scan.plan), files.splits.bytes)
+          }
         }.flatten
       )
     plan
@@ -60,12 +66,13 @@ case class ScanTasks(session: SparkSession, slotTracker: SlotTracker) extends Gu
 
   private def ofFiles(
       scan: FileScan,
+      stage: Option[ScanStage],
       settings: SessionPolicy,
-      reported: ((DecisionRecord, EventFields)) => Unit
+      reported: ReportedScan => Unit
   ): SparkPlan =
-    ScanOfFiles.of(scan, settings).fold(scan.plan) { files =>
+    ScanOfFiles.of(scan, stage, settings).fold(scan.plan) { files =>
       def report(plan: SparkPlan, tasks: Long, size: Long): SparkPlan = {
-        reported(files.record(tasks.toInt, size) -> files.fields(plan))
+        reported(ReportedScan(files.record(tasks.toInt, size), files.fields(plan), files.splits.bytes))
         plan
       }
 
@@ -85,12 +92,12 @@ case class ScanTasks(session: SparkSession, slotTracker: SlotTracker) extends Gu
    */
   def decide(plan: SparkPlan): Option[(Decision, Policy)] = plan match {
     case FileScan(scan) if Settings.SourcesEnabled.get(conf) =>
-      ScanOfFiles.of(scan, settingsNow).map(files => (files.decision, files.policy))
+      ScanOfFiles.of(scan, None, settingsNow).map(files => (files.decision, files.policy))
     case _ => None
   }
 
   /** The files of a scan, the tasks that Spark would make, and Apportion's decision. */
-  private final class ScanOfFiles(scan: FileScan, settings: SessionPolicy) {
+  private final class ScanOfFiles(scan: FileScan, stage: Option[ScanStage], settings: SessionPolicy) {
     private val own = scan.session.sessionState.conf
     private val hints = OperatorBlock.ofScan(scan.plan).fold(BlockHints.none)(_.hints)
 
@@ -122,7 +129,10 @@ case class ScanTasks(session: SparkSession, slotTracker: SlotTracker) extends Gu
       )
     }
 
-    private lazy val raising: Policy = policyBeside(sparksTasks)
+    private lazy val raising: Policy = {
+      val policy = policyBeside(sparksTasks)
+      stage.fold(policy)(_.withMemory(policy, splits.bytes, settings))
+    }
 
     /** Scans use all slots in every mode except `active`, but declare them as a requirement only in reactive mode. */
     lazy val policy: Policy = if (settings.reactive) raising else raising.copy(slots = None)
@@ -136,6 +146,8 @@ case class ScanTasks(session: SparkSession, slotTracker: SlotTracker) extends Gu
     lazy val (decision: Decision, isKept: Boolean) = {
       val ofAll = Decider.decideSource(splits.cost(openCost), raising)
       if (isExplicit) (ofAll, false)
+      else if (raising.setBy.contains(EarlierRuns.Memory))
+        (Decider.decideSource(splits.cost(openCost, scan.readShare), raising), false)
       else if (ofAll.tasks <= sparksTasks) keptIfNear(ofAll)
       else {
         // The real widths of columns are unknown, so their share alone must not make fewer tasks than Spark.
@@ -184,8 +196,8 @@ case class ScanTasks(session: SparkSession, slotTracker: SlotTracker) extends Gu
   private object ScanOfFiles {
 
     /** `None` if the scan is left to Spark, or reads no bytes. */
-    def of(scan: FileScan, settings: SessionPolicy): Option[ScanOfFiles] = {
-      val files = new ScanOfFiles(scan, settings)
+    def of(scan: FileScan, stage: Option[ScanStage], settings: SessionPolicy): Option[ScanOfFiles] = {
+      val files = new ScanOfFiles(scan, stage, settings)
       val isDecided = scan.option(ScanTasks.CutBy).isEmpty &&
         (conf.adaptiveExecutionEnabled && !inStream && scan.isListedBySpark || files.isExplicit)
       Option.when(isDecided && files.splits.bytes > 0)(files)
@@ -208,10 +220,12 @@ case class ScanTasks(session: SparkSession, slotTracker: SlotTracker) extends Gu
     settings.sourceDefault.fold(range)(tasks => range.copy(range = range.range.copy(numSlices = Some(tasks))))
 
   /** Reports decisions of a running query. EXPLAIN only plans, so it reports nothing. */
-  private def reportInQuery(stage: SparkPlan, records: Seq[(DecisionRecord, EventFields)]): Unit =
-    if (records.nonEmpty)
-      CurrentQuery.current(session).filter(reported.isNew(_, stage)).foreach { _ =>
-        new DecisionReporter(session, slotTracker).report(stage, records)
+  private def reportInQuery(plan: SparkPlan, stage: Option[ScanStage], scans: Seq[ReportedScan]): Unit =
+    if (scans.nonEmpty)
+      CurrentQuery.current(session).filter(reported.isNew(_, plan)).foreach { _ =>
+        val records = new DecisionReporter(session, slotTracker).report(plan, scans.map(s => s.record -> s.fields))
+        for ((scan, record) <- scans.zip(records); metric <- scan.fields.scanMetric)
+          OutcomeListener.watchScan(session, record, metric, stage.fold(Ignore)(_.receiver(scan.bytes, record)))
       }
 }
 
@@ -223,6 +237,11 @@ object ScanTasks {
   private val ByReader = ValueSource(SourceKind.ReaderOption, s"reader option $Option")
 
   private val CutBy = "apportion.cutBy"
+
+  private val Ignore: StageMetrics => Unit = _ => ()
+
+  /** A decision about a scan, with the bytes of its files. */
+  private final case class ReportedScan(record: DecisionRecord, fields: EventFields, bytes: Long)
 
   /** Maximum number of tasks of a scan, unless Spark itself makes more. The driver keeps all tasks in memory. */
   private val Most = 32768

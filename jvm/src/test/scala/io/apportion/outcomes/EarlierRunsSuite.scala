@@ -42,4 +42,52 @@ class EarlierRunsSuite extends SparkSuite with Eventually {
     assert(second.tasks > 8, second.reason)
     assert(run(20).tasks <= 2)
   }
+
+  private def sorted(table: String) = s"SELECT id, id * 7 % 1000 AS v FROM $table SORT BY v"
+
+  /** Scans files as a new application would, with a sort before any shuffle. */
+  private def scan(table: String, fraction: Double): DecisionRecord =
+    scanOf(s"SELECT v, size(collect_list(id)) FROM (${sorted(table)}) GROUP BY v", fraction)
+
+  /** The decision about the only scan of a query. */
+  private def scanOf(query: String, fraction: Double): DecisionRecord = {
+    EarlierRuns.forget(spark.sparkContext)
+    withSession("memory.fraction" -> fraction.toString) { session =>
+      session.sql(query).collect()
+      def scans = DecisionLog.of(session).all.filter(_.layout == "files")
+      eventually(assert(scans.forall(_.outcome.isDefined)))
+      only(scans)
+    }
+  }
+
+  /** Fraction of a task's memory that is 1 MiB. */
+  private def little = (1 << 20).toDouble / Cluster.recentTaskMemory(spark.sparkContext).get._1
+
+  test("a scan whose stage spilled gets the tasks that have enough memory in its next run") {
+    spark.range(0, 200000, 1, 64).write.saveAsTable("spilling")
+    try {
+      val first = scan("spilling", little)
+      assert(first.outcome.get.spilledBytes > 0 && first.tasks <= 4, first)
+      val second = scan("spilling", little)
+      assert(second.tasks >= 4 * first.tasks, second.reason)
+      assert(second.reason.contains("an earlier run with"), second.reason)
+      // The same need fits a larger memory.
+      assert(scan("spilling", 0.99).tasks == first.tasks)
+    } finally spark.sql("DROP TABLE spilling")
+  }
+
+  test("a scan keeps its tasks after a spill if its stage may write files") {
+    spark.range(0, 200000, 1, 32).write.saveAsTable("written")
+    try {
+      val first = scanOf(sorted("written"), little)
+      assert(first.outcome.get.spilledBytes > 0)
+      assert(scanOf(sorted("written"), little).tasks == first.tasks)
+    } finally spark.sql("DROP TABLE written")
+  }
+
+  test("a scan whose stage does not spill keeps its tasks") {
+    spark.range(0, 2000, 1, 8).write.saveAsTable("harmless")
+    try assert(Seq.fill(3)(scan("harmless", little)).map(_.tasks).distinct.size == 1)
+    finally spark.sql("DROP TABLE harmless")
+  }
 }
