@@ -2,7 +2,7 @@ package io.apportion.broadcasts
 
 import io.apportion.decision.ranges.Bytes
 import io.apportion.groups.ExchangeGroup
-import io.apportion.memory.BroadcastMemory
+import io.apportion.memory.{BroadcastMemory, Heaps}
 import io.apportion.memory.operators.RowHolders
 import io.apportion.rules.Guarded
 import io.apportion.settings.SessionPolicy
@@ -18,9 +18,9 @@ import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, SortMergeJoi
 
 /**
  * Replaces a broadcast join by a join of two shuffles if the table does not fit the heap of the driver or of the
- * executors. Its size has to be known, from a finished shuffle, from the history, or from a broadcast that failed. A
- * join stays if the query asks for the broadcast, or if Spark has no other join for it. The rule runs before Spark adds
- * exchanges and sorts.
+ * executors. Its size has to be known, from a finished shuffle, from the history, from a broadcast that failed, or from
+ * the footers of files. A join stays if the query asks for the broadcast, or if Spark has no other join for it. The
+ * rule runs before Spark adds exchanges and sorts.
  */
 case class DemoteBroadcasts(session: SparkSession) extends Guarded[SparkPlan] {
 
@@ -46,8 +46,9 @@ case class DemoteBroadcasts(session: SparkSession) extends Guarded[SparkPlan] {
       None
     else
       for {
-        bytes <- tableBytes(join)
-        (process, heap) <- BroadcastMemory.tooSmall(bytes, Cluster.heaps(session.sparkContext))
+        heaps <- Some(Cluster.heaps(session.sparkContext))
+        bytes <- tableBytes(join, heaps)
+        (process, heap) <- BroadcastMemory.tooSmall(bytes, heaps)
       } yield s"not a broadcast join, as a table of ${Bytes.text(bytes)} does not fit the $process's heap of ${Bytes.text(heap)}"
 
   private def isStarted(join: BroadcastHashJoinExec): Boolean =
@@ -60,12 +61,16 @@ case class DemoteBroadcasts(session: SparkSession) extends Guarded[SparkPlan] {
     case _ => true
   }
 
-  private def tableBytes(join: BroadcastHashJoinExec): Option[Long] = {
+  private def tableBytes(join: BroadcastHashJoinExec, heaps: Heaps): Option[Long] = {
     val table = DemoteBroadcasts.tableOf(join)
     val keys = if (join.buildSide == BuildLeft) join.leftKeys else join.rightKeys
     val known = KnownBroadcasts.of(session)
     // A broadcast that failed may have failed because of others at the same time, so it counts before its size.
-    known.failed(table).orElse(RowHolders.tableBytes(table, keys)).orElse(known.recorded(table))
+    known.failed(table).orElse(RowHolders.tableBytes(table, keys)).orElse(known.recorded(table)).orElse {
+      ParquetRows
+        .of(table, BroadcastMemory.smallestTooLarge(heaps))
+        .map(rows => RowHolders.tableBytes(rows, table.output, keys))
+    }
   }
 }
 

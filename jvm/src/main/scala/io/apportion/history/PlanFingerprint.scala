@@ -151,7 +151,7 @@ private[apportion] object PlanFingerprint {
   }
 
   /** Matches operators that change only the placement and the order of rows, and returns their child. */
-  private object Transparent {
+  object Transparent {
     def unapply(plan: SparkPlan): Option[SparkPlan] = plan match {
       case SortExec(_, false, child, _)                                                              => Some(child)
       case ProjectExec(columns, child) if columns.forall(_.isInstanceOf[Attribute])                  => Some(child)

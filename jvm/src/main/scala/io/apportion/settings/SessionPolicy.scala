@@ -111,7 +111,7 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
    * Bytes of execution memory that a task may fill with rows; `None` if memory sets no limit. Tasks cannot evict
    * broadcasts from the half of the memory that is reserved for storage (`UnifiedMemoryManager`).
    */
-  private def taskMemory(broadcasts: Long): Option[Long] =
+  def taskMemory(broadcasts: Long): Option[Long] =
     if (!SessionPolicy.limitsMemory(conf, sparkContext)) None
     else
       Cluster.recentTaskMemory(sparkContext).map { case (bytes, slots) =>

@@ -5,7 +5,7 @@ import java.nio.file.Files
 import io.apportion.SparkSuite
 import io.apportion.report.{DecisionLog, DecisionRecord}
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
+import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanHelper, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, SortMergeJoinExec}
 import org.scalatest.concurrent.Eventually
 import org.scalatest.prop.TableDrivenPropertyChecks._
@@ -85,16 +85,42 @@ class DemoteBroadcastsSuite extends SparkSuite with AdaptiveSparkPlanHelper with
     }
   }
 
-  test("a broadcast that failed is not tried again") {
+  test("a small file with too many rows for the driver is not broadcast, unless a filter may leave few") {
+    val files = s"$directory/many"
+    spark.range(0, 500000, 1, 1).selectExpr("id AS k", "id % 2 AS a", "id % 3 AS b").write.parquet(files)
+    val many = s"(SELECT k, a, b FROM parquet.`$files`)"
+    def query(condition: String) =
+      s"SELECT a.id, b.a, b.b FROM numbers a LEFT JOIN (SELECT * FROM $many $condition) b ON a.id = b.k"
+    assert(joins(query(""), planned: _*)._1 == Seq("merge"))
+    assert(joins(query("WHERE a = 0"), planned: _*)._1 == Seq("broadcast"))
+    assert(joins(query(""), planned :+ ("memory.enabled" -> "false"): _*)._1 == Seq("broadcast"))
+  }
+
+  test("the rows of a file are known while a shuffle of them runs") {
+    val files = s"$directory/shuffled"
+    spark.range(0, 50000, 1, 2).write.parquet(files)
+    withSession() { session =>
+      val frame =
+        session.sql(s"SELECT id % 7, count(*) FROM (SELECT /*+ REPARTITION(3) */ * FROM parquet.`$files`) GROUP BY 1")
+      frame.collect()
+      val stages = collect(frame.queryExecution.executedPlan) { case stage: ShuffleQueryStageExec => stage }
+      assert(stages.flatMap(ParquetRows.of(_, tooLarge = 1)).contains(50000L))
+    }
+  }
+
+  test("a broadcast that failed is not tried again with the same literals") {
     since("4.0")
-    val query =
-      "SELECT a.k, b.v FROM numbers a LEFT JOIN (SELECT id AS k, id + 7 AS v FROM range(0, 5000, 1, 4)) b ON a.k = b.k"
+    def queryFor(literal: Int) =
+      s"SELECT a.k, b.v FROM numbers a LEFT JOIN (SELECT id AS k, id + $literal AS v FROM range(0, 5000, 1, 4)) b ON a.k = b.k"
+    val query = queryFor(7)
     withSession(planned :+ ("spark.sql.maxBroadcastTableSize" -> "1KB"): _*) { session =>
       intercept[Exception](session.sql(query).collect())
       eventually {
         assert(joins(session, query)._1 == Seq("merge"))
       }
     }
+    // With another literal, a filter may leave few rows.
+    assert(joins(queryFor(9), planned: _*)._1 == Seq("broadcast"))
   }
 
   test("a table that grew too large since the last run is not broadcast") {

@@ -3,7 +3,7 @@ package io.apportion.memory.operators
 import io.apportion.decision.ByteInterval
 import io.apportion.groups.{ExchangeGroup, RowSizeRatio, ShuffleLeaf}
 import io.apportion.memory.HeldRows
-import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.catalyst.expressions.aggregate.{Complete, Final}
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft
 import org.apache.spark.sql.catalyst.plans.LeftExistence
@@ -97,6 +97,10 @@ private[apportion] object RowHolders {
       case _ => None
     }
   }
+
+  /** Bytes of the hash table of a join on these keys, for a number of rows with these columns. */
+  def tableBytes(rows: Long, columns: Seq[Attribute], keys: Seq[Expression]): Long =
+    (joinTable(keys).perByte(EstimationUtils.getSizePerRow(columns).toDouble, 1).filled * rows).toLong
 
   /** Holders of each leaf of a group. */
   def of(group: ExchangeGroup): Seq[RowHolders] =
