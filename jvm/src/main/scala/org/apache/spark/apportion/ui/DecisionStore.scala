@@ -1,12 +1,16 @@
 package org.apache.spark.apportion.ui
 
+import java.util.{LinkedHashMap, NoSuchElementException}
+import java.util.Map.Entry
+
 import scala.collection.mutable
 
 import io.apportion.outcomes.OutcomeEvent
-import io.apportion.report.DecisionEvent
+import io.apportion.report.{DecisionEvent, QueryEvent}
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
+import org.apache.spark.sql.execution.ui.SQLExecutionUIData
 import org.apache.spark.status.ElementTrackingStore
 import org.apache.spark.status.KVUtils.{viewToSeq, KVIndexParam}
 import org.apache.spark.util.kvstore.KVStore
@@ -20,9 +24,15 @@ private[spark] final class QueryDecision(
   def decision: JsonNode = DecisionStore.mapper.readTree(json)
 }
 
-/** Summary of all decisions of a query. */
+/**
+ * Summary of all decisions of a query.
+ *
+ * @param text  beginning of the text of the query; empty if it was not submitted as text
+ * @param tasks tasks that ran; Spark plans some parts of a query again, and their first tasks never run
+ */
 private[spark] final class QuerySummary(
     @KVIndexParam val query: Long,
+    val text: String,
     val decisions: Int,
     val tasks: Long,
     val largestTaskBytes: Long,
@@ -44,6 +54,16 @@ private[spark] final class DecisionStore(store: KVStore) {
   /** The decisions of one query, in the order they were made. */
   def of(query: Long): Seq[QueryDecision] =
     viewToSeq(store.view(classOf[QueryDecision]).index("query").first(query).last(query)).sortBy(_.id)
+
+  /** The summary of one query. */
+  def summary(query: Long): Option[QuerySummary] = read(classOf[QuerySummary], query)
+
+  /** What Spark's own tab knows about a query; `None` if Spark has dropped it. */
+  def execution(query: Long): Option[SQLExecutionUIData] = read(classOf[SQLExecutionUIData], query)
+
+  private def read[T](of: Class[T], key: Long): Option[T] =
+    try Some(store.read(of, key))
+    catch { case _: NoSuchElementException => None }
 }
 
 private[spark] object DecisionStore {
@@ -53,6 +73,10 @@ private[spark] object DecisionStore {
   private val MaxKept = 10000
   private val MaxCharacters = 64L << 20
 
+  /** Maximum number of queries whose text waits for a decision, and characters of a text. */
+  private val MaxTexts = 100
+  private val MaxText = 500
+
   /** Maximum number of operators in a summary. */
   private val MaxNamed = 20
 
@@ -60,6 +84,11 @@ private[spark] object DecisionStore {
   final class Writer(store: ElementTrackingStore, maxKept: Int = MaxKept, maxCharacters: Long = MaxCharacters)
       extends SparkListener {
     private val queries = mutable.LinkedHashMap.empty[Long, Kept]
+
+    /** Texts of queries without decisions so far. Many queries never have one. */
+    private val texts = new LinkedHashMap[Long, String] {
+      override def removeEldestEntry(eldest: Entry[Long, String]): Boolean = size > MaxTexts
+    }
     private var next = 0L
     private var kept = 0
     private var characters = 0L
@@ -67,6 +96,8 @@ private[spark] object DecisionStore {
     override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
       case DecisionEvent(decision) if decision.path("query").isIntegralNumber =>
         keep(decision.path("query").asLong, decision)
+      case QueryEvent(query) if query.path("query").isIntegralNumber =>
+        texts.put(query.path("query").asLong, query.path("sql").asText("").take(MaxText))
       case OutcomeEvent(outcome) => complete(outcome.path("query").asLong, outcome)
       case _                     =>
     }
@@ -80,12 +111,12 @@ private[spark] object DecisionStore {
             store.write(new QueryDecision(id, query, decision.toString))
           case _ =>
         }
-        entry.addOutcome(outcome)
+        entry.addOutcome(outcome.path("group").asInt, outcome)
         store.write(entry.summary(query))
       }
 
     private def keep(query: Long, decision: JsonNode): Unit = {
-      val entry = queries.getOrElseUpdate(query, new Kept)
+      val entry = queries.getOrElseUpdate(query, new Kept(Option(texts.remove(query)).getOrElse("")))
       val json = decision.toString
       while (isFull(json) && queries.head._1 != query) drop(queries.head._1)
       if (entry.ids.isEmpty || !isFull(json)) {
@@ -112,33 +143,36 @@ private[spark] object DecisionStore {
   }
 
   /** The decisions of a query that are in the store. */
-  private final class Kept {
+  private final class Kept(text: String) {
     val ids = mutable.ArrayBuffer.empty[Long]
 
     /** Id of the decision about each group. */
     val groups = mutable.Map.empty[Int, Long]
     var characters = 0L
     private var decisions = 0
-    private var tasks = 0L
-    private var largest, spilled, failures = 0L
+    private var ran, largest, spilled, failures = 0L
+
+    /** Tasks of the decisions whose stages have not ended. */
+    private val tasks = mutable.Map.empty[Int, Long]
     private val named = mutable.ArrayBuffer.empty[String]
 
     def add(decision: JsonNode): Unit = {
       decisions += 1
-      tasks += decision.path("tasks").asLong
+      tasks(decision.path("group").asInt) = decision.path("tasks").asLong
       largest = largest.max(decision.path("largest_task_bytes").asLong)
       if (decisions <= MaxNamed)
         named += s"${decision.path("operator").asText}: ${decision.path("parallelism").asText}"
     }
 
-    def addOutcome(outcome: JsonNode): Unit = {
+    def addOutcome(group: Int, outcome: JsonNode): Unit = {
+      ran += tasks.remove(group).getOrElse(0L)
       spilled += outcome.path("spilled_bytes").asLong
       failures += outcome.path("memory_failures").asLong
     }
 
     def summary(query: Long): QuerySummary = {
       val more = if (decisions > MaxNamed) s", and ${decisions - MaxNamed} more" else ""
-      new QuerySummary(query, decisions, tasks, largest, named.mkString(", ") + more, spilled, failures)
+      new QuerySummary(query, text, decisions, ran, largest, named.mkString(", ") + more, spilled, failures)
     }
   }
 }

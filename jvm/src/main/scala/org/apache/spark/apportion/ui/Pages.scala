@@ -7,6 +7,7 @@ import scala.xml.{Elem, Node}
 import io.apportion.decision.ranges.Bytes
 import io.apportion.report.ShortForm
 import com.fasterxml.jackson.databind.JsonNode
+import org.apache.spark.sql.execution.ui.SQLExecutionUIData
 import org.apache.spark.ui.{UIUtils, WebUIPage}
 
 /** Lists all queries with a summary of their decisions. */
@@ -19,7 +20,7 @@ private[ui] final class QueriesPage(tab: ApportionTab) extends WebUIPage("") {
       else
         <div>{
           UIUtils.listingTable[QuerySummary](
-            Seq("Query", "Decisions", "Tasks", "Largest task", "Spilled", "Out of memory", "Parallelism"),
+            QueriesPage.Columns,
             row(request, _),
             tab.decisions.newest(page.skipped, page.size),
             id = Some("apportion-queries")
@@ -28,11 +29,17 @@ private[ui] final class QueriesPage(tab: ApportionTab) extends WebUIPage("") {
     UIUtils.headerSparkPage(request, "Apportion", content, tab)
   }
 
-  private def row(request: Servlet.Request, summary: QuerySummary): Seq[Node] =
+  private def row(request: Servlet.Request, summary: QuerySummary): Seq[Node] = {
+    val execution = tab.decisions.execution(summary.query)
+    val text = if (summary.text.nonEmpty) summary.text else execution.fold("")(_.description)
+    val shown = if (text.length > QueriesPage.Characters) s"${text.take(QueriesPage.Characters)} ..." else text
     <tr>
       <td><a href={s"${UIUtils.prependBaseUri(request, tab.basePath)}/apportion/query/?id=${summary.query}"}>{
       summary.query
     }</a></td>
+      <td title={text}>{shown}</td>
+      <td>{execution.fold("")(Execution.status)}</td>
+      <td>{execution.fold("")(Execution.duration)}</td>
       <td>{summary.decisions}</td>
       <td>{summary.tasks}</td>
       <td>{Bytes.text(summary.largestTaskBytes)}</td>
@@ -40,10 +47,42 @@ private[ui] final class QueriesPage(tab: ApportionTab) extends WebUIPage("") {
       <td>{summary.memoryFailures}</td>
       <td>{summary.parallelism}</td>
     </tr>
+  }
 }
 
 private object QueriesPage {
   private val Rows = 100
+
+  /** Maximum number of characters of a query in the list. */
+  private val Characters = 120
+
+  private val Columns = Seq(
+    "Query",
+    "Text",
+    "Status",
+    "Duration",
+    "Decisions",
+    "Tasks that ran",
+    "Largest task",
+    "Spilled",
+    "Out of memory",
+    "Parallelism"
+  )
+}
+
+/** What Spark knows about a query. */
+private object Execution {
+
+  /** Spark has an empty message for queries that did not fail. */
+  def status(execution: SQLExecutionUIData): String =
+    if (execution.completionTime.isEmpty) "running"
+    else if (execution.errorMessage.exists(_.nonEmpty)) "failed"
+    else "completed"
+
+  def duration(execution: SQLExecutionUIData): String = {
+    val end = execution.completionTime.fold(System.currentTimeMillis())(_.getTime)
+    UIUtils.formatDuration(end - execution.submissionTime)
+  }
 }
 
 /** Shows the decisions of one query, with their reasons and ranges. */
@@ -58,20 +97,28 @@ private[ui] final class QueryPage(tab: ApportionTab) extends WebUIPage("query") 
       if (page.isEmpty) <p>There are no decisions for this query.</p>
       else {
         val shown = stored.slice(page.skipped, page.skipped + page.size).map(_.decision)
-        <div>{link(request, query.get)}{shown.map(section)}{page.links}</div>
+        <div>{header(request, query.get)}{shown.map(section(request, _))}{page.links}</div>
       }
     UIUtils.headerSparkPage(request, title, content, tab)
   }
 
-  private def link(request: Servlet.Request, query: Long): Elem =
-    <p><a href={s"${UIUtils.prependBaseUri(request, tab.basePath)}/SQL/execution/?id=$query"}>Plan of the query</a></p>
+  private def header(request: Servlet.Request, query: Long): Seq[Node] = {
+    val text = tab.decisions.summary(query).map(_.text).filter(_.nonEmpty)
+    val status = tab.decisions.execution(query).map { execution =>
+      s", ${Execution.status(execution)}, ${Execution.duration(execution)}"
+    }
+    val plan = <p><a href={s"${root(request)}/SQL/execution/?id=$query"}>Plan of the query</a>{status.getOrElse("")}</p>
+    plan +: text.map(sql => <pre>{sql}</pre>).toSeq
+  }
 
-  private def section(decision: JsonNode): Elem = {
+  private def root(request: Servlet.Request): String = UIUtils.prependBaseUri(request, tab.basePath)
+
+  private def section(request: Servlet.Request, decision: JsonNode): Elem = {
     val tasks = decision.path("tasks").asText
     <section>
       <h4>{s"${decision.path("operator").asText}: $tasks ${if (tasks == "1") "task" else "tasks"}"}</h4>
       <p>{decision.path("reason").asText}</p>
-      {outcome(decision)}
+      {outcome(request, decision)}
       {plot(decision)}
       <details>
         <summary>All fields</summary>
@@ -85,7 +132,7 @@ private[ui] final class QueryPage(tab: ApportionTab) extends WebUIPage("query") 
   }
 
   /** What happened when the tasks ran; nothing until the stage has ended. */
-  private def outcome(decision: JsonNode): Seq[Node] = {
+  private def outcome(request: Servlet.Request, decision: JsonNode): Seq[Node] = {
     val outcome = decision.path("outcome")
     def of(field: String): Long = outcome.path(field).asLong
     val failures = of("memory_failures")
@@ -95,7 +142,11 @@ private[ui] final class QueryPage(tab: ApportionTab) extends WebUIPage("query") 
       s"longest task ${of("longest_task_millis")} ms, median ${of("median_task_millis")} ms",
       s"garbage collection ${of("gc_millis")} ms"
     ) ++ (if (failures == 0) Nil else Seq(s"$failures ${if (failures == 1) "task" else "tasks"} ran out of memory"))
-    if (outcome.isObject) <p>{parts.mkString("", "; ", ".")}</p> else Nil
+    if (outcome.isObject)
+      <p><a href={s"${root(request)}/stages/stage/?id=${of("stage")}&attempt=0"}>Stage {of("stage")}</a>{
+        parts.mkString(": ", "; ", ".")
+      }</p>
+    else Nil
   }
 
   private def text(value: JsonNode): String = if (value.isValueNode) value.asText else value.toString
@@ -109,7 +160,11 @@ private[ui] final class QueryPage(tab: ApportionTab) extends WebUIPage("query") 
       decision.path("ranges").elements.asScala.map(r => r.path("start").asInt -> r.path("end").asInt).toSeq ++
         ShortForm.ranges(decision.path("ranges_text").asText)
     if (sums.isEmpty) Nil
-    else new RangesPlot(ShortForm.spread(Bytes.sumEach(sums), width, subpartitions), ranges).svg
+    else {
+      val plot = new RangesPlot(ShortForm.spread(Bytes.sumEach(sums), width, subpartitions), ranges)
+      val target = Some(decision.path("data_volume_per_task").asLong).filter(_ > 0 && ranges.nonEmpty)
+      plot.subpartitions +: target.map(plot.tasks).toSeq
+    }
   }
 }
 

@@ -4,50 +4,51 @@ import scala.xml.Elem
 
 import io.apportion.decision.ranges.Bytes
 
-/** Draws the bytes of subpartitions as bars. Neighbouring ranges have different shades. */
+/**
+ * Draws how the bytes of subpartitions become tasks.
+ *
+ * @param bytes  bytes of each subpartition
+ * @param ranges subpartitions that each task reads, the end excluded
+ */
 private[ui] final class RangesPlot(bytes: Array[Long], ranges: Seq[(Int, Int)]) {
   import RangesPlot._
 
-  /** Subpartitions per bar. A bar is as high as the largest of its subpartitions. */
-  private val width = (bytes.length + MaxBars - 1) / MaxBars
-  private val bars = bytes.grouped(width.max(1)).map(_.max).toSeq
-  private val largest = bars.maxOption.filter(_ > 0).getOrElse(1L)
-
-  def svg: Elem = {
-    val step = Width.toDouble / bars.size.max(1)
+  /** The bytes of subpartitions. Neighbouring ranges have different shades. */
+  def subpartitions: Elem = {
     val partitions = count(bytes.length, "shuffle partition")
-    val label = s"$partitions of up to ${Bytes.text(largest)} in ${count(ranges.size, "range")}"
-    <figure>
-      <svg viewBox={s"0 0 $Width $Height"} width="100%" height={
-      s"${Height}px"
-    } preserveAspectRatio="none" role="img" aria-label={label}>{
-      bars.zipWithIndex.map { case (size, i) =>
-        val height = Height * size.toDouble / largest
-        <rect x={f"${i * step}%.2f"} y={f"${Height - height}%.2f"} width={f"${step * 0.9}%.2f"} height={
-          f"$height%.2f"
-        } fill={shade(i * width)}>
-            <title>{s"shuffle partition ${i * width}: ${Bytes.text(size)}"}</title>
-          </rect>
-      }
-    }</svg>
-      <figcaption>{label}</figcaption>
-    </figure>
+    val label = s"$partitions of up to ${Bytes.text(Bytes.largest(bytes))} in ${count(ranges.size, "range")}"
+    new BarPlot(bytes, "shuffle partition", shade).svg(label)
+  }
+
+  /**
+   * The bytes of ranges, with a line at the target size per task. Ranges far above it have another color.
+   *
+   * @param target target size per task in bytes
+   */
+  def tasks(target: Long): Elem = {
+    val sums = ranges.map { case (start, end) => bytes.slice(start, end).sum }.toArray
+    def isFarAbove(size: Long) = size / FarAbove > target
+    val above = sums.count(isFarAbove)
+    val remark = if (above == 0) "" else s"; ${count(above, "task")} far above it"
+    val label = s"${count(sums.length, "task")} of up to ${Bytes.text(Bytes.largest(sums))}; the line is the " +
+      s"target size per task, ${Bytes.text(target)}$remark"
+    new BarPlot(sums, "task", i => if (isFarAbove(sums(i))) Marked else Shades.head, Some(target)).svg(label)
   }
 
   private def count(n: Int, noun: String): String = if (n == 1) s"1 $noun" else s"$n ${noun}s"
 
   private def shade(subpartition: Int): String = {
     val range = ranges.indexWhere { case (start, end) => start <= subpartition && subpartition < end }
-    if (range == -1) Outside else Shades(range % Shades.size)
+    if (range == -1) Marked else Shades(range % Shades.size)
   }
 }
 
 private object RangesPlot {
-  private val MaxBars = 512
-  private val Width = 1024
-  private val Height = 120
   private val Shades = Seq("#3b78c3", "#8fb7e6")
 
-  /** Color of subpartitions in no range, which are split or read unchanged. */
-  private val Outside = "#c2703d"
+  /** Color of large tasks, and of subpartitions in no range, which are split or read unchanged. */
+  private val Marked = "#c2703d"
+
+  /** Multiple of the target size above which a task is marked. */
+  private val FarAbove = 4
 }

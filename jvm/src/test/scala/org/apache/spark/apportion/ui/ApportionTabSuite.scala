@@ -34,9 +34,11 @@ class ApportionTabSuite extends SparkSuite {
     client.send(request.build(), BodyHandlers.ofString())
   }
 
+  private val text = "SELECT k, count(*) FROM numbers WHERE id < 19000 GROUP BY k"
+
   /** A query, its id, and what was decided. */
   private lazy val (query, reason) = withSession("parallelism" -> "3") { session =>
-    session.sql("SELECT k, count(*) FROM numbers GROUP BY k").collect()
+    session.sql(text).collect()
     spark.sparkContext.listenerBus.waitUntilEmpty()
     val decision = DecisionLog.of(session).all.find(_.tasks == 3).get
     (decision.query.get, decision.reason)
@@ -51,11 +53,25 @@ class ApportionTabSuite extends SparkSuite {
     assert(one.body.contains("HashAggregate: 3 tasks") && one.body.contains(reason))
     assert(one.body.contains("shuffle partitions of up to") && one.body.contains("in 3 ranges"))
     assert(one.body.split("<rect").length > 3)
+    assert(one.body.contains("the line is the target size per task, 64 MiB") && one.body.contains("<line"))
+    assert(one.body.contains(text.replace("<", "&lt;")) && one.body.contains("</a>, completed, "))
+    val stage = "/stages/stage/\\?id=\\d+&amp;attempt=0".r.findFirstIn(one.body).get.replace("&amp;", "&")
+    assert(get(s"$root$stage").body.contains("Details for Stage"))
   }
 
   test("the tab shows the decisions of a running application") {
     assert(reason.nonEmpty)
     check(spark.sparkContext.uiWebUrl.get)
+  }
+
+  test("the list shows the text, the status and the tasks of a query") {
+    assert(reason.nonEmpty)
+    val rows =
+      get(spark.sparkContext.uiWebUrl.get + "/apportion/").body.split("<tr>").filter(_.contains("id &lt; 19000"))
+    assert(rows.length == 1 && rows.head.contains("<td>completed</td>"))
+    val cells = rows.head.split("<td").map(_.replaceAll("(?s)[^>]*>(.*?)</td>.*", "$1").trim)
+    // Two tasks wrote the shuffle, which has no decision, and three read it.
+    assert(cells.slice(5, 7).toSeq == Seq("1", "3"), rows.head)
   }
 
   test("links begin with the path of a proxy") {
@@ -120,6 +136,13 @@ class ApportionTabSuite extends SparkSuite {
       "5 MiB spilled to disk; up to 3 MiB of memory per task; longest task 90 ms, median 40 ms; garbage collection 12 ms; " +
         "1 task ran out of memory."
     assert(page.contains(text), page)
+  }
+
+  test("tasks far above the target size are marked") {
+    val ranges = Seq(0 -> 2, 2 -> 3)
+    val plot = new RangesPlot(Array(10L, 20L, 500L), ranges).tasks(target = 100).toString
+    assert(plot.contains("2 tasks of up to 500 B") && plot.contains("1 task far above it"))
+    assert("#c2703d".r.findAllIn(plot).size == 1)
   }
 
   test("the oldest queries are dropped from the list and from their pages") {
