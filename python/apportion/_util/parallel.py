@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Iterator, Sequence
+import signal
+import threading
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
@@ -17,17 +19,20 @@ def in_processes(
     values: Sequence[str],
     killed: Callable[[str], T],
     processes: int | None = None,
-) -> Iterator[T]:
+) -> Generator[T, None, None]:
     """Yield the result of a function for each value, in the order of the values.
 
     The default number of processes is the number of cores. If a process is killed, for example
-    without memory, the result of its value is `killed(value)`. The function must be importable.
+    without memory, the result of its value is `killed(value)`. The function must be importable. If
+    the iterator is closed, or if this process ends, the other processes end at once.
     """
     count = min(len(values), processes or os.cpu_count() or 1)
     if count <= 1:
         yield from map(function, values)
         return
+    others = multiprocessing.active_children()
     pool = _pool(count)
+    is_complete = False
     try:
         waiting = [(value, pool.submit(function, value)) for value in values]
         for value, future in waiting:
@@ -36,7 +41,11 @@ def in_processes(
             except BrokenProcessPool:
                 # The end of one process breaks the pool for all values after it.
                 yield _apart(function, value, killed)
+        is_complete = True
     finally:
+        if not is_complete:
+            for process in set(multiprocessing.active_children()).difference(others):
+                process.terminate()
         pool.shutdown(cancel_futures=True)
 
 
@@ -50,4 +59,23 @@ def _apart(function: Callable[[str], T], value: str, killed: Callable[[str], T])
 
 def _pool(count: int) -> ProcessPoolExecutor:
     # A fork would copy the threads of the progress bar in an undefined state.
-    return ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"))
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(count, mp_context=context, initializer=_only_end_with_parent)
+
+
+def _only_end_with_parent() -> None:
+    # Ctrl-C reaches all processes of a terminal. Here it would only print a stack.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
+
+
+def end_with_parent() -> None:
+    """Make this process end when the process that started it has ended, also if it was killed."""
+    threading.Thread(target=_wait_for_parent, daemon=True).start()
+
+
+def _wait_for_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent:
+        parent.join()
+        os._exit(1)

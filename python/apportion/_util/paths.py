@@ -5,6 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 
+def write_text(file: Path, text: str) -> None:
+    """Write a file at once, so that a failure leaves the old one. Raises `OSError`."""
+    if file.exists() and not file.is_file():
+        # A device or a pipe cannot be replaced.
+        file.write_text(text, "utf-8")
+        return
+    beside = file.resolve().with_name(f".{file.name}.new")
+    try:
+        beside.write_text(text, "utf-8")
+        beside.replace(file.resolve())
+    finally:
+        beside.unlink(missing_ok=True)
+
+
 def existing_path(path: str) -> Path | None:
     """Return the path of an existing file or directory, or None if it does not exist."""
     try:

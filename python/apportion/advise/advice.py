@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import itertools
 from collections.abc import Iterator, Sequence
 
 from apportion import eventlog
@@ -19,14 +19,19 @@ from apportion.advise.findings import (
     total,
 )
 from apportion.advise.plan_facts import engine
-from apportion.advise.stages import MeasuredStage, busy_seconds, measured, most_slots
+from apportion.advise.stages import (
+    MeasuredStage,
+    SparkConfs,
+    busy_seconds,
+    measured,
+    most_slots,
+    seconds_alone,
+    spans,
+)
+from apportion.advise.task_counts import UnadaptedStage
 from apportion.eventlog import Application, Query, Unread
-from apportion.simulate.arithmetic.policy import Confs
 
-_VERSION = re.compile(r"(\d+)\.(\d+)")
 _OLDEST_SPARK = (3, 5)
-# Spark switches adaptive execution on by default since this version.
-_ADAPTIVE_SINCE = (3, 2)
 
 
 def advise(application: Application, log: str, numbers: Sequence[int] = ()) -> ApplicationAdvice:
@@ -34,25 +39,35 @@ def advise(application: Application, log: str, numbers: Sequence[int] = ()) -> A
 
     `log` names the log in messages. Raises `ApportionError` for an unknown number.
     """
-    chosen = application.numbered(numbers, log) or list(application.queries.values())
-    version = _version(application)
-    stages = measured(application)
-    by_query: dict[int, list[MeasuredStage]] = {}
-    for stage in stages:
-        by_query.setdefault(stage.query, []).append(stage)
-    queries = [_query(application, query, by_query.get(query.id, [])) for query in chosen]
+    application.numbered(numbers, log)
+    confs = SparkConfs(application)
+    spans_of = {query.id: spans(query.stages) for query in application.queries.values()}
+    alone = seconds_alone(itertools.chain(spans(application.other_stages), *spans_of.values()))
+    chosen = dict.fromkeys(numbers) or application.queries
+    queries: list[QueryAdvice] = []
+    unadapted: list[UnadaptedStage] = []
+    engines: set[str] = set()
+    has_decisions = False
+    # Only one query of a large log is unpacked at a time.
+    for number in chosen:
+        query = application.queries[number]
+        stages = measured(application, query, alone)
+        replacing = engine(query.plan)
+        queries.append(_query(application, query, stages, replacing is None))
+        found = (task_counts.unadapted(stage, confs) for stage in stages)
+        unadapted += [stage for stage in found if stage]
+        engines.update([replacing] if replacing else [])
+        has_decisions = has_decisions or bool(query.decisions)
     queries.sort(key=_rank, reverse=True)
-    chosen_stages = [stage for query in chosen for stage in by_query.get(query.id, ())]
-    seconds = busy_seconds(stage for query in chosen for stage in query.stages)
+    seconds = busy_seconds(span for number in chosen for span in spans_of[number])
     core_hours = seconds * most_slots(application) / 3600
-    confs = _confs(application, None)
-    # An engine with other operators decides the tasks of its stages itself.
-    configured = [stage for stage in chosen_stages if not stage.facts.engine]
     findings = [
-        *task_counts.adaptive_execution_off(configured, confs),
-        *task_counts.fixed_partitions(configured, confs, seconds),
+        *task_counts.adaptive_execution_off(unadapted, confs),
+        *task_counts.fixed_partitions(unadapted, confs, seconds),
     ]
-    found = [total([query.gain for query in queries], seconds, core_hours)]
+    findings.sort(key=_rank, reverse=True)
+    is_supported = confs.is_since(*_OLDEST_SPARK)
+    gains = [total([query.gain for query in queries], seconds, core_hours)]
     helped = [total([query.with_apportion for query in queries], seconds, core_hours)]
     return ApplicationAdvice(
         log=log,
@@ -61,18 +76,18 @@ def advise(application: Application, log: str, numbers: Sequence[int] = ()) -> A
         spark_version=application.spark_version,
         slots=most_slots(application),
         stage_seconds=seconds,
-        task_seconds=sum(stage.task_seconds for stage in chosen_stages),
-        other_task_seconds=sum(
-            sum(stage.run_millis) for stage in application.stages if stage.query is None
-        )
-        / 1000,
+        task_seconds=sum(query.task_seconds for query in queries),
+        other_task_seconds=sum(sum(stage.run_millis) for stage in application.other_stages) / 1000,
         # The stages of a finding about the configuration can have findings too.
-        gain=largest([*found, *(finding.gain for finding in findings)]),
+        gain=largest([*gains, *(finding.gain for finding in findings)]),
         with_apportion=largest([*helped, *(each.gain for each in findings if each.helps)]),
         findings=findings,
         queries=queries,
-        notes=[*_notes(application, chosen, version), *application.skipped],
-        is_supported=version is None or version >= _OLDEST_SPARK,
+        notes=[
+            *_notes(application, is_supported, engines, has_decisions),
+            *(f"left out: {skipped}" for skipped in application.skipped),
+        ],
+        is_supported=is_supported,
     )
 
 
@@ -88,9 +103,10 @@ def collected(results: Sequence[ApplicationAdvice | Unread]) -> Advice:
     return Advice(applications, [each for each in results if isinstance(each, Unread)])
 
 
-def _query(application: Application, query: Query, stages: Sequence[MeasuredStage]) -> QueryAdvice:
-    confs = _confs(application, query)
-    is_plain = engine(query.plan) is None
+def _query(
+    application: Application, query: Query, stages: Sequence[MeasuredStage], is_plain: bool
+) -> QueryAdvice:
+    confs = SparkConfs(application, query)
     findings = [
         task_counts.with_place(finding, stage)
         for stage in stages
@@ -98,7 +114,7 @@ def _query(application: Application, query: Query, stages: Sequence[MeasuredStag
         for finding in _findings(stage, confs, is_plain)
     ]
     findings.sort(key=_rank, reverse=True)
-    busy = busy_seconds(query.stages)
+    busy = busy_seconds(spans(query.stages))
     slots = max((stage.slots for stage in stages), default=1)
     start, end = query.submitted, query.completed
     return QueryAdvice(
@@ -113,9 +129,9 @@ def _query(application: Application, query: Query, stages: Sequence[MeasuredStag
     )
 
 
-def _findings(stage: MeasuredStage, confs: Confs, is_plain: bool) -> Iterator[Finding]:
+def _findings(stage: MeasuredStage, confs: SparkConfs, is_plain: bool) -> Iterator[Finding]:
     yield from pressure.spill(stage, confs)
-    yield from pressure.garbage_collection(stage)
+    yield from pressure.garbage_collection(stage, confs)
     yield from pressure.fetch_wait(stage)
     yield from pressure.failures(stage, confs)
     yield from files.small_files(stage, confs)
@@ -152,25 +168,6 @@ def _rank(advice: ApplicationAdvice | QueryAdvice | Finding) -> tuple[float, flo
     return advice.gain.rank
 
 
-def _confs(application: Application, query: Query | None) -> Confs:
-    """Return the confs of a query, or of the application, with Spark's default for adaptivity."""
-    version = _version(application)
-    # Distributions without a version in the log have it switched on.
-    default = "false" if version and version < _ADAPTIVE_SINCE else "true"
-    return Confs(
-        {
-            task_counts.ADAPTIVE: default,
-            **application.conf,
-            **(query.conf if query else {}),
-        }
-    )
-
-
-def _version(application: Application) -> tuple[int, int] | None:
-    match = _VERSION.match(application.spark_version)
-    return (int(match[1]), int(match[2])) if match else None
-
-
 def _title(query: Query) -> str:
     """Return the first line of the description, which can be a long SQL text."""
     lines = query.description.strip().splitlines()
@@ -178,13 +175,16 @@ def _title(query: Query) -> str:
 
 
 def _notes(
-    application: Application, chosen: Sequence[Query], version: tuple[int, int] | None
+    application: Application,
+    is_supported: bool,
+    engines: set[str],
+    has_decisions: bool,
 ) -> Iterator[str]:
     if not application.queries:
         yield NO_SQL
-    if version and version < _OLDEST_SPARK:
+    if not is_supported:
         yield f"Apportion needs Spark 3.5 or later; this is Spark {application.spark_version}"
-    for name in sorted({name for query in chosen if (name := engine(query.plan))}):
+    for name in sorted(engines):
         yield f"{name} replaces Spark's operators, so Apportion does not decide their tasks"
-    if any(query.decisions for query in chosen):
+    if has_decisions:
         yield "Apportion already decided tasks in this log"

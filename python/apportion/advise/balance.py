@@ -8,14 +8,18 @@ from collections.abc import Iterator
 from apportion._util.units import count_text, seconds_text, size_text
 from apportion.advise import limits
 from apportion.advise.findings import Decided, Finding, Kind, percent_text
-from apportion.advise.stages import MeasuredStage, median
+from apportion.advise.stages import ADAPTIVE, MeasuredStage, SparkConfs, median
 from apportion.advise.task_counts import decided
-from apportion.simulate.arithmetic.policy import Confs
+from apportion.simulate.arithmetic.policy import ADVISORY_SIZE
 
+_MORE_PARTITIONS = "more spark.sql.shuffle.partitions"
+_SKEW_JOIN = "spark.sql.adaptive.skewJoin."
+_SKEW_THRESHOLD, _DEFAULT_THRESHOLD = "skewedPartitionThresholdInBytes", 256 << 20
+_SKEW_FACTOR, _DEFAULT_FACTOR = "skewedPartitionFactor", 5
 _REPARTITION = "repartition the input of this stage into more partitions"
 
 
-def skew(stage: MeasuredStage, confs: Confs) -> Iterator[Finding]:
+def skew(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     """Find stages that wait for one long task."""
     # Only the code of tasks counts. A new executor loads its classes before, for many seconds.
     longest, usual_seconds = max(stage.run_millis) / 1000, median(stage.run_millis) / 1000
@@ -47,7 +51,7 @@ def skew(stage: MeasuredStage, confs: Confs) -> Iterator[Finding]:
         text=f"The longest of {stage.tasks} tasks ran for {seconds_text(longest)}, the median "
         f"for {seconds_text(usual_seconds)}. {bytes_text}",
         apportion=_split_text(stage, has_more_bytes, splits),
-        without=_skew_settings(stage, has_more_bytes, size),
+        without=_skew_settings(stage, has_more_bytes, size, usual, confs),
         helps=splits,
         gain=stage.gain(limits.SPLIT_SHARE * read_twice if splits else 0, possible),
         evidence={
@@ -63,7 +67,7 @@ def skew(stage: MeasuredStage, confs: Confs) -> Iterator[Finding]:
     )
 
 
-def idle_cores(stage: MeasuredStage, confs: Confs) -> Iterator[Finding]:
+def idle_cores(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     """Find stages with fewer tasks than slots, while nothing else runs."""
     idle_seconds = stage.seconds * stage.alone
     busy = stage.task_seconds / (stage.seconds * stage.slots) if stage.seconds else 1.0
@@ -100,7 +104,7 @@ def idle_cores(stage: MeasuredStage, confs: Confs) -> Iterator[Finding]:
     )
 
 
-def last_wave(stage: MeasuredStage, confs: Confs) -> Iterator[Finding]:
+def last_wave(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     """Find stages that end with fewer running tasks than slots for a long time."""
     peak = stage.peak
     if stage.tasks <= peak:
@@ -163,7 +167,9 @@ def _split_text(stage: MeasuredStage, has_more_bytes: bool, splits: bool) -> str
     return "does not split the partitions of this stage."
 
 
-def _skew_settings(stage: MeasuredStage, has_more_bytes: bool, size: int) -> list[str]:
+def _skew_settings(
+    stage: MeasuredStage, has_more_bytes: bool, size: int, usual: int, confs: SparkConfs
+) -> list[str]:
     if not has_more_bytes:
         return ["look for a slow host, or for rows that multiply in a join or an explode"]
     if _mostly_scans(stage):
@@ -174,19 +180,31 @@ def _skew_settings(stage: MeasuredStage, has_more_bytes: bool, size: int) -> lis
         if size > 2 * stage.facts.file_bytes // stage.tasks:
             return ["smaller row groups or files", "a REPARTITION hint after the scan"]
         return ["less spark.sql.files.maxPartitionBytes, if the files can be split"]
-    if stage.facts.splittable:
-        threshold = max(1, size // 2 >> 20)
-        return [
-            "spark.sql.adaptive.enabled=true",
-            f"spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes={threshold}MB",
-        ]
+    if stage.facts.splittable and (settings := _split_settings(stage, size, usual, confs)):
+        return settings
     return ["aggregate before the shuffle, or spread the key over more values"]
+
+
+def _split_settings(stage: MeasuredStage, size: int, usual: int, confs: SparkConfs) -> list[str]:
+    """Return the settings with which Spark splits a partition of a join."""
+    settings = [] if stage.facts.is_adaptive else [f"{ADAPTIVE}=true"]
+    if (confs.text(f"{_SKEW_JOIN}enabled") or "true").lower() == "false":
+        settings.append(f"{_SKEW_JOIN}enabled=true")
+    # Spark splits partitions above the threshold and above this multiple of the median
+    # (`OptimizeSkewedJoin`). These are its defaults.
+    threshold, factor = f"{_SKEW_JOIN}{_SKEW_THRESHOLD}", f"{_SKEW_JOIN}{_SKEW_FACTOR}"
+    needed = []
+    if size <= _DEFAULT_THRESHOLD or confs.text(threshold):
+        needed.append(f"{threshold}={max(1, size // 2 >> 20)}MB")
+    if size <= _DEFAULT_FACTOR * usual or confs.text(factor):
+        needed.append(f"{factor}={max(1, size // max(usual, 1) // 2)}")
+    return [", with ".join([*settings, *needed])] if settings or needed else []
 
 
 def _more_tasks_text(stage: MeasuredStage, layout: Decided | None) -> str:
     if layout is not None:
         more = "" if layout.tasks > stage.tasks else ", which is not more"
-        return f"decides {layout.text} by bytes{more}."
+        return f"decides {layout.text} {layout.why}{more}."
     return stage.facts.why_unchanged
 
 
@@ -198,7 +216,7 @@ def _more_tasks_settings(stage: MeasuredStage, layout: Decided | None) -> list[s
     if layout is not None:
         return [
             "REPARTITION hint with more partitions",
-            "less spark.sql.adaptive.advisoryPartitionSizeInBytes",
+            f"less {ADVISORY_SIZE}" if stage.facts.is_adaptive else _MORE_PARTITIONS,
         ]
     if stage.facts.files:
         return ["less spark.sql.files.maxPartitionBytes, if the files can be split"]

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from apportion._util.units import count_text, seconds_text, size_text
 from apportion.advise import limits
 from apportion.advise.findings import NO_GAIN, Decided, Finding, Kind
-from apportion.advise.stages import MeasuredStage
+from apportion.advise.stages import MeasuredStage, SparkConfs
 from apportion.advise.task_counts import decided, gain_of_fewer_tasks
 from apportion.simulate.arithmetic.files import file_tasks
-from apportion.simulate.arithmetic.policy import MAX_PARTITION_BYTES, Confs
+from apportion.simulate.arithmetic.policy import MAX_PARTITION_BYTES
 
 
-def small_files(stage: MeasuredStage, confs: Confs) -> Iterator[Finding]:
+def small_files(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     """Find stages that write many small files."""
     size = sum(stage.output_bytes)
     writers = sum(written > 0 for written in stage.output_bytes)
@@ -29,12 +29,13 @@ def small_files(stage: MeasuredStage, confs: Confs) -> Iterator[Finding]:
         text=f"{count_text(writers, 'task')} wrote {at_least}{count_text(files, 'file')} "
         f"with {size_text(size)}, so {at_most}{size_text(size // files)} each. "
         "Later queries open each file.",
-        apportion=f"decides {layout.text} by bytes, so fewer tasks write."
+        apportion=f"decides {layout.text} {layout.why}, so fewer tasks write."
         if layout is not None and helps
         else "sets the number of files only if a shuffle comes before the write, as with a "
         "REBALANCE hint.",
         without=[
-            "REBALANCE hint before the write",
+            # Spark 3.1 and older ignore REBALANCE.
+            f"{'REBALANCE' if confs.is_since(3, 2) else 'REPARTITION'} hint before the write",
             f"COALESCE({max(1, size // (128 << 20))}) hint",
         ],
         helps=helps,
@@ -50,7 +51,7 @@ def small_files(stage: MeasuredStage, confs: Confs) -> Iterator[Finding]:
     )
 
 
-def small_scan_tasks(stage: MeasuredStage, confs: Confs) -> Iterator[Finding]:
+def small_scan_tasks(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     """Find scans with many tasks that read few bytes."""
     facts, size = stage.facts, sum(stage.input_bytes)
     if not _is_scan(stage) or facts.runs_user_code or facts.is_bucketed:
@@ -83,7 +84,7 @@ def small_scan_tasks(stage: MeasuredStage, confs: Confs) -> Iterator[Finding]:
     )
 
 
-def large_scan_tasks(stage: MeasuredStage, confs: Confs) -> Iterator[Finding]:
+def large_scan_tasks(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     """Find scans with few tasks that read many bytes, while slots are idle."""
     facts, size = stage.facts, sum(stage.input_bytes)
     target = confs.size(MAX_PARTITION_BYTES)

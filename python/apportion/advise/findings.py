@@ -157,6 +157,13 @@ class Decided:
     """Lower bound of the bytes of the largest task."""
     largest_task_high: int | None
     """Upper bound for the same shuffle partitions; None if the log does not show one."""
+    uses_slots: int | None = None
+    """Task slots that raised the number; None if the bytes alone set it."""
+
+    @property
+    def why(self) -> str:
+        """What sets the number, in words."""
+        return f"to use {self.uses_slots} task slots" if self.uses_slots else "by bytes"
 
     @property
     def text(self) -> str:

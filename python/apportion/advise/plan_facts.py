@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Sequence
 
-from apportion.eventlog import LoggedDecision, PlanNode, Query
+from apportion.eventlog import LoggedDecision, PlanNode, Query, plan_text
 from apportion.eventlog.fragments import Fragment
 from apportion.eventlog.plan_text import kind
-from apportion.explanation.views.tables import table
 
-_PARTITIONING = re.compile(
-    r"(?:hashpartitioning|rangepartitioning|RoundRobinPartitioning)"
-    r"\((?:.*, )?(?P<number>\d+)\), (?P<origin>\w+)"
-)
 # Origins of a repartition with a number. Spark 3.0 writes whether the number may change.
 _SET_BY_QUERY = {"REPARTITION_BY_NUM", "false"}
-_JOIN_TYPE = re.compile(r"\], (Inner|Cross|LeftOuter|RightOuter|LeftSemi|LeftAnti)\b")
+_SPLITTABLE_JOINS = {"Inner", "Cross", "LeftOuter", "RightOuter", "LeftSemi", "LeftAnti"}
 _PLUMBING = {
     "AQEShuffleRead", "AdaptiveSparkPlan", "ColumnarToRow", "CustomShuffleReader", "Exchange",
     "BroadcastExchange", "InputAdapter", "Project", "ResultQueryStage", "Subquery",
@@ -86,12 +80,12 @@ class PlanFacts:
     @property
     def why_unchanged(self) -> str:
         """Why Apportion does not set the number of tasks, in words."""
+        if self.engine:
+            return f"does not decide the tasks of {self.engine}."
         if not self.is_known:
             return "may not change this stage: the log does not show its operators."
         if self.was_decided:
             return "already decided the tasks of this stage."
-        if self.engine:
-            return f"does not decide the tasks of {self.engine}."
         if self.single:
             return "cannot change this stage, because all rows must be in one task."
         if self.set_by_query:
@@ -132,13 +126,15 @@ def facts(fragment: Fragment, query: Query, decided: Sequence[LoggedDecision]) -
     nodes = list(fragment.operators())
     kinds = [kind(node.name) for node in nodes]
     shuffles = [read for read in fragment.inputs if read.kind == "shuffle"]
-    partitionings = [_PARTITIONING.search(read.root.text) for read in shuffles]
-    numbers = {int(match["number"]) for match in partitionings if match}
-    origins = {match["origin"] for match in partitionings if match}
+    partitionings = [plan_text.partitioning(read.root.text) for read in shuffles]
+    numbers = {each.number for each in partitionings if each}
+    origins = {each.origin for each in partitionings if each}
     metrics = query.driver_metrics
     return PlanFacts(
         operators=_shown(nodes),
-        tables=list(dict.fromkeys(name for node in nodes if (name := table(node)))),
+        tables=list(
+            dict.fromkeys(name for node in nodes if (name := plan_text.table(node.name, node.text)))
+        ),
         is_known=True,
         reads_shuffles=bool(shuffles),
         partitions=numbers.pop() if len(numbers) == 1 and all(partitionings) else None,
@@ -150,14 +146,14 @@ def facts(fragment: Fragment, query: Query, decided: Sequence[LoggedDecision]) -
             if read.kind == "broadcast"
         ),
         multiplies_rows="BroadcastNestedLoopJoin" in kinds,
-        single=any("SinglePartition" in read.root.text for read in shuffles),
+        single=any(plan_text.has_single_partition(read.root.text) for read in shuffles),
         limits=bool(_LIMITS.intersection(kinds)),
         has_scan=any("Scan" in each or each == "Range" for each in kinds),
         is_adaptive=is_adaptive(query.plan),
         is_stateful=any("StateStore" in each or "Streaming" in each for each in kinds),
         splittable=_splittable(nodes),
         whole_keys=any(_needs_whole_keys(node) for node in nodes),
-        is_bucketed=any("SelectedBucketsCount" in node.text for node in nodes),
+        is_bucketed=any(plan_text.is_bucketed(node.text) for node in nodes),
         runs_user_code=any(part in each for part in _USER_CODE for each in kinds),
         engine=engine(query.plan),
         holds_rows=bool(_HOLD_ROWS.intersection(kinds)),
@@ -178,7 +174,7 @@ def _needs_whole_keys(node: PlanNode) -> bool:
     name = kind(node.name)
     if name in _AGGREGATES:
         # A partial aggregate takes rows in any order. Without functions, nothing tells them apart.
-        return "partial_" not in node.text
+        return not plan_text.is_partial(node.text)
     return name in _WHOLE_KEYS
 
 
@@ -186,6 +182,6 @@ def _splittable(nodes: Sequence[PlanNode]) -> bool:
     joins = [node for node in nodes if kind(node.name) in _JOINS]
     return (
         bool(joins)
-        and all(_JOIN_TYPE.search(node.text) for node in joins)
+        and all(plan_text.join_type(node.text) in _SPLITTABLE_JOINS for node in joins)
         and not any(_needs_whole_keys(node) for node in nodes)
     )

@@ -7,14 +7,16 @@ from collections.abc import Iterator
 from apportion._util.units import count_text, seconds_text, size_text
 from apportion.advise import limits
 from apportion.advise.findings import Finding, Gain, Kind, percent_text
-from apportion.advise.stages import MeasuredStage
+from apportion.advise.stages import MeasuredStage, SparkConfs
 from apportion.advise.task_counts import decided
-from apportion.simulate.arithmetic.policy import Confs
+from apportion.simulate.arithmetic.policy import ADVISORY_SIZE
 
-_MORE_MEMORY = ["more spark.executor.memory", "fewer spark.executor.cores"]
+_RAPIDS_MEMORY = [
+    "less spark.rapids.sql.batchSizeBytes", "fewer spark.rapids.sql.concurrentGpuTasks"
+]  # fmt: skip
 
 
-def spill(stage: MeasuredStage, confs: Confs) -> Iterator[Finding]:
+def spill(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     """Find stages that wrote rows to disk because they did not fit the memory."""
     spilled = stage.spilled_bytes
     if spilled < max(limits.MIN_SPILLED, stage.read_total * limits.MIN_SPILLED_SHARE):
@@ -25,18 +27,19 @@ def spill(stage: MeasuredStage, confs: Confs) -> Iterator[Finding]:
     helps = reads is not None and stage.facts.holds_rows
     yield Finding(
         kind=Kind.SPILL,
-        text=f"{count_text(stage.tasks, 'task')} spilled {size_text(spilled)} to disk, and read "
-        f"{size_text(stage.read_total)}. The largest execution memory of a task was "
-        f"{size_text(stage.peak_memory)}.",
+        text=f"{stage.spilling_tasks} of {count_text(stage.tasks, 'task')} spilled "
+        f"{size_text(spilled)} to disk. The stage read {size_text(stage.read_total)}. The largest "
+        f"execution memory of a task was {size_text(stage.peak_memory)}.",
         apportion="gives the stage more tasks if the rows of a task do not fit its memory. The "
         "log does not have the size of the rows, so the number is not known."
         if helps
         else _unchanged(stage, confs),
-        without=[_smaller_tasks(stage), *_MORE_MEMORY],
+        without=[*_smaller_tasks(stage), *_more_memory(stage, confs)],
         helps=helps,
         gain=stage.gain(low / stage.peak, high / stage.peak),
         evidence={
             "tasks": stage.tasks,
+            "spilling_tasks": stage.spilling_tasks,
             "spilled_bytes": spilled,
             "read_bytes": stage.read_total,
             "peak_task_memory": stage.peak_memory,
@@ -45,7 +48,7 @@ def spill(stage: MeasuredStage, confs: Confs) -> Iterator[Finding]:
     )
 
 
-def garbage_collection(stage: MeasuredStage) -> Iterator[Finding]:
+def garbage_collection(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     """Find stages whose tasks waited for the garbage collector."""
     seconds, share = _share(stage.gc_millis, stage)
     if not _is_large(share, seconds, stage):
@@ -55,7 +58,7 @@ def garbage_collection(stage: MeasuredStage) -> Iterator[Finding]:
         text=f"Garbage collection took {seconds_text(seconds)}, or {percent_text(share)} of the "
         "task time.",
         apportion="does not change the memory of executors.",
-        without=_MORE_MEMORY,
+        without=_more_memory(stage, confs),
         helps=False,
         gain=stage.gain(0, share * stage.seconds),
         evidence={
@@ -94,14 +97,14 @@ def fetch_wait(stage: MeasuredStage) -> Iterator[Finding]:
     )
 
 
-def failures(stage: MeasuredStage, confs: Confs) -> Iterator[Finding]:
-    """Find stages with failed or killed attempts of tasks."""
+def failures(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
+    """Find stages with failed attempts of tasks."""
     wasted = stage.wasted_millis / 1000
     enough = max(limits.MIN_LOST_TASK_SECONDS, stage.task_seconds * limits.MIN_WASTED_SHARE)
     if not stage.failed_tasks or (wasted < enough and not stage.memory_failures):
         return
     text = (
-        f"{count_text(stage.failed_tasks, 'attempt')} of tasks failed or were killed, after "
+        f"{count_text(stage.failed_tasks, 'attempt')} of tasks failed, after "
         f"{seconds_text(wasted)} of task time."
     )
     kind, helps = Kind.FAILED_TASKS, False
@@ -117,9 +120,10 @@ def failures(stage: MeasuredStage, confs: Confs) -> Iterator[Finding]:
             if helps
             else _unchanged(stage, confs)
         )
-        without = [_smaller_tasks(stage), *_MORE_MEMORY]
-    # At worst, the attempts ran one after the other. At best, they delayed nothing.
-    bound = stage.gain(0, wasted)
+        without = [*_smaller_tasks(stage), *_more_memory(stage, confs)]
+    # At best, the attempts delayed nothing. At worst, they ran one after the other, but the tasks
+    # that succeeded need their slots in any case.
+    bound = stage.gain(0, min(wasted, stage.seconds - stage.task_seconds / stage.slots))
     yield Finding(
         kind=kind,
         text=text,
@@ -151,15 +155,25 @@ def _is_large(share: float, seconds: float, stage: MeasuredStage) -> bool:
     )
 
 
-def _smaller_tasks(stage: MeasuredStage) -> str:
+def _smaller_tasks(stage: MeasuredStage) -> list[str]:
     if not stage.shuffle_total:
-        return "less spark.sql.files.maxPartitionBytes" if stage.facts.files else "smaller tasks"
-    if stage.facts.is_adaptive:
-        return "less spark.sql.adaptive.advisoryPartitionSizeInBytes"
-    return f"spark.sql.shuffle.partitions above {stage.tasks}"
+        reads_files = stage.facts.files or (stage.facts.engine and sum(stage.input_bytes))
+        return ["less spark.sql.files.maxPartitionBytes"] if reads_files else []
+    if stage.facts.is_adaptive and stage.tasks < (stage.facts.partitions or stage.tasks + 1):
+        half = max(1, stage.shuffle_total // stage.tasks // 2 >> 20)
+        return [f"{ADVISORY_SIZE}={half}MB"]
+    return [f"spark.sql.shuffle.partitions above {stage.tasks}"]
 
 
-def _unchanged(stage: MeasuredStage, confs: Confs) -> str:
+def _more_memory(stage: MeasuredStage, confs: SparkConfs) -> list[str]:
+    if stage.facts.engine == "RAPIDS":
+        return _RAPIDS_MEMORY
+    if confs.is_local:
+        return ["more spark.driver.memory", "fewer cores in spark.master"]
+    return ["more spark.executor.memory", "fewer spark.executor.cores"]
+
+
+def _unchanged(stage: MeasuredStage, confs: SparkConfs) -> str:
     if decided(stage, confs) is not None:
         return "does not limit the tasks of this stage by memory, because no operator holds rows."
     return stage.facts.why_unchanged

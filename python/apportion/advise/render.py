@@ -18,6 +18,8 @@ from apportion.advise.findings import (
 )
 
 _RULE = "-" * WIDTH
+# Queries in the page before the findings. The others are behind a click.
+_MOST_BARS = 5
 _UNITS = {"seconds": "s", "minutes": "min", "hours": "h"}
 SWITCHES = [
     '--jars "$(apportion jar)"',
@@ -39,8 +41,8 @@ def html(advice: Advice, top: int) -> str:
         title=f"Advice for {names[0]}" if len(names) == 1 else "Advice from event logs",
         advice=advice,
         top=top,
+        most_bars=_MOST_BARS,
         switches=SWITCHES,
-        asset=_html.asset,
         gain_text=gain_text,
         seconds_text=seconds_text,
         shown=_shown,
@@ -94,7 +96,8 @@ def _unsupported(advice: Advice) -> str:
 def _with_apportion(application: ApplicationAdvice) -> str:
     if not application.with_apportion.is_known:
         return "With Apportion: no gain that this log shows."
-    return f"With Apportion: {gain_text(application.with_apportion)}."
+    needs = "" if application.is_supported else ", after an upgrade of Spark"
+    return f"With Apportion{needs}: {gain_text(application.with_apportion)}."
 
 
 def _jobs(advice: Advice, top: int) -> Iterator[str]:

@@ -6,18 +6,26 @@ import bisect
 import dataclasses
 import functools
 import itertools
+import re
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 
 from apportion.advise.findings import Gain
-from apportion.advise.plan_facts import PlanFacts, facts
+from apportion.advise.plan_facts import PlanFacts, engine, facts, is_adaptive
 from apportion.eventlog import Application, Query, Stage, placement
 from apportion.eventlog.fragments import Fragment, fragments
 from apportion.simulate.arithmetic.policy import Confs
 
+# Spark switches adaptive execution on by default since this version.
+_ADAPTIVE_SINCE = (3, 2)
+_VERSION = re.compile(r"(\d+)\.(\d+)")
+ADAPTIVE = "spark.sql.adaptive.enabled"
 # Metrics of an exchange that its readers update.
 _READ = ("local bytes read", "remote bytes read")
 _MAX_SLOTS = 1_000_000
+
+# Times of the first launch and the last end of an attempt of a stage, and the id of the stage.
+Span = tuple[int, int, int]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,6 +52,7 @@ class MeasuredStage:
     input_bytes: array[int]
     output_bytes: array[int]
     spilled_bytes: int
+    spilling_tasks: int
     gc_millis: int
     fetch_wait_millis: int
     peak_memory: int
@@ -113,39 +122,70 @@ class MeasuredStage:
         return Gain(low, high, low * self.slots / 3600, high * self.slots / 3600)
 
 
+class SparkConfs(Confs):
+    """Confs of a query or an application, with the version of Spark."""
+
+    def __init__(self, application: Application, query: Query | None = None) -> None:
+        self.version = version(application)
+        # Distributions without a version in the log have it switched on.
+        default = "true" if self.is_since(*_ADAPTIVE_SINCE) else "false"
+        own = query.conf if query else {}
+        super().__init__({ADAPTIVE: default, **application.conf, **own})
+
+    def is_since(self, major: int, minor: int) -> bool:
+        """Return whether the version is this one or later. Distributions may write no version."""
+        return self.version is None or self.version >= (major, minor)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether tasks run in the driver, whose memory is not that of executors."""
+        master = self.text("spark.master") or ""
+        return master == "local" or master.startswith("local[")
+
+
+def version(application: Application) -> tuple[int, int] | None:
+    """Return the version of Spark, such as `(4, 1)`; None for logs without it."""
+    match = _VERSION.match(application.spark_version)
+    return (int(match[1]), int(match[2])) if match else None
+
+
 def median(values: Iterable[int]) -> int:
     """Return the upper median, or 0 without values."""
     ordered = sorted(values)
     return ordered[len(ordered) // 2] if ordered else 0
 
 
-def measured(application: Application) -> list[MeasuredStage]:
-    """Return the stages of queries that ran tasks, in order of their ids."""
-    alone = _seconds_alone(application.stages)
+def measured(
+    application: Application, query: Query, alone: Mapping[int, float]
+) -> list[MeasuredStage]:
+    """Return the stages of a query that ran tasks, in order of their ids.
+
+    `alone` has the result of `seconds_alone`.
+    """
+    cut = fragments(query.plan) if query.plan else []
+    owners, decided = _owners(query, cut), placement.place(query, cut)
+    known: dict[int, PlanFacts] = {}
+    unknown = PlanFacts(engine=engine(query.plan), is_adaptive=is_adaptive(query.plan))
+    attempts: dict[int, list[Stage]] = {}
+    for stage in query.stages:
+        attempts.setdefault(stage.id, []).append(stage)
     stages: list[MeasuredStage] = []
-    for query in application.queries.values():
-        cut = fragments(query.plan) if query.plan else []
-        owners, decided = _owners(query, cut), placement.place(query, cut)
-        known: dict[int, PlanFacts] = {}
-        attempts: dict[int, list[Stage]] = {}
-        for stage in query.stages:
-            attempts.setdefault(stage.id, []).append(stage)
-        for id, runs in sorted(attempts.items()):
-            if not any(run.launched for run in runs):
-                continue
-            plan = PlanFacts()
-            if (place := owners.get(id)) is not None:
-                plan = known[place] = known.get(place) or facts(
-                    cut[place], query, decided.get(place, [])
-                )
-            stages.append(_stage(application, query.id, id, runs, plan, alone))
+    for id, runs in sorted(attempts.items()):
+        if not any(run.launched for run in runs):
+            continue
+        plan = unknown
+        if (place := owners.get(id)) is not None:
+            plan = known[place] = known.get(place) or facts(
+                cut[place], query, decided.get(place, [])
+            )
+        stages.append(_stage(application, query.id, id, runs, plan, alone))
     return stages
 
 
-def busy_seconds(stages: Iterable[Stage]) -> float:
+def busy_seconds(spans: Iterable[Span]) -> float:
     """Return the time in which at least one of the stages ran."""
     seconds, until = 0, None
-    for start, end, _ in sorted(_spans(stages)):
+    for start, end, _ in sorted(spans):
         if until is None or start > until:
             seconds, until = seconds + end - start, end
         elif end > until:
@@ -204,14 +244,14 @@ def _stage(
         "q", (max(end - start, 0) for start, end in zip(launched, finished, strict=True))
     )
     gc = _joined(attempts, "gc_millis")
-    spans = [(start, end) for start, end, _ in _spans(attempts)]
-    seconds = sum(end - start for start, end in spans) / 1000
+    ran = [(start, end) for start, end, _ in spans(attempts)]
+    seconds = sum(end - start for start, end in ran) / 1000
     return MeasuredStage(
         id=id,
         query=query,
         facts=plan,
         # Truncated logs can lack executors, but each running task had a slot.
-        slots=max(_mean_slots(application, spans), sum(millis) / 1000 / seconds if seconds else 1),
+        slots=max(_mean_slots(application, ran), sum(millis) / 1000 / seconds if seconds else 1),
         seconds=seconds,
         alone=min(1.0, alone.get(id, 0.0) / seconds) if seconds else 0.0,
         launched=launched,
@@ -223,6 +263,7 @@ def _stage(
         input_bytes=scanned,
         output_bytes=_joined(attempts, "output_bytes"),
         spilled_bytes=sum(sum(attempt.spilled_bytes) for attempt in attempts),
+        spilling_tasks=sum(size > 0 for attempt in attempts for size in attempt.spilled_bytes),
         # Each task counts the collections of its whole executor, also while its code is loaded.
         gc_millis=sum(min(each, of) for each, of in zip(gc, millis, strict=True)),
         fetch_wait_millis=sum(sum(attempt.fetch_wait_millis) for attempt in attempts),
@@ -240,7 +281,7 @@ def _joined(attempts: Sequence[Stage], column: str) -> array[int]:
     return joined
 
 
-def _spans(stages: Iterable[Stage]) -> list[tuple[int, int, int]]:
+def spans(stages: Iterable[Stage]) -> list[Span]:
     """Return the first launch and the last end of each attempt with tasks, and the stage's id."""
     return [
         (min(stage.launched), max(max(stage.finished), min(stage.launched)), stage.id)
@@ -249,11 +290,11 @@ def _spans(stages: Iterable[Stage]) -> list[tuple[int, int, int]]:
     ]
 
 
-def _seconds_alone(stages: Iterable[Stage]) -> dict[int, float]:
+def seconds_alone(spans: Iterable[Span]) -> dict[int, float]:
     """Return the time in which each stage was the only one that ran."""
     changes = sorted(
         change
-        for start, end, id in _spans(stages)
+        for start, end, id in spans
         # At the same time, ends come before starts.
         for change in ((start, 1, id), (end, -1, id))
     )

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from apportion._util.units import count_text, seconds_text, size_text
 from apportion.advise import limits
 from apportion.advise.findings import Decided, Finding, Gain, Kind, total
-from apportion.advise.stages import MeasuredStage, median
+from apportion.advise.stages import ADAPTIVE, MeasuredStage, SparkConfs, median
 from apportion.simulate.arithmetic.decider import likely_tasks
-from apportion.simulate.arithmetic.policy import Confs, Policy
+from apportion.simulate.arithmetic.policy import ADVISORY_SIZE, Confs, Policy
 
-ADAPTIVE = "spark.sql.adaptive.enabled"
+_COALESCE = "spark.sql.adaptive.coalescePartitions."
 
 
 def decided(stage: MeasuredStage, confs: Confs) -> Decided | None:
@@ -38,6 +38,9 @@ def decided(stage: MeasuredStage, confs: Confs) -> Decided | None:
         for each in (size, int(size * limits.RECORDED_SIZE))
     )
     sizes = sorted(stage.shuffle_bytes, reverse=True)
+    by_bytes = policy.parallelism or likely_tasks(
+        size, dataclasses.replace(for_shuffle, slots=None)
+    )
     # If each task read one shuffle partition, ranges of equal width have at most this many of them.
     width = -(-len(sizes) // tasks)
     is_each_partition = stage.tasks == stage.facts.partitions and not stage.facts.splittable
@@ -48,10 +51,11 @@ def decided(stage: MeasuredStage, confs: Confs) -> Decided | None:
         total_bytes=size,
         largest_task_low=-(-size // tasks_high),
         largest_task_high=sum(sizes[:width]) if is_each_partition else None,
+        uses_slots=policy.slots if tasks > by_bytes else None,
     )
 
 
-def tiny_tasks(stage: MeasuredStage, confs: Confs) -> Iterator[Finding]:
+def tiny_tasks(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     """Find tasks that mostly start and stop."""
     fewer = decided(stage, confs)
     if (
@@ -70,9 +74,9 @@ def tiny_tasks(stage: MeasuredStage, confs: Confs) -> Iterator[Finding]:
         kind=Kind.TINY_TASKS,
         text=f"{count_text(stage.tasks, 'task')} read {size_text(stage.shuffle_total)}, so "
         f"{size_text(mean)} each. The median task took {seconds_text(stage.median)}.",
-        apportion=f"decides {fewer.text} by bytes, with a target of "
+        apportion=f"decides {fewer.text} {fewer.why}, with a target of "
         f"{size_text(fewer.target_bytes)} per task.{_largest_text(fewer)}",
-        without=_fewer_tasks_settings(stage, fewer.tasks_high),
+        without=_fewer_tasks_settings(stage, fewer.tasks_high, confs),
         helps=True,
         gain=gain,
         evidence={
@@ -113,7 +117,7 @@ def gain_of_fewer_tasks(stage: MeasuredStage, tasks: int) -> Gain:
     return stage.gain(min(saved) - stage.longest, max(saved))
 
 
-def large_tasks(stage: MeasuredStage, confs: Confs) -> Iterator[Finding]:
+def large_tasks(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     """Find tasks far above the target size while slots are idle."""
     more = decided(stage, confs)
     if (
@@ -134,11 +138,9 @@ def large_tasks(stage: MeasuredStage, confs: Confs) -> Iterator[Finding]:
         text=f"{count_text(stage.tasks, 'task')} read {size_text(stage.shuffle_total)}, so "
         f"{size_text(mean)} each, with {stage.slots:.0f} task slots. The stage took "
         f"{seconds_text(stage.seconds)}.",
-        apportion=f"decides {more.text} by bytes, with a target of "
+        apportion=f"decides {more.text} {more.why}, with a target of "
         f"{size_text(more.target_bytes)} per task.",
-        without=[f"spark.sql.adaptive.advisoryPartitionSizeInBytes={_advisory(more)}"]
-        if stage.facts.is_adaptive and stage.tasks < (stage.facts.partitions or 0)
-        else [f"spark.sql.shuffle.partitions={more.tasks_high}"],
+        without=_more_tasks_settings(stage, more, confs),
         helps=True,
         gain=gain,
         evidence={
@@ -153,65 +155,99 @@ def large_tasks(stage: MeasuredStage, confs: Confs) -> Iterator[Finding]:
     )
 
 
-def adaptive_execution_off(stages: Sequence[MeasuredStage], confs: Confs) -> Iterator[Finding]:
+@dataclasses.dataclass(frozen=True)
+class UnadaptedStage:
+    """A stage that reads shuffles without adaptive execution."""
+
+    tasks: int
+    task_seconds: float
+    shuffle_bytes: int
+    slots: float
+    is_fixed: bool
+    """Whether it reads each tiny shuffle partition in a separate task."""
+    fewer_tasks: int
+    """Number of tasks that Apportion decides at most for a fixed stage."""
+    needed: int
+    """Least number of shuffle partitions for all shuffles that is enough for this stage."""
+    gain: Gain
+    """Gain of fewer tasks for a fixed stage."""
+
+
+def unadapted(stage: MeasuredStage, confs: Confs) -> UnadaptedStage | None:
+    """Return the numbers of a stage that reads shuffles without adaptive execution.
+
+    Return None for other stages, and for engines that decide the tasks of their stages themselves.
+    """
+    facts = stage.facts
+    # The operators of some stages are not known, as for the later tasks of a limit.
+    reads = facts.reads_shuffles or stage.shuffle_total > 0
+    if not reads or facts.is_adaptive or facts.is_stateful or facts.engine:
+        return None
+    number = confs.number("spark.sql.shuffle.partitions") or 200
+    by_bytes = None if facts.runs_user_code else decided(stage, confs)
+    is_tiny = stage.shuffle_total < stage.tasks * limits.TINY_PARTITION
+    fewer = by_bytes if stage.tasks == facts.partitions == number and is_tiny else None
+    is_fixed = fewer is not None and stage.tasks >= fewer.tasks_high * limits.FEWER_TASKS
+    needed = by_bytes.tasks_high if by_bytes else stage.tasks
+    return UnadaptedStage(
+        tasks=stage.tasks,
+        task_seconds=stage.task_seconds,
+        shuffle_bytes=stage.shuffle_total,
+        slots=stage.slots,
+        is_fixed=is_fixed,
+        fewer_tasks=fewer.tasks_high if fewer else stage.tasks,
+        needed=needed if facts.partitions == number else 1,
+        gain=gain_of_fewer_tasks(stage, fewer.tasks_high) if fewer else Gain(),
+    )
+
+
+def adaptive_execution_off(stages: Sequence[UnadaptedStage], confs: Confs) -> Iterator[Finding]:
     """Find applications whose shuffles run without adaptive execution."""
-    reading = [
-        stage
-        for stage in stages
-        if stage.facts.reads_shuffles
-        and not stage.facts.is_adaptive
-        and not stage.facts.is_stateful
-    ]
-    seconds = sum(stage.task_seconds for stage in reading)
+    seconds = sum(stage.task_seconds for stage in stages)
     if confs.flag(ADAPTIVE) or seconds < limits.MIN_SHUFFLE_TASK_SECONDS:
         return
     yield Finding(
         kind=Kind.ADAPTIVE_EXECUTION_OFF,
-        text=f"{count_text(len(reading), 'stage')} read shuffles without adaptive execution, with "
+        text=f"{count_text(len(stages), 'stage')} read shuffles without adaptive execution, with "
         f"{seconds_text(seconds)} of task time. Spark cannot fit the number of tasks to the bytes.",
         apportion=f"needs {ADAPTIVE}=true too.",
         without=[f"{ADAPTIVE}=true"],
         helps=False,
         gain=Gain(),
         evidence={
-            "stages": len(reading),
-            "tasks": sum(stage.tasks for stage in reading),
+            "stages": len(stages),
+            "tasks": sum(stage.tasks for stage in stages),
             "task_seconds": seconds,
         },
     )
 
 
 def fixed_partitions(
-    stages: Sequence[MeasuredStage], confs: Confs, most_seconds: float
+    stages: Sequence[UnadaptedStage], confs: Confs, most_seconds: float
 ) -> Iterator[Finding]:
     """Find stages that read each tiny shuffle partition in a separate task."""
     number = confs.number("spark.sql.shuffle.partitions") or 200
-    fixed = [
-        (stage, fewer)
-        for stage in stages
-        if stage.tasks == stage.facts.partitions == number
-        and not stage.facts.is_adaptive
-        and not stage.facts.runs_user_code
-        and stage.shuffle_total < stage.tasks * limits.TINY_PARTITION
-        and (fewer := decided(stage, confs))
-        and stage.tasks >= fewer.tasks_high * limits.FEWER_TASKS
-    ]
-    seconds = sum(stage.task_seconds for stage, _ in fixed)
-    gains = [gain_of_fewer_tasks(stage, fewer.tasks_high) for stage, fewer in fixed]
-    slots = max((stage.slots for stage, _ in fixed), default=1)
-    gain = total(gains, most_seconds, most_seconds * slots / 3600)
+    fixed = [stage for stage in stages if stage.is_fixed]
+    seconds = sum(stage.task_seconds for stage in fixed)
+    slots = max((stage.slots for stage in fixed), default=1)
+    gain = total((stage.gain for stage in fixed), most_seconds, most_seconds * slots / 3600)
     is_small = gain.seconds_high < limits.MIN_GAIN_SECONDS
     # A single stage has a finding of its own.
     if len(fixed) < 2 or seconds < limits.MIN_SHUFFLE_TASK_SECONDS or is_small:
         return
-    tasks, size = sum(stage.tasks for stage, _ in fixed), sum(s.shuffle_total for s, _ in fixed)
-    most = max(fewer.tasks_high for _, fewer in fixed)
+    tasks, size = sum(stage.tasks for stage in fixed), sum(stage.shuffle_bytes for stage in fixed)
+    most = max(stage.fewer_tasks for stage in fixed)
+    needed = max(stage.needed for stage in stages)
+    # A number for all shuffles must be enough for the largest one.
+    settings = (
+        [f"spark.sql.shuffle.partitions={needed}"] if needed * limits.FEWER_TASKS <= number else []
+    )
     yield Finding(
         kind=Kind.FIXED_PARTITIONS,
         text=f"{count_text(len(fixed), 'stage')} used all {number} shuffle partitions, with "
         f"{size_text(size // tasks)} per task on average. The tasks took {seconds_text(seconds)}.",
         apportion=f"decides at most {count_text(most, 'task')} for each of these stages by bytes.",
-        without=[f"spark.sql.shuffle.partitions={most}", f"{ADAPTIVE}=true"],
+        without=[f"{ADAPTIVE}=true", *settings],
         helps=True,
         gain=gain,
         evidence={
@@ -245,18 +281,28 @@ def _largest_text(layout: Decided) -> str:
     return f" The largest task reads {size_text(low)} to {size_text(high)}."
 
 
-def _fewer_tasks_settings(stage: MeasuredStage, tasks: int) -> list[str]:
-    if stage.facts.is_adaptive:
-        # With parallelismFirst, Spark makes as many tasks as slots, and ignores the advisory size.
-        return [
-            "spark.sql.adaptive.coalescePartitions.parallelismFirst=false",
-            f"spark.sql.adaptive.advisoryPartitionSizeInBytes={_power(stage.shuffle_total, tasks)}",
-        ]
-    return [f"spark.sql.shuffle.partitions={tasks}", f"{ADAPTIVE}=true"]
+def _fewer_tasks_settings(stage: MeasuredStage, tasks: int, confs: SparkConfs) -> list[str]:
+    if not stage.facts.is_adaptive:
+        number = f"spark.sql.shuffle.partitions={tasks}, if the other shuffles are as small"
+        return [f"{ADAPTIVE}=true", number]
+    if not confs.flag(f"{_COALESCE}enabled"):
+        return [f"{_COALESCE}enabled=true"]
+    # Without these settings, Spark makes as many tasks as slots, and ignores the advisory size.
+    if not confs.is_since(3, 2):
+        return [f"{_COALESCE}minPartitionNum={tasks}"]
+    size = f"{ADVISORY_SIZE}={_power(stage.shuffle_total, tasks)}"
+    if not confs.flag(f"{_COALESCE}parallelismFirst"):
+        return [size]
+    return [f"{_COALESCE}parallelismFirst=false, with {size}"]
 
 
-def _advisory(layout: Decided) -> str:
-    return _power(layout.total_bytes, layout.tasks)
+def _more_tasks_settings(stage: MeasuredStage, more: Decided, confs: SparkConfs) -> list[str]:
+    if not stage.facts.is_adaptive or stage.tasks >= (stage.facts.partitions or 0):
+        return [f"spark.sql.shuffle.partitions={more.tasks_high}"]
+    advisory = _power(more.total_bytes, more.tasks)
+    if confs.size(ADVISORY_SIZE) > more.total_bytes // more.tasks * limits.FAR_ABOVE:
+        return [f"{ADVISORY_SIZE}={advisory}"]
+    return ["keys with more values, because few shuffle partitions have most of the bytes"]
 
 
 def _power(size: int, tasks: int) -> str:

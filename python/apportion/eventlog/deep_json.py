@@ -27,12 +27,17 @@ class TooDeepError(Exception):
     """JSON with more than `MAX_LEVELS` nested lists and objects."""
 
 
+def is_shallow(line: bytes) -> bool:
+    """Return whether a recursive parser can read a line of JSON in every version."""
+    return _levels(line) <= _SAFE_LEVELS
+
+
 def loads(line: bytes) -> Any:
     """Return the value of a line of JSON.
 
     Raises `ValueError` for other text, and `TooDeepError` for more than `MAX_LEVELS` levels.
     """
-    if _levels(line) <= _SAFE_LEVELS:
+    if is_shallow(line):
         try:
             return json.loads(line)
         except RecursionError:

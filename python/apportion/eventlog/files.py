@@ -33,7 +33,8 @@ _UNPRINTABLE = dict.fromkeys(
 
 def printable(text: str) -> str:
     """Return a text without control characters, except for tabs and line ends."""
-    return text.translate(_UNPRINTABLE)
+    # Nearly all texts are printable, and this is many times faster.
+    return text if text.isprintable() else text.translate(_UNPRINTABLE)
 
 
 class Skipped:

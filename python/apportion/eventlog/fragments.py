@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from functools import partial
+from typing import TypeAlias
 
 from apportion.eventlog import PlanNode, plan_text
 
@@ -126,6 +128,25 @@ def _sorted(result: Fragment) -> list[Fragment]:
     return list(done.values())
 
 
+_Steps: TypeAlias = "Generator[_Steps, Fragment, Fragment]"
+
+
+def _complete(steps: _Steps) -> Fragment:
+    """Return the result of steps that wait for other steps. Recursion could fill the stack."""
+    waiting = [steps]
+    run = partial(next, steps)
+    while True:
+        try:
+            waiting.append(run())
+            run = partial(next, waiting[-1])
+        except StopIteration as end:
+            waiting.pop()
+            result: Fragment = end.value
+            if not waiting:
+                return result
+            run = partial(waiting[-1].send, result)
+
+
 class _Cutter:
     def __init__(self) -> None:
         self._by_metric: dict[int, Fragment] = {}
@@ -135,7 +156,7 @@ class _Cutter:
         self._subquery = ""
 
     def cut(self, plan: PlanNode) -> Fragment:
-        result = self._fragment(plan, "result", "result", None)
+        result = _complete(self._fragment(plan, "result", "result", None))
         # The original of a reused exchange can follow in the plan, so it is looked up at the end.
         while self._reused:
             reader, reference, node = self._reused.pop(0)
@@ -144,7 +165,7 @@ class _Cutter:
             reader.inputs[place : place + 1] = [original] if original else []
         return result
 
-    def _fragment(self, root: PlanNode, name: str, kind: str, query_stage: int | None) -> Fragment:
+    def _fragment(self, root: PlanNode, name: str, kind: str, query_stage: int | None) -> _Steps:
         fragment = Fragment(name, kind, root, query_stage)
         if fragment.identity is not None:
             self._by_metric[fragment.identity] = fragment
@@ -159,7 +180,7 @@ class _Cutter:
                 fragment.inputs.append(reference)
                 self._reused.append((fragment, reference, node))
             elif _begins_fragment(node):
-                fragment.inputs.append(self._input(node))
+                fragment.inputs.append((yield self._input(node)))
             else:
                 waiting.extend(reversed(node.children))
         return fragment
@@ -177,10 +198,10 @@ class _Cutter:
             return None
         if metric not in self._by_metric:
             inner = PlanNode(node.name, node.text, node.metrics, [below])
-            self._by_metric[metric] = self._input(inner if node is not reused else below)
+            self._by_metric[metric] = _complete(self._input(inner if node is not reused else below))
         return self._by_metric[metric]
 
-    def _input(self, node: PlanNode) -> Fragment:
+    def _input(self, node: PlanNode) -> _Steps:
         kind = _QUERY_STAGES.get(node.name)
         root = node.children[0] if kind and node.children else node
         while root.name in _WRAPPERS and root.children:
@@ -192,15 +213,17 @@ class _Cutter:
         number = _query_stage(node)
         if kind and number is not None:
             # The stages of a subquery are numbered from 0 too, because it has a separate plan.
-            return self._fragment(
-                root, self._unused(f"{self._subquery}stage {number}"), kind, number
+            return (
+                yield self._fragment(
+                    root, self._unused(f"{self._subquery}stage {number}"), kind, number
+                )
             )
         kind = kind or exchange_kind(node.name) or "subquery"
         name = self._unused(f"{kind} {next(self._numbers)}")
         outer = self._subquery
         if kind == "subquery":
             self._subquery = f"{name} "
-        fragment = self._fragment(root, name, kind, None)
+        fragment = yield self._fragment(root, name, kind, None)
         self._subquery = outer
         return fragment
 

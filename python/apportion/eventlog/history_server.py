@@ -16,10 +16,14 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, unquote, urlsplit
 from urllib.request import urlopen
 
+from apportion._util.units import size_text
 from apportion.errors import ApportionError
 
 _TIMEOUT_SECONDS = 30.0
 _MAX_LISTED = 5
+_PIECE = 1 << 20
+# The list of all applications is the largest answer. An application has less than 1 KiB.
+_MAX_JSON = 64 << 20
 _HISTORY = re.compile(r"/history/(?P<id>[^/]+)(/(?P<attempt>\d+)(?=/|$))?")
 
 
@@ -117,11 +121,24 @@ def _is_application(answer: Any) -> bool:
 
 def _download(url: str, directory: Path) -> bool:
     """Download and unpack an archive of logs. Return whether there were any logs."""
-    with tempfile.TemporaryFile() as archive:
+    # The archive and its unpacked files are on the same disk, next to files of other programs.
+    limit = shutil.disk_usage(directory).free // 2
+    too_large = (
+        f"{url} has more than {size_text(limit)}, which is half of the free space in "
+        f"{directory.parent}: set TMPDIR to a folder with more free space"
+    )
+    with tempfile.TemporaryFile(dir=directory.parent) as archive:
         try:
             with _open(url) as answer:
-                shutil.copyfileobj(answer, archive)
+                while piece := answer.read(_PIECE):
+                    limit -= len(piece)
+                    if limit < 0:
+                        raise ApportionError(too_large)
+                    archive.write(piece)
             with zipfile.ZipFile(archive) as files:
+                # No more bytes are unpacked than an archive declares.
+                if sum(entry.file_size for entry in files.infolist()) > limit:
+                    raise ApportionError(too_large)
                 files.extractall(directory)
         except (_NotFoundError, zipfile.BadZipFile):
             return False
@@ -138,8 +155,14 @@ def _conf(api: str) -> dict[str, str]:
 
 def _json(url: str) -> Any:
     with _open(url) as answer:
+        content = answer.read(_MAX_JSON + 1)
+        if len(content) > _MAX_JSON:
+            raise ApportionError(
+                f"{url} has more than {size_text(_MAX_JSON)}, which is the maximum: give the path "
+                "of the event log"
+            )
         try:
-            return json.loads(answer.read())
+            return json.loads(content)
         except ValueError:
             raise _NotFoundError("the answer is not JSON") from None
 

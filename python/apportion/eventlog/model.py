@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, MutableMapping
+from typing import Any
 
 from apportion.decision import NOTHING_HELD, Decision, HeldRows
 from apportion.errors import ApportionError
@@ -110,6 +111,25 @@ class PlanNode:
             waiting.extend(reversed(node.children))
 
 
+_Flat = list[tuple[str, str, dict[str, int], int]]
+
+
+def _flat(plan: PlanNode) -> _Flat:
+    """Return the operators of a plan from the top, with the number of children of each."""
+    return [(node.name, node.text, node.metrics, len(node.children)) for node in plan.walk()]
+
+
+def _tree(flat: _Flat) -> PlanNode:
+    """Return the plan of a list that `_flat` returned."""
+    # From the end, the children of an operator are complete before the operator.
+    complete: list[PlanNode] = []
+    for name, text, metrics, count in reversed(flat):
+        children = complete[len(complete) - count :]
+        del complete[len(complete) - count :]
+        complete.append(PlanNode(name, text, metrics, children[::-1]))
+    return complete[0]
+
+
 @dataclasses.dataclass
 class Stage:
     """One attempt of a stage, with its successful tasks. Times are milliseconds since 1970."""
@@ -143,11 +163,14 @@ class Stage:
     peak_memory: int = 0
     """Most bytes of execution memory of a task."""
     failed_tasks: int = 0
-    """Attempts of tasks that failed or were killed."""
+    """Attempts of tasks that failed. An attempt that Spark killed is no failure."""
     memory_failures: int = 0
     """Attempts of tasks that ran out of memory."""
     wasted_millis: int = 0
-    """Run time of the attempts that failed or were killed."""
+    """Run time of the attempts that failed."""
+    killed_millis: int = 0
+    """Run time of the attempts that Spark killed because it no longer needed them, such as the
+    slower one of two."""
 
     @property
     def tasks(self) -> int:
@@ -177,6 +200,14 @@ class Query:
     decisions: list[LoggedDecision] = dataclasses.field(default_factory=list)
     stages: list[Stage] = dataclasses.field(default_factory=list)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # A plan can be too deep for the recursion of `pickle`.
+        return {**self.__dict__, "plan": _flat(self.plan) if self.plan else None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.plan = _tree(state["plan"]) if state["plan"] else None
+
 
 @dataclasses.dataclass(frozen=True)
 class Unread:
@@ -202,15 +233,24 @@ class Application:
     ended: int | None = None
     conf: dict[str, str] = dataclasses.field(default_factory=dict)
     """Spark's properties at the start of the application."""
-    queries: dict[int, Query] = dataclasses.field(default_factory=dict)
-    stages: list[Stage] = dataclasses.field(default_factory=list)
-    """All stages, including stages without a query."""
+    queries: MutableMapping[int, Query] = dataclasses.field(default_factory=dict)
+    """Queries by number. The queries of a large log are unpacked for each use, so change nothing,
+    and do not hold all of them."""
+    other_stages: list[Stage] = dataclasses.field(default_factory=list)
+    """Stages without a query."""
     slots: list[tuple[int, int]] = dataclasses.field(default_factory=list)
     """Number of cores over time: `(milliseconds, cores)`."""
     executor_cores: int = 0
     """Cores of the executor that was added last; 0 if no executor was added."""
     skipped: list[str] = dataclasses.field(default_factory=list)
     """Omitted parts of the log, with the reasons."""
+
+    @property
+    def stages(self) -> Iterator[Stage]:
+        """The stages of all queries, and then the stages without a query."""
+        for query in self.queries.values():
+            yield from query.stages
+        yield from self.other_stages
 
     def numbered(self, numbers: Iterable[int], source: str) -> list[Query]:
         """Return the queries with these numbers, in this order. `source` names the log in messages.

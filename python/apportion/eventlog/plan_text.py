@@ -7,12 +7,33 @@ No other module looks into these texts.
 from __future__ import annotations
 
 import re
+from pathlib import PurePosixPath
+from typing import NamedTuple
 
-_COLUMN_ID = re.compile(r"#(\d+)")
+_COLUMN_ID = re.compile(r"#(\d+)L?")
 _NUMBER = re.compile(r"\d+")
 _FIRST_LIST = re.compile(r"\[([^\]]*)\]")
 # Spark lists spark.sql.debug.maxToStringFields columns: `[a#1, b#2, ... 40 more fields]`.
 _MORE = re.compile(r"(\d+) more fields")
+_PARTITIONING = re.compile(
+    r"\b(?P<scheme>hashpartitioning|rangepartitioning|RoundRobinPartitioning)"
+    r"\((?:.*, )?(?P<number>\d{1,9})\), (?P<origin>\w+)"
+)
+# A log is untrusted input. The time to search for a partitioning grows with the square of the text.
+_MAX_PARTITIONING = 10_000
+# A join type of Spark follows the keys, or the side of a nested loop join.
+_JOIN_TYPE = re.compile(
+    r"(?:\]|BuildLeft|BuildRight), (?P<type>Inner|Cross|LeftOuter|RightOuter|FullOuter|LeftSemi"
+    r"|LeftAnti|LeftSingle|ExistenceJoin)\b"
+)
+# `Scan parquet db.sales`, `BatchScan catalog.db.sales`; accelerators add a prefix, such as `Gpu`.
+_SCAN = re.compile(r"\w*Scan$")
+_JDBC = re.compile(r"JDBCRelation\((.*)\)")
+# `Location: InMemoryFileIndex(1 paths)[file:/data/sales.parquet], PartitionFilters: ...`. Spark
+# writes `...` in place of the end of a long path, which may be in the middle of the name.
+_LOCATION = re.compile(r"Location: \w+(?:\s?\(\d+ paths?\))?\s?\[([^\],]+)[\],]")
+_FORMATS = {".avro", ".csv", ".json", ".orc", ".parquet", ".txt"}
+_NOT_TABLES = {"InMemoryTableScan", "LocalTableScan", "CommandResultScan"}
 
 
 def kind(name: str) -> str:
@@ -36,8 +57,80 @@ def column_ids(text: str) -> set[int]:
     return {int(found) for found in _COLUMN_ID.findall(text)}
 
 
+def without_column_ids(text: str) -> str:
+    """Return a text without the ids of columns: `Project [a, b]` of `Project [a#1, b#2L]`."""
+    return _COLUMN_ID.sub("", text)
+
+
+def first_list(text: str) -> str:
+    """Return the first list of an operator, such as its columns; empty without a list."""
+    return match[1] if (match := _FIRST_LIST.search(text)) else ""
+
+
 def width(text: str) -> int:
     """Return the number of columns in the first list of an operator."""
-    listed = match[1] if (match := _FIRST_LIST.search(text)) else ""
+    listed = first_list(text)
     more = int(match[1]) if (match := _MORE.search(listed)) else 0
     return len(listed.split(", ")) + more
+
+
+class Partitioning(NamedTuple):
+    """How an exchange distributes its rows."""
+
+    scheme: str
+    """`hashpartitioning`, `rangepartitioning` or `RoundRobinPartitioning`."""
+    number: int
+    """Number of shuffle partitions."""
+    origin: str
+    """Spark's reason for the exchange, such as `ENSURE_REQUIREMENTS`. Spark 3.0 writes whether the
+    number may change: `true` or `false`."""
+
+
+def partitioning(text: str) -> Partitioning | None:
+    """Return the partitioning of an exchange; None for other texts, and for a single partition."""
+    match = _PARTITIONING.search(text[:_MAX_PARTITIONING])
+    return Partitioning(match["scheme"], int(match["number"]), match["origin"]) if match else None
+
+
+def has_single_partition(text: str) -> bool:
+    """Return whether an exchange sends all rows to one partition."""
+    return "SinglePartition" in text
+
+
+def join_type(text: str) -> str | None:
+    """Return the type of a join, such as `LeftOuter`; None if the text has none."""
+    return match["type"] if (match := _JOIN_TYPE.search(text)) else None
+
+
+def is_partial(text: str) -> bool:
+    """Return whether an aggregate has partial functions, so that it takes rows in any order."""
+    return "partial_" in text
+
+
+def is_bucketed(text: str) -> bool:
+    """Return whether a scan reads a table by its buckets."""
+    return "SelectedBucketsCount" in text
+
+
+def table(name: str, text: str) -> str | None:
+    """Return the table of a scan, or the last part of its path; None if the plan has neither."""
+    words = name.split()
+    if not words or not _SCAN.match(words[0]) or words[0] in _NOT_TABLES:
+        return None
+    if jdbc := _JDBC.search(name):
+        return jdbc[1]
+    if words[-1].startswith("ExistingRDD") or "ExistingRDD" in words:
+        return None
+    # A scan of version 2 names no format.
+    named = words[1:] if words[0].endswith("BatchScan") else words[2:]
+    if named:
+        return named[0].removeprefix("spark_catalog.")
+    return _last_part(text)
+
+
+def _last_part(text: str) -> str | None:
+    found = _LOCATION.search(text)
+    if not found or found[1].endswith("..."):
+        return None
+    path = PurePosixPath(found[1])
+    return (path.stem if path.suffix in _FORMATS else path.name) or None

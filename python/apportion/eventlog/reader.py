@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
+import threading
 from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
@@ -19,6 +22,9 @@ from apportion.errors import ApportionError
 from apportion.eventlog import deep_json, short_form
 from apportion.eventlog.deep_json import TooDeepError
 from apportion.eventlog.files import Skipped, lines, printable
+from apportion.eventlog.large_logs import events
+from apportion.eventlog.large_logs.events import UnexpectedError
+from apportion.eventlog.large_logs.packing import PackedDict
 from apportion.eventlog.model import (
     Application,
     LoggedDecision,
@@ -31,15 +37,27 @@ from apportion.eventlog.model import (
     Unread,
 )
 
-_SQL = "org.apache.spark.sql.execution.ui."
+_SQL = b"org.apache.spark.sql.execution.ui."
 _QUERY_ID = "spark.sql.execution.id"
-# Maximum number of tasks, and maximum bytes of all other content, such as plans and decisions.
-# Together they use some hundred MB of memory, and at most about 1 GB as Python objects.
+# Maximum number of unpacked tasks, and maximum bytes of all other content, such as plans, decisions
+# and packed queries. Together they use at most about 1 GB as Python objects.
 MAX_TASKS = 2_000_000
 MAX_BYTES = 256 << 20
-# Approximate bytes of a dictionary entry, and of a stage without tasks.
-_SMALL, _STAGE = 100, 3000
+# Ended queries are packed if all unpacked queries have more bytes.
+_MAX_UNPACKED = 32 << 20
+# Events of a query can follow its end, such as the ends of killed tasks.
+_LATE_LINES = 10_000
+_LINES_BETWEEN_PACKING = 1000
+# Approximate bytes of a dictionary entry, of a stage without tasks, and of a task.
+_SMALL, _STAGE, _TASK = 100, 3000, 80
 _LARGEST = 2**63
+# Sums and differences of a few such numbers fit into an array of 64 bits.
+_LARGEST_IN_TASK = 2**60
+# The end of the year 9999, which is the last one of `datetime`, in milliseconds since 1970.
+_LAST_TIME = 253_402_300_799_999
+_MOST_CORES = 1_000_000
+# Names of metrics that are kept, and their characters.
+_NAMES, _LONGEST_NAME = 1000, 100
 # Levels of operators in a plan. Operators below them are left out.
 _DEEPEST_PLAN = 4_000
 
@@ -51,9 +69,9 @@ def read(path: str | PathLike[str]) -> Application:
     """Read an event log: a file, the directory of a rolling log, or `-` for standard input.
 
     Logs can be plain, or compressed with gzip, zstd, lz4 or snappy. Logs of running and killed
-    applications are read to their end. Memory is bounded. The result has a few numbers for each of
-    the first `MAX_TASKS` tasks. It has `MAX_BYTES` bytes of stages, decisions and last plans of
-    queries.
+    applications are read to their end. Memory is bounded. If a log has many queries, most of them
+    are packed, and each use of `Application.queries` unpacks them again. The result has up to
+    `MAX_TASKS` unpacked tasks, and up to `MAX_BYTES` bytes of other content.
 
     Raises `ApportionError` if there is no log, or if its format is not supported.
     """
@@ -68,7 +86,8 @@ def read_with(log: str, use: Callable[[Application], T]) -> T | Unread:
     """Return the result of `use` for the application of a log, or why the log cannot be read."""
     try:
         application = read(log)
-        if application.started is None and not application.stages and not application.queries:
+        is_empty = not application.other_stages and not application.queries
+        if application.started is None and is_empty:
             return Unread(log, "it has no event of Spark")
         return use(application)
     except ApportionError as error:
@@ -79,25 +98,37 @@ def read_with(log: str, use: Callable[[Application], T]) -> T | Unread:
 
 class _Reader:
     def __init__(self) -> None:
-        self.application = Application()
+        self._queries = PackedDict[Query]()
+        self.application = Application(queries=self._queries)
         self.skipped = Skipped()
         self._stages: dict[tuple[int, int], Stage] = {}
         self._query_of_stage: dict[int, int] = {}
         self._cores: dict[str, int] = {}
         self._tasks = 0
         self._line = 0
+        # Bytes of all content without unpacked tasks, and of unpacked queries with their tasks.
         self._bytes = 0
+        self._unpacked = 0
+        # Bytes of each query before it is packed, without its tasks.
+        self._sizes: dict[int, int] = {}
         self._plan_bytes: dict[int, int] = {}
+        # The line at which each ended query was unpacked or ended, in this order.
+        self._ended: dict[int, int] = {}
+        self._lines = 0
+        # Fast decoders recurse. Deep lines end them, before they fill the stack of this thread.
+        self._has_large_stack = threading.current_thread() is threading.main_thread()
 
     def add(self, line: bytes) -> None:
+        self._lines += 1
+        if self._unpacked > _MAX_UNPACKED and not self._lines % _LINES_BETWEEN_PACKING:
+            self._pack_ended()
         name = _name(line)
         handler = self._HANDLERS.get(name)
         # Most events are not needed. They are skipped without parsing if their name comes first.
         if handler is None and name:
             return
         try:
-            event = deep_json.loads(line)
-            name = name or event.get("Event")
+            event, name = _parse(name, line, self._has_large_stack)
             handler = self._HANDLERS.get(name)
         except TooDeepError:
             content = "plan" if name in _PLAN_EVENTS else "line"
@@ -121,16 +152,17 @@ class _Reader:
             OverflowError,
             RecursionError,
         ) as error:
-            self.skipped.add(f"a malformed event {name.rpartition('.')[2]}: {_problem(error)}")
+            event_name = name.decode(errors="replace").rpartition(".")[2]
+            self.skipped.add(f"a malformed event {event_name}: {_problem(error)}")
 
     def _application_start(self, event: Event) -> None:
         application = self.application
         application.id = _text(event.get("App ID", ""))
         application.name = _text(event["App Name"])
-        application.started = int(event["Timestamp"])
+        application.started = _millis(event["Timestamp"])
 
     def _application_end(self, event: Event) -> None:
-        self.application.ended = int(event["Timestamp"])
+        self.application.ended = _millis(event["Timestamp"])
 
     def _log_start(self, event: Event) -> None:
         self.application.spark_version = _text(event["Spark Version"])
@@ -139,7 +171,9 @@ class _Reader:
         self.application.conf = _conf(event["Spark Properties"])
 
     def _executor_added(self, event: Event) -> None:
-        cores = int(event["Executor Info"]["Total Cores"])
+        cores = _optional_int(event["Executor Info"]["Total Cores"]) or 0
+        if cores > _MOST_CORES:
+            raise InvalidRecordError("a number is out of range")
         self._cores[str(event["Executor ID"])] = cores
         self.application.executor_cores = cores
         self._slots_changed(event)
@@ -151,36 +185,40 @@ class _Reader:
     def _slots_changed(self, event: Event) -> None:
         if not self._has_room("a change of the executors", _SMALL):
             return
-        self.application.slots.append((int(event["Timestamp"]), sum(self._cores.values())))
+        self.application.slots.append((_millis(event["Timestamp"]), sum(self._cores.values())))
 
     def _query_start(self, event: Event) -> None:
         number = int(event["executionId"])
+        self._query(number)
         if not self._has_room_for_plan(number):
             return
         query = Query(
             id=number,
             description=_text(event["description"]),
-            submitted=int(event["time"]),
+            submitted=_millis(event["time"]),
             plan=_plan(event["sparkPlanInfo"]),
             conf=_conf(event.get("modifiedConfigs") or {}),
         )
-        self.application.queries[query.id] = query
+        self._queries[query.id] = query
+        self._ended.pop(query.id, None)
 
     def _query_replanned(self, event: Event) -> None:
-        query = self.application.queries.get(int(event["executionId"]))
+        query = self._query(int(event["executionId"]))
         if query and self._has_room_for_plan(query.id):
             query.plan = _plan(event["sparkPlanInfo"])
 
     def _query_end(self, event: Event) -> None:
-        if query := self.application.queries.get(int(event["executionId"])):
-            query.completed = int(event["time"])
+        if query := self._query(int(event["executionId"])):
+            query.completed = _millis(event["time"])
             query.failure = _text(event.get("errorMessage") or "") or None
+            self._ended.setdefault(query.id, self._lines)
 
     def _driver_metrics(self, event: Event) -> None:
-        query = self.application.queries.get(int(event["executionId"]))
+        query = self._query(int(event["executionId"]))
         updates = event["accumUpdates"]
-        if query and self._has_room("metrics of the driver", _SMALL * len(updates)):
-            query.driver_metrics.update((int(id), int(value)) for id, value in updates)
+        size = _SMALL * len(updates)
+        if query and self._has_room("metrics of the driver", size, query.id):
+            query.driver_metrics.update((int(id), _metric(value)) for id, value in updates)
 
     def _job_start(self, event: Event) -> None:
         query = (event.get("Properties") or {}).get(_QUERY_ID)
@@ -195,7 +233,8 @@ class _Reader:
         info = event["Stage Info"]
         stage = self._stage(info)
         metrics = info.get("Accumulables", ())
-        if not stage or not self._has_room("metrics of a stage", _SMALL * len(metrics)):
+        size = _SMALL * len(metrics)
+        if not stage or not self._has_room("metrics of a stage", size, stage.query):
             return
         stage.submitted = _time(info.get("Submission Time"))
         stage.completed = _time(info.get("Completion Time"))
@@ -204,40 +243,50 @@ class _Reader:
 
     def _stage(self, info: Event) -> Stage | None:
         key = (int(info["Stage ID"]), int(info["Stage Attempt ID"]))
-        if key not in self._stages:
-            if not self._has_room("a stage", _STAGE):
-                return None
-            query = self.application.queries.get(self._query_of_stage.get(key[0], -1))
-            stage = Stage(
-                id=key[0],
-                attempt=key[1],
-                name=_text(info["Stage Name"]),
-                parents=[int(parent) for parent in info.get("Parent IDs", ())],
-                tasks_planned=int(info["Number of Tasks"]),
-                query=query.id if query else None,
-                profile=int(info.get("Resource Profile Id") or 0),
-                submitted=_time(info.get("Submission Time")),
-            )
-            self._stages[key] = stage
-            self.application.stages.append(stage)
-            if query:
-                query.stages.append(stage)
-        return self._stages[key]
+        if stage := self._known_stage(key):
+            return stage
+        number = self._query_of_stage.get(key[0])
+        query = None if number is None else self._query(number)
+        if not self._has_room("a stage", _STAGE, query.id if query else None):
+            return None
+        stage = Stage(
+            id=key[0],
+            attempt=key[1],
+            name=_text(info["Stage Name"]),
+            parents=[int(parent) for parent in info.get("Parent IDs", ())],
+            tasks_planned=int(info["Number of Tasks"]),
+            query=query.id if query else None,
+            profile=int(info.get("Resource Profile Id") or 0),
+            submitted=_time(info.get("Submission Time")),
+        )
+        self._stages[key] = stage
+        (query.stages if query else self.application.other_stages).append(stage)
+        return stage
+
+    def _known_stage(self, key: tuple[int, int]) -> Stage | None:
+        if key not in self._stages and (number := self._query_of_stage.get(key[0])) is not None:
+            # The stages of a packed query are known again when it is unpacked.
+            self._query(number)
+        return self._stages.get(key)
 
     def _task_end(self, event: Event) -> None:
-        stage = self._stages.get((int(event["Stage ID"]), int(event["Stage Attempt ID"])))
+        stage = self._known_stage((int(event["Stage ID"]), int(event["Stage Attempt ID"])))
         if stage is None:
             return
         info, metrics = event["Task Info"], event.get("Task Metrics")
-        if info["Failed"] or info["Killed"] or not metrics:
+        reason = event.get("Task End Reason") or {}
+        if info["Killed"] or reason.get("Reason") == "TaskKilled":
+            stage.killed_millis += _task_millis(info)
+            return
+        if info["Failed"] or not metrics:
             stage.failed_tasks += 1
-            stage.memory_failures += _is_out_of_memory(event.get("Task End Reason") or {})
-            stage.wasted_millis += max(0, int(info["Finish Time"]) - int(info["Launch Time"]))
+            stage.memory_failures += _is_out_of_memory(reason)
+            stage.wasted_millis += _task_millis(info)
             return
         read = metrics["Shuffle Read Metrics"]
         row = [
-            int(info["Launch Time"]),
-            int(info["Finish Time"]),
+            _millis(info["Launch Time"]),
+            _millis(info["Finish Time"]),
             int(metrics["Executor Run Time"]),
             int(metrics["Input Metrics"]["Bytes Read"]),
             int(read["Remote Bytes Read"]) + int(read["Local Bytes Read"]),
@@ -259,12 +308,14 @@ class _Reader:
             stage.gc_millis,
             stage.fetch_wait_millis,
         )
-        if any(not -_LARGEST <= value < _LARGEST for value in row):
+        if min(row) < -_LARGEST_IN_TASK or max(row) > _LARGEST_IN_TASK:
             raise InvalidRecordError("a number is too large")
         if self._tasks == MAX_TASKS:
             self.skipped.add(f"a task above the limit of {MAX_TASKS:,} tasks")
             return
         self._tasks += 1
+        if stage.query is not None:
+            self._unpacked += _TASK
         for column, value in zip(columns, row, strict=True):
             column.append(value)
         peak = _optional_int(metrics.get("Peak Execution Memory")) or 0
@@ -284,7 +335,10 @@ class _Reader:
             ranges = [{"start": start, "end": end} for start, end in short_form.ranges(text)]
             record = {**record, "ranges": ranges}
         decoded = sum(map(len, sizes)) + len(record["ranges"]) if width > 1 or text else 0
-        if not self._has_room("a decision", self._line + decoded * _SMALL):
+        id = _optional_int(record["query"])
+        query = None if id is None else self._query(id)
+        size = self._line + decoded * _SMALL
+        if not self._has_room("a decision", size, id if query else None):
             return
         logged = LoggedDecision(
             _printable(decision_from_json(record)),
@@ -295,8 +349,6 @@ class _Reader:
             _policy(record.get("policy")),
             _optional_int(record.get("scan_metric")),
         )
-        id = logged.decision.query
-        query = None if id is None else self.application.queries.get(id)
         if query is None:
             place = "outside a query" if id is None else "for a query that is not in the log"
             self.skipped.add(f"a decision {place}")
@@ -305,69 +357,113 @@ class _Reader:
 
     def _query_text(self, event: Event) -> None:
         record = event["query"]
-        query = self.application.queries.get(int(record["query"]))
-        if query and self._has_room("the text of a query", self._line):
+        query = self._query(int(record["query"]))
+        if query and self._has_room("the text of a query", self._line, query.id):
             query.sql = _text(record["sql"]) if record.get("sql") else None
             query.operators = [_operator(operator) for operator in record.get("operators", ())]
 
     def _outcome(self, event: Event) -> None:
         record = event["outcome"]
-        query = self.application.queries.get(int(record["query"]))
+        query = self._query(int(record["query"]))
         for logged in query.decisions if query else ():
             if logged.decision.group == int(record["group"]):
                 logged.decision = dataclasses.replace(
                     logged.decision, outcome=outcome_from_row(record)
                 )
 
-    def _has_room(self, content: str, size: int) -> bool:
-        """Reserve memory for content of `size` bytes, or record that it is left out."""
+    def _has_room(self, content: str, size: int, query: int | None = None) -> bool:
+        """Reserve memory for content of `size` bytes, or record that it is left out.
+
+        `query` is the number of the query that the content belongs to.
+        """
         if self._bytes + size > MAX_BYTES:
             self.skipped.add(f"{content} above the limit of {MAX_BYTES >> 20} MiB")
             return False
         self._bytes += size
+        if query is not None:
+            self._sizes[query] = self._sizes.get(query, 0) + size
+            self._unpacked += size
         return True
 
     def _has_room_for_plan(self, query: int) -> bool:
         """Reserve memory for the plan in this line, which replaces the query's earlier plan."""
         growth = self._line - self._plan_bytes.get(query, 0)
-        if not self._has_room("the plan of a query", growth):
+        if not self._has_room("the plan of a query", growth, query):
             return False
         self._plan_bytes[query] = self._line
         return True
 
-    _HANDLERS: ClassVar[dict[str, Callable[[_Reader, Event], None]]] = {
-        "SparkListenerLogStart": _log_start,
-        "SparkListenerApplicationStart": _application_start,
-        "SparkListenerApplicationEnd": _application_end,
-        "SparkListenerEnvironmentUpdate": _environment,
-        "SparkListenerExecutorAdded": _executor_added,
-        "SparkListenerExecutorRemoved": _executor_removed,
-        f"{_SQL}SparkListenerSQLExecutionStart": _query_start,
-        f"{_SQL}SparkListenerSQLAdaptiveExecutionUpdate": _query_replanned,
-        f"{_SQL}SparkListenerSQLExecutionEnd": _query_end,
-        f"{_SQL}SparkListenerDriverAccumUpdates": _driver_metrics,
-        "SparkListenerJobStart": _job_start,
-        "SparkListenerStageSubmitted": _stage_submitted,
-        "SparkListenerStageCompleted": _stage_completed,
-        "SparkListenerTaskEnd": _task_end,
-        "io.apportion.report.DecisionEvent": _decision,
-        "io.apportion.outcomes.OutcomeEvent": _outcome,
-        "io.apportion.report.QueryEvent": _query_text,
+    def _query(self, number: int) -> Query | None:
+        """Return a query for changes; None if the log does not have it."""
+        if self._queries.is_packed(number):
+            self._bytes -= self._queries.pack(number)
+            query = self._queries.open(number)
+            self._count(query, 1)
+            self._stages.update({(stage.id, stage.attempt): stage for stage in query.stages})
+            self._ended[number] = self._lines
+        return self._queries.get(number)
+
+    def _pack_ended(self) -> None:
+        """Pack queries that ended some time ago, so that no event is likely to change them."""
+        for number, line in list(self._ended.items()):
+            if self._unpacked <= _MAX_UNPACKED // 2 or self._lines - line < _LATE_LINES:
+                break
+            del self._ended[number]
+            query = self._queries[number]
+            for stage in query.stages:
+                self._stages.pop((stage.id, stage.attempt), None)
+            self._count(query, -1)
+            self._bytes += self._queries.pack(number)
+
+    def _count(self, query: Query, sign: int) -> None:
+        """Add an unpacked query to the used memory, or subtract it."""
+        tasks, size = sum(stage.tasks for stage in query.stages), self._sizes.get(query.id, 0)
+        self._tasks += sign * tasks
+        self._bytes += sign * size
+        self._unpacked += sign * (size + tasks * _TASK)
+
+    _HANDLERS: ClassVar[dict[bytes, Callable[[_Reader, Event], None]]] = {
+        b"SparkListenerLogStart": _log_start,
+        b"SparkListenerApplicationStart": _application_start,
+        b"SparkListenerApplicationEnd": _application_end,
+        b"SparkListenerEnvironmentUpdate": _environment,
+        b"SparkListenerExecutorAdded": _executor_added,
+        b"SparkListenerExecutorRemoved": _executor_removed,
+        _SQL + b"SparkListenerSQLExecutionStart": _query_start,
+        _SQL + b"SparkListenerSQLAdaptiveExecutionUpdate": _query_replanned,
+        _SQL + b"SparkListenerSQLExecutionEnd": _query_end,
+        _SQL + b"SparkListenerDriverAccumUpdates": _driver_metrics,
+        b"SparkListenerJobStart": _job_start,
+        b"SparkListenerStageSubmitted": _stage_submitted,
+        b"SparkListenerStageCompleted": _stage_completed,
+        b"SparkListenerTaskEnd": _task_end,
+        b"io.apportion.report.DecisionEvent": _decision,
+        b"io.apportion.outcomes.OutcomeEvent": _outcome,
+        b"io.apportion.report.QueryEvent": _query_text,
     }
 
 
-def _name(line: bytes) -> str:
+def _name(line: bytes) -> bytes:
     """Return the name of an event if it comes first, as Spark writes it, or an empty text."""
     start = b'{"Event":"'
     if not line.startswith(start):
-        return ""
+        return b""
     end = line.find(b'"', len(start))
-    return line[len(start) : end].decode(errors="replace") if end > 0 else ""
+    return line[len(start) : end] if end > 0 else b""
+
+
+def _parse(name: bytes, line: bytes, has_large_stack: bool) -> tuple[Event, bytes]:
+    """Return an event, and its name. `name` is empty if the name does not come first."""
+    if name and (has_large_stack or deep_json.is_shallow(line)):
+        with contextlib.suppress(UnexpectedError):
+            return events.decode(name, line), name
+    event = deep_json.loads(line)
+    return event, name or str(event.get("Event")).encode(errors="replace")
 
 
 _PLAN_EVENTS = (
-    f"{_SQL}SparkListenerSQLExecutionStart",
-    f"{_SQL}SparkListenerSQLAdaptiveExecutionUpdate",
+    _SQL + b"SparkListenerSQLExecutionStart",
+    _SQL + b"SparkListenerSQLAdaptiveExecutionUpdate",
 )
 
 
@@ -464,11 +560,12 @@ def _optional_text(value: object) -> str | None:
 
 
 def _metric(value: object) -> int:
-    """Return the value of a metric; 0 for values that are not numbers."""
+    """Return the value of a metric; 0 for values that are not numbers, or too large."""
     try:
-        return int(str(value))
+        number = int(str(value))
     except ValueError:
         return 0
+    return number if -_LARGEST <= number < _LARGEST else 0
 
 
 # Exit codes of executors that ran out of memory: killed by the system, and `SparkExitCode.OOM`.
@@ -478,20 +575,42 @@ _MEMORY_EXITS = ("code 137", "code 52", "status 137", "status 52", "OutOfMemory"
 def _is_out_of_memory(reason: Event) -> bool:
     if reason.get("Reason") == "ExecutorLostFailure":
         return any(text in str(reason.get("Loss Reason")) for text in _MEMORY_EXITS)
-    return str(reason.get("Class Name")).endswith("OutOfMemoryError")
+    # On a GPU, RAPIDS throws `GpuSplitAndRetryOOM` and similar errors.
+    return str(reason.get("Class Name")).endswith(("OutOfMemoryError", "OOM"))
+
+
+def _task_millis(info: Event) -> int:
+    return max(0, _millis(info["Finish Time"]) - _millis(info["Launch Time"]))
 
 
 def _text(value: object) -> str:
     return printable(str(value))
 
 
+def _millis(value: Any) -> int:
+    """Return a time in milliseconds since 1970. Later code converts it to floats and dates."""
+    time = int(value)
+    if not 0 <= time <= _LAST_TIME:
+        raise InvalidRecordError("a time is out of range")
+    return time
+
+
 def _time(value: object) -> int | None:
-    return None if value is None else int(str(value))
+    return None if value is None else _millis(value)
 
 
 def _conf(pairs: Any) -> dict[str, str]:
     items = pairs.items() if isinstance(pairs, dict) else pairs
     return {_text(key): _text(value) for key, value in items}
+
+
+def _metric_name(value: object) -> str:
+    # All plans have the same few names. One text for all of them saves time and memory.
+    is_short = isinstance(value, str) and len(value) <= _LONGEST_NAME
+    return _short_text(value) if is_short else _text(value)
+
+
+_short_text = functools.lru_cache(_NAMES)(_text)
 
 
 def _operator(info: Event) -> Operator:
@@ -518,7 +637,8 @@ def _node(info: Event) -> PlanNode:
         name=_text(info["nodeName"]).strip(),
         text=_text(info["simpleString"]),
         metrics={
-            _text(each["name"]): int(each["accumulatorId"]) for each in info.get("metrics", ())
+            _metric_name(each["name"]): int(each["accumulatorId"])
+            for each in info.get("metrics", ())
         },
         children=[],
     )

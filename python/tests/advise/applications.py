@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from apportion.advise.advice import advise
 from apportion.advise.findings import ApplicationAdvice, Finding, Kind
+from apportion.advise.stages import MeasuredStage, measured, seconds_alone, spans
 from apportion.eventlog import Application, PlanNode, Query, Stage
 
 MB = 1 << 20
@@ -95,10 +96,15 @@ def application(
         started=0,
         conf=conf or {},
         queries={0: query},
-        stages=list(stages),
         slots=[(0, cores)],
         executor_cores=cores,
     )
+
+
+def measured_stages(made: Application) -> list[MeasuredStage]:
+    """The stages of all queries."""
+    alone = seconds_alone(spans(made.stages))
+    return [each for query in made.queries.values() for each in measured(made, query, alone)]
 
 
 def found(made: Application) -> list[Finding]:

@@ -18,11 +18,20 @@ from apportion.advise.findings import (
     total,
 )
 from apportion.advise.reading import read_all
-from apportion.advise.stages import measured
 from apportion.errors import ApportionError
 from apportion.eventlog import Application, Unread
 
-from .applications import FILE_BYTES, FILES, JOIN, MB, advice_for, application, plan, stage
+from .applications import (
+    FILE_BYTES,
+    FILES,
+    JOIN,
+    MB,
+    advice_for,
+    application,
+    measured_stages,
+    plan,
+    stage,
+)
 
 GOLDEN = Path(__file__).parents[1] / "eventlog/golden/spark-4.2.zstd"
 numbers = st.lists(st.integers(0, 60_000), min_size=1, max_size=30)
@@ -50,7 +59,7 @@ def test_a_gain_is_never_more_than_the_time_of_its_stage(
         cores=slots,
         driver_metrics={FILES: 3, FILE_BYTES: size},
     )
-    seconds = {each.id: each.seconds for each in measured(made)}
+    seconds = {each.id: each.seconds for each in measured_stages(made)}
     advice = advice_for(made)
     for query in advice.queries:
         for finding in query.findings:
@@ -116,7 +125,7 @@ def test_stages_outside_of_sql_are_counted_apart() -> None:
     made = application(stage(1, [5000]))
     outside = stage(0, [9000], overhead=0)
     outside.id, outside.query = 9, None
-    made.stages.append(outside)
+    made.other_stages.append(outside)
     advice = advice_for(made)
     assert (advice.task_seconds, advice.other_task_seconds) == (5, 9)
 

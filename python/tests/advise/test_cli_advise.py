@@ -1,15 +1,21 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+import zstandard
 from typer.testing import CliRunner, Result
 
-from apportion.advise import render
-from apportion.advise.advice import advise, collected
-from apportion.advise.findings import Advice
+from apportion.advise import reading, render
+from apportion.advise.advice import advise, collected, read
+from apportion.advise.findings import Advice, ApplicationAdvice
 from apportion.cli import app
 from apportion.eventlog import Unread
 
@@ -27,6 +33,17 @@ def sample(name: str = "nightly", logs: int = 1) -> Advice:
     made = application(stage(1, millis, slots=2, shuffle_read_bytes=[512 * MB] * 2), cores=16)
     made.name = name
     return collected([advise(made, f"log {number}") for number in range(logs)])
+
+
+def test_a_gain_on_an_old_version_of_spark_needs_an_upgrade() -> None:
+    millis = [20_000] * 2
+    made = application(
+        stage(1, millis, slots=2, shuffle_read_bytes=[512 * MB] * 2), cores=16, version="3.3.1"
+    )
+    made.skipped.append("a line that is not an event")
+    shown = render.text(collected([advise(made, "log")]), 20)
+    assert "With Apportion, after an upgrade of Spark: 0 s to 17.5 s" in shown
+    assert "Note: left out: a line that is not an event." in shown
 
 
 def test_advise_shows_a_log_without_findings() -> None:
@@ -92,7 +109,7 @@ def test_text_has_the_finding_with_its_numbers() -> None:
     shown = render.text(sample(), 20)
     assert "  * Too few, large tasks, stage 1: HashAggregate" in shown
     assert "Gain: 0 s to 17.5 s, 0 to 4.7 core-minutes." in shown
-    assert "- spark.sql.adaptive.advisoryPartitionSizeInBytes=64MB" in shown
+    assert "- keys with more values, because few shuffle partitions have" in shown
     assert "These two lines" not in shown
 
 
@@ -114,7 +131,8 @@ def test_several_logs_begin_with_the_jobs_and_the_two_lines_of_apportion() -> No
 
 def test_top_limits_the_findings_and_counts_the_others() -> None:
     made = application(stage(1, [20_000] * 2, slots=2, shuffle_read_bytes=[512 * MB] * 2), cores=16)
-    made.stages[0].failed_tasks, made.stages[0].wasted_millis = 1, 9000
+    (failing,) = made.stages
+    failing.failed_tasks, failing.wasted_millis = 1, 9000
     advice = collected([advise(made, "log")])
     assert "1 more finding: show them with --top." in render.text(advice, 1)
     assert "more finding" not in render.text(advice, 2)
@@ -139,3 +157,137 @@ def test_html_escapes_names_and_draws_a_bar_for_each_query() -> None:
     assert parser.tags.count("svg") == 1
     assert "17.5 s at stake" in page
     assert "1 log could not be read" in page
+
+
+@pytest.fixture(autouse=True)
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder for the advice of earlier runs."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache/apportion/advice"
+
+
+def copies(folder: Path, count: int = 2) -> list[Path]:
+    logs = [folder / f"logs/app-{number}.zstd" for number in range(count)]
+    logs[0].parent.mkdir()
+    for log in logs:
+        log.write_bytes(GOLDEN.read_bytes())
+    return logs
+
+
+def advise_again(logs: Path, *options: str) -> str:
+    result = advise_logs(logs, "--processes", "1", "--format", "json", *options)
+    assert result.exit_code == 0, result.stderr
+    return result.stdout
+
+
+def test_a_second_run_does_not_read_logs_again(
+    tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = copies(tmp_path)
+    printed = advise_again(first.parent)
+    assert len(list(kept.iterdir())) == 2
+    names: list[str] = []
+
+    def counted_read(log: str, numbers: Sequence[int] = ()) -> ApplicationAdvice | Unread:
+        names.append(log)
+        return read(log, numbers)
+
+    monkeypatch.setattr(reading, "read", counted_read)
+    assert advise_again(first.parent) == printed
+    assert names == []
+    # A running application writes to its log.
+    os.utime(second, (1, 1))
+    assert advise_again(first.parent) == printed
+    assert names == [str(second)]
+    advise_again(first.parent, "--no-resume")
+    assert len(names) == 3
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", b"{}", zstandard.compress(b'{"log": 7}'), b"\x28\xb5/\xfd"]
+)
+def test_damaged_results_of_an_earlier_run_are_ignored(
+    tmp_path: Path, kept: Path, damage: bytes
+) -> None:
+    logs = copies(tmp_path)[0].parent
+    printed = advise_again(logs)
+    for entry in kept.iterdir():
+        entry.write_bytes(damage)
+    assert advise_again(logs) == printed
+
+
+def test_a_folder_for_results_that_cannot_be_written_is_ignored(tmp_path: Path, kept: Path) -> None:
+    kept.parent.mkdir(parents=True)
+    kept.write_text("a file")
+    assert advise_again(copies(tmp_path)[0].parent)
+
+
+def test_the_results_of_earlier_runs_are_limited(
+    tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs = copies(tmp_path, 4)[0].parent
+    advise_again(logs)
+    entries = sorted(kept.iterdir())
+    for time, entry in enumerate(entries):
+        os.utime(entry, (time, time))
+    monkeypatch.setattr(reading, "MAX_CACHE", 2 * entries[0].stat().st_size + 100)
+    list(reading.read_all([], kept=kept))
+    assert sorted(kept.iterdir()) == entries[2:]
+
+
+def test_a_single_log_leaves_no_result(kept: Path) -> None:
+    advise_logs(GOLDEN)
+    assert not kept.exists()
+
+
+def test_a_stopped_command_says_how_to_continue(
+    tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs = copies(tmp_path)
+
+    def stopped_at_second(log: str, numbers: Sequence[int] = ()) -> ApplicationAdvice | Unread:
+        if log == str(logs[1]):
+            raise KeyboardInterrupt
+        return read(log, numbers)
+
+    monkeypatch.setattr(reading, "read", stopped_at_second)
+    result = advise_logs(tmp_path / "logs", "--processes", "1")
+    assert result.exit_code == 130
+    assert result.stderr.replace("\n", " ").strip() == (
+        "Error: stopped after 1 of 2 logs. Run the same command again to continue"
+    )
+    assert len(list(kept.iterdir())) == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_stopped_command_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    for name in ("1", "2"):
+        # Reading a pipe ends only with its writer.
+        os.mkfifo(logs / name)
+    program = (
+        "import sys; from apportion.cli import app;"
+        "app(['advise', *sys.argv[1:], '--processes', '2'])"
+    )
+    paths = [str(logs / name) for name in ("1", "2")]
+    run = subprocess.Popen(
+        [sys.executable, "-c", f"if __name__ == '__main__': {program}", *paths],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    # Opening a pipe waits for its reader.
+    writers = [os.open(path, os.O_WRONLY) for path in paths]
+    if number == signal.SIGINT:
+        os.killpg(run.pid, number)
+    else:
+        run.kill()
+    assert run.stderr
+    # The end of the output: all processes have closed it.
+    message = run.stderr.read()
+    run.stderr.close()
+    assert run.wait() == (130 if number == signal.SIGINT else -number)
+    assert ("stopped after 0 of 2 logs" in message) == (number == signal.SIGINT)
+    for writer in writers:
+        os.close(writer)

@@ -21,6 +21,7 @@ def test_a_spill_is_found_with_the_memory_of_the_largest_task() -> None:
     finding = only(application(spilled), Kind.SPILL)
     assert finding.evidence["spilled_bytes"] == 800 * MB
     assert finding.evidence["peak_task_memory"] == 50 * MB
+    assert finding.text.startswith("8 of 8 tasks spilled 800 MiB to disk. ")
     assert finding.helps
     # Written and read at 2 GiB/s to 50 MiB/s, by 4 tasks at a time.
     assert finding.gain.seconds_low == pytest.approx(2 * 800 / 2048 / 4)
@@ -30,6 +31,37 @@ def test_a_spill_is_found_with_the_memory_of_the_largest_task() -> None:
 def test_apportion_does_not_change_a_spill_without_operators_that_hold_rows() -> None:
     spilled = busy(spilled_bytes=[100 * MB] * 8)
     assert not only(application(spilled, tree=plan(reader="Filter k")), Kind.SPILL).helps
+
+
+def test_only_the_tasks_that_spilled_are_counted() -> None:
+    finding = only(application(busy(spilled_bytes=[400 * MB] * 2 + [0] * 6)), Kind.SPILL)
+    assert finding.evidence["spilling_tasks"] == 2
+    assert finding.text.startswith("2 of 8 tasks spilled 800 MiB to disk. ")
+
+
+def test_settings_against_a_spill_depend_on_the_plan_and_on_the_master() -> None:
+    spilled = busy(spilled_bytes=[100 * MB] * 8)
+    coalesced = only(application(spilled), Kind.SPILL).without
+    assert coalesced == [
+        "spark.sql.adaptive.advisoryPartitionSizeInBytes=32MB",
+        "more spark.executor.memory",
+        "fewer spark.executor.cores",
+    ]
+    eight = plan(exchange="hashpartitioning(k#1, 8), ENSURE_REQUIREMENTS, [plan_id=1]")
+    finding = only(application(spilled, tree=eight, conf={"spark.master": "local[4]"}), Kind.SPILL)
+    # The tasks read all partitions, and run in the driver.
+    assert finding.without == [
+        "spark.sql.shuffle.partitions above 8",
+        "more spark.driver.memory",
+        "fewer cores in spark.master",
+    ]
+
+
+def test_settings_against_a_lack_of_memory_on_a_gpu_are_those_of_rapids() -> None:
+    gpu = plan(reader="GpuHashAggregate(keys=[k#1], functions=[])")
+    finding = only(application(failed(30_000, memory=3), tree=gpu), Kind.OUT_OF_MEMORY)
+    assert finding.without[-1] == "fewer spark.rapids.sql.concurrentGpuTasks"
+    assert finding.apportion == "does not decide the tasks of RAPIDS."
 
 
 def test_a_small_spill_is_healthy() -> None:
@@ -64,9 +96,10 @@ def failed(wasted: int, memory: int = 0) -> Stage:
 
 
 def test_failed_tasks_are_found_with_their_wasted_time() -> None:
-    finding = only(application(failed(30_000)), Kind.FAILED_TASKS)
+    finding = only(application(failed(30_000), cores=5), Kind.FAILED_TASKS)
     assert finding.evidence["wasted_seconds"] == 30
-    assert finding.gain.seconds_high == 20
+    # The other tasks need 80 s on 5 slots.
+    assert finding.gain.seconds_high == 20 - 80 / 5
     assert finding.gain.core_hours_high == 30 / 3600
     assert finding.gain.seconds_low == finding.gain.core_hours_low == 0
     assert kinds(application(failed(1000))) == set()

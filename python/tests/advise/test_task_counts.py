@@ -5,14 +5,14 @@ from typing import Any
 
 from apportion import eventlog
 from apportion.advise.findings import Kind
-from apportion.advise.stages import measured
 from apportion.advise.task_counts import decided
 from apportion.eventlog import Application, PlanNode, Stage
 from apportion.simulate.arithmetic.decider import likely_tasks
 from apportion.simulate.arithmetic.policy import Confs, Policy
 
-from .applications import MB, application, kinds, only, plan, stage
+from .applications import MB, advice_for, application, kinds, measured_stages, only, plan, stage
 
+DATA_VOLUME = "spark.apportion.dataVolumePerTask"
 GOLDEN = Path(__file__).parents[1] / "eventlog/golden"
 
 
@@ -60,13 +60,21 @@ def test_the_largest_task_has_an_upper_bound_if_each_task_read_one_partition() -
 def test_settings_that_help_without_apportion_depend_on_adaptive_execution() -> None:
     adaptive = only(application(tiny()), Kind.TINY_TASKS)
     assert adaptive.without == [
-        "spark.sql.adaptive.coalescePartitions.parallelismFirst=false",
-        "spark.sql.adaptive.advisoryPartitionSizeInBytes=5MB",
+        "spark.sql.adaptive.coalescePartitions.parallelismFirst=false, "
+        "with spark.sql.adaptive.advisoryPartitionSizeInBytes=5MB"
     ]
+    off = {"spark.sql.adaptive.coalescePartitions.enabled": "false"}
+    assert only(application(tiny(), conf=off), Kind.TINY_TASKS).without == [
+        "spark.sql.adaptive.coalescePartitions.enabled=true"
+    ]
+    # Spark 3.1 and older have no parallelismFirst.
+    on = {"spark.sql.adaptive.enabled": "true"}
+    old = only(application(tiny(), conf=on, version="3.1.1"), Kind.TINY_TASKS)
+    assert old.without == ["spark.sql.adaptive.coalescePartitions.minPartitionNum=4"]
     made = application(tiny(), tree=plan(adaptive=False), conf=without_adaptive_execution())
     assert only(made, Kind.TINY_TASKS).without == [
-        "spark.sql.shuffle.partitions=4",
         "spark.sql.adaptive.enabled=true",
+        "spark.sql.shuffle.partitions=4, if the other shuffles are as small",
     ]
 
 
@@ -117,8 +125,12 @@ def test_large_tasks_are_healthy_if_all_slots_are_busy() -> None:
 
 
 def test_the_settings_for_large_tasks_depend_on_the_shuffle_partitions() -> None:
+    advisory = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
+    fewer = application(large(), cores=16, conf={advisory: "1GB", DATA_VOLUME: "64MB"})
+    assert only(fewer, Kind.LARGE_TASKS).without == [f"{advisory}=64MB"]
+    # The default of 64 MB would have made more tasks of even partitions.
     assert only(application(large(), cores=16), Kind.LARGE_TASKS).without == [
-        "spark.sql.adaptive.advisoryPartitionSizeInBytes=64MB"
+        "keys with more values, because few shuffle partitions have most of the bytes"
     ]
     two = plan(exchange="hashpartitioning(k#1, 2), ENSURE_REQUIREMENTS, [plan_id=1]")
     assert only(application(large(), cores=16, tree=two), Kind.LARGE_TASKS).without == [
@@ -137,6 +149,20 @@ def test_adaptive_execution_that_is_off_is_found() -> None:
     assert Kind.ADAPTIVE_EXECUTION_OFF in kinds(off({}, "3.1.3"))
 
 
+def test_later_stages_of_a_limit_count_as_reading_shuffles() -> None:
+    tree = plan(reader="CollectLimit 20", adaptive=False)
+    first = stage(1, [100], slots=1, shuffle_read_bytes=[1000])
+    later = stage(1, [100] * 199, start=200, shuffle_read_bytes=[1000] * 199)
+    later.id = 2
+    made = application(first, later, tree=tree, conf=without_adaptive_execution())
+    finding = only(made, Kind.ADAPTIVE_EXECUTION_OFF)
+    assert (finding.evidence["stages"], finding.evidence["tasks"]) == (2, 200)
+    # A stage without known operators may be part of an adaptive query.
+    adaptive = plan(reader="CollectLimit 20")
+    made = application(first, later, tree=adaptive, conf=without_adaptive_execution())
+    assert Kind.ADAPTIVE_EXECUTION_OFF not in kinds(made)
+
+
 def test_adaptive_execution_is_on_by_default_since_spark_3_2() -> None:
     for version in ("3.2.0", "4.2.1", ""):
         assert Kind.ADAPTIVE_EXECUTION_OFF not in kinds(off({}, version))
@@ -152,10 +178,10 @@ def twice(conf: dict[str, str]) -> Application:
     """Two queries, each with a stage of 200 tiny tasks."""
     made = application(tiny(), tree=plan(adaptive=False), conf=conf)
     later = application(tiny(start=60_000), tree=plan(adaptive=False))
-    later.stages[0].id, later.stages[0].query = 2, 1
+    (second,) = later.stages
+    second.id, second.query = 2, 1
     later.queries[0].id = 1
     made.queries[1] = later.queries[0]
-    made.stages += later.stages
     return made
 
 
@@ -163,8 +189,33 @@ def test_fixed_partitions_of_several_stages_are_found_together() -> None:
     finding = only(twice(without_adaptive_execution()), Kind.FIXED_PARTITIONS)
     assert finding.evidence["stages"] == 2
     assert finding.evidence["mean_task_bytes"] == 100_000
-    assert finding.without == ["spark.sql.shuffle.partitions=4", "spark.sql.adaptive.enabled=true"]
+    assert finding.without == ["spark.sql.adaptive.enabled=true", "spark.sql.shuffle.partitions=4"]
     assert round(finding.gain.seconds_high, 2) == 2 * 196 * 0.1 / 4
+
+
+def test_a_number_for_all_shuffles_is_enough_for_the_largest_one() -> None:
+    made = twice(without_adaptive_execution())
+    large = stage(1, [2000] * 200, start=200_000, shuffle_read_bytes=[64 * MB] * 200)
+    large.id, large.query = 3, 2
+    third = application(large, tree=plan(adaptive=False)).queries[0]
+    third.id, made.queries[2] = 2, third
+    finding = only(made, Kind.FIXED_PARTITIONS)
+    assert finding.evidence["stages"] == 2
+    assert finding.without == ["spark.sql.adaptive.enabled=true"]
+
+
+def test_the_finding_with_the_larger_gain_comes_first() -> None:
+    found = advice_for(twice(without_adaptive_execution())).findings
+    assert [each.kind for each in found] == [Kind.FIXED_PARTITIONS, Kind.ADAPTIVE_EXECUTION_OFF]
+
+
+def test_task_slots_that_raise_the_number_are_named() -> None:
+    finding = only(application(tiny(), cores=4), Kind.TINY_TASKS)
+    assert finding.decided
+    assert (finding.decided.tasks, finding.decided.uses_slots) == (4, 4)
+    assert finding.apportion.startswith("decides 4 tasks to use 4 task slots, with a target of")
+    one = only(application(tiny(1000), cores=4), Kind.TINY_TASKS)
+    assert one.apportion == "decides 1 task by bytes, with a target of 64 MiB per task."
 
 
 def test_a_number_of_partitions_that_fits_the_bytes_is_healthy() -> None:
@@ -191,7 +242,7 @@ def test_apportions_decisions_in_recorded_logs_are_within_the_bounds() -> None:
             }
             query.decisions = []
             confs = Confs({**made.conf, **query.conf})
-            for each in measured(made):
+            for each in measured_stages(made):
                 layout = decided(each, confs) if each.query == query.id else None
                 for size, tasks in by_bytes.items():
                     # Only the same shuffle has nearly the same bytes.

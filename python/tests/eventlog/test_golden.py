@@ -21,7 +21,7 @@ def test_recorded_logs_of_each_spark_version_are_explained(
     queries = [view(application, query) for query in application.queries.values()]
     shown = "\n".join(map(text.render, queries))
     golden = log.with_suffix(".txt")
-    if request.config.getoption("--update-golden"):
+    if request.config.getoption("--apportion-update-golden"):
         golden.write_text(shown)
     assert application.skipped == []
     assert shown == golden.read_text()

@@ -196,6 +196,7 @@ def test_a_stage_has_what_its_tasks_spilled_wrote_and_waited_for(tmp_path: Path)
     ("reason", "out_of_memory"),
     [
         ({"Reason": "ExceptionFailure", "Class Name": "java.lang.OutOfMemoryError"}, 1),
+        ({"Reason": "ExceptionFailure", "Class Name": "com.nvidia.GpuSplitAndRetryOOM"}, 1),
         ({"Reason": "ExecutorLostFailure", "Loss Reason": "exit status 137"}, 1),
         ({"Reason": "ExceptionFailure", "Class Name": "java.io.IOException"}, 0),
         ({"Reason": "FetchFailed"}, 0),
@@ -208,6 +209,17 @@ def test_a_failed_attempt_counts_its_time_and_lack_of_memory(
     (stage,) = read(tmp_path, lines([stage_of(5), failed])).stages
     assert (stage.failed_tasks, stage.wasted_millis) == (1, 9)
     assert stage.memory_failures == out_of_memory
+
+
+@pytest.mark.parametrize("metrics", [True, False])
+def test_an_attempt_that_spark_killed_is_no_failure(tmp_path: Path, metrics: bool) -> None:
+    reason = {"Reason": "TaskKilled", "Kill Reason": "another attempt succeeded"}
+    killed = {**task(5, 20, 100, Killed=True), "Task End Reason": reason}
+    if not metrics:
+        del killed["Task Metrics"]
+    (stage,) = read(tmp_path, lines([stage_of(5), task(5, 20, 100), killed])).stages
+    assert (stage.failed_tasks, stage.wasted_millis, stage.killed_millis) == (0, 0, 9)
+    assert stage.tasks == 1
 
 
 def test_a_decision_has_the_bytes_of_its_partitions(application: Application) -> None:

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
+from apportion._util.units import count_text
 from apportion.advise import render
 from apportion.advise.advice import collected
-from apportion.advise.reading import read_all
+from apportion.advise.findings import ApplicationAdvice
+from apportion.advise.reading import default_folder, read_all
 from apportion.cli.support.console import err, fail, writing
 from apportion.cli.support.options import Output
 from apportion.cli.support.progress import counted
 from apportion.errors import ApportionError
+from apportion.eventlog import Unread
 from apportion.eventlog.files import logs
+
+_STOPPED = 130
 
 EXAMPLES = """\
 More examples:
@@ -47,6 +53,12 @@ def advise_command(
         int | None,
         typer.Option(min=1, metavar="N", help="Logs to read at the same time. Default: all cores."),
     ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            help="For several logs: use the results of earlier runs for logs that did not change."
+        ),
+    ] = True,
     format: Annotated[
         Literal["text", "html", "json"],
         typer.Option(help="text for people, html for a page to share, json for programs."),
@@ -63,23 +75,26 @@ def advise_command(
         Gain: 0 s to 575 ms, 0 to 4.6 core-seconds.
         Apportion decides 1 task by bytes, with a target of 64 MiB per task.
         Without Apportion, one of:
-          - spark.sql.shuffle.partitions=1
           - spark.sql.adaptive.enabled=true
+          - spark.sql.shuffle.partitions=1, if the other shuffles are as small
     ...
     ```
 
     A gain has two bounds. It is never more than the time of the stage. If the lower bound is 0,
     the fix may not help. JSON has all findings with their numbers.
 
-    Exit codes: 0 at least one log was read, 2 wrong usage or no log that can be read.
+    If you stop the command while it reads several logs, run it again to continue.
+
+    Exit codes: 0 at least one log was read, 2 wrong usage or no log that can be read, 130 stopped.
     """
     found = list(dict.fromkeys(str(log) for path in paths for log in logs(path)))
     if not found:
         fail(f"there is no event log in {', '.join(map(str, paths))}")
     if query and len(found) > 1:
         fail("--query: only for a single log")
-    results = read_all(found, query or [], processes)
-    advice = collected([next(results) for _ in counted(found, "Reading")])
+    kept = default_folder() if resume and len(found) > 1 else None
+    results = read_all(found, query or [], processes, kept)
+    advice = collected(_all(results, found, is_kept=kept is not None))
     if not advice.applications:
         raise ApportionError("; ".join(unread.reason for unread in advice.unread[:5]))
     with writing(output) as console:
@@ -91,3 +106,18 @@ def advise_command(
     if output:
         for unread in advice.unread:
             err.print(f"Not read: {unread.log}: {unread.reason}", markup=False, soft_wrap=True)
+
+
+def _all(
+    results: Generator[ApplicationAdvice | Unread, None, None], logs: Sequence[str], is_kept: bool
+) -> list[ApplicationAdvice | Unread]:
+    """Return all results. Ends the command if it is stopped by Ctrl-C."""
+    done: list[ApplicationAdvice | Unread] = []
+    try:
+        for _ in counted(logs, "Reading"):
+            done.append(next(results))
+    except KeyboardInterrupt:
+        results.close()
+        continues = ". Run the same command again to continue" if is_kept else ""
+        fail(f"stopped after {len(done):,} of {count_text(len(logs), 'log')}{continues}", _STOPPED)
+    return done

@@ -52,8 +52,8 @@ def simulate_command(
     assignments: Annotated[
         list[str] | None,
         typer.Option(
-            "--conf",
             "--set",
+            "--conf",
             metavar="NAME=VALUE",
             help="Setting of Apportion (data_volume_per_task=16MB) or of Spark (full key), for all "
             "scenarios except the replay. Repeatable.",

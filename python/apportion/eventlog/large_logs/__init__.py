@@ -1,0 +1,1 @@
+"""Parts that keep the reader of event logs fast and its memory small for logs of many GB."""
