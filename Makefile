@@ -70,6 +70,10 @@ measure-largest-tasks: jars ## Compare the largest tasks of 200 generated querie
 measure-memory: jars ## Compare spills with the memory that Apportion expects, and write docs/memory-accuracy.md
 	@$(BIN)/python python/measurements/memory.py docs/memory-accuracy.md
 
+.PHONY: measure-plain-logs
+measure-plain-logs: jars ## Predict TPC-H and TPC-DS from logs without Apportion, measure them, and write docs/plain-log-accuracy.md
+	@$(BIN)/python python/measurements/plain_logs.py docs/plain-log-accuracy.md --scale $(SF)
+
 .PHONY: measure-heap
 measure-heap: jars ## Look for objects that a session keeps of each of 2,000 queries
 	@$(BIN)/python python/measurements/heap_growth.py

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from apportion._util.units import count_text
 from apportion.errors import ApportionError
 from apportion.simulate import logged_policy
-from apportion.simulate.arithmetic import coalescing, memory, subpartitions
+from apportion.simulate.arithmetic import coalescing, memory, subpartitions, writes
 from apportion.simulate.arithmetic.decider import Layout, decide
 from apportion.simulate.arithmetic.inputs import ShuffleInput
-from apportion.simulate.arithmetic.policy import Confs
+from apportion.simulate.arithmetic.policy import Confs, Policy
 from apportion.simulate.arithmetic.ranges import Range, sum_each, sums
 from apportion.simulate.scenarios import AS_LOGGED, Scenario
-from apportion.simulate.workload import Group, LoggedStage, Shuffle, Workload
+from apportion.simulate.workload import Group, LoggedStage, Shuffle, ShuffleWrite, Workload
 
 # Larger scenarios raise an error, because they would not fit into memory.
 MAX_TASKS = 5_000_000
@@ -48,6 +48,7 @@ class Layouts:
 
     def __init__(self, workload: Workload, scenario: Scenario) -> None:
         self.slots = scenario.slots or workload.slots
+        self._slots_per_executor = scenario.executor_slots or workload.slots_per_executor
         self.notes: list[str] = []
         self._workload = workload
         self._scale = scenario.scale
@@ -60,6 +61,8 @@ class Layouts:
             and all(workload.confs.get(key) == value for key, value in scenario.conf.items())
         )
         self._logged_layouts: Layouts | None = None
+        # The group that reads the output of a stage, by the place of the stage.
+        self._readers: dict[int, Group] | None = None
 
     def check(self, tasks: int) -> None:
         """Raise `ApportionError` if a query has too many tasks to simulate."""
@@ -87,6 +90,35 @@ class Layouts:
                 for group, read, old in zip(stage.groups, groups, before, strict=True)
             ]
         return groups, self._scans(stage)
+
+    def write_change(self, place: int) -> float:
+        """Return the change of the time in which each task of a stage writes its shuffle."""
+        write = self._workload.stages[place].writes
+        if write is None or self._is_unchanged:
+            return 0.0
+        before, after = (
+            writes.files(each._partitions_of(place, write), each._confs.number(_BYPASS) or 1)
+            for each in (self._for_log(), self)
+        )
+        return writes.change(write.seconds, before, after)
+
+    def _partitions_of(self, place: int, write: ShuffleWrite) -> int:
+        """Return the number of partitions that a stage writes in this scenario."""
+        if self._readers is None:
+            self._readers = {
+                writer: group
+                for stage in self._workload.stages
+                for group in stage.groups
+                for shuffle in group.shuffles
+                for writer in shuffle.writers
+            }
+        if place in self._readers:
+            return self._subpartitions(self._readers[place])
+        is_ours = self._workload.ran_plain and self._confs.enabled and write.is_free
+        if not is_ours:
+            return write.partitions
+        policy = Policy.from_confs(self._confs, self.slots)
+        return subpartitions.unestimated(self._defaults(self._confs), policy)
 
     def _groups(self, groups: Sequence[Group]) -> list[Read]:
         if not self._confs.enabled:
@@ -136,7 +168,7 @@ class Layouts:
             for sizes, shuffle in zip(self._resized(group), group.shuffles, strict=True)
         ]
         broadcast = int(group.decision.broadcast_bytes * self._scale)
-        layout = decide(inputs, broadcast, logged_policy.policy(group.logged, self._confs, slots))
+        layout = decide(inputs, broadcast, self._policy(group, self._confs, slots))
         if group.decision.layout == "local":
             return self._local(group, layout.tasks)
         task_bytes = layout.task_bytes
@@ -145,12 +177,10 @@ class Layouts:
         return Read(task_bytes, self._is_logged(group, layout))
 
     def _is_logged(self, group: Group, layout: Layout) -> bool:
-        if group.decision.layout == "observed":
-            return False
-        if group.decision.layout == "skew":
-            # The log does not have the bytes of each part of a split.
+        if group.is_assumed or group.decision.layout == "skew":
+            # The log does not have the bytes of each partition, or of each part of a split.
             return self._scale == 1 and group.decision.tasks == len(layout.task_bytes)
-        return self._are_logged(group, layout.ranges)
+        return group.decision.layout != "observed" and self._are_logged(group, layout.ranges)
 
     def _are_logged(self, group: Group, ranges: Sequence[Range]) -> bool:
         """Return whether these are the ranges of the log, over the same number of partitions."""
@@ -166,7 +196,8 @@ class Layouts:
             for group in groups
         ]
         totals = [sum(group_sizes) for group_sizes in sizes if group_sizes is not None]
-        minimums = iter(coalescing.min_tasks(self._confs, self._default_parallelism(), totals))
+        parallelism = self._confs.default_parallelism(self.slots)
+        minimums = iter(coalescing.min_tasks(self._confs, parallelism, totals))
         return [
             self._unchanged(group)
             if group_sizes is None
@@ -204,12 +235,12 @@ class Layouts:
         reads = []
         for scan in stage.scans:
             slots, logged = self._workload.slots, stage.scan_tasks(scan)
-            parallelism = self._default_parallelism()
+            parallelism = self._confs.default_parallelism(self.slots)
             requested = logged_policy.scan_tasks(
                 scan, self._confs, self.slots, parallelism, self._scale
             )
             before = logged_policy.scan_tasks(
-                scan, self._logged, slots, self._default_parallelism(slots)
+                scan, self._logged, slots, self._logged.default_parallelism(slots)
             )
             # Spark's number can differ a little from the requested one. So the logged number
             # stays if the scenario requests the same number.
@@ -218,12 +249,6 @@ class Layouts:
             size = int(sum(stage.input_bytes) * self._scale / len(stage.scans) / tasks)
             reads.append(Read([size] * tasks, tasks == logged and self._scale == 1))
         return reads
-
-    def _default_parallelism(self, slots: int | None = None) -> int:
-        explicit = self._confs.number("spark.default.parallelism")
-        is_local = (self._confs.text("spark.master") or "").startswith("local")
-        cores = slots or self.slots
-        return explicit or (cores if is_local else max(cores, 2))
 
     def _written_of(self, shuffle: Shuffle) -> list[int]:
         return [size for writer in shuffle.writers for size in self._written.get(writer, ())]
@@ -279,12 +304,8 @@ class Layouts:
 
     def _chosen(self, group: Group, confs: Confs, slots: int, scale: float) -> int:
         """Return the number of subpartitions that Apportion chooses for the estimated bytes."""
-        policy = logged_policy.policy(group.logged, confs, slots)
-        defaults = subpartitions.Defaults(
-            confs.number(_SHUFFLE_PARTITIONS) or 1,
-            confs.number(_BYPASS) or 1,
-            confs.number(_EXACT_SIZES) or 1,
-        )
+        policy = self._policy(group, confs, slots)
+        defaults = self._defaults(confs)
         if confs.setting("subpartitions") == "spark":
             return subpartitions.unestimated(defaults, policy)
         low, high = self._estimate(group)
@@ -297,12 +318,25 @@ class Layouts:
             policy,
         )
 
+    def _policy(self, group: Group, confs: Confs, slots: int) -> Policy:
+        task_memory = confs.task_memory(self._slots_per_executor) if group.is_assumed else None
+        return logged_policy.policy(group.logged, confs, slots, task_memory)
+
+    def _defaults(self, confs: Confs) -> subpartitions.Defaults:
+        return subpartitions.Defaults(
+            confs.number(_SHUFFLE_PARTITIONS) or 1,
+            confs.number(_BYPASS) or 1,
+            confs.number(_EXACT_SIZES) or 1,
+        )
+
     def _estimate(self, group: Group) -> tuple[int, int | None]:
-        """Return the estimated bytes of all shuffles, or the real bytes without an estimate."""
+        """Return the interval of the estimated bytes, with None for no upper bound."""
         estimates = [
             (shuffle.estimated_low, shuffle.estimated_high)
             for shuffle in group.logged.shuffles
             if shuffle.estimated_low is not None
         ]
         # All shuffles of a group have the estimate for the group.
-        return next(((low, high) for low, high in estimates if low is not None), (group.bytes,) * 2)
+        known = next(((low, high) for low, high in estimates if low is not None), None)
+        # A plain log has no estimate. Most estimates have a high upper end.
+        return known or (group.bytes, None if group.is_assumed else group.bytes)

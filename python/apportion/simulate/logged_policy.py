@@ -10,14 +10,17 @@ import dataclasses
 from apportion.decision import Decision
 from apportion.eventlog import LoggedDecision
 from apportion.simulate.arithmetic.files import MAX_TASKS, file_tasks
-from apportion.simulate.arithmetic.policy import Confs, Policy
+from apportion.simulate.arithmetic.policy import (
+    MULTIPLIED_ROWS,
+    REQUESTED_SIZE,
+    Confs,
+    Policy,
+)
 from apportion.simulate.workload import Scan
 
 # Kinds in `LoggedDecision.source_kinds`; see `io.apportion.decision.SourceKind`.
 _HINT = "hint"
 _WRITE = "write"
-_REQUESTED_SIZE = "requested-size"
-_MULTIPLIED_ROWS = "multiplied-rows"
 _FIXED_SCAN = {_HINT, "reader-option"}
 
 
@@ -34,7 +37,7 @@ def write_size(logged: LoggedDecision) -> int | None:
 
 def multiplies_rows(logged: LoggedDecision) -> bool:
     """Return whether the tasks run a join that multiplies rows, so they must read less."""
-    return logged.source_kinds.get("dataVolumePerTask") == _MULTIPLIED_ROWS
+    return logged.source_kinds.get("dataVolumePerTask") == MULTIPLIED_ROWS
 
 
 def is_fixed_scan(logged: LoggedDecision) -> bool:
@@ -53,15 +56,24 @@ def scan_tasks(
     return file_tasks(scan.files, int(scan.bytes * scale), confs, slots, default_parallelism)
 
 
-def policy(logged: LoggedDecision, confs: Confs, slots: int) -> Policy:
+def policy(
+    logged: LoggedDecision, confs: Confs, slots: int, task_memory: int | None = None
+) -> Policy:
     """Return the policy for a group of shuffles, with the logged values of hints and writes.
 
     A log without `LoggedDecision.policy` does not have these values, so the configuration applies.
+    `task_memory` is the memory that rows may fill in such a log.
     """
     result = Policy.from_confs(confs, slots)
+    is_for_size = logged.source_kinds.get("mode") == REQUESTED_SIZE
+    if is_for_size:
+        result = dataclasses.replace(result, slots=None)
+    if multiplies_rows(logged):
+        volume = min(result.data_volume_per_task, result.min_task_volume)
+        result = dataclasses.replace(result, data_volume_per_task=volume)
     before = logged.policy
     if before is None:
-        return result
+        return dataclasses.replace(result, task_memory=None if is_for_size else task_memory)
     if confs.setting("memory_enabled"):
         result = dataclasses.replace(result, task_memory=before.task_memory)
 
@@ -70,8 +82,6 @@ def policy(logged: LoggedDecision, confs: Confs, slots: int) -> Policy:
 
     if is_hinted("dataVolumePerTask") or write_size(logged):
         result = dataclasses.replace(result, data_volume_per_task=before.data_volume_per_task)
-    if logged.source_kinds.get("mode") == _REQUESTED_SIZE:
-        result = dataclasses.replace(result, slots=None)
     if is_hinted("parallelism"):
         result = dataclasses.replace(result, parallelism=before.parallelism)
     if is_hinted("minParallelism"):
@@ -84,7 +94,4 @@ def policy(logged: LoggedDecision, confs: Confs, slots: int) -> Policy:
         result = dataclasses.replace(result, balanced=before.ranges == "balanced")
     if is_hinted("broadcastRatio"):
         result = dataclasses.replace(result, broadcast_ratio=before.broadcast_ratio)
-    if multiplies_rows(logged):
-        volume = min(result.data_volume_per_task, result.min_task_volume)
-        result = dataclasses.replace(result, data_volume_per_task=volume)
     return result

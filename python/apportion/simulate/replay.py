@@ -13,6 +13,8 @@ from apportion.simulate.layouts import Layouts, Read
 from apportion.simulate.scenarios import Scenario
 from apportion.simulate.workload import LoggedStage, Workload
 
+# Times in logs are whole milliseconds.
+_SHORTEST = 0.001
 NO_DECISION = "the log has no decision for its shuffles"
 
 
@@ -151,7 +153,16 @@ class _Planner:
             self._planned.append(planned)
             self.layouts.check(sum(len(tasks.seconds) for tasks in self._planned))
             self.layouts.add_output(place, self._writes(stage, planned))
-        return list(self._planned)
+        # The readers of a shuffle decide the number of its partitions, so they come first.
+        return [self._with_writes(place, planned) for place, planned in enumerate(self._planned)]
+
+    def _with_writes(self, place: int, planned: _Tasks) -> _Tasks:
+        """Return the tasks of a stage with the time to write the partitions of the scenario."""
+        change = self.layouts.write_change(place)
+        if not change:
+            return planned
+        seconds = [max(second + change, min(second, _SHORTEST)) for second in planned.seconds]
+        return dataclasses.replace(planned, seconds=seconds, is_as_logged=False)
 
     def limits(self) -> Iterator[tuple[int, _Tasks]]:
         """Yield additional stages for limits, with the place of the stage before each.

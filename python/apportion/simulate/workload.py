@@ -12,14 +12,23 @@ from apportion.eventlog.fragments import Fragment, fragments
 from apportion.eventlog.placement import is_scan_of, place
 from apportion.explanation.views.view import ran
 from apportion.settings import ENABLED, PREFIX
-from apportion.simulate import undecided
+from apportion.simulate.arithmetic import writes
 from apportion.simulate.arithmetic.policy import Confs
+from apportion.simulate.plain_logs import undecided
+from apportion.simulate.plain_logs.held_rows import RowTotals
 from apportion.simulate.scheduler import MAX_SLOTS
 
 _FILES = ("number of files read", "size of files read")
 # Metrics of an exchange that its readers update.
 _READ = ("local bytes read", "remote bytes read")
 _LIMIT = "TakeOrderedAndProject"
+# Metric of an exchange: nanoseconds in which tasks write files.
+_WRITE_TIME = "shuffle write time"
+# Metrics of an exchange: bytes and number of the rows that tasks write.
+_ROWS = ("data size", "shuffle records written")
+_BROADCAST = ("data size", "number of output rows")
+# Bytes of a column, and of the NULL bits of a row, in an `UnsafeRow`.
+_WORD = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,6 +84,17 @@ class Scan:
 
 
 @dataclasses.dataclass(frozen=True)
+class ShuffleWrite:
+    """Shuffle that a stage writes."""
+
+    partitions: int
+    is_free: bool
+    """Whether Spark, and so Apportion, may choose the number of partitions."""
+    seconds: float
+    """Time of a task to open and write files, as a mean over the tasks."""
+
+
+@dataclasses.dataclass(frozen=True)
 class LoggedStage:
     """A stage as it ran. The arrays have an entry for each task, in the order of the launches."""
 
@@ -98,6 +118,8 @@ class LoggedStage:
     one task combines their rows."""
     limits_for: int | None = None
     """If this is such a separate stage, the place of the stage before it."""
+    writes: ShuffleWrite | None = None
+    """The shuffle that it writes; None without one, or if the log does not have its time."""
 
     @property
     def reads_shuffle(self) -> bool:
@@ -174,16 +196,16 @@ def workload(application: Application, query: Query) -> Workload | None:
     """Return the workload of a query; None if the query has not ended or ran no task."""
     if query.submitted is None or query.completed is None:
         return None
-    stages = _Stages(query).logged()
+    slots = _slots(application, query.submitted)
+    confs = {**application.conf, **query.conf}
+    stages = _Stages(query, Confs(confs), slots).logged()
     if not stages:
         return None
     ran_plain = not query.decisions
-    confs = {**application.conf, **query.conf}
     if ran_plain:
         confs[ENABLED] = "false"
     start, end = query.submitted, query.completed
     last = max(max(stage.finished) for stage in query.stages if stage.finished)
-    slots = _slots(application, query.submitted)
     per_executor = application.executor_cores if application.executor_cores > 0 else slots
     return Workload(
         query=query.id,
@@ -239,6 +261,9 @@ class _Run:
         self.shuffle_bytes = ordered(attempt.shuffle_read_bytes for attempt in attempts)
         self.input_bytes = ordered(attempt.input_bytes for attempt in attempts)
         self.written = ordered(attempt.shuffle_written_bytes for attempt in attempts)
+        self.metrics = {
+            id: value for attempt in attempts for id, value in attempt.accumulators.items()
+        }
         self.launched = self.launches[0]
         self.finished = max(ends)
         submitted = [attempt.submitted for attempt in attempts if attempt.submitted is not None]
@@ -255,8 +280,11 @@ def _joined(columns: Iterable[array[int]]) -> array[int]:
 class _Stages:
     """The stages of a query in order, each with its fragment of the plan."""
 
-    def __init__(self, query: Query) -> None:
+    def __init__(self, query: Query, confs: Confs, slots: int) -> None:
         self._start = query.submitted or 0
+        self._query = query
+        self._confs = confs
+        self._default_parallelism = confs.default_parallelism(slots)
         attempts_by_id: dict[int, list[Stage]] = {}
         for stage in query.stages:
             if stage.launched:
@@ -357,23 +385,68 @@ class _Stages:
             delay=max(delay, 0) / 1000,
             limits=limits and len(places) == 1,
             limits_for=places[0] if is_last else None,
+            writes=_write(owner, run) if owner else None,
         )
 
     def _groups(self, owner: Fragment, run: _Run) -> list[Group]:
-        if self._can_assume and len(self._places_of(owner)) == 1:
-            logged = undecided.assumed(owner, run.shuffle_bytes)
-            return [self._assumed(owner, logged)] if logged else []
+        if self._can_assume:
+            return self._assumed(owner, run)
         return [
             Group(logged, self._shuffles(owner, logged))
             for logged in self._placed[id(owner)]
             if logged.decision.stages and _is_sound(logged)
         ]
 
-    def _assumed(self, owner: Fragment, logged: LoggedDecision) -> Group:
-        writers = [self._ends_of(read)[-1:] for read in owner.inputs if read.kind == "shuffle"]
-        places = list(dict.fromkeys(place for ends in writers for place in ends))
-        shuffle = Shuffle(logged.shuffles[0].bytes, places, contiguous=False, splittable=False)
-        return Group(logged, [shuffle], is_assumed=True)
+    def _assumed(self, owner: Fragment, run: _Run) -> list[Group]:
+        """Return the groups that a stage reads in a query that ran without Apportion."""
+        facts = undecided.StageFacts(
+            task_bytes=run.shuffle_bytes,
+            written=self._written,
+            broadcast=sum(
+                self._broadcast_bytes(read) for read in owner.inputs if read.kind == "broadcast"
+            ),
+            scans=len(self._scans[id(owner)]),
+            confs=self._confs,
+            default_parallelism=self._default_parallelism,
+        )
+        return [
+            Group(
+                each.logged,
+                [
+                    Shuffle(
+                        bytes=shuffle.bytes,
+                        writers=self._ends_of(read)[-1:],
+                        contiguous=False,
+                        splittable=False,
+                        held=shuffle.held,
+                    )
+                    for read, shuffle in zip(each.group.shuffles, each.logged.shuffles, strict=True)
+                ],
+                is_assumed=True,
+            )
+            for each in undecided.assumed(owner, facts)
+        ]
+
+    def _written(self, fragment: Fragment) -> RowTotals:
+        """Return the rows that a part of the plan wrote to its shuffle."""
+        runs = [self._runs[place] for place in self._ends_of(fragment)[-1:]]
+        metrics = fragment.root.metrics
+        expanded, rows = (
+            sum(max(run.metrics.get(metrics.get(name, -1), 0), 0) for run in runs) for name in _ROWS
+        )
+        return RowTotals(sum(sum(run.written) for run in runs), expanded, rows)
+
+    def _broadcast_bytes(self, broadcast: Fragment) -> int:
+        """Return the bytes of the rows of a broadcast table.
+
+        Its size in memory has large empty arrays, so a small table is measured by its rows.
+        """
+        size, rows = (
+            self._query.driver_metrics.get(broadcast.root.metrics.get(name, -1), 0)
+            for name in _BROADCAST
+        )
+        columns = max((plan_text.width(node.text) for node in broadcast.root.children), default=1)
+        return min(size, rows * _WORD * (1 + columns)) if rows else size
 
     def _shuffles(self, owner: Fragment, logged: LoggedDecision) -> list[Shuffle]:
         by_number = {fragment.query_stage: fragment for fragment in owner.inputs}
@@ -410,6 +483,19 @@ class _Stages:
                     decided.remove(match)
                 scans.append(Scan(files, size, match))
         return scans
+
+
+def _write(owner: Fragment, run: _Run) -> ShuffleWrite | None:
+    nanos = run.metrics.get(owner.root.metrics.get(_WRITE_TIME, -1))
+    found = plan_text.partitioning(owner.root.text)
+    if nanos is None or found is None:
+        return None
+    partitions, tasks = max(found.number, 1), len(run.seconds)
+    rows = max(run.metrics.get(owner.root.metrics.get(_ROWS[1], -1), 0), 0) / tasks
+    size = sum(run.written) / tasks
+    seconds = writes.full_seconds(max(nanos, 0) / 1e9 / tasks, partitions, rows, size)
+    is_free = undecided.free_partitions(owner.root.text) > 0
+    return ShuffleWrite(partitions, is_free, min(seconds, sum(run.seconds) / tasks))
 
 
 def _is_sound(logged: LoggedDecision) -> bool:

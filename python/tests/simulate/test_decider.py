@@ -234,3 +234,25 @@ def random_inputs(draw: random.Random) -> list[list[int]]:
         [int(draw.expovariate(1 / 50_000)) * draw.choice([1, 1, 1, heavy]) for _ in range(number)]
         for _ in range(draw.choice([1, 1, 2]))
     ]
+
+
+@pytest.mark.parametrize(
+    ("confs", "is_limited"),
+    [
+        ({}, True),
+        ({"spark.plugins": "com.example.Monitoring"}, True),
+        ({"spark.plugins": "com.example.Monitoring,com.nvidia.spark.SQLPlugin"}, False),
+        ({"spark.plugins": "org.apache.gluten.GlutenPlugin"}, False),
+        (
+            {
+                "spark.plugins": "org.apache.spark.CometPlugin",
+                "spark.apportion.memory.enabled": "true",
+            },
+            True,
+        ),
+    ],
+)
+def test_memory_is_no_limit_with_the_plugin_of_another_engine(
+    confs: dict[str, str], is_limited: bool
+) -> None:
+    assert (Confs(confs).task_memory(2) is not None) == is_limited

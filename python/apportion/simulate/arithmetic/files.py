@@ -31,8 +31,13 @@ def file_tasks(files: int, size: int, confs: Confs, slots: int, default_parallel
     if not (confs.enabled and confs.setting("sources_enabled")):
         return spark_tasks
     policy = source_policy(confs, slots, spark_tasks)
+    is_bounded = policy.max_parallelism < spark_tasks
     # The cost to open a file is at most the target size per task.
     tasks = decide_source(size + files * min(opening, policy.data_volume_per_task), policy)
+    is_near = spark_tasks <= 2 * tasks <= 4 * spark_tasks
+    if is_near and policy.parallelism is None and not is_bounded:
+        # The extension leaves a scan to Spark if the difference is small.
+        return spark_tasks
     return min(tasks, max(MAX_TASKS, spark_tasks))
 
 

@@ -17,6 +17,11 @@ _BLOCKS_PER_REQUEST = 32
 ADVISORY_SIZE = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 MAX_PARTITION_BYTES = "spark.sql.files.maxPartitionBytes"
 OPEN_COST = "spark.sql.files.openCostInBytes"
+_MEMORY_SHARE = "spark.memory.fraction"
+# Bytes of a heap that Spark leaves free: `UnifiedMemoryManager.RESERVED_SYSTEM_MEMORY_BYTES`.
+_RESERVED = 300 << 20
+# Plugins of Gluten, the RAPIDS Accelerator and Comet: `Cluster.hasOtherEngine`.
+_ENGINES = (".GlutenPlugin", "com.nvidia.spark.SQLPlugin", ".CometPlugin")
 _DEFAULTS: dict[str, str] = {
     ADVISORY_SIZE: "64MB",
     "spark.sql.adaptive.coalescePartitions.enabled": "true",
@@ -27,9 +32,18 @@ _DEFAULTS: dict[str, str] = {
     MAX_PARTITION_BYTES: "128MB",
     OPEN_COST: "4MB",
     "spark.sql.shuffle.partitions": "200",
+    "spark.driver.memory": "1g",
+    "spark.executor.memory": "1g",
+    "spark.memory.offHeap.size": "0",
+    _MEMORY_SHARE: "0.6",
     "spark.shuffle.sort.bypassMergeThreshold": "200",
     "spark.shuffle.minNumPartitionsToHighlyCompress": "2000",
 }
+
+
+# Kinds of sources of a policy's values; see `io.apportion.decision.SourceKind`.
+REQUESTED_SIZE = "requested-size"
+MULTIPLIED_ROWS = "multiplied-rows"
 
 
 class Confs:
@@ -75,6 +89,38 @@ class Confs:
     def flag(self, key: str) -> bool:
         """Return whether a conf is true."""
         return (self.text(key) or "false").strip().lower() == "true"
+
+    def default_parallelism(self, slots: int) -> int:
+        """Return Spark's default parallelism with a number of task slots."""
+        is_local = (self.text("spark.master") or "").startswith("local")
+        return self.number("spark.default.parallelism") or (slots if is_local else max(slots, 2))
+
+    def task_memory(self, slots: int) -> int | None:
+        """Return the bytes of execution memory that rows of a task may fill; None for no limit.
+
+        `slots` is the number of task slots of an executor: `Cluster.scala` and `SessionPolicy`.
+        """
+        if not self.setting("memory_enabled") or (
+            self._has_other_engine() and not self.is_set("memory_enabled")
+        ):
+            return None
+        is_local = (self.text("spark.master") or "").startswith("local")
+        heap = self.size("spark.driver.memory" if is_local else "spark.executor.memory")
+        try:
+            share = float(self.text(_MEMORY_SHARE) or "")
+        except ValueError:
+            share = -1.0
+        if not 0 <= share <= 1:
+            share = float(_DEFAULTS[_MEMORY_SHARE])
+        memory = max(heap - _RESERVED, 0) * share
+        if self.flag("spark.memory.offHeap.enabled"):
+            memory = self.size("spark.memory.offHeap.size")
+        return max(1, int(memory / slots * self.setting("memory_fraction")))
+
+    def _has_other_engine(self) -> bool:
+        """Return whether another engine runs the operators, in memory of its own."""
+        plugins = (self.text("spark.plugins") or "").split(",")
+        return any(plugin.strip().endswith(_ENGINES) for plugin in plugins)
 
     @property
     def enabled(self) -> bool:
@@ -179,7 +225,10 @@ def source_policy(confs: Confs, slots: int, spark_tasks: int) -> Policy:
     if not confs.is_set("sources_max_parallelism"):
         max_parallelism = max(max_parallelism, spark_tasks)
     shuffle_policy = Policy.from_confs(confs, slots)
-    min_parallelism = confs.number("spark.sql.files.minPartitionNum") or 1
+    # Without a target size, a scan has at least as many tasks as Spark makes.
+    min_parallelism = spark_tasks
+    if confs.setting("data_volume_per_task"):
+        min_parallelism = confs.number("spark.sql.files.minPartitionNum") or 1
     return dataclasses.replace(
         shuffle_policy,
         data_volume_per_task=(
