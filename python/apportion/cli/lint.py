@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterable
-from typing import Annotated, Literal, NamedTuple
+from importlib.metadata import version
+from typing import Annotated, Literal
 
 import typer
 from rich.cells import cell_len
 from rich.progress import track
 from rich.text import Text
 
+from apportion._util.paths import existing_path
 from apportion._util.units import count_text
 from apportion.cli.support.console import err, fail, out
-from apportion.cli.support.sources import Source, read_sources
+from apportion.cli.support.sources import SourceError, list_sources, read_source
 from apportion.errors import did_you_mean
 from apportion.hints import CODES, Finding, lint
+from apportion.hints.formats import CheckedFile, to_github, to_json, to_sarif
+from apportion.sql.files import PROJECT_FILE, find_project_files
 from apportion.sql.positions import Positions
 
 _HAS_FINDINGS = 1
+_IS_UNREADABLE = 2
 _FILES_WORTH_A_PROGRESS_BAR = 20
 _STYLES = {"error": "bold red", "warning": "bold yellow"}
-
-
-class _Checked(NamedTuple):
-    """SQL text and its findings."""
-
-    source: Source
-    findings: list[Finding]
 
 
 def lint_command(
@@ -36,12 +33,16 @@ def lint_command(
         list[str],
         typer.Argument(
             metavar="FILE|DIR|-...",
-            help="SQL files, directories to search for .sql files, or - for standard input.",
+            help="SQL files, directories to search for .sql files, dbt projects, or - for "
+            "standard input.",
         ),
     ],
     format: Annotated[
-        Literal["text", "json", "github"],
-        typer.Option(help="text for people, json for programs, github for GitHub annotations."),
+        Literal["text", "json", "github", "sarif"],
+        typer.Option(
+            help="text for people, json for programs, github for GitHub annotations, sarif for "
+            "code scanning."
+        ),
     ] = "text",
     ignore: Annotated[
         list[str] | None,
@@ -60,14 +61,38 @@ def lint_command(
     1 finding in 1 of 1 file
     ```
 
-    Exit codes: 0 no findings, 1 findings, 2 wrong usage or a file that cannot be read.
+    A directory with a dbt_project.yml is a dbt project: its models, macros, snapshots, analyses,
+    tests and compiled models are checked.
+
+    Exit codes: 0 no findings, 1 findings, 2 wrong usage or a file that cannot be read. The other
+    files are checked in any case.
     """
     ignored = _codes(ignore or [])
-    sources = [source for path in paths for source in read_sources(path)]
-    checked = [_check(source, ignored) for source in _with_progress(sources)]
-    {"text": _print_text, "json": _print_json, "github": _print_github}[format](checked)
-    if any(findings for _, findings in checked):
+    names = [name for path in paths for name in _list_files(path)]
+    checked: list[CheckedFile] = []
+    unreadable: list[str] = []
+    for name in _with_progress(names):
+        try:
+            checked.append(_check(name, ignored))
+        except SourceError as error:
+            unreadable.append(str(error))
+    _print(checked, unreadable, format)
+    for message in unreadable:
+        err.print(f"Error: {message}", markup=False, soft_wrap=True)
+    if unreadable:
+        raise typer.Exit(_IS_UNREADABLE)
+    if any(file.findings for file in checked):
         raise typer.Exit(_HAS_FINDINGS)
+
+
+def _list_files(path: str) -> list[str]:
+    directory = existing_path(path)
+    files = find_project_files(directory) if directory else None
+    if files is None:
+        return list_sources(path)
+    if not files:
+        fail(f"the dbt project {path} has no SQL files in the folders that {PROJECT_FILE} names")
+    return [str(file) for file in files]
 
 
 def _codes(names: list[str]) -> set[str]:
@@ -77,28 +102,41 @@ def _codes(names: list[str]) -> set[str]:
     return codes
 
 
-def _with_progress(sources: list[Source]) -> Iterable[Source]:
-    quiet = len(sources) < _FILES_WORTH_A_PROGRESS_BAR or not err.is_terminal
-    return track(sources, "Checking", console=err, transient=True, disable=quiet)
+def _with_progress(names: list[str]) -> Iterable[str]:
+    quiet = len(names) < _FILES_WORTH_A_PROGRESS_BAR or not err.is_terminal
+    return track(names, "Checking", console=err, transient=True, disable=quiet)
 
 
-def _check(source: Source, ignored: set[str]) -> _Checked:
-    findings = lint(source.sql)
-    return _Checked(source, [finding for finding in findings if finding.code not in ignored])
+def _check(name: str, ignored: set[str]) -> CheckedFile:
+    source = read_source(name)
+    findings = [finding for finding in lint(source.sql) if finding.code not in ignored]
+    return CheckedFile(source.name, source.sql, findings)
 
 
-def _print_text(checked: list[_Checked]) -> None:
-    for source, findings in checked:
-        positions = Positions(source.sql)
-        for finding in findings:
-            out.print(_headline(source, finding), soft_wrap=True)
+def _print(checked: list[CheckedFile], unreadable: list[str], format: str) -> None:
+    if format == "json":
+        print(json.dumps(to_json(checked), indent=2))
+    elif format == "github":
+        for line in to_github(checked):
+            print(line)
+    elif format == "sarif":
+        print(json.dumps(to_sarif(checked, version("apportion"), unreadable), indent=2))
+    else:
+        _print_text(checked)
+
+
+def _print_text(checked: list[CheckedFile]) -> None:
+    for file in checked:
+        positions = Positions(file.sql)
+        for finding in file.findings:
+            out.print(_headline(file.name, finding), soft_wrap=True)
             out.print(_excerpt(positions, finding), soft_wrap=True)
             if finding.suggestion:
                 out.print(Text(f"  = {finding.suggestion}\n"), soft_wrap=True)
             else:
                 out.print()
-    count = sum(len(findings) for _, findings in checked)
-    bad = sum(1 for _, findings in checked if findings)
+    count = sum(len(file.findings) for file in checked)
+    bad = sum(1 for file in checked if file.findings)
     files = count_text(len(checked), "file")
     summary = (
         f"{count_text(count, 'finding')} in {bad} of {files}" if count else f"{files}, no findings"
@@ -106,9 +144,9 @@ def _print_text(checked: list[_Checked]) -> None:
     err.print(summary, markup=False)
 
 
-def _headline(source: Source, finding: Finding) -> Text:
+def _headline(name: str, finding: Finding) -> Text:
     return Text.assemble(
-        f"{source.name}:{finding.line}:{finding.column}: ",
+        f"{name}:{finding.line}:{finding.column}: ",
         (f"{finding.severity} {finding.code}", _STYLES[finding.severity]),
         f" {finding.message}",
     )
@@ -130,32 +168,3 @@ def _excerpt(positions: Positions, finding: Finding) -> Text:
 def _flat(text: str) -> str:
     # A tab gets the same width everywhere, so that the carets stay below the finding.
     return text.replace("\t", "    ")
-
-
-def _print_json(checked: list[_Checked]) -> None:
-    found = [
-        {"file": source.name, **dataclasses.asdict(finding)}
-        for source, findings in checked
-        for finding in findings
-    ]
-    print(json.dumps(found, indent=2))
-
-
-def _print_github(checked: list[_Checked]) -> None:
-    for source, findings in checked:
-        positions = Positions(source.sql)
-        for finding in findings:
-            end_line, end_column = positions.line_column(finding.offset + finding.length)
-            place = f"file={_property(source.name)},line={finding.line},col={finding.column}"
-            if end_line == finding.line:
-                place += f",endColumn={end_column}"
-            text = finding.message + (f" ({finding.suggestion})" if finding.suggestion else "")
-            print(f"::{finding.severity} {place},title={finding.code}::{_data(text)}")
-
-
-def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -13,7 +13,7 @@ Severity = Literal["error", "warning"]
 CODES: dict[str, tuple[Severity, str]] = {
     "APH001": ("error", "a string, quoted name, comment, hint or template is never closed"),
     "APH002": ("error", "parentheses do not match"),
-    "APH003": ("warning", "the statement could not be parsed, so its tables are not known"),
+    "APH003": ("warning", "a FROM that could not be read, so its tables are not known"),
     "APH101": ("error", "a hint comment where Spark does not allow one"),
     "APH102": ("warning", "an ordinary comment that looks like a hint"),
     "APH103": ("warning", "more than one hint comment in a block"),
@@ -54,7 +54,8 @@ class Finding:
     """One problem with the hints of a text, about `sql[offset : offset + length]`.
 
     `line` and `column` count from 1. `column`, `offset` and `length` count characters. `code` is a
-    key of `CODES`. `suggestion` is a possible correction, or None.
+    key of `CODES`. `suggestion` is a possible correction, or None. `statement` is the number of the
+    statement, counted from 1.
     """
 
     line: int
@@ -65,3 +66,4 @@ class Finding:
     severity: Severity
     offset: int
     length: int
+    statement: int

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from apportion.hints import grammar
 from apportion.hints.findings import CODES, Complaint, Finding
-from apportion.hints.relations import Relation, parse
+from apportion.hints.relations import Relation, Relations, read_relations
 from apportion.sql.blocks import Block, StatementBlocks, Text, read
 from apportion.sql.hint_comments import Argument, Hint, HintComment
 from apportion.sql.positions import Positions
@@ -23,37 +24,38 @@ _JOINING = ("MERGE", "UPDATE", "DELETE", "CREATE", "ALTER", "CACHE")
 def lint(sql: str) -> list[Finding]:
     """Return the problems with the hints of a text, in the order of the text.
 
-    The text may have several statements, comments and templates. Text that Spark cannot parse is a
-    finding and raises no error.
+    The text may have several statements, SQL scripts, comments and Jinja templates. Hints that
+    Spark cannot parse are a finding and raise no error. A statement without hints has no findings.
+    Takes time linear in the length of the text.
     """
     text = read(sql)
     positions = Positions(sql)
-    complaints = sorted(
-        _find_complaints(text), key=lambda complaint: (complaint.start, complaint.code)
-    )
-    return [_locate(positions, complaint) for complaint in complaints]
+    findings = [
+        _locate(positions, complaint, statement.number)
+        for statement in text.statements
+        for complaint in _check_statement(text, statement)
+    ]
+    starts = sorted((statement.start, statement.number) for statement in text.statements)
+    findings += [
+        _locate(positions, complaint, _find_number(starts, token))
+        for token in text.tokens
+        if token.kind == "comment"
+        for complaint in _check_ordinary_comment(token)
+    ]
+    return sorted(findings, key=lambda finding: (finding.offset, finding.code))
 
 
-def _locate(positions: Positions, complaint: Complaint) -> Finding:
+def _find_number(starts: list[tuple[int, int]], comment: Token) -> int:
+    """Return the number of the statement with a comment, or of the statement before it."""
+    index = bisect.bisect(starts, (comment.start,))
+    return starts[max(0, index - 1)][1] if starts else 1
+
+
+def _locate(positions: Positions, complaint: Complaint, statement: int) -> Finding:
     code, start, end, message, suggestion = complaint
     line, column = positions.line_column(start)
     severity, _ = CODES[code]
-    return Finding(line, column, code, message, suggestion, severity, start, end - start)
-
-
-def _find_complaints(text: Text) -> Iterator[Complaint]:
-    if text.problem is not None:
-        start, end, code, message = text.problem
-        skipped = "so blocks cannot be found and only single hints were checked"
-        yield Complaint(code, start, end, f"{message}, {skipped}")
-    for comment, _ in text.comments:
-        yield from _check_comment(comment)
-    yield from _find_misplaced(text)
-    for token in text.tokens:
-        if token.kind == "comment":
-            yield from _check_ordinary_comment(token)
-    for statement in text.statements:
-        yield from _check_statement(text, statement)
+    return Finding(line, column, code, message, suggestion, severity, start, end - start, statement)
 
 
 def _check_comment(comment: HintComment) -> Iterator[Complaint]:
@@ -68,15 +70,18 @@ def _check_comment(comment: HintComment) -> Iterator[Complaint]:
         )
     for hint in comment.hints:
         garbled = stray is not None and hint.start < stray.start < hint.end and stray.text != ")"
-        if not garbled and "{" not in hint.name:
+        if not garbled and not hint.is_open:
             yield from grammar.check(hint)
 
 
-def _find_misplaced(text: Text) -> Iterator[Complaint]:
-    for comment, before in text.misplaced_comments():
+def _find_misplaced(text: Text, statement: StatementBlocks) -> Iterator[Complaint]:
+    is_read = statement.problem is None and statement.is_complete
+    for comment, before in statement.misplaced_comments():
         word = before.word if before else ""
-        if word == "SELECT" and text.problem is not None:
+        if word == "SELECT" and not is_read:
             continue  # it is unknown whether this SELECT is a block
+        if before is not None and before.kind == "template":
+            continue  # the template can render to SELECT, or to nothing behind a SELECT
         where = f"after {before.text}" if before else "before a statement"
         move = "move it directly after the SELECT of its block"
         if word == "SELECT":
@@ -110,28 +115,48 @@ def _check_ordinary_comment(token: Token) -> Iterator[Complaint]:
 
 
 def _check_statement(text: Text, statement: StatementBlocks) -> Iterator[Complaint]:
-    parsed = parse(text, statement)
+    problem = statement.problem
+    if problem is not None and "/*+" in text.sql[statement.start : statement.end]:
+        start, end, code, message = problem
+        skipped = "so blocks cannot be found and only single hints were checked"
+        yield Complaint(code, start, end, f"{message}, {skipped}")
+    for comment, _ in statement.comments:
+        yield from _check_comment(comment)
+    yield from _find_misplaced(text, statement)
     for block in statement.blocks:
-        yield from _find_additional_comments(block)
-        yield from _find_duplicates(block)
-        yield from _find_overridden_repartitions(block)
-    if parsed.problem is not None:
-        start, end, code, message = parsed.problem
-        yield Complaint(code, start, end, f"{message}, so checks of tables and joins were skipped")
+        # The alternatives of a template are not in one rendered text.
+        if not block.has_open_hints:
+            yield from _find_additional_comments(block)
+            yield from _find_duplicates(block)
+            yield from _find_overridden_repartitions(block)
+        if any(_needs_relations(hint) for hint in block.hints):
+            yield from _check_relations(text, statement, block)
+
+
+def _needs_relations(hint: Hint) -> bool:
+    return hint.name in grammar.JOIN_STRATEGIES or bool(grammar.get_tables(hint))
+
+
+def _check_relations(text: Text, statement: StatementBlocks, block: Block) -> Iterator[Complaint]:
+    relations = read_relations(block)
+    unread = relations.unread
+    if unread is not None:
+        # With Jinja, the tokens can belong to alternatives.
+        if not relations.is_open and not re.search(r"\{[{%]", text.sql[block.start : block.end]):
+            message = (
+                f"the FROM of this block cannot be read at {unread.text}, so checks of tables and "
+                "joins were skipped"
+            )
+            yield Complaint("APH003", unread.start, unread.end, message)
         return
-    for block in statement.blocks:
-        if not block.hints:
-            continue
-        relations = _Relations(text, statement, block, parsed.relations_in(block))
-        yield from relations.find_overridden_join_hints()
-        # A template can become a table or a join.
-        if not _has_template(text, block):
-            yield from relations.find_unknown_tables()
-            yield from relations.find_hints_without_join()
-
-
-def _has_template(text: Text, block: Block) -> bool:
-    return any(token.kind == "template" for token in text.tokens_between(block.start, block.end))
+    checks = _RelationChecks(statement, block, relations)
+    if not block.has_open_hints:
+        yield from checks.find_overridden_join_hints()
+    if not relations.is_open:
+        yield from checks.find_unknown_tables()
+        # A template instead of a table can render to a join.
+        if not any(relation.names == (None,) for relation in relations.found):
+            yield from checks.find_hints_without_join()
 
 
 def _find_additional_comments(block: Block) -> Iterator[Complaint]:
@@ -183,16 +208,13 @@ class _Named(NamedTuple):
     relation: Relation | None
 
 
-class _Relations:
+class _RelationChecks:
     """The checks of one block that need its tables."""
 
-    def __init__(
-        self, text: Text, statement: StatementBlocks, block: Block, relations: list[Relation]
-    ) -> None:
-        self._text = text
+    def __init__(self, statement: StatementBlocks, block: Block, relations: Relations) -> None:
         self._statement = statement
         self._block = block
-        self._relations = relations
+        self._relations = relations.found
 
     def find_unknown_tables(self) -> Iterator[Complaint]:
         for hint, argument, relation in self._find_named():
@@ -243,18 +265,14 @@ class _Relations:
         block = self._block
         if block.encloser is not None or self._statement.verb in _JOINING:
             return
-        joins = [
-            token
-            for token in self._text.tokens_between(block.query.start, block.query.end)
-            if token.word == "JOIN" and self._statement.query_at(token.start) is block.query
-        ]
+        last_join = block.query.last_join
         for hint in block.hints:
             if hint.name not in grammar.JOIN_STRATEGIES:
                 continue
             if hint.arguments and not any(map(self._find_relation, hint.arguments)):
                 continue  # find_unknown_tables reports this hint
-            joined = any(token.start > block.end for token in joins) or (
-                hint.arguments and (joins or len(self._relations) > 1)
+            joined = last_join > block.end or (
+                hint.arguments and (last_join >= 0 or len(self._relations) > 1)
             )
             if not joined:
                 message = f"{hint.text} has no effect because no join reads " + (
@@ -272,7 +290,4 @@ class _Relations:
     def _find_relation(self, argument: Argument) -> Relation | None:
         """Return the relation for a name, or None. As Spark does, compare its last parts."""
         parts = argument.parts
-        for relation in self._relations:
-            if relation.names[-len(parts) :] == parts:
-                return relation
-        return None
+        return next((each for each in self._relations if each.is_named(parts)), None)

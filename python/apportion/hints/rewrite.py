@@ -2,22 +2,33 @@
 
 `add` appends a hint to the block's hint comment. If the block has no hint comment that Spark can
 parse, `add` inserts a space and a new comment after SELECT. `strip` reverses `add` exactly: for
-every text without Apportion's hints, `strip(add(sql, hint))` is `sql`.
+every text without Apportion's hints, `strip(add(sql, hint))` is `sql`. One exception is a SELECT
+before a template such as `{{- x }}`, which removes the space after it: there `strip` leaves `/**/`.
+
+A change to a text with Jinja templates changes only hints in the rendered text. A hint that depends
+on a template, as in `/*+ {% if x %} PARALLELISM(8) {% endif %} */`, cannot be replaced.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from apportion.errors import did_you_mean
 from apportion.hints import grammar
 from apportion.hints.errors import HintError
+from apportion.hints.reading import read_or_raise
 from apportion.sql.blocks import Block, Text, read
 from apportion.sql.hint_comments import Hint, HintComment
 from apportion.sql.positions import Positions
+from apportion.sql.templates import read_effect
 
+# A tag that removes the white space behind it, or has none behind it.
+_TOUCHING_TAG = re.compile(r"-[%#}]\}|[%#}]\}\w")
+_CLOSED_TAGS = {"if", "elif", "else", "endif", "for", "endfor"}
+_LONGEST_GAP = 10_000  # the characters behind a comment that are searched for such tags
 _EXPECTED = "Expected a hint such as PARALLELISM(8)"
 
 
@@ -62,7 +73,7 @@ def strip(sql: str, block: str | None = None) -> str:
 
     Raises `HintError` if the block is unknown or the text cannot be read.
     """
-    text = _read_or_raise(sql)
+    text = read_or_raise(sql)
     blocks = text.blocks if block is None else [_find_block(text, block)]
     return _splice(
         sql,
@@ -70,13 +81,13 @@ def strip(sql: str, block: str | None = None) -> str:
             edit
             for target in blocks
             for comment in target.comments
-            for edit in _remove(sql, comment, _select_apportion(comment))
+            for edit in _remove(text, comment, _select_apportion(comment))
         ],
     )
 
 
 def _write(sql: str, hint: str, path: str | None, *, replace: bool) -> str:
-    text = _read_or_raise(sql)
+    text = read_or_raise(sql)
     new = _parse_hint(hint)
     edits: list[_Edit] = []
     for block in _find_outermost(text) if path is None else [_find_block(text, path)]:
@@ -92,16 +103,8 @@ def _write(sql: str, hint: str, path: str | None, *, replace: bool) -> str:
                 f"block {block.path!r} already has {same[0].text} ({place}); call replace to "
                 f"change it to {new.text}"
             )
-        edits += _replace(sql, block, same, new) if same else [_insert(block, new)]
+        edits += _replace(text, block, same, new) if same else [_insert(text, block, new)]
     return _splice(sql, edits)
-
-
-def _read_or_raise(sql: str) -> Text:
-    text = read(sql)
-    if text.problem is not None:
-        place = _describe_place(sql, text.problem.start)
-        raise HintError(f"cannot find the query's blocks: {text.problem.message} ({place})")
-    return text
 
 
 def _parse_hint(hint: str) -> Hint:
@@ -143,30 +146,59 @@ def _describe_place(sql: str, offset: int) -> str:
     return Positions(sql).describe(offset)
 
 
-def _insert(block: Block, hint: Hint) -> _Edit:
+def _insert(text: Text, block: Block, hint: Hint) -> _Edit:
+    end = block.select.end
     for comment in block.comments:
-        if comment.stray is None:
+        # A template between SELECT and the comment can leave the comment out.
+        if _has_control(text, block.select.end, comment.start):
+            break
+        if comment.stray is None and not comment.is_open:
             end = comment.hints[-1].end
             return _Edit(end, end, f", {hint.text}")
-    return _Edit(block.select.end, block.select.end, f" /*+ {hint.text} */")
+    return _Edit(end, end, f" /*+ {hint.text} */")
 
 
-def _replace(sql: str, block: Block, same: list[Hint], new: Hint) -> Iterator[_Edit]:
+def _has_control(text: Text, start: int, end: int) -> bool:
+    """Tell whether templates that can leave text out, or add text, are in a part of the text."""
+    return any(
+        token.kind == "template" and read_effect(token.text) != "nothing"
+        for token in text.tokens_between(start, end)
+    )
+
+
+def _replace(text: Text, block: Block, same: list[Hint], new: Hint) -> Iterator[_Edit]:
+    for comment in block.comments:
+        hints = [hint for hint in same if hint in comment.hints]
+        depends = comment.is_open and any("{%" in token.text for token in comment.inner)
+        if hints and (depends or _has_control(text, block.select.end, comment.start)):
+            _raise_dependent(text, hints[0], "replaced")
     yield _Edit(same[0].start, same[0].end, new.text)
     for comment in block.comments:
-        yield from _remove(sql, comment, [hint for hint in same[1:] if hint in comment.hints])
+        yield from _remove(text, comment, [hint for hint in same[1:] if hint in comment.hints])
+
+
+def _raise_dependent(text: Text, hint: Hint, change: str) -> NoReturn:
+    place = _describe_place(text.sql, hint.start)
+    raise HintError(
+        f"{hint.text} cannot be {change}, because a template decides whether its hint comment has "
+        f"other hints or none ({place}); edit the comment by hand"
+    )
 
 
 def _select_apportion(comment: HintComment) -> list[Hint]:
     return [hint for hint in comment.hints if hint.name in grammar.APPORTION]
 
 
-def _remove(sql: str, comment: HintComment, hints: list[Hint]) -> Iterator[_Edit]:
+def _remove(text: Text, comment: HintComment, hints: list[Hint]) -> Iterator[_Edit]:
     if not hints:
         return
-    if len(hints) == len(comment.hints):
-        yield _remove_comment(sql, comment)
+    sql = text.sql
+    if len(hints) == len(comment.hints) and _is_closed(comment):
+        yield _remove_comment(text, comment)
         return
+    # Spark cannot parse a comment without hints, or with a comma at its end.
+    if comment.is_open or len(hints) == len(comment.hints):
+        _raise_dependent(text, hints[0], "removed")
     kept_before = False
     for index, hint in enumerate(comment.hints):
         if hint not in hints:
@@ -175,6 +207,15 @@ def _remove(sql: str, comment: HintComment, hints: list[Hint]) -> Iterator[_Edit
             yield from _remove_after(sql, comment, index)
         else:
             yield from _remove_before(sql, comment, index)
+
+
+def _is_closed(comment: HintComment) -> bool:
+    """Tell whether the tags of a comment end in it, and have no effect on the text behind it."""
+    tags = Counter(
+        tag for token in comment.inner for tag in re.findall(r"\{%[-+]?\s*(\w+)", token.text)
+    )
+    is_balanced = tags["if"] == tags["endif"] and tags["for"] == tags["endfor"]
+    return is_balanced and tags.keys() <= _CLOSED_TAGS
 
 
 def _remove_after(sql: str, comment: HintComment, index: int) -> Iterator[_Edit]:
@@ -208,17 +249,48 @@ def _find_comma(comment: HintComment, start: int, end: int) -> int | None:
     return next(commas, None)
 
 
-def _remove_comment(sql: str, comment: HintComment) -> _Edit:
-    start, end = comment.start, comment.end
+def _remove_comment(text: Text, comment: HintComment) -> _Edit:
+    sql, start, end = text.sql, comment.start, comment.end
     line = re.compile(r"[ \t]*(?:\r\n|\r|\n)").match(sql, end)
-    indent = len(sql[:start]) - len(sql[:start].rstrip(" \t"))
-    if line and sql[start - indent - 1 : start - indent] in ("\n", "\r"):
-        return _Edit(start - indent, line.end(), "")
-    if sql[start - 1] == " ":
+    line_start = start
+    while sql[line_start - 1] in " \t":
+        line_start -= 1
+    if line and sql[line_start - 1] in "\r\n":
+        start, end = line_start, line.end()
+    elif sql[start - 1] == " ":
         start -= 1
     # `SELECT /*+ PARALLELISM(8) */x` must not become `SELECTx`.
     glued = re.match(r"\w\w", sql[start - 1] + sql[end : end + 1])
-    return _Edit(start, end, " " if glued else "")
+    if glued:
+        return _Edit(start, end, " ")
+    return _Edit(start, end, "/**/" if _is_glued_by_templates(text, start, end) else "")
+
+
+def _is_glued_by_templates(text: Text, start: int, end: int) -> bool:
+    """Tell whether the code before `start` and after `end` can touch in the rendered text.
+
+    `{%-` removes the white space before a template, and `-%}` removes it behind the template.
+    """
+    if text.sql.endswith("*/", 0, start):
+        return False
+    eats = False
+    position = end
+    for token in text.tokens_between(end, len(text.sql)):
+        is_template = token.kind == "template"
+        eats = eats or (is_template and token.text[2:3] == "-")
+        has_gap = token.start > position or (position == end and text.sql[start - 1].isspace())
+        if has_gap and not eats:
+            return False
+        if not is_template:
+            return token.kind in ("word", "number", "string")
+        effect = read_effect(token.text)
+        if effect == "value":
+            return True
+        if effect != "nothing" and _TOUCHING_TAG.search(text.sql, end, end + _LONGEST_GAP):
+            return True  # one of the alternatives can touch the code before
+        eats = token.text[-3:-2] == "-"
+        position = token.end
+    return False
 
 
 def _splice(sql: str, edits: list[_Edit]) -> str:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from apportion.hints import grammar
 from apportion.hints.errors import HintError
-from apportion.hints.relations import parse
-from apportion.sql.blocks import Block, StatementBlocks, Text, read
+from apportion.hints.reading import read_or_raise
+from apportion.hints.relations import read_relations
+from apportion.sql.blocks import Block, StatementBlocks
 from apportion.sql.positions import Positions
 
 
@@ -45,14 +46,18 @@ def show(sql: str) -> list[BlockHints]:
 
     Raises `HintError` if the blocks, or the places where CTEs are used, cannot be found.
     """
-    text = read(sql)
+    try:
+        return _show(sql)
+    except RecursionError:
+        raise HintError("cannot find the hints of blocks: blocks are nested too deeply") from None
+
+
+def _show(sql: str) -> list[BlockHints]:
+    text = read_or_raise(sql)
     positions = Positions(sql)
-    if text.problem is not None:
-        place = positions.describe(text.problem.start)
-        raise HintError(f"cannot find the query's blocks: {text.problem.message} ({place})")
     shown: list[BlockHints] = []
     for statement in text.statements:
-        inheritance = _Inheritance(_find_users(text, statement, positions))
+        inheritance = _Inheritance(_find_users(statement, positions))
         for block in statement.blocks:
             own = tuple(hint.text for hint in grammar.select_used(block.hints).values())
             hints_by_key = inheritance.find_hints(block)
@@ -62,28 +67,27 @@ def show(sql: str) -> list[BlockHints]:
     return shown
 
 
-def _find_users(
-    text: Text, statement: StatementBlocks, positions: Positions
-) -> dict[Block, list[Block]]:
+def _find_users(statement: StatementBlocks, positions: Positions) -> dict[Block, list[Block]]:
     """Return the blocks around each block: its encloser, or the blocks that use its CTE."""
     users: dict[Block, list[Block]] = {
         block: [block.encloser] if block.encloser else [] for block in statement.blocks
     }
     if not any(query.cte for query in statement.queries):
         return users
-    parsed = parse(text, statement)
-    if parsed.problem is not None:
-        raise HintError(
-            f"cannot find where the statement's CTEs are used: {parsed.problem.message} "
-            f"({positions.describe(parsed.problem.start)})"
-        )
     blocks_of_cte = defaultdict(list)
     for block in statement.blocks:
         if block.encloser is None and block.query.cte is not None:
             blocks_of_cte[block.query].append(block)
     for block in statement.blocks:
-        for relation in parsed.relations_in(block):
-            cte = statement.cte_at(relation.table, relation.start) if relation.table else None
+        relations = read_relations(block)
+        if relations.unread is not None:
+            raise HintError(
+                "cannot find where the statement's CTEs are used: the FROM of block "
+                f"{block.path!r} cannot be read at {relations.unread.text} "
+                f"({positions.describe(relations.unread.start)})"
+            )
+        for table, start in relations.tables:
+            cte = block.query.find_cte(table, start)
             for inner in blocks_of_cte[cte] if cte else []:
                 if block not in users[inner]:
                     users[inner].append(block)

@@ -11,7 +11,8 @@ names the place of a block from the outside in. It consists of these steps:
                       first query takes the operator on its right.
     body N            the Nth SELECT of `FROM t INSERT INTO a SELECT ... INSERT INTO b SELECT ...`
     pipe N            the Nth `|> SELECT`
-    statement N       the first step if the text has several statements
+    statement N       the first step if the text has several statements, and the next step if a SQL
+                      script has several statements
 
 Examples are `main`, `cte a / subquery 1` and `statement 2 / union branch 1`. Names keep their
 spelling. N counts from 1 in the order of the text. Parentheses around a whole query or branch add
@@ -21,32 +22,56 @@ no step.
 from __future__ import annotations
 
 import bisect
-import itertools
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from apportion.sql.code import SET_OPERATORS, Code
-from apportion.sql.hint_comments import Hint, HintComment, fold_hint_comments
-from apportion.sql.statements import find_statements
-from apportion.sql.tokens import Problem, Token, tokenize
+from apportion.sql.hint_comments import Hint, HintComment
+from apportion.sql.statements import SplitText, split_tokens
+from apportion.sql.templates import read_effect
+from apportion.sql.tokens import Problem, Token
 
 MAIN = "main"
+
+_Steps = tuple[str, ...]
 
 
 @dataclass(slots=True, eq=False)
 class Query:
     """A query expression, `sql[start:end]`: the content of its parentheses or its statement.
 
-    `cte` is the name that WITH gives the query, and `scope` is the query that contains the WITH.
-    Both are None if the query is not a CTE.
+    `cte` is the name that WITH gives the query, or None if the query is not a CTE. `parent` is the
+    query around it: for a CTE, the query that contains the WITH. `ctes` are the queries of its own
+    WITH, by name in lower case. `last_join` is the offset of its last JOIN, or -1.
     """
 
     start: int
     end: int
     cte: str | None = None
-    scope: Query | None = None
+    parent: Query | None = None
+    ctes: dict[str, list[Query]] = field(default_factory=dict)
+    last_join: int = -1
+
+    def find_cte(self, name: str, offset: int) -> Query | None:
+        """Return the CTE that `name` refers to at an offset, or None if it refers to no CTE."""
+        query: Query | None = self
+        while query is not None:
+            # The innermost WITH decides, and in it the last definition before the offset.
+            for cte in reversed(query.ctes.get(name.lower(), [])):
+                if cte.end <= offset:
+                    return cte
+            query = query.parent
+        return None
+
+    @property
+    def is_in_cte(self) -> bool:
+        """Whether the query is a CTE or inside one."""
+        query: Query | None = self
+        while query is not None and query.cte is None:
+            query = query.parent
+        return query is not None
 
 
 @dataclass(slots=True, eq=False)
@@ -57,6 +82,8 @@ class Block:
     block. `encloser` is the block around it. An outermost block has None, and so has a block of a
     CTE, because Spark treats a CTE as if it were written at each place of use. `comments` are the
     hint comments that Spark reads for the block. `takes_hints` is false for SELECT TRANSFORM.
+    `code[low:high]` are the tokens of the block. With `has_open_hints`, a template decides which
+    hints the block has.
     """
 
     path: str
@@ -64,9 +91,13 @@ class Block:
     query: Query
     start: int
     end: int
+    code: Code
+    low: int
+    high: int
     encloser: Block | None = None
     comments: list[HintComment] = field(default_factory=list)
     takes_hints: bool = True
+    has_open_hints: bool = False
 
     @property
     def hints(self) -> list[Hint]:
@@ -78,72 +109,28 @@ class Block:
 class StatementBlocks:
     """The blocks and queries of one statement, `sql[start:end]` without its semicolon.
 
-    `verb` is the first word of the statement.
+    `number` counts the statements of the text from 1. The statements in a SQL script have the
+    number of the script. `verb` is the first word. `comments` are all hint comments, each with the
+    token before it. With a `problem`, there are no blocks. Without `is_complete`, the alternatives
+    of templates have not been read, because their parentheses do not match.
     """
 
     start: int
     end: int
+    number: int
     verb: str
+    comments: list[tuple[HintComment, Token | None]]
     blocks: list[Block] = field(default_factory=list)
     queries: list[Query] = field(default_factory=list)
+    problem: Problem | None = None
+    is_complete: bool = True
 
     @property
     def outermost(self) -> list[Block]:
         """The blocks without an encloser, except blocks of CTEs."""
-        ctes = [query for query in self.queries if query.cte is not None]
         return [
-            block
-            for block in self.blocks
-            if block.encloser is None
-            and not any(cte.start <= block.select.start < cte.end for cte in ctes)
+            block for block in self.blocks if block.encloser is None and not block.query.is_in_cte
         ]
-
-    def query_at(self, offset: int) -> Query:
-        """Return the innermost query around an offset of the statement."""
-        around = [query for query in self.queries if query.start <= offset < query.end]
-        return min(around, key=lambda query: query.end - query.start)
-
-    def cte_at(self, name: str, offset: int) -> Query | None:
-        """Return the CTE that `name` refers to at an offset, or None if it refers to no CTE."""
-        visible = [
-            (query.scope.start - query.scope.end, query.start, query)
-            for query in self.queries
-            if query.cte is not None
-            and query.scope is not None
-            and query.cte.lower() == name.lower()
-            and query.scope.start <= offset < query.scope.end
-            and query.end <= offset
-        ]
-        # The innermost WITH decides, and in it the last definition before the offset.
-        return max(visible, key=lambda candidate: candidate[:2])[2] if visible else None
-
-
-@dataclass(slots=True)
-class Text:
-    """A text and its statements. With a `problem` there are no statements.
-
-    `comments` are all hint comments in the order of the text, including comments that Spark does
-    not read as hints. Each comes with the token before it.
-    """
-
-    sql: str
-    tokens: list[Token]
-    comments: list[tuple[HintComment, Token | None]]
-    statements: list[StatementBlocks]
-    problem: Problem | None
-
-    def tokens_between(self, start: int, end: int) -> Iterator[Token]:
-        """Yield the tokens that start in `sql[start:end]`."""
-        first = bisect.bisect_left(self.tokens, start, key=lambda token: token.start)
-        for token in itertools.islice(self.tokens, first, None):
-            if token.start >= end:
-                return
-            yield token
-
-    @property
-    def blocks(self) -> list[Block]:
-        """The blocks of all statements in the order of the text."""
-        return [block for statement in self.statements for block in statement.blocks]
 
     def misplaced_comments(self) -> Iterator[tuple[HintComment, Token | None]]:
         """Yield the hint comments that belong to no block, each with the token before it."""
@@ -153,29 +140,126 @@ class Text:
                 yield comment, before
 
 
+@dataclass(slots=True)
+class Text:
+    """A text, its tokens with comments, and its statements."""
+
+    sql: str
+    tokens: list[Token]
+    statements: list[StatementBlocks]
+
+    def tokens_between(self, start: int, end: int) -> Iterator[Token]:
+        """Yield the tokens that start in `sql[start:end]`."""
+        first = bisect.bisect_left(self.tokens, start, key=lambda token: token.start)
+        # islice would read the tokens before the first one.
+        for index in range(first, len(self.tokens)):
+            if self.tokens[index].start >= end:
+                return
+            yield self.tokens[index]
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The blocks of all statements in the order of the text."""
+        return [block for statement in self.statements for block in statement.blocks]
+
+    @property
+    def problem(self) -> Problem | None:
+        """The first problem of all statements."""
+        problems = (statement.problem for statement in self.statements)
+        return min((problem for problem in problems if problem), default=None)
+
+
 def read(sql: str) -> Text:
-    """Read the statements and blocks of a text. An unreadable text gets a `problem`, no error."""
-    tokens, problem = tokenize(sql)
-    folded = fold_hint_comments(sql, tokens)
-    code = Code(folded.code)
-    problem = problem or folded.problem or code.problem
-    statements: list[StatementBlocks] = []
-    if problem is None:
-        try:
-            statements = _BlockFinder(code, folded.comments).find_statements()
-        except RecursionError:
-            problem = Problem(0, 1, "APH002", "parentheses are nested too deeply")
+    """Read the statements and blocks of a text. An unreadable statement gets a `problem`."""
+    split = split_tokens(sql)
+    return Text(sql, split.tokens, list(_read_statements(split)))
+
+
+def _read_statements(split: SplitText) -> Iterator[StatementBlocks]:
+    unreadable = {problem.start: problem for problem in split.problems}
+    paths: set[str] = set()
+    for statement in split.statements:
+        for number, tokens in enumerate(statement.parts, 1):
+            prefix: _Steps = ()
+            if len(split.statements) > 1:
+                prefix += (f"statement {statement.number}",)
+            if len(statement.parts) > 1:
+                prefix += (f"statement {number}",)
+            words = (token.word for token in tokens if token.kind == "word")
+            part = StatementBlocks(
+                tokens[0].start,
+                tokens[-1].end,
+                statement.number,
+                next(words, ""),
+                list(_find_comments(tokens, split.comments)),
+            )
+            problems = (unreadable.get(token.start) for token in tokens)
+            part.problem = next((problem for problem in problems if problem), None)
+            if part.problem is None:
+                _find_blocks(part, tokens, split.comments, prefix, paths)
+            yield part
+
+
+def _find_comments(
+    tokens: Sequence[Token], comments: dict[int, HintComment]
+) -> Iterator[tuple[HintComment, Token | None]]:
     before: Token | None = None
-    comments: list[tuple[HintComment, Token | None]] = []
-    for token in folded.code:
+    for token in tokens:
         if token.kind == "hint start":
-            comments.append((folded.comments[token.start], before))
-        else:
+            yield comments[token.start], before
+        elif not token.text.startswith("{#"):
             before = token
-    return Text(sql, tokens, comments, statements, problem)
 
 
-_Steps = tuple[str, ...]
+def _find_blocks(
+    statement: StatementBlocks,
+    tokens: Sequence[Token],
+    comments: dict[int, HintComment],
+    prefix: _Steps,
+    paths: set[str],
+) -> None:
+    """Add the blocks to a statement, or the problem that hides them."""
+    code = Code(_select_code(tokens, all_alternatives=True))
+    if code.problem is not None and any(_effect(token) == "else" for token in tokens):
+        # Each alternative can open a parenthesis that all of them close together.
+        statement.is_complete = False
+        code = Code(_select_code(tokens, all_alternatives=False))
+    if code.problem is not None:
+        statement.problem = code.problem
+        return
+    if not code.tokens:
+        return
+    try:
+        _BlockFinder(statement, code, comments, prefix, paths).run()
+    except RecursionError:
+        statement.blocks, statement.queries = [], []
+        start = statement.start
+        message = "parentheses are nested too deeply"
+        statement.problem = Problem(start, start + 1, "APH002", message)
+
+
+def _effect(token: Token) -> str:
+    return read_effect(token.text) if token.kind == "template" else "value"
+
+
+def _select_code(tokens: Sequence[Token], *, all_alternatives: bool) -> list[Token]:
+    """Return the tokens without templates that render to nothing.
+
+    Without `all_alternatives`, also leave out what follows `{% else %}` or `{% elif x %}`.
+    """
+    code: list[Token] = []
+    is_left_out = [False]
+    for token in tokens:
+        effect = _effect(token)
+        if effect == "if":
+            is_left_out.append(is_left_out[-1])
+        elif effect == "else":
+            is_left_out[-1] = not all_alternatives
+        elif effect == "endif" and len(is_left_out) > 1:
+            is_left_out.pop()
+        elif effect == "value" and not is_left_out[-1]:
+            code.append(token)
+    return code
 
 
 class _Part(NamedTuple):
@@ -188,35 +272,38 @@ class _Part(NamedTuple):
 
 
 class _BlockFinder:
-    """Finds the statements, queries and blocks in code with matching parentheses.
+    """Finds the queries and blocks of a statement in code with matching parentheses.
 
     `low` and `high` are a range of the code. `steps` is the path of its query or block without the
-    statement, and `encloser` is the block around it. A method reads one level of parentheses, and
-    `_read_parentheses` reads the next level.
+    `prefix`, and `encloser` is the block around it. A method reads one level of parentheses, and
+    `_read_parentheses` reads the next level. `paths` are the paths of earlier statements.
     """
 
-    def __init__(self, code: Code, comments: dict[int, HintComment]) -> None:
+    def __init__(
+        self,
+        statement: StatementBlocks,
+        code: Code,
+        comments: dict[int, HintComment],
+        prefix: _Steps,
+        paths: set[str],
+    ) -> None:
         self._code = code
         self._tokens = code.tokens
         self._comments = comments
-        self._statement: StatementBlocks
-        self._prefix: _Steps = ()
+        self._statement = statement
+        self._prefix = prefix
         self._subqueries: Counter[_Steps] = Counter()
-        self._paths: set[str] = set()
+        self._paths = paths
+        self._after_templates = {
+            comment.start
+            for comment, before in statement.comments
+            if before is not None and before.kind == "template"
+        }
+        self._copies: dict[str, int] = defaultdict(int)
 
-    def find_statements(self) -> list[StatementBlocks]:
-        ranges = find_statements(self._tokens)
-        statements = []
-        for number, (low, high) in enumerate(ranges, 1):
-            self._prefix = (f"statement {number}",) if len(ranges) > 1 else ()
-            self._subqueries = Counter()
-            words = (token.word for token in self._tokens[low:high] if token.kind == "word")
-            start, end = self._tokens[low].start, self._tokens[high - 1].end
-            self._statement = StatementBlocks(start, end, next(words, ""))
-            self._read_query(low, high, (), None)
-            self._statement.blocks.sort(key=lambda block: block.select.start)
-            statements.append(self._statement)
-        return statements
+    def run(self) -> None:
+        self._read_query(0, len(self._tokens), (), None)
+        self._statement.blocks.sort(key=lambda block: block.select.start)
 
     def _read_query(
         self,
@@ -224,23 +311,37 @@ class _BlockFinder:
         high: int,
         steps: _Steps,
         encloser: Block | None,
+        parent: Query | None = None,
         cte: str | None = None,
-        scope: Query | None = None,
     ) -> None:
-        query = Query(self._tokens[low].start, self._tokens[high - 1].end, cte, scope)
+        query = Query(self._tokens[low].start, self._tokens[high - 1].end, cte, parent)
         self._statement.queries.append(query)
-        outside = self._code.outside_parentheses(low, high)
+        if cte is not None and parent is not None:
+            parent.ctes.setdefault(cte.lower(), []).append(query)
+        outside = list(self._code.outside_parentheses(low, high))
         pipes = [index for index in outside if self._code.word(index) == "|>"]
-        pipeline = self._read_pipeline(query, pipes, high, steps, encloser)
+        self._find_last_join(query, outside)
+        pipeline = self._read_pipeline(query, low, pipes, high, steps, encloser)
         if pipes:
             high, encloser = pipes[0], pipeline[0].block
         low = self._read_with_list(query, low, high, steps)
         self._read_branches(query, low, high, steps, encloser)
         for part in pipeline:
-            self._read_parentheses(part.low, part.high, part.steps, part.block)
+            self._read_parentheses(query, part.low, part.high, part.steps, part.block)
+
+    def _find_last_join(self, query: Query, indexes: Iterable[int]) -> None:
+        for index in indexes:
+            if self._code.word(index) == "JOIN":
+                query.last_join = max(query.last_join, self._tokens[index].start)
 
     def _read_pipeline(
-        self, query: Query, pipes: list[int], high: int, steps: _Steps, encloser: Block | None
+        self,
+        query: Query,
+        low: int,
+        pipes: list[int],
+        high: int,
+        steps: _Steps,
+        encloser: Block | None,
     ) -> list[_Part]:
         """Return one part for each `|>`, with its own block or the block around it."""
         number = sum(self._code.is_select(pipe + 1) for pipe in pipes)
@@ -251,7 +352,7 @@ class _BlockFinder:
             if self._code.is_select(pipe + 1):
                 owner = (*steps, f"pipe {number}")
                 number -= 1
-                encloser = self._add_block(query, pipe + 1, query.start, end, owner, encloser)
+                encloser = self._add_block(query, pipe + 1, low, end, owner, encloser)
             parts.append(_Part(pipe + 1, end, owner, encloser))
         return parts[::-1]
 
@@ -271,7 +372,7 @@ class _BlockFinder:
             operator = operators[max(number - 2, 0)]
             step = f"{SET_OPERATORS[code.word(operator)]} branch {number}"
             self._read_branch(query, start, end, (*steps, step), encloser)
-        self._read_parentheses(tail, high, steps, encloser)
+        self._read_parentheses(query, tail, high, steps, encloser)
 
     def _read_branch(
         self, query: Query, low: int, high: int, steps: _Steps, encloser: Block | None
@@ -283,19 +384,19 @@ class _BlockFinder:
         if not selects:
             opening = code.find_whole_query(outside, self._statement.verb)
             if opening is not None:
-                self._read_query(opening + 1, code.closing(opening), steps, encloser)
+                self._read_query(opening + 1, code.closing(opening), steps, encloser, query)
                 low = code.closing(opening) + 1
-            self._read_parentheses(low, high, steps, encloser)
+            self._read_parentheses(query, low, high, steps, encloser)
             return
         from_first = next((i for i in outside if i < selects[0] and code.word(i) == "FROM"), None)
         head = selects[0] if from_first is None else from_first
-        self._read_parentheses(low, head, steps, encloser)
+        self._read_parentheses(query, low, head, steps, encloser)
         ranges = zip(selects, [*selects[1:], high], strict=True)
         for number, (select, end) in enumerate(ranges, 1):
             owner = (*steps, f"body {number}") if len(selects) > 1 else steps
             start = head if number == 1 or from_first is not None else select
-            block = self._add_block(query, select, self._tokens[start].start, end, owner, encloser)
-            self._read_parentheses(head if number == 1 else select, end, owner, block)
+            block = self._add_block(query, select, start, end, owner, encloser)
+            self._read_parentheses(query, head if number == 1 else select, end, owner, block)
 
     def _add_block(
         self,
@@ -307,26 +408,33 @@ class _BlockFinder:
         encloser: Block | None,
     ) -> Block:
         path = self._make_unique(" / ".join((*self._prefix, *(steps or (MAIN,)))))
-        block = Block(
-            path, self._tokens[select], query, start, self._tokens[high - 1].end, encloser
-        )
+        tokens = self._tokens
+        begin, end = tokens[start].start, tokens[high - 1].end
+        block = Block(path, tokens[select], query, begin, end, self._code, start, high, encloser)
         after = select + 1
-        while after < high and self._tokens[after].kind == "hint start":
-            block.comments.append(self._comments[self._tokens[after].start])
+        while after < high and tokens[after].kind == "hint start":
+            block.comments.append(self._comments[tokens[after].start])
             after += 1
         if self._code.is_transform(after):
             block.comments, block.takes_hints = [], False
+        block.has_open_hints = any(
+            comment.is_open or comment.start in self._after_templates for comment in block.comments
+        )
         self._statement.blocks.append(block)
         return block
 
     def _make_unique(self, path: str) -> str:
         """Return a path with a number if it is taken, as by a second `cte a` in parentheses."""
-        numbered = (f"{path} ({number})" if number > 1 else path for number in itertools.count(1))
-        unique = next(candidate for candidate in numbered if candidate not in self._paths)
+        unique = path
+        while unique in self._paths:
+            self._copies[path] += 1
+            unique = f"{path} ({self._copies[path] + 1})"
         self._paths.add(unique)
         return unique
 
-    def _read_parentheses(self, low: int, high: int, steps: _Steps, encloser: Block | None) -> None:
+    def _read_parentheses(
+        self, query: Query, low: int, high: int, steps: _Steps, encloser: Block | None
+    ) -> None:
         """Read the queries in parentheses of a range as subqueries of the path `steps`."""
         code = self._code
         for opening in code.outside_parentheses(low, high):
@@ -336,9 +444,10 @@ class _BlockFinder:
             if code.is_query(*inside):
                 self._subqueries[steps] += 1
                 step = f"subquery {self._subqueries[steps]}"
-                self._read_query(*inside, (*steps, step), encloser)
+                self._read_query(*inside, (*steps, step), encloser, query)
             else:
-                self._read_parentheses(*inside, steps, encloser)
+                self._find_last_join(query, code.outside_parentheses(*inside))
+                self._read_parentheses(query, *inside, steps, encloser)
 
     def _read_with_list(self, scope: Query, low: int, high: int, steps: _Steps) -> int:
         """Read the queries that WITH names. Return the index after them."""
@@ -355,7 +464,7 @@ class _BlockFinder:
                 if opening + 1 < closing:
                     cte = self._tokens[name].value
                     inside = opening + 1, closing
-                    self._read_query(*inside, (*steps, f"cte {cte}"), None, cte, scope)
+                    self._read_query(*inside, (*steps, f"cte {cte}"), None, scope, cte)
                 rest = closing + 1
                 if code.word(rest) != ",":
                     break

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from apportion.sql.tokens import Problem, Token
+from apportion.sql.templates import read_effect
+from apportion.sql.tokens import Kind, Problem, Token
 
 ArgumentKind = Literal[
     "integer",
@@ -16,6 +17,10 @@ ArgumentKind = Literal[
     "open",  # a parameter (:n, ?) or a template, so the value is not known yet
     "other",
 ]
+
+
+_HINT_START: Kind = "hint start"
+_UNREADABLE: Kind = "unreadable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +36,7 @@ class Argument:
     def kind(self) -> ArgumentKind:
         kinds = [token.kind for token in self.tokens]
         number = self.tokens[-1].text if kinds[-1] == "number" else ""
-        if "template" in kinds or self.tokens[0].text in (":", "?"):
+        if self.has_template or self.tokens[0].text in (":", "?"):
             return "open"
         if number and (len(kinds) == 1 or (len(kinds) == 2 and self.tokens[0].text == "-")):
             return "integer" if number.isdecimal() else "decimal"
@@ -42,6 +47,11 @@ class Argument:
         ):
             return "name"
         return "other"
+
+    @property
+    def has_template(self) -> bool:
+        """Whether a template renders to a part of the argument, as in `'{{ size }}'`."""
+        return any(token.has_template for token in self.tokens)
 
     @property
     def integer(self) -> int:
@@ -64,13 +74,17 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """One hint of a comment, `sql[start:end]`. `name` is in upper case."""
+    """One hint of a comment, `sql[start:end]`. `name` is in upper case.
+
+    With `is_open`, a template renders to the name or to a part of it.
+    """
 
     name: str
     arguments: tuple[Argument, ...]
     text: str
     start: int
     end: int
+    is_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +93,8 @@ class HintComment:
 
     `stray` is the first token that Spark's grammar does not accept, or None. `hints` are all hints
     that can be read, before and after `stray`. `inner` are the tokens between `/*+` and `*/`,
-    including comments.
+    including comments and templates. With `is_open`, a template decides which hints the comment
+    has, as in `/*+ {% if x %} A {% endif %} */`.
     """
 
     hints: tuple[Hint, ...]
@@ -87,54 +102,69 @@ class HintComment:
     inner: tuple[Token, ...]
     start: int
     end: int
+    is_open: bool = False
 
 
 class FoldedTokens(NamedTuple):
     """Tokens without comments, where each hint comment is one token of the kind `hint start`.
 
-    `comments` are the hint comments by start offset. With a problem, the tokens end before it.
+    `comments` are the hint comments by start offset. A hint comment without an end makes the rest
+    of its statement one `unreadable` token and adds a problem.
     """
 
     code: list[Token]
     comments: dict[int, HintComment]
-    problem: Problem | None
+    problems: list[Problem]
 
 
 def fold_hint_comments(sql: str, tokens: Sequence[Token]) -> FoldedTokens:
     """Drop ordinary comments, and replace the tokens of each hint comment by one token."""
     code: list[Token] = []
     comments: dict[int, HintComment] = {}
+    problems: list[Problem] = []
     index = 0
+    last_end = max((i for i, token in enumerate(tokens) if token.kind == "hint end"), default=-1)
     while index < len(tokens):
         token = tokens[index]
         if token.kind == "hint start":
+            is_closed = index < last_end
             end = index + 1
-            while end < len(tokens) and tokens[end].kind != "hint end":
+            while end < len(tokens) and not _ends_comment(tokens[end], is_closed):
                 end += 1
-            if end == len(tokens):
+            if is_closed and tokens[end].kind == "hint end":
+                comment = read_comment(sql, token, tuple(tokens[index + 1 : end]), tokens[end])
+                comments[comment.start] = comment
+                stop, kind = comment.end, _HINT_START
+                index = end
+            else:
                 message = "the hint comment opened by /*+ is never closed"
-                problem = Problem(token.start, token.end, "APH001", message)
-                return FoldedTokens(code, comments, problem)
-            comment = read_comment(sql, token, tuple(tokens[index + 1 : end]), tokens[end])
-            comments[comment.start] = comment
-            text = sql[comment.start : comment.end]
-            code.append(Token("hint start", text, comment.start, comment.end))
-            index = end
+                problems.append(Problem(token.start, token.end, "APH001", message))
+                stop, kind = tokens[end - 1].end, _UNREADABLE
+                index = end - 1
+            code.append(Token(kind, sql[token.start : stop], token.start, stop))
         elif token.kind != "comment":
             code.append(token)
         index += 1
-    return FoldedTokens(code, comments, None)
+    return FoldedTokens(code, comments, problems)
+
+
+def _ends_comment(token: Token, is_closed: bool) -> bool:
+    return token.kind in ("hint end", "unreadable") or (token.text == ";" and not is_closed)
 
 
 def read_comment(sql: str, start: Token, inner: tuple[Token, ...], end: Token) -> HintComment:
     """Read the tokens between `/*+` and `*/`."""
-    tokens = [token for token in inner if token.kind != "comment"]
+    tokens = [token for token in inner if not _renders_to_nothing(token)]
+    has_control = any(_is_control(token) for token in tokens)
     hints: list[Hint] = []
     stray: Token | None = None
     index = 0
     after_comma = True  # the first hint needs no comma
     while index < len(tokens):
         token = tokens[index]
+        if _is_control(token):
+            index += 1
+            continue
         if token.text == "," and not after_comma:
             after_comma = True
             index += 1
@@ -149,15 +179,37 @@ def read_comment(sql: str, start: Token, inner: tuple[Token, ...], end: Token) -
         after_comma = False
     if after_comma:
         stray = stray or end  # the comment is empty or ends with a comma
-    return HintComment(tuple(hints), stray, inner, start.start, end.end)
+    if has_control:
+        stray = None  # the templates decide which tokens Spark reads
+    is_open = has_control or any(hint.is_open for hint in hints)
+    return HintComment(tuple(hints), stray, inner, start.start, end.end, is_open)
+
+
+def _renders_to_nothing(token: Token) -> bool:
+    is_template = token.kind == "template"
+    return token.kind == "comment" or (is_template and read_effect(token.text) == "nothing")
+
+
+def _is_control(token: Token) -> bool:
+    return token.kind == "template" and token.text.startswith("{%")
 
 
 def _read_hint(sql: str, tokens: list[Token], index: int) -> tuple[Hint, int, Token | None]:
-    name = tokens[index]
-    last = name
+    name = last = tokens[index]
+    is_open = name.has_template
     arguments: list[Argument] = []
     stray: Token | None = None
     index += 1
+    # `PAR{{ x }}` is one name.
+    while (
+        index < len(tokens) and tokens[index].start == last.end and not _is_control(tokens[index])
+    ):
+        if not (tokens[index].kind == "template" or last.kind == "template"):
+            break
+        if tokens[index].kind not in ("template", "word", "quoted"):
+            break
+        last, is_open = tokens[index], True
+        index += 1
     if index < len(tokens) and tokens[index].text == "(":
         opened = tokens[index]
         close = _find_closing(tokens, index)
@@ -173,8 +225,8 @@ def _read_hint(sql: str, tokens: list[Token], index: int) -> tuple[Hint, int, To
             else:
                 stray = stray or last
     text = sql[name.start : last.end]
-    hint = Hint(name.value.upper(), tuple(arguments), text, name.start, last.end)
-    return hint, index, stray
+    upper = name.value.upper()
+    return Hint(upper, tuple(arguments), text, name.start, last.end, is_open), index, stray
 
 
 def _find_closing(tokens: list[Token], opening: int) -> int:

@@ -6,22 +6,28 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from apportion.errors import ApportionError
-from apportion.sql.hint_comments import fold_hint_comments
+from apportion.sql.hint_comments import HintComment, fold_hint_comments
 from apportion.sql.positions import Positions
-from apportion.sql.tokens import Token, tokenize
+from apportion.sql.scripts import find_ranges
+from apportion.sql.templates import read_effect
+from apportion.sql.tokens import Problem, Token, tokenize
 
 _TITLE_LENGTH = 70
 _QUERY_STARTS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
+_CHANGES = ("INSERT", "MERGE", "UPDATE", "DELETE")
 
 
 class Statement(NamedTuple):
     """One statement as text.
 
-    `is_query` is true if the statement only reads, so that it may run more than once.
+    `is_query` is true if the statement only reads, so that it may run more than once. `line` and
+    `column` are the place of the statement and its comments in the whole text, counted from 1.
     """
 
     text: str
     is_query: bool
+    line: int = 1
+    column: int = 1
 
     @property
     def title(self) -> str:
@@ -29,49 +35,122 @@ class Statement(NamedTuple):
         return self.text.splitlines()[0][:_TITLE_LENGTH]
 
 
+class StatementTokens(NamedTuple):
+    """The tokens of one statement without its semicolon.
+
+    `sql[start:end]` is the statement with the comments around it. `number` counts the statements of
+    the text from 1. `parts` are the statements in a SQL script. Another statement is its own only
+    part. `section` counts the bodies of Jinja macros, and is 0 in the rest of the text.
+    """
+
+    number: int
+    tokens: Sequence[Token]
+    parts: Sequence[Sequence[Token]]
+    section: int
+    start: int
+    end: int
+
+
+class SplitText(NamedTuple):
+    """The statements of a text. `tokens` and `comments` are those of the whole text."""
+
+    tokens: list[Token]
+    comments: dict[int, HintComment]
+    statements: list[StatementTokens]
+    problems: list[Problem]
+
+
 def split(text: str) -> list[Statement]:
     """Return the statements of `text` unchanged, with their comments and without semicolons.
 
-    Takes time linear in the length of the text. Raises `ApportionError` if a string, comment or
-    template never ends, or if the text has no statement.
+    A SQL script, `BEGIN ... END`, is one statement. Takes time linear in the length of the text.
+    Raises `ApportionError` if a string, comment or template never ends, or if the text has no
+    statement.
     """
-    tokens, problem = tokenize(text)
-    folded = fold_hint_comments(text, tokens)
-    problem = problem or folded.problem
-    if problem is not None:
-        place = Positions(text).describe(problem.start)
+    parts = split_tokens(text)
+    if parts.problems:
+        start, _, _, message = min(parts.problems)
+        number = 1 + sum(statement.tokens[-1].end <= start for statement in parts.statements)
         raise ApportionError(
-            f"the SQL cannot be split into statements: {problem.message} ({place})"
+            f"the SQL cannot be split into statements: {message} (statement {number}, "
+            f"{Positions(text).describe(start)})"
         )
-    statements = list(_read_statements(text, folded.code))
+    statements = list(_read_statements(text, parts.statements))
     if not statements:
         raise ApportionError("there is no SQL statement to run")
     return statements
 
 
-def find_statements(code: Sequence[Token]) -> list[tuple[int, int]]:
-    """Return the index range of each statement in `code`: its first index and the one after it.
+def split_tokens(sql: str) -> SplitText:
+    """Return the statements of a text as tokens. Each part that cannot be read is a problem."""
+    tokens, problems = tokenize(sql)
+    folded = fold_hint_comments(sql, tokens)
+    statements: list[StatementTokens] = []
+    for section, code in enumerate(_separate_sections(folded.code)):
+        for low, high, parts in find_ranges(code):
+            if not all(_renders_to_nothing(token) for token in code[low:high]):
+                ranges = [code[first:last] for first, last in parts]
+                start = code[low - 1].end if low else 0
+                end = code[high].start if high < len(code) else len(sql)
+                statements.append(StatementTokens(0, code[low:high], ranges, section, start, end))
+    statements.sort(key=lambda statement: statement.tokens[0].start)
+    numbered = [each._replace(number=number) for number, each in enumerate(statements, 1)]
+    return SplitText(tokens, folded.comments, numbered, problems + folded.problems)
 
-    `code` comes from `fold_hint_comments`, so it has no semicolons of comments or strings. Every
-    other semicolon ends a statement, even in parentheses. Empty statements are left out.
+
+def _separate_sections(code: list[Token]) -> list[list[Token]]:
+    """Return the tokens outside and inside the bodies of macros and of `{% set x %}`.
+
+    The outside is the first section. A body is rendered elsewhere, so it is a section of its own.
     """
-    ends = [index for index, token in enumerate(code) if token.text == ";"]
-    starts = [0, *(end + 1 for end in ends)]
-    ranges = zip(starts, [*ends, len(code)], strict=True)
-    return [(low, high) for low, high in ranges if low < high]
+    sections: list[list[Token]] = [[]]
+    around = [0]
+    for token in code:
+        effect = read_effect(token.text) if token.kind == "template" else "value"
+        if effect == "open":
+            around.append(len(sections))
+            sections.append([])
+        elif effect == "close" and len(around) > 1:
+            around.pop()
+        else:
+            sections[around[-1]].append(token)
+    return sections
 
 
-def _read_statements(text: str, code: Sequence[Token]) -> Iterator[Statement]:
-    for low, high in find_statements(code):
-        words = [token.word for token in code[low:high] if not _is_comment(token)]
-        if not words:
+def _read_statements(text: str, statements: list[StatementTokens]) -> Iterator[Statement]:
+    positions = Positions(text)
+    for statement in statements:
+        words = [token.word for token in statement.tokens if not _is_comment(token)]
+        if words and statement.section == 0:
+            sql = text[statement.start : statement.end]
+            place = positions.line_column(statement.start + len(sql) - len(sql.lstrip()))
+            yield Statement(sql.strip(), _is_query(words), *place)
+
+
+def _is_query(words: Sequence[str]) -> bool:
+    """Return whether a statement only reads. In doubt, it does not.
+
+    Spark's grammar allows a change after WITH, and INSERT after FROM, both outside parentheses. A
+    column can have the name of a change, such as `SELECT update FROM t`.
+    """
+    if words[0] not in _QUERY_STARTS:
+        return False
+    depth = 0
+    for index, word in enumerate(words):
+        depth += {"(": 1, ")": -1}.get(word, 0)
+        if depth or word not in _CHANGES:
             continue
-        # `code` has no comments, so the text reaches from semicolon to semicolon to keep them.
-        start = code[low - 1].end if low else 0
-        end = code[high].start if high < len(code) else len(text)
-        is_query = words[0] in _QUERY_STARTS and "INSERT" not in words
-        yield Statement(text[start:end].strip(), is_query)
+        following = words[index + 1] if index + 1 < len(words) else ""
+        is_clause = following in ("INTO", "OVERWRITE") and word in ("INSERT", "MERGE")
+        after_tables = words[index - 1] == ")" and following != "("
+        if is_clause or after_tables:
+            return False
+    return True
+
+
+def _renders_to_nothing(token: Token) -> bool:
+    return token.kind == "template" and read_effect(token.text) != "value"
 
 
 def _is_comment(token: Token) -> bool:
-    return token.kind == "hint start" or (token.kind == "template" and token.text.startswith("{#"))
+    return token.kind == "hint start" or _renders_to_nothing(token)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ import typer
 from typer.testing import CliRunner, Result
 
 from apportion.cli.lint import lint_command
+from apportion.hints import CODES
+from apportion.sql.files import find_project_files
 
 WRONG = "SELECT a,\n  (SELECT /*+ PARALELISM(8) */ b)\nFROM t\n"
 MESSAGE = "unknown hint PARALELISM: Spark ignores it and only logs a warning"
@@ -60,9 +63,9 @@ def test_a_folder_with_findings_exits_with_1(folder: Path) -> None:
     ("sql", "line", "carets"),
     [
         ("SELECT\t/*+ FOO */ 1", "SELECT    /*+ FOO */ 1", "              ^^^"),
-        ("SELECT '日本', (1", "SELECT '日本', (1", "               ^"),
+        ("SELECT '日本' /*+ A */", "SELECT '日本' /*+ A */", "              ^^^^^^^^"),
         ("SELECT DISTINCT /*+ A\n*/ 1", "SELECT DISTINCT /*+ A", "                ^^^^^"),
-        ("SELECT '[b]', (1", "SELECT '[b]', (1", "              ^"),
+        ("SELECT '[b]' /*+ A */", "SELECT '[b]' /*+ A */", "             ^^^^^^^^"),
     ],
 )
 def test_carets_are_below_the_finding(sql: str, line: str, carets: str) -> None:
@@ -85,6 +88,7 @@ def test_json_output(folder: Path) -> None:
             "severity": "error",
             "offset": 24,
             "length": 10,
+            "statement": 1,
         }
     ]
     assert _lint("--format", "json", "sub").stdout == "[]\n"
@@ -119,7 +123,6 @@ def test_a_code_can_be_ignored(folder: Path) -> None:
     ("arguments", "message"),
     [
         (["nowhere.sql"], "cannot read nowhere.sql: No such file or directory"),
-        (["sub", "nowhere.sql"], "cannot read nowhere.sql: No such file or directory"),
         (
             ["empty"],
             "empty contains no .sql files: name the files themselves, or another directory",
@@ -139,3 +142,84 @@ def test_wrong_usage_and_unreadable_files_exit_with_2(
     assert result.exit_code == 2
     assert message in result.stderr
     assert result.stdout == ""
+
+
+def test_an_unreadable_file_does_not_end_the_run(folder: Path) -> None:
+    Path("a.sql").write_bytes("SELECT 'é'".encode("latin-1"))
+    result = _lint(".", "nowhere.sql")
+    assert result.exit_code == 2
+    assert result.stdout.startswith("wrong.sql:2:15: error APH201")
+    assert result.stderr == (
+        "1 finding in 1 of 2 files\n"
+        "Error: cannot read a.sql: byte 8 is not UTF-8. SQL files must be UTF-8\n"
+        "Error: cannot read nowhere.sql: No such file or directory\n"
+    )
+
+
+PROJECT = {
+    "models/orders.sql": "{{ config(materialized='table') }}\n" + WRONG,
+    "macros/sum.sql": "{% macro s(a) %}(SELECT /*+ RANGES(even) */ sum({{ a }})){% endmacro %}",
+    "snapshots/s.sql": "{% snapshot s %}SELECT 1{% endsnapshot %}",
+    "target/compiled/shop/models/orders.sql": WRONG,
+    "target/run/shop/models/orders.sql": WRONG,
+    "dbt_packages/other/models/orders.sql": WRONG,
+}
+
+
+@pytest.mark.parametrize(
+    ("settings", "checked"),
+    [
+        ("name: shop\n", {"models", "macros", "snapshots", "target"}),
+        ("model-paths: ['m1', \"m2\"]  # two\n", {"m1", "m2", "macros", "snapshots", "target"}),
+        ("model-paths:\n  - m1  # one\nname: shop\n", {"m1", "macros", "snapshots", "target"}),
+        ("target-path: out\n", {"models", "macros", "snapshots"}),
+    ],
+)  # fmt: skip
+def test_a_dbt_project_is_checked(tmp_path: Path, settings: str, checked: set[str]) -> None:
+    files = {**PROJECT, "m1/a.sql": CLEAN, "m2/b.sql": CLEAN, "dbt_project.yml": settings}
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    found = find_project_files(tmp_path)
+    assert found is not None
+    assert {file.relative_to(tmp_path).parts[0] for file in found} == checked
+    assert not any("run" in file.parts or "dbt_packages" in file.parts for file in found)
+    findings = json.loads(_lint(str(tmp_path), "--format", "json").stdout)
+    orders = [file for file in found if file.name == "orders.sql"]
+    assert [finding["file"] for finding in findings] == [str(file) for file in orders]
+
+
+def test_an_empty_dbt_project_is_wrong_usage(tmp_path: Path) -> None:
+    (tmp_path / "dbt_project.yml").write_text("name: shop\n")
+    result = _lint(str(tmp_path))
+    assert result.exit_code == 2
+    assert "has no SQL files in the folders that dbt_project.yml names" in result.stderr
+
+
+def test_sarif_output(folder: Path) -> None:
+    Path("a b.sql").write_text("SELECT '\U0001f600', /*+ FOO(\n1) */ 1")
+    Path("latin.sql").write_bytes(b"\xe9")
+    result = _lint("--format", "sarif", ".")
+    assert result.exit_code == 2
+    log = json.loads(result.stdout)
+    (run,) = log["runs"]
+    assert log["version"] == "2.1.0"
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == list(CODES)
+    assert run["invocations"][0]["executionSuccessful"] is False
+    assert [result["ruleId"] for result in run["results"]] == ["APH101", "APH202", "APH201"]
+    place = run["results"][0]["locations"][0]["physicalLocation"]
+    assert place == {
+        "artifactLocation": {"uri": "a%20b.sql", "uriBaseId": "%SRCROOT%"},
+        "region": {"startLine": 1, "startColumn": 13, "endLine": 2, "endColumn": 6},
+    }
+    rules = run["tool"]["driver"]["rules"]
+    assert all(rules[each["ruleIndex"]]["id"] == each["ruleId"] for each in run["results"])
+
+
+def test_the_pre_commit_hook_runs_an_installed_command() -> None:
+    hook = (Path(__file__).parents[3] / ".pre-commit-hooks.yaml").read_text("utf-8")
+    (script,) = entry_points(group="console_scripts", name="apportion")
+    assert script.value == "apportion.cli:app"
+    assert "entry: apportion lint\n" in hook
+    assert "language: system\n" in hook

@@ -1,56 +1,11 @@
-"""The input of sqlglot, and the tables that it finds in each block."""
+"""The tables in the FROM of each block."""
 
 from __future__ import annotations
 
 import pytest
 
-from apportion.hints.relations import parse
-from apportion.hints.sqlglot_input import prepare
+from apportion.hints.relations import read_relations
 from apportion.sql.blocks import read
-
-PREPARED = [
-    # text, and the input of sqlglot at the same length
-    ("SELECT /*+ A */ 1", "SELECT          1"),
-    ("SELECT/* ' */1 -- x", "SELECT       1     "),
-    ("SELECT 'a\nb',\n\t1", "SELECT 'a b',  1"),
-    ("SELECT {{ x }}, a_{{ y }}", "SELECT xxxxxxx, a_xxxxxxx"),
-    ("SELECT {% if x %} 1 {# y #}", "SELECT            1        "),
-    ("SELECT ${x}", "SELECT xxxx"),
-    ("SELECT $$ ' $$", "SELECT 'xxxxx'"),
-    ("EXPLAIN COST SELECT 1", "             SELECT 1"),
-    ("SELECT * FROM a JOIN b", "SELECT * FROM a ,    b"),
-    ("SELECT * FROM a CROSS JOIN b WHERE c", "SELECT * FROM a       ,    b WHERE c"),
-    ("SELECT * FROM a JOIN b ON c JOIN d", "SELECT * FROM a JOIN b ON c ,    d"),
-    ("SELECT * FROM a JOIN b JOIN c USING (d)", "SELECT * FROM a ,    b JOIN c USING (d)"),
-    ("SELECT * FROM (a JOIN b) JOIN c ON d", "SELECT * FROM (a ,    b) JOIN c ON d"),
-    ("FROM a |> LEFT JOIN b", "FROM a |> LEFT JOIN b"),
-    ("SELECT date(date(a))", "SELECT xxxx(date(a))"),
-    ("SELECT CAST(a AS DECIMAL(10, 2))", "SELECT CAST(a AS DECIMAL(10, 2))"),
-]
-
-
-@pytest.mark.parametrize(("sql", "expected"), PREPARED)
-def test_a_statement_is_prepared_at_its_length(sql: str, expected: str) -> None:
-    text = read(sql)
-    # White space and comments around a statement do not belong to it.
-    assert prepare(text, text.statements[0]) == expected.rstrip().ljust(text.statements[0].end)
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT * FROM a" + " JOIN b" * 300,
-        "SELECT * FROM a" + " LEFT JOIN b" * 300,
-        "SELECT * FROM a" + " JOIN (SELECT 1) b" * 200,
-        "SELECT " + "struct(" * 30 + "1" + ")" * 30,
-        "SELECT " + "date(" * 30 + "1" + ")" * 30,
-    ],
-    ids=lambda sql: sql[:40],
-)
-def test_statements_with_exponential_parsing_time_are_parsed(sql: str) -> None:
-    text = read(sql)
-    assert parse(text, text.statements[0]).problem is None
-
 
 RELATIONS = [
     # text, and the relations of each block
@@ -77,12 +32,9 @@ RELATIONS = [
 
 @pytest.mark.parametrize(("sql", "expected"), RELATIONS)
 def test_blocks_have_relations(sql: str, expected: dict[str, list[str]]) -> None:
-    text = read(sql)
-    (statement,) = text.statements
-    parsed = parse(text, statement)
-    assert parsed.problem is None
-    names = {
-        block.path: [relation.text for relation in parsed.relations_in(block)]
-        for block in statement.blocks
-    }
+    names = {}
+    for block in read(sql).blocks:
+        relations = read_relations(block)
+        assert relations.unread is None
+        names[block.path] = [relation.text for relation in relations.found]
     assert names == expected

@@ -43,9 +43,9 @@ TOKENS = [
 
 @pytest.mark.parametrize(("sql", "expected"), TOKENS)
 def test_tokens(sql: str, expected: str) -> None:
-    tokens, problem = tokenize(sql)
+    tokens, problems = tokenize(sql)
     assert "|".join(f"{token.kind} {token.text}" for token in tokens) == expected
-    assert problem is None
+    assert problems == []
     assert all(sql[token.start : token.end] == token.text for token in tokens)
 
 
@@ -63,7 +63,9 @@ def test_tokens(sql: str, expected: str) -> None:
     ],
 )
 def test_an_unclosed_token_is_named(sql: str, start: int, noun: str) -> None:
-    tokens, problem = tokenize(sql)
-    assert [token.text for token in tokens] == ["a"]
-    assert problem is not None
+    tokens, (problem,) = tokenize(sql)
+    assert [(token.kind, token.text) for token in tokens] == [
+        ("word", "a"),
+        ("unreadable", sql[start:]),
+    ]
     assert (problem.start, problem.message) == (start, f"the {noun} is never closed")

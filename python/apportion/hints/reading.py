@@ -1,0 +1,19 @@
+"""Reads texts for the functions that need all of their blocks."""
+
+from __future__ import annotations
+
+from apportion.hints.errors import HintError
+from apportion.sql.blocks import Text, read
+from apportion.sql.positions import Positions
+
+
+def read_or_raise(sql: str) -> Text:
+    """Return the blocks of a text. Raises `HintError` if a statement cannot be read."""
+    text = read(sql)
+    if text.problem is None:
+        return text
+    place = Positions(sql).describe(text.problem.start)
+    if len(text.statements) > 1:
+        unreadable = (statement for statement in text.statements if statement.problem)
+        place = f"statement {next(unreadable).number}, {place}"
+    raise HintError(f"cannot find the query's blocks: {text.problem.message} ({place})")

@@ -1,0 +1,48 @@
+"""The linter reads every statement of Spark's own SQL tests."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from apportion.hints import lint
+from apportion.hints.relations import read_relations
+from apportion.sql.blocks import read
+
+# The statements of identifier-clause.sql whose hints Spark refuses.
+REFUSED = {"SELECT /*+ IDENTIFIER('BROADCAST')(hint_test) */", "SELECT /*+ IDENTIFIER('MERGE')"}
+# pipe-operators.sql has queries with `|` instead of `|>`, which Spark refuses.
+UNREAD = {"|"}
+JARS = "org/apache/spark/spark-sql_2.13/*/spark-sql_2.13-*-tests.jar"
+
+
+def _spark_tests() -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each file in the test jars that sbt has downloaded."""
+    cache = Path.home() / ".cache/coursier/v1"
+    jars = sorted(cache.rglob(JARS)) if cache.is_dir() else []
+    for jar in jars[-1:]:
+        with zipfile.ZipFile(jar) as archive:
+            for name in archive.namelist():
+                if name.endswith(".sql"):
+                    yield name, archive.read(name).decode("utf-8")
+
+
+@pytest.mark.slow
+def test_statements_of_spark_have_no_findings() -> None:
+    files = dict(_spark_tests())
+    if not files:
+        pytest.skip("sbt has not downloaded Spark's test jars")
+    unread, found = set(), []
+    for name, sql in files.items():
+        for finding in lint(sql):
+            line = sql.splitlines()[finding.line - 1]
+            if not any(line.startswith(refused) for refused in REFUSED):
+                found.append((name, finding))
+        for block in read(sql).blocks:
+            relations = read_relations(block)
+            unread |= {relations.unread.text} if relations.unread else set()
+    assert found == []
+    assert unread <= UNREAD
