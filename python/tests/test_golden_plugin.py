@@ -14,6 +14,7 @@ from pyspark.sql import types as t
 
 from apportion.testing import golden
 from apportion.testing.render import cell, row_lines, widths
+from apportion.testing.run import ScriptRun
 from apportion.testing.script import Options, ScriptError, SparkRange, parse
 
 pytest_plugins = ["pytester"]
@@ -292,7 +293,6 @@ class Session:
         self.queries = itertools.count()
 
     newSession = classmethod(lambda cls: cls())
-    clearCache = lambda self: None
     get = lambda self, key, default: self.settings.get(key, default)
     unset = lambda self, key: self.settings.pop(key)
 
@@ -350,14 +350,14 @@ def _write(project: pytest.Pytester, name: str, text: str) -> Path:
 
 def test_a_statement_for_other_versions_is_skipped(project: pytest.Pytester) -> None:
     _write(project, "x.sql", "-- name: a\n-- spark: < 4.1\nSELECT 1\n")
-    project.runpytest("--update-golden").assert_outcomes(passed=1)
+    project.runpytest("--apportion-update-golden").assert_outcomes(passed=1)
     _write(project, "x.sql", "-- name: a\n-- spark: >= 4.1\nFAIL never run\n")
     project.runpytest().assert_outcomes(skipped=1)
 
 
 def test_update_golden_writes_a_file_that_the_next_run_accepts(project: pytest.Pytester) -> None:
     _write(project, "x.sql", "-- name: two\nSELECT 2\n-- name: one\nSELECT 1\n")
-    updated = project.runpytest("--update-golden")
+    updated = project.runpytest("--apportion-update-golden")
     updated.assert_outcomes(passed=2)
     updated.stdout.fnmatch_lines(
         ["sql_tests/x.golden: added 'two'", "sql_tests/x.golden: added 'one'"]
@@ -376,7 +376,7 @@ def test_update_golden_writes_a_file_that_the_next_run_accepts(project: pytest.P
         "-- decision: HashAggregate: N=8 P=1 tasks=1 even 1x1 (formula)\n"
     )
     project.runpytest().assert_outcomes(passed=2)
-    project.runpytest("--update-golden").stdout.fnmatch_lines(["nothing changed"])
+    project.runpytest("--apportion-update-golden").stdout.fnmatch_lines(["nothing changed"])
 
 
 def test_a_missing_golden_fails_with_the_command_to_run(project: pytest.Pytester) -> None:
@@ -384,7 +384,7 @@ def test_a_missing_golden_fails_with_the_command_to_run(project: pytest.Pytester
     result = project.runpytest()
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
-        ["sql_tests/x.golden has no entry for 'a': run pytest --update-golden"]
+        ["sql_tests/x.golden has no entry for 'a': run pytest --apportion-update-golden"]
     )
 
 
@@ -392,7 +392,7 @@ def test_a_mismatch_fails_with_a_diff_and_update_golden_reports_changes(
     project: pytest.Pytester,
 ) -> None:
     script = _write(project, "x.sql", "-- name: a\nSELECT 1\n-- name: b\nSELECT 5\n")
-    project.runpytest("--update-golden")
+    project.runpytest("--apportion-update-golden")
     script.write_text("-- name: a\nSELECT 3\n-- name: b\nSELECT 5\n")
     result = project.runpytest()
     result.assert_outcomes(passed=1, failed=1)
@@ -406,10 +406,10 @@ def test_a_mismatch_fails_with_a_diff_and_update_golden_reports_changes(
             " -- rows: 1",
             "--- decision: HashAggregate: N=8 P=1 tasks=1 even 1x1 (formula)",
             "+-- decision: HashAggregate: N=8 P=3 tasks=3 even 3x1 (formula)",
-            "*run pytest --update-golden",
+            "*run pytest --apportion-update-golden",
         ]
     )
-    updated = project.runpytest("--update-golden")
+    updated = project.runpytest("--apportion-update-golden")
     updated.stdout.fnmatch_lines(["sql_tests/x.golden: changed 'a'"])
     updated.stdout.no_fnmatch_line("*changed 'b'")
 
@@ -418,12 +418,13 @@ def test_the_golden_of_a_removed_statement_fails_until_it_is_removed(
     project: pytest.Pytester,
 ) -> None:
     script = _write(project, "x.sql", "-- name: a\nSELECT 1\n-- name: b\nSELECT 2\n")
-    project.runpytest("--update-golden")
+    project.runpytest("--apportion-update-golden")
     script.write_text("-- name: b\nSELECT 2\n")
     result = project.runpytest()
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["sql_tests/x.golden has entries without a statement: a.*"])
-    project.runpytest("--update-golden").stdout.fnmatch_lines(["sql_tests/x.golden: removed 'a'"])
+    updated = project.runpytest("--apportion-update-golden")
+    updated.stdout.fnmatch_lines(["sql_tests/x.golden: removed 'a'"])
     project.runpytest().assert_outcomes(passed=1)
 
 
@@ -432,7 +433,7 @@ def test_a_golden_without_its_sql_file_fails_until_it_is_removed(project: pytest
     result = project.runpytest()
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["sql_tests/x.golden has no .sql file.*"])
-    project.runpytest("--update-golden").assert_outcomes(passed=1)
+    project.runpytest("--apportion-update-golden").assert_outcomes(passed=1)
     assert not orphan.exists()
 
 
@@ -440,9 +441,9 @@ def test_an_update_of_one_statement_keeps_the_goldens_of_the_others(
     project: pytest.Pytester,
 ) -> None:
     script = _write(project, "x.sql", "-- name: a\nSELECT 1\n-- name: b\nSELECT 2\n")
-    project.runpytest("--update-golden")
+    project.runpytest("--apportion-update-golden")
     script.write_text("-- name: b\nSELECT 4\n-- name: a\nSELECT 3\n")
-    project.runpytest("--update-golden", "sql_tests/x.sql::b").assert_outcomes(passed=1)
+    project.runpytest("--apportion-update-golden", "sql_tests/x.sql::b").assert_outcomes(passed=1)
     project.runpytest().assert_outcomes(passed=1, failed=1)
 
 
@@ -468,7 +469,7 @@ HISTORY
 """
     _write(project, "x.sql", text)
     _write(project, "y.sql", text.replace("-- set: x = file\n", ""))
-    project.runpytest("--update-golden").assert_outcomes(passed=6)
+    project.runpytest("--apportion-update-golden").assert_outcomes(passed=6)
 
     def history(name: str) -> tuple[str, ...]:
         return golden.read(project.path / "sql_tests" / name)["history"][1:-1]
@@ -493,7 +494,7 @@ def test_a_statement_runs_alone_with_the_setups_above_it(project: pytest.Pyteste
         "x.sql",
         "-- setup\nSELECT 1\n-- name: a\nSELECT 2\n-- setup\nSELECT 3\n-- name: b\nHISTORY\n",
     )
-    project.runpytest("--update-golden", "sql_tests/x.sql::b").assert_outcomes(passed=1)
+    project.runpytest("--apportion-update-golden", "sql_tests/x.sql::b").assert_outcomes(passed=1)
     entry = golden.read(project.path / "sql_tests/x.golden")["b"]
     assert entry[1:3] == ("'SELECT 1' | NULL", "'SELECT 3' | NULL")
 
@@ -530,7 +531,7 @@ def test_only_the_expected_error_passes(
     project: pytest.Pytester, text: str, outcome: str | None
 ) -> None:
     _write(project, "x.sql", text)
-    result = project.runpytest("--update-golden")
+    result = project.runpytest("--apportion-update-golden")
     assert not (project.path / "sql_tests/x.golden").exists()
     if outcome is None:
         result.assert_outcomes(passed=1)
@@ -553,6 +554,26 @@ def test_a_broken_script_or_golden_is_a_collection_error(project: pytest.Pyteste
             "sql_tests/z.sql: 'utf-8' codec can't decode*",
         ]
     )
+
+
+def test_another_conftest_can_have_its_own_update_option(project: pytest.Pytester) -> None:
+    option = 'parser.addoption("--update-golden", action="store_true")'
+    project.makeconftest(f"def pytest_addoption(parser):\n    {option}\n")
+    project.makepyfile("def test_own():\n    pass\n")
+    project.runpytest("--update-golden").assert_outcomes(passed=1)
+
+
+def test_a_script_keeps_what_the_user_cached(spark: SparkSession) -> None:
+    spark.range(3).createOrReplaceGlobalTempView("kept")
+    spark.catalog.cacheTable("global_temp.kept")
+    script = parse("-- name: own\nCACHE TABLE own AS SELECT 7 AS b\n", "x.sql")
+    run = ScriptRun(script, "x.sql", spark)
+    run.run(script.statements[0])
+    run.close()
+    assert spark.catalog.isCached("global_temp.kept")
+    assert not run._session.catalog.isCached("own")
+    spark.catalog.uncacheTable("global_temp.kept")
+    spark.catalog.dropGlobalTempView("kept")
 
 
 def test_sql_files_outside_the_listed_directories_are_ignored(pytester: pytest.Pytester) -> None:
@@ -578,11 +599,12 @@ def test_the_plugin_works_with_xdist_except_for_updates(project: pytest.Pytester
     text = "-- setup\nSELECT 1\n-- name: a\nSELECT 2\n-- name: b\nSELECT 3\n"
     _write(project, "x.sql", text)
     _write(project, "y.sql", text)
-    project.runpytest("--update-golden").assert_outcomes(passed=4)
+    project.runpytest("--apportion-update-golden").assert_outcomes(passed=4)
     project.runpytest("-n", "2").assert_outcomes(passed=4)
-    refused = project.runpytest("-n", "2", "--update-golden")
+    refused = project.runpytest("-n", "2", "--apportion-update-golden")
     assert refused.ret == pytest.ExitCode.USAGE_ERROR
-    refused.stderr.fnmatch_lines(["ERROR: --update-golden writes to shared files: run pytest*-n"])
+    message = "ERROR: --apportion-update-golden writes to shared files: run pytest*-n"
+    refused.stderr.fnmatch_lines([message])
 
 
 # On Spark Connect
@@ -606,7 +628,7 @@ def test_goldens_are_the_same_on_spark_connect(
         "import apportion, pytest\nfrom pyspark.sql import SparkSession\n\n"
         + conftest.replace("sc://localhost:15002", "local[2]")
     )
-    pytester.runpytest_subprocess("--update-golden").assert_outcomes(passed=2)
+    pytester.runpytest_subprocess("--apportion-update-golden").assert_outcomes(passed=2)
     assert (folder / "orders.golden").read_text() == expected
     (pytester.path / "conftest.py").unlink()
     pytester.runpytest().assert_outcomes(passed=2)

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 
 from apportion import Decision, decisions, hints
-from apportion.bench.measure import compare, run, same_rows, without_ties
+from apportion.bench.measure import compare, run
+from apportion.bench.rows.digest import Digest, digest
+from apportion.bench.rows.ties import without_ties
 from apportion.bench.suites import tpc
 from apportion.session import confs
 from apportion.settings import ENABLED
@@ -72,7 +74,7 @@ def test_results_of_tpc_queries_are_the_same_with_and_without_apportion(
     request: pytest.FixtureRequest, benchmark: tpc.Benchmark, number: int
 ) -> None:
     session = request.getfixturevalue(benchmark)
-    compared = compare(session, without_ties(session, tpc.queries(benchmark)[number]), rounds=1)
+    compared = compare(session, tpc.queries(benchmark)[number], rounds=1, head=1)
     assert compared.equal, f"{compared.spark.rows}\n{compared.apportion.rows}"
     assert not compared.spark.decisions
     if number in QUICK[benchmark]:
@@ -92,15 +94,15 @@ def test_balanced_ranges_and_estimated_partitions_add_no_shuffles_and_keep_resul
     with confs(session, {**decided, **PLANNED_ONCE}):
         shuffles, rows = _shuffles(session, query)
     assert shuffles <= spark_shuffles
-    assert same_rows(rows, spark_rows)
+    assert rows.equals(spark_rows)
 
 
-def _shuffles(session: SparkSession, query: str) -> tuple[int, list[Row]]:
-    """The shuffles in the plan that a query ended with, and its rows."""
+def _shuffles(session: SparkSession, query: str) -> tuple[int, Digest]:
+    """The shuffles in the plan that a query ended with, and the digest of its rows."""
     result = session.sql(query)
-    rows = result.collect()
+    result.collect()
     plan = result._jdf.queryExecution().executedPlan().toString()
-    return len(re.findall(r"(?<!\w)Exchange ", plan.split("== Initial Plan ==")[0])), rows
+    return len(re.findall(r"(?<!\w)Exchange ", plan.split("== Initial Plan ==")[0])), digest(result)
 
 
 @each_query(FEW)
@@ -112,11 +114,11 @@ def test_a_hint_changes_the_tasks_of_its_block_and_keeps_results(
     innermost = max(hints.show(query), key=lambda block: block.path.count("/")).path
 
     plain = run(session, query)
-    everywhere = run(session, hints.add(query, "PARALLELISM(7)"))
-    inside = run(session, hints.add(query, "PARALLELISM(7)", innermost))
+    hinted = [hints.add(query, "PARALLELISM(7)", block) for block in ("main", innermost)]
+    everywhere, inside = (run(session, each) for each in hinted)
 
-    assert same_rows(everywhere.rows, plain.rows)
-    assert same_rows(inside.rows, plain.rows)
+    rows = digest(session.sql(query))
+    assert all(digest(session.sql(each)).equals(rows) for each in hinted)
     # Set operations at the top are of no block.
     if all(block.path == "main" for block in hints.show(query) if "/" not in block.path):
         assert {_number(d) for d in everywhere.decisions} <= {7, None}

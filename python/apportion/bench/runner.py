@@ -10,15 +10,17 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from apportion._spark import jvm
-from apportion.bench.measure import job_group, same_rows, without_ties
+from apportion.bench.measure import job_group
 from apportion.bench.plans import PlanCounts, count_plan
 from apportion.bench.results import Conditions, QueryResult, Run
+from apportion.bench.rows.digest import Digest, digest
+from apportion.bench.rows.ties import without_ties
 from apportion.bench.variants import Variant
 from apportion.errors import ApportionError, QueryError, SparkEndedError
 from apportion.session import confs
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row, SparkSession
+    from pyspark.sql import SparkSession
 
 _T = TypeVar("_T")
 _LIMIT = "limited_by_partitions"
@@ -49,8 +51,9 @@ def run_query(
 ) -> QueryResult:
     """Run the warm-ups and the measured rounds of a query under each variant.
 
-    Each round starts with another variant. The rows are discarded, but with `check` or `plans` an
-    additional run before the warm-ups collects them. After a failure, the variant is skipped.
+    Each round starts with another variant. All rows are discarded. With `check`, an additional run
+    before the warm-ups compares digests, and with `plans` another one counts operators. After a
+    failure, the variant is skipped.
     Variants in `failures` have failed before. If the JVM ends, the result says so.
     """
     result = QueryResult(sql, failures=dict(failures or {}))
@@ -95,26 +98,28 @@ def rotated(variants: Sequence[Variant], number: int) -> list[Variant]:
 
 
 def _look(spark: SparkSession, result: QueryResult, conditions: Conditions) -> None:
-    """Collect the query once under each variant, to compare rows and count plan operators."""
+    """Run the query under each variant to compare results, and to count plan operators."""
 
-    def collect() -> tuple[list[Row], PlanCounts | None]:
-        sql = without_ties(spark, result.sql) if conditions.check else result.sql
-        with job_group(spark) as group:
-            frame = spark.sql(sql)
-            rows = frame.collect()
-        return rows, count_plan(spark, frame, group) if conditions.plans else None
+    def look() -> tuple[Digest | None, PlanCounts | None]:
+        plan = None
+        if conditions.plans:
+            with job_group(spark) as group:
+                frame = spark.sql(result.sql)
+                jvm.execute(frame)
+            plan = count_plan(spark, frame, group)
+        sql = without_ties(spark, result.sql) if conditions.check else ""
+        return digest(spark.sql(sql)) if sql else None, plan
 
-    collected = {
-        variant.name: rows_and_plan
+    looks = {
+        variant.name: digest_and_plan
         for variant in conditions.variants
-        if (rows_and_plan := _attempt(spark, result, variant, collect)) is not None
+        if (digest_and_plan := _attempt(spark, result, variant, look)) is not None
     }
-    result.plans.update({name: plan for name, (_, plan) in collected.items() if plan is not None})
-    baseline = conditions.variants[0].name
-    if conditions.check and baseline in collected:
-        expected, _ = collected[baseline]
+    result.plans.update({name: plan for name, (_, plan) in looks.items() if plan is not None})
+    expected, _ = looks.get(conditions.variants[0].name, (None, None))
+    if expected is not None:
         result.different.extend(
-            name for name, (rows, _) in collected.items() if not same_rows(expected, rows)
+            name for name, (found, _) in looks.items() if found and not expected.equals(found)
         )
 
 
@@ -172,5 +177,5 @@ def limits(spark: SparkSession, since: float) -> list[float]:
 
 def _time(spark: SparkSession, sql: str) -> float:
     start = time.perf_counter()
-    spark.sql(sql).write.format("noop").mode("overwrite").save()
+    jvm.discard(spark.sql(sql))
     return time.perf_counter() - start

@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
+from apportion._util import cache, figures, parallel
 from apportion._spark import jvm
-from apportion._util import cache, figures
 from apportion._util.paths import existing_path
 from apportion.bench import memory as memory_sweep
 from apportion.bench import plot, report, suites, summary
@@ -28,6 +28,7 @@ from apportion.cli.support.sources import read_queries
 from apportion.cli.support.spark_session import Master, start
 from apportion.cli.support.tables import find_tables, register
 from apportion.errors import did_you_mean
+from apportion.redaction import shown_value
 from apportion.settings import parse_assignments
 
 EXAMPLES = """\
@@ -123,8 +124,8 @@ def bench(
     assignments: Annotated[
         list[str] | None,
         typer.Option(
-            "--conf",
             "--set",
+            "--conf",
             metavar="NAME=VALUE",
             help="Setting of Apportion or of Spark (full key) for all variants. Repeatable.",
         ),
@@ -175,6 +176,7 @@ def bench(
     suite = _suite(what or [], scale, tables)
     if queries is not None:
         suite = suite.only(queries)
+    conf = suite.conf | parse_assignments(assignments or [])
     conditions = Conditions(
         suite=suite.name,
         scale=suite.scale,
@@ -183,13 +185,13 @@ def bench(
         rounds=rounds,
         warmups=warmups,
         check=check,
-        conf=suite.conf | parse_assignments(assignments or []),
+        conf={key: shown_value(key, value) for key, value in conf.items()},
         plans=plans,
     )
     if tables:
         find_tables(tables)  # Fail before Spark starts.
     file = json_file or Path(f"bench-{suite.name}.json")
-    job = _Job(suite, conditions, file, master, data)
+    job = _Job(suite, conditions, conf, file, master, data)
     if memory is not None:
         _sweep(job, memory.split(","), fresh)
         return
@@ -208,16 +210,20 @@ class _Job:
 
     suite: Suite
     conditions: Conditions
+    conf: dict[str, str]
+    """Conf of Spark, with the secrets that the conditions do not have."""
     file: Path
     master: str | None
     data: Path | None
     """Directory of the generated tables."""
 
     def with_memory(self, memory: str) -> _Job:
-        conf = self.conditions.conf | memory_sweep.conf(memory, self.master)
+        conf = memory_sweep.conf(memory, self.master)
+        conditions = dataclasses.replace(self.conditions, conf=self.conditions.conf | conf)
         return dataclasses.replace(
             self,
-            conditions=dataclasses.replace(self.conditions, conf=conf),
+            conditions=conditions,
+            conf=self.conf | conf,
             file=self.file.with_stem(f"{self.file.stem}-{memory}"),
         )
 
@@ -226,7 +232,7 @@ def _measure(job: _Job, fresh: bool) -> Results:
     """Run the queries that the file does not have, until Spark ends, and save each one there."""
     suite, conditions, file = job.suite, job.conditions, job.file
     own = find_tables(Path(conditions.tables)) if conditions.tables else {}
-    spark = start(job.master, [f"{key}={value}" for key, value in conditions.conf.items()])
+    spark = start(job.master, [f"{key}={value}" for key, value in job.conf.items()])
     results = Results(conditions, Environment.from_session(spark))
     if not fresh:
         results = resume(file, results, suite.queries)
@@ -252,7 +258,13 @@ def _measure(job: _Job, fresh: bool) -> Results:
             warm_up(spark, [suite.queries[name] for name in left[:_WARMING_UP]], conditions)
     for name in counted(left):
         failures = results.queries[name].failures if name in ended else {}
-        results.queries[name] = run_query(spark, suite.queries[name], conditions, failures)
+        try:
+            results.queries[name] = run_query(spark, suite.queries[name], conditions, failures)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(
+                f"stopped while query {name} ran. {file} has the queries before it: run the same "
+                "command again to go on"
+            ) from None
         results.save(file)
         if results.queries[name].spark_ended:
             break
@@ -279,7 +291,8 @@ def _sweep(job: _Job, memories: list[str], fresh: bool) -> None:
 
 
 def _measure_apart(job: _Job, fresh: bool) -> Results:
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, context, initializer=parallel.end_with_parent) as process:
         return process.submit(_measure, job, fresh).result()
 
 

@@ -17,12 +17,12 @@ from apportion._spark.jvm import short_errors
 from apportion._util.units import count_text, size_text
 from apportion.bench import measure
 from apportion.bench.measure import Comparison, Run
-from apportion.cli.support.console import QUERY_FAILED, decisions_table, fail, out
+from apportion.cli.support.console import QUERY_FAILED, fail, out, print_decisions
 from apportion.cli.support.options import Format, Tables
 from apportion.cli.support.progress import query_progress, waiting
 from apportion.cli.support.sources import read_statements
 from apportion.cli.support.spark_session import Assignments, Master, start
-from apportion.cli.support.tables import find_tables, query_failed, register
+from apportion.cli.support.tables import find_tables, in_file, query_failed, register
 from apportion.errors import QueryError
 from apportion.sql.statements import Statement
 
@@ -45,7 +45,8 @@ def run(
     """Run SQL with Apportion, and show the first rows and each decision with its reason.
 
     With `--compare`, each query runs twice with and twice without Apportion, alternating, and the
-    faster run counts. Statements that change something run once, with Apportion.
+    faster run counts. One more run each compares the results. Statements that may change data run
+    once, with Apportion. Rows that are not shown stay where they are.
 
     ```text
     $ apportion run report.sql --tables data/ --compare
@@ -70,14 +71,15 @@ def run(
         with short_errors(), waiting("Reading the tables' schemas"):
             register(spark, known_tables)
         for number, statement in enumerate(statements, 1):
-            with (
-                short_errors(),
-                query_progress(spark, f"Statement {number} of {len(statements)}"),
-            ):
-                result = _run(spark, statement, compare)
-            reports.append(_report(statement, result, rows))
+            title = f"Statement {number} of {len(statements)}"
+            try:
+                with short_errors(), query_progress(spark, title):
+                    result = _run(spark, statement, compare, rows)
+            except QueryError as error:
+                raise in_file(error, statement, title if len(statements) > 1 else "") from error
+            reports.append(_report(statement, result))
             if format == "text":
-                _print(statement, result, rows)
+                _print(statement, result)
     except QueryError as error:
         query_failed(error, known_tables)
     finally:
@@ -87,34 +89,35 @@ def run(
         fail("the results with and without Apportion differ", QUERY_FAILED)
 
 
-def _run(spark: SparkSession, statement: Statement, compare: bool) -> Run | Comparison:
+def _run(spark: SparkSession, statement: Statement, compare: bool, head: int) -> Run | Comparison:
     if compare and statement.is_query:
-        return measure.compare(spark, statement.text)
-    return measure.run(spark, statement.text)
+        return measure.compare(spark, statement.text, head=head)
+    return measure.run(spark, statement.text, head)
 
 
-def _print(statement: Statement, result: Run | Comparison, head: int) -> None:
+def _print(statement: Statement, result: Run | Comparison) -> None:
     run = result.apportion if isinstance(result, Comparison) else result
     out.rule(Text(statement.title), align="left")
     if run.columns:
-        out.print(_rows_table(run, head))
-        shown = f", first {head} shown" if len(run.rows) > head else ""
-        count = count_text(len(run.rows), "row")
-        out.print(f"{count} in {run.seconds:.2f} s{shown}\n")
+        if run.rows:
+            out.print(_rows_table(run))
+        shown = len(run.rows)
+        first = f", first {shown} shown" if 0 < shown < run.row_count else ""
+        out.print(f"{count_text(run.row_count, 'row')} in {run.seconds:.2f} s{first}\n")
     if isinstance(result, Comparison):
         out.print(_comparison_table(result))
         out.print("[green]Results are equal.\n" if result.equal else "[red]Results differ.\n")
     if run.decisions:
-        out.print(decisions_table(run.decisions))
+        print_decisions(run.decisions)
     else:
         out.print("No decisions: the statement read no shuffle and scanned no files.")
 
 
-def _rows_table(run: Run, head: int) -> RichTable:
+def _rows_table(run: Run) -> RichTable:
     table = RichTable()
     for name in run.columns:
         table.add_column(Text(name))
-    for row in run.rows[:head]:
+    for row in run.rows:
         table.add_row(*(Text("NULL" if value is None else str(value)) for value in row))
     return table
 
@@ -128,13 +131,13 @@ def _comparison_table(comparison: Comparison) -> RichTable:
     return table
 
 
-def _report(statement: Statement, result: Run | Comparison, head: int) -> dict[str, Any]:
+def _report(statement: Statement, result: Run | Comparison) -> dict[str, Any]:
     run = result.apportion if isinstance(result, Comparison) else result
     report: dict[str, Any] = {
         "statement": statement.text,
         "columns": run.columns,
-        "row_count": len(run.rows),
-        "rows": run.rows[:head],
+        "row_count": run.row_count,
+        "rows": run.rows,
         **_measures(run),
         "decisions": [dataclasses.asdict(decision) for decision in run.decisions],
     }

@@ -15,7 +15,7 @@ A `.sql` file contains named statements, with directives in comments:
     -- name: orders by item
     SELECT item, count(*) FROM orders GROUP BY item
 
-`pytest --update-golden` writes the results to the `.golden` file of the same name.
+`pytest --apportion-update-golden` writes the results to the `.golden` file of the same name.
 `apportion.testing.script` describes the directives. `apportion.testing.plugin` describes the
 fixture `apportion_spark`, the session that runs the statements.
 

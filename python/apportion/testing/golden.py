@@ -25,7 +25,7 @@ Entry = tuple[str, ...]
 
 
 class GoldenError(ApportionError):
-    """A golden file that `--update-golden` did not write."""
+    """A golden file that `--apportion-update-golden` did not write."""
 
 
 def read(path: Path) -> dict[str, Entry]:

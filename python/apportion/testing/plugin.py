@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from apportion.testing.run import ScriptRun
 
-_UPDATE = "--update-golden"
+_UPDATE = "--apportion-update-golden"
 _DIRECTORIES = "apportion_sql_tests"
 _changes = pytest.StashKey[list[str]]()
 

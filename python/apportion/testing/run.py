@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from apportion.testing.script import Block, Script, Statement
 
 
+_CACHE = re.compile(r"^\s*CACHE\s+(?:LAZY\s+)?TABLE\s+([\w.`]+)", re.IGNORECASE | re.MULTILINE)
+
+
 class StatementError(ApportionError):
     """A statement or a setup that did not behave as the script says."""
 
@@ -30,6 +34,7 @@ class ScriptRun:
         self._path = path
         self._session = _new_session(spark)
         self._setups_done = 0
+        self._cached: list[str] = []
         for key, value in script.settings.items():
             try:
                 self._session.conf.set(key, value)
@@ -63,15 +68,25 @@ class ScriptRun:
         return entry
 
     def close(self) -> None:
-        """Clear the cache, because Spark's sessions share one cache."""
-        self._session.catalog.clearCache()
+        """Remove what this script cached. All sessions share one cache with the user's tables."""
+        for table in self._cached:
+            self._session.sql(f"UNCACHE TABLE IF EXISTS {table}")
 
     def _set_up(self, setup: Block) -> None:
         try:
             with confs(self._session, setup.settings):
+                self._note_cache(setup.sql)
                 self._session.sql(setup.sql).collect()
         except Exception as error:
             raise StatementError(f"{self._path}:{setup.line}: setup failed: {error}") from error
+
+    def _note_cache(self, sql: str) -> None:
+        """Remember a table that the SQL caches, unless it is in the cache already."""
+        if match := _CACHE.search(sql):
+            table = match[1]
+            catalog = self._session.catalog
+            if not (catalog.tableExists(table.replace("`", "")) and catalog.isCached(table)):
+                self._cached.append(table)
 
     def _entry(self, statement: Statement) -> Entry:
         options = statement.options
@@ -80,6 +95,7 @@ class ScriptRun:
             if options.decisions:
                 taken = stack.enter_context(decisions_taken(self._session))
             stack.enter_context(confs(self._session, statement.settings))
+            self._note_cache(statement.sql)
             frame = self._session.sql(statement.sql)
             schema = frame.schema
             rows = frame.collect()

@@ -67,7 +67,7 @@ def test_help_of_bench_has_examples() -> None:
         ("tpch --plot a.gif", "--plot a.gif: the file name must end in .png or .svg"),
         ("- --scale 1", "--scale is only for the suites"),
         ("query.sql --tables none", "there is no directory none"),
-        ("-", "<stdin>: statement 2 is not a query"),
+        ("-", "<stdin>: statement 2 (line 1) is not a query. It may change data"),
         ("empty.sql", "empty.sql: there is no SQL statement to run"),
         ("--from none.json", "cannot read none.json: No such file"),
         ("--from empty.sql", "empty.sql is not complete JSON"),

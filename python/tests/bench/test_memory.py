@@ -82,7 +82,7 @@ def test_a_sweep_goes_on_after_spark_has_ended_and_stops_if_nothing_changes(
     results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = bench._Job(
-        Suite("s", {"q": "SELECT 1"}), results.conditions, tmp_path / "b.json", None, None
+        Suite("s", {"q": "SELECT 1"}), results.conditions, {}, tmp_path / "b.json", None, None
     )
     ended = dataclasses.replace(results, queries={"q": QueryResult("SELECT 1", spark_ended=True)})
     again = dataclasses.replace(

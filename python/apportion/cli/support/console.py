@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 import typer
 from rich.console import Console
-from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
+from apportion._util.paths import write_text
 from apportion._util.units import size_text
 from apportion.decision import Decision
 
 QUERY_FAILED = 1
 USAGE_ERROR = 2
 _PIPED_WIDTH = 160
+_OPEN_COST = " The bytes of files include spark.sql.files.openCostInBytes for each file."
+# A column of long text needs this width. In a narrower terminal, the text is below its row.
+_LEAST_TEXT = 25
 
 
 def _width(is_terminal: bool) -> int | None:
@@ -41,29 +47,65 @@ def fail(message: str, code: int = USAGE_ERROR) -> NoReturn:
 
 @contextmanager
 def writing(file: Path | None) -> Iterator[Console]:
-    """Yield a console that writes to `file`, or to standard output if `file` is None."""
+    """Yield a console that writes to `file`, or to standard output if `file` is None.
+
+    A file is replaced at the end of the block, so that an error in the block leaves the old file.
+    """
     if file is None:
         yield out
         return
+    text = io.StringIO()
+    yield Console(file=text, width=out.width, highlight=False, emoji=False)
     try:
-        with file.open("w", encoding="utf-8") as opened:
-            yield Console(file=opened, width=out.width, highlight=False, emoji=False)
+        write_text(file, text.getvalue())
     except OSError as error:
         fail(f"cannot write {file}: {error.strerror}")
 
 
-def decisions_table(decisions: list[Decision]) -> Table:
-    """Return a table of decisions, with one row for each group of shuffles or scan."""
-    table = Table("Read by", "Input", "Shuffle partitions", "Tasks", "Largest task", "Why")
-    for column in table.columns[1:5]:
-        column.justify = "right"
-    for decision in decisions:
-        table.add_row(
-            escape(decision.operator),
-            size_text(decision.input_bytes),
-            str(decision.subpartitions or "-"),
-            str(decision.tasks),
-            size_text(decision.largest_task_bytes),
-            escape(decision.reason),
+def print_rows(
+    columns: Sequence[str], rows: Sequence[tuple[Sequence[str], str]], right: Collection[int] = ()
+) -> None:
+    """Print a table. Each row has a long text: its last column, or below the row if it is narrow.
+
+    `right` are the indexes of the columns with numbers.
+    """
+    names = columns[:-1]
+    lines = [names, *(cells for cells, _ in rows)]
+    short = [max(len(cells[place]) for cells in lines) for place in range(len(names))]
+    is_wide = out.width - sum(short) - 3 * len(columns) >= _LEAST_TEXT
+    if is_wide:
+        table = Table()
+        for place, name in enumerate(columns):
+            justify: Literal["left", "right"] = "right" if place in right else "left"
+            table.add_column(name, justify=justify, overflow="fold")
+        for cells, text in rows:
+            table.add_row(*map(Text, (*cells, text)))
+        out.print(table)
+        return
+    for cells, text in [(names, ""), *rows]:
+        line = "  ".join(
+            cell.rjust(short[place]) if place in right else cell.ljust(short[place])
+            for place, cell in enumerate(cells)
         )
-    return table
+        out.print(Text(line.rstrip(), style="bold"), soft_wrap=True)
+        if text:
+            out.print(Padding(Text(text), (0, 0, 0, 2)))
+
+
+def print_decisions(decisions: Sequence[Decision]) -> None:
+    """Print a row for each group of shuffles or scan, with its reason."""
+    columns = ["Read by", "Input", "Shuffle partitions", "Tasks", "Largest task", "Why"]
+    rows = [
+        (
+            (
+                decision.operator,
+                size_text(decision.input_bytes),
+                str(decision.subpartitions or "-"),
+                str(decision.tasks),
+                size_text(decision.largest_task_bytes),
+            ),
+            decision.reason + (_OPEN_COST if decision.layout == "files" else ""),
+        )
+        for decision in decisions
+    ]
+    print_rows(columns, rows, right=range(1, 5))

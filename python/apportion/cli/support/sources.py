@@ -11,6 +11,7 @@ from typing import NamedTuple
 from apportion._util.paths import existing_path
 from apportion.cli.support.console import fail
 from apportion.errors import ApportionError, did_you_mean
+from apportion.sql.files import find_sql_files
 from apportion.sql.statements import Statement, split
 
 _STANDARD_INPUT = "-"
@@ -23,39 +24,49 @@ class Source(NamedTuple):
     sql: str
 
 
+class SourceError(ApportionError):
+    """A file that cannot be read."""
+
+
 def read_sources(path: str) -> list[Source]:
     """Return the SQL of a file, of all `.sql` files below a directory, or of standard input (`-`).
 
     Hidden files are skipped. Ends the command if there is nothing to read.
     """
-    if path == _STANDARD_INPUT:
-        return [Source("<stdin>", _decode("<stdin>", sys.stdin.buffer.read()))]
+    try:
+        return [read_source(name) for name in list_sources(path)]
+    except SourceError as error:
+        fail(str(error))
+
+
+def list_sources(path: str) -> list[str]:
+    """Return the names of the files of `read_sources`."""
     directory = existing_path(path)
-    if not directory or not directory.is_dir():
-        return [_read(Path(path))]
-    files = sorted(file for file in directory.rglob("*.sql") if _is_source(file, directory))
+    if path == _STANDARD_INPUT or not directory or not directory.is_dir():
+        return [path]
+    files = find_sql_files(directory)
     if not files:
         fail(f"{path} contains no .sql files: name the files themselves, or another directory")
-    return [_read(file) for file in files]
+    return [str(file) for file in files]
 
 
-def _is_source(file: Path, below: Path) -> bool:
-    parts = file.relative_to(below).parts
-    return file.is_file() and not any(part.startswith(".") for part in parts)
-
-
-def _read(file: Path) -> Source:
+def read_source(name: str) -> Source:
+    """Return the SQL of a file or of standard input (`-`). Raises `SourceError`."""
     try:
-        return Source(str(file), _decode(str(file), file.read_bytes()))
+        if name == _STANDARD_INPUT:
+            return Source("<stdin>", _decode("<stdin>", sys.stdin.buffer.read()))
+        return Source(name, _decode(name, Path(name).read_bytes()))
     except OSError as error:
-        fail(f"cannot read {file}: {error.strerror}")
+        raise SourceError(f"cannot read {name}: {error.strerror}") from error
 
 
 def _decode(name: str, content: bytes) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        fail(f"cannot read {name}: byte {error.start} is not UTF-8. SQL files must be UTF-8")
+        raise SourceError(
+            f"cannot read {name}: byte {error.start} is not UTF-8. SQL files must be UTF-8"
+        ) from error
 
 
 def read_statements(file: str) -> list[Statement]:
@@ -92,7 +103,10 @@ def read_queries(paths: Sequence[str]) -> dict[str, str]:
         for number, statement in enumerate(statements, 1):
             name = f"{file.relative_to(root).with_suffix('').as_posix()}:{number}"
             if not statement.is_query:
-                fail(f"{source.name}: statement {number} is not a query. Only queries can run here")
+                fail(
+                    f"{source.name}: statement {number} (line {statement.line}) is not a query. It "
+                    "may change data, and only queries can run several times"
+                )
             if name in queries:
                 fail(f"{source.name}: another file has queries named {name.partition(':')[0]}")
             queries[name] = statement.text

@@ -27,6 +27,7 @@ Assignments = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
+        "--conf",
         metavar="NAME=VALUE",
         help="Setting of Apportion (data_volume_per_task=16MB) or of Spark "
         "(spark.sql.shuffle.partitions=64). Repeatable.",

@@ -1,0 +1,42 @@
+"""Order of a result without ties."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import sqlglot
+from sqlglot.errors import SqlglotError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_OTHER_ORDERS = ("sort", "cluster", "distribute")
+_WITHOUT_ORDER = r"\b(map<|variant|interval$)"
+
+
+def without_ties(spark: SparkSession, query: str) -> str:
+    """Append all result columns to the ORDER BY of a query with a final LIMIT.
+
+    With ties, Spark may return any of the tied rows. The added columns leave only equal rows tied.
+    The query is returned unchanged in these cases: it has no final LIMIT; sqlglot cannot parse it;
+    it has another kind of order, such as SORT BY or ORDER BY ALL; a column cannot be ordered.
+    Raises Spark's errors.
+    """
+    limit = re.search(r"\bLIMIT\s+\d+\s*$", query, re.IGNORECASE)
+    if limit is None:
+        return query
+    try:
+        clauses = sqlglot.parse_one(query, read="spark").args
+    except SqlglotError:
+        return query
+    order = clauses.get("order")
+    if any(map(clauses.get, _OTHER_ORDERS)) or (
+        order and order.expressions[0].name.upper() == "ALL"
+    ):
+        return query
+    fields = spark.sql(query).schema
+    if any(re.search(_WITHOUT_ORDER, field.dataType.simpleString()) for field in fields):
+        return query
+    columns = ", ".join(str(place + 1) for place in range(len(fields)))
+    return f"{query[: limit.start()]}{',' if order else 'ORDER BY'} {columns} {limit.group()}"
