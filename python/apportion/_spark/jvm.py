@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypedDict
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from apportion.errors import ApportionError, QueryError, SettingError, SparkEndedError
 
@@ -22,6 +25,7 @@ _NO_SUCH_FUNCTION = (
     # Spark raises this if another catalog, such as Iceberg's, is the default.
     "MISSING_CATALOG_ABILITY.TABLE_VALUED_FUNCTIONS",
 )
+_CALENDAR_INTERVAL = re.compile(r"\binterval(?=[,>]|$)")
 _EXPLAINING = "running a query to explain it"
 
 
@@ -189,8 +193,46 @@ def stage_metrics(spark: SparkSession, job_group: str) -> list[StageMetrics]:
     return metrics
 
 
+def has_at_most(result: DataFrame, rows: int) -> bool:
+    """Return whether the plan of a DataFrame shows that it has few rows, before it runs."""
+    plan = result._jdf.queryExecution().optimizedPlan()
+    most = plan.maxRows()
+    # Spark has run a command already, and has collected its rows.
+    is_command = plan.getClass().getSimpleName() == "CommandResult"
+    return is_command or (most.isDefined() and int(most.get()) <= rows)
+
+
+def discard(result: DataFrame) -> None:
+    """Run a DataFrame in a classic session and discard its rows where they are."""
+    if _CALENDAR_INTERVAL.search(result.schema.simpleString()):
+        # No table can have this type, not even one that discards its rows.
+        execute(result)
+    else:
+        result.write.format("noop").mode("overwrite").save()
+
+
+def discard_and_count(result: DataFrame) -> int:
+    """Run a DataFrame as `discard` does, and return the number of its rows."""
+    from pyspark.sql import Observation
+    from pyspark.sql.functions import count, lit
+
+    if _CALENDAR_INTERVAL.search(result.schema.simpleString()):
+        return execute(result)
+    observation = Observation()
+    discard(result.observe(observation, count(lit(1)).alias("rows")))
+    return int(observation.get["rows"])
+
+
+def execute(result: DataFrame) -> int:
+    """Run the plan of this DataFrame, so that `executed_plan` is final. Return the number of rows.
+
+    A write has a plan of its own.
+    """
+    return int(result._jdf.queryExecution().toRdd().count())
+
+
 def executed_plan(result: DataFrame) -> Iterator[PlanNode]:
-    """Yield the operators of a collected DataFrame's executed plan, including subqueries.
+    """Yield the operators of a DataFrame's plan after it ran, including subqueries.
 
     A reused exchange or subquery is yielded as one operator; the operators below it are yielded
     only where they ran. The class names and fields are those of Spark 3.5 to 4.2.
@@ -260,10 +302,11 @@ def job_description(spark: SparkSession) -> Iterator[Callable[[str], None]]:
     if not is_classic(spark):
         raise _not_classic(_EXPLAINING)
     context = spark.sparkContext
+    before = context.getLocalProperty("spark.job.description")
     try:
         yield context.setJobDescription
     finally:
-        context.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
+        context.setLocalProperty("spark.job.description", before)  # type: ignore[arg-type]
 
 
 def session_conf(spark: SparkSession) -> dict[str, str]:
@@ -272,6 +315,14 @@ def session_conf(spark: SparkSession) -> dict[str, str]:
         return spark.conf.getAll
     # pyspark 3.5 has no getAll. SET redacts values that look like secrets.
     return {row["key"]: row["value"] for row in spark.sql("SET").collect()}
+
+
+def time_zone(spark: SparkSession) -> datetime.tzinfo:
+    """Return the time zone of a session, or UTC for a zone that only Java knows."""
+    try:
+        return ZoneInfo(spark.conf.get("spark.sql.session.timeZone") or "UTC")
+    except (ValueError, ZoneInfoNotFoundError):
+        return datetime.timezone.utc
 
 
 def java_version(spark: SparkSession) -> str:

@@ -7,9 +7,10 @@ import json
 from typing import Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table
+from rich.padding import Padding
+from rich.text import Text
 
+from apportion._util.units import count_text
 from apportion.cli.support.console import fail, out
 from apportion.cli.support.options import Format
 from apportion.cli.support.progress import waiting
@@ -38,6 +39,7 @@ def doctor(
         list[str] | None,
         typer.Option(
             "--conf",
+            "--set",
             metavar="KEY=VALUE",
             help="Conf of your programs, as for spark-submit. Repeatable.",
         ),
@@ -65,10 +67,11 @@ def doctor(
 
     ```text
     $ apportion doctor
-    Check   Verdict  Looked at                   Advice
-    Python  ok       Python 3.12.3 (/usr/bin/python3)
-    Java    problem  java on PATH: Java 11.0.27  Spark and Apportion need Java
-                                                 17 or newer: install one, ...
+    ok      Python
+            Python 3.12.3 (/usr/bin/python3)
+    problem Java
+            java on PATH: Java 11.0.27
+            Spark and Apportion need Java 17 or newer: install it, ...
     ...
     ```
 
@@ -113,13 +116,13 @@ def _show(findings: list[Finding], format: str) -> None:
     if format == "json":
         print(json.dumps([dataclasses.asdict(finding) for finding in findings], indent=2))
         return
-    table = Table("Check", "Verdict", "Looked at", "Advice", show_lines=True)
     for finding in findings:
-        color = _COLORS[finding.verdict]
-        table.add_row(
-            finding.check,
-            f"[{color}]{finding.verdict}",
-            escape(finding.looked_at),
-            escape(finding.advice),
-        )
-    out.print(table)
+        verdict = (f"{finding.verdict:<8}", _COLORS[finding.verdict])
+        out.print(Text.assemble(verdict, (finding.check, "bold")))
+        for text in filter(None, (finding.looked_at, finding.advice)):
+            # Advice can be copied, so that it has no line breaks in names.
+            out.print(Padding(Text(text, overflow="fold"), (0, 0, 0, 8)))
+    verdicts = [finding.verdict for finding in findings]
+    problems, warnings = verdicts.count("problem"), verdicts.count("warning")
+    counts = f"{count_text(problems, 'problem')}, {count_text(warnings, 'warning')}"
+    out.print(f"{count_text(len(findings), 'check')}: {counts}")

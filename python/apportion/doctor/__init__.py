@@ -6,9 +6,9 @@
         print(finding.verdict, finding.check, finding.advice)
 
 A check examines one thing and yields findings. The checks are in the modules `installation`
-(Python, Java, Spark, the jar), `jar_files` (jars in the conf), `configuration` (Spark's conf),
-`other_extensions`, and `session` (a running session). `conf` reads the conf that Spark would start
-with. `server` connects to a Spark Connect server.
+(Python, Java, Spark, the jar and its classes), `jar_files` (jars in the conf), `configuration`
+(Spark's conf), `other_extensions`, `shuffle_services`, and `session` (a running session). `conf`
+reads the conf that Spark would start with. `server` connects to a Spark Connect server.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from apportion.doctor import (
     other_extensions,
     server,
     session,
+    shuffle_services,
 )
 from apportion.doctor.finding import Check, Finding, Setup, Verdict
 from apportion.errors import ApportionError
@@ -39,6 +40,7 @@ _INSTALLATION: tuple[Check, ...] = (
     installation.java,
     installation.spark,
     installation.jar,
+    installation.classes,
     jar_files.fits,
     jar_files.copies,
 )
@@ -49,6 +51,7 @@ _CONFIGURATION: tuple[Check, ...] = (
     configuration.coalescing,
     configuration.settings,
     other_extensions.compatibility,
+    shuffle_services.restrictions,
 )
 _SESSION: tuple[Check, ...] = (session.decides, session.loaded_from)
 

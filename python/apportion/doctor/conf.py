@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -11,6 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from apportion._spark import jars, jvm
 from apportion.errors import ApportionError
+from apportion.java_files import properties
+from apportion.redaction import REDACTION, shown_value
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,8 +24,6 @@ _OPTIONS = {
     "--packages": "spark.jars.packages",
     "--driver-class-path": "spark.driver.extraClassPath",
 }
-# A line of a properties file: `key value`, `key=value` or `key: value`.
-_PROPERTY = re.compile(r"\s*([^\s#!=:][^\s=:]*)\s*[=:\s]\s*(.*?)\s*")
 
 
 class Entry(NamedTuple):
@@ -58,6 +57,15 @@ class Conf:
         parts = entry.value.split(separator) if entry else []
         return [part.strip() for part in parts if part.strip()]
 
+    def shown(self, key: str) -> str:
+        """Return the entry of a key for a finding, without the value of a secret."""
+        entry = self.find(key)
+        if entry is None:
+            return f"{key} is not set"
+        pattern = self.find(REDACTION)
+        value = shown_value(key, entry.value, pattern.value if pattern else None)
+        return f"{key}={value} ({entry.source})"
+
     def is_false(self, key: str) -> bool:
         entry = self.find(key)
         return entry is not None and entry.value.strip().lower() == "false"
@@ -80,7 +88,9 @@ def read(given: Mapping[str, str]) -> Conf:
     entries += _submitted(arguments)
     file = _properties_file(arguments)
     if file and file.is_file():
-        entries += properties(file)
+        # Java uses the last entry of a repeated key.
+        for key, value, line in reversed(properties.read(file)):
+            entries.append(Entry(key, value, f"{file}, line {line}"))
     return Conf(entries)
 
 
@@ -124,12 +134,3 @@ def _properties_file(arguments: Iterable[str]) -> Path | None:
         return jars.spark_home() / "conf" / "spark-defaults.conf"
     except ApportionError:
         return None
-
-
-def properties(file: Path) -> Iterator[Entry]:
-    """Yield the entries of a properties file such as spark-defaults.conf, from last to first."""
-    lines = file.read_text("utf-8", errors="replace").splitlines()
-    # Java uses the last entry of a repeated key.
-    for number, line in reversed(list(enumerate(lines, 1))):
-        if match := _PROPERTY.fullmatch(line):
-            yield Entry(match[1], match[2], f"{file}, line {number}")

@@ -21,11 +21,11 @@ _STILL_READ = f"{_COALESCING}initialPartitionNum"
 def arguments(setup: Setup) -> Iterator[Finding]:
     """Check that pyspark can start Spark with PYSPARK_SUBMIT_ARGS, if it is set."""
     if setup.session is None and (words := submit_arguments()):
-        # Other words are not shown, because they can contain secrets.
-        looked_at = f"{SUBMIT_ARGS} ends with {words[-1]}"
         if words[-1] == "pyspark-shell":
-            yield Finding("Submit arguments", looked_at)
+            yield Finding("Submit arguments", f"{SUBMIT_ARGS} ends with pyspark-shell")
         else:
+            # Other words are not shown, because they can contain secrets.
+            looked_at = f"{SUBMIT_ARGS} does not end with pyspark-shell"
             advice = "pyspark cannot start Spark with these arguments: put pyspark-shell at the end"
             yield Finding("Submit arguments", looked_at, "problem", advice)
 
@@ -33,7 +33,7 @@ def arguments(setup: Setup) -> Iterator[Finding]:
 def extension(setup: Setup) -> Iterator[Finding]:
     """Check that Spark loads Apportion."""
     names = setup.conf.listed(EXTENSIONS)
-    looked_at = _shown(setup.conf, EXTENSIONS)
+    looked_at = setup.conf.shown(EXTENSIONS)
     others = [name for name in names if "apportion" not in name.lower()]
     # Apportion comes first, because some extensions replace the exchanges that it looks for.
     right = f"--conf {EXTENSIONS}={','.join([EXTENSION, *others])}"
@@ -67,11 +67,11 @@ def adaptive(setup: Setup) -> Iterator[Finding]:
             "Apportion makes its decisions in adaptive execution, which is off: remove the setting "
             "(Spark's default is true)"
         )
-        yield Finding("Adaptive execution", _shown(setup.conf, _ADAPTIVE), "problem", advice)
+        yield Finding("Adaptive execution", setup.conf.shown(_ADAPTIVE), "problem", advice)
     else:
-        yield Finding("Adaptive execution", _shown(setup.conf, _ADAPTIVE))
+        yield Finding("Adaptive execution", setup.conf.shown(_ADAPTIVE))
     if setup.conf.is_false(f"{PREFIX}enabled"):
-        looked_at = _shown(setup.conf, f"{PREFIX}enabled")
+        looked_at = setup.conf.shown(f"{PREFIX}enabled")
         yield Finding("Adaptive execution", looked_at, "warning", "Apportion is switched off")
     yield from _switches(setup.conf)
 
@@ -84,10 +84,10 @@ def _switches(conf: Conf) -> Iterator[Finding]:
             "Apportion only records decisions, and Spark runs its own plans. To apply the "
             f"decisions, set {PREFIX}mode=auto"
         )
-        yield Finding("Mode", _entry_text(mode), "warning", advice)
+        yield Finding("Mode", conf.shown(mode.key), "warning", advice)
     if disabled:
         advice = f"these rules of Apportion are switched off: {', '.join(disabled)}"
-        yield Finding("Rules", _shown(conf, f"{PREFIX}rules.disabled"), "warning", advice)
+        yield Finding("Rules", conf.shown(f"{PREFIX}rules.disabled"), "warning", advice)
 
 
 def coalescing(setup: Setup) -> Iterator[Finding]:
@@ -100,7 +100,7 @@ def coalescing(setup: Setup) -> Iterator[Finding]:
     if unused:
         yield Finding(
             "Spark's coalescing",
-            "; ".join(map(_entry_text, unused)),
+            "; ".join(setup.conf.shown(entry.key) for entry in unused),
             "warning",
             "these settings have no effect while Apportion is on: `apportion settings` lists "
             f"Apportion's settings. To use Spark's coalescing instead, set {PREFIX}enabled=false",
@@ -110,33 +110,37 @@ def coalescing(setup: Setup) -> Iterator[Finding]:
 def settings(setup: Setup) -> Iterator[Finding]:
     """Check the names and values of Apportion's settings."""
     own = [entry for entry in setup.conf if entry.key.lower().startswith(PREFIX)]
-    wrong = [finding for entry in own for finding in _setting(entry)] or list(_bounds(own))
+    wrong = [finding for entry in own for finding in _setting(setup.conf, entry)]
+    wrong = wrong or list(_bounds(setup.conf, own))
     yield from wrong
     if not wrong:
-        yield Finding("Settings", "; ".join(map(_entry_text, own)) or f"no {PREFIX}* is set")
+        yield Finding(
+            "Settings",
+            "; ".join(setup.conf.shown(entry.key) for entry in own) or f"no {PREFIX}* is set",
+        )
 
 
-def _setting(entry: Entry) -> Iterator[Finding]:
+def _setting(conf: Conf, entry: Entry) -> Iterator[Finding]:
     keys = [setting.key for setting in registry().values()]
     if entry.key not in keys:
         advice = (
             f"unknown setting, which Spark silently ignores.{did_you_mean(entry.key, keys)} "
             "`apportion settings` lists all settings"
         )
-        yield Finding("Settings", _entry_text(entry), "problem", advice)
+        yield Finding("Settings", conf.shown(entry.key), "problem", advice)
         return
     try:
         find(entry.key).parse(entry.value)
     except SettingError as error:
-        yield Finding("Settings", _entry_text(entry), "problem", str(error))
+        yield Finding("Settings", conf.shown(entry.key), "problem", str(error))
 
 
-def _bounds(own: list[Entry]) -> Iterator[Finding]:
+def _bounds(conf: Conf, own: list[Entry]) -> Iterator[Finding]:
     values = {find(entry.key).keyword: find(entry.key).parse(entry.value) for entry in own}
     try:
         Settings.from_kwargs(**values)
     except SettingError as error:
-        looked_at = "; ".join(_entry_text(entry) for entry in own if "Parallelism" in entry.key)
+        looked_at = "; ".join(conf.shown(entry.key) for entry in own if "Parallelism" in entry.key)
         yield Finding("Settings", looked_at, "problem", str(error))
 
 
@@ -144,12 +148,3 @@ def _is_meant(setup: Setup) -> bool:
     """Return whether the conf has a jar or a setting of Apportion."""
     has_jar = next(jar_files.given(setup), None) is not None
     return has_jar or any(entry.key.lower().startswith(PREFIX) for entry in setup.conf)
-
-
-def _shown(conf: Conf, key: str) -> str:
-    entry = conf.find(key)
-    return _entry_text(entry) if entry else f"{key} is not set"
-
-
-def _entry_text(entry: Entry) -> str:
-    return f"{entry.key}={entry.value} ({entry.source})"

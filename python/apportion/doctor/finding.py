@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from apportion.doctor.conf import Conf
+from apportion.redaction import without_secrets
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,6 +25,10 @@ class Finding:
     verdict: Verdict = "ok"
     advice: str = ""
     """What to do, or additional information."""
+
+    def __post_init__(self) -> None:
+        for field in ("looked_at", "advice"):
+            object.__setattr__(self, field, without_secrets(getattr(self, field)))
 
 
 @dataclass(frozen=True)

@@ -64,5 +64,5 @@ def _examined(setup: Setup, name: str) -> tuple[Verdict, str]:
 
 def _comes_first(setup: Setup, other: str) -> bool:
     names = setup.conf.listed(EXTENSIONS)
-    # If the conf does not name Apportion, the other extension counts as first.
-    return EXTENSION not in names or names.index(other) < names.index(EXTENSION)
+    # If the conf does not name Apportion, `configure` puts it first.
+    return EXTENSION in names and names.index(other) < names.index(EXTENSION)

@@ -8,6 +8,7 @@ import pytest
 
 from apportion import ApportionError, doctor
 from apportion.doctor import Finding
+from apportion.java_files import properties
 
 from .conftest import JAR, Machine
 
@@ -295,7 +296,7 @@ JAVA = "need Java 17 or newer: install it, and set JAVA_HOME to its folder"
         (
             arguments_without_pyspark_shell,
             "Submit arguments",
-            "PYSPARK_SUBMIT_ARGS ends with local[2]",
+            "PYSPARK_SUBMIT_ARGS does not end with pyspark-shell",
             "put pyspark-shell at the end",
         ),
     ],
@@ -316,8 +317,58 @@ def comet_first(machine: Machine) -> None:
     machine.defaults(f"spark.sql.extensions {COMET},{EXTENSION}")
 
 
-def comet_where_configure_adds_apportion(machine: Machine) -> None:
+def test_comet_is_fine_where_configure_puts_apportion_first(machine: Machine) -> None:
     machine.defaults(f"spark.sql.extensions {COMET}")
+    assert {finding.verdict for finding in doctor.examine()} == {"ok"}
+
+
+def test_properties_files_are_read_as_java_reads_them(machine: Machine) -> None:
+    machine.defaults(
+        f"spark.sql.extensions  {DELTA},\\",
+        f"    {EXTENSION}",
+        "spark.jars=hdfs\\://host/a.jar",
+        "  ! spark.apportion.mode=observe",
+        "spark.flag",
+        "spark.caf\\u00e9 : \\u00fc\\\\ ",
+    )
+    file = machine.folder / "spark/conf/spark-defaults.conf"
+    assert properties.read(file) == [
+        ("spark.sql.extensions", f"{DELTA},{EXTENSION}", 1),
+        ("spark.jars", "hdfs://host/a.jar", 3),
+        ("spark.flag", "", 5),
+        ("spark.café", "ü\\", 6),
+    ]
+    assert {finding.verdict for finding in doctor.examine()} == {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("manager", "service"),
+    [
+        ("org.apache.spark.shuffle.celeborn.SparkShuffleManager", "Apache Celeborn: "),
+        ("org.apache.spark.shuffle.RssShuffleManager", "Apache Uniffle or Uber's"),
+        ("com.example.Manager", "a shuffle manager that the doctor does not know: "),
+    ],
+)
+def test_a_remote_shuffle_service_is_named_with_its_restrictions(
+    machine: Machine, manager: str, service: str
+) -> None:
+    (found,) = (each for each in machine.examine(**{"spark.shuffle.manager": manager})
+                if each.check == "Shuffle manager")  # fmt: skip
+    assert found.advice.startswith(service)
+    assert "does not split skewed partitions" in found.advice
+
+
+def test_secrets_are_never_shown(machine: Machine) -> None:
+    machine.set("PYSPARK_SUBMIT_ARGS", "--conf spark.hadoop.fs.s3a.secret.key=HIDE-ME")
+    machine.defaults(
+        "spark.redaction.regex corporate",
+        "spark.apportion.corporateId HIDE-ME",
+        "spark.apportion.password HIDE-ME",
+        "spark.jars https://user:HIDE-ME@host/apportion-spark-4.1_2.13-0.1.0.jar",
+    )
+    found = doctor.examine({"spark.apportion.token": "HIDE-ME"})
+    assert sum("redacted" in each.looked_at for each in found) == 3
+    assert "HIDE-ME" not in str(found)
 
 
 def kyuubi_that_chooses_subpartitions(machine: Machine) -> None:
@@ -362,7 +413,6 @@ def another_python_for_tasks(machine: Machine) -> None:
     ("set_up", "check", "advice"),
     [
         (comet_first, "Other extensions", f"name {EXTENSION} before it"),
-        (comet_where_configure_adds_apportion, "Other extensions", f"name {EXTENSION} before it"),
         (kyuubi_that_chooses_subpartitions, "Other extensions", "set it to false"),
         (coalescing_that_is_set, "Spark's coalescing", "no effect while Apportion is on"),
         (apportion_off, "Adaptive execution", "Apportion is switched off"),

@@ -1,0 +1,1 @@
+"""Readers of Java's files: class files in jars, and properties files."""
