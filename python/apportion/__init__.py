@@ -8,6 +8,7 @@ for decision in apportion.decisions(spark):
     print(decision.reason)
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from apportion.decision import Decision, Input, decide, decisions
@@ -16,6 +17,7 @@ from apportion.session import configure, get_or_create
 from apportion.settings import Settings
 
 if TYPE_CHECKING:
+    from apportion import eventlog, hints
     from apportion.explanation.explained import Explained, explain
 
 __all__ = [
@@ -29,13 +31,17 @@ __all__ = [
     "configure",
     "decide",
     "decisions",
+    "eventlog",
     "explain",
     "get_or_create",
+    "hints",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    # This module takes longer to import than all others together, mostly because of sqlglot.
+    # These modules take longer to import than all others together.
+    if name in ("eventlog", "hints"):
+        return import_module(f"apportion.{name}")
     if name in ("Explained", "explain"):
         from apportion.explanation import explained
 

@@ -7,7 +7,7 @@ import datetime
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from apportion import _html
 from apportion._spark import jvm
@@ -18,7 +18,12 @@ from apportion.resources import Requirement, requirement_from_row
 from apportion.settings import PREFIX, Settings
 
 if TYPE_CHECKING:
+    import pandas
+    import pyarrow
     from pyspark.sql import SparkSession
+    from typing_extensions import Unpack
+
+    from apportion.keywords import SettingsKeywords
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,6 +82,7 @@ class Decision:
     group: int
     """Number of the group within its query."""
     decided_at: datetime.datetime
+    """Time in UTC. Logs have the session's clock without its zone, which is read as UTC."""
     operator: str
     """Operator that reads the shuffles, such as SortMergeJoin, or scans the files."""
     stages: list[int]
@@ -170,7 +176,27 @@ class InvalidRecordError(ValueError):
 
 
 class Decisions(list[Decision]):
-    """List of decisions. Notebooks show it as a table."""
+    """List of decisions. Notebooks show it as a table, also after slicing."""
+
+    @overload
+    def __getitem__(self, place: SupportsIndex) -> Decision: ...
+    @overload
+    def __getitem__(self, place: slice) -> Decisions: ...
+    def __getitem__(self, place: SupportsIndex | slice) -> Decision | Decisions:
+        found = super().__getitem__(place)
+        return Decisions(found) if isinstance(found, list) else found
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return a row for each decision. Raises `ImportError` without pandas."""
+        import pandas
+
+        return pandas.DataFrame(map(dataclasses.asdict, self), columns=list(_ANNOTATIONS))
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return a row for each decision. Raises `ImportError` without pyarrow."""
+        import pyarrow
+
+        return pyarrow.Table.from_pylist([dataclasses.asdict(each) for each in self])
 
     def _repr_html_(self) -> str:
         columns = [
@@ -210,7 +236,7 @@ _CLASSES: dict[str, type] = {
 def decide(
     spark: SparkSession,
     inputs: Sequence[Input],
-    **settings: Any,
+    **settings: Unpack[SettingsKeywords],
 ) -> Decision:
     """Return the extension's decision for a stage that reads `inputs`.
 
@@ -226,7 +252,7 @@ def decide(
         "inputs": [_request(stage_input, f"inputs[{i}]") for i, stage_input in enumerate(inputs)],
         "settings": {key.removeprefix(PREFIX): value for key, value in conf.items()},
     }
-    return decision_from_json(jvm.decide(spark, request))
+    return decision_from_json(jvm.decide(spark, request), jvm.time_zone(spark))
 
 
 def decisions(spark: SparkSession) -> Decisions:
@@ -251,14 +277,19 @@ def decisions_taken(spark: SparkSession) -> Iterator[Decisions]:
     taken.extend(decision for decision in decisions(spark) if _identity(decision) not in before)
 
 
-def decision_from_json(record: Mapping[str, Any]) -> Decision:
+def decision_from_json(
+    record: Mapping[str, Any], zone: datetime.tzinfo = datetime.timezone.utc
+) -> Decision:
     """Return a decision from the JSON that the extension writes. Unknown fields are ignored.
+
+    `zone` is the time zone of the session that wrote it.
 
     Raises `KeyError` for a missing field. Raises `InvalidRecordError` for a value with another type
     and for a number below 0 or above 2^63 - 1.
     """
     try:
         decided_at = datetime.datetime.fromisoformat(record["decided_at"])
+        decided_at = decided_at.replace(tzinfo=decided_at.tzinfo or zone)
     except (TypeError, ValueError):
         raise InvalidRecordError("decided_at is not a time") from None
     return _decision({**record, "decided_at": decided_at})
@@ -278,6 +309,9 @@ def _identity(decision: Decision) -> tuple[object, ...]:
 
 def _decision(record: Mapping[str, Any]) -> Decision:
     values: dict[str, Any] = {name: record.get(name) for name in _ANNOTATIONS}
+    # Without a zone, the time comes from a row, which has the clock of this process.
+    if isinstance(values["decided_at"], datetime.datetime):
+        values["decided_at"] = values["decided_at"].astimezone(datetime.timezone.utc)
     values["slots_lost"] = record.get("slots_lost") or 0
     values["ranges"] = [(span["start"], span["end"]) for span in _objects(record["ranges"])]
     requirement = record.get("requirement")

@@ -5,9 +5,21 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from apportion.redaction import without_secrets
+
 
 class ApportionError(Exception):
-    """Base class of errors that the user can fix. The message is complete without a traceback."""
+    """Base class of errors that the user can fix. The message is complete without a traceback.
+
+    Messages have no passwords and tokens, because logs and notebooks keep them.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(without_secrets(message))
+
+    def _render_traceback_(self) -> list[str]:
+        # IPython shows these lines instead of a traceback through the package.
+        return [f"{type(self).__name__}: {self}"]
 
 
 class SettingError(ApportionError, ValueError):

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from apportion._spark import jars
 from apportion.settings import Settings, check_static
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from typing_extensions import Unpack
+
+    from apportion.keywords import SettingsKeywords
 
 
 def configure(
-    builder: SparkSession.Builder, settings: Settings | None = None, **keywords: Any
+    builder: SparkSession.Builder,
+    settings: Settings | None = None,
+    **keywords: Unpack[SettingsKeywords],
 ) -> SparkSession.Builder:
     """Add Apportion to the sessions of `builder`, and return the same builder.
 
@@ -40,7 +45,7 @@ def configure(
     return builder
 
 
-def get_or_create(**settings: Any) -> SparkSession:
+def get_or_create(**settings: Unpack[SettingsKeywords]) -> SparkSession:
     """Return the running session or a new one, with Apportion and these settings.
 
     Raises the errors of `configure` and its builder, and `ApportionError` if pyspark is not

@@ -18,7 +18,7 @@ ENABLED = f"{PREFIX}enabled"
 
 _LARGEST_SIZE = 2**63 - 1
 # Spark accepts 64, 64b, 64k and 64kb. Apportion also accepts 64KiB.
-_SIZE = re.compile(r"(\d{1,19})(?:b|([kmgtp])(?:i?b)?)?", re.ASCII)
+_SIZE = re.compile(r"(\d{1,19})\s*(?:b|([kmgtp])(?:i?b)?)?", re.ASCII)
 _UNITS = "bkmgtp"
 _TIME = re.compile(r"(\d{1,10})(s|m|min|h|d)?", re.ASCII)
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
@@ -60,6 +60,10 @@ class Setting:
 
         Raises `SettingError` if the value is not allowed.
         """
+        # numpy's numbers, and text from config files and variables.
+        value = value.item() if hasattr(value, "item") else value
+        if isinstance(value, str) and self.type in ("boolean", "int", "double"):
+            value = _from_text(self.type, value.strip())
         # bool is a subclass of int.
         if isinstance(value, bool) == (self.type == "boolean"):
             match self.type, value:
@@ -87,7 +91,7 @@ class Setting:
 
     def parse(self, text: str) -> bool | int | float | str:
         """Return the checked value of a text from the command line."""
-        return self.check(_from_text(self.type, text))
+        return self.check(text)
 
     def _allowed(self) -> str:
         if self.type == "size":
@@ -275,9 +279,12 @@ def check_static(conf: Mapping[str, str], running: Mapping[str, str]) -> None:
 
 
 def _unknown(name: str) -> SettingError:
+    short = _snake_case(name.removeprefix(PREFIX)).strip("_")
+    similar = [known for known in registry() if len(short) > 3 and short in known][:5]
+    others = f" Similar: {', '.join(similar)}." if similar else ""
     return SettingError(
-        f"unknown setting {name!r}.{did_you_mean(name.removeprefix(PREFIX), registry())} "
-        f"Known settings: {', '.join(registry())}"
+        f"unknown setting {name!r}.{did_you_mean(short, registry())}{others} `apportion settings` "
+        "lists all settings"
     )
 
 

@@ -16,8 +16,12 @@ from typer.testing import CliRunner, Result
 from apportion._spark import jars
 from apportion._util.units import size_text
 from apportion.cli import app
+from apportion.cli.support import console
 from apportion.cli.support.progress import _state
+from apportion.cli.support.tables import in_file
+from apportion.errors import QueryError
 from apportion.settings import registry
+from apportion.sql.statements import split
 
 GROUPED = "SELECT city, count(*) AS n FROM people GROUP BY city ORDER BY city"
 
@@ -69,6 +73,77 @@ def test_the_settings_command_lists_all_settings() -> None:
         assert setting.category in result.stdout
     assert "1 MiB" in result.stdout
     assert "5 min" in result.stdout
+
+
+def test_the_settings_command_takes_a_part_of_a_name() -> None:
+    shown = call("settings", "Volume").stdout
+    assert "data_volume_per_task" in shown
+    assert "broadcast_ratio" not in shown
+    listed = json.loads(call("settings", "volume", "--format", "json").stdout)
+    assert listed[0]["keyword"] == "data_volume_per_task"
+    unknown = call("settings", "paralelism")
+    assert (unknown.exit_code, "Did you mean parallelism?" in unknown.stderr) == (2, True)
+
+
+def test_the_settings_command_fits_a_terminal_of_80_columns() -> None:
+    shown = CliRunner().invoke(app, ["settings"], env={"COLUMNS": "80"}, terminal_width=80).stdout
+    assert "…" not in shown
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_long_text_is_in_its_row_or_below_it(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = io.StringIO()
+    monkeypatch.setattr(console, "out", Console(file=text, width=width))
+    columns = ["Read by", "Input", "Shuffle partitions", "Tasks", "Largest task", "Why"]
+    cells = ("HashAggregate", "10.5 MiB", "200", "16", "1.5 MiB")
+    console.print_rows(columns, [(cells, "16 tasks: because " * 5)], right=range(1, 5))
+    shown = text.getvalue()
+    assert max(map(len, shown.splitlines())) <= width
+    assert "…" not in shown
+    assert flat(shown).count("16 tasks: because") >= 3
+    assert ("\n  16 tasks: because" in shown) is (width == 80)
+
+
+def test_a_failed_command_leaves_the_old_file(tmp_path: Path) -> None:
+    file = tmp_path / "out.txt"
+    file.write_text("old")
+
+    def fail_late() -> None:
+        with console.writing(file) as opened:
+            opened.print("new")
+            raise ValueError("late")
+
+    with pytest.raises(ValueError, match="late"):
+        fail_late()
+    assert file.read_text() == "old"
+    with console.writing(file) as opened:
+        opened.print("new")
+    assert file.read_text() == "new\n"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize(
+    ("sql", "number", "message", "moved"),
+    [
+        ("SELECT 1;\nSELECT x", 1, "no x; line 1 pos 7", "no x; line 2 pos 7"),
+        ("SELECT 1; SELECT x", 1, "no x (line 1, pos 7)", "no x (line 1, pos 17)"),
+        ("SELECT 1", 0, "no place", "no place"),
+    ],
+)
+def test_errors_have_the_place_in_the_file(sql: str, number: int, message: str, moved: str) -> None:
+    statement = split(sql)[number]
+    assert str(in_file(QueryError(message), statement, "")) == moved
+    named = str(in_file(QueryError(message), statement, "Statement 2 of 2"))
+    assert named == f"{moved}\nStatement 2 of 2 (line {statement.line}) failed"
+
+
+def test_a_stopped_command_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(jars, "find", stop)
+    result = call("jar")
+    assert (result.exit_code, result.stderr) == (130, "Error: stopped `apportion jar`\n")
 
 
 def test_the_jar_command_prints_the_path_of_the_jar() -> None:
@@ -308,6 +383,26 @@ def test_a_spark_that_does_not_start_is_one_message(sql: Path, tmp_path: Path) -
     assert finished.stderr.startswith("Error: Spark did not start. It needs Java 17 or later")
     assert f"{tmp_path}/bin/java: No such file" in finished.stderr
     assert "Traceback" not in finished.stderr
+
+
+def test_the_version_needs_no_command() -> None:
+    code = """
+import atexit, sys
+from apportion.cli import app
+from apportion.cli.support import console
+atexit.register(lambda: print(*(name for name in sys.modules if name in ("jinja2", "sqlglot"))))
+app(["--version"])
+"""
+    finished = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert finished.stdout.splitlines()[1:] == [""]
+
+
+def test_a_wrong_name_of_a_command_has_a_suggestion() -> None:
+    result = CliRunner().invoke(app, ["advize"])
+    assert result.exit_code == 2
+    assert "Did you mean 'advise'?" in result.stderr
 
 
 def script(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 import apportion
 from apportion import Decision
+from apportion.decision import Decisions
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,9 @@ def test_a_decision_has_the_values_of_its_query(session: SparkSession) -> None:
     assert decision.input_bytes > decision.largest_task_bytes > 0
     assert decision.sources["parallelism"] == "session setting"
     assert decision.reason == "4 tasks: parallelism is set to 4 (session setting)."
-    assert isinstance(decision.decided_at, datetime.datetime)
+    assert decision.decided_at.tzinfo is datetime.timezone.utc
+    age = datetime.datetime.now(datetime.timezone.utc) - decision.decided_at
+    assert datetime.timedelta(0) <= age < datetime.timedelta(minutes=10)
 
 
 def test_the_fields_of_a_decision_are_the_columns_of_apportion_decisions(
@@ -42,6 +45,17 @@ def test_the_fields_of_a_decision_are_the_columns_of_apportion_decisions(
 ) -> None:
     columns = session.sql("SELECT * FROM apportion_decisions()").columns
     assert [field.name for field in dataclasses.fields(Decision)] == columns
+
+
+def test_a_part_of_the_decisions_is_a_table_too(session: SparkSession) -> None:
+    decisions = apportion.decisions(session)
+    assert "<table" in decisions[-1:]._repr_html_()
+    assert isinstance(decisions[0], Decision)
+    pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    assert list(decisions.to_pandas()["tasks"]) == [4]
+    assert decisions.to_arrow().column("reason").to_pylist() == [decisions[0].reason]
+    assert len(Decisions().to_pandas()) == 0
 
 
 def test_the_latest_decision_comes_last(session: SparkSession) -> None:

@@ -4,9 +4,11 @@ import dataclasses
 from itertools import groupby
 from typing import Any, get_type_hints
 
+import numpy as np
 import pytest
 
 from apportion import SettingError, Settings
+from apportion.keywords import SettingsKeywords
 from apportion.settings import check_static, find, parse_assignments, registry
 
 TYPES: dict[str, Any] = {
@@ -84,7 +86,6 @@ def test_sizes_are_converted_to_bytes(text: int | str, size: int) -> None:
         ({"data_volume_per_task": 0}, "data_volume_per_task is 0: allowed is a size of 1"),
         ({"data_volume_per_task": "0MB"}, "data_volume_per_task is '0MB': allowed is a size of"),
         ({"data_volume_per_task": "1.5GiB"}, "data_volume_per_task is '1.5GiB'"),
-        ({"data_volume_per_task": "64 MB"}, "data_volume_per_task is '64 MB'"),
         ({"data_volume_per_task": "64ib"}, "data_volume_per_task is '64ib'"),
         ({"data_volume_per_task": "-1MB"}, "data_volume_per_task is '-1MB'"),
         ({"data_volume_per_task": "8192p"}, "data_volume_per_task is '8192p'"),
@@ -99,7 +100,7 @@ def test_sizes_are_converted_to_bytes(text: int | str, size: int) -> None:
         ({"parallelism": 0}, r"parallelism is 0: allowed is 1 or more, or -1 \(decide\)"),
         ({"parallelism": -2}, "parallelism is -2"),
         ({"min_parallelism": 0}, r"min_parallelism is 0: .* \(spark\.apportion\.minPar"),
-        ({"min_parallelism": "4"}, "min_parallelism is '4'"),
+        ({"min_parallelism": "four"}, "min_parallelism is 'four'"),
         ({"max_parallelism": 2**31}, "max_parallelism is 2147483648"),
         ({"max_parallelism": True}, "max_parallelism is True"),
         ({"broadcast_ratio": 0.0}, "broadcast_ratio is 0.0: allowed is above 0.0 and below 1.0"),
@@ -113,10 +114,11 @@ def test_sizes_are_converted_to_bytes(text: int | str, size: int) -> None:
             "the first must not be above the second",
         ),
         ({"enabled": 1}, "enabled is 1: allowed is true or false"),
-        ({"enabled": "true"}, "enabled is 'true'"),
+        ({"enabled": "yes"}, "enabled is 'yes': allowed is true or false"),
+        ({"parallel": 4}, "Similar: min_parallelism, max_parallelism, parallelism"),
         ({"min_paralelism": 4}, "unknown setting 'min_paralelism'. Did you mean min_parallelism?"),
         ({"minParallelism": 4}, "unknown setting 'minParallelism'. Did you mean min_parallelism?"),
-        ({"colour": 4}, "unknown setting 'colour'. Known settings: enabled, mode"),
+        ({"colour": 4}, "unknown setting 'colour'. `apportion settings` lists all"),
         ({"min_parallelism": 5, "max_parallelism": 7}, "the first to 4 or less, .* second to 8"),
         ({"min_parallelism": 9, "max_parallelism": 8}, "there is no power of two"),
     ],
@@ -124,6 +126,32 @@ def test_sizes_are_converted_to_bytes(text: int | str, size: int) -> None:
 def test_invalid_settings_raise(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingError, match=message):
         Settings.from_kwargs(**settings)
+
+
+def test_numbers_of_numpy_and_text_of_config_files_are_allowed() -> None:
+    settings = Settings.from_kwargs(
+        enabled="TRUE",
+        min_parallelism="4",
+        max_parallelism=np.int64(8),
+        broadcast_ratio=np.float64(0.25),
+        data_volume_per_task="64 MB",
+    )
+    assert settings == Settings(
+        enabled=True,
+        min_parallelism=4,
+        max_parallelism=8,
+        broadcast_ratio=0.25,
+        data_volume_per_task=64 << 20,
+    )
+
+
+def test_keywords_have_the_types_of_the_settings() -> None:
+    fields = {field.name: field.type for field in dataclasses.fields(Settings)}
+    keywords = {
+        name: getattr(kind, "__forward_arg__", kind)
+        for name, kind in SettingsKeywords.__annotations__.items()
+    }
+    assert keywords == fields
 
 
 def test_bounds_with_a_power_of_two_between_them_are_allowed() -> None:

@@ -24,6 +24,10 @@ def put(root: Path, *names: str) -> None:
         (["a/part-0.c000.snappy.parquet", "a/_SUCCESS", "a/.x.crc"], {"a": "parquet"}),
         (["a/year=2026/month=1/x.parquet"], {"a": "parquet"}),
         (["a.parquet/part-0.parquet", "v1.2/part-0.csv"], {"a": "parquet", "v1.2": "csv"}),
+        (["a/_delta_log/0.json", "a/part-0.parquet"], {"a": "delta"}),
+        (["a/metadata/v1.metadata.json", "a/data/x.parquet"], {"a": "iceberg"}),
+        (["a/.hoodie/hoodie.properties", "a/x.parquet"], {"a": "hudi"}),
+        (["a/metadata/x.parquet"], {"a": "parquet"}),
         (["monthly.2026.csv", "README.md", ".hidden.csv", "_log/0.json"], {"monthly.2026": "csv"}),
     ],
 )
@@ -49,6 +53,17 @@ def test_a_folder_without_tables_or_with_ambiguous_tables_raises(
     put(tmp_path, *files)
     with pytest.raises(ApportionError, match=message):
         find_tables(tmp_path)
+
+
+def test_a_url_of_tables_is_refused_with_another_way() -> None:
+    with pytest.raises(ApportionError, match=r"of this machine, not s3a://.*`s3a://bucket/x/name`"):
+        find_tables(Path("s3a://bucket/x"))
+
+
+def test_a_table_of_a_missing_format_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path, "a/_delta_log/0.json", "a/part-0.parquet")
+    with pytest.raises(ApportionError, match=r"/a is a table of the format delta, which"):
+        register(spark.newSession(), find_tables(tmp_path))
 
 
 def test_a_missing_directory_of_tables_raises(tmp_path: Path) -> None:

@@ -5,17 +5,22 @@ from __future__ import annotations
 import functools
 import importlib.resources
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from apportion._util.units import count_text, size_text
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 @functools.cache
 def environment() -> Environment:
     """Return the Jinja environment of the templates."""
+    # It takes longer to import than the rest of `import apportion`, which needs no page.
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     made = Environment(
         loader=PackageLoader(__name__),
         autoescape=True,
@@ -26,6 +31,7 @@ def environment() -> Environment:
     )
     made.filters["size"] = size_text
     made.globals["count"] = count_text
+    made.globals["asset"] = asset
     return made
 
 

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 import importlib.metadata
 import logging
+import sys
+import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import TracebackType
 from typing import Annotated, Any
 
 import typer
 import typer.core
+import typer.main
 
-from apportion.cli import (
-    bench,
-    demo,
-    doctor,
-    jar,
-    keys,
-    lint,
-    run,
-    settings,
-    slots,
-)
-from apportion.cli.logs import advise, explain, report, simulate
 from apportion.cli.support.console import QUERY_FAILED, USAGE_ERROR, fail
 from apportion.errors import ApportionError, QueryError
+from apportion.redaction import without_secrets
 
 _EXAMPLES = """\
 Examples:
@@ -53,8 +48,42 @@ spark.sql.extensions=io.apportion.ApportionExtension app.py`: add Apportion to a
 """
 
 
+# Exit code of shells after Ctrl-C.
+_STOPPED = 130
+
+# Module and function of each command.
+_COMMANDS = {
+    "demo": ("apportion.cli.demo", "demo"),
+    "run": ("apportion.cli.run", "run"),
+    "bench": ("apportion.cli.bench", "bench"),
+    "lint": ("apportion.cli.lint", "lint_command"),
+    "explain": ("apportion.cli.logs.explain", "explain"),
+    "advise": ("apportion.cli.logs.advise", "advise_command"),
+    "report": ("apportion.cli.logs.report", "report_command"),
+    "simulate": ("apportion.cli.logs.simulate", "simulate_command"),
+    "slots": ("apportion.cli.slots", "slots_command"),
+    "keys": ("apportion.cli.keys", "keys_command"),
+    "settings": ("apportion.cli.settings", "settings"),
+    "jar": ("apportion.cli.jar", "jar"),
+    "doctor": ("apportion.cli.doctor", "doctor"),
+}
+
+
 class _Commands(typer.core.TyperGroup):
-    """Prints errors that the user can fix without a traceback."""
+    """Imports only the command that is called, and prints errors of the user without a traceback.
+
+    All commands together import most of the package, which takes longer than many of them.
+    """
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name in _COMMANDS:
+            return _command(cmd_name)
+        # Typer looks here for similar names.
+        self.commands = {name: _command(name) for name in _COMMANDS}
+        return None
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -62,6 +91,18 @@ class _Commands(typer.core.TyperGroup):
                 return super().invoke(ctx)
         except ApportionError as error:
             fail(str(error), QUERY_FAILED if isinstance(error, QueryError) else USAGE_ERROR)
+        except KeyboardInterrupt as stopped:
+            # A command can say how to go on.
+            fail(str(stopped) or f"stopped `apportion {ctx.invoked_subcommand}`", _STOPPED)
+
+
+@functools.cache
+def _command(name: str) -> Any:
+    module_name, function = _COMMANDS[name]
+    module = importlib.import_module(module_name)
+    single = typer.Typer(rich_markup_mode="markdown", add_completion=False)
+    single.command(name, epilog=getattr(module, "EXAMPLES", None))(getattr(module, function))
+    return typer.main.get_command(single)
 
 
 @contextmanager
@@ -69,12 +110,21 @@ def _quiet() -> Iterator[None]:
     # pyspark logs query errors with their Java stack, and warns about its own imports. The commands
     # report errors themselves.
     logging.disable(logging.CRITICAL)
+    sys.excepthook = _print_traceback
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
         logging.disable(logging.NOTSET)
+
+
+def _print_traceback(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    # Messages of other packages can have the URL of a server with its token.
+    text = "".join(traceback.format_exception(kind, error, trace))
+    print(without_secrets(text), end="", file=sys.stderr)
 
 
 def _version(wanted: bool) -> None:
@@ -103,18 +153,3 @@ def main(
 
     To start, run `apportion demo`. Then run your own SQL with `apportion run`.
     """
-
-
-app.command("demo")(demo.demo)
-app.command("run")(run.run)
-app.command("bench", epilog=bench.EXAMPLES)(bench.bench)
-app.command("lint")(lint.lint_command)
-app.command("explain", epilog=explain.EXAMPLES)(explain.explain)
-app.command("advise", epilog=advise.EXAMPLES)(advise.advise_command)
-app.command("report", epilog=report.EXAMPLES)(report.report_command)
-app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate_command)
-app.command("slots", epilog=slots.EXAMPLES)(slots.slots_command)
-app.command("keys", epilog=keys.EXAMPLES)(keys.keys_command)
-app.command("settings")(settings.settings)
-app.command("jar")(jar.jar)
-app.command("doctor", epilog=doctor.EXAMPLES)(doctor.doctor)

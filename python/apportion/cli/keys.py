@@ -10,9 +10,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from apportion._util.figures import check
 from apportion._spark.jvm import short_errors
 from apportion._util.checks import LARGEST_INT
-from apportion._util.figures import check
 from apportion._util.identifiers import quoted
 from apportion._util.units import count_text
 from apportion.cli.support.console import err, fail, out
@@ -35,6 +35,8 @@ task read four shuffle partitions
 """
 
 _BAR_WIDTH = 20
+# Width of the columns without bars, for numbers of nine digits.
+_OTHER_COLUMNS = 70
 _MOST_TASKS = 64
 
 
@@ -119,16 +121,17 @@ def _title(table: str, distribution: KeyDistribution) -> str:
 
 
 def _print(title: str, distribution: KeyDistribution) -> None:
+    width = max(1, min(_BAR_WIDTH, (out.width - _OTHER_COLUMNS) // 2))
     shown = Table("Task", title=Text(title), title_justify="left")
     for name, _ in distribution.loads():
-        shown.add_column(f"Values, {name}", justify="right")
-        shown.add_column("Rows", justify="right")
-        shown.add_column("", width=_BAR_WIDTH)
+        shown.add_column(f"Values, {name}", justify="right", overflow="fold")
+        shown.add_column("Rows", justify="right", no_wrap=True)
+        shown.add_column("", width=width)
     tasks = len(distribution.even.rows)
     most = max(*distribution.hashed.rows, *distribution.even.rows)
     for task in range(min(tasks, _MOST_TASKS)):
         cells = [
-            (str(loads.values[task]), f"{loads.rows[task]:,}", _bar(loads.rows[task], most))
+            (str(loads.values[task]), f"{loads.rows[task]:,}", _bar(loads.rows[task], most, width))
             for _, loads in distribution.loads()
         ]
         shown.add_row(str(task), *(cell for own in cells for cell in own))
@@ -140,5 +143,5 @@ def _print(title: str, distribution: KeyDistribution) -> None:
         out.print(f"{name}: {loads}".capitalize(), markup=False, soft_wrap=True)
 
 
-def _bar(rows: int, most: int) -> str:
-    return "█" * round(_BAR_WIDTH * rows / most) if rows else ""
+def _bar(rows: int, most: int, width: int) -> str:
+    return "█" * round(width * rows / most) if rows else ""

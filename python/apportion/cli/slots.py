@@ -7,14 +7,12 @@ import json
 from typing import Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 
 from apportion import resources
 from apportion._spark.jvm import short_errors
 from apportion._util.units import count_text, size_text
-from apportion.cli.support.console import out
+from apportion.cli.support.console import out, print_rows
 from apportion.cli.support.options import Format, Tables
 from apportion.cli.support.progress import waiting
 from apportion.cli.support.sources import read_statements
@@ -86,21 +84,23 @@ def slots_command(
 
 
 def _print(plan: QuerySlots) -> None:
-    table = Table("Stage", "Runs", "Reads", "Input", "Tasks", "Slots", "Share", "Why")
-    for column in table.columns[3:7]:
-        column.justify = "right"
-    for stage in plan.stages:
-        table.add_row(
-            f"{stage.number} ({stage.kind})",
-            escape(stage.operator),
-            ", ".join(map(str, stage.reads)),
-            "-" if stage.bytes is None else size_text(stage.bytes),
-            str(stage.tasks),
-            str(stage.requirement),
-            "-" if stage.slots is None else str(stage.slots),
-            escape(stage.why),
+    columns = ["Stage", "Runs", "Reads", "Input", "Tasks", "Slots", "Share", "Why"]
+    rows = [
+        (
+            (
+                f"{stage.number} ({stage.kind})",
+                stage.operator,
+                ", ".join(map(str, stage.reads)),
+                "-" if stage.bytes is None else size_text(stage.bytes),
+                str(stage.tasks),
+                str(stage.requirement),
+                "-" if stage.slots is None else str(stage.slots),
+            ),
+            stage.why,
         )
-    out.print(table)
+        for stage in plan.stages
+    ]
+    print_rows(columns, rows, right=range(3, 7))
     for group in plan.groups if len(plan.groups) > 1 else []:
         out.print(f"Resource profile {group.profile} (min / target / max): {group.requirement}")
     out.print(

@@ -7,9 +7,11 @@ import json
 import math
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from apportion import eventlog
+from apportion._util.paths import write_text
 from apportion._util.units import count_text
 from apportion.errors import ApportionError
 from apportion.eventlog import Application, Query, locate
@@ -64,6 +66,20 @@ class Explained:
         """Return a JSON list with an object for each query."""
         queries = [query.as_json() for query in self.queries]
         return json.dumps(queries, indent=2, ensure_ascii=False) + "\n"
+
+    def save(self, file: str | os.PathLike[str]) -> None:
+        """Write the explanation to a file: .html, .json, .mmd (Mermaid) or .txt.
+
+        Raises `ApportionError` for another extension and for a file that cannot be written.
+        """
+        path = Path(file)
+        formats = {".html": self.html, ".json": self.json, ".mmd": self.mermaid, ".txt": self.text}
+        if path.suffix not in formats:
+            raise ApportionError(f"{path}: the name must end in {', '.join(formats)}")
+        try:
+            write_text(path, formats[path.suffix]())
+        except OSError as error:
+            raise ApportionError(f"cannot write {path}: {error.strerror}") from error
 
     def _slowest_first(self) -> list[QueryView]:
         # A query that has not ended may be the slowest.
@@ -129,8 +145,8 @@ def from_log(application: Application, source: str, numbers: Sequence[int] = ())
 
 
 def _without_queries(application: Application, source: str) -> str:
-    if application.stages:
-        stages = count_text(len({stage.id for stage in application.stages}), "stage")
+    if application.other_stages:
+        stages = count_text(len({stage.id for stage in application.other_stages}), "stage")
         return f"{source} has no SQL queries; its jobs ran {stages} without a query"
     if application.id or application.spark_version:
         return f"{source} has no SQL queries"

@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 
 
 def run_sql(
-    spark: SparkSession, statements: Sequence[str]
+    spark: SparkSession, statements: Sequence[str], head: int = 0
 ) -> tuple[Application, list[str], list[Row]]:
-    """Run SQL statements as `run` does. The description of each query is its statement."""
+    """Run SQL statements as `run` does. The description of each query is its statement.
+
+    Only `head` rows of the last statement are returned.
+    """
     with jvm.job_description(spark) as describe:
 
         def frames() -> Iterator[DataFrame]:
@@ -26,27 +29,29 @@ def run_sql(
                 describe(statement)
                 yield spark.sql(statement)
 
-        return run(spark, frames())
+        return run(spark, frames(), head)
 
 
 def run(
-    spark: SparkSession, frames: Iterable[DataFrame]
+    spark: SparkSession, frames: Iterable[DataFrame], head: int = 0
 ) -> tuple[Application, list[str], list[Row]]:
-    """Collect all rows of each DataFrame.
+    """Collect all rows of each DataFrame, up to spark.driver.maxResultSize.
 
-    Returns the application as its events of this time describe it, and the columns and rows of the
-    last DataFrame. Raises Spark's errors, and `ApportionError` for a Spark Connect client.
+    Returns the application as its events of this time describe it, and the columns and the first
+    rows of the last DataFrame. Raises Spark's errors, and `ApportionError` for a Spark Connect
+    client.
     """
-    columns: list[str] = []
+    frame: DataFrame | None = None
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="apportion-") as directory:
         with jvm.event_log(spark, Path(directory)):
             for frame in frames:
-                columns, rows = frame.columns, frame.collect()
+                # A write has another plan, so that the explanation would not be of this query.
+                rows = frame.collect()
         application = eventlog.read(directory)
     # The event with these fields was posted earlier, when the application started.
     application.id = spark.sparkContext.applicationId
     application.name = spark.sparkContext.appName or ""
     application.spark_version = spark.version
     application.conf = jvm.session_conf(spark)
-    return application, columns, rows
+    return application, frame.columns if frame else [], rows[:head]

@@ -73,7 +73,12 @@ def key_groups(
 def key_groups(
     keys: Array | Sequence[int | str], max_parallelism: int, *, long: bool = False
 ) -> NDArray[np.int64] | list[int]:
-    """Return the key group of each key. Arguments and errors are those of `key_group`."""
+    """Return the key group of each key. Arguments and errors are those of `key_group`.
+
+    Raises `InputError` for a text, which is one key and not a sequence of keys.
+    """
+    if isinstance(keys, str | bytes):
+        raise InputError(f"keys is {keys!r}: allowed is a sequence, such as [{keys!r}]")
     if isinstance(keys, Sequence):
         return [key_group(key, max_parallelism, long=long) for key in keys]
     import numpy as np

@@ -10,9 +10,8 @@ import hashlib
 import re
 from collections.abc import Iterator
 
-from apportion.eventlog import PlanNode
+from apportion.eventlog import PlanNode, plan_text
 from apportion.eventlog.plan_text import kind
-from apportion.explanation.views.tables import table
 
 # Operators that depend on the join strategy, on adaptive execution or on the version of Spark.
 _CHANGING = {
@@ -30,11 +29,6 @@ _JOINS = {
     "SortMergeJoin",
 }  # fmt: skip
 _AGGREGATES = {"HashAggregate", "ObjectHashAggregate", "SortAggregate"}
-_JOIN_TYPE = re.compile(
-    r"\b(?:LeftOuter|RightOuter|FullOuter|LeftSemi|LeftAnti|ExistenceJoin|LeftSingle)\b"
-)
-_COLUMNS = re.compile(r"\[([^\]]*)\]")
-_COLUMN_ID = re.compile(r"#\d+L?")
 _PARTIAL = re.compile(r"\b(?:partial|merge|final)_")
 # Literals in SQL text and in plans, and parts of names that differ between runs.
 _LITERAL = re.compile(r"'[^']*'|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\d+(?:\.\d+)?")
@@ -52,7 +46,7 @@ def fingerprint(plan: PlanNode | None) -> str | None:
 
 def reads_tables(plan: PlanNode | None) -> bool:
     """Return whether a plan names a table or a path that it reads."""
-    return plan is not None and any(table(node) for node in plan.walk())
+    return plan is not None and any(plan_text.table(node.name, node.text) for node in plan.walk())
 
 
 def without_literals(text: str) -> str:
@@ -79,14 +73,15 @@ def _operators(plan: PlanNode) -> Iterator[str]:
 
 def _operator(node: PlanNode, name: str) -> str:
     if name in _JOINS:
-        found = _JOIN_TYPE.search(node.text)
-        return f"Join {found[0] if found else 'Inner'}"
+        join_type = plan_text.join_type(node.text)
+        return f"Join {'Inner' if join_type in (None, 'Cross') else join_type}"
     if name in _AGGREGATES:
         return f"Aggregate {_terms(node.text.partition('(')[2])}"
     if "Scan" in name:
-        columns = match[1] if (match := _COLUMNS.search(node.text)) else ""
-        names = sorted(re.split(r",\s*", _COLUMN_ID.sub("", columns)))
-        words = _DATE_OR_ID.sub("?", table(node) or " ".join(name.split()[:2]))
+        columns = plan_text.first_list(node.text)
+        names = sorted(re.split(r",\s*", plan_text.without_column_ids(columns)))
+        table = plan_text.table(node.name, node.text)
+        words = _DATE_OR_ID.sub("?", table or " ".join(name.split()[:2]))
         return f"Scan {words} {names}"
     # The names of some commands have a path or a table.
     return _DATE_OR_ID.sub("?", name)
@@ -94,4 +89,4 @@ def _operator(node: PlanNode, name: str) -> str:
 
 def _terms(text: str) -> str:
     """Return the keys and functions of an aggregate, equal for its partial and final operator."""
-    return _NUMBER.sub("?", _PARTIAL.sub("", _COLUMN_ID.sub("", text)))
+    return _NUMBER.sub("?", _PARTIAL.sub("", plan_text.without_column_ids(text)))

@@ -28,12 +28,12 @@ class QueryRun:
     """Whether it ended without an error."""
     seconds: float
     core_seconds: float
-    """Time of all tasks, with failed attempts, times the cores of a task."""
+    """Time of all tasks, with failed and killed attempts, times the cores of a task."""
     tasks: int
     """Tasks that succeeded."""
     spilled_bytes: int
     failed_tasks: int
-    """Attempts of tasks that failed or were killed."""
+    """Attempts of tasks that failed."""
     memory_failures: int
 
 
@@ -88,7 +88,7 @@ def _run(query: Query, cpus: int) -> QueryRun:
         for stage in stages
         for launched, finished in zip(stage.launched, stage.finished, strict=True)
     )
-    millis += sum(stage.wasted_millis for stage in stages)
+    millis += sum(stage.wasted_millis + stage.killed_millis for stage in stages)
     return QueryRun(
         id=query.id,
         description=query.description.strip()[:_LONGEST_DESCRIPTION],

@@ -18,8 +18,9 @@ from apportion._spark import jars
 from apportion._spark.jvm import EXTENSION
 from apportion.cli import app
 from apportion.doctor import configuration
-from apportion.doctor.conf import Conf, properties
+from apportion.doctor.conf import Conf, Entry
 from apportion.doctor.finding import Setup
+from apportion.java_files import properties
 from apportion.settings import registry
 from apportion.sql.statements import split
 from apportion.testing.run import ScriptRun
@@ -28,8 +29,9 @@ from apportion.testing.script import parse
 from .pages import BLOCKS, PAGES, ROOT, Block, blocks, commands
 
 CLI: Any = typer.main.get_command(app)
+COMMANDS: dict[str, Any] = {name: CLI.get_command(None, name) for name in CLI.list_commands(None)}
 # `console` is what typer writes into the reference of the command line.
-LANGUAGES = {"bash", "console", "properties", "python", "sql", "text", "toml"}
+LANGUAGES = {"bash", "console", "properties", "python", "sql", "text", "toml", "yaml"}
 LOG = ROOT / "python/tests/eventlog/golden/spark-4.2.zstd"
 
 
@@ -117,11 +119,11 @@ def test_every_command_example_is_tested() -> None:
 
 @pytest.mark.parametrize("words", of_program("apportion"))
 def test_apportion_accepts_the_command_examples(words: list[str]) -> None:
-    CLI.commands[words[1]].make_context(words[1], words[2:])
+    COMMANDS[words[1]].make_context(words[1], words[2:])
 
 
 @pytest.mark.parametrize(
-    "command", [each for each in CLI.commands.values() if each.epilog], ids=lambda each: each.name
+    "command", [each for each in COMMANDS.values() if each.epilog], ids=lambda each: each.name
 )
 def test_apportion_accepts_the_examples_of_its_help(command: Any) -> None:
     examples = re.findall(r"`apportion (.*?)`", command.epilog)
@@ -189,7 +191,7 @@ def test_spark_submit_examples_set_jar_and_extension(words: list[str], spark: Sp
 def test_properties_examples_have_valid_settings(block: Block, tmp_path: Path) -> None:
     file = tmp_path / "spark-defaults.conf"
     file.write_text(block.text)
-    entries = list(properties(file))
+    entries = [Entry(key, value, "") for key, value, _ in properties.read(file)]
     assert len(entries) == len(block.text.splitlines())
     findings = list(configuration.settings(Setup(Conf(entries))))
     assert [finding for finding in findings if finding.verdict != "ok"] == []
@@ -210,7 +212,7 @@ def test_commands_named_in_the_text_exist() -> None:
         for page in PAGES
         for name in re.findall(r"`apportion ([a-z]+)", page.read_text("utf-8"))
     }
-    assert named <= CLI.commands.keys()
+    assert named <= COMMANDS.keys()
 
 
 def test_settings_named_in_the_text_exist() -> None:

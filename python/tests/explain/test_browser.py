@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 from typing import Literal
@@ -9,6 +10,9 @@ from typing import Literal
 import pytest
 from playwright.sync_api import expect
 
+from apportion import eventlog
+from apportion.advise import render
+from apportion.advise.advice import advise, collected
 from apportion.decision import decision_from_json
 from apportion.eventlog import Application, LoggedDecision, LoggedShuffle, Query
 from apportion.explanation.explained import Explained
@@ -19,6 +23,7 @@ from .plans import plan
 from .test_render import DECIDED, stage
 
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text("utf-8")
+PICTURED = Path(__file__).parents[3] / "docs/pictures/skewed-join.zstd"
 MOST_SECONDS = 2.0
 LONG_JOIN = """
     BroadcastNestedLoopJoinOfALongName
@@ -117,7 +122,9 @@ def test_the_page_works_by_keyboard(tabs: Tabs, address: str) -> None:
         reached.append(focused())
         assert len(reached) < 50, reached
     # First the queries, then the stages of each.
-    assert [each for each in reached if each][:3] == ["#q3", "#q4", "#q3-stage-0"]
+    links = [each for each in reached if each]
+    assert links[:4] == ["#q3", "#q4", "#q3-result", "#q3-result"]
+    assert links[4] == "#q3-stage-0"
     page.keyboard.press("Enter")
     scan = page.locator("details#q4-stage-0")
     expect(scan).to_have_attribute("open", "")
@@ -140,6 +147,51 @@ def test_the_page_has_readable_contrast_and_fits_the_screen(
     assert (
         page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     ) == (colours == "light")
+
+
+def test_the_slowest_stage_is_in_sight_on_a_narrow_screen(
+    tabs: Tabs, tmp_path: Path, picture: Path
+) -> None:
+    made = query(3, "SELECT daily", 8)
+    assert made.plan
+    result = next(iter(made.plan.metrics.values()))
+    made.stages = [stage(7, result, [0, 5, 25])]
+    page = tabs.open(written(tmp_path, made), 400)
+    page.screenshot(path=picture)
+    expect(page.locator(".graph .slowest rect")).to_be_in_viewport(ratio=1)
+    expect(page.get_by_role("paragraph").filter(has_text="Slowest: result")).to_be_in_viewport()
+
+
+def test_a_long_list_of_queries_leaves_room_for_the_slowest_one(tabs: Tabs, tmp_path: Path) -> None:
+    page = tabs.open(written(tmp_path, *(query(n, f"query {n}", 1) for n in range(30))))
+    expect(page.locator(".graph").first).to_be_in_viewport()
+    page.get_by_text("25 faster queries").click()
+    page.get_by_role("link", name="Query 29: query 29").click()
+    expect(page.locator("h2#q29")).to_be_in_viewport()
+
+
+def test_a_long_text_leaves_room_for_the_stages(tabs: Tabs, tmp_path: Path) -> None:
+    page = tabs.open(written(tmp_path, query(1, "SELECT a,\n" + "  b,\n" * 100 + "  c FROM t", 1)))
+    expect(page.locator(".graph .slowest")).to_be_in_viewport()
+    page.get_by_text("Description", exact=True).click()
+    expect(page.locator("pre").first).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize("colours", ["light", "dark"])
+def test_advice_has_readable_contrast_and_fits_the_screen(
+    tabs: Tabs, tmp_path: Path, width: int, colours: Literal["light", "dark"], picture: Path
+) -> None:
+    application = eventlog.read(PICTURED)
+    names = ["nightly", "a_job_with_a_name_of_more_than_forty_letters_without_a_space"]
+    advice = [dataclasses.replace(advise(application, "a.log"), name=name) for name in names]
+    file = tmp_path / "advice.html"
+    file.write_text(render.html(collected(advice), 20), "utf-8")
+    page = tabs.open(file.as_uri(), width, colours)
+    page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
+    page.screenshot(path=picture, full_page=True)
+    assert page.evaluate(CONTRAST) == []
+    assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
 @pytest.mark.parametrize("millis", [(50, 200, 750), (300, 10, 690)])

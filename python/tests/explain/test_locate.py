@@ -5,18 +5,23 @@ from __future__ import annotations
 import io
 import json
 import os
+import random
+import shutil
 import socket
+import tempfile
 import threading
 import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from apportion import ApportionError
-from apportion.eventlog import locate
+from apportion._util.units import size_text
+from apportion.eventlog import history_server, locate
 
 
 class Spark:
@@ -71,9 +76,9 @@ def spark_ui(monkeypatch: pytest.MonkeyPatch) -> Iterator[Spark]:
     server.http.server_close()
 
 
-def packed(files: dict[str, str]) -> bytes:
+def packed(files: dict[str, str], method: int = zipfile.ZIP_STORED) -> bytes:
     content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as made:
+    with zipfile.ZipFile(content, "w", method) as made:
         for name, text in files.items():
             made.writestr(name, text)
     return content.getvalue()
@@ -221,6 +226,33 @@ def test_an_address_without_a_server_raises() -> None:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
         assert "does not answer: [Errno 111] Connection refused" in error(url)
+
+
+@pytest.mark.parametrize(
+    ("size", "free"), [(100_000, 10_000), (5_000_000, 100_000)], ids=["archive", "unpacked"]
+)
+def test_a_download_larger_than_the_free_space_raises(
+    spark_ui: Spark, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, size: int, free: int
+) -> None:
+    content = random.Random(1).randbytes(size).hex() if size == 100_000 else "x" * size
+    spark_ui.lists("app-1")
+    spark_ui.answers["/api/v1/applications/app-1/logs"] = packed(
+        {"app-1": content}, zipfile.ZIP_DEFLATED
+    )
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+    message = error(spark_ui.root)
+    assert f"has more than {size_text(free // 2)}, which is half of the free space" in message
+    assert message.endswith(f"in {tmp_path}: set TMPDIR to a folder with more free space")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_answer_that_is_too_long_raises(
+    spark_ui: Spark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history_server, "_MAX_JSON", 20)
+    spark_ui.lists("app-1")
+    assert "has more than 20 B, which is the maximum" in error(spark_ui.root)
 
 
 def test_downloaded_files_stay_in_their_directory(spark_ui: Spark) -> None:

@@ -16,6 +16,7 @@ from typer.testing import CliRunner, Result
 import apportion
 from apportion import ApportionError
 from apportion.cli import app
+from apportion.explanation.explained import Explained
 
 GROUPED = "SELECT city, count(*) AS n FROM people GROUP BY city"
 
@@ -192,7 +193,32 @@ def test_settings_of_a_notebook_cell_end_with_the_cell(
 def test_a_notebook_cell_shows_at_most_20_rows(shell: InteractiveShell) -> None:
     (rows, *_), _ = run_cell(shell, "%%apportion\nSELECT id FROM range(21)")
     assert rows.data["text/html"].count("<tr>") == 21
-    assert "21 rows, first 20 shown" in rows.data["text/html"]
+    assert "first 20 rows shown" in rows.data["text/html"]
+
+
+def test_a_notebook_cell_shows_reasons_and_assigns_the_frame(
+    shell: InteractiveShell, spark: SparkSession
+) -> None:
+    cell = f"%%apportion -o frame parallelism=2\n{GROUPED}"
+    (_, reasons, *_), _ = run_cell(shell, cell)
+    assert "parallelism is set to 2 (session setting)" in reasons.data["text/html"]
+    assert GROUPED in reasons.data["text/html"]
+    assert shell.user_ns["frame"].count() == 2
+
+
+def test_an_error_in_a_notebook_is_one_message(shell: InteractiveShell) -> None:
+    with capture_output() as captured:
+        shell.run_cell("import apportion; apportion.Settings(parallelism=0)")
+    assert "Traceback" not in captured.stdout
+    assert "SettingError: parallelism is 0: allowed is 1 or more" in captured.stdout
+
+
+def test_an_explanation_is_saved_by_its_extension(tmp_path: Path) -> None:
+    explained = Explained("title", [], [])
+    explained.save(tmp_path / "a.html")
+    assert "<html" in (tmp_path / "a.html").read_text()
+    with pytest.raises(apportion.ApportionError, match=r"must end in .html, .json, .mmd, .txt"):
+        explained.save("a.docx")
 
 
 @pytest.mark.parametrize(
@@ -200,6 +226,8 @@ def test_a_notebook_cell_shows_at_most_20_rows(shell: InteractiveShell) -> None:
     [
         ("%%apportion paralelism=2\nSELECT 1", "Did you mean parallelism?"),
         ("%%apportion\n-- nothing", "there is no SQL statement to run"),
+        ("%%apportion -o frame\nSET a = 1", "the last statement is not a query"),
+        ("%%apportion -o\nSELECT 1", "write the name of a variable"),
         ("%%apportion\nSELECT * FROM nowhere", "TABLE_OR_VIEW_NOT_FOUND"),
     ],
 )

@@ -90,7 +90,7 @@ def test_the_explanation_of_a_tpch_query_matches_the_golden_file(
     if number in OTHER_PLANS.get(INSTALLED, ()):
         pytest.skip(f"Spark {INSTALLED} makes another plan")
     name = f"query {number}"
-    if request.config.getoption("--update-golden"):
+    if request.config.getoption("--apportion-update-golden"):
         golden.write(GOLDEN, explained)
     expected = golden.read(GOLDEN)[name]
     assert explained[name] == expected, golden.difference(GOLDEN.name, expected, explained[name])

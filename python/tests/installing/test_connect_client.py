@@ -154,7 +154,7 @@ def test_golden_tests_run_on_spark_connect(bare: Bare, url: str) -> None:
     imports = "import apportion, pytest\nfrom pyspark.sql import SparkSession\n\n"
     connected = fixture.replace("sc://localhost:15002", url)
     (bare.folder / "conftest.py").write_text(imports + connected)
-    bare.run("pytest", "--update-golden")
+    bare.run("pytest", "--apportion-update-golden")
     assert (folder / "orders.golden").read_text() == expected
     assert "2 passed" in bare.run("pytest")
 

@@ -194,3 +194,8 @@ flink.key_groups(["a", "b"], 128)
 assert not {"pyspark", "numpy"} & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_text_is_no_sequence_of_keys() -> None:
+    with pytest.raises(InputError, match=r"keys is 'Berlin': allowed is a sequence, such as"):
+        flink.key_groups("Berlin", 128)

@@ -138,7 +138,8 @@ def test_a_run_has_the_numbers_of_its_stages() -> None:
     stage = Stage(0, 0, "collect", [], 2, 0)
     stage.launched, stage.finished = array("q", [0, 100]), array("q", [1000, 600])
     stage.spilled_bytes = array("q", [5, 6])
-    stage.failed_tasks, stage.memory_failures, stage.wasted_millis = 2, 1, 500
+    stage.failed_tasks, stage.memory_failures, stage.wasted_millis = 2, 1, 300
+    stage.killed_millis = 200
     query = Query(0, "report", submitted=0, completed=1500, stages=[stage])
     made = Application(name="nightly", queries={0: query}, conf={"spark.task.cpus": "2"})
     (only,) = runs(made, "log").runs

@@ -105,6 +105,8 @@ def _boxes(query: QueryView, places: dict[str, tuple[int, int]], box: int) -> It
             (f"▲ {problems}" if problems else "", ""),
         ]
         classes = f"heat-{heat(stage.share)}{' critical' if stage.is_critical else ''}"
+        # The script of the page scrolls to this box.
+        classes += " slowest" if stage.is_slowest else ""
         remarks = [*marks(stage), *(["on the critical path"] if stage.is_critical else [])]
         name = escape(", ".join([f"{stage.name}{tasks}", *remarks]))
         yield (

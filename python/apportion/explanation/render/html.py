@@ -20,6 +20,10 @@ from apportion.explanation.render.sql_text import marked_sql
 from apportion.explanation.views.facts import facts, marks
 from apportion.explanation.views.view import QueryView, StageView, averages_text, memory_text
 
+# Queries in the list at the start. The others are behind a click, so that the slowest query is on
+# the first screen.
+_MOST_LISTED = 5
+
 
 @functools.cache
 def _environment() -> Environment:
@@ -48,7 +52,6 @@ def render(
         remarks=remarks,
         notes=notes,
         listed=queries if listed is None else listed,
-        asset=_html.asset,
         own_asset=_own_asset,
         graph=graph,
         marked_sql=marked_sql,
@@ -60,6 +63,7 @@ def render(
         facts=facts,
         marks=marks,
         elsewhere=text.ELSEWHERE,
+        most_listed=_MOST_LISTED,
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from apportion._util.units import count_text
+from apportion.eventlog import LoggedDecision
+from apportion.explanation.render.text import ELSEWHERE
 from apportion.explanation.views.view import QueryView, StageView
 
 
@@ -21,18 +23,25 @@ def _lines(query: QueryView) -> Iterator[str]:
     for stage in query.stages:
         for read in stage.reads:
             yield f"  {places[read]} --> {places[stage.name]}"
+    if query.elsewhere:
+        yield f'  subgraph elsewhere["{_escape(ELSEWHERE)}"]'
+        for place, logged in enumerate(query.elsewhere):
+            yield f'    d{place}["{_escape(_reason(logged))}"]'
+        yield "  end"
 
 
 def _label(stage: StageView) -> str:
     tasks = "" if stage.slots is None else f": {count_text(stage.slots, 'task')}"
-    reasons = [
-        f"{logged.decision.operator}: {logged.decision.reason}" for logged in stage.decisions
-    ]
+    reasons = map(_reason, stage.decisions)
     operators = [
         " ← ".join(node.name for node in pipeline.operators)
         for pipeline in stage.pipelines.pipelines
     ]
     return "<br/>".join(map(_escape, [f"{stage.name}{tasks}", *reasons, *operators]))
+
+
+def _reason(logged: LoggedDecision) -> str:
+    return f"{logged.decision.operator}: {logged.decision.reason}"
 
 
 def _escape(text: str) -> str:

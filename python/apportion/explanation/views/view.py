@@ -9,13 +9,20 @@ from typing import Any
 
 from apportion._util.units import count_text, size_text
 from apportion.decision import Decision
-from apportion.eventlog import Application, LoggedDecision, Operator, PlanNode, Query, Stage
+from apportion.eventlog import (
+    Application,
+    LoggedDecision,
+    Operator,
+    PlanNode,
+    Query,
+    Stage,
+    plan_text,
+)
 from apportion.eventlog.fragments import Fragment, fragments
 from apportion.eventlog.placement import placement
 from apportion.explanation.views.origins import Origins, SqlBlock
 from apportion.explanation.views.pipelines import Pipelines, find_pipelines
 from apportion.explanation.views.rows import RowCounts
-from apportion.explanation.views.tables import table
 
 # `apportion.simulate` imports `ran` from here.
 from apportion.explanation.views.work import Ran, attempts_of, critical_path, work_of
@@ -144,6 +151,11 @@ class QueryView:
             if (work := by_name[name])
         ]
         return f"Critical path: {', '.join(parts)}." if parts else ""
+
+    @property
+    def slowest(self) -> StageView | None:
+        """The stage that ran longest; None if nothing ran."""
+        return next((stage for stage in self.stages if stage.is_slowest), None)
 
     @property
     def outside_text(self) -> str:
@@ -276,7 +288,9 @@ def view(application: Application, query: Query) -> QueryView:
 
 
 def _tables(fragment: Fragment) -> list[str]:
-    names = (table(node) for node in fragment.operators() if not node.children)
+    names = (
+        plan_text.table(node.name, node.text) for node in fragment.operators() if not node.children
+    )
     return list(dict.fromkeys(name for name in names if name))
 
 

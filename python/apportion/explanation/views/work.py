@@ -29,7 +29,7 @@ class Ran:
     """Number of tasks of the largest of these stages. A stage that samples rows for a sort runs
     twice."""
     failed_tasks: int
-    """Attempts of tasks that failed or were killed."""
+    """Attempts of tasks that failed."""
     profile: int
     """Id of the resource profile. Stages with the same profile share slots."""
     started: int | None
@@ -55,7 +55,7 @@ class Ran:
     memory_failures: int
     """Attempts of tasks that ran out of memory."""
     wasted_millis: int
-    """Run time of the attempts that failed or were killed."""
+    """Run time of the attempts that failed."""
     longest_task_millis: int
     """This field and the next three are of the Spark stage with the most task time."""
     median_task_millis: float

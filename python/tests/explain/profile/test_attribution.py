@@ -12,7 +12,7 @@ from apportion import eventlog
 from apportion.decision import decision_from_json
 from apportion.eventlog import Application, LoggedDecision, LoggedShuffle, PlanNode, Query
 from apportion.explanation.explained import Explained, from_log
-from apportion.explanation.render import text
+from apportion.explanation.render import mermaid, text
 from apportion.explanation.views.view import QueryView, view
 from tests.records import RECORD
 
@@ -128,6 +128,14 @@ def test_a_decision_on_a_part_that_an_equal_part_replaced_is_listed_separately()
     assert "reason 4." not in shown.partition(heading)[2]
     page = Explained("", [made], []).html()
     assert "reason 1." in page.partition("Spark&#39;s last plan does not have")[2]
+    assert mermaid.render(made).endswith(
+        f"""\
+  subgraph elsewhere["{text.ELSEWHERE}"]
+    d0["HashAggregate: reason 1."]
+    d1["Scan parquet: reason 3."]
+  end
+"""
+    )
 
 
 def test_the_last_of_several_decisions_for_the_same_shuffles_is_on_the_stage() -> None:

@@ -90,7 +90,11 @@ def test_the_page_marks_hot_critical_and_skewed_stages(made: QueryView) -> None:
     assert boxes == [
         ("stage-0", "heat-1", "stage 0, 1 task"),
         ("stage-1", "heat-3 critical", "stage 1, 2 tasks, on the critical path"),
-        ("result", "heat-3 critical", "result, 3 tasks, skew, spill 1 GiB, on the critical path"),
+        (
+            "result",
+            "heat-3 critical slowest",
+            "result, 3 tasks, skew, spill 1 GiB, on the critical path",
+        ),
     ]
     assert ">db.orders</text>" in graph
     assert ">5.0 s, 47% of task time</text>" in graph

@@ -1,0 +1,40 @@
+"""Removes secrets from text that is shown or saved."""
+
+from __future__ import annotations
+
+import re
+
+HIDDEN = "*********(redacted)"
+"""Text that Spark shows in place of a secret."""
+REDACTION = "spark.redaction.regex"
+# Default of spark.redaction.regex, with the names that later versions of Spark added.
+_SECRET = r"secret|password|token|access[.]?key|api[.]?key|credential|passphrase"
+_SECRET_KEY = re.compile(f"(?i){_SECRET}")
+_ASSIGNED = re.compile(rf"(?i)(\b(?:spark|fs)\.[\w.-]*(?:{_SECRET})[\w.-]*\s*=\s*)[^\s,;()]+")
+_USER = re.compile(r"(?<=://)[^/\s@]*@")
+# Parameters of a Spark Connect URL, such as sc://host:15002/;token=abc;user_id=me.
+_PARAMETERS = re.compile(r"(sc://[^\s/;]+/?;)[^\s'\"]*")
+
+
+def without_secrets(text: str) -> str:
+    """Return a text without users in URLs, parameters of Spark Connect URLs, and secret confs.
+
+    >>> without_secrets("http://me:pw@host/x")
+    'http://***@host/x'
+    """
+    text = _USER.sub("***@", _PARAMETERS.sub(r"\1***", text))
+    return _ASSIGNED.sub(rf"\1{HIDDEN}", text)
+
+
+def shown_value(key: str, value: str, pattern: str | None = None) -> str:
+    """Return the value of a conf, or Spark's text for a secret if the key looks like one.
+
+    `pattern` is the value of spark.redaction.regex, which also looks at values.
+    """
+    try:
+        own = re.compile(pattern) if pattern else None
+    except re.error:
+        # Java has constructs that Python does not know.
+        return HIDDEN
+    is_secret = _SECRET_KEY.search(key) or (own and (own.search(key) or own.search(value)))
+    return HIDDEN if is_secret else without_secrets(value)
