@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from apportion._util import cache, figures, parallel
 from apportion._spark import jvm
+from apportion._util import cache, figures, parallel
 from apportion._util.paths import existing_path
 from apportion.bench import memory as memory_sweep
 from apportion.bench import plot, report, suites, summary

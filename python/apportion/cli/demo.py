@@ -10,9 +10,9 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from apportion._util import cache
 from apportion._spark import jvm
 from apportion._spark.jvm import short_errors
+from apportion._util import cache
 from apportion._util.units import size_text
 from apportion.bench import measure
 from apportion.bench.measure import Comparison

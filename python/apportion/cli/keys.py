@@ -10,9 +10,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from apportion._util.figures import check
 from apportion._spark.jvm import short_errors
 from apportion._util.checks import LARGEST_INT
+from apportion._util.figures import check
 from apportion._util.identifiers import quoted
 from apportion._util.units import count_text
 from apportion.cli.support.console import err, fail, out
