@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from apportion._util.plain import plain
@@ -197,6 +197,8 @@ class Finding:
     """Operators of the stage, from the top of the plan."""
     tables: list[str] = dataclasses.field(default_factory=list)
     """Tables or paths that the stage scans."""
+    failure_reasons: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """Failed attempts of tasks by the class of their error, or by Spark's name of the reason."""
 
 
 @dataclasses.dataclass(frozen=True)

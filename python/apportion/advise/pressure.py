@@ -107,6 +107,9 @@ def failures(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
         f"{count_text(stage.failed_tasks, 'attempt')} of tasks failed, after "
         f"{seconds_text(wasted)} of task time."
     )
+    if stage.failure_reasons:
+        reason, attempts = max(stage.failure_reasons.items(), key=lambda each: (each[1], each[0]))
+        text += f" The most frequent reason is {reason} ({count_text(attempts, 'attempt')})."
     kind, helps = Kind.FAILED_TASKS, False
     apportion = "does not change failures."
     without = ["see the reasons of the failures on the stage's page in Spark's UI"]
@@ -138,6 +141,7 @@ def failures(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
             "tasks": stage.tasks,
             "task_seconds": stage.task_seconds,
         },
+        failure_reasons=stage.failure_reasons,
     )
 
 

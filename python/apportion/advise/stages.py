@@ -8,6 +8,7 @@ import functools
 import itertools
 import re
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from apportion.advise.findings import Gain
@@ -59,6 +60,8 @@ class MeasuredStage:
     failed_tasks: int
     memory_failures: int
     wasted_millis: int
+    failure_reasons: Mapping[str, int]
+    """Failed attempts by the class of their error, or by Spark's name of the reason."""
 
     # The sums are cached, because many rules use them.
 
@@ -271,6 +274,7 @@ def _stage(
         failed_tasks=sum(attempt.failed_tasks for attempt in attempts),
         memory_failures=sum(attempt.memory_failures for attempt in attempts),
         wasted_millis=sum(attempt.wasted_millis for attempt in attempts),
+        failure_reasons=sum((Counter(each.failure_reasons) for each in attempts), Counter()),
     )
 
 

@@ -168,6 +168,8 @@ class Stage:
     """Attempts of tasks that ran out of memory."""
     wasted_millis: int = 0
     """Run time of the attempts that failed."""
+    failure_reasons: dict[str, int] = dataclasses.field(default_factory=dict)
+    """Number of failed attempts by the class of their error, or by Spark's name of the reason."""
     killed_millis: int = 0
     """Run time of the attempts that Spark killed because it no longer needed them, such as the
     slower one of two."""

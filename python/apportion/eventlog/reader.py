@@ -282,6 +282,7 @@ class _Reader:
             stage.failed_tasks += 1
             stage.memory_failures += _is_out_of_memory(reason)
             stage.wasted_millis += _task_millis(info)
+            _count_reason(stage.failure_reasons, reason)
             return
         read = metrics["Shuffle Read Metrics"]
         row = [
@@ -577,6 +578,16 @@ def _is_out_of_memory(reason: Event) -> bool:
         return any(text in str(reason.get("Loss Reason")) for text in _MEMORY_EXITS)
     # On a GPU, RAPIDS throws `GpuSplitAndRetryOOM` and similar errors.
     return str(reason.get("Class Name")).endswith(("OutOfMemoryError", "OOM"))
+
+
+# A hostile log must not fill the memory with names.
+_MOST_REASONS = 20
+
+
+def _count_reason(counts: dict[str, int], reason: Event) -> None:
+    name = reason.get("Class Name") or reason.get("Reason")
+    if name and (text := _text(name)[:200]) and (text in counts or len(counts) < _MOST_REASONS):
+        counts[text] = counts.get(text, 0) + 1
 
 
 def _task_millis(info: Event) -> int:

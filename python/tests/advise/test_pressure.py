@@ -92,12 +92,15 @@ def test_waiting_for_shuffle_data_is_found() -> None:
 def failed(wasted: int, memory: int = 0) -> Stage:
     made = busy()
     made.failed_tasks, made.memory_failures, made.wasted_millis = 3, memory, wasted
+    made.failure_reasons = {"FetchFailed": 1, "java.io.IOException": 2}
     return made
 
 
 def test_failed_tasks_are_found_with_their_wasted_time() -> None:
     finding = only(application(failed(30_000), cores=5), Kind.FAILED_TASKS)
     assert finding.evidence["wasted_seconds"] == 30
+    assert finding.failure_reasons == {"FetchFailed": 1, "java.io.IOException": 2}
+    assert "The most frequent reason is java.io.IOException (2 attempts)." in finding.text
     # The other tasks need 80 s on 5 slots.
     assert finding.gain.seconds_high == 20 - 80 / 5
     assert finding.gain.core_hours_high == 30 / 3600

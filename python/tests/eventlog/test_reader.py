@@ -209,6 +209,7 @@ def test_a_failed_attempt_counts_its_time_and_lack_of_memory(
     (stage,) = read(tmp_path, lines([stage_of(5), failed])).stages
     assert (stage.failed_tasks, stage.wasted_millis) == (1, 9)
     assert stage.memory_failures == out_of_memory
+    assert stage.failure_reasons == {reason.get("Class Name", reason["Reason"]): 1}
 
 
 @pytest.mark.parametrize("metrics", [True, False])
