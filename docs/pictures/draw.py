@@ -179,8 +179,6 @@ def photograph(chromium: str, file: Path) -> None:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1320, "height": 1010}, color_scheme="light")
         page.set_content(html)
-        # The stage of the join is below the last stage.
-        page.locator("details.stage").first.evaluate("stage => stage.open = false")
         page.screenshot(path=file)
         browser.close()
 

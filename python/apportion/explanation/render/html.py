@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
+import itertools
 from collections.abc import Sequence
 from html import escape
 
@@ -23,6 +24,8 @@ from apportion.explanation.views.view import QueryView, StageView, averages_text
 # Queries in the list at the start. The others are behind a click, so that the slowest query is on
 # the first screen.
 _MOST_LISTED = 5
+# Colours of stages in the plot of running tasks, as in `profile.css`.
+_COLOURS = 5
 
 
 @functools.cache
@@ -57,6 +60,7 @@ def render(
         marked_sql=marked_sql,
         partitions_plot=partitions_plot,
         slots_plot=slots_plot,
+        most_running=_most_running,
         ticks=ticks,
         cells=_cells,
         rows_text=_rows_text,
@@ -65,6 +69,11 @@ def render(
         elsewhere=text.ELSEWHERE,
         most_listed=_MOST_LISTED,
     )
+
+
+def _most_running(query: QueryView) -> dict[str, list[tuple[int, int]]]:
+    """Return the running tasks of the stages that have a colour of their own."""
+    return dict(itertools.islice(query.running_of.items(), _COLOURS))
 
 
 def _own_asset(name: str) -> Markup:

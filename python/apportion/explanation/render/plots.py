@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
@@ -16,6 +16,9 @@ from apportion._util.units import count_text, size_text
 _MAX_COLUMNS = 400
 _WIDTH, _HEIGHT = 1000, 100
 _MAX_TICKS = 6
+
+# Running tasks from a time in milliseconds to the time of the next step, in order.
+Steps = Sequence[tuple[int, int]]
 
 
 def ranges_plot(
@@ -54,31 +57,70 @@ def _range_text(first: int, values: Sequence[int]) -> str:
     return f"shuffle partitions {first} to {first + len(values) - 1}: {total}, largest {largest}"
 
 
-def slots_plot(running: Sequence[tuple[int, int]]) -> Markup:
-    """Return a step chart of the running tasks from `(milliseconds, tasks)` in order of time."""
+def slots_plot(running: Steps, parts: Mapping[str, Steps]) -> Markup:
+    """Return a chart of the running tasks over time.
+
+    A column is as high as the most tasks at a time. Each part of `parts`, such as a stage, takes up
+    its share of the task time in the column.
+    """
     start, end = running[0][0], running[-1][0]
     span = max(end - start, 1)
-    columns = [0] * min(_MAX_COLUMNS, span)
-    for (time, tasks), (until, _) in itertools.pairwise(running):
-        first = (time - start) * len(columns) // span
-        last = (until - start) * len(columns) // span
-        for column in range(first, min(max(last, first + 1), len(columns))):
-            columns[column] = max(columns[column], tasks)
-    peak = max(columns, default=0) or 1
+    count = min(_MAX_COLUMNS, span)
+    most = [0] * count
+    for first, last, tasks in _in_columns(running, start, span, count):
+        for column in range(int(first), min(max(math.ceil(last), int(first) + 1), count)):
+            most[column] = max(most[column], tasks)
+    peak = max(most) or 1
+    total = _areas(running, start, span, count)
+    width = _WIDTH / count
+    # Heights that the parts drawn before have reached.
+    reached = [0.0] * count
+
+    def outline(areas: Sequence[float]) -> str:
+        def bars() -> Iterator[str]:
+            for column, area in enumerate(areas):
+                if area > 0 and total[column] > 0:
+                    height = _HEIGHT * most[column] / peak * min(area / total[column], 1)
+                    top = _HEIGHT - reached[column] - height
+                    reached[column] += height
+                    yield f"M{column * width:.2f} {top:.2f}h{width:.2f}v{height:.2f}h-{width:.2f}z"
+
+        return "".join(bars())
 
     def draw() -> Iterator[str]:
-        step = _WIDTH / len(columns)
-        place = 0
-        for tasks, same in itertools.groupby(columns):
-            count = len(list(same))
-            height = _HEIGHT * tasks / peak
-            yield (
-                f'<rect class="busy" x="{place * step:.2f}" y="{_HEIGHT - height:.2f}" '
-                f'width="{count * step:.2f}" height="{height:.2f}"><title>{tasks}</title></rect>'
-            )
-            place += count
+        rest = list(total)
+        for number, (name, steps) in enumerate(parts.items(), start=1):
+            areas = _areas(steps, start, span, count)
+            rest = [all_tasks - area for all_tasks, area in zip(rest, areas, strict=True)]
+            yield _path(f"part-{number}", outline(areas), name)
+        # Sums of floating-point numbers differ in the last digits.
+        others = [area if area > 1e-6 else 0 for area in rest]
+        if any(others):
+            yield _path("rest", outline(others), "other tasks")
 
     return _svg(draw(), f"Up to {count_text(peak, 'task')} at once, over {span / 1000:.1f} seconds")
+
+
+def _path(kind: str, outline: str, title: str) -> str:
+    return f'<path class="{kind}" d="{outline}"><title>{escape(title)}</title></path>'
+
+
+def _in_columns(
+    steps: Steps, start: int, span: int, count: int
+) -> Iterator[tuple[float, float, int]]:
+    """Yield the steps with running tasks as `(first column, end, tasks)`."""
+    for (time, tasks), (until, _) in itertools.pairwise(steps):
+        if tasks:
+            yield (time - start) * count / span, (until - start) * count / span, tasks
+
+
+def _areas(steps: Steps, start: int, span: int, count: int) -> list[float]:
+    """Return the running tasks per column, each times the part of the column that it fills."""
+    areas = [0.0] * count
+    for first, last, tasks in _in_columns(steps, start, span, count):
+        for column in range(int(first), min(math.ceil(last), count)):
+            areas[column] += tasks * (min(last, column + 1) - max(first, column))
+    return areas
 
 
 class Tick(NamedTuple):
@@ -89,7 +131,7 @@ class Tick(NamedTuple):
     text: str
 
 
-def ticks(running: Sequence[tuple[int, int]]) -> list[Tick]:
+def ticks(running: Steps) -> list[Tick]:
     """Return the labels of the axis below `slots_plot`: up to 6 round numbers of seconds."""
     span = max(running[-1][0] - running[0][0], 1)
     # A label at the right end would not fit.

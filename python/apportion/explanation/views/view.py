@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import Any
 
 from apportion._util.units import count_text, size_text
@@ -88,6 +89,8 @@ class QueryView:
     """The optimized plan. Each operator follows its parent."""
     running: list[tuple[int, int]]
     """Number of running tasks over time: `(milliseconds since 1970, tasks)`, in order."""
+    running_of: Mapping[str, list[tuple[int, int]]]
+    """The same for each stage of the plan by its name, the one with the most task time first."""
     critical: list[str] = dataclasses.field(default_factory=list)
     """Names of the stages on the critical path, from the first to the last."""
     elsewhere: list[LoggedDecision] = dataclasses.field(default_factory=list)
@@ -281,6 +284,17 @@ def view(application: Application, query: Query) -> QueryView:
         origins.blocks,
         query.operators,
         _running(query.stages),
+        {
+            stage.name: _running(own)
+            for _, stage, own in sorted(
+                (
+                    (-stage.ran.run_millis, stage, own)
+                    for stage, own in zip(stages, attempts, strict=True)
+                    if stage.ran
+                ),
+                key=itemgetter(0),
+            )
+        },
         [stages[place].name for place in critical],
         decisions.elsewhere,
         work_of([each for each in query.stages if each.launched and id(each) not in inside]),

@@ -11,7 +11,7 @@ import pytest
 from apportion.eventlog import Application, PlanNode, Query, Stage
 from apportion.explanation.render import html, text
 from apportion.explanation.render.graph import heat
-from apportion.explanation.render.plots import ticks
+from apportion.explanation.render.plots import slots_plot, ticks
 from apportion.explanation.views.view import QueryView, view
 from apportion.explanation.views.work import work_of
 from tests.explain.plans import plan
@@ -233,3 +233,24 @@ def test_a_stage_that_only_passes_rows_on_is_found_by_the_exchange_that_it_reads
     query.stages = [stage(1, 6, [0]), stage(2, 5, [0]), stage(3, 1, [0])]
     made = view(Application(), query)
     assert [each.ran.stages if each.ran else [] for each in made.stages] == [[1], [2], [3]]
+
+
+def test_the_plot_of_running_tasks_stacks_the_stages() -> None:
+    # In 1 ms, a column: first a task of `a` and one of `b`, then only `a`, then a task outside.
+    running, a, b = [(0, 2), (1, 1), (3, 0)], [(0, 1), (2, 0)], [(0, 1), (1, 0)]
+    plot = slots_plot(running, {"a": a, "b": b})
+    paths = re.findall(r'<path class="([\w-]+)" d="([^"]*)"><title>([^<]*)', plot)
+    assert [(kind, title) for kind, _, title in paths] == [
+        ("part-1", "a"),
+        ("part-2", "b"),
+        ("rest", "other tasks"),
+    ]
+    outlines = [
+        re.findall(r"M([\d.]+) ([\d.]+)h[\d.]+v([\d.]+)", outline) for _, outline, _ in paths
+    ]
+    # Place, top and height of each bar: two tasks are as high as the plot.
+    assert outlines == [
+        [("0.00", "50.00", "50.00"), ("333.33", "50.00", "50.00")],
+        [("0.00", "0.00", "50.00")],
+        [("666.67", "50.00", "50.00")],
+    ]
