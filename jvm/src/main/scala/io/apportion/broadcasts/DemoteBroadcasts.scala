@@ -11,6 +11,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.RowOrdering
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft
 import org.apache.spark.sql.catalyst.plans.logical.{BROADCAST, Join}
+import org.apache.spark.sql.catalyst.plans.physical.Distribution
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec
@@ -24,12 +25,19 @@ import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, SortMergeJoi
  */
 case class DemoteBroadcasts(session: SparkSession) extends Guarded[SparkPlan] {
 
-  override protected def applyGuarded(plan: SparkPlan): SparkPlan =
-    if (!SessionPolicy.limitsMemory(conf, session.sparkContext)) plan
-    else
-      plan.transformUp { case join: BroadcastHashJoinExec =>
-        FailedBroadcasts.watch(session.sparkContext)
-        val why = whyNot(join)
+  override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
+    val joins =
+      if (SessionPolicy.limitsMemory(conf, session.sparkContext)) plan.collect { case join: BroadcastHashJoinExec =>
+        join
+      }
+      else Nil
+    if (joins.isEmpty) plan
+    else {
+      FailedBroadcasts.watch(session.sparkContext)
+      val tooLarge = whyNot(joins)
+      // From the top, so that the tables of the joins are those that were looked at.
+      plan.transformDown { case join: BroadcastHashJoinExec =>
+        val why = tooLarge.get(join)
         DemoteBroadcasts.mark(join, why)
         if (why.isEmpty) join
         else {
@@ -39,17 +47,43 @@ case class DemoteBroadcasts(session: SparkSession) extends Guarded[SparkPlan] {
           shuffled
         }
       }
+    }
+  }
 
-  /** Why the table of a join does not fit; `None` if it fits, if its size is unknown, or if the join has to stay. */
-  private def whyNot(join: BroadcastHashJoinExec): Option[String] =
-    if (isStarted(join) || join.isNullAwareAntiJoin || isRequested(join) || !RowOrdering.isOrderable(join.leftKeys))
-      None
-    else
-      for {
-        heaps <- Some(Cluster.heaps(session.sparkContext))
-        bytes <- tableBytes(join, heaps)
-        (process, heap) <- BroadcastMemory.tooSmall(bytes, heaps)
-      } yield s"not a broadcast join, as a table of ${Bytes.text(bytes)} does not fit the $process's heap of ${Bytes.text(heap)}"
+  /**
+   * Why the tables of joins do not fit, alone or beside the other tables of the query. Tables of unknown size are left
+   * out. Tables that have to be broadcast come first, and then the smallest, so that as many joins as possible stay.
+   */
+  private def whyNot(joins: Seq[BroadcastHashJoinExec]): Map[BroadcastHashJoinExec, String] = {
+    lazy val heaps = Cluster.heaps(session.sparkContext)
+    val sized =
+      for (join <- joins; bytes <- tableBytes(join, heaps)) yield DemoteBroadcasts.Sized(join, bytes, canReplace(join))
+    // Spark broadcasts equal tables only once (`ReuseExchange`).
+    val tables =
+      if (sized.size < 2) sized.map(Seq(_))
+      else sized.groupBy(each => DemoteBroadcasts.exchangeOf(each.join)).values.toSeq
+    var others = 0L
+    tables
+      .sortBy(uses => (uses.forall(_.canReplace), uses.head.bytes))
+      .flatMap { uses =>
+        val bytes = uses.head.bytes
+        BroadcastMemory.tooSmall(bytes, others, heaps) match {
+          case Some((process, heap)) if uses.forall(_.canReplace) =>
+            val beside = if (others == 0) "" else s" beside other tables of ${Bytes.text(others)}"
+            val why =
+              s"not a broadcast join, as a table of ${Bytes.text(bytes)} does not fit the $process's heap of " +
+                s"${Bytes.text(heap)}$beside"
+            uses.map(_.join -> why)
+          case _ =>
+            others += bytes
+            Nil
+        }
+      }
+      .toMap
+  }
+
+  private def canReplace(join: BroadcastHashJoinExec): Boolean =
+    !isStarted(join) && !join.isNullAwareAntiJoin && !isRequested(join) && RowOrdering.isOrderable(join.leftKeys)
 
   private def isStarted(join: BroadcastHashJoinExec): Boolean =
     DemoteBroadcasts.tableOf(join).isInstanceOf[BroadcastQueryStageExec]
@@ -65,16 +99,31 @@ case class DemoteBroadcasts(session: SparkSession) extends Guarded[SparkPlan] {
     val table = DemoteBroadcasts.tableOf(join)
     val keys = if (join.buildSide == BuildLeft) join.leftKeys else join.rightKeys
     val known = KnownBroadcasts.of(session)
-    // A broadcast that failed may have failed because of others at the same time, so it counts before its size.
-    known.failed(table).orElse(RowHolders.tableBytes(table, keys)).orElse(known.recorded(table)).orElse {
-      ParquetRows
-        .of(table, BroadcastMemory.smallestTooLarge(heaps))
-        .map(rows => RowHolders.tableBytes(rows, table.output, keys))
+    def ofRows(rows: Long) = RowHolders.tableBytes(rows, table.output, keys)
+    table match {
+      case stage: BroadcastQueryStageExec => stage.getRuntimeStatistics.rowCount.map(rows => ofRows(rows.toLong))
+      case _                              =>
+        // A broadcast that failed may have failed because of others at the same time, so it counts before its size.
+        known
+          .failed(table)
+          .orElse(RowHolders.tableBytes(table, keys))
+          .orElse(known.recorded(table))
+          .orElse(ParquetRows.of(table, BroadcastMemory.smallestTooLarge(heaps)).map(ofRows))
     }
   }
 }
 
 object DemoteBroadcasts {
+
+  /** A join with the bytes of its table. */
+  private final case class Sized(join: BroadcastHashJoinExec, bytes: Long, canReplace: Boolean)
+
+  /** The rows and the keys of a join's table. */
+  private def exchangeOf(join: BroadcastHashJoinExec): (SparkPlan, Distribution) = {
+    val distribution = join.requiredChildDistribution(if (join.buildSide == BuildLeft) 0 else 1)
+    (tableOf(join).canonicalized, distribution)
+  }
+
   private val Why = TreeNodeTag[String]("apportion.notBroadcast")
 
   /** Why the operator that reads a group is not a broadcast join, if this rule has replaced it. */

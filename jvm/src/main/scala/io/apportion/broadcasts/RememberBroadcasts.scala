@@ -20,7 +20,7 @@ case class RememberBroadcasts(session: SparkSession) extends Guarded[SparkPlan] 
         case stage: BroadcastQueryStageExec if stage.isMaterialized =>
           val bytes = BroadcastBytes.filled(stage)
           // The history does not predict more growth. Most tables stay small, and need no entry.
-          if (BroadcastMemory.tooSmall((bytes * Run.MaxGrowth).toLong, heaps).isDefined)
+          if (BroadcastMemory.tooSmall((bytes * Run.MaxGrowth).toLong, others = 0, heaps).isDefined)
             known.remember(stage, bytes)
         case _ =>
       }

@@ -96,6 +96,21 @@ class DemoteBroadcastsSuite extends SparkSuite with AdaptiveSparkPlanHelper with
     assert(joins(query(""), planned :+ ("memory.enabled" -> "false"): _*)._1 == Seq("broadcast"))
   }
 
+  test("tables that fit the driver one by one, but not together, are not all broadcast") {
+    def table(name: String) = {
+      spark.range(0, 210000, 1, 1).selectExpr("id AS k", s"id % 2 AS $name").write.parquet(s"$directory/$name")
+      s"(SELECT k, $name FROM parquet.`$directory/$name`)"
+    }
+    val (one, other) = (table("one"), table("other"))
+    def query(left: String, right: String) =
+      s"SELECT a.id, b.*, c.* FROM numbers a LEFT JOIN $left b ON a.id = b.k LEFT JOIN $right c ON a.id + 1 = c.k"
+    val (operators, decision) = joins(query(one, other), planned: _*)
+    assert(operators.sorted == Seq("broadcast", "merge"))
+    assert(decision.get.reason.contains("beside other tables of 12.8 MiB"), decision.get.reason)
+    // Spark broadcasts one table for both joins.
+    assert(joins(query(one, one), planned: _*)._1 == Seq("broadcast", "broadcast"))
+  }
+
   test("the rows of a file are known while a shuffle of them runs") {
     val files = s"$directory/shuffled"
     spark.range(0, 50000, 1, 2).write.parquet(files)
