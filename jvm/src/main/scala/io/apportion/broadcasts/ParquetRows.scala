@@ -16,7 +16,7 @@ import org.apache.spark.sql.catalyst.expressions.{And, Expression, IsNotNull, Pl
 import org.apache.spark.sql.execution.{FileSourceScanExec, FilterExec, ProjectExec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.QueryStageExec
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
-import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
+import org.apache.spark.sql.execution.exchange.{ReusedExchangeExec, ShuffleExchangeLike}
 
 /**
  * Number of rows of a few Parquet files, from their footers. Spark plans broadcasts by the bytes of files, and columns
@@ -38,6 +38,7 @@ private[apportion] object ParquetRows {
   def of(plan: SparkPlan, tooLarge: Long): Option[Long] = plan match {
     // Spark plans again while a shuffle of the rows runs, and again would broadcast them by the bytes of the files.
     case stage: QueryStageExec                                => of(stage.plan, tooLarge)
+    case reused: ReusedExchangeExec                           => of(reused.child, tooLarge)
     case exchange: ShuffleExchangeLike                        => of(exchange.child, tooLarge)
     case PlanFingerprint.Transparent(child)                   => of(child, tooLarge)
     case ProjectExec(_, child)                                => of(child, tooLarge)

@@ -15,13 +15,13 @@ final case class Heaps(driver: Long, executor: Option[Long])
 private[apportion] object BroadcastMemory {
 
   /** The driver holds the collected rows, the table, and the blocks of it (`BroadcastExchangeExec`). */
-  private val InDriver = 3.0
+  private val InDriver = 3.5
 
   /** In local mode, the driver also holds the table that its tasks read. */
-  private val InLocalDriver = 4.0
+  private val InLocalDriver = 5.0
 
   /** An executor holds the blocks and the table (`TorrentBroadcast`). Blocks can go to the disk. */
-  private val InExecutor = 1.7
+  private val InExecutor = 2.0
 
   /** What stays until the query ends: the table and the blocks of it in the driver, and the table in an executor. */
   private val KeptInDriver = 2.0
