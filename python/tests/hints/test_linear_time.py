@@ -52,4 +52,4 @@ def _seconds(read: Callable[[str], object], sql: str) -> float:
             read(sql)
 
     # `timeit` pauses the garbage collector, which would count the objects of all tests.
-    return min(timeit.repeat(read_until_error, timer=time.process_time, repeat=3, number=1))
+    return min(timeit.repeat(read_until_error, timer=time.process_time, repeat=2, number=1))
