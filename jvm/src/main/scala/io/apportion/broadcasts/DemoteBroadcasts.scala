@@ -14,7 +14,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{BROADCAST, Join}
 import org.apache.spark.sql.catalyst.plans.physical.Distribution
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec
+import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanHelper, BroadcastQueryStageExec}
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, SortMergeJoinExec}
 
 /**
@@ -23,70 +23,75 @@ import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, SortMergeJoi
  * the footers of files. A join stays if the query asks for the broadcast, or if Spark has no other join for it. The
  * rule runs before Spark adds exchanges and sorts.
  */
-case class DemoteBroadcasts(session: SparkSession) extends Guarded[SparkPlan] {
+case class DemoteBroadcasts(session: SparkSession) extends Guarded[SparkPlan] with AdaptiveSparkPlanHelper {
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
     val joins =
-      if (SessionPolicy.limitsMemory(conf, session.sparkContext)) plan.collect { case join: BroadcastHashJoinExec =>
-        join
-      }
-      else Nil
+      if (!SessionPolicy.limitsMemory(conf, session.sparkContext)) Nil
+      else plan.collect { case join: BroadcastHashJoinExec if !DemoteBroadcasts.isStarted(join) => join }
     if (joins.isEmpty) plan
     else {
       FailedBroadcasts.watch(session.sparkContext)
-      val tooLarge = whyNot(joins)
+      val tooLarge = whyNot(joins, startedBytes(plan))
       // From the top, so that the tables of the joins are those that were looked at.
-      plan.transformDown { case join: BroadcastHashJoinExec =>
-        val why = tooLarge.get(join)
-        DemoteBroadcasts.mark(join, why)
-        if (why.isEmpty) join
-        else {
-          val shuffled =
-            SortMergeJoinExec(join.leftKeys, join.rightKeys, join.joinType, join.condition, join.left, join.right)
-          join.logicalLink.foreach(shuffled.setLogicalLink)
-          shuffled
-        }
+      plan.transformDown {
+        case join: BroadcastHashJoinExec if !DemoteBroadcasts.isStarted(join) =>
+          val why = tooLarge.get(join)
+          DemoteBroadcasts.mark(join, why)
+          if (why.isEmpty) join
+          else {
+            val shuffled =
+              SortMergeJoinExec(join.leftKeys, join.rightKeys, join.joinType, join.condition, join.left, join.right)
+            join.logicalLink.foreach(shuffled.setLogicalLink)
+            shuffled
+          }
       }
     }
   }
 
   /**
-   * Why the tables of joins do not fit, alone or beside the other tables of the query. Tables of unknown size are left
-   * out. Tables that have to be broadcast come first, and then the smallest, so that as many joins as possible stay.
+   * Why the tables of joins do not fit, alone or beside others. Tables of unknown size are left out. Tables that have to
+   * be broadcast come first, and then the smallest, so that as many joins as possible stay.
+   *
+   * @param started bytes of the tables that are in memory already
    */
-  private def whyNot(joins: Seq[BroadcastHashJoinExec]): Map[BroadcastHashJoinExec, String] = {
+  private def whyNot(joins: Seq[BroadcastHashJoinExec], started: => Long): Map[BroadcastHashJoinExec, String] = {
     lazy val heaps = Cluster.heaps(session.sparkContext)
-    val sized =
-      for (join <- joins; bytes <- tableBytes(join, heaps)) yield DemoteBroadcasts.Sized(join, bytes, canReplace(join))
-    // Spark broadcasts equal tables only once (`ReuseExchange`).
-    val tables =
-      if (sized.size < 2) sized.map(Seq(_))
-      else sized.groupBy(each => DemoteBroadcasts.exchangeOf(each.join)).values.toSeq
-    var others = 0L
-    tables
-      .sortBy(uses => (uses.forall(_.canReplace), uses.head.bytes))
-      .flatMap { uses =>
-        val bytes = uses.head.bytes
-        BroadcastMemory.tooSmall(bytes, others, heaps) match {
-          case Some((process, heap)) if uses.forall(_.canReplace) =>
-            val beside = if (others == 0) "" else s" beside other tables of ${Bytes.text(others)}"
-            val why =
-              s"not a broadcast join, as a table of ${Bytes.text(bytes)} does not fit the $process's heap of " +
-                s"${Bytes.text(heap)}$beside"
-            uses.map(_.join -> why)
-          case _ =>
-            others += bytes
-            Nil
-        }
+    val sized = for (join <- joins; bytes <- tableBytes(join, heaps)) yield (join, bytes)
+    if (sized.isEmpty) Map.empty
+    else {
+      // Spark broadcasts equal tables only once (`ReuseExchange`).
+      val tables = sized.groupBy { case (join, _) => DemoteBroadcasts.exchangeOf(join) }.values.toSeq.map { uses =>
+        (uses.map(_._1), uses.head._2, uses.forall { case (join, _) => canReplace(join) })
       }
-      .toMap
+      var others = started
+      tables
+        .sortBy { case (_, bytes, replaceable) => (replaceable, bytes) }
+        .flatMap { case (uses, bytes, replaceable) =>
+          BroadcastMemory.tooSmall(bytes, others, heaps) match {
+            case Some((process, heap)) if replaceable =>
+              val beside = if (others == 0) "" else s" beside other tables of ${Bytes.text(others)}"
+              val why =
+                s"not a broadcast join, as a table of ${Bytes.text(bytes)} does not fit the $process's heap of " +
+                  s"${Bytes.text(heap)}$beside"
+              uses.map(_ -> why)
+            case _ =>
+              others += bytes
+              Nil
+          }
+        }
+        .toMap
+    }
+  }
+
+  /** Bytes of the tables that stages of the plan broadcast, or that stages below these have broadcast. */
+  private def startedBytes(plan: SparkPlan): Long = {
+    val stages = collect(plan) { case stage: BroadcastQueryStageExec => stage }
+    stages.groupBy(_.broadcast.id).values.flatMap(reads => KnownBroadcasts.tableBytes(reads.head)).sum
   }
 
   private def canReplace(join: BroadcastHashJoinExec): Boolean =
-    !isStarted(join) && !join.isNullAwareAntiJoin && !isRequested(join) && RowOrdering.isOrderable(join.leftKeys)
-
-  private def isStarted(join: BroadcastHashJoinExec): Boolean =
-    DemoteBroadcasts.tableOf(join).isInstanceOf[BroadcastQueryStageExec]
+    !join.isNullAwareAntiJoin && !isRequested(join) && RowOrdering.isOrderable(join.leftKeys)
 
   private def isRequested(join: BroadcastHashJoinExec): Boolean = join.logicalLink.exists {
     case Join(_, _, _, _, hint) =>
@@ -99,24 +104,20 @@ case class DemoteBroadcasts(session: SparkSession) extends Guarded[SparkPlan] {
     val table = DemoteBroadcasts.tableOf(join)
     val keys = if (join.buildSide == BuildLeft) join.leftKeys else join.rightKeys
     val known = KnownBroadcasts.of(session)
-    def ofRows(rows: Long) = RowHolders.tableBytes(rows, table.output, keys)
-    table match {
-      case stage: BroadcastQueryStageExec => stage.getRuntimeStatistics.rowCount.map(rows => ofRows(rows.toLong))
-      case _                              =>
-        // A broadcast that failed may have failed because of others at the same time, so it counts before its size.
-        known
-          .failed(table)
-          .orElse(RowHolders.tableBytes(table, keys))
-          .orElse(known.recorded(table))
-          .orElse(ParquetRows.of(table, BroadcastMemory.smallestTooLarge(heaps)).map(ofRows))
-    }
+    // A broadcast that failed may have failed because of others at the same time, so it counts before its size.
+    known
+      .failed(table)
+      .orElse(RowHolders.tableBytes(table, keys))
+      .orElse(known.recorded(table))
+      .orElse(
+        ParquetRows
+          .of(table, BroadcastMemory.smallestTooLarge(heaps))
+          .map(rows => RowHolders.tableBytes(rows, table.output, keys))
+      )
   }
 }
 
 object DemoteBroadcasts {
-
-  /** A join with the bytes of its table. */
-  private final case class Sized(join: BroadcastHashJoinExec, bytes: Long, canReplace: Boolean)
 
   /** The rows and the keys of a join's table. */
   private def exchangeOf(join: BroadcastHashJoinExec): (SparkPlan, Distribution) = {
@@ -141,6 +142,8 @@ object DemoteBroadcasts {
       case Some(text) => node.setTagValue(Why, text)
       case None       => node.unsetTagValue(Why)
     }
+
+  private def isStarted(join: BroadcastHashJoinExec): Boolean = tableOf(join).isInstanceOf[BroadcastQueryStageExec]
 
   private def tableOf(join: BroadcastHashJoinExec): SparkPlan =
     if (join.buildSide == BuildLeft) join.left else join.right

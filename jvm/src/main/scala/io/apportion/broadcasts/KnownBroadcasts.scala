@@ -7,6 +7,7 @@ import scala.collection.mutable
 
 import io.apportion.history.{History, PlanFingerprint, Run}
 import io.apportion.memory.{BroadcastMemory, Heaps}
+import io.apportion.memory.operators.RowHolders
 import io.apportion.sizing.OutputEstimate
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.SparkSession
@@ -14,6 +15,7 @@ import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUti
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec
 import org.apache.spark.sql.execution.exchange.BroadcastExchangeExec
+import org.apache.spark.sql.execution.joins.HashedRelationBroadcastMode
 
 /**
  * Sizes of the broadcast tables of earlier runs: failed ones in memory, and all in the history if there is one. Only
@@ -68,6 +70,14 @@ private[apportion] object KnownBroadcasts {
   def of(session: SparkSession): KnownBroadcasts = {
     val failed = synchronized(byContext.getOrElseUpdate(session.sparkContext, new Failed))
     new KnownBroadcasts(History.of(session), failed)
+  }
+
+  /** Bytes of the hash table of a broadcast that has started; `None` until its rows are known. */
+  def tableBytes(stage: BroadcastQueryStageExec): Option[Long] = stage.broadcast match {
+    case BroadcastExchangeExec(HashedRelationBroadcastMode(keys, _), rows) =>
+      val counted = stage.getRuntimeStatistics.rowCount.filter(_ > 0).map(_.toLong)
+      counted.orElse(ParquetRows.of(rows, tooLarge = 1)).map(RowHolders.tableBytes(_, stage.output, keys))
+    case _ => None
   }
 
   /** Failed broadcasts of this application by the name of their rows. */

@@ -1,6 +1,5 @@
 package io.apportion.broadcasts
 
-import io.apportion.groups.BroadcastBytes
 import io.apportion.history.{History, Run}
 import io.apportion.memory.BroadcastMemory
 import io.apportion.rules.Guarded
@@ -18,10 +17,11 @@ case class RememberBroadcasts(session: SparkSession) extends Guarded[SparkPlan] 
       lazy val heaps = Cluster.heaps(session.sparkContext)
       plan.foreach {
         case stage: BroadcastQueryStageExec if stage.isMaterialized =>
-          val bytes = BroadcastBytes.filled(stage)
           // The history does not predict more growth. Most tables stay small, and need no entry.
-          if (BroadcastMemory.tooSmall((bytes * Run.MaxGrowth).toLong, others = 0, heaps).isDefined)
-            known.remember(stage, bytes)
+          for (
+            bytes <- KnownBroadcasts.tableBytes(stage)
+            if BroadcastMemory.tooSmall((bytes * Run.MaxGrowth).toLong, others = 0, heaps).isDefined
+          ) known.remember(stage, bytes)
         case _ =>
       }
     }

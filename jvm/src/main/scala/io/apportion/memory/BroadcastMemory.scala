@@ -15,10 +15,10 @@ final case class Heaps(driver: Long, executor: Option[Long])
 private[apportion] object BroadcastMemory {
 
   /** The driver holds the collected rows, the table, and the blocks of it (`BroadcastExchangeExec`). */
-  private val InDriver = 3.5
+  private val InDriver = 4.0
 
   /** In local mode, the driver also holds the table that its tasks read. */
-  private val InLocalDriver = 5.0
+  private val InLocalDriver = 6.0
 
   /** An executor holds the blocks and the table (`TorrentBroadcast`). Blocks can go to the disk. */
   private val InExecutor = 2.0

@@ -12,7 +12,7 @@ import org.scalatest.concurrent.Eventually
 import org.scalatest.prop.TableDrivenPropertyChecks._
 import org.scalatest.time.{Seconds, Span}
 
-/** A driver of 64 MiB, which holds tables of up to 12.8 MiB. Spark broadcasts tables of up to 1 GiB. */
+/** A driver of 64 MiB, which holds tables of up to 10.7 MiB. Spark broadcasts tables of up to 1 GiB. */
 class DemoteBroadcastsSuite extends SparkSuite with AdaptiveSparkPlanHelper with Eventually {
   implicit override val patienceConfig: PatienceConfig = PatienceConfig(timeout = Span(30, Seconds))
 
@@ -99,7 +99,7 @@ class DemoteBroadcastsSuite extends SparkSuite with AdaptiveSparkPlanHelper with
 
   test("tables that fit the driver one by one, but not together, are not all broadcast") {
     def table(name: String) = {
-      spark.range(0, 180000, 1, 1).selectExpr("id AS k", s"id % 2 AS $name").write.parquet(s"$directory/$name")
+      spark.range(0, 160000, 1, 1).selectExpr("id AS k", s"id % 2 AS $name").write.parquet(s"$directory/$name")
       s"(SELECT k, $name FROM parquet.`$directory/$name`)"
     }
     val (one, other) = (table("one"), table("other"))
@@ -107,7 +107,7 @@ class DemoteBroadcastsSuite extends SparkSuite with AdaptiveSparkPlanHelper with
       s"SELECT a.id, b.*, c.* FROM numbers a LEFT JOIN $left b ON a.id = b.k LEFT JOIN $right c ON a.id + 1 = c.k"
     val (operators, decision) = joins(query(one, other), planned: _*)
     assert(operators.sorted == Seq("broadcast", "merge"))
-    assert(decision.get.reason.contains("beside other tables of 11 MiB"), decision.get.reason)
+    assert(decision.get.reason.contains("beside other tables of 9.8 MiB"), decision.get.reason)
     // Spark broadcasts one table for both joins.
     assert(joins(query(one, one), planned: _*)._1 == Seq("broadcast", "broadcast"))
   }
