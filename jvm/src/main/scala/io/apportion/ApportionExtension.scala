@@ -5,6 +5,7 @@ import io.apportion.groups.UserRepartitions
 import io.apportion.hints.{AssignBlocks, ResolveBlockHints}
 import io.apportion.history.ApplicationUser
 import io.apportion.keys.KeyFunctionRegistry
+import io.apportion.policies.ApplyPolicies
 import io.apportion.reads.{DecideShuffleReads, LocalReads, ReportDecisions}
 import io.apportion.report.DecisionTable
 import io.apportion.resources.{AwaitSlots, RescalingPolicy, ResourceTable, SlotCoordinator}
@@ -22,7 +23,8 @@ import org.apache.spark.sql.SparkSessionExtensions
  *
  *  1. Analysis. `ResolveBlockHints` replaces hints by marks, as Spark removes hints that it does not know. `SettingsCheck` refuses
  *     settings that contradict each other.
- *  1. After analysis, before the optimizer moves operators: `AssignBlocks` notes the query block of each operator.
+ *  1. After analysis, before the optimizer moves operators: `ApplyPolicies` finds the rules of the policy file that
+ *     match, and `AssignBlocks` notes the query block of each operator.
  *  1. Planning. `RegisterShuffles` runs first, as it has to see the query with its subqueries; Spark then plans the subqueries, each
  *     by itself. `DemoteBroadcasts` replaces joins before Spark adds their exchanges. `UserRepartitions` keeps
  *     `repartition(n)`, which Spark may drop.
@@ -43,8 +45,9 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
     ApplicationUser.capture()
     extensions.injectCheckRule(SettingsCheck(_, RescalingPolicy.check))
 
-    // Query blocks and their hints
+    // Policies, and query blocks with their hints
     extensions.injectResolutionRule(ResolveBlockHints(_))
+    extensions.injectPlanNormalizationRule(ApplyPolicies(_))
     extensions.injectPlanNormalizationRule(AssignBlocks(_))
 
     // Before a scan runs

@@ -5,6 +5,7 @@ import scala.jdk.CollectionConverters._
 
 import io.apportion.decision.{Decider, Input}
 import io.apportion.memory.HeldRows
+import io.apportion.policies.RuleSettings
 import io.apportion.report.{DecisionRecord, RowJson}
 import io.apportion.settings.{SessionPolicy, SettingEntry, Settings}
 import org.apache.spark.apportion.StageMetrics
@@ -64,6 +65,7 @@ object PythonBridge {
     "allowed" -> setting.allowed.data,
     "allowedText" -> setting.allowed.text,
     "static" -> setting.isStatic,
+    "notInPolicies" -> RuleSettings.refusal(setting).orNull,
     "doc" -> setting.doc,
     "since" -> SettingEntry.Since
   )

@@ -12,6 +12,9 @@ object SourceKind {
   /** Set when the application was submitted. */
   case object Submitted extends SourceKind("submit")
   case object SparkDefaults extends SourceKind("spark-defaults")
+
+  /** A rule of the policy file. */
+  case object PolicyRule extends SourceKind("policy-rule")
   case object Hint extends SourceKind("hint")
   case object ReaderOption extends SourceKind("reader-option")
 
@@ -35,6 +38,7 @@ object SourceKind {
     Session,
     Submitted,
     SparkDefaults,
+    PolicyRule,
     Hint,
     ReaderOption,
     Spark,

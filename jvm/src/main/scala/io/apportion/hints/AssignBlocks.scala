@@ -1,24 +1,30 @@
 package io.apportion.hints
 
 import io.apportion.rules.{Guarded, ReflectiveCopy}
-import org.apache.spark.sql.apportion.CachedPlans
+import org.apache.spark.sql.apportion.{CachedPlans, QueryConf}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.optimizer.InlineCTE
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.trees.TreePattern.CTE
+import org.apache.spark.sql.internal.SQLConf
 
 /**
- * Records the query block of each operator and column of a query with hints. It runs after analysis and before
- * optimization. A query without hints is not changed.
+ * Records the query block of each operator and column of a query with hints, in its text or in the policy file. It
+ * runs after analysis and before optimization. Other queries are not changed.
  */
 case class AssignBlocks(session: SparkSession) extends Guarded[LogicalPlan] {
 
   override protected def applyGuarded(plan: LogicalPlan): LogicalPlan =
-    if (HintMark.isIn(plan)) {
-      val privateCopy = PrivateCopy.of(inlineCtes(plan))
-      QueryBlockFinder.assign(privateCopy)
-      privateCopy
-    } else plan
+    PolicyHints.of(plan) match {
+      case None if !HintMark.isIn(plan) => plan
+      case policy                       =>
+        val privateCopy = PrivateCopy.of(inlineCtes(plan))
+        QueryBlockFinder.assign(privateCopy, policy.getOrElse(PolicyHints.none))
+        privateCopy
+    }
+
+  /** The plan is at the beginning: it shows whether its query has settings of its own. */
+  override protected def queryConf(plan: LogicalPlan): Option[SQLConf] = QueryConf.atRoot(plan)
 
   /** Observed decisions depend on the blocks of hints. */
   override protected def applyObserved(plan: LogicalPlan): LogicalPlan = applyGuarded(plan)

@@ -1,17 +1,24 @@
 package io.apportion.hints
 
 import io.apportion.decision.{Policy, SourceKind, ValueSource}
+import io.apportion.settings.{SettingEntry, Settings}
 
 /**
  * A value that a hint sets.
  *
  * @param line      line of the hint in the query, if it was written in SQL
  * @param inherited whether the hint was written on an enclosing block
+ * @param rule      the rule of the policy file that has the hint, if the query does not have it
  */
-final case class Hinted[+T](value: T, line: Option[Int], inherited: Boolean = false) {
+final case class Hinted[+T](
+    value: T,
+    line: Option[Int],
+    inherited: Boolean = false,
+    rule: Option[ValueSource] = None
+) {
 
   /** Source of the value, for decision records. */
-  def setBy: ValueSource = {
+  def setBy: ValueSource = rule.getOrElse {
     val block = if (inherited) "an enclosing block" else "the query block"
     ValueSource(SourceKind.Hint, s"hint on $block" + line.fold("")(n => s", line $n"))
   }
@@ -63,6 +70,32 @@ final case class BlockHints(
       outer.scans.map(_.copy(inherited = true))
     )
   )
+
+  /** These hints, as hints of a rule of the policy file. */
+  private[hints] def ofRule(rule: ValueSource): BlockHints = {
+    def ruled[T](hint: Hinted[T]) = hint.copy(line = None, rule = Some(rule))
+    BlockHints(
+      parallelism.map(ruled),
+      dataVolumePerTask.map(ruled),
+      broadcastRatio.map(ruled),
+      ranges.map(ruled),
+      scans.map(ruled),
+      scansByTable.map { case (table, hint) => table -> ruled(hint) }
+    )
+  }
+
+  /** These hints, without those that would override one of these settings. */
+  private[hints] def without(settings: Set[String]): BlockHints = {
+    def unless[T](hint: Option[T], names: SettingEntry[_]*) = hint.filterNot(_ => names.exists(s => settings(s.name)))
+    BlockHints(
+      unless(parallelism, Settings.Parallelism, Settings.MinParallelism, Settings.MaxParallelism),
+      unless(dataVolumePerTask, Settings.DataVolumePerTask),
+      unless(broadcastRatio, Settings.BroadcastRatio),
+      unless(ranges, Settings.Ranges),
+      unless(scans, Settings.SourcesParallelism),
+      unless(Some(scansByTable), Settings.SourcesParallelism).getOrElse(Map.empty)
+    )
+  }
 
   /** The policy, with its values replaced by these hints. */
   def over(policy: Policy): Policy = {

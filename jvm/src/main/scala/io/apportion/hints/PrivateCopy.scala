@@ -5,7 +5,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan}
 import org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION
 
 /** Copies plans and the plans of their subqueries, so that no node is shared with another plan. */
-private[hints] object PrivateCopy {
+private[apportion] object PrivateCopy {
 
   def of(plan: LogicalPlan): LogicalPlan = unwrapped(wrapped(plan))
 

@@ -19,22 +19,25 @@ private[hints] object QueryBlockFinder {
   def placed(node: LogicalPlan): Option[Placed] = node.getTagValue(Tag)
 
   /** Records the blocks of a plan that shares no nodes with other plans. */
-  def assign(plan: LogicalPlan): Unit = {
-    val root = QueryBlock.root(new PlanColumns(mutable.Buffer.empty))
-    new QueryBlockFinder().visit(plan, root)
+  def assign(plan: LogicalPlan, policy: PolicyHints): Unit = {
+    val root = QueryBlock.root(new PlanColumns(mutable.Buffer.empty), policy.ofQuery)
+    new QueryBlockFinder(policy).visit(plan, root)
     // An operator that lost its tags finds the columns at the root.
     if (placed(plan).isEmpty) plan.setTagValue(Tag, Placed(root, plan.getClass))
   }
 }
 
-private final class QueryBlockFinder {
+private final class QueryBlockFinder(policy: PolicyHints) {
 
   /** For each common table expression, the smallest block that contains all its uses. */
   private val cteUses = mutable.LongMap.empty[QueryBlock]
 
   private def visit(node: LogicalPlan, around: QueryBlock): Unit = {
-    val block =
-      HintMark.of(node).map(_.hints).filterNot(hints => around.source.exists(_ eq hints)).fold(around)(around.hinted)
+    val block = HintMark
+      .of(node)
+      .map(_.hints)
+      .filterNot(hints => around.source.exists(_ eq hints))
+      .fold(around)(around.hinted(_, without = policy.forcedSettings))
     HintMark.remove(node)
     if (!isFoundByColumns(node)) node.setTagValue(QueryBlockFinder.Tag, QueryBlockFinder.Placed(block, node.getClass))
     node match {
@@ -63,19 +66,29 @@ private final class QueryBlockFinder {
   /** The block of a child node. A table with a hint, and a nested query block, get a new block. */
   private def inside(block: QueryBlock, node: LogicalPlan, child: LogicalPlan): QueryBlock = node match {
     case alias: SubqueryAlias =>
-      scanHint(block, alias) match {
-        case Some(hint) => block.nested(BlockHints(scans = Some(hint)))
-        case None       => if (child.children.isEmpty) block else block.nested
-      }
-    case _: View                                       => block.nested
+      val name = alias.identifier.qualifier :+ alias.identifier.name
+      val (named, ruled) = (scanHint(block.own, name), ruledHints(block, name))
+      if (named.isEmpty && ruled.isEmpty && child.children.isEmpty) block
+      else block.nested(BlockHints(scans = named), ruled)
+    case view: View => block.nested(BlockHints.none, ruledHints(block, view.desc.identifier.nameParts))
     case _: Union | _: SetOperation | RecursiveUnion() => block.nested
     case _                                             => block
   }
 
-  private def scanHint(block: QueryBlock, alias: SubqueryAlias): Option[Hinted[Int]] = {
-    val name = alias.identifier.qualifier :+ alias.identifier.name
-    block.own.scansByTable.collectFirst {
+  /** Hints of the policy file for the block with this name, and for the scan of the table with this name. */
+  private def ruledHints(block: QueryBlock, name: Seq[String]): RuledHints =
+    if (policy eq PolicyHints.none) RuledHints()
+    else {
+      def ofTable(hints: RuledHints) = RuledHints(
+        BlockHints(scans = scanHint(hints.forced, name)),
+        BlockHints(scans = scanHint(hints.usual, name))
+      )
+      val ofBlock = policy.ofBlock(name).getOrElse(RuledHints())
+      ofBlock.orElse(ofTable(block.ruled)).orElse(ofTable(policy.ofQuery))
+    }
+
+  private def scanHint(hints: BlockHints, name: Seq[String]): Option[Hinted[Int]] =
+    hints.scansByTable.collectFirst {
       case (table, hint) if HintNames.isTableNamed(table, name, SQLConf.get.resolver) => hint
     }
-  }
 }

@@ -6,6 +6,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreePattern.UNRESOLVED_HINT
+import org.apache.spark.sql.internal.SQLConf
 import org.slf4j.LoggerFactory
 
 /**
@@ -16,6 +17,9 @@ import org.slf4j.LoggerFactory
  * A wrong hint is dropped with a warning. With `spark.apportion.hints.strict` it fails the query.
  */
 case class ResolveBlockHints(session: SparkSession) extends Guarded[LogicalPlan] {
+
+  /** The policy file applies to analyzed queries. */
+  override protected def queryConf(plan: LogicalPlan): Option[SQLConf] = None
 
   override protected def applyGuarded(plan: LogicalPlan): LogicalPlan = {
     val resolved = plan.resolveOperatorsDownWithPruning(_.containsPattern(UNRESOLVED_HINT)) {

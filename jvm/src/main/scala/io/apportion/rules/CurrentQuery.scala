@@ -16,6 +16,10 @@ object CurrentQuery {
       .map(_.toLong)
       .filter(running(_).isDefined)
 
+  /** The query that started the query in this thread, if any. */
+  def outermost(session: SparkSession): Option[QueryExecution] =
+    Option(session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ROOT_ID_KEY)).flatMap(id => running(id.toLong))
+
   /** The logical plan of the query that runs in this thread, before optimization. */
   def currentPlan: Option[LogicalPlan] =
     SparkSession.getActiveSession.flatMap(current).flatMap(running).map(_.normalized)

@@ -7,8 +7,10 @@ import scala.util.control.NonFatal
 
 import io.apportion.settings.Settings
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.apportion.QueryConf
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNode
+import org.apache.spark.sql.internal.SQLConf
 import org.slf4j.LoggerFactory
 
 /**
@@ -32,17 +34,23 @@ trait Guarded[Plan <: TreeNode[_]] extends Rule[Plan] {
   /** The rule's name in `settings.RuleNames`. */
   def publicName: String = getClass.getSimpleName
 
+  /** The conf for the query of the plan, if the query has settings of its own. */
+  protected def queryConf(plan: Plan): Option[SQLConf] =
+    QueryConf.of(plan, session, CurrentQuery.current(session).flatMap(CurrentQuery.running))
+
   final override def apply(plan: Plan): Plan =
-    try
-      if (!Settings.Enabled.get(conf) || isDisabled) applyWhenOff(plan)
-      else if (Settings.isObserving(conf)) applyObserved(plan)
-      else applyGuarded(plan)
+    try queryConf(plan).fold(applyAllowed(plan))(SQLConf.withExistingConf(_)(applyAllowed(plan)))
     catch {
       case failure if mustThrow(failure)                                     => throw failure
       case failure @ (NonFatal(_) | _: LinkageError | _: StackOverflowError) =>
         Guarded.report(this, CurrentQuery.current(session), failure)
         plan
     }
+
+  private def applyAllowed(plan: Plan): Plan =
+    if (!Settings.Enabled.get(conf) || isDisabled) applyWhenOff(plan)
+    else if (Settings.isObserving(conf)) applyObserved(plan)
+    else applyGuarded(plan)
 
   private def isDisabled: Boolean = {
     val disabled = Settings.RulesDisabled.get(conf)

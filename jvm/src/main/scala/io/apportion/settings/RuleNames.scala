@@ -15,6 +15,7 @@ object RuleNames {
 
   val entries: Seq[Entry] = Seq(
     Entry("ResolveBlockHints", "Apportion's hints are removed from queries and not checked."),
+    Entry("ApplyPolicies", "The rules of the policy file have no effect."),
     Entry("AssignBlocks", "Hints are checked, but they have no effect."),
     Entry("ScanTasks", "Spark decides how many tasks scan files."),
     Entry(

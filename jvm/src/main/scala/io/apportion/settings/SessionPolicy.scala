@@ -3,6 +3,7 @@ package io.apportion.settings
 import io.apportion.decision.{Policy, ResourceSpec, Rounding, ShuffleDefaults, SourceKind, ValueSource}
 import org.apache.spark.apportion.{Cluster, ClusterDefaults, ShuffleReads}
 import org.apache.spark.SparkContext
+import org.apache.spark.sql.apportion.QueryConf
 import org.apache.spark.sql.internal.SQLConf
 
 /** Builds policies from the settings of a session, with the source of each value. */
@@ -153,7 +154,12 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
 
   private def ofSpark(text: String): ValueSource = ValueSource(SourceKind.Spark, text)
 
-  private def setBy(key: String): ValueSource =
+  private def setBy(key: String): ValueSource = conf match {
+    case query: QueryConf => query.sourceOf(key).getOrElse(setForSession(key))
+    case _                => setForSession(key)
+  }
+
+  private def setForSession(key: String): ValueSource =
     if (!conf.contains(key)) ValueSource(SourceKind.Default, "default")
     else {
       val value = conf.getConfString(key)

@@ -47,12 +47,11 @@ object Allowed {
     def data: Map[String, Any] = Map.empty
   }
 
-  /** A directory in Hadoop's notation: a path, or a URI with an absolute path. */
-  case object Directory extends Allowed[String] {
+  /** A file or directory in Hadoop's notation: a path, or a URI with an absolute path. */
+  final case class Location(text: String) extends Allowed[String] {
     private val pattern = "(?:[A-Za-z][A-Za-z0-9+.-]*:)?/(?!/+$).*|[^:/]+(?:/.*)?"
     def accepts(value: String): Boolean =
       value.trim.nonEmpty && value.matches(pattern) && Try(new Path(value)).isSuccess
-    def text: String = "a directory, such as /folder or hdfs://host/folder"
     def data: Map[String, Any] = Map("pattern" -> pattern)
   }
 
@@ -212,9 +211,13 @@ object SettingEntry {
     new SettingEntry(name, category, "choice", Some(default), allowed, doc, _.getConf(entry))
   }
 
-  /** A directory without a default. Sessions cannot set it, as the application opens it with its own access rights. */
-  def staticDirectory(name: String, category: Category, doc: String): SettingEntry[Option[String]] = {
-    val allowed = Allowed.Directory
+  /** A location without a default. Sessions cannot set it, as the application opens it with its own access rights. */
+  def staticLocation(
+      name: String,
+      category: Category,
+      allowed: Allowed.Location,
+      doc: String
+  ): SettingEntry[Option[String]] = {
     val entry = SQLConf
       .buildStaticConf(Prefix + name)
       .doc(doc)

@@ -41,6 +41,15 @@ object Settings {
       "it if a rule fails; the log names the rule. To switch off all rules, set `enabled` to false."
   )
 
+  val Policies: SettingEntry[Option[String]] = SettingEntry.staticLocation(
+    "policies",
+    Category.General,
+    Allowed.Location("a YAML or JSON file, such as /folder/policies.yaml or hdfs://host/policies.json"),
+    "File with rules that set settings and hints for the queries that they match. [Policies](policies.md) describes " +
+      "it. Apportion reads it again when it changes. Set it when Spark starts; sessions cannot change it. Use it to " +
+      "tune jobs whose SQL and settings you cannot edit."
+  )
+
   val DataVolumePerTask: SettingEntry[Option[Long]] = SettingEntry.optionalSize(
     "dataVolumePerTask",
     Category.TasksPerStage,
@@ -210,9 +219,10 @@ object Settings {
       "many map tasks use too much memory in the driver. Raise it if such shuffles get too few partitions."
   )
 
-  val HistoryPath: SettingEntry[Option[String]] = SettingEntry.staticDirectory(
+  val HistoryPath: SettingEntry[Option[String]] = SettingEntry.staticLocation(
     "history.path",
     Category.ShufflePartitions,
+    Allowed.Location("a directory, such as /folder or hdfs://host/folder"),
     "Directory where Apportion stores the sizes of shuffles. The next run of a query uses them to set its shuffle " +
       "partitions. Literals of the query are not stored. If not set, Apportion stores nothing. Set it when Spark " +
       "starts; sessions cannot change it. Use it for queries that run regularly."
@@ -382,6 +392,7 @@ object Settings {
     Enabled,
     Mode,
     RulesDisabled,
+    Policies,
     DataVolumePerTask,
     MinParallelism,
     MaxParallelism,

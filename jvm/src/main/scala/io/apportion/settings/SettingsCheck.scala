@@ -53,8 +53,18 @@ case class SettingsCheck(session: SparkSession, checkValue: (String, SQLConf) =>
 
   private def refuse(problems: Seq[String]): Unit =
     problems.headOption.foreach(problem => throw new IllegalArgumentException(s"$problem."))
+}
 
-  private def problems(conf: SQLConf): Seq[String] =
+object SettingsCheck {
+  private val log = LoggerFactory.getLogger(getClass.getName.stripSuffix("$"))
+
+  private val names = Settings.all.map(_.key)
+
+  /** Unknown names that were logged. */
+  private val logged: JSet[String] = ConcurrentHashMap.newKeySet()
+
+  /** Settings that contradict each other. */
+  private[apportion] def problems(conf: SQLConf): Seq[String] =
     boundsProblem(conf).toSeq ++ slotsProblem(conf)
 
   private def boundsProblem(conf: SQLConf): Option[String] =
@@ -71,13 +81,4 @@ case class SettingsCheck(session: SparkSession, checkValue: (String, SQLConf) =>
       s"${Settings.MinSlots.key} is $min and ${Settings.MaxSlots.key} is $max: the first must not be above the second"
     )
   }
-}
-
-object SettingsCheck {
-  private val log = LoggerFactory.getLogger(getClass.getName.stripSuffix("$"))
-
-  private val names = Settings.all.map(_.key)
-
-  /** Unknown names that were logged. */
-  private val logged: JSet[String] = ConcurrentHashMap.newKeySet()
 }

@@ -4,6 +4,7 @@ import io.apportion.SparkSuite
 import io.apportion.broadcasts.{DemoteBroadcasts, KeepBroadcasts, RememberBroadcasts}
 import io.apportion.groups.UserRepartitions
 import io.apportion.hints.{AssignBlocks, InvalidHint, ResolveBlockHints}
+import io.apportion.policies.ApplyPolicies
 import io.apportion.reads.{DecideShuffleReads, LocalReads, ReportDecisions}
 import io.apportion.resources.{AwaitSlots, SlotCoordinator}
 import io.apportion.scans.ScanTasks
@@ -153,7 +154,7 @@ class RulesDisabledSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     withSession() { session =>
       val error =
         intercept[IllegalArgumentException](session.sql("SET spark.apportion.rules.disabled=ScanTasks,LocalRead"))
-      Seq("Unknown name LocalRead", "Did you mean LocalReads?", "ResolveBlockHints, AssignBlocks, ScanTasks")
+      Seq("Unknown name LocalRead", "Did you mean LocalReads?", "ResolveBlockHints, ApplyPolicies, AssignBlocks")
         .foreach(part => assert(error.getMessage.contains(part)))
       assert(Settings.RulesDisabled.get(session.sessionState.conf).isEmpty)
     }
@@ -169,6 +170,7 @@ class RulesDisabledSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   test("every rule of the extension has a name") {
     val guarded = Seq(
       ResolveBlockHints(spark),
+      ApplyPolicies(spark),
       AssignBlocks(spark),
       ScanTasks(spark, SlotCoordinator),
       UserRepartitions(spark),

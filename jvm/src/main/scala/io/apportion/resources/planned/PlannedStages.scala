@@ -11,9 +11,11 @@ import io.apportion.settings.SessionPolicy
 import io.apportion.sizing.OutputEstimate
 import org.apache.spark.apportion.Cluster
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.apportion.QueryConf
 import org.apache.spark.sql.execution.{CommandExecutionMode, SparkPlan, SubqueryExec}
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec
 import org.apache.spark.sql.execution.exchange.{BroadcastExchangeLike, Exchange, ReusedExchangeExec}
+import org.apache.spark.sql.internal.SQLConf
 
 /**
  * A planned stage of a query.
@@ -40,8 +42,9 @@ private[apportion] object PlannedStages {
 
   def of(session: SparkSession, sql: String): Seq[PlannedStage] = {
     val parsed = session.sessionState.sqlParser.parsePlan(sql)
-    val planned = session.sessionState.executePlan(parsed, CommandExecutionMode.SKIP).executedPlan
-    new Planner(session).stagesOf(planned)
+    val planned = session.sessionState.executePlan(parsed, CommandExecutionMode.SKIP)
+    val conf = QueryConf.atRoot(planned.normalized).getOrElse(session.sessionState.conf)
+    SQLConf.withExistingConf(conf)(new Planner(session, conf).stagesOf(planned.executedPlan))
   }
 
   /** An exchange group or a scan of a stage: its tasks and the reason for their number. */
@@ -53,8 +56,8 @@ private[apportion] object PlannedStages {
       why: String
   )
 
-  private final class Planner(session: SparkSession) {
-    private val settings = new SessionPolicy(session.sessionState.conf, session.sparkContext)
+  private final class Planner(session: SparkSession, conf: SQLConf) {
+    private val settings = new SessionPolicy(conf, session.sparkContext)
     private val scans = ScanTasks(session, SlotCoordinator)
     private val stages = mutable.ArrayBuffer.empty[PlannedStage]
     private val numbers = mutable.Map.empty[SparkPlan, Int]

@@ -1,9 +1,5 @@
 package org.apache.spark.sql.apportion
 
-import java.util.{AbstractMap, Map => JavaMap, Set => JavaSet}
-
-import scala.jdk.CollectionConverters._
-
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.internal.{SQLConf, SessionState}
 
@@ -18,7 +14,7 @@ import org.apache.spark.sql.internal.{SQLConf, SessionState}
 object SessionWithConf {
   def of(session: SparkSession, confs: (String, String)*): SparkSession = {
     val parent = session.asInstanceOf[Classic.SparkSession]
-    val state = new ViewBuilder(parent, new ConfView(new Overridden(parent.sessionState.conf, confs.toMap))).build()
+    val state = new ViewBuilder(parent, ConfOverlay(parent.sessionState.conf, confs.toMap)).build()
     // newSession() and cloneSession() use this constructor. Its last arguments are initial options and, since Spark 4,
     // job tags.
     val constructor = classOf[Classic.SparkSession].getConstructors.maxBy(_.getParameterCount)
@@ -26,20 +22,6 @@ object SessionWithConf {
     constructor
       .newInstance(arguments.padTo(constructor.getParameterCount, Map.empty): _*)
       .asInstanceOf[SparkSession]
-  }
-
-  /** A parameter field is set before the parent's constructor runs. That constructor creates a reader of `settings`. */
-  private final class ConfView(@transient override protected[spark] val settings: JavaMap[String, String])
-      extends SQLConf {
-
-    /** File readers of the DataSource V2 API send the conf to executors, which may not have this class. */
-    protected def writeReplace(): AnyRef = clone()
-  }
-
-  private final class Overridden(parent: SQLConf, confs: Map[String, String]) extends AbstractMap[String, String] {
-    override def get(key: Any): String = confs.getOrElse(key.toString, parent.settings.get(key))
-    override def containsKey(key: Any): Boolean = confs.contains(key.toString) || parent.settings.containsKey(key)
-    override def entrySet: JavaSet[JavaMap.Entry[String, String]] = (parent.getAllConfs ++ confs).asJava.entrySet
   }
 
   /** Takes all parts from the session that Spark's builder (3.5 to 4.2) creates for a new state. */

@@ -1,0 +1,108 @@
+package io.apportion.hints
+
+import scala.util.control.NonFatal
+
+import io.apportion.decision.ValueSource
+import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
+import org.apache.spark.sql.catalyst.expressions.Literal
+import org.apache.spark.sql.catalyst.parser.CatalystSqlParser
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnresolvedHint}
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.StringType
+
+/**
+ * Hints that rules of the policy file put on a block.
+ *
+ * @param forced hints above the hints in the SQL
+ * @param usual  hints below the hints in the SQL
+ */
+final case class RuledHints(forced: BlockHints = BlockHints.none, usual: BlockHints = BlockHints.none) {
+  def isEmpty: Boolean = forced == BlockHints.none && usual == BlockHints.none
+
+  /** These hints, with missing values taken from `others`. */
+  def orElse(others: RuledHints): RuledHints = RuledHints(forced.orElse(others.forced), usual.orElse(others.usual))
+
+  private[hints] def inside(outer: RuledHints): RuledHints =
+    RuledHints(forced.inside(outer.forced), usual.inside(outer.usual))
+
+  private[hints] def without(settings: Set[String]): RuledHints = copy(usual = usual.without(settings))
+}
+
+/**
+ * Hints that the policy file sets for one query.
+ *
+ * @param query          hints for the whole query; hints that name a table apply to the table in each block
+ * @param blocks         hints for common table expressions, views, subqueries and tables, by the parts of their names
+ * @param forcedSettings names of the settings that a rule puts above all hints
+ */
+final case class PolicyHints(
+    query: RuledHints = RuledHints(),
+    blocks: Seq[(Seq[String], RuledHints)] = Nil,
+    forcedSettings: Set[String] = Set.empty
+) {
+
+  /** Hints for a block with this name. */
+  private[hints] def ofBlock(name: Seq[String]): Option[RuledHints] = blocks
+    .collect { case (block, hints) if HintNames.isTableNamed(block, name, SQLConf.get.resolver) => hints }
+    .reduceLeftOption(_ orElse _)
+    .map(_.without(forcedSettings))
+
+  private[hints] def ofQuery: RuledHints = query.without(forcedSettings)
+}
+
+object PolicyHints {
+  val none: PolicyHints = PolicyHints()
+
+  private val Tag = TreeNodeTag[PolicyHints]("apportion.policyHints")
+
+  /** Sets the hints of a query on the root of its analyzed plan. */
+  def put(plan: LogicalPlan, hints: PolicyHints): Unit = plan.setTagValue(Tag, hints)
+
+  private[hints] def of(plan: LogicalPlan): Option[PolicyHints] = plan.getTagValue(Tag)
+
+  /** Whether text can be the name of a block: one or more identifiers with dots between them. */
+  def blockName(text: String): Option[Seq[String]] =
+    try Some(CatalystSqlParser.parseMultipartIdentifier(text))
+    catch { case NonFatal(_) => None }
+
+  /**
+   * Reads hints as in a SQL comment, such as `PARALLELISM(8), RANGES(balanced)`.
+   *
+   * @param rule the rule that has the hints
+   * @return the hints, or the first problem
+   */
+  def parse(text: String, rule: ValueSource): Either[String, BlockHints] = {
+    val parsed =
+      if (text.contains("*/") || text.contains("/*")) None
+      else
+        try Some(hintsAbove(CatalystSqlParser.parsePlan(s"SELECT /*+ $text */ 1")))
+        catch { case NonFatal(_) => None }
+    parsed.filter(_.nonEmpty) match {
+      case None        => Left(s"cannot read the hints '$text'. Write PARALLELISM(8), RANGES(balanced), for example")
+      case Some(hints) =>
+        val (problems, read) = hints.partitionMap(readOne)
+        problems.headOption.toLeft(read.reduceLeft(_ orElse _).ofRule(rule))
+    }
+  }
+
+  private def readOne(hint: UnresolvedHint): Either[String, BlockHints] =
+    if (!HintNames.ours.contains(HintNames.normal(hint.name)))
+      Left(s"unknown hint ${hint.name}. Allowed: ${HintNames.ours.mkString(", ")}")
+    else HintGrammar.read(hint, tablesIn(hint), SQLConf.get.resolver).left.map(withoutPlace)
+
+  /** The place of a hint in the text that was made for the parser means nothing to the reader. */
+  private def withoutPlace(problem: HintProblem): String =
+    s"hint ${problem.hint}: ${problem.message}${problem.suggestion.fold("")(meant => s" ($meant)")}"
+
+  /** The tables that a hint names. Whether the query has them is not known yet. */
+  private def tablesIn(hint: UnresolvedHint): Seq[Seq[String]] = hint.parameters.collect {
+    case UnresolvedAttribute(name) => name
+    case Literal(text, StringType) => UnresolvedAttribute.parseAttributeName(text.toString)
+  }
+
+  private def hintsAbove(plan: LogicalPlan): Seq[UnresolvedHint] = plan match {
+    case hint: UnresolvedHint => hint +: hintsAbove(hint.child)
+    case _                    => Nil
+  }
+}

@@ -1,0 +1,164 @@
+package io.apportion.policies
+
+import java.util.Locale
+
+import scala.collection.mutable
+
+import io.apportion.history.QueryFingerprint
+import io.apportion.rules.CurrentQuery
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.{CurrentUserContext, TableIdentifier}
+import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier
+import org.apache.spark.sql.catalyst.catalog.{CatalogTable, HiveTableRelation}
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
+import org.apache.spark.sql.execution.datasources.{
+  HadoopFsRelation,
+  InsertIntoHadoopFsRelationCommand,
+  LogicalRelation,
+  SaveIntoDataSourceCommand
+}
+
+/** Facts about a query that rules test. Each is found when the first rule needs it. */
+private[policies] trait QueryFacts {
+
+  /** The user of the session, or of the application if the session has none of its own. */
+  def user: String
+  def application: String
+  def jobTags: Seq[String]
+
+  /** Tables, views and paths that the query reads. A table has the parts of its name, and a path has one part. */
+  def reads: Seq[Seq[String]]
+
+  /** Tables and paths that the query writes. */
+  def writes: Seq[Seq[String]]
+
+  def catalogs: Seq[String]
+
+  /** The text of the query, if it was submitted as text. */
+  def sql: Option[SqlText]
+
+  def fingerprint: String
+}
+
+/** Facts about a query with this analyzed plan, in the thread that plans it. */
+private[policies] final class PlanFacts(session: SparkSession, plan: LogicalPlan) extends QueryFacts {
+  import PlanFacts._
+
+  private val sparkContext = session.sparkContext
+  private lazy val tags = sparkContext.getJobTags().toSeq
+
+  override lazy val user: String = Option(CurrentUserContext.CURRENT_USER.get)
+    .orElse(tags.collectFirst { case ConnectOperation(user) => user })
+    .getOrElse(sparkContext.sparkUser)
+
+  override def application: String = sparkContext.appName
+
+  override lazy val jobTags: Seq[String] = tags.flatMap {
+    case tag @ TagOfSession(own) => Seq(tag, own)
+    case tag @ TagOfConnect(own) => Seq(tag, own)
+    case tag                     => Seq(tag)
+  }
+
+  override lazy val sql: Option[SqlText] = {
+    val texts = plan.collect {
+      case node if node.origin.sqlText.isDefined => (node.origin.objectName.isDefined, node.origin.sqlText.get)
+    }
+    // Nodes of a view have the text of the view.
+    texts.find(!_._1).orElse(texts.headOption).map { case (_, text) => new SqlText(text) }
+  }
+
+  override lazy val fingerprint: String = QueryFingerprint.of(plan)
+
+  private lazy val nodes: Seq[LogicalPlan] = {
+    val found = mutable.ArrayBuffer.empty[LogicalPlan]
+    def visit(node: LogicalPlan): Unit = {
+      found += node
+      node.children.foreach(visit)
+      if (node.containsPattern(PLAN_EXPRESSION)) node.expressions.foreach(_.foreach {
+        case subquery: SubqueryExpression => visit(subquery.plan)
+        case _                            =>
+      })
+      // The query of some commands is not a child.
+      if (node.isInstanceOf[Command]) node.innerChildren.foreach {
+        case inner: LogicalPlan => visit(inner)
+        case _                  =>
+      }
+    }
+    visit(plan)
+    found.toSeq
+  }
+
+  override lazy val reads: Seq[Seq[String]] = nodes.flatMap(sources).distinct
+
+  /** A command may run its query in an execution of its own, which does not show the table that the command writes. */
+  override lazy val writes: Seq[Seq[String]] =
+    (nodes ++ CurrentQuery.outermost(session).map(_.analyzed)).flatMap(targets).distinct
+
+  override lazy val catalogs: Seq[String] =
+    (reads ++ writes).collect { case name if name.size >= 3 => name.head.toLowerCase(Locale.ROOT) }.distinct
+}
+
+private[policies] object PlanFacts {
+
+  // SparkSession.managedJobTags (4.0), and ExecuteHolder and ExecuteSessionTag of Connect (3.5 to 4.2)
+  private val TagOfSession = "(?s)spark-session-[0-9a-f-]{36}-(.*)".r
+  private val TagOfConnect = "(?s)SparkConnect_(?:Execution|Session)_User_.*_Session_.*_Tag_(.*)".r
+  private val ConnectOperation = "(?s)SparkConnect_OperationTag_User_(.*)_Session_.*".r
+
+  /** Spark's name of the catalog of tables that have no other one. */
+  private val SessionCatalog = "spark_catalog"
+
+  private def sources(node: LogicalPlan): Seq[Seq[String]] = node match {
+    case relation: LogicalRelation =>
+      relation.catalogTable
+        .map(nameOf)
+        .map(Seq(_))
+        .getOrElse(relation.relation match {
+          case files: HadoopFsRelation => files.location.rootPaths.map(path => Seq(path.toString))
+          case _                       => Nil
+        })
+    case relation: HiveTableRelation    => Seq(nameOf(relation.tableMeta))
+    case relation: DataSourceV2Relation => Seq(nameOf(relation))
+    case view: View                     => Seq(nameOf(view.desc.identifier))
+    case _                              => Nil
+  }
+
+  private def targets(node: LogicalPlan): Seq[Seq[String]] = node match {
+    case write: V2WriteCommand                    => targetOf(write.table)
+    case merge: MergeIntoTable                    => targetOf(merge.targetTable)
+    case update: UpdateTable                      => targetOf(update.table)
+    case delete: DeleteFromTable                  => targetOf(delete.table)
+    case create: V2CreateTablePlan                => targetOf(create.name)
+    case files: InsertIntoHadoopFsRelationCommand =>
+      files.catalogTable.map(nameOf).toSeq :+ Seq(files.outputPath.toString)
+    case save: SaveIntoDataSourceCommand => save.options.get("path").toSeq.map(Seq(_))
+    case command: Command with Product   =>
+      // Hive and Delta have commands of their own.
+      command.productIterator.collect {
+        case table: CatalogTable       => nameOf(table)
+        case Some(table: CatalogTable) => nameOf(table)
+      }.toSeq
+    case _ => Nil
+  }
+
+  private def targetOf(table: LogicalPlan): Seq[Seq[String]] = table match {
+    case ResolvedIdentifier(catalog, table) => Seq(catalog.name +: table.namespace.toSeq :+ table.name)
+    case alias: SubqueryAlias               => targetOf(alias.child)
+    case other                              => sources(other)
+  }
+
+  private def nameOf(relation: DataSourceV2Relation): Seq[String] = relation.identifier match {
+    case Some(table) => relation.catalog.map(_.name).toSeq ++ table.namespace :+ table.name
+    case None        => Seq(relation.table.name)
+  }
+
+  private def nameOf(table: CatalogTable): Seq[String] = nameOf(table.identifier)
+
+  private def nameOf(table: TableIdentifier): Seq[String] = table.database match {
+    case Some(database) => Seq(table.catalog.getOrElse(SessionCatalog), database, table.table)
+    case None           => Seq(table.table)
+  }
+}

@@ -1,0 +1,66 @@
+package io.apportion.policies
+
+import java.util.concurrent.ConcurrentHashMap
+
+import io.apportion.hints.{PolicyHints, RuledHints}
+import io.apportion.settings.{SettingEntry, Settings, SettingsCheck}
+import org.apache.spark.sql.apportion.{QueryConf, QueryValues}
+import org.apache.spark.sql.internal.SQLConf
+import org.slf4j.LoggerFactory
+
+/** What the matching rules together set for one query: the first rule that sets a value counts. */
+private[policies] final case class QueryPolicy(values: QueryValues, hints: PolicyHints)
+
+private[policies] object QueryPolicy {
+  private val log = LoggerFactory.getLogger(PolicyFile.getClass.getName.stripSuffix("$"))
+  private val logged = ConcurrentHashMap.newKeySet[String]()
+
+  /**
+   * @param rules the matching rules, in the order of the file
+   * @param conf  conf of the session
+   */
+  def of(rules: Seq[PolicyRule], conf: SQLConf): QueryPolicy = {
+    val (forced, usual) = rules.partition(_.isForced)
+    // Later entries of a map replace earlier ones, so the rule that counts comes last.
+    val settings =
+      (forced ++ usual).reverse.flatMap(rule => rule.settings.map { case (key, value) => key -> (value, rule) })
+    val values = consistent(
+      QueryValues(
+        settings.map { case (key, (value, _)) => key -> value }.toMap,
+        settings.map { case (key, (_, rule)) => key -> rule.source }.toMap
+      ),
+      conf
+    )
+    val hints = PolicyHints(
+      rules.map(_.hints).reduceLeftOption(_ orElse _).getOrElse(RuledHints()),
+      rules.flatMap(_.blocks),
+      forced.flatMap(_.settings.keys).map(_.stripPrefix(SettingEntry.Prefix)).toSet & values.values.keySet.map(
+        _.stripPrefix(SettingEntry.Prefix)
+      )
+    )
+    QueryPolicy(values, hints)
+  }
+
+  /** The values without the bounds of the rules, if these contradict settings of the session. */
+  private def consistent(query: QueryValues, conf: SQLConf): QueryValues =
+    SettingsCheck.problems(new QueryConf(conf, query)).headOption.fold(query) { problem =>
+      val bounds = Bounds.map(_.key).filter(query.values.contains)
+      if (bounds.isEmpty) query
+      else {
+        val sources = bounds.flatMap(query.sources.get).map(_.text).distinct
+        if (logged.size < MaxLogged && logged.add(problem))
+          log.warn(s"${sources.mkString("; ")}: ${bounds.mkString(", ")} are ignored for a query: $problem.")
+        QueryValues(query.values -- bounds, query.sources -- bounds)
+      }
+    }
+
+  private val Bounds = Seq(
+    Settings.MinParallelism,
+    Settings.MaxParallelism,
+    Settings.Ranges,
+    Settings.Rounding,
+    Settings.MinSlots,
+    Settings.MaxSlots
+  )
+  private val MaxLogged = 1000
+}

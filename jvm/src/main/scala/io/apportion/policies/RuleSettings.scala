@@ -1,0 +1,48 @@
+package io.apportion.policies
+
+import scala.util.control.NonFatal
+
+import io.apportion.settings.{Nearest, SettingEntry, Settings, SettingsCheck}
+import org.apache.spark.sql.internal.SQLConf
+
+/** Settings that a rule of the policy file may set. `settings.json` has the reasons for the others. */
+private[apportion] object RuleSettings {
+
+  /** Why a rule cannot set a setting, by the name of the setting. */
+  private val refused: Map[String, String] = Map(
+    Settings.HintsStrict.name -> "hints are checked before the rules of a query are known",
+    Settings.RetainedDecisions.name -> "it belongs to a session, not to a query"
+  )
+
+  /** Why a rule cannot set this setting; `None` if it can. */
+  def refusal(setting: SettingEntry[_]): Option[String] =
+    if (setting.isStatic) Some("it is set when Spark starts") else refused.get(setting.name)
+
+  /** Full name and value of a setting, or the problem. */
+  def read(name: String, value: String): Either[String, (String, String)] = {
+    val short = name.stripPrefix(SettingEntry.Prefix)
+    Settings.all.find(_.name == short) match {
+      case None =>
+        val known = Settings.all.filter(refusal(_).isEmpty).map(_.name)
+        Left(s"unknown setting $name. Did you mean ${Nearest.to(short, known)}?")
+      case Some(setting) if refusal(setting).isDefined =>
+        Left(s"a rule cannot set $short: ${refusal(setting).get}")
+      case Some(Settings.Enabled) if value != "false" =>
+        Left(s"${Settings.Enabled.name} is $value. Allowed: false. A rule cannot switch Apportion on")
+      case Some(setting) =>
+        try {
+          new SQLConf().setConfString(setting.key, value)
+          Right(setting.key -> value)
+        } catch {
+          case NonFatal(_) => Left(s"$short is $value. Allowed: ${setting.allowed.text}")
+        }
+    }
+  }
+
+  /** The first contradiction between settings of a rule and the defaults of the others. */
+  def contradiction(settings: Map[String, String]): Option[String] = {
+    val conf = new SQLConf()
+    settings.foreach { case (key, value) => conf.setConfString(key, value) }
+    SettingsCheck.problems(conf).headOption
+  }
+}
