@@ -14,6 +14,7 @@ class SettingsKeywords(TypedDict, total=False):
     enabled: bool | None
     mode: Literal["auto", "active", "reactive", "observe"] | None
     rules_disabled: str | None
+    policies: str | None
     data_volume_per_task: int | str | None
     min_parallelism: int | None
     max_parallelism: int | None

@@ -45,6 +45,8 @@ class Setting:
     """Description of the allowed values."""
     static: bool
     """Whether the setting cannot change while Spark runs."""
+    not_in_policies: str | None
+    """Reason why a rule of a policy file cannot set it; None if a rule can."""
     doc: str
     """Description of the setting."""
     since: str
@@ -133,6 +135,7 @@ class Settings:
     enabled: bool | None = None
     mode: Literal["auto", "active", "reactive", "observe"] | None = None
     rules_disabled: str | None = None
+    policies: str | None = None
     # Tasks per stage
     data_volume_per_task: int | str | None = None
     min_parallelism: int | None = None

@@ -190,7 +190,8 @@ def test_valid_directories_of_the_history_are_allowed(path: str) -> None:
 
 def test_a_changed_static_setting_raises() -> None:
     assert [setting.keyword for setting in registry().values() if setting.static] == [
-        "history_path"
+        "policies",
+        "history_path",
     ]
     key = "spark.apportion.history.path"
     check_static({"spark.apportion.mode": "active"}, {})

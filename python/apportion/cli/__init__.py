@@ -39,6 +39,7 @@ Examples:
 - `apportion keys events --columns tenant --tasks 16 --tables data/`: show how keys spread over \
 tasks
 - `apportion lint queries/`: find SQL hints that Spark ignores or rejects
+- `apportion policies check policies.yaml`: find wrong rules in a policy file
 - `apportion settings`: list all settings
 - `apportion doctor`: check the installation
 - `spark-submit --jars $(apportion jar) --conf \
@@ -63,6 +64,7 @@ _COMMANDS = {
     "simulate": ("apportion.cli.logs.simulate", "simulate_command"),
     "slots": ("apportion.cli.slots", "slots_command"),
     "keys": ("apportion.cli.keys", "keys_command"),
+    "policies": ("apportion.policies.command", "policies_command"),
     "settings": ("apportion.cli.settings", "settings"),
     "jar": ("apportion.cli.jar", "jar"),
     "doctor": ("apportion.cli.doctor", "doctor"),

@@ -2,6 +2,7 @@ package io.apportion.report
 
 import java.util.{Collections, WeakHashMap}
 
+import io.apportion.history.QueryFingerprint
 import io.apportion.rules.CurrentQuery
 import org.apache.spark.apportion.ListenerBus
 import org.apache.spark.sql.SparkSession
@@ -29,7 +30,10 @@ private[apportion] object OptimizedPlan extends AdaptiveSparkPlanHelper {
       val operators = plans.flatMap(_.logicalLink).flatMap(withDepth(_, 0))
       operators.iterator.map(_._2).zipWithIndex.foreach { case (operator, i) => operator.setTagValue(Number, i) }
       val sql = query.logical.collectFirst { case node if node.origin.sqlText.isDefined => node.origin.sqlText.get }
-      if (operators.nonEmpty) ListenerBus.post(session.sparkContext, QueryEvent.of(id, sql, operators))
+      if (operators.nonEmpty) {
+        val fingerprint = QueryFingerprint.of(query.commandExecuted)
+        ListenerBus.post(session.sparkContext, QueryEvent.of(id, sql, fingerprint, operators))
+      }
     }
 
   /** Numbers of the operators that a plan was planned from, without the operators of stages that it reads. */

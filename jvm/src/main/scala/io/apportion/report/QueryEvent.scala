@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
  * The JSON has these fields:
  *  - `query`: SQL execution id.
  *  - `sql`: text of the query, if it was submitted as text.
+ *  - `fingerprint`: identity of the query, which is the same in every run.
  *  - `operators`: operators of the optimized plan, each after its parent. Each has a `depth` in the tree, a `name` and
  *    a `text`. If known, `start` and `stop` are the first and the last character of its place in the text of the query.
  *    The plan of a subquery starts again at depth 0.
@@ -24,8 +25,8 @@ object QueryEvent {
   private val MostCharactersOfOperator = 500
   private val MostFields = 25
 
-  def of(id: Long, sql: Option[String], operators: Seq[(Int, LogicalPlan)]): QueryEvent = {
-    val query = json.createObjectNode().put("query", id)
+  def of(id: Long, sql: Option[String], fingerprint: String, operators: Seq[(Int, LogicalPlan)]): QueryEvent = {
+    val query = json.createObjectNode().put("query", id).put("fingerprint", fingerprint)
     val shown = sql.map(Redacted(_))
     shown.foreach(text => query.put("sql", text.take(MostCharacters)))
     val written = query.putArray("operators")

@@ -6,12 +6,13 @@ import java.util.Locale
 import scala.collection.immutable.ListMap
 import scala.jdk.CollectionConverters._
 
+import io.apportion.policies.PolicyBenchmark
 import org.openjdk.jmh.runner.Runner
 import org.openjdk.jmh.runner.options.OptionsBuilder
 
 /**
  * Runs the benchmarks and writes the results to docs/benchmarks.md. With arguments, prints only these sections:
- * `decisions`, `balanced`, `skewed`, `scans`, `hints` or `keys`.
+ * `decisions`, `balanced`, `skewed`, `scans`, `hints`, `policies` or `keys`.
  */
 object BenchmarkReport {
   private val sections = ListMap(
@@ -20,6 +21,7 @@ object BenchmarkReport {
     "skewed" -> (() => skewed()),
     "scans" -> (() => scans()),
     "hints" -> (() => hints()),
+    "policies" -> (() => policies()),
     "keys" -> (() => keys())
   )
 
@@ -32,7 +34,7 @@ object BenchmarkReport {
     val (processors, java) = (sys.runtime.availableProcessors, sys.props("java.version"))
     s"""# Cost of deciding
        |
-       |The overhead of Apportion itself: decisions, hints and functions on keys. [Results](results.md) has the times of
+       |The overhead of Apportion itself: decisions, hints, policies and functions on keys. [Results](results.md) has the times of
        |whole queries. `make bench` measured this page on $processors processors, Java $java.
        |""".stripMargin
   }
@@ -149,6 +151,24 @@ object BenchmarkReport {
       table(
         Seq("query", "ms without hints", "hinted", "on, no hints"),
         Seq("---", "---:", "---:", "---:"),
+        rows
+      )
+  }
+
+  private def policies(): String = {
+    val rows = PolicyBenchmark.run().map { result =>
+      Seq(result.name, text("%.3f", result.meanMillis), text("%.3f", result.slowestMillis))
+    }
+    """## Policies
+      |
+      |The time per query to find the rules of a policy file that match, and to apply them. The file has 1,000 rules
+      |with these conditions. The queries are the 125 texts of TPC-DS and TPC-H. Each query runs 60 times, and its median
+      |counts after the first 20. A rule that matches costs a copy of the plan.
+      |
+      |""".stripMargin +
+      table(
+        Seq("conditions of the rules", "ms, mean of the queries", "ms, slowest query"),
+        Seq("---", "---:", "---:"),
         rows
       )
   }

@@ -1,0 +1,100 @@
+"""`apportion policies`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from apportion._util.units import count_text
+from apportion.cli.support.console import err, out
+from apportion.policies.checks import PolicyError
+from apportion.policies.files import check, load
+from apportion.policies.rules import Policies, Rule
+
+_HAS_PROBLEMS = 1
+_IS_UNREADABLE = 2
+
+EXAMPLES = """\
+More examples:
+
+- `apportion policies show policies.yaml`: list the rules in the order in which they count
+- `apportion advise LOGS --policies policies.yaml`: write a policy file from event logs
+"""
+
+
+def policies_command(
+    action: Annotated[
+        Literal["check", "show"],
+        typer.Argument(help="check finds wrong rules. show lists the rules.", show_default=False),
+    ],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Policy files, in YAML or JSON.")
+    ],
+) -> None:
+    """Check or show policy files, which set settings and hints for queries without an edit of SQL.
+
+    ```text
+    $ apportion policies check policies.yaml
+    policies.yaml: rule 2 (nightly): unknown setting paralelism. Did you mean parallelism?
+    1 problem in 1 of 1 file
+    ```
+
+    Spark leaves out each wrong rule, and applies the others. It does not use a file that it cannot
+    read.
+
+    Exit codes: 0 no problems, 1 problems, 2 wrong usage or a file that cannot be read. The other
+    files are checked in any case.
+    """
+    problems: list[str] = []
+    unreadable: list[str] = []
+    wrong = 0
+    for file in files:
+        try:
+            found = check(file)
+            if action == "show" and not found:
+                _show(load(file))
+        except PolicyError as error:
+            unreadable.append(str(error))
+        else:
+            problems += found
+            wrong += bool(found)
+    for problem in problems:
+        out.print(problem, markup=False, highlight=False, soft_wrap=True)
+    if action == "check":
+        count = len(files)
+        summary = (
+            f"{count_text(len(problems), 'problem')} in {wrong} of {count_text(count, 'file')}"
+            if problems
+            else f"{count_text(count, 'file')}, no problems"
+        )
+        err.print(summary, markup=False)
+    for message in unreadable:
+        err.print(f"Error: {message}", markup=False, soft_wrap=True)
+    if unreadable:
+        raise typer.Exit(_IS_UNREADABLE)
+    if problems:
+        raise typer.Exit(_HAS_PROBLEMS)
+
+
+def _show(policies: Policies) -> None:
+    numbered = list(enumerate(policies.rules, 1))
+    # Forced rules count before all others.
+    for number, rule in sorted(numbered, key=lambda pair: not pair[1].force):
+        title = f"rule {number}" + (f" ({rule.name})" if rule.name else "")
+        forced = ", forced" if rule.force else ""
+        out.print(f"{title}{forced}", markup=False, highlight=False, soft_wrap=True)
+        for line in _lines(rule):
+            out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _lines(rule: Rule) -> list[str]:
+    conditions = [
+        f"{name} is {value if isinstance(value, str) else ' or '.join(value)}"
+        for name, value in rule.match.items()
+    ]
+    values = [f"{name}={value}" for name, value in rule.settings.items()]
+    hints = [rule.hints] if rule.hints else []
+    blocks = [f"{text} on {block}" for block, text in rule.blocks.items()]
+    return [f"if {', and '.join(conditions)}", f"set {', '.join([*values, *hints, *blocks])}"]

@@ -1,0 +1,128 @@
+"""Rules of a policy file."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from apportion import settings as registry
+from apportion.errors import SettingError
+from apportion.policies import checks
+from apportion.policies.checks import PolicyError
+
+KEYS = ("name", "match", "settings", "hints", "blocks", "force")
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """A rule: the conditions of a query, and its settings and hints.
+
+    All conditions must hold. A condition with several values holds if one of them matches. Sizes
+    and times are written as in `apportion.Settings`.
+
+    Raises `PolicyError` for a wrong part.
+    """
+
+    match: Mapping[str, str | Sequence[str]]
+    """Conditions by name: `user`, `application`, `jobTag`, `table`, `writes`, `catalog`, `sql` and
+    `fingerprint`."""
+    settings: Mapping[str, bool | int | float | str] = dataclasses.field(default_factory=dict)
+    """Values by the names of settings, such as `maxParallelism` or `max_parallelism`."""
+    hints: str | None = None
+    """Hints for the whole query, such as `PARALLELISM(8), RANGES(balanced)`."""
+    blocks: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Hints by the names of common table expressions, views, subqueries or tables."""
+    force: bool = False
+    """Whether the rule is above the hints in the SQL."""
+    name: str | None = None
+    comment: str | None = None
+    """Text above the rule in the file."""
+
+    def __post_init__(self) -> None:
+        if self.name is not None and not isinstance(self.name, str):
+            raise PolicyError("name must be text")
+        if not isinstance(self.force, bool):
+            raise PolicyError(f"force is {checks.shown(self.force)}. Allowed: true, false")
+        values = {
+            "match": checks.checked_match(self.match),
+            "settings": checks.checked_settings(_by_name(self.settings) or None),
+            "hints": checks.checked_hints(self.hints, "hints"),
+            "blocks": checks.checked_blocks(self.blocks or None),
+        }
+        for field, value in values.items():
+            object.__setattr__(self, field, value)
+        if not (self.settings or self.hints or self.blocks):
+            raise PolicyError("it sets nothing. Add settings, hints or blocks")
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the keys and values of the rule in a file, without those that are not set."""
+        data = {key: getattr(self, key) for key in KEYS}
+        return {key: value for key, value in data.items() if value or key == "match"}
+
+
+def _by_name(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the settings with names as in a file, where they were Python's keywords."""
+    if not isinstance(settings, Mapping):
+        return settings
+    names = {}
+    for name, value in settings.items():
+        try:
+            names[registry.find(name).name] = value
+        except SettingError:
+            names[name] = value
+    return names
+
+
+@dataclasses.dataclass(frozen=True)
+class Policies:
+    """The rules of a policy file, in their order: the first rule that sets a value counts."""
+
+    rules: Sequence[Rule] = ()
+
+    def to_yaml(self) -> str:
+        """Return the text of the file in YAML, with the comments of the rules."""
+        lines = ["rules:" if self.rules else "rules: []"]
+        for rule in self.rules:
+            lines += [f"  # {line}".rstrip() for line in (rule.comment or "").splitlines()]
+            written = list(_yaml(rule.as_data()))
+            lines += [f"  {'-' if first else ' '} {line}" for first, line in _marked(written)]
+        return "\n".join(lines) + "\n"
+
+    def to_json(self) -> str:
+        """Return the text of the file in JSON, which has no comments."""
+        data = {"rules": [rule.as_data() for rule in self.rules]}
+        return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+    def save(self, path: str | Path) -> None:
+        """Write the file: JSON if its name ends in .json, otherwise YAML.
+
+        The new file replaces the old one in one step, so that Spark never reads half of it.
+        """
+        target = Path(path)
+        text = self.to_json() if target.suffix == ".json" else self.to_yaml()
+        temporary = target.with_name(f".{target.name}.new")
+        temporary.write_text(text, "utf-8")
+        temporary.replace(target)
+
+
+def _marked(lines: Sequence[str]) -> Iterable[tuple[bool, str]]:
+    return ((index == 0, line) for index, line in enumerate(lines))
+
+
+def _yaml(data: Mapping[str, Any]) -> Iterable[str]:
+    """Yield the lines of a mapping. Texts are quoted as in JSON, which is valid YAML."""
+    for key, value in data.items():
+        if isinstance(value, Mapping):
+            yield f"{key}:"
+            for name, inner in value.items():
+                text = name if name.replace(".", "").isalnum() else _quoted(name)
+                yield f"  {text}: {_quoted(inner)}"
+        else:
+            yield f"{key}: {_quoted(value)}"
+
+
+def _quoted(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
