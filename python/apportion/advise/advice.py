@@ -126,6 +126,7 @@ def _query(
         gain=_gain(findings, busy, slots),
         with_apportion=_gain([each for each in findings if each.helps], busy, slots),
         findings=findings,
+        fingerprint=query.fingerprint,
     )
 
 

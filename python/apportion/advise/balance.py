@@ -138,6 +138,7 @@ def last_wave(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
             "idle_slot_seconds": idle / 1000,
             "stage_seconds": stage.seconds,
         },
+        settings={"ranges": "balanced", "rounding": "waves"} if can_change else {},
     )
 
 

@@ -81,6 +81,7 @@ def small_scan_tasks(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Findin
         helps=False,
         gain=gain,
         evidence=_evidence(stage, size),
+        settings={"sources.parallelism": str(fewer)},
     )
 
 

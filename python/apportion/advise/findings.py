@@ -199,6 +199,8 @@ class Finding:
     """Tables or paths that the stage scans."""
     failure_reasons: Mapping[str, int] = dataclasses.field(default_factory=dict)
     """Failed attempts of tasks by the class of their error, or by Spark's name of the reason."""
+    settings: dict[str, str] = dataclasses.field(default_factory=dict)
+    """Settings of Apportion that help, by name; they are not its defaults."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -216,6 +218,8 @@ class QueryAdvice:
     with_apportion: Gain
     """The part of the gain in findings where Apportion decides differently."""
     findings: list[Finding]
+    fingerprint: str | None = None
+    """Identity of the query in policy files; None if the log does not have it."""
 
 
 @dataclasses.dataclass(frozen=True)

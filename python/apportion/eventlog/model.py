@@ -197,6 +197,8 @@ class Query:
     """Values of metrics that the driver counts, such as the files of a scan, by metric id."""
     sql: str | None = None
     """The SQL text; None for DataFrames and for queries that ran without Apportion."""
+    fingerprint: str | None = None
+    """Identity of the query in policy files; None without Apportion."""
     operators: list[Operator] = dataclasses.field(default_factory=list)
     """Operators of the optimized plan, each after its parent; empty without Apportion."""
     decisions: list[LoggedDecision] = dataclasses.field(default_factory=list)

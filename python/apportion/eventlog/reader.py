@@ -361,6 +361,8 @@ class _Reader:
         query = self._query(int(record["query"]))
         if query and self._has_room("the text of a query", self._line, query.id):
             query.sql = _text(record["sql"]) if record.get("sql") else None
+            fingerprint = record.get("fingerprint")
+            query.fingerprint = _text(fingerprint) if fingerprint else None
             query.operators = [_operator(operator) for operator in record.get("operators", ())]
 
     def _outcome(self, event: Event) -> None:

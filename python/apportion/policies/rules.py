@@ -63,11 +63,11 @@ class Rule:
         return {key: value for key, value in data.items() if value or key == "match"}
 
 
-def _by_name(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+def _by_name(settings: object) -> Any:
     """Return the settings with names as in a file, where they were Python's keywords."""
     if not isinstance(settings, Mapping):
         return settings
-    names = {}
+    names: dict[str, Any] = {}
     for name, value in settings.items():
         try:
             names[registry.find(name).name] = value

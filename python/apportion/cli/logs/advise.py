@@ -20,6 +20,7 @@ from apportion.cli.support.progress import counted
 from apportion.errors import ApportionError
 from apportion.eventlog import Unread
 from apportion.eventlog.files import logs
+from apportion.policies.from_advice import from_advice
 
 _STOPPED = 130
 
@@ -28,6 +29,7 @@ More examples:
 
 - `apportion advise LOG --query 7`: look at one query
 - `apportion advise /var/log/spark --top 5`: rank all jobs, with five findings for each log
+- `apportion advise /var/log/spark --policies policies.yaml`: write rules for the jobs in the logs
 - `apportion advise LOG --format html -o advice.html`: write a page to share
 """
 
@@ -63,6 +65,13 @@ def advise_command(
         Literal["text", "html", "json"],
         typer.Option(help="text for people, html for a page to share, json for programs."),
     ] = "text",
+    policies: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a policy file with the settings that help, in YAML or JSON.",
+        ),
+    ] = None,
     output: Output = None,
 ) -> None:
     """Find stages that waste time, in Spark event logs with or without Apportion.
@@ -103,6 +112,11 @@ def advise_command(
         else:
             text = (render.html if format == "html" else render.text)(advice, top)
         console.file.write(text)
+    if policies:
+        written = from_advice(advice)
+        written.save(policies)
+        rules = count_text(len(written.rules), "rule")
+        err.print(f"{rules} written to {policies}", markup=False, soft_wrap=True)
     if output:
         for unread in advice.unread:
             err.print(f"Not read: {unread.log}: {unread.reason}", markup=False, soft_wrap=True)

@@ -8,6 +8,7 @@ package io.apportion {
   package object history extends Scala213
   package object memory extends Scala213
   package object outcomes extends Scala213
+  package object policies extends Scala213
   package object reads extends Scala213
   package object report extends Scala213
   package object resources extends Scala213

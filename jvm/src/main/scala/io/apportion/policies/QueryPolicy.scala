@@ -23,20 +23,18 @@ private[policies] object QueryPolicy {
     val (forced, usual) = rules.partition(_.isForced)
     // Later entries of a map replace earlier ones, so the rule that counts comes last.
     val settings =
-      (forced ++ usual).reverse.flatMap(rule => rule.settings.map { case (key, value) => key -> (value, rule) })
+      (forced ++ usual).reverse.flatMap(rule => rule.settings.map { case (key, value) => (key, value, rule) })
     val values = consistent(
       QueryValues(
-        settings.map { case (key, (value, _)) => key -> value }.toMap,
-        settings.map { case (key, (_, rule)) => key -> rule.source }.toMap
+        settings.map { case (key, value, _) => key -> value }.toMap,
+        settings.map { case (key, _, rule) => key -> rule.source }.toMap
       ),
       conf
     )
     val hints = PolicyHints(
       rules.map(_.hints).reduceLeftOption(_ orElse _).getOrElse(RuledHints()),
       rules.flatMap(_.blocks),
-      forced.flatMap(_.settings.keys).map(_.stripPrefix(SettingEntry.Prefix)).toSet & values.values.keySet.map(
-        _.stripPrefix(SettingEntry.Prefix)
-      )
+      forced.flatMap(_.settings.keys).filter(values.values.contains).map(_.stripPrefix(SettingEntry.Prefix)).toSet
     )
     QueryPolicy(values, hints)
   }

@@ -6,6 +6,7 @@ import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
 import io.apportion.SparkSuite
+import io.apportion.history.QueryFingerprint
 import io.apportion.report.{DecisionEvent, DecisionRecord, QueryEvent}
 import org.apache.spark.SparkFirehoseListener
 import org.apache.spark.scheduler._
@@ -60,6 +61,8 @@ class EventLogSuite extends SparkSuite {
     }.get
     val operators = query.get("operators").elements.asScala.toSeq
     assert(query.get("sql").asText == sql)
+    // The fingerprint that a rule of a policy file tests.
+    assert(query.get("fingerprint").asText == QueryFingerprint.of(spark.sql(sql).queryExecution.analyzed))
     assert(
       operators.map(o => o.get("depth").asInt -> o.get("name").asText).take(2) == Seq(0 -> "Aggregate", 1 -> "Project")
     )
