@@ -43,7 +43,7 @@ def decisions(folder: Path, builder: str, tag: str) -> list[list[object]]:
     code = PROGRAM.format(builder=builder, tag=tag)
     finished = subprocess.run(
         [sys.executable, "-c", code, str(path), QUERY, TAGGED],
-        env={**inherited, **submit, "PYSPARK_PYTHON": sys.executable},
+        env={**inherited, **submit, "PYSPARK_PYTHON": sys.executable, "SPARK_TESTING": "1"},
         capture_output=True,
         text=True,
         check=False,

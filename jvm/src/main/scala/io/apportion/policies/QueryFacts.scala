@@ -51,16 +51,12 @@ private[policies] final class PlanFacts(session: SparkSession, plan: LogicalPlan
   private lazy val tags = sparkContext.getJobTags().toSeq
 
   override lazy val user: String = Option(CurrentUserContext.CURRENT_USER.get)
-    .orElse(tags.collectFirst { case ConnectOperation(user) => user })
+    .orElse(tags.flatMap(connectUser).headOption)
     .getOrElse(sparkContext.sparkUser)
 
   override def application: String = sparkContext.appName
 
-  override lazy val jobTags: Seq[String] = tags.flatMap {
-    case tag @ TagOfSession(own) => Seq(tag, own)
-    case tag @ TagOfConnect(own) => Seq(tag, own)
-    case tag                     => Seq(tag)
-  }
+  override lazy val jobTags: Seq[String] = tags.flatMap(namesOf)
 
   override lazy val sql: Option[SqlText] = {
     val texts = plan.collect {
@@ -103,10 +99,24 @@ private[policies] final class PlanFacts(session: SparkSession, plan: LogicalPlan
 
 private[policies] object PlanFacts {
 
-  // SparkSession.managedJobTags (4.0), and ExecuteHolder and ExecuteSessionTag of Connect (3.5 to 4.2)
-  private val TagOfSession = "(?s)spark-session-[0-9a-f-]{36}-(.*)".r
-  private val TagOfConnect = "(?s)SparkConnect_(?:Execution|Session)_User_.*_Session_.*_Tag_(.*)".r
-  private val ConnectOperation = "(?s)SparkConnect_OperationTag_User_(.*)_Session_.*".r
+  // SparkSession.managedJobTags (4.0), and ExecuteSessionTag and ExecuteJobTag of Connect (3.5 to 4.2)
+  private val Uuid = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+  private val TagOfSession = s"(?s)spark-session-$Uuid-(.*)".r
+  private val TagOfConnect = s"(?s)SparkConnect_SessionTag_User_.*_Session_${Uuid}_Tag_(.*)".r
+  private val OperationOfConnect = s"(?s)SparkConnect_OperationTag_User_(.*)_Session_${Uuid}_Operation_$Uuid".r
+
+  /** A job tag as Spark's scheduler has it, and as the user set it. */
+  private[policies] def namesOf(tag: String): Seq[String] = tag match {
+    case TagOfSession(own) => Seq(tag, own)
+    case TagOfConnect(own) => Seq(tag, own)
+    case _                 => Seq(tag)
+  }
+
+  /** The user of the Connect session that set a job tag for its query. */
+  private[policies] def connectUser(tag: String): Option[String] = tag match {
+    case OperationOfConnect(user) => Some(user)
+    case _                        => None
+  }
 
   /** Spark's name of the catalog of tables that have no other one. */
   private val SessionCatalog = "spark_catalog"

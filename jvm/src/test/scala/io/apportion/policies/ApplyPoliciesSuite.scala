@@ -1,12 +1,13 @@
 package io.apportion.policies
 
 import java.nio.file.{Files, Path}
-import java.util.concurrent.TimeUnit
+import java.util.concurrent.{LinkedBlockingQueue, TimeUnit}
 
 import io.apportion.SparkSuite
-import io.apportion.history.{GatedFileSystem, QueryFingerprint}
-import io.apportion.report.{DecisionLog, DecisionRecord}
+import io.apportion.history.GatedFileSystem
+import io.apportion.report.{DecisionLog, DecisionRecord, QueryEvent}
 import io.apportion.rules.Logged
+import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.scalatest.concurrent.Eventually
 import org.scalatest.time.{Seconds, Span}
 
@@ -132,7 +133,7 @@ class ApplyPoliciesSuite extends SparkSuite with Eventually {
   }
 
   test("a rule can match the text, a job tag, the application and the fingerprint") {
-    val fingerprint = QueryFingerprint.of(spark.sql(s"$query HAVING count(*) > 5").queryExecution.analyzed)
+    val fingerprint = loggedFingerprint(s"$query HAVING count(*) > 5")
     withRules(
       "{match: {sql: 'AS marked'}, settings: {parallelism: 3}}",
       "{match: {jobTag: urgent}, settings: {parallelism: 4}}",
@@ -146,6 +147,22 @@ class ApplyPoliciesSuite extends SparkSuite with Eventually {
       assert(tasksOf(s"$query HAVING count(*) > 7") == Seq(5))
       assert(tasksOf(query) == Seq(6))
     }
+  }
+
+  /** The fingerprint of a query in the event log. */
+  private def loggedFingerprint(query: String): String = {
+    val found = new LinkedBlockingQueue[String]
+    val listener = new SparkListener {
+      override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
+        case QueryEvent(query) => found.add(query.get("fingerprint").asText)
+        case _                 =>
+      }
+    }
+    spark.sparkContext.addSparkListener(listener)
+    try {
+      decisionsOf(query)
+      found.poll(10, TimeUnit.SECONDS)
+    } finally spark.sparkContext.removeSparkListener(listener)
   }
 
   test("a rule can switch Apportion off or observe, but not on") {

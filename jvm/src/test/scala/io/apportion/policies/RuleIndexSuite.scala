@@ -87,6 +87,22 @@ class RuleIndexSuite extends AnyFunSuite {
     }
   }
 
+  private val uuid = "0b4b5c8e-3c1d-4c39-9b1e-0123456789ab"
+
+  private val tagsOfSessions = Table(
+    ("tag", "names", "user"),
+    ("nightly", Seq("nightly"), None),
+    (s"spark-session-$uuid-nightly", Seq("nightly"), None),
+    (s"SparkConnect_SessionTag_User_ann_Session_${uuid}_Tag_a_Tag_b", Seq("a_Tag_b"), None),
+    (s"SparkConnect_OperationTag_User_ann_b_Session_${uuid}_Operation_$uuid", Nil, Some("ann_b"))
+  )
+
+  forAll(tagsOfSessions) { (tag, names, user) =>
+    test(s"the job tag ${tag.replace(uuid, "UUID")} has the name and the user that the session gave") {
+      assert(PlanFacts.namesOf(tag).toSet == names.toSet + tag && PlanFacts.connectUser(tag) == user)
+    }
+  }
+
   private val literals = Table(
     ("expression", "literal"),
     ("FROM orders", Some("FROM orders")),
