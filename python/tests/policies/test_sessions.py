@@ -40,10 +40,12 @@ def decisions(folder: Path, builder: str, tag: str) -> list[list[object]]:
     Policies(rules).save(path)
     inherited = {key: value for key, value in os.environ.items() if not key.startswith("SPARK_")}
     submit = {"SPARK_SUBMIT_OPTS": os.environ.get("SPARK_SUBMIT_OPTS", "")}
+    # PySpark then starts the Connect server on a free port, so that tests can run side by side.
+    submit["SPARK_TESTING"] = "1"
     code = PROGRAM.format(builder=builder, tag=tag)
     finished = subprocess.run(
         [sys.executable, "-c", code, str(path), QUERY, TAGGED],
-        env={**inherited, **submit, "PYSPARK_PYTHON": sys.executable, "SPARK_TESTING": "1"},
+        env={**inherited, **submit, "PYSPARK_PYTHON": sys.executable},
         capture_output=True,
         text=True,
         check=False,

@@ -11,20 +11,34 @@ import java.util.regex.Pattern
 private[policies] final class NamePattern(text: String, ignoresCase: Boolean) {
 
   /** The name, if the pattern matches only one. Rules are looked up by it. */
-  val exact: Option[String] = Option.when(!text.exists("*?".contains(_)))(normal(text))
+  val exact: Option[String] = Option.when(!text.exists(isWildcard))(normal(text))
 
-  private lazy val pattern: Pattern = Pattern.compile(
-    normal(text).map {
+  private val prefix = text.takeWhile(!isWildcard(_))
+  private val suffix = text.reverse.takeWhile(!isWildcard(_)).reverse
+
+  private lazy val pattern: Pattern = {
+    val quoted = text.map {
       case '*'  => ".*"
       case '?'  => "."
       case char => Pattern.quote(char.toString)
-    }.mkString,
-    Pattern.DOTALL
-  )
+    }
+    Pattern.compile(
+      quoted.mkString,
+      Pattern.DOTALL | (if (ignoresCase) Pattern.CASE_INSENSITIVE | Pattern.UNICODE_CASE else 0)
+    )
+  }
 
-  def matches(name: String): Boolean = exact.fold(pattern.matcher(normal(name)).matches)(_ == normal(name))
+  /** Most names are ruled out by the beginning or the end of the pattern, which is fast to compare. */
+  def matches(name: String): Boolean =
+    if (exact.isDefined) text.length == name.length && name.regionMatches(ignoresCase, 0, text, 0, text.length)
+    else
+      name.length >= prefix.length && name.regionMatches(ignoresCase, 0, prefix, 0, prefix.length) &&
+      name.regionMatches(ignoresCase, name.length - suffix.length, suffix, 0, suffix.length) &&
+      pattern.matcher(name).matches
 
-  def normal(name: String): String = if (ignoresCase) name.toLowerCase(Locale.ROOT) else name
+  private def normal(name: String): String = if (ignoresCase) name.toLowerCase(Locale.ROOT) else name
+
+  private def isWildcard(character: Char): Boolean = character == '*' || character == '?'
 }
 
 /**
@@ -33,7 +47,8 @@ private[policies] final class NamePattern(text: String, ignoresCase: Boolean) {
  */
 private[policies] final class TablePattern(text: String) {
   private val isPath = text.contains('/')
-  private val parts = (if (isPath) Seq(text) else text.split('.').toSeq).map(new NamePattern(_, ignoresCase = !isPath))
+  private val parts: IndexedSeq[NamePattern] =
+    (if (isPath) Seq(text) else text.split('.').toSeq).map(new NamePattern(_, ignoresCase = !isPath)).toIndexedSeq
 
   /** The table's own name, without catalog and database, if the pattern matches only one. */
   val exact: Option[String] = parts.last.exact

@@ -1,6 +1,5 @@
 package io.apportion.policies
 
-import java.util.Locale
 import java.util.regex.Pattern
 
 import scala.annotation.tailrec
@@ -9,39 +8,40 @@ import scala.collection.mutable
 /**
  * A regular expression on the text of a query.
  *
- * Java's regular expressions can take exponential time. Those of one query share a number of steps, so that a query
- * never waits for its rules.
+ * Java's regular expressions can take exponential time. So each has a number of steps, and those of one query have a
+ * number together: a query never waits long for its rules.
  */
 private[policies] final class SqlPattern(text: String) {
   import SqlPattern._
 
   private val pattern = Pattern.compile(text)
 
-  /** Text that each match contains. To search for it is much faster than to match. */
-  private[policies] val literal: Option[String] = literalIn(text)
+  /** Texts that each match contains. To look for them is much faster than to match. */
+  private[policies] val literals: Seq[String] = literalsIn(text)
 
-  private val ignoresCase = Flags.findPrefixOf(text).exists(_.contains('i'))
+  private val trigrams: Array[Int] = literals.flatMap(Trigrams.of).distinct.toArray
 
-  def isIn(query: SqlText): Boolean =
-    literal.forall(part =>
-      if (ignoresCase) query.lower.contains(part.toLowerCase(Locale.ROOT)) else query.text.contains(part)
-    ) &&
-      pattern.matcher(query.counted).find()
+  def isIn(query: SqlText): Boolean = query.trigrams.hasAll(trigrams) && pattern.matcher(query.counted()).find()
 }
 
 private[policies] object SqlPattern {
 
-  /** Characters that the patterns of one query may look at: some tens of milliseconds. */
-  private[policies] val MaxSteps = 5000000
+  /** Characters that a pattern may look at: some milliseconds. */
+  private[policies] val MaxSteps = 1000000
 
-  private val Flags = "^\\(\\?[ismu]+\\)".r
+  /** Characters that the patterns of one query may look at. */
+  private[policies] val MaxStepsOfQuery = 20000000
+
+  private val Flags = "^\\(\\?[ism]+\\)".r
+  private val InnerFlags = "\\(\\?[a-zA-Z-]+[:)]".r
+  private val MinLiteral = 3
 
   /**
-   * The longest text that each match contains, from the part of the expression before its first group, class or count.
-   * `None` if there is no such text, or the expression has alternatives or quotations.
+   * Texts outside of groups and classes, from a simple reading of the expression. There are none if the expression has
+   * alternatives, quotations or flags that change within it.
    */
-  private def literalIn(regex: String): Option[String] = {
-    val body = Flags.replaceFirstIn(regex, "")
+  private def literalsIn(regex: String): Seq[String] = {
+    val body = Flags.replaceFirstIn(regex, "").toList
     val runs = mutable.ArrayBuffer(new StringBuilder)
     def endRun(): Unit = runs += new StringBuilder
     // The character before a quantifier may be missing.
@@ -49,41 +49,44 @@ private[policies] object SqlPattern {
       runs.last.setLength((runs.last.length - 1).max(0))
       endRun()
     }
-    @tailrec def read(rest: List[Char]): Unit = rest match {
+    /* Whether the expression was read to its end. */
+    @tailrec def read(rest: List[Char]): Boolean = rest match {
+      case Nil                     => true
+      case '|' :: _                => false
       case '\\' :: escaped :: more => if (escaped.isLetterOrDigit) endRun() else runs.last += escaped; read(more)
       case ('?' | '*') :: more     => endBefore(); read(more)
-      case ('.' | '+' | '^' | '$') :: more     => endRun(); read(more)
-      case '{' :: _                            => endBefore()
-      case Nil | ('[' | '(' | ')' | '\\') :: _ =>
-      case character :: more                   => runs.last += character; read(more)
+      case '{' :: more             => endBefore(); read(more.dropWhile(_ != '}').drop(1))
+      case ('.' | '+' | '^' | '$') :: more => endRun(); read(more)
+      case '(' :: more                     => endRun(); read(afterGroup(more, depth = 1))
+      case '[' :: more                     => endRun(); read(afterClass(inClass(more), depth = 1))
+      case character :: more               => runs.last += character; read(more)
     }
-    read(body.toList)
-    if (body.contains('|') || body.contains("\\Q")) None
-    else Some(runs.map(_.result()).maxBy(_.length)).filter(run => run.length >= MinLiteral && run.forall(_ < 128))
+    val isSimple = !regex.contains("\\Q") && InnerFlags.findFirstIn(body.mkString).isEmpty && read(body)
+    if (isSimple) runs.map(_.result()).filter(run => run.length >= MinLiteral && run.forall(_ < 128)).toSeq else Nil
   }
 
-  private val MinLiteral = 3
-}
+  @tailrec private def afterGroup(rest: List[Char], depth: Int): List[Char] = rest match {
+    case more if depth == 0 => more
+    case Nil                => Nil
+    case '\\' :: more       => afterGroup(more.drop(1), depth)
+    case '[' :: more        => afterGroup(afterClass(inClass(more), depth = 1), depth)
+    case '(' :: more        => afterGroup(more, depth + 1)
+    case ')' :: more        => afterGroup(more, depth - 1)
+    case _ :: more          => afterGroup(more, depth)
+  }
 
-/** The text of a query, and the steps that patterns may still spend on it. */
-private[policies] final class SqlText(val text: String) {
-  private var steps = 0
+  @tailrec private def afterClass(rest: List[Char], depth: Int): List[Char] = rest match {
+    case more if depth == 0 => more
+    case Nil                => Nil
+    case '\\' :: more       => afterClass(more.drop(1), depth)
+    case '[' :: more        => afterClass(inClass(more), depth + 1)
+    case ']' :: more        => afterClass(more, depth - 1)
+    case _ :: more          => afterClass(more, depth)
+  }
 
-  lazy val lower: String = text.toLowerCase(Locale.ROOT)
-
-  /** The text for a pattern. It throws [[TooManySteps]] when the patterns of the query have looked at too much. */
-  val counted: CharSequence = new Counted(0, text.length)
-
-  private final class Counted(from: Int, to: Int) extends CharSequence {
-    override def length: Int = to - from
-    override def charAt(index: Int): Char = {
-      steps += 1
-      if (steps > SqlPattern.MaxSteps) throw new TooManySteps
-      text.charAt(from + index)
-    }
-    override def subSequence(start: Int, end: Int): CharSequence = new Counted(from + start, from + end)
-    override def toString: String = text.substring(from, to)
+  /** The rest of a class after its beginning. A bracket that comes first belongs to the class. */
+  private def inClass(rest: List[Char]): List[Char] = {
+    val negated = if (rest.headOption.contains('^')) rest.tail else rest
+    if (negated.headOption.contains(']')) negated.tail else negated
   }
 }
-
-private[policies] final class TooManySteps extends RuntimeException("too many steps", null, false, false)

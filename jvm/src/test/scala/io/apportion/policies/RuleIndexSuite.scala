@@ -104,24 +104,25 @@ class RuleIndexSuite extends AnyFunSuite {
   }
 
   private val literals = Table(
-    ("expression", "literal"),
-    ("FROM orders", Some("FROM orders")),
-    ("(?i)from orders", Some("from orders")),
-    ("^SELECT.*orders$", Some("SELECT")),
-    ("a\\.orders\\s+x", Some("a.orders")),
-    ("orders?", Some("order")),
-    ("orders{0}", Some("order")),
-    ("count\\(x\\)", Some("count(x)")),
-    ("orders (a)", Some("orders ")),
-    ("orders|sales", None),
-    ("[o]rders", None),
-    ("\\Qorders\\E", None),
-    ("ab", None)
+    ("expression", "literals"),
+    ("FROM orders", Seq("FROM orders")),
+    ("(?i)from orders", Seq("from orders")),
+    ("^SELECT.*orders$", Seq("SELECT", "orders")),
+    ("a\\.orders\\s+x", Seq("a.orders")),
+    ("orders?", Seq("order")),
+    ("orders{0,1}x orders", Seq("order", "x orders")),
+    ("count\\(x\\)", Seq("count(x)")),
+    ("(FROM|JOIN [(|]\\)) orders", Seq(" orders")),
+    ("(?!not this)orders[^]x[a]] later", Seq("orders", " later")),
+    ("orders|sales", Nil),
+    ("a(?i)orders", Nil),
+    ("\\Qorders\\E", Nil),
+    ("ab", Nil)
   )
 
-  forAll(literals) { (expression, literal) =>
-    test(s"each match of $expression contains ${literal.getOrElse("no certain text")}") {
-      assert(new SqlPattern(expression).literal == literal)
+  forAll(literals) { (expression, literals) =>
+    test(s"each match of $expression contains ${literals.mkString("'", "' and '", "'")}") {
+      assert(new SqlPattern(expression).literals == literals)
     }
   }
 
