@@ -17,10 +17,11 @@ _SECONDS_TO_START = 180
 
 
 @contextlib.contextmanager
-def running(main_class: str, port_setting: str, folder: Path) -> Iterator[int]:
+def running(main_class: str, port_setting: str, folder: Path, *confs: str) -> Iterator[int]:
     """Start the page's server of a class, and yield its port; it works in `folder`."""
     port, log = _free_port(), folder / "server.log"
     submit = [str(jars.spark_home() / "bin" / "spark-submit"), "--conf", f"{port_setting}={port}"]
+    submit += [word for conf in confs for word in ("--conf", conf)]
     with log.open("w") as output:
         server = subprocess.Popen(
             [*submit, *options(jars.find(), "spark-submit", main_class)],

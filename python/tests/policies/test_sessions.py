@@ -58,6 +58,7 @@ def decisions(folder: Path, builder: str, tag: str) -> list[list[object]]:
 RULED = [[3, "policy file, rule 2 (by text)"], [5, "policy file, rule 1 (urgent)"]]
 
 
+@pytest.mark.slow
 def test_rules_apply_on_a_classic_session(tmp_path: Path) -> None:
     builder = 'SparkSession.builder.master("local[2]")'
     assert decisions(tmp_path, builder, "sparkContext.addJobTag") == RULED
