@@ -20,8 +20,9 @@ from apportion.simulate.workload import Scan
 
 # Kinds in `LoggedDecision.source_kinds`; see `io.apportion.decision.SourceKind`.
 _HINT = "hint"
+_POLICY_RULE = "policy-rule"
 _WRITE = "write"
-_FIXED_SCAN = {_HINT, "reader-option"}
+_FIXED_SCAN = {_HINT, _POLICY_RULE, "reader-option"}
 
 
 def is_unchanged(decision: Decision) -> bool:
@@ -41,7 +42,7 @@ def multiplies_rows(logged: LoggedDecision) -> bool:
 
 
 def is_fixed_scan(logged: LoggedDecision) -> bool:
-    """Return whether a hint or an option of the reader sets the tasks of a scan."""
+    """Return whether a hint, a rule of policies or an option of the reader sets the tasks of a scan."""
     return (
         logged.decision.kind == "explicit" and logged.source_kinds.get("parallelism") in _FIXED_SCAN
     )
@@ -59,7 +60,7 @@ def scan_tasks(
 def policy(
     logged: LoggedDecision, confs: Confs, slots: int, task_memory: int | None = None
 ) -> Policy:
-    """Return the policy for a group of shuffles, with the logged values of hints and writes.
+    """Return the policy for a group of shuffles, with the logged values of hints, policies and writes.
 
     A log without `LoggedDecision.policy` does not have these values, so the configuration applies.
     `task_memory` is the memory that rows may fill in such a log.
@@ -77,21 +78,19 @@ def policy(
     if confs.setting("memory_enabled"):
         result = dataclasses.replace(result, task_memory=before.task_memory)
 
-    def is_hinted(setting: str) -> bool:
-        return logged.source_kinds.get(setting) == _HINT
+    def is_kept(setting: str) -> bool:
+        return logged.source_kinds.get(setting) in (_HINT, _POLICY_RULE)
 
-    if is_hinted("dataVolumePerTask") or write_size(logged):
+    if is_kept("dataVolumePerTask") or write_size(logged):
         result = dataclasses.replace(result, data_volume_per_task=before.data_volume_per_task)
-    if is_hinted("parallelism"):
+    if is_kept("parallelism"):
         result = dataclasses.replace(result, parallelism=before.parallelism)
-    if is_hinted("minParallelism"):
-        result = dataclasses.replace(
-            result,
-            min_parallelism=before.min_parallelism,
-            max_parallelism=before.max_parallelism,
-        )
-    if is_hinted("ranges"):
+    if is_kept("minParallelism"):
+        result = dataclasses.replace(result, min_parallelism=before.min_parallelism)
+    if is_kept("maxParallelism"):
+        result = dataclasses.replace(result, max_parallelism=before.max_parallelism)
+    if is_kept("ranges"):
         result = dataclasses.replace(result, balanced=before.ranges == "balanced")
-    if is_hinted("broadcastRatio"):
+    if is_kept("broadcastRatio"):
         result = dataclasses.replace(result, broadcast_ratio=before.broadcast_ratio)
     return result

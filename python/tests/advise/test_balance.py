@@ -177,6 +177,7 @@ def test_a_last_wave_of_one_task_is_found() -> None:
     finding = only(application(wave(5000)), Kind.LAST_WAVE)
     assert finding.evidence["peak_tasks"] == 4
     assert finding.evidence["last_wave_seconds"] == 4.995
+    assert finding.settings == {"ranges": "balanced", "rounding": "waves"}
     assert abs(finding.gain.seconds_high - 3 * 5 / 4) < 0.02
     assert finding.gain.seconds_low == 0
 

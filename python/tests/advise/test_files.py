@@ -48,6 +48,7 @@ def test_many_small_files_make_small_scan_tasks() -> None:
     assert finding.gain.seconds_high <= 10
     assert finding.tables == ["db.sales"]
     assert not finding.helps
+    assert finding.settings == {"sources.parallelism": "4"}
 
 
 def test_few_columns_of_large_files_make_small_scan_tasks() -> None:

@@ -23,6 +23,7 @@ def test_a_spill_is_found_with_the_memory_of_the_largest_task() -> None:
     assert finding.evidence["peak_task_memory"] == 50 * MB
     assert finding.text.startswith("8 of 8 tasks spilled 800 MiB to disk. ")
     assert finding.helps
+    assert finding.settings == {"dataVolumePerTask": "32MB"}
     # Written and read at 2 GiB/s to 50 MiB/s, by 4 tasks at a time.
     assert finding.gain.seconds_low == pytest.approx(2 * 800 / 2048 / 4)
     assert finding.gain.seconds_high == pytest.approx(2 * 800 / 50 / 4)
@@ -30,7 +31,9 @@ def test_a_spill_is_found_with_the_memory_of_the_largest_task() -> None:
 
 def test_apportion_does_not_change_a_spill_without_operators_that_hold_rows() -> None:
     spilled = busy(spilled_bytes=[100 * MB] * 8)
-    assert not only(application(spilled, tree=plan(reader="Filter k")), Kind.SPILL).helps
+    finding = only(application(spilled, tree=plan(reader="Filter k")), Kind.SPILL)
+    assert not finding.helps
+    assert finding.settings == {}
 
 
 def test_only_the_tasks_that_spilled_are_counted() -> None:

@@ -155,7 +155,9 @@ FIXED = {**logs.INPUT, "partitions_set_by": None}
     [
         ({"dataVolumePerTask": "hint"}, {}, 2),
         ({"parallelism": "hint"}, {"clamps": ["explicit"], "policy": HINTED}, 2),
-        ({"minParallelism": "hint"}, {"policy": {**logs.POLICY, "max_parallelism": 2}}, 2),
+        ({"maxParallelism": "hint"}, {"policy": {**logs.POLICY, "max_parallelism": 2}}, 2),
+        ({"maxParallelism": "policy-rule"}, {"policy": {**logs.POLICY, "max_parallelism": 2}}, 2),
+        ({"maxParallelism": "session"}, {"policy": {**logs.POLICY, "max_parallelism": 2}}, 4),
         ({"ranges": "hint"}, {"policy": BALANCED, "inputs": [FIXED]}, 2),
         ({"dataVolumePerTask": "write"}, {}, 2),
         ({"dataVolumePerTask": "multiplied-rows"}, {}, 2),
