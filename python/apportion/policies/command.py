@@ -20,7 +20,7 @@ EXAMPLES = """\
 More examples:
 
 - `apportion policies show policies.yaml`: list the rules in the order in which they count
-- `apportion advise LOGS --policies policies.yaml`: write a policy file from event logs
+- `apportion policies check daily.yaml hourly.json`: check several files
 """
 
 
