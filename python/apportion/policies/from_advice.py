@@ -9,7 +9,8 @@ from apportion.advise.findings import Advice, ApplicationAdvice, Finding, QueryA
 from apportion.policies.rules import Policies, Rule
 
 _SCAN_TASKS = "sources.parallelism"
-_TABLE = re.compile(r"\w+(?:\.\w+)*", re.ASCII)
+# The plans in logs name tables with their databases, and paths by their last part.
+_TABLE = re.compile(r"\w+(?:\.\w+)+", re.ASCII)
 
 
 def from_advice(advice: Advice) -> Policies:
@@ -29,25 +30,31 @@ def from_advice(advice: Advice) -> Policies:
 
 
 def _rules(application: ApplicationAdvice, query: QueryAdvice) -> Iterator[Rule]:
-    helping = [finding for finding in query.findings if finding.settings]
-    if not helping:
-        return
     settings: dict[str, str] = {}
     hints: dict[str, str] = {}
-    for finding in helping:
-        for name, value in finding.settings.items():
-            if name == _SCAN_TASKS and all(map(_TABLE.fullmatch, finding.tables)):
-                for table in finding.tables:
-                    hints.setdefault(table, f"SOURCE_PARALLELISM({table}, {value})")
-            else:
+    helping: list[Finding] = []
+    for finding in query.findings:
+        scan_tasks = finding.settings.get(_SCAN_TASKS)
+        if scan_tasks is None:
+            for name, value in finding.settings.items():
                 settings.setdefault(name, value)
-    yield Rule(
-        match=_match(application, query, helping),
-        settings=settings,
-        hints=", ".join(hints.values()) or None,
-        name=f"{application.name}, query {query.id}",
-        comment="\n".join(_reason(finding) for finding in helping),
-    )
+        # As a setting, the number would change all scans of the query. A path has no name for a
+        # hint.
+        elif finding.tables and all(map(_TABLE.fullmatch, finding.tables)):
+            for table in finding.tables:
+                hints.setdefault(table, f"SOURCE_PARALLELISM({table}, {scan_tasks})")
+        else:
+            continue
+        if finding.settings:
+            helping.append(finding)
+    if settings or hints:
+        yield Rule(
+            match=_match(application, query, helping),
+            settings=settings,
+            hints=", ".join(hints.values()) or None,
+            name=f"{application.name}, query {query.id}",
+            comment="\n".join(_reason(finding) for finding in helping),
+        )
 
 
 def _match(
@@ -55,9 +62,15 @@ def _match(
 ) -> Mapping[str, str | list[str]]:
     if query.fingerprint:
         return {"fingerprint": query.fingerprint}
-    tables = sorted({table for finding in findings for table in finding.tables})
+    names = sorted({name for finding in findings for name in finding.tables})
+    tables = [pattern for name in names for pattern in _patterns(name)]
     match: dict[str, str | list[str]] = {"application": application.name}
     return {**match, "table": tables} if tables else match
+
+
+def _patterns(name: str) -> list[str]:
+    """Return the table, or patterns of the paths that end with a name without a database."""
+    return [name] if _TABLE.fullmatch(name) else [f"*/{name}", f"*/{name}.*"]
 
 
 def _reason(finding: Finding) -> str:

@@ -58,10 +58,16 @@ def test_without_a_fingerprint_a_rule_matches_the_application_and_the_tables() -
     assert rule.settings == {}
 
 
-def test_the_scan_of_a_path_gets_a_setting_as_hints_name_tables() -> None:
-    scans = finding({"sources.parallelism": "4"}, ["hdfs://host/in"], Kind.SMALL_SCAN_TASKS)
-    (rule,) = from_advice(advice(scans)).rules
-    assert (rule.hints, rule.settings) == (None, {"sources.parallelism": "4"})
+def test_the_scan_of_a_path_makes_no_rule_as_hints_name_tables() -> None:
+    scans = finding({"sources.parallelism": "4"}, ["orders"], Kind.SMALL_SCAN_TASKS)
+    assert from_advice(advice(scans)).rules == []
+    (rule,) = from_advice(advice(scans, finding(WAVES))).rules
+    assert (rule.hints, rule.settings) == (None, WAVES)
+
+
+def test_a_rule_matches_paths_by_their_last_part() -> None:
+    (rule,) = from_advice(advice(finding(WAVES, ["orders"]))).rules
+    assert rule.match == {"application": "etl", "table": ["*/orders", "*/orders.*"]}
 
 
 def test_findings_without_a_setting_make_no_rule() -> None:
