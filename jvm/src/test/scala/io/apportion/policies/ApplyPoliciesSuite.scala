@@ -1,6 +1,6 @@
 package io.apportion.policies
 
-import java.nio.file.{Files, Path}
+import java.nio.file.{Files, Path, StandardCopyOption}
 import java.util.concurrent.{LinkedBlockingQueue, TimeUnit}
 
 import io.apportion.SparkSuite
@@ -35,7 +35,11 @@ class ApplyPoliciesSuite extends SparkSuite with Eventually {
   }
 
   private def write(rules: String*): Unit =
-    Files.writeString(file, rules.map("\n  - " + _).mkString("rules:", "", if (rules.isEmpty) " []\n" else "\n"))
+    replace(rules.map("\n  - " + _).mkString("rules:", "", if (rules.isEmpty) " []\n" else "\n"))
+
+  /** Writes the file in one step: a watcher must not read half of it. */
+  private def replace(text: String): Path =
+    Files.move(Files.writeString(folder.resolve("new"), text), file, StandardCopyOption.ATOMIC_MOVE)
 
   private def tasksOf(query: String, settings: (String, String)*): Seq[Int] =
     decisionsOf(query, settings: _*).map(_.tasks)
@@ -202,11 +206,10 @@ class ApplyPoliciesSuite extends SparkSuite with Eventually {
     write(s"{match: {user: '*'}, ${setting(5)}}")
     eventually(assert(tasksOf(query) == Seq(5)))
     val lines = Logged.by("io.apportion.policies.PolicyFile") {
-      val wrong = Files.writeString(file, "rules: [")
-      watcher.awaitLook()
+      replace("rules: [")
       watcher.awaitLook()
       assert(tasksOf(query) == Seq(5))
-      Files.delete(wrong)
+      Files.delete(file)
       watcher.awaitLook()
       assert(tasksOf(query) == Seq(5))
     }
