@@ -42,7 +42,7 @@ def multiplies_rows(logged: LoggedDecision) -> bool:
 
 
 def is_fixed_scan(logged: LoggedDecision) -> bool:
-    """Return whether a hint, a rule of policies or an option of the reader sets the tasks of a scan."""
+    """Return whether a hint, a rule or an option of the reader sets the tasks of a scan."""
     return (
         logged.decision.kind == "explicit" and logged.source_kinds.get("parallelism") in _FIXED_SCAN
     )
@@ -60,7 +60,7 @@ def scan_tasks(
 def policy(
     logged: LoggedDecision, confs: Confs, slots: int, task_memory: int | None = None
 ) -> Policy:
-    """Return the policy for a group of shuffles, with the logged values of hints, policies and writes.
+    """Return the policy for a group of shuffles, with the logged values of hints, rules and writes.
 
     A log without `LoggedDecision.policy` does not have these values, so the configuration applies.
     `task_memory` is the memory that rows may fill in such a log.
