@@ -188,8 +188,11 @@ def test_wrong_usage_exits_with_2_and_a_message(
 
 @pytest.mark.parametrize(
     ("size", "text"),
-    [(0, "0 B"), (1023, "1023 B"), (1024, "1 KiB"), (1 << 26, "64 MiB"), (2**63, "8192 PiB")],
-)
+    [
+        (0, "0 B"), (1023, "1023 B"), (1024, "1 KiB"), (1 << 26, "64 MiB"), (2**63, "8 EiB"),
+        (1024**2 - 1, "1 MiB"), (1024**2 - 100, "1023.9 KiB"), (1024**3 - 1, "1 GiB"),
+    ],
+)  # fmt: skip
 def test_sizes_are_shown_with_binary_units(size: int, text: str) -> None:
     assert size_text(size) == text
 

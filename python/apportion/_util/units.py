@@ -17,10 +17,13 @@ def size_text(size: int) -> str:
     '1.5 KiB'
     >>> size_text(64 << 20)
     '64 MiB'
+    >>> size_text((1 << 20) - 1)
+    '1 MiB'
     """
     amount, unit = float(size), "B"
-    for larger in ("KiB", "MiB", "GiB", "TiB", "PiB"):
-        if amount < 1024:
+    for larger in ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB"):
+        # The text is rounded, and 1024.0 KiB is 1 MiB.
+        if round(amount, 1) < 1024:
             break
         amount, unit = amount / 1024, larger
     return f"{amount:.1f}".removesuffix(".0") + f" {unit}"
