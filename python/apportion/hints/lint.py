@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from apportion.hints import grammar
 from apportion.hints.findings import CODES, Complaint, Finding
-from apportion.hints.relations import Relation, Relations, read_relations
+from apportion.hints.relations import Relation, Relations, RelationsReader
 from apportion.sql.blocks import Block, StatementBlocks, Text, read
 from apportion.sql.hint_comments import Argument, Hint, HintComment
 from apportion.sql.positions import Positions
@@ -19,6 +19,9 @@ from apportion.sql.tokens import Token
 _LIKE_A_HINT = re.compile(r"(?:/\*|--)\s*\+\s*(\w+)\s*(\(|,|\*/|$)")
 # Statements that join their query, or that keep it for joins of later queries.
 _JOINING = ("MERGE", "UPDATE", "DELETE", "CREATE", "ALTER", "CACHE")
+# Names in a message, and names that are compared with a wrong name.
+_SHOWN_NAMES = 20
+_NEAR_NAMES = 200
 
 
 def lint(sql: str) -> list[Finding]:
@@ -123,6 +126,8 @@ def _check_statement(text: Text, statement: StatementBlocks) -> Iterator[Complai
     for comment, _ in statement.comments:
         yield from _check_comment(comment)
     yield from _find_misplaced(text, statement)
+    reader = RelationsReader()
+    unread: set[Token] = set()
     for block in statement.blocks:
         # The alternatives of a template are not in one rendered text.
         if not block.has_open_hints:
@@ -130,32 +135,41 @@ def _check_statement(text: Text, statement: StatementBlocks) -> Iterator[Complai
             yield from _find_duplicates(block)
             yield from _find_overridden_repartitions(block)
         if any(_needs_relations(hint) for hint in block.hints):
-            yield from _check_relations(text, statement, block)
+            relations = reader.read(block)
+            if relations.unread is None:
+                yield from _check_relations(statement, block, relations)
+            elif relations.unread not in unread:
+                # Later blocks of a pipeline have the same token.
+                unread.add(relations.unread)
+                yield from _report_unread(text, block, relations)
 
 
 def _needs_relations(hint: Hint) -> bool:
     return hint.name in grammar.JOIN_STRATEGIES or bool(grammar.get_tables(hint))
 
 
-def _check_relations(text: Text, statement: StatementBlocks, block: Block) -> Iterator[Complaint]:
-    relations = read_relations(block)
+def _report_unread(text: Text, block: Block, relations: Relations) -> Iterator[Complaint]:
     unread = relations.unread
-    if unread is not None:
-        # With Jinja, the tokens can belong to alternatives.
-        if not relations.is_open and not re.search(r"\{[{%]", text.sql[block.start : block.end]):
-            message = (
-                f"the FROM of this block cannot be read at {unread.text}, so checks of tables and "
-                "joins were skipped"
-            )
-            yield Complaint("APH003", unread.start, unread.end, message)
-        return
+    # With Jinja, the tokens can belong to alternatives.
+    has_template = re.search(r"\{[{%]", text.sql[block.start : block.end])
+    if unread is not None and not relations.is_open and not has_template:
+        message = (
+            f"the FROM of this block cannot be read at {unread.text}, so checks of tables and "
+            "joins were skipped"
+        )
+        yield Complaint("APH003", unread.start, unread.end, message)
+
+
+def _check_relations(
+    statement: StatementBlocks, block: Block, relations: Relations
+) -> Iterator[Complaint]:
     checks = _RelationChecks(statement, block, relations)
     if not block.has_open_hints:
         yield from checks.find_overridden_join_hints()
     if not relations.is_open:
         yield from checks.find_unknown_tables()
         # A template instead of a table can render to a join.
-        if not any(relation.names == (None,) for relation in relations.found):
+        if not relations.has_template:
             yield from checks.find_hints_without_join()
 
 
@@ -214,15 +228,18 @@ class _RelationChecks:
     def __init__(self, statement: StatementBlocks, block: Block, relations: Relations) -> None:
         self._statement = statement
         self._block = block
-        self._relations = relations.found
+        self._relations = relations
+        # A message of a long pipeline would be as long as the pipeline.
+        self._names = list(dict.fromkeys(each.text for each in relations.found[-_NEAR_NAMES:]))
 
     def find_unknown_tables(self) -> Iterator[Complaint]:
         for hint, argument, relation in self._find_named():
             if relation is None:
-                names = list(dict.fromkeys(relation.text for relation in self._relations))
-                tables = ", ".join(names) or "no tables"
+                tables = ", ".join(self._names[-_SHOWN_NAMES:]) or "no tables"
+                if len(self._relations.found) > _SHOWN_NAMES < len(self._names):
+                    tables = f"{len(self._relations.found)} tables, the last are {tables}"
                 code = "APH310" if hint.name in grammar.APPORTION else "APH402"
-                nearest = grammar.find_nearest(argument.string, names)
+                nearest = grammar.find_nearest(argument.string, self._names)
                 yield Complaint(
                     code,
                     argument.start,
@@ -243,7 +260,7 @@ class _RelationChecks:
                     f"{hint.name} has no effect on {argument.text} because {used.text} comes first"
                 )
                 yield Complaint("APH403", argument.start, argument.end, message, "keep one of them")
-        if len(self._relations) == 2 and len(first) == 2:
+        if len(self._relations.found) == 2 and len(first) == 2:
             yield from self._compare_sides(*first.values())
 
     def _compare_sides(self, left: Hint, right: Hint) -> Iterator[Complaint]:
@@ -272,7 +289,7 @@ class _RelationChecks:
             if hint.arguments and not any(map(self._find_relation, hint.arguments)):
                 continue  # find_unknown_tables reports this hint
             joined = last_join > block.end or (
-                hint.arguments and (last_join >= 0 or len(self._relations) > 1)
+                hint.arguments and (last_join >= 0 or len(self._relations.found) > 1)
             )
             if not joined:
                 message = f"{hint.text} has no effect because no join reads " + (
@@ -289,5 +306,4 @@ class _RelationChecks:
 
     def _find_relation(self, argument: Argument) -> Relation | None:
         """Return the relation for a name, or None. As Spark does, compare its last parts."""
-        parts = argument.parts
-        return next((each for each in self._relations if each.is_named(parts)), None)
+        return self._relations.find(argument.parts)

@@ -7,6 +7,7 @@ A parser of whole statements, such as sqlglot, needs exponential time for nested
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -57,28 +58,74 @@ class Relations:
     tables: list[tuple[str, int]] = field(default_factory=list)
     unread: Token | None = None
     is_open: bool = False
+    # Places of the relations by the last part of their names. A later block of a pipeline has all
+    # relations of the earlier blocks, so that only the new ones are added.
+    _places: dict[str | None, list[int]] = field(default_factory=dict)
+    _indexed: int = 0
+
+    def find(self, parts: tuple[str, ...]) -> Relation | None:
+        """Return the first relation that a hint means by a name, or None."""
+        places = self._index()
+        named = heapq.merge(places.get(parts[-1], ()), places.get(None, ()))
+        relations = (self.found[place] for place in named)
+        return next((each for each in relations if each.is_named(parts)), None)
+
+    @property
+    def has_template(self) -> bool:
+        """Whether a template renders to a whole relation."""
+        places = self._index().get(None, ())
+        return any(self.found[place].names == (None,) for place in places)
+
+    def clear(self) -> None:
+        """Remove the relations that an alias hides."""
+        self.found.clear()
+        self._places.clear()
+        self._indexed = 0
+
+    def _index(self) -> dict[str | None, list[int]]:
+        for place in range(self._indexed, len(self.found)):
+            names = self.found[place].names
+            if names:
+                self._places.setdefault(names[-1], []).append(place)
+        self._indexed = len(self.found)
+        return self._places
 
 
-def read_relations(block: Block) -> Relations:
-    """Return the relations of a block. Its subqueries are blocks of their own."""
-    reader = _Reader(block.code, block.low, block.high)
-    reader.read_all()
-    reader.relations.found.sort(key=lambda relation: relation.start)
-    return reader.relations
+class RelationsReader:
+    """Reads the relations of a statement's blocks, in the order of their SELECTs.
+
+    The operators of a pipeline start at the same token, and so do the bodies of a multi-insert.
+    Each one is read from the end of the one before it, so that the time stays linear.
+    """
+
+    def __init__(self) -> None:
+        self._readers: dict[int, _Reader] = {}
+
+    def read(self, block: Block) -> Relations:
+        """Return the relations of a block. Its subqueries are blocks of their own.
+
+        The next block that starts at the same token changes the result.
+        """
+        reader = self._readers.get(block.low)
+        if reader is None:
+            reader = self._readers[block.low] = _Reader(block.code, block.low)
+        reader.read_to(block.high)
+        return reader.relations
 
 
 class _Reader:
     """Reads one block. Each method takes the index of a token and returns the index after it."""
 
-    def __init__(self, code: Code, low: int, high: int) -> None:
+    def __init__(self, code: Code, low: int) -> None:
         self._code = code
-        self._low = low
-        self._high = high
+        self._low = self._high = low
         self.relations = Relations()
 
-    def read_all(self) -> None:
-        index = self._low
-        if self._word(index) == "TABLE":  # `TABLE t |> SELECT a`
+    def read_to(self, high: int) -> None:
+        """Read from the end of the tokens that were read before."""
+        # The token at this index, `|>` or SELECT, ends every clause before it.
+        index, self._high = self._high, high
+        if index == self._low and self._word(index) == "TABLE":  # `TABLE t |> SELECT a`
             index = self._read_primary(index + 1)
         while index < self._high:
             word = self._word(index)
@@ -87,7 +134,7 @@ class _Reader:
             elif word == "JOIN":  # `|> JOIN t`
                 index = self._read_primary(index + 1)
             elif word == "AS" and self._word(index - 1) == "|>":
-                self.relations.found.clear()
+                self.relations.clear()
                 index = self._read_alias(index, index, index, ())
             else:
                 index = self._after(index)

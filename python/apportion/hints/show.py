@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from apportion.hints import grammar
 from apportion.hints.errors import HintError
 from apportion.hints.reading import read_or_raise
-from apportion.hints.relations import read_relations
+from apportion.hints.relations import RelationsReader
 from apportion.sql.blocks import Block, StatementBlocks
 from apportion.sql.positions import Positions
 
@@ -67,10 +67,10 @@ def _show(sql: str) -> list[BlockHints]:
     return shown
 
 
-def _find_users(statement: StatementBlocks, positions: Positions) -> dict[Block, list[Block]]:
+def _find_users(statement: StatementBlocks, positions: Positions) -> dict[Block, dict[Block, None]]:
     """Return the blocks around each block: its encloser, or the blocks that use its CTE."""
-    users: dict[Block, list[Block]] = {
-        block: [block.encloser] if block.encloser else [] for block in statement.blocks
+    users: dict[Block, dict[Block, None]] = {
+        block: {block.encloser: None} if block.encloser else {} for block in statement.blocks
     }
     if not any(query.cte for query in statement.queries):
         return users
@@ -78,34 +78,47 @@ def _find_users(statement: StatementBlocks, positions: Positions) -> dict[Block,
     for block in statement.blocks:
         if block.encloser is None and block.query.cte is not None:
             blocks_of_cte[block.query].append(block)
+    reader = RelationsReader()
+    # The innermost block of a pipeline around a table uses it. The later blocks enclose this block.
+    enclosed: dict[Block, int] = {}
+    owners: dict[int, Block] = {}
     for block in statement.blocks:
-        relations = read_relations(block)
+        relations = reader.read(block)
         if relations.unread is not None:
             raise HintError(
                 "cannot find where the statement's CTEs are used: the FROM of block "
                 f"{block.path!r} cannot be read at {relations.unread.text} "
                 f"({positions.describe(relations.unread.start)})"
             )
-        for table, start in relations.tables:
+        for table, start in relations.tables[enclosed.get(block, 0) :]:
+            if start in owners and owners[start].encloser is block:
+                continue
+            owners[start] = block
             cte = block.query.find_cte(table, start)
             for inner in blocks_of_cte[cte] if cte else []:
-                if block not in users[inner]:
-                    users[inner].append(block)
+                users[inner][block] = None
+        if block.encloser is not None and block.encloser.low == block.low:
+            enclosed[block.encloser] = len(relations.tables)
     return users
 
 
 class _Inheritance:
     """Finds the hints of each block from the blocks around it."""
 
-    def __init__(self, users: dict[Block, list[Block]]) -> None:
+    def __init__(self, users: dict[Block, dict[Block, None]]) -> None:
         self._users = users
         self._known: dict[Block, dict[grammar.HintKey, list[EffectiveHint]]] = {}
 
     def find_hints(self, block: Block) -> dict[grammar.HintKey, list[EffectiveHint]]:
         """Return the hints of a block by key, its own hints first."""
-        if block not in self._known:
-            self._known[block] = {}  # a recursive CTE uses itself
-            self._known[block] = self._collect(block)
+        # A long pipeline nests deeper than Python's stack, so the outermost block comes first.
+        chain = [block]
+        while (outer := chain[-1].encloser) is not None and outer not in self._known:
+            chain.append(outer)
+        for each in reversed(chain):
+            if each not in self._known:
+                self._known[each] = {}  # a recursive CTE uses itself
+                self._known[each] = self._collect(each)
         return self._known[block]
 
     def _collect(self, block: Block) -> dict[grammar.HintKey, list[EffectiveHint]]:

@@ -25,6 +25,14 @@ TEXTS: dict[str, Callable[[int], str]] = {
     "hints": lambda n: f"SELECT /*+ {', '.join(['MERGE(t)'] * (n // 10))} */ 1 FROM t JOIN u",
     "misplaced hints": lambda n: "SELECT a " + "/*+ RANGES(even) */ " * (n // 20),
     "pipes": lambda n: "FROM t " + "|> WHERE a |> JOIN u " * (n // 21) + "|> SELECT a",
+    "pipes with hints": lambda n: "FROM t " + "|> SELECT /*+ MERGE(t) */ a " * (n // 27),
+    "pipes with wrong hints": lambda n: (
+        f"FROM t {' '.join(f'|> JOIN t{i} |> SELECT /*+ MERGE(u) */ a' for i in range(n // 40))}"
+    ),
+    "pipes with CTEs": lambda n: (
+        f"WITH c AS (SELECT 1) FROM c {'|> SELECT /*+ MERGE(c) */ a |> JOIN c ' * (n // 39)}"
+    ),
+    "bodies": lambda n: "FROM t " + "INSERT INTO u SELECT /*+ MERGE(t) */ a " * (n // 40),
     "comments": lambda n: "SELECT 1 /* " + "a /* b */ " * (n // 10) + "*/ -- c\n" * 9,
     "parentheses": lambda n: "SELECT /*+ RANGES(even) */ " + "(" * (n // 2) + ")" * (n // 2),
     "nested calls": lambda n: f"SELECT /*+ MERGE(t) */ {'long(' * 90}{')' * 90} FROM t, u",

@@ -30,6 +30,7 @@ FINDINGS = [
     ("SELECT DISTINCT /*+ RANGES(even) */ (1", ["APH101 /*+ RANGES(even) */", "APH002 ("]),
     ("SELECT /*+ BROADCAST(a) */ a FROM WHERE WHERE", ["APH003 WHERE"]),
     ("SELECT /*+ SOURCE_PARALLELISM(z, 8) */ a FROM b c d", ["APH003 d"]),
+    ("FROM b c d |> SELECT /*+ MERGE(b) */ a |> SELECT /*+ MERGE(b) */ a", ["APH003 d"]),
     # Places where Spark allows no hints.
     ("/*+ RANGES(even) */ SELECT 1", ["APH101 /*+ RANGES(even) */"]),
     ("SELECT DISTINCT /*+ RANGES(even) */ a", ["APH101 /*+ RANGES(even) */"]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from apportion.hints.relations import read_relations
+from apportion.hints.relations import RelationsReader
 from apportion.sql.blocks import read
 
 RELATIONS = [
@@ -34,7 +34,7 @@ RELATIONS = [
 def test_blocks_have_relations(sql: str, expected: dict[str, list[str]]) -> None:
     names = {}
     for block in read(sql).blocks:
-        relations = read_relations(block)
+        relations = RelationsReader().read(block)
         assert relations.unread is None
         names[block.path] = [relation.text for relation in relations.found]
     assert names == expected

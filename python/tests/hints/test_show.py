@@ -96,6 +96,30 @@ EFFECTIVE = [
             "subquery 2": [],
         },
     ),
+    # Of the SELECTs of a pipeline around a table, the innermost one uses it.
+    (
+        f"WITH c AS (SELECT 1) FROM c |> SELECT /*+ {P4} */ 2 |> SELECT /*+ {P8} */ 3",
+        {"cte c": [(P4, "pipe 1")], "pipe 1": [(P4, "pipe 1")], "pipe 2": [(P8, "pipe 2")]},
+    ),
+    (
+        f"WITH c AS (SELECT 1) SELECT * FROM c |> SELECT /*+ {P4} */ 2 |> JOIN c "
+        f"|> SELECT /*+ {P8} */ 3",
+        {
+            "cte c": [(P4, "pipe 1"), (P8, "pipe 2")],
+            "main": [(P4, "pipe 1")],
+            "pipe 1": [(P4, "pipe 1")],
+            "pipe 2": [(P8, "pipe 2")],
+        },
+    ),
+    (
+        f"WITH c AS (SELECT 1) FROM c INSERT INTO d SELECT /*+ {P4} */ 2 "
+        f"INSERT INTO e SELECT /*+ {P8} */ 3",
+        {
+            "cte c": [(P4, "body 1"), (P8, "body 2")],
+            "body 1": [(P4, "body 1")],
+            "body 2": [(P8, "body 2")],
+        },
+    ),
     # The first of two hints is used. Wrong hints are not used.
     (f"SELECT /*+ {P4}, {P8} */ 1", {"main": [(P4, "main")]}),
     (f"SELECT /*+ PARALLELISM(0) */ /*+ {P8} */ 1", {"main": [(P8, "main")]}),
@@ -140,3 +164,8 @@ ERRORS = ["SELECT\n(1", "WITH c AS (SELECT 1) SELECT * FROM WHERE c"]
 def test_an_unreadable_text_raises(sql: str) -> None:
     with pytest.raises(HintError, match="line "):
         show(sql)
+
+
+def test_a_long_pipeline_has_hints() -> None:
+    blocks = show("FROM t" + " |> SELECT a" * 5000 + f" |> SELECT /*+ {P4} */ a")
+    assert {block.effective for block in blocks} == {(EffectiveHint(P4, "pipe 5001"),)}

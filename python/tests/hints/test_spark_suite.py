@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from apportion.hints import lint
-from apportion.hints.relations import read_relations
+from apportion.hints.relations import RelationsReader
 from apportion.sql.blocks import read
 
 # The statements of identifier-clause.sql whose hints Spark refuses.
@@ -42,7 +42,7 @@ def test_statements_of_spark_have_no_findings() -> None:
             if not any(line.startswith(refused) for refused in REFUSED):
                 found.append((name, finding))
         for block in read(sql).blocks:
-            relations = read_relations(block)
+            relations = RelationsReader().read(block)
             unread |= {relations.unread.text} if relations.unread else set()
     assert found == []
     assert unread <= UNREAD
