@@ -44,6 +44,8 @@ JAVA_ADVICE = (
     "folder, and try again"
 )
 SHOWN_LINES = 30
+# Exit code of shells after Ctrl-C.
+STOPPED = 130
 
 
 class BuildError(Exception):
@@ -57,8 +59,8 @@ class JarsHook(BuildHookInterface[Any]):
         """Build the jars, and add only these jars to the wheel unless `version` is `editable`."""
         try:
             jars = build_jars(Path(self.root))
-        except BuildError as error:
-            sys.exit(f"error: {error}")
+        except (BuildError, OSError) as error:
+            sys.exit(f"error: {message(error, Path(self.root))}")
         if version != "editable":
             bundled = {str(jar): f"apportion/jars/{jar.name}" for jar in jars}
             build_data["force_include"].update(bundled)
@@ -88,7 +90,10 @@ def build_jars(root: Path) -> list[Path]:
         raise BuildError(sbt_failure(root, command, run.returncode, run.stdout))
     jars = [folder / name for name in (folder / "jars.txt").read_text("utf-8").split()]
     record = {"sources": sources, "jars": {jar.name: file_digest(jar) for jar in jars}}
-    (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", "utf-8")
+    # Replaced at once, so that a failure leaves no half of a record.
+    beside = folder / f"{RECORD}.new"
+    beside.write_text(json.dumps(record, indent=2) + "\n", "utf-8")
+    beside.replace(folder / RECORD)
     return jars
 
 
@@ -98,9 +103,10 @@ def up_to_date(folder: Path, sources: str) -> list[Path]:
         record = json.loads((folder / RECORD).read_text("utf-8"))
         built = {folder / name: digest for name, digest in record["jars"].items()}
         unchanged = all(file_digest(jar) == digest for jar, digest in built.items())
-    except FileNotFoundError:
+        return list(built) if unchanged and record["sources"] == sources else []
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+        # A record that was cut off, such as by a full disk, is as good as none.
         return []
-    return list(built) if unchanged and record["sources"] == sources else []
 
 
 def fingerprint(root: Path) -> str:
@@ -139,7 +145,10 @@ def find_java() -> str:
     if java is None:
         missing = f"JAVA_HOME is {home}, which has no bin/java" if home else "no java on PATH"
         raise BuildError(f"{missing}. {JAVA_ADVICE}")
-    run = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    try:
+        run = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise BuildError(f"{java} does not run: {error.strerror}. {JAVA_ADVICE}") from error
     where = f"{java} ({'from JAVA_HOME' if home else 'on PATH'})"
     major = java_major(run.stderr)
     if major is None:
@@ -198,6 +207,14 @@ def sbt_failure(root: Path, command: Sequence[str], code: int, output: str) -> s
     return f"sbt failed with exit code {code}. Its last lines:\n{shown}\nTo run it again: {again}"
 
 
+def message(error: BuildError | OSError, root: Path) -> str:
+    """Return the reason of an error in one line, with the file that it is about."""
+    if isinstance(error, BuildError):
+        return str(error)
+    reason = error.strerror or str(error)
+    return f"cannot build in {root}: {reason}{f': {error.filename}' if error.filename else ''}"
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run the script with these command line arguments, and return its exit code."""
     try:
@@ -213,9 +230,12 @@ def main(arguments: Sequence[str]) -> int:
             case _:
                 print(__doc__, file=sys.stderr)
                 return 2
-    except BuildError as error:
-        print(f"error: {error}", file=sys.stderr)
+    except (BuildError, OSError) as error:
+        print(f"error: {message(error, ROOT)}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("error: stopped. Run the same command again to start over", file=sys.stderr)
+        return STOPPED
 
 
 if __name__ == "__main__":

@@ -131,6 +131,14 @@ def test_a_java_that_does_not_run_is_an_error(path: Path) -> None:
     )
 
 
+def test_a_java_of_another_machine_is_an_error(path: Path) -> None:
+    write(path / "java", "\x7fELF of another machine")
+    (path / "java").chmod(0o755)
+    with pytest.raises(BuildError) as error:
+        build_hook.find_java()
+    assert str(error.value) == f"{path}/java does not run: Exec format error. {ADVICE}"
+
+
 # sbt
 
 
@@ -259,9 +267,16 @@ def test_jars_are_built_only_once(checkout: Path, sbt_runs: Path) -> None:
         lambda root: write(root / "target/jars" / JARS[0], "of another build"),
         lambda root: (root / "target/jars" / JARS[1]).unlink(),
         lambda root: (root / "target/jars/built.json").unlink(),
+        lambda root: write(root / "target/jars/built.json", ""),
+        lambda root: write(root / "target/jars/built.json", '{"sources": "1'),
+        lambda root: write(root / "target/jars/built.json", "[]"),
+        lambda root: write(root / "target/jars/built.json", '{"jars": 1}'),
     ],
-    ids=["source changed", "jar changed", "jar deleted", "record deleted"],
-)
+    ids=[
+        "source changed", "jar changed", "jar deleted", "record deleted",
+        "record empty", "record cut off", "record is a list", "record without sources",
+    ],
+)  # fmt: skip
 def test_jars_are_built_again_after_a_change(checkout: Path, sbt_runs: Path, change: Any) -> None:
     build_jars(checkout)
     change(checkout)
@@ -328,6 +343,35 @@ def test_the_build_script_prints_one_message_for_an_error(
 ) -> None:
     assert build_hook.main(["sbt", "compile"]) == 1
     assert capsys.readouterr().err == f"error: no java on PATH. {ADVICE}\n"
+
+
+def test_a_file_that_cannot_be_written_is_one_message(
+    checkout: Path,
+    sbt_runs: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fill_the_disk(path: Path, *_: Any) -> None:
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(build_hook, "ROOT", checkout)
+    monkeypatch.setattr(Path, "write_text", fill_the_disk)
+    assert build_hook.main(["jars"]) == 1
+    assert capsys.readouterr().err.splitlines()[1:] == [
+        f"error: cannot build in {checkout}: No space left on device: "
+        f"{checkout}/target/jars/built.json.new"
+    ]
+
+
+def test_a_stopped_build_is_one_message(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(build_hook, "build_jars", stop)
+    assert build_hook.main(["jars"]) == 130
+    assert capsys.readouterr().err == "error: stopped. Run the same command again to start over\n"
 
 
 @pytest.mark.parametrize("arguments", [[], ["jar"], ["jars", "--all"]])
