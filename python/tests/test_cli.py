@@ -143,7 +143,10 @@ def test_a_stopped_command_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(jars, "find", stop)
     result = call("jar")
-    assert (result.exit_code, result.stderr) == (130, "Error: stopped `apportion jar`\n")
+    assert (result.exit_code, result.stderr) == (
+        130,
+        "Error: stopped `apportion jar`. Run the same command again to start over\n",
+    )
 
 
 def test_the_jar_command_prints_the_path_of_the_jar() -> None:
@@ -170,7 +173,14 @@ def test_the_version_option_prints_the_version() -> None:
         (["run", "{sql}", "--set", "parallelism"], "'parallelism' has no value: write NAME=VALUE"),
         (["run", "{sql}", "--format", "xml"], "'xml' is not one of 'text', 'json'"),
         (["run", "-"], "there is no SQL statement to run"),
-        (["demo", "--scale", "0"], "scale is 0.0: it must be above 0"),
+        (["demo", "--scale", "0"], "scale is 0: allowed is above 0, up to 100,000"),
+        (["demo", "--scale", "1e9"], "scale is 1e+09: allowed is above 0, up to 100,000"),
+        (["demo", "--scale", "nan"], "scale is nan: allowed is above 0, up to 100,000"),
+        (
+            ["demo", "--scale", "99999", "--data", "{folder}"],
+            "generated tables need about 54.6 TiB, and {folder} has",
+        ),
+        (["demo", "--data", "{sql}/x"], "cannot create {sql}/x for generated tables: Not a dir"),
         (["demo", "--queries", "3,23"], "--queries 3,23: write numbers from 1 to 22"),
         (["demo", "--queries", "all"], "--queries all: write numbers from 1 to 22"),
     ],

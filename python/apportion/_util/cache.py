@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from apportion._util.units import size_text
 from apportion.errors import ApportionError
 
 
@@ -16,23 +18,31 @@ def directory() -> Path:
     return Path(home, "apportion")
 
 
-def get_or_build(folder: Path, write: Callable[[Path], None]) -> Path:
+def get_or_build(folder: Path, write: Callable[[Path], None], needed_bytes: int = 0) -> Path:
     """Return `folder`, and build it with `write` if it does not exist.
 
     `write` fills an empty temporary folder, which is then renamed, so an existing folder is always
     complete. Files that `write` creates beside that folder are deleted. Raises `ApportionError` if
-    the parent directory cannot be created.
+    the parent directory cannot be written, or has less than `needed_bytes` of free space.
     """
     if folder.exists():
         return folder
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
+        free = shutil.disk_usage(folder.parent).free
+        scratch_folder = tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent)
     except OSError as error:
         raise ApportionError(
             f"cannot create {error.filename} for generated tables: {error.strerror}. "
             "Choose another directory with --data"
         ) from error
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
+    with scratch_folder as scratch:
+        if needed_bytes > free:
+            raise ApportionError(
+                f"generated tables need about {size_text(needed_bytes)}, and {folder.parent} has "
+                f"{size_text(free)} of free space: choose a smaller --scale, or another directory "
+                "with --data"
+            )
         filled = Path(scratch, "filled")
         filled.mkdir()
         write(filled)

@@ -49,6 +49,24 @@ def in_processes(
         pool.shutdown(cancel_futures=True)
 
 
+def in_process(function: Callable[..., T], *arguments: object) -> T:
+    """Return the result of a function in another process, which ends at once if this one stops.
+
+    Raises the errors of the function, and `BrokenProcessPool` if the process is killed. The
+    function and its arguments must be picklable.
+    """
+    others = multiprocessing.active_children()
+    pool = _pool(1)
+    try:
+        return pool.submit(function, *arguments).result()
+    except KeyboardInterrupt:
+        for process in set(multiprocessing.active_children()).difference(others):
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
 def _apart(function: Callable[[str], T], value: str, killed: Callable[[str], T]) -> T:
     with _pool(1) as pool:
         try:

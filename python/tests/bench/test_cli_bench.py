@@ -56,7 +56,7 @@ def test_help_of_bench_has_examples() -> None:
         ("tpcx", "there is no suite or file tpcx. Did you mean tpch? Suites: tpch, tpcds, skew"),
         ("tpch skew", "the suite tpch cannot be combined with other suites or files"),
         ("tpch --tables .", "--tables is only for your own queries: the tables of tpch are"),
-        ("tpch --scale 0", "scale is 0.0: it must be above 0"),
+        ("tpch --scale 0", "scale is 0: allowed is above 0"),
         ("tpch --queries 23", "tpch has no query '23'"),
         ("skew --queries zip-join", "skew has no query 'zip-join'. Did you mean zipf-join?"),
         ("tpch --variants spark,evn", "unknown variant 'evn'. Did you mean even?"),

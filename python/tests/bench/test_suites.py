@@ -3,13 +3,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
 from apportion import ApportionError
 from apportion._spark import jvm
 from apportion.bench import measure, suites
-from apportion.bench.suites import Suite, skew
+from apportion.bench.suites import Suite, skew, tpc
 from apportion.session import confs
 
 # Where SkewSuite has the same in Scala.
@@ -125,3 +126,17 @@ def test_tasks_are_even_if_partitions_may_be_split(larger: SparkSession, name: s
         assert largest.largest_task_bytes / largest.mean_task_bytes <= 1.25
     else:
         assert re.search("not split, as .* reads all rows of a key in one task", largest.reason)
+
+
+def test_tables_that_cannot_be_generated_raise_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run_out_of_memory(*_: object) -> None:
+        raise duckdb.OutOfMemoryException("Out of Memory: 1 of 1 GB used\nPossible solutions: ...")
+
+    monkeypatch.setattr(tpc, "in_process", lambda function, *arguments: function(*arguments))
+    monkeypatch.setattr(tpc, "_copy_tables", run_out_of_memory)
+    with pytest.raises(ApportionError) as error:
+        tpc.generate("tpch", 0.01, tmp_path)
+    assert str(error.value) == ("cannot generate tpch at scale 0.01: Out of Memory: 1 of 1 GB used")
+    assert list(tmp_path.iterdir()) == []

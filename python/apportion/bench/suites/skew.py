@@ -31,6 +31,7 @@ CONF = {
 _ROWS = 1_300_000
 _KEYS = 100_000
 _FILES = 32
+_BYTES_PER_SCALE = 250_000_000
 _PAYLOAD = "substr(base64(unhex(sha2(CAST(id AS string), 384))), 1, 50)"
 
 
@@ -84,9 +85,14 @@ def queries() -> dict[str, str]:
 def generate(spark: SparkSession, scale: float, directory: Path) -> Path:
     """Generate the tables unless they exist, and return their folder `<directory>/skew-<scale>`.
 
-    `scale` multiplies the rows, but not the 100,000 keys. Raises Spark's errors.
+    `scale` multiplies the rows, but not the 100,000 keys. Raises Spark's errors. Raises
+    `ApportionError` if the disk has not enough space.
     """
-    return get_or_build(directory / f"skew-{scale:g}", partial(_write_tables, spark, scale))
+    return get_or_build(
+        directory / f"skew-{scale:g}",
+        partial(_write_tables, spark, scale),
+        round(_BYTES_PER_SCALE * scale),
+    )
 
 
 def _write_tables(spark: SparkSession, scale: float, folder: Path) -> None:

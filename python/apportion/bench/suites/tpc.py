@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.resources
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from apportion._util.cache import get_or_build
+from apportion._util.parallel import in_process
 from apportion.errors import ApportionError
 
 if TYPE_CHECKING:
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
 Benchmark = Literal["tpch", "tpcds"]
 
 _GENERATORS = {"tpch": "dbgen", "tpcds": "dsdgen"}
+# The largest scale factor of the benchmarks' rules.
+_MOST_SCALE = 100_000
+# Tables as parquet, and DuckDB's file with the same rows while they are generated.
+_BYTES_PER_SCALE = 600_000_000
 
 
 def generate(benchmark: Benchmark, scale: float, directory: Path) -> Path:
@@ -24,18 +30,23 @@ def generate(benchmark: Benchmark, scale: float, directory: Path) -> Path:
     The folder has one `<table>.parquet` file per table. `scale` is the benchmark's scale factor;
     scale 1 is about 1 GB as text. An existing folder is used without changes.
 
-    Raises `ApportionError` if DuckDB is not installed, and unless the scale is above 0.
+    Raises `ApportionError` if DuckDB is not installed, if the disk has not enough space, and for a
+    scale that `check_scale` refuses.
     """
     check_scale(scale)
     return get_or_build(
-        directory / f"{benchmark}-sf{scale:g}", partial(_write_tables, benchmark, scale)
+        directory / f"{benchmark}-sf{scale:g}",
+        partial(_write_tables, benchmark, scale),
+        round(_BYTES_PER_SCALE * scale),
     )
 
 
 def check_scale(scale: float) -> None:
-    """Raise `ApportionError` unless `scale` is above 0."""
-    if not scale > 0:
-        raise ApportionError(f"scale is {scale}: it must be above 0, for example 0.1")
+    """Raise `ApportionError` unless `scale` is above 0, and at most 100,000."""
+    if not 0 < scale <= _MOST_SCALE:
+        raise ApportionError(
+            f"scale is {scale:g}: allowed is above 0, up to {_MOST_SCALE:,}, for example 0.1"
+        )
 
 
 def queries(benchmark: Benchmark) -> dict[int, str]:
@@ -50,12 +61,39 @@ def queries(benchmark: Benchmark) -> dict[int, str]:
 
 
 def _write_tables(benchmark: Benchmark, scale: float, folder: Path) -> None:
+    _connect(benchmark).close()
+    # Ctrl-C would crash DuckDB's generators, or wait for them. A process of their own can be ended.
+    try:
+        in_process(_generate_tables, benchmark, scale, folder)
+    except BrokenProcessPool as error:
+        raise ApportionError(
+            f"cannot generate {benchmark} at scale {scale:g}: the process of the generator was "
+            "killed, for example for its memory. Choose a smaller --scale"
+        ) from error
+
+
+def _generate_tables(benchmark: Benchmark, scale: float, folder: Path) -> None:
     # Use a database on disk, because the tables may be larger than memory.
     with _connect(benchmark, folder.parent / "generated.duckdb") as connection:
-        connection.execute(f"CALL {_GENERATORS[benchmark]}(sf = {scale!r})")
-        names = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
-        for (name,) in names:
-            connection.execute(f"COPY {name} TO '{_quoted(folder / name)}.parquet'")
+        import duckdb
+
+        try:
+            _copy_tables(connection, benchmark, scale, folder)
+        except duckdb.Error as error:
+            # The cause has a class that the other process may not be able to load.
+            reason = str(error).splitlines()[0]
+            raise ApportionError(
+                f"cannot generate {benchmark} at scale {scale:g}: {reason}"
+            ) from None
+
+
+def _copy_tables(
+    connection: duckdb.DuckDBPyConnection, benchmark: Benchmark, scale: float, folder: Path
+) -> None:
+    connection.execute(f"CALL {_GENERATORS[benchmark]}(sf = {scale!r})")
+    names = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+    for (name,) in names:
+        connection.execute(f"COPY {name} TO '{_quoted(folder / name)}.parquet'")
 
 
 def _connect(benchmark: Benchmark, database: Path | None = None) -> duckdb.DuckDBPyConnection:
