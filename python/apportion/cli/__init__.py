@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.metadata
-import logging
+import signal
 import sys
+import threading
 import traceback
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -18,7 +18,7 @@ import typer
 import typer.core
 import typer.main
 
-from apportion.cli.support.console import QUERY_FAILED, USAGE_ERROR, fail
+from apportion.cli.support.console import QUERY_FAILED, USAGE_ERROR, fail, quiet
 from apportion.errors import ApportionError, QueryError
 from apportion.redaction import without_secrets
 
@@ -49,8 +49,9 @@ spark.sql.extensions=io.apportion.ApportionExtension app.py`: add Apportion to a
 """
 
 
-# Exit code of shells after Ctrl-C.
-_STOPPED = 130
+# Shells add the number of a signal to it, so that Ctrl-C has 130.
+_STOPPED = 128
+_SIGNALS = ("SIGTERM", "SIGHUP")
 
 # Module and function of each command.
 _COMMANDS = {
@@ -88,14 +89,19 @@ class _Commands(typer.core.TyperGroup):
         return None
 
     def invoke(self, ctx: Any) -> Any:
+        sys.excepthook = _print_traceback
         try:
-            with _quiet():
+            with quiet(), _stopped_by_signals():
                 return super().invoke(ctx)
         except ApportionError as error:
             fail(str(error), QUERY_FAILED if isinstance(error, QueryError) else USAGE_ERROR)
         except KeyboardInterrupt as stopped:
             # A command can say how to go on.
-            fail(str(stopped) or f"stopped `apportion {ctx.invoked_subcommand}`", _STOPPED)
+            message = (
+                f"stopped `apportion {ctx.invoked_subcommand}`. Run the same command again to "
+                "start over"
+            )
+            fail(str(stopped) or message, _STOPPED + getattr(stopped, "number", signal.SIGINT))
 
 
 @functools.cache
@@ -107,18 +113,39 @@ def _command(name: str) -> Any:
     return typer.main.get_command(single)
 
 
+class _Signalled(KeyboardInterrupt):
+    """A stop by another signal than Ctrl-C."""
+
+    number = signal.SIGINT
+
+
 @contextmanager
-def _quiet() -> Iterator[None]:
-    # pyspark logs query errors with their Java stack, and warns about its own imports. The commands
-    # report errors themselves.
-    logging.disable(logging.CRITICAL)
-    sys.excepthook = _print_traceback
+def _stopped_by_signals() -> Iterator[None]:
+    """Stop as Ctrl-C does when a terminal is closed or the process is ended.
+
+    Python would end at once, and leave files and Spark behind.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, _: object) -> None:
+        stopped = _Signalled()
+        stopped.number = signal.Signals(number)
+        raise stopped
+
+    # Windows has no SIGHUP.
+    numbers = [signal.Signals[name] for name in _SIGNALS if hasattr(signal, name)]
+    before = {number: signal.getsignal(number) for number in numbers}
+    for number, handler in before.items():
+        # nohup ignores SIGHUP.
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, stop)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
+        yield
     finally:
-        logging.disable(logging.NOTSET)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _print_traceback(

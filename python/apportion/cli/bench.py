@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import multiprocessing
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Annotated
 
@@ -21,9 +20,9 @@ from apportion.bench.runner import run_query, try_variants, warm_up
 from apportion.bench.suites import Suite
 from apportion.bench.summary import VariantSummary
 from apportion.bench.variants import choose
-from apportion.cli.support.console import QUERY_FAILED, err, fail, out
+from apportion.cli.support.console import QUERY_FAILED, err, fail, out, quiet
 from apportion.cli.support.options import PlotFile
-from apportion.cli.support.progress import counted, waiting
+from apportion.cli.support.progress import counted, stoppable, waiting
 from apportion.cli.support.sources import read_queries
 from apportion.cli.support.spark_session import Master, start
 from apportion.cli.support.tables import find_tables, register
@@ -238,7 +237,9 @@ def _measure(job: _Job, fresh: bool) -> Results:
         results = resume(file, results, suite.queries)
     try_variants(spark, conditions.variants)
     if suite.scale is not None:
-        with waiting(f"Generating {suite.name} at scale {suite.scale:g}"), jvm.short_errors():
+        stopped = "stopped while tables were generated. Run the same command again to start over"
+        what = f"Generating {suite.name} at scale {suite.scale:g}"
+        with stoppable(stopped), waiting(what), jvm.short_errors():
             own = find_tables(suites.generate_tables(spark, suite, job.data or cache.directory()))
     with waiting("Reading the tables' schemas"), jvm.short_errors():
         register(spark, own)
@@ -254,17 +255,16 @@ def _measure(job: _Job, fresh: bool) -> Results:
     left = [name for name in suite.queries if name not in done]
     # A query that ended Spark before could end it again, before its runs are measured.
     if conditions.warmups and not ended:
-        with waiting("Warming up"):
+        stopped = "stopped while Spark warmed up. Run the same command again to go on"
+        with stoppable(stopped), waiting("Warming up"):
             warm_up(spark, [suite.queries[name] for name in left[:_WARMING_UP]], conditions)
     for name in counted(left):
         failures = results.queries[name].failures if name in ended else {}
-        try:
+        with stoppable(
+            f"stopped while query {name} ran. {file} has the queries before it: run the same "
+            "command again to go on"
+        ):
             results.queries[name] = run_query(spark, suite.queries[name], conditions, failures)
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(
-                f"stopped while query {name} ran. {file} has the queries before it: run the same "
-                "command again to go on"
-            ) from None
         results.save(file)
         if results.queries[name].spark_ended:
             break
@@ -291,9 +291,17 @@ def _sweep(job: _Job, memories: list[str], fresh: bool) -> None:
 
 
 def _measure_apart(job: _Job, fresh: bool) -> Results:
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, context, initializer=parallel.end_with_parent) as process:
-        return process.submit(_measure, job, fresh).result()
+    rest = f"{job.file} has the queries that ran: run the same command again to go on"
+    try:
+        with stoppable(f"stopped. {rest}"):
+            return parallel.in_process(_measure_quietly, job, fresh)
+    except BrokenProcessPool:
+        fail(f"the process that measures {job.file} was killed. {rest}", QUERY_FAILED)
+
+
+def _measure_quietly(job: _Job, fresh: bool) -> Results:
+    with quiet():
+        return _measure(job, fresh)
 
 
 def _ended(results: Results) -> list[str]:

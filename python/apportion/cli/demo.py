@@ -18,7 +18,7 @@ from apportion.bench import measure
 from apportion.bench.measure import Comparison
 from apportion.bench.suites import skew, tpc
 from apportion.cli.support.console import QUERY_FAILED, fail, out
-from apportion.cli.support.progress import query_progress, waiting
+from apportion.cli.support.progress import query_progress, stoppable, waiting
 from apportion.cli.support.spark_session import Assignments, Master, start
 from apportion.cli.support.tables import find_tables, register
 from apportion.decision import Decision
@@ -68,7 +68,10 @@ def demo(
     """
     numbers = _numbers(queries)
     folder = data or cache.directory()
-    with waiting(f"Generating TPC-H at scale factor {scale:g}"):
+    with (
+        stoppable("stopped while tables were generated. Run the same command again to start over"),
+        waiting(f"Generating TPC-H at scale factor {scale:g}"),
+    ):
         tables = tpc.generate("tpch", scale, folder)
     texts = tpc.queries("tpch")
     spark = start(master, assignments or [])
@@ -97,7 +100,9 @@ def demo(
 def _compare(spark: SparkSession, queries: Mapping[str, str]) -> dict[str, Comparison]:
     comparisons: dict[str, Comparison] = {}
     for done, (name, sql) in enumerate(queries.items()):
-        with query_progress(spark, f"Query {name} ({done + 1} of {len(queries)})"):
+        stopped = f"stopped while query {name} ran. Run the same command again: it has its tables"
+        what = f"Query {name} ({done + 1} of {len(queries)})"
+        with stoppable(stopped), query_progress(spark, what):
             comparisons[name] = measure.compare(spark, sql, _ROUNDS)
     return comparisons
 

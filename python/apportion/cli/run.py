@@ -19,7 +19,7 @@ from apportion.bench import measure
 from apportion.bench.measure import Comparison, Run
 from apportion.cli.support.console import QUERY_FAILED, fail, out, print_decisions
 from apportion.cli.support.options import Format, Tables
-from apportion.cli.support.progress import query_progress, waiting
+from apportion.cli.support.progress import query_progress, stoppable, waiting
 from apportion.cli.support.sources import read_statements
 from apportion.cli.support.spark_session import Assignments, Master, start
 from apportion.cli.support.tables import find_tables, in_file, query_failed, register
@@ -73,7 +73,11 @@ def run(
         for number, statement in enumerate(statements, 1):
             title = f"Statement {number} of {len(statements)}"
             try:
-                with short_errors(), query_progress(spark, title):
+                with (
+                    stoppable(_stopped(title, statement, number)),
+                    short_errors(),
+                    query_progress(spark, title),
+                ):
                     result = _run(spark, statement, compare, rows)
             except QueryError as error:
                 raise in_file(error, statement, title if len(statements) > 1 else "") from error
@@ -87,6 +91,13 @@ def run(
             print(json.dumps(_json_value(reports), indent=2, allow_nan=False))
     if any(report.get("equal") is False for report in reports):
         fail("the results with and without Apportion differ", QUERY_FAILED)
+
+
+def _stopped(title: str, statement: Statement, number: int) -> str:
+    place = f"stopped {title.lower()} (line {statement.line})"
+    if number == 1:
+        return f"{place}. Run the same command again to start over"
+    return f"{place}. The statements before it have run: run the rest of the file to go on"
 
 
 def _run(spark: SparkSession, statement: Statement, compare: bool, head: int) -> Run | Comparison:

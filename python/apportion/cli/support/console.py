@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import sys
+import warnings
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,6 +45,21 @@ def fail(message: str, code: int = USAGE_ERROR) -> NoReturn:
     err.print("[bold red]Error:[/]", end=" ")
     err.print(message, markup=False, soft_wrap=True)
     raise typer.Exit(code)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Hide the logs and warnings of packages, because the commands report errors themselves.
+
+    pyspark logs query errors with their Java stack, and warns about its own imports.
+    """
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 @contextmanager

@@ -29,6 +29,17 @@ _SECONDS_OF_A_LONG_QUERY = 3600.0
 
 
 @contextmanager
+def stoppable(message: str) -> Iterator[None]:
+    """Give Ctrl-C a message: what was stopped, and how to go on. An inner message stays."""
+    try:
+        yield
+    except KeyboardInterrupt as stopped:
+        if not stopped.args:
+            stopped.args = (message,)
+        raise
+
+
+@contextmanager
 def waiting(what: str) -> Iterator[None]:
     """Show a spinner with a text, on a terminal."""
     with err.status(escape(what)):
