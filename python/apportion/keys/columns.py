@@ -20,20 +20,30 @@ MOST_TASKS = 1 << 20
 
 
 def column_names(df: DataFrame, cols: str | Sequence[str]) -> list[str]:
-    """Return `cols` as a list of column names.
+    """Return `cols` as a list of column names, spelled as in `df`.
 
-    Raises `InputError` if the list is empty, or if `df` does not have one of the columns.
+    As in Spark, spark.sql.caseSensitive decides whether upper and lower case differ. Raises
+    `InputError` if the list is empty, or if a name is not the name of exactly one column of `df`.
     """
     names = [cols] if isinstance(cols, str) else list(cols)
     if not names:
         raise InputError("cols is empty: allowed is one column name, or a list of names")
-    for name in names:
-        if name not in df.columns:
-            raise InputError(
-                f"there is no column {name}.{did_you_mean(name, df.columns)} "
-                f"Columns: {', '.join(df.columns)}"
-            )
-    return names
+    is_sensitive = df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    return [_find_column(df.columns, name, is_sensitive) for name in names]
+
+
+def _find_column(columns: Sequence[str], name: str, is_sensitive: bool) -> str:
+    def is_named(column: str) -> bool:
+        return column == name or (not is_sensitive and column.lower() == name.lower())
+
+    found = [column for column in columns if is_named(column)]
+    if len(found) > 1:
+        raise InputError(f"column {name} is ambiguous: the columns are {', '.join(columns)}")
+    if not found:
+        raise InputError(
+            f"there is no column {name}.{did_you_mean(name, columns)} Columns: {', '.join(columns)}"
+        )
+    return found[0]
 
 
 def subpartition_count(spark: SparkSession, p: int, n: int | None) -> int:

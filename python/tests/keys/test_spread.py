@@ -94,6 +94,18 @@ def test_spread_accepts_several_columns_with_special_names(spark: SparkSession) 
     assert per_task == dict.fromkeys(range(6), 4)
 
 
+def test_spread_resolves_names_as_spark_does(spark: SparkSession) -> None:
+    session = spark.newSession()
+    frame = session.sql("SELECT id AS Tenant, id AS a, id AS A FROM range(4)")
+    assert spread(frame, "tENANT", 2).columns == ["Tenant", "a", "A", "even_key"]
+    with pytest.raises(InputError, match="column a is ambiguous: the columns are Tenant, a, A"):
+        spread(frame, "a", 2)
+    session.conf.set("spark.sql.caseSensitive", "true")
+    assert spread(frame, "a", 2).columns == ["Tenant", "a", "A", "even_key"]
+    with pytest.raises(InputError, match=r"no column tENANT\. Did you mean Tenant\?"):
+        spread(frame, "tENANT", 2)
+
+
 def test_spread_accepts_a_frame_without_rows(visits: DataFrame) -> None:
     assert spread(visits.where("false"), "city", 5).collect() == []
 
