@@ -82,7 +82,7 @@ class Decision:
     group: int
     """Number of the group within its query."""
     decided_at: datetime.datetime
-    """Time in UTC. Logs have the session's clock without its zone, which is read as UTC."""
+    """Time in UTC. Logs have the clock of the session, whose zone is in the log too."""
     operator: str
     """Operator that reads the shuffles, such as SortMergeJoin, or scans the files."""
     stages: list[int]

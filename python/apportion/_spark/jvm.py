@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypedDict
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from apportion._util import zones
 from apportion.errors import ApportionError, QueryError, SettingError, SparkEndedError
 
 if TYPE_CHECKING:
@@ -319,10 +319,7 @@ def session_conf(spark: SparkSession) -> dict[str, str]:
 
 def time_zone(spark: SparkSession) -> datetime.tzinfo:
     """Return the time zone of a session, or UTC for a zone that only Java knows."""
-    try:
-        return ZoneInfo(spark.conf.get("spark.sql.session.timeZone") or "UTC")
-    except (ValueError, ZoneInfoNotFoundError):
-        return datetime.timezone.utc
+    return zones.time_zone(spark.conf.get(zones.SESSION_ZONE) or "UTC")
 
 
 def java_version(spark: SparkSession) -> str:

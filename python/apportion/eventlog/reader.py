@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import datetime
 import functools
 import threading
 from collections.abc import Callable, Mapping
@@ -11,6 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
+from apportion._util.zones import SESSION_ZONE, time_zone
 from apportion.decision import (
     Decision,
     HeldRows,
@@ -104,6 +106,8 @@ class _Reader:
         self._stages: dict[tuple[int, int], Stage] = {}
         self._query_of_stage: dict[int, int] = {}
         self._cores: dict[str, int] = {}
+        # Time zone of Java.
+        self._zone = ""
         self._tasks = 0
         self._line = 0
         # Bytes of all content without unpacked tasks, and of unpacked queries with their tasks.
@@ -169,6 +173,8 @@ class _Reader:
 
     def _environment(self, event: Event) -> None:
         self.application.conf = _conf(event["Spark Properties"])
+        properties = event.get("System Properties") or {}
+        self._zone = _text(properties.get("user.timezone") or "")
 
     def _executor_added(self, event: Event) -> None:
         cores = _optional_int(event["Executor Info"]["Total Cores"]) or 0
@@ -342,7 +348,7 @@ class _Reader:
         if not self._has_room("a decision", size, id if query else None):
             return
         logged = LoggedDecision(
-            _printable(decision_from_json(record)),
+            _printable(decision_from_json(record, self._session_zone(query))),
             _shuffles(record, sizes),
             width,
             [int(place) for place in record.get("operators", ())],
@@ -355,6 +361,12 @@ class _Reader:
             self.skipped.add(f"a decision {place}")
         else:
             query.decisions.append(logged)
+
+    def _session_zone(self, query: Query | None) -> datetime.tzinfo:
+        """Return the zone of the clock in decisions. Java's zone is the default of a session."""
+        confs = [query.conf if query else {}, self.application.conf]
+        names = [conf.get(SESSION_ZONE) for conf in confs]
+        return time_zone(next(filter(None, names), self._zone or "UTC"))
 
     def _query_text(self, event: Event) -> None:
         record = event["query"]

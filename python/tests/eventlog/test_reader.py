@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+import datetime
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +131,7 @@ EVENTS: list[Mapping[str, Any]] = [
 ]
 
 
-def lines(events: list[Mapping[str, Any]]) -> list[str]:
+def lines(events: Sequence[Mapping[str, Any]]) -> list[str]:
     return [json.dumps(event, separators=(",", ":")) for event in events]
 
 
@@ -406,3 +407,32 @@ def test_deep_plans_are_read(tmp_path: Path, depth: int, kept: int | None) -> No
         found = application.queries[3].plan
         assert found
         assert len(list(found.walk())) == kept
+
+
+@pytest.mark.parametrize(
+    ("java", "spark", "query", "hour"),
+    [
+        ("Asia/Tokyo", None, None, 1),
+        ("Asia/Tokyo", "America/New_York", None, 15),
+        ("Asia/Tokyo", "America/New_York", "+02:00", 8),
+        ("", None, None, 10),
+        ("", None, "Java knows it", 10),
+        ("", None, "../../etc/passwd", 10),
+        ("GMT-03:00", None, None, 13),
+    ],
+)
+def test_times_of_decisions_are_utc(
+    tmp_path: Path, java: str, spark: str | None, query: str | None, hour: int
+) -> None:
+    key = "spark.sql.session.timeZone"
+    events = [dict(event) for event in EVENTS]
+    for event in events:
+        if event["Event"] == "SparkListenerEnvironmentUpdate":
+            event["System Properties"] = {"user.timezone": java}
+            event["Spark Properties"] = {key: spark} if spark else {}
+        if event["Event"] == f"{SQL}ExecutionStart" and query:
+            event["modifiedConfigs"] = {key: query}
+    decision = read(tmp_path, lines(events)).queries[3].decisions[0].decision
+    assert decision.decided_at == datetime.datetime(
+        2026, 11, 21, hour, 0, 0, 123_000, tzinfo=datetime.timezone.utc
+    )
