@@ -5,9 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 
-from rich.markup import escape
-from rich.table import Table
-
+from apportion._util.tables import FittedTable
 from apportion._util.units import size_text
 from apportion.bench.ratios import Estimate
 from apportion.bench.results import Results
@@ -51,20 +49,20 @@ def rows(results: Mapping[str, Results]) -> Iterator[MemoryRow]:
             )
 
 
-def table(results: Mapping[str, Results]) -> Table:
+def table(results: Mapping[str, Results]) -> FittedTable:
     """Return a table with a row for each size of memory and each variant."""
-    result = Table(title="Memory of an executor, and what fits in it", title_justify="left")
-    result.add_column("Memory")
-    result.add_column("Variant")
-    for column in ("Spilled to disk", "Failed", "Times faster (95 %)", "Time, s", "Tasks"):
-        result.add_column(column, justify="right")
+    columns = (
+        "Memory", "Variant", "Spilled to disk", "Failed", "Times faster (95 %)", "Time, s", "Tasks",
+    )  # fmt: skip
+    title = "Memory of an executor, and what fits in it"
+    result = FittedTable(title, columns, right=range(2, len(columns)))
     last = ""
     for row in rows(results):
         if last not in ("", row.memory):
             result.add_section()
         result.add_row(
-            "" if row.memory == last else escape(row.memory),
-            escape(row.variant),
+            "" if row.memory == last else row.memory,
+            row.variant,
             size_text(row.spilled_bytes),
             str(row.failed),
             str(row.faster) if row.faster else "baseline",

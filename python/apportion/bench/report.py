@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
+from apportion._util.tables import FittedTable
 from apportion._util.units import size_text
 from apportion.bench.plans import FIELDS, is_worse
 from apportion.bench.results import QueryResult, Results
@@ -25,15 +25,15 @@ def title(results: Results) -> str:
     return f"{of.suite}{scale}: time of {of.variants[0].name} / of each variant, {rounds} ({where})"
 
 
-def queries_table(results: Results) -> Table:
+def queries_table(results: Results) -> FittedTable:
     """Return a table with a row for each query: the baseline's time, and each variant's ratio."""
     baseline, *others = [variant.name for variant in results.conditions.variants]
-    table = Table(title=escape(title(results)), title_justify="left")
-    for column in ("Query", f"{baseline}, s", *others, f"Tasks: {baseline} → {', '.join(others)}"):
-        table.add_column(escape(column), justify="right")
+    tasks = f"Tasks: {baseline} → {', '.join(others)}"
+    columns = ["Query", f"{baseline}, s", *others, tasks]
+    table = FittedTable(title(results), columns, right=range(len(columns)))
     for name, result in results.queries.items():
         table.add_row(
-            escape(name),
+            name,
             _seconds(result, baseline),
             *(_ratio(results, name, variant) for variant in others),
             f"{_tasks(result, baseline)} → "
@@ -42,21 +42,20 @@ def queries_table(results: Results) -> Table:
     return table
 
 
-def variants_table(summaries: Iterable[VariantSummary]) -> Table:
+def variants_table(summaries: Iterable[VariantSummary]) -> FittedTable:
     """Return a table with a row for each variant over all queries, the baseline first."""
-    table = Table(title="All queries that ran under every variant", title_justify="left")
-    table.add_column("Variant")
-    for column in (
-        "Times faster (95 %)", "Worst query", "Time, s", "Tasks, s", "Tasks", "Reduce tasks",
-        "Blocks written", "Largest / mean", "Spilled", "Failed", "Limited",
-    ):  # fmt: skip
-        table.add_column(column, justify="right")
+    columns = (
+        "Variant", "Times faster (95 %)", "Worst query", "Time, s", "Tasks, s", "Tasks",
+        "Reduce tasks", "Blocks written", "Largest / mean", "Spilled", "Failed", "Limited",
+    )  # fmt: skip
+    title = "All queries that ran under every variant"
+    table = FittedTable(title, columns, right=range(1, len(columns)))
     for number, summary in enumerate(summaries):
         skew = summary.largest_to_mean
         table.add_row(
-            escape(summary.variant),
+            summary.variant,
             str(summary.faster) if number else "baseline",
-            f"{summary.worst_ratio:.2f} ({escape(summary.worst_query)})" if number else "",
+            f"{summary.worst_ratio:.2f} ({summary.worst_query})" if number else "",
             f"{summary.seconds:.1f}",
             f"{summary.task_seconds:.1f}",
             f"{summary.tasks:,}",
@@ -70,29 +69,27 @@ def variants_table(summaries: Iterable[VariantSummary]) -> Table:
     return table
 
 
-def plans_table(results: Results) -> Table:
+def plans_table(results: Results) -> FittedTable:
     """Return a table of plan counts, with a row for each query and variant.
 
     A cell has the baseline's count too if it is different.
     """
     baseline, *others = [variant.name for variant in results.conditions.variants]
-    table = Table(title=f"Plans: {escape(baseline)} → variant", title_justify="left")
-    table.add_column("Query", justify="right")
-    table.add_column("Variant")
-    for heading in FIELDS.values():
-        table.add_column(heading, justify="right")
+    columns = ["Query", "Variant", *FIELDS.values()]
+    right = {0, *range(2, len(columns))}
+    table = FittedTable(f"Plans: {baseline} → variant", columns, right)
     for name, result in results.queries.items():
         for variant in others:
             if baseline in result.plans and variant in result.plans:
                 before, after = result.plans[baseline], result.plans[variant]
                 cells = [_change(getattr(before, key), getattr(after, key), key) for key in FIELDS]
-                table.add_row(escape(name), escape(variant), *cells)
+                table.add_row(name, variant, *cells)
     return table
 
 
-def _change(before: int, after: int, key: str) -> str:
+def _change(before: int, after: int, key: str) -> Text:
     text = f"{before:,}" if before == after else f"{before:,} → {after:,}"
-    return f"[{_SLOWER}]{text}[/]" if is_worse(key, before, after) else text
+    return Text(text, _SLOWER if is_worse(key, before, after) else "")
 
 
 def _limited(summary: VariantSummary) -> str:
@@ -110,13 +107,13 @@ def problems(results: Results) -> Iterator[str]:
             yield f"query {name} returns a different result under {variant}"
 
 
-def _ratio(results: Results, query: str, variant: str) -> str:
+def _ratio(results: Results, query: str, variant: str) -> Text:
     estimate = ratio(results, query, variant)
     if estimate is None:
-        return _FAILED if variant in results.queries[query].failures else "-"
+        return Text(_FAILED if variant in results.queries[query].failures else "-")
     # A ratio is coloured only if all rounds agree.
     style = _FASTER if estimate.low > 1 else _SLOWER if estimate.high < 1 else ""
-    return f"[{style}]{estimate}[/]" if style else str(estimate)
+    return Text(str(estimate), style)
 
 
 def _seconds(result: QueryResult, variant: str) -> str:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
 from apportion._spark import jvm
 from apportion._spark.jvm import short_errors
 from apportion._util import cache
+from apportion._util.tables import FittedTable
 from apportion._util.units import size_text
 from apportion.bench import measure
 from apportion.bench.measure import Comparison
@@ -114,14 +115,9 @@ def _numbers(text: str) -> list[int]:
     return numbers
 
 
-def _table(title: str, comparisons: Mapping[str, Comparison]) -> Table:
-    table = Table(title=title, title_justify="left")
-    table.add_column("Query", justify="right")
-    table.add_column("Tasks", justify="right")
-    table.add_column("Shuffle blocks", justify="right")
-    table.add_column("Largest task", justify="right")
-    table.add_column("Time", justify="right")
-    table.add_column("Results")
+def _table(title: str, comparisons: Mapping[str, Comparison]) -> FittedTable:
+    columns = ("Query", "Tasks", "Shuffle blocks", "Largest task", "Time", "Results")
+    table = FittedTable(title, columns, right=range(5))
     for name, comparison in comparisons.items():
         spark, ours = comparison.spark, comparison.apportion
         table.add_row(
@@ -130,7 +126,7 @@ def _table(title: str, comparisons: Mapping[str, Comparison]) -> Table:
             f"{spark.shuffle_blocks:,} → {ours.shuffle_blocks:,}",
             f"{size_text(spark.largest_task_bytes)} → {size_text(ours.largest_task_bytes)}",
             f"{spark.seconds:.2f} → {ours.seconds:.2f} s",
-            "[green]equal" if comparison.equal else "[red]different",
+            Text("equal", "green") if comparison.equal else Text("different", "red"),
         )
     return table
 

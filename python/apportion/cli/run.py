@@ -10,10 +10,10 @@ import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table as RichTable
 from rich.text import Text
 
 from apportion._spark.jvm import short_errors
+from apportion._util.tables import FittedTable
 from apportion._util.units import count_text, size_text
 from apportion.bench import measure
 from apportion.bench.measure import Comparison, Run
@@ -124,17 +124,15 @@ def _print(statement: Statement, result: Run | Comparison) -> None:
         out.print("No decisions: the statement read no shuffle and scanned no files.")
 
 
-def _rows_table(run: Run) -> RichTable:
-    table = RichTable()
-    for name in run.columns:
-        table.add_column(Text(name))
+def _rows_table(run: Run) -> FittedTable:
+    table = FittedTable("", run.columns)
     for row in run.rows:
-        table.add_row(*(Text("NULL" if value is None else str(value)) for value in row))
+        table.add_row(*("NULL" if value is None else str(value) for value in row))
     return table
 
 
-def _comparison_table(comparison: Comparison) -> RichTable:
-    table = RichTable("", "Spark", "Apportion")
+def _comparison_table(comparison: Comparison) -> FittedTable:
+    table = FittedTable("", ("", "Spark", "Apportion"))
     pair = comparison.spark, comparison.apportion
     table.add_row("Tasks", *(str(run.tasks) for run in pair))
     table.add_row("Largest task", *(size_text(run.largest_task_bytes) for run in pair))

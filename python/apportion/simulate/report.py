@@ -4,31 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.markup import escape
-from rich.table import Table
-
+from apportion._util.tables import FittedTable
 from apportion._util.units import count_text, size_text
 from apportion.simulate.replay import NO_DECISION, Outcome, StageOutcome
 from apportion.simulate.simulation import Row, Simulation
 
-_MAX_DESCRIPTION = 40
+# A description can be the text of a query.
+_MAX_DESCRIPTION = 160
 # Mark of predictions that assume equal shuffle partitions.
 BOUND = "*"
 
 
-def scenarios_table(simulation: Simulation) -> Table:
+def scenarios_table(simulation: Simulation) -> FittedTable:
     """Return a table with a row for each scenario: all queries, one after the other."""
-    table = Table(title=_title(simulation), title_justify="left")
-    table.add_column("Scenario")
-    for column in (
-        "Makespan, s", "Times faster", "Tasks", "Slot-seconds", "Largest task", "Slots", "Used",
-    ):  # fmt: skip
-        table.add_column(column, justify="right")
+    columns = (
+        "Scenario", "Makespan, s", "Times faster", "Tasks", "Slot-seconds", "Largest task", "Slots",
+        "Used",
+    )  # fmt: skip
+    table = FittedTable(_title(simulation), columns, right=range(1, len(columns)))
     logged = simulation.rows[0].total
     for row in simulation.rows:
         total = row.total
         table.add_row(
-            escape(_label(row)),
+            _label(row),
             f"{total.makespan:,.2f}",
             f"{logged.makespan / total.makespan:.2f}" if total.makespan else "-",
             f"{total.tasks:,}" + (f" + {total.reruns:,}" if total.reruns else ""),
@@ -40,13 +38,13 @@ def scenarios_table(simulation: Simulation) -> Table:
     return table
 
 
-def queries_table(simulation: Simulation) -> Table:
+def queries_table(simulation: Simulation) -> FittedTable:
     """Return a table with a row for each query: its makespan and tasks in each scenario."""
     table = _side_by_side(simulation, "Makespan, s (tasks)", "Query")
     for place, workload in enumerate(simulation.workloads):
         outcomes = (row.outcomes[place] for row in simulation.rows)
         table.add_row(
-            escape(f"{workload.query}: {_shortened(workload.description)}"),
+            f"{workload.query}: {_shortened(workload.description)}",
             *(
                 f"{outcome.makespan:,.2f} ({outcome.tasks:,}){_mark(outcome)}"
                 for outcome in outcomes
@@ -55,13 +53,13 @@ def queries_table(simulation: Simulation) -> Table:
     return table
 
 
-def stages_table(simulation: Simulation) -> Table:
+def stages_table(simulation: Simulation) -> FittedTable:
     """Return a table with a row for each stage of the only query: its tasks in each scenario."""
     table = _side_by_side(simulation, "Tasks of each stage (total seconds)", "Stage")
     for place, stage in enumerate(simulation.workloads[0].stages):
         outcomes = (row.outcomes[0].stages[place] for row in simulation.rows)
         table.add_row(
-            escape(f"{stage.name} ({stage.id})"),
+            f"{stage.name} ({stage.id})",
             *(
                 f"{outcome.tasks:,} ({outcome.task_seconds:,.2f}){_mark(outcome)}"
                 for outcome in outcomes
@@ -118,13 +116,10 @@ def notes(simulation: Simulation) -> Iterator[str]:
     yield from simulation.left_out
 
 
-def _side_by_side(simulation: Simulation, title: str, first_column: str) -> Table:
+def _side_by_side(simulation: Simulation, title: str, first_column: str) -> FittedTable:
     """Return an empty table with a column for each scenario."""
-    table = Table(title=title, title_justify="left")
-    table.add_column(first_column)
-    for row in simulation.rows:
-        table.add_column(escape(row.name), justify="right")
-    return table
+    columns = [first_column, *(row.name for row in simulation.rows)]
+    return FittedTable(title, columns, right=range(1, len(columns)))
 
 
 def _mark(outcome: Outcome | StageOutcome) -> str:
