@@ -47,8 +47,8 @@ SF ?= 1
 .PHONY: bench-sql
 bench-sql: jars ## Time TPC-H and TPC-DS with Apportion and without, at scale factor SF=1, into target/bench
 	@mkdir -p target/bench
-	@$(BIN)/apportion bench tpch --scale $(SF) --check --json target/bench/tpch.json --plot target/bench/tpch.png
-	@$(BIN)/apportion bench tpcds --scale $(SF) --check --json target/bench/tpcds.json --plot target/bench/tpcds.png
+	@$(BIN)/apportion bench tpch --scale $(SF) --check -o target/bench/tpch.json --plot target/bench/tpch.png
+	@$(BIN)/apportion bench tpcds --scale $(SF) --check -o target/bench/tpcds.json --plot target/bench/tpcds.png
 
 .PHONY: bench-simulate
 bench-simulate: jars ## Log TPC-H, predict it in other configurations, measure these, and write docs/simulator-accuracy.md

@@ -243,6 +243,41 @@ def test_progress_counts_the_tasks_of_running_stages(
     assert _state("Query 1", running) == expected
 
 
+LOG = Path(__file__).parent / "eventlog/golden/spark-4.2.zstd"
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "start"),
+    [
+        ("explain", "a.html", "<!doctype html>"),
+        ("explain", "a.HTML", "<!doctype html>"),
+        ("explain", "a.json", "["),
+        ("explain", "a.mmd", "flowchart"),
+        ("explain", "a.log", "Queries, the slowest"),
+        ("explain --format json", "a.html", "["),
+        ("advise", "a.html", "<!doctype html>"),
+        ("simulate", "a.json", "{"),
+        ("simulate", "a.txt", "Makespan"),
+        ("report {log}", "a.json", "{"),
+    ],
+)
+def test_the_ending_of_a_file_chooses_the_format(
+    command: str, name: str, start: str, tmp_path: Path
+) -> None:
+    name_of_command, *options = command.format(log=LOG).split()
+    result = call(name_of_command, *options, LOG, "-o", tmp_path / name)
+    assert result.exit_code == 0, result.stderr
+    assert (tmp_path / name).read_text().lstrip().startswith(start)
+
+
+@pytest.mark.parametrize("command", ["simulate", "report {log}"])
+def test_the_ending_of_another_format_is_refused(command: str, tmp_path: Path) -> None:
+    result = call(*command.format(log=LOG).split(), LOG, "-o", tmp_path / "a.html")
+    assert result.exit_code == 2
+    assert f"--output {tmp_path}/a.html: the name must end in .json or .txt" in flat(result.stderr)
+    assert list(tmp_path.iterdir()) == []
+
+
 # On the session of the tests
 
 

@@ -148,8 +148,8 @@ def resume(file: Path, start: Results, queries: Mapping[str, str]) -> Results:
     ]
     if different:
         raise ApportionError(
-            f"{file} was measured with {'; '.join(different)}. Choose another file with --json, or "
-            "start over with --fresh"
+            f"{file} was measured with {'; '.join(different)}. Choose another file with "
+            "--output, or start over with --fresh"
         )
     return saved
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,7 +22,7 @@ from apportion.bench.suites import Suite
 from apportion.bench.summary import VariantSummary
 from apportion.bench.variants import choose
 from apportion.cli.support.console import QUERY_FAILED, err, fail, out, quiet
-from apportion.cli.support.options import PlotFile
+from apportion.cli.support.options import Format, PlotFile, choose_format
 from apportion.cli.support.progress import counted, stoppable, waiting
 from apportion.cli.support.sources import read_queries
 from apportion.cli.support.spark_session import Master, start
@@ -100,6 +101,8 @@ def bench(
     json_file: Annotated[
         Path | None,
         typer.Option(
+            "--output",
+            "-o",
             "--json",
             metavar="FILE",
             help="File of all runs. If it exists, the benchmark continues with the missing "
@@ -109,6 +112,7 @@ def bench(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Start over and overwrite the file of runs.")
     ] = False,
+    format: Format = "text",
     plot_file: PlotFile = None,
     saved: Annotated[
         Path | None,
@@ -165,11 +169,14 @@ def bench(
     """
     if plot_file:
         figures.check(plot_file)
+    if json_file:
+        # The file of the runs is always JSON.
+        choose_format(None, json_file.with_suffix(json_file.suffix or ".json"), ["json"])
     if saved:
         if what:
             fail(f"--from shows {saved} and runs nothing: leave out {' '.join(what)}")
         results = load(saved)
-        _show(results, plot_file)
+        _show(results, plot_file, format)
         _fail_for_problems(results)
         return
     suite = _suite(what or [], scale, tables)
@@ -192,14 +199,14 @@ def bench(
     file = json_file or Path(f"bench-{suite.name}.json")
     job = _Job(suite, conditions, conf, file, master, data)
     if memory is not None:
-        _sweep(job, memory.split(","), fresh)
+        _sweep(job, memory.split(","), fresh, format)
         return
     results = _measure(job, fresh)
     if _ended(results):
         fail(f"Spark ended. Run the same command again to go on with {file}", QUERY_FAILED)
-    summaries = _show(results, plot_file)
+    summaries = _show(results, plot_file, format)
     results.save(file, summary.as_json(results, summaries))
-    out.print(f"All runs: {file}", markup=False, soft_wrap=True)
+    err.print(f"All runs: {file}", markup=False, soft_wrap=True)
     _fail_for_problems(results)
 
 
@@ -271,7 +278,7 @@ def _measure(job: _Job, fresh: bool) -> Results:
     return results
 
 
-def _sweep(job: _Job, memories: list[str], fresh: bool) -> None:
+def _sweep(job: _Job, memories: list[str], fresh: bool, format: str = "text") -> None:
     """Run the benchmark with each memory, in a process of its own as each needs another JVM."""
     results: dict[str, Results] = {}
     for memory in memories:
@@ -283,9 +290,13 @@ def _sweep(job: _Job, memories: list[str], fresh: bool) -> None:
             results[memory] = _measure_apart(job.with_memory(memory), fresh=False)
             if results[memory] == before:
                 fail(f"with {memory}, Spark ends before it has run query {ended[0]}", QUERY_FAILED)
-    out.print(memory_sweep.table(results))
+    if format == "json":
+        by_memory = {memory: _as_json(measured) for memory, measured in results.items()}
+        print(json.dumps(by_memory, indent=2))
+    else:
+        out.print(memory_sweep.table(results))
     files = ", ".join(str(job.with_memory(memory).file) for memory in memories)
-    out.print(f"All runs: {files}", markup=False, soft_wrap=True)
+    err.print(f"All runs: {files}", markup=False, soft_wrap=True)
     for measured in results.values():
         _fail_for_problems(measured)
 
@@ -329,12 +340,19 @@ def _suite(what: list[str], scale: float | None, tables: Path | None) -> Suite:
     return Suite(name, read_queries(what))
 
 
-def _show(results: Results, plot_file: Path | None) -> list[VariantSummary]:
+def _as_json(results: Results) -> dict[str, Any]:
+    return summary.as_json(results, summary.summarise(results))
+
+
+def _show(results: Results, plot_file: Path | None, format: str) -> list[VariantSummary]:
     """Print the tables, draw the plot if `plot_file` is given, and return the summaries."""
     summaries = summary.summarise(results)
-    out.print(report.queries_table(results))
-    out.print(report.variants_table(summaries))
-    if results.conditions.plans:
+    if format == "json":
+        print(json.dumps(_as_json(results), indent=2))
+    else:
+        out.print(report.queries_table(results))
+        out.print(report.variants_table(summaries))
+    if results.conditions.plans and format == "text":
         out.print(report.plans_table(results))
     if plot_file:
         plot.draw(results, summaries, plot_file)

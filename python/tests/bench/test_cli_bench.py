@@ -69,6 +69,7 @@ def test_help_of_bench_has_examples() -> None:
         ("query.sql --tables none", "there is no directory none"),
         ("-", "<stdin>: statement 2 (line 1) is not a query. It may change data"),
         ("empty.sql", "empty.sql: there is no SQL statement to run"),
+        ("tpch --output all.html", "--output all.html: the name must end in .json"),
         ("--from none.json", "cannot read none.json: No such file"),
         ("--from empty.sql", "empty.sql is not complete JSON"),
         ("tpch --from none.json", "--from shows none.json and runs nothing"),
@@ -100,6 +101,13 @@ def test_bench_shows_a_saved_result(results: Results) -> None:
     assert "query q2 returns a different result under b" in result.stderr
 
 
+def test_bench_writes_json_for_programs(results: Results) -> None:
+    results.save(Path("saved.json"))
+    written = json.loads(bench("--from", "saved.json", "--format", "json").stdout)
+    assert [each["variant"] for each in written["variants"]] == ["a", "b"]
+    assert written["queries"]["q1"]["b"]["value"] == 4
+
+
 def test_progress_names_the_query_and_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = io.StringIO()
     monkeypatch.setattr(
@@ -127,7 +135,7 @@ class TestOnSpark:
         ratio = r"[\d.]+ \([\d.]+ to [\d.]+\)"
         assert re.search(rf" 6 [\d.]+ ({ratio} ){{3}}\d+ → \d+, \d+, \d+ ", text)
         assert re.search(rf" balanced {ratio} [\d.]+ \([16]\) ", text)
-        assert "All runs: bench-tpch.json" in text
+        assert "All runs: bench-tpch.json" in result.stderr
         assert Path("p.svg").is_file()
         assert load(Path("bench-tpch.json")).queries.keys() == {"1", "6"}
         assert len(json.loads(Path("bench-tpch.json").read_text())["summary"]["variants"]) == 4
@@ -158,7 +166,7 @@ class TestOnSpark:
         (folder / "sql" / "more").mkdir(parents=True)
         (folder / "sql" / "cities.sql").write_text("SELECT city FROM people; SELECT 2")
         (folder / "sql" / "more" / "names.sql").write_text("SELECT name FROM people")
-        result = bench("sql", "--tables", folder / "tables", *QUICK, "--json", "own.json")
+        result = bench("sql", "--tables", folder / "tables", *QUICK, "-o", "own.json")
         assert result.exit_code == 0, result.stderr
         assert list(load(Path("own.json")).queries) == ["cities:1", "cities:2", "more/names:1"]
 

@@ -79,7 +79,7 @@ def test_a_measurement_resumes_from_its_file(results: Results, file: Path, tmp_p
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"rounds": 5}, r"measured with rounds 3, not 5\. Choose .* --json, or .* with --fresh"),
+        ({"rounds": 5}, r"measured with rounds 3, not 5\. Choose .* --output, or .* with --fresh"),
         ({"scale": 1.0, "suite": "other"}, "suite made-up, not other; scale 0.5, not 1.0"),
         (
             {"variants": [Variant("a", {"x": "1"})]},

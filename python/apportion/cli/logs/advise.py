@@ -15,7 +15,7 @@ from apportion.advise.advice import collected
 from apportion.advise.findings import ApplicationAdvice
 from apportion.advise.reading import default_folder, read_all
 from apportion.cli.support.console import err, fail, writing
-from apportion.cli.support.options import Output
+from apportion.cli.support.options import Output, choose_format
 from apportion.cli.support.progress import counted
 from apportion.errors import ApportionError
 from apportion.eventlog import Unread
@@ -30,7 +30,7 @@ More examples:
 - `apportion advise LOG --query 7`: look at one query
 - `apportion advise /var/log/spark --top 5`: rank all jobs, with five findings for each log
 - `apportion advise /var/log/spark --policies policies.yaml`: write rules for the jobs in the logs
-- `apportion advise LOG --format html -o advice.html`: write a page to share
+- `apportion advise LOG -o advice.html`: write a page to share
 """
 
 
@@ -62,9 +62,12 @@ def advise_command(
         ),
     ] = True,
     format: Annotated[
-        Literal["text", "html", "json"],
-        typer.Option(help="text for people, html for a page to share, json for programs."),
-    ] = "text",
+        Literal["text", "html", "json"] | None,
+        typer.Option(
+            help="text for people, html for a page to share, json for programs. Default: by the "
+            "ending of --output, or else text."
+        ),
+    ] = None,
     policies: Annotated[
         Path | None,
         typer.Option(
@@ -96,6 +99,7 @@ def advise_command(
 
     Exit codes: 0 at least one log was read, 2 wrong usage or no log that can be read, 130 stopped.
     """
+    chosen = choose_format(format, output, ["text", "html", "json"])
     found = list(dict.fromkeys(str(log) for path in paths for log in logs(path)))
     if not found:
         fail(f"there is no event log in {', '.join(map(str, paths))}")
@@ -107,10 +111,10 @@ def advise_command(
     if not advice.applications:
         raise ApportionError("; ".join(unread.reason for unread in advice.unread[:5]))
     with writing(output) as console:
-        if format == "json":
+        if chosen == "json":
             text = json.dumps(advice.as_json(), indent=2, ensure_ascii=False) + "\n"
         else:
-            text = (render.html if format == "html" else render.text)(advice, top)
+            text = (render.html if chosen == "html" else render.text)(advice, top)
         console.file.write(text)
     if policies:
         written = from_advice(advice)

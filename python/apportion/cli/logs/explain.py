@@ -11,7 +11,7 @@ from apportion import eventlog
 from apportion._spark.jvm import short_errors
 from apportion._util.units import count_text
 from apportion.cli.support.console import err, fail, writing
-from apportion.cli.support.options import Output
+from apportion.cli.support.options import Output, choose_format
 from apportion.cli.support.progress import query_progress, waiting
 from apportion.cli.support.sources import read_statements
 from apportion.cli.support.spark_session import Assignments, Master, start
@@ -29,7 +29,7 @@ More examples:
 - `apportion explain http://history:18080/history/app-1 --query 7`: explain one query, with the \
 log from a history server
 - `apportion explain app-1 --logs /var/log/spark`: find the log by application id
-- `apportion explain report.sql --format html -o report.html`: write an interactive HTML page
+- `apportion explain report.sql -o report.html`: write an interactive HTML page
 """
 
 
@@ -67,12 +67,12 @@ def explain(
         ),
     ] = None,
     format: Annotated[
-        Literal["text", "html", "json", "mermaid"],
+        Literal["text", "html", "json", "mermaid"] | None,
         typer.Option(
             help="text for people, html for an interactive page, json for programs, mermaid for "
-            "Markdown."
+            "Markdown. Default: by the ending of --output, else text."
         ),
-    ] = "text",
+    ] = None,
     output: Output = None,
 ) -> None:
     """Show the stages of queries: inputs, tasks with the reason, times, bytes and operators.
@@ -96,6 +96,7 @@ def explain(
 
     Exit codes: 0 shown, 1 a query failed, 2 wrong usage or a log that cannot be read.
     """
+    chosen = choose_format(format, output, ["text", "html", "json", "mermaid"])
     if what == "-" or what.lower().endswith(".sql"):
         _refuse("a log, not for SQL", {"--logs": logs})
         explained = _run(what, query or [], tables, assignments or [], master)
@@ -106,8 +107,8 @@ def explain(
         )
         explained = _read(what, query or [], logs)
     with writing(output) as console:
-        console.file.write(getattr(explained, format)())
-    if format in ("json", "mermaid"):
+        console.file.write(getattr(explained, chosen)())
+    if chosen in ("json", "mermaid"):
         for note in explained.notes:
             err.print(note, markup=False, soft_wrap=True)
     for remark in explained.remarks:

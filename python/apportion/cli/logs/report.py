@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from apportion.cli.support.console import err, fail, writing
-from apportion.cli.support.options import Format, Output
+from apportion.cli.support.options import Output, OutputFormat, choose_format
 from apportion.cli.support.progress import counted
 from apportion.errors import ApportionError
 from apportion.eventlog.files import logs
@@ -21,7 +21,7 @@ EXAMPLES = """\
 More examples:
 
 - `apportion report /var/log/spark/may /var/log/spark/june`: compare all jobs of two months
-- `apportion report before/app-1 after/app-2 --format json -o report.json`: write all numbers
+- `apportion report before/app-1 after/app-2 -o report.json`: write all numbers
 """
 
 
@@ -39,7 +39,7 @@ def report_command(
         int | None,
         typer.Option(min=1, metavar="N", help="Logs to read at the same time. Default: all cores."),
     ] = None,
-    format: Format = "text",
+    format: OutputFormat = None,
     output: Output = None,
 ) -> None:
     """Compare the same queries in event logs from before and after a change, such as Apportion.
@@ -65,6 +65,7 @@ def report_command(
 
     Exit codes: 0 compared, 2 wrong usage, or a side without a log that can be read.
     """
+    chosen = choose_format(format, output, ["text", "json"])
     found = [list(map(str, logs(path))) for path in (before, after)]
     for path, side in zip((before, after), found, strict=True):
         if not side:
@@ -77,7 +78,7 @@ def report_command(
         if not each.logs:
             raise ApportionError("; ".join(unread.reason for unread in each.unread[:5]))
     with writing(output) as console:
-        if format == "json":
+        if chosen == "json":
             content = json.dumps(comparison.as_json(), indent=2, ensure_ascii=False)
             console.file.write(f"{content}\n")
         else:

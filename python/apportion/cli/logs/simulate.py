@@ -12,7 +12,7 @@ from rich.console import Console
 from apportion import eventlog
 from apportion._util.figures import check
 from apportion.cli.support.console import err, writing
-from apportion.cli.support.options import Format, Output, PlotFile
+from apportion.cli.support.options import Output, OutputFormat, PlotFile, choose_format
 from apportion.cli.support.progress import counted, waiting
 from apportion.simulate import plot, report
 from apportion.simulate.scenarios import Scenario, losses, parse, spark, with_assignments
@@ -87,7 +87,7 @@ def simulate_command(
         ),
     ] = None,
     plot_file: PlotFile = None,
-    format: Format = "text",
+    format: OutputFormat = None,
     output: Output = None,
 ) -> None:
     """Replay an event log with other settings, slots, lost executors or data sizes.
@@ -116,6 +116,7 @@ def simulate_command(
 
     Exit codes: 0 shown, 2 wrong usage or a log that cannot be read.
     """
+    chosen = choose_format(format, output, ["text", "json"])
     if plot_file:
         check(plot_file)
     common = Scenario(
@@ -137,7 +138,7 @@ def simulate_command(
         lambda names: counted(names, "Scenario"),
     )
     with writing(output) as console:
-        _print(result, format, console)
+        _print(result, chosen, console)
     if plot_file:
         plot.draw(result, plot_file)
         err.print(f"Plot: {plot_file}", markup=False, soft_wrap=True)

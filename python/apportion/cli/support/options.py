@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+
+from apportion.errors import ApportionError
+
+_ENDINGS = {".html": "html", ".json": "json", ".mmd": "mermaid", ".txt": "text"}
 
 Output = Annotated[
     Path | None,
@@ -13,6 +18,13 @@ Output = Annotated[
 ]
 Format = Annotated[
     Literal["text", "json"], typer.Option("--format", help="text for people, json for programs.")
+]
+OutputFormat = Annotated[
+    Literal["text", "json"] | None,
+    typer.Option(
+        "--format",
+        help="text for people, json for programs. Default: by the ending of --output, else text.",
+    ),
 ]
 PlotFile = Annotated[
     Path | None,
@@ -26,3 +38,17 @@ Tables = Annotated[
         "folder.",
     ),
 ]
+
+
+def choose_format(format: str | None, output: Path | None, allowed: Sequence[str]) -> str:
+    """Return the format of an output: the given one, or else the one of the file's ending.
+
+    Other endings get text. Raises `ApportionError` for the ending of a format that is not allowed.
+    """
+    if format is not None or output is None:
+        return format or "text"
+    chosen = _ENDINGS.get(output.suffix.lower(), "text")
+    if chosen not in allowed:
+        endings = [ending for ending, name in _ENDINGS.items() if name in allowed]
+        raise ApportionError(f"--output {output}: the name must end in {' or '.join(endings)}")
+    return chosen
