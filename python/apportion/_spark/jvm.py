@@ -16,7 +16,10 @@ from apportion.errors import ApportionError, QueryError, SettingError, SparkEnde
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql.types import DataType
 
+FEW_ROWS = 1000
+"""Above this number, the rows of a result are not collected."""
 EXTENSION = "io.apportion.ApportionExtension"
 _BRIDGE = "io.apportion.PythonBridge"
 _MOST_MILLIS_OF_EVENTS = 60_000
@@ -202,9 +205,14 @@ def has_at_most(result: DataFrame, rows: int) -> bool:
     return is_command or (most.isDefined() and int(most.get()) <= rows)
 
 
+def has_calendar_interval(kind: DataType) -> bool:
+    """Return whether a type is or contains an interval of months, days and microseconds."""
+    return _CALENDAR_INTERVAL.search(kind.simpleString()) is not None
+
+
 def discard(result: DataFrame) -> None:
     """Run a DataFrame in a classic session and discard its rows where they are."""
-    if _CALENDAR_INTERVAL.search(result.schema.simpleString()):
+    if has_calendar_interval(result.schema):
         # No table can have this type, not even one that discards its rows.
         execute(result)
     else:
@@ -216,7 +224,7 @@ def discard_and_count(result: DataFrame) -> int:
     from pyspark.sql import Observation
     from pyspark.sql.functions import count, lit
 
-    if _CALENDAR_INTERVAL.search(result.schema.simpleString()):
+    if has_calendar_interval(result.schema):
         return execute(result)
     observation = Observation()
     discard(result.observe(observation, count(lit(1)).alias("rows")))

@@ -19,8 +19,6 @@ from apportion.settings import ENABLED
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
-# Above this number, rows are not collected.
-_MOST_ROWS = 1000
 # Properties of a thread that `setJobGroup` sets.
 _GROUP = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 
@@ -63,7 +61,7 @@ def run(spark: SparkSession, statement: str, head: int = 0) -> Run:
     with decisions_taken(spark) as taken, job_group(spark) as group:
         start = time.perf_counter()
         result = spark.sql(statement)
-        is_small = jvm.has_at_most(result, _MOST_ROWS)
+        is_small = jvm.has_at_most(result, jvm.FEW_ROWS)
         rows = result.collect() if is_small else []
         count = len(rows) if is_small else jvm.discard_and_count(result)
         seconds = time.perf_counter() - start

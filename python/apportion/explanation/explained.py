@@ -109,7 +109,7 @@ def explain(
 
     `what` is one of:
 
-    - a DataFrame of a classic session, which is run; all its rows are collected
+    - a DataFrame of a classic session, which is run; the rows of a large result are discarded
     - the path of an event log
     - the URL of a Spark UI or history server
     - the id of an application with a log in the directory `logs`
@@ -122,7 +122,7 @@ def explain(
     """
     if not isinstance(what, str | os.PathLike):
         # A DataFrame keeps the plan of its first run. A copy is planned again.
-        application, _, _ = run_queries.run(what.sparkSession, [what.select("*")])
+        application = run_queries.run_frame(what.select("*"))
         return from_run(application, queries)
     with locate.event_log(os.fspath(what), logs) as log:
         application = eventlog.read(log)

@@ -10,12 +10,13 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import RichOutput, capture_output
 from markupsafe import escape
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from typer.testing import CliRunner, Result
 
 import apportion
 from apportion import ApportionError
 from apportion.cli import app
+from apportion.explanation import run_queries
 from apportion.explanation.explained import Explained
 
 GROUPED = "SELECT city, count(*) AS n FROM people GROUP BY city"
@@ -122,6 +123,39 @@ def test_a_dataframe_is_planned_and_run_again(spark: SparkSession) -> None:
     assert explained.mermaid().startswith("flowchart BT\n")
     assert json.loads(explained.json())[0]["id"] == query.id
     assert explained._repr_html_().startswith('<iframe title="SQL golden tests (local-')
+
+
+def test_the_rows_of_a_large_result_do_not_reach_the_driver(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collected: list[int] = []
+    collect = type(spark.range(1)).collect
+
+    def count_rows(frame: DataFrame) -> list[Row]:
+        rows = collect(frame)
+        collected.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(type(spark.range(1)), "collect", count_rows)
+    frame = spark.range(0, 5000, 1, 2).groupBy("id").count()
+    explained = apportion.explain(frame)
+    application, columns, rows = run_queries.run(spark, [frame], head=3)
+    assert (collected, columns, len(rows)) == ([3], ["id", "count"], 3)
+    [query] = explained.queries
+    assert query.description == "DataFrame[id, count]"
+    assert "HashAggregate" in explained.text()
+    # The write that discards the rows is not a part of the query.
+    assert "noop" not in explained.html()
+    assert "Overwrite" not in explained.text()
+    assert [each.plan and each.plan.name for each in application.queries.values()] == [
+        "AdaptiveSparkPlan"
+    ]
+
+
+def test_intervals_and_equal_names_are_explained(spark: SparkSession) -> None:
+    columns = "make_interval(0, 0, 0, CAST(id AS INT)) AS a, array(make_interval(1)) AS a, id AS a"
+    frame = spark.sql(f"SELECT {columns} FROM range(0, 2000, 1, 2)").repartition(3)
+    assert "2,000" in apportion.explain(frame).text()
 
 
 def test_explain_takes_a_path_or_an_application_id(tmp_path: Path) -> None:
