@@ -63,8 +63,12 @@ _NAMES, _LONGEST_NAME = 1000, 100
 # Levels of operators in a plan. Operators below them are left out.
 _DEEPEST_PLAN = 4_000
 
+_DECISION = b"io.apportion.report.DecisionEvent"
+_QUERY_TEXT = b"io.apportion.report.QueryEvent"
+
 Event = Mapping[str, Any]
 T = TypeVar("T")
+Handler = Callable[["_Reader", Event], None]
 
 
 def read(path: str | PathLike[str]) -> Application:
@@ -80,6 +84,7 @@ def read(path: str | PathLike[str]) -> Application:
     reader = _Reader()
     for line in lines(Path(path), reader.skipped):
         reader.add(line)
+    reader.end()
     reader.application.skipped = reader.skipped.messages()
     return reader.application
 
@@ -119,6 +124,9 @@ class _Reader:
         # The line at which each ended query was unpacked or ended, in this order.
         self._ended: dict[int, int] = {}
         self._lines = 0
+        # Events before the start of their query: the bytes of the line, the name and the event.
+        self._early: dict[int, list[tuple[int, bytes, Event]]] = {}
+        self._is_complete = False
         # Fast decoders recurse. Deep lines end them, before they fill the stack of this thread.
         self._has_large_stack = threading.current_thread() is threading.main_thread()
 
@@ -145,6 +153,29 @@ class _Reader:
         if handler is None:
             return
         self._line = len(line)
+        self._handle(name, handler, event)
+
+    def end(self) -> None:
+        """Read the decisions for queries that the log does not have."""
+        self._is_complete = True
+        for number in list(self._early):
+            self._handle_early(number)
+
+    def _handle_early(self, number: int) -> None:
+        for line, name, event in self._early.pop(number, []):
+            self._bytes -= line
+            self._line = line
+            self._handle(name, self._HANDLERS[name], event)
+
+    def _is_early(self, name: bytes, event: Event, query: int) -> bool:
+        """Keep an event for the start of its query, which Spark logs after the plan is made."""
+        if self._is_complete or query in self._queries:
+            return False
+        if self._has_room("an event before its query", self._line):
+            self._early.setdefault(query, []).append((self._line, name, event))
+        return True
+
+    def _handle(self, name: bytes, handler: Handler, event: Event) -> None:
         try:
             handler(self, event)
         # Converting a deeply nested value to text recurses.
@@ -207,6 +238,7 @@ class _Reader:
         )
         self._queries[query.id] = query
         self._ended.pop(query.id, None)
+        self._handle_early(query.id)
 
     def _query_replanned(self, event: Event) -> None:
         query = self._query(int(event["executionId"]))
@@ -330,6 +362,9 @@ class _Reader:
 
     def _decision(self, event: Event) -> None:
         record = event["decision"]
+        early = _optional_int(record["query"])
+        if early is not None and self._is_early(_DECISION, event, early):
+            return
         sizes = [list(map(int, shuffle)) for shuffle in record.get("subpartition_bytes", ())]
         if any(not 0 <= size < _LARGEST for shuffle in sizes for size in shuffle):
             raise InvalidRecordError("bytes of a shuffle partition are out of range")
@@ -370,6 +405,8 @@ class _Reader:
 
     def _query_text(self, event: Event) -> None:
         record = event["query"]
+        if self._is_early(_QUERY_TEXT, event, int(record["query"])):
+            return
         query = self._query(int(record["query"]))
         if query and self._has_room("the text of a query", self._line, query.id):
             query.sql = _text(record["sql"]) if record.get("sql") else None
@@ -437,7 +474,7 @@ class _Reader:
         self._bytes += sign * size
         self._unpacked += sign * (size + tasks * _TASK)
 
-    _HANDLERS: ClassVar[dict[bytes, Callable[[_Reader, Event], None]]] = {
+    _HANDLERS: ClassVar[dict[bytes, Handler]] = {
         b"SparkListenerLogStart": _log_start,
         b"SparkListenerApplicationStart": _application_start,
         b"SparkListenerApplicationEnd": _application_end,
@@ -452,9 +489,9 @@ class _Reader:
         b"SparkListenerStageSubmitted": _stage_submitted,
         b"SparkListenerStageCompleted": _stage_completed,
         b"SparkListenerTaskEnd": _task_end,
-        b"io.apportion.report.DecisionEvent": _decision,
+        _DECISION: _decision,
         b"io.apportion.outcomes.OutcomeEvent": _outcome,
-        b"io.apportion.report.QueryEvent": _query_text,
+        _QUERY_TEXT: _query_text,
     }
 
 

@@ -436,3 +436,24 @@ def test_times_of_decisions_are_utc(
     assert decision.decided_at == datetime.datetime(
         2026, 11, 21, hour, 0, 0, 123_000, tzinfo=datetime.timezone.utc
     )
+
+
+def test_a_decision_may_come_before_its_query(tmp_path: Path) -> None:
+    # Spark plans a query without shuffles before it logs its start.
+    names = [str(event["Event"]).rpartition(".")[2] for event in EVENTS]
+    start = names.index("SparkListenerSQLExecutionStart")
+    own = [event for event in EVENTS if "apportion" in str(event["Event"])]
+    others = [event for event in EVENTS if event not in own]
+    application = read(tmp_path, lines([*others[:start], *own, *others[start:]]))
+    assert application.skipped == []
+    query = application.queries[3]
+    assert (query.sql, len(query.decisions)) == ("SELECT 1", 1)
+
+
+def test_decisions_of_queries_without_a_start_are_left_out(tmp_path: Path) -> None:
+    late = [decided(query=7), decided(query=7, decided_at="never"), decided(query=None)]
+    assert sorted(read(tmp_path, lines([*EVENTS, *late])).skipped) == [
+        "a decision for a query that is not in the log",
+        "a decision outside a query",
+        "a malformed event DecisionEvent: decided_at is not a time",
+    ]
