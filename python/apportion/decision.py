@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from apportion.keywords import SettingsKeywords
 
+_OPEN_COST = "The bytes of files include spark.sql.files.openCostInBytes for each file."
+
 
 @dataclasses.dataclass(frozen=True)
 class HeldRows:
@@ -140,6 +142,20 @@ class Decision:
     outcome: Outcome | None = None
     """What happened when the tasks ran; None until the stage has ended, and in older logs."""
 
+    @property
+    def shown_largest_bytes(self) -> int:
+        """Bytes of the largest task, and at least the mean.
+
+        For scans, `largest_task_bytes` is the maximum for splits. Spark fills a task beyond it by
+        the cost of opening one file.
+        """
+        return max(self.largest_task_bytes, self.mean_task_bytes)
+
+    @property
+    def note(self) -> str:
+        """Sentence about the bytes of a scan; empty for shuffles."""
+        return _OPEN_COST if self.layout == "files" else ""
+
     def formula(self) -> list[tuple[str, str]]:
         """Return the terms of the formula as (name, value); empty for an unchanged group."""
         volume, cap = self.data_volume_per_task, self.broadcast_cap
@@ -215,8 +231,8 @@ class Decisions(list[Decision]):
                 size_text(decision.input_bytes),
                 str(decision.subpartitions or "-"),
                 str(decision.tasks),
-                size_text(decision.largest_task_bytes),
-                decision.reason,
+                size_text(decision.shown_largest_bytes),
+                f"{decision.reason} {decision.note}".strip(),
             )
             for decision in self
         ]

@@ -8,7 +8,10 @@ from pyspark.sql import SparkSession
 
 import apportion
 from apportion import Decision
-from apportion.decision import Decisions
+from apportion.decision import Decisions, decision_from_json
+from apportion.eventlog.model import LoggedDecision
+from apportion.explanation.render import text
+from tests.records import RECORD
 
 
 @pytest.fixture(scope="module")
@@ -80,3 +83,20 @@ def test_the_decision_of_an_unchanged_group_has_no_formula(spark: SparkSession) 
     assert decision.data_volume_per_task is None
     assert decision.ranges == []
     assert decision.tasks == 3
+
+
+SCAN = {**RECORD, "layout": "files", "largest_task_bytes": 3 << 20, "operator": "Scan parquet"}
+
+
+def test_the_largest_task_of_a_scan_is_shown_with_at_least_the_mean() -> None:
+    decision = decision_from_json(SCAN)
+    assert (decision.shown_largest_bytes, decision.mean_task_bytes) == (4 << 20, 4 << 20)
+    logged = LoggedDecision(decision, [])
+    shown = "\n".join(text._decision(logged))
+    assert "largest task 4 MiB, mean 4 MiB\n" in shown
+    note = "The bytes of files include spark.sql.files.openCostInBytes for each file."
+    assert note in shown
+    assert note in decision._repr_html_()
+    assert note in Decisions([decision])._repr_html_()
+    assert decision_from_json(RECORD).shown_largest_bytes == 5 << 20
+    assert "openCost" not in decision_from_json(RECORD)._repr_html_()

@@ -25,7 +25,6 @@ from apportion.decision import Decision
 QUERY_FAILED = 1
 USAGE_ERROR = 2
 _PIPED_WIDTH = 160
-_OPEN_COST = " The bytes of files include spark.sql.files.openCostInBytes for each file."
 # A column of long text needs this width. In a narrower terminal, the text is below its row.
 _LEAST_TEXT = 25
 
@@ -119,9 +118,9 @@ def print_decisions(decisions: Sequence[Decision]) -> None:
                 size_text(decision.input_bytes),
                 str(decision.subpartitions or "-"),
                 str(decision.tasks),
-                size_text(decision.largest_task_bytes),
+                size_text(decision.shown_largest_bytes),
             ),
-            decision.reason + (_OPEN_COST if decision.layout == "files" else ""),
+            f"{decision.reason} {decision.note}".strip(),
         )
         for decision in decisions
     ]

@@ -123,7 +123,7 @@ def partitions_plot(logged: LoggedDecision) -> Markup:
         return Markup()
     decision = logged.decision
     sums = [sum(sizes) for sizes in zip(*logged.subpartition_bytes, strict=True)]
-    largest, mean = decision.largest_task_bytes, decision.mean_task_bytes
+    largest, mean = decision.shown_largest_bytes, decision.mean_task_bytes
     # A local read of map outputs has no ranges.
     ranges = f", in {count_text(len(decision.ranges), 'range')}" if decision.ranges else ""
     caption = (

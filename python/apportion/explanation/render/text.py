@@ -97,8 +97,10 @@ def _decision(logged: LoggedDecision) -> Iterator[str]:
         partitions = count_text(len(sums), "shuffle partition")
         averages = averages_text(logged)
         yield f"    {plot(sums, decision.ranges)} {partitions}, {size_text(sum(sums))}{averages}"
-    largest, mean = size_text(decision.largest_task_bytes), size_text(decision.mean_task_bytes)
+    largest, mean = size_text(decision.shown_largest_bytes), size_text(decision.mean_task_bytes)
     yield f"    largest task {largest}, mean {mean}"
+    if decision.note:
+        yield f"    {decision.note}"
     if memory := memory_text(decision):
         yield f"    {memory}"
     if decision.requirement:
