@@ -5,12 +5,16 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 from pyspark.sql import SparkSession
 
 from apportion._spark import jars
 
 # pytest-xdist sets it for its workers, and tables would be folded to that width.
 os.environ.pop("COLUMNS", None)
+
+# For a change of code that properties describe: pytest --hypothesis-profile=many.
+settings.register_profile("many", max_examples=10_000)
 
 
 @pytest.fixture(scope="session")

@@ -300,6 +300,8 @@ class _BlockFinder:
             if before is not None and before.kind == "template"
         }
         self._copies: dict[str, int] = defaultdict(int)
+        # The `(` of each CTE that has been read.
+        self._ctes: set[int] = set()
 
     def run(self) -> None:
         self._read_query(0, len(self._tokens), (), None)
@@ -438,7 +440,7 @@ class _BlockFinder:
         """Read the queries in parentheses of a range as subqueries of the path `steps`."""
         code = self._code
         for opening in code.outside_parentheses(low, high):
-            if code.word(opening) != "(":
+            if code.word(opening) != "(" or opening in self._ctes:
                 continue
             inside = opening + 1, code.closing(opening)
             if code.is_query(*inside):
@@ -450,17 +452,25 @@ class _BlockFinder:
                 self._read_parentheses(query, *inside, steps, encloser)
 
     def _read_with_list(self, scope: Query, low: int, high: int, steps: _Steps) -> int:
-        """Read the queries that WITH names. Return the index after them."""
+        """Read the queries that WITH names. Return the index after their list.
+
+        Alternatives of a template can have a list each, or none. A SELECT before a list stays.
+        """
         code = self._code
-        rest = low
+        rest, after_first = low, None
+        has_select = False
         for index in code.outside_parentheses(low, high):
+            has_select = has_select or code.is_select(index)
             if code.word(index) != "WITH" or index < rest:
                 continue
+            if has_select and after_first is None:
+                after_first = low
             name = index + 1
             if code.word(name) == "RECURSIVE" and code.word(name + 1) not in ("AS", "("):
                 name += 1
             while (opening := code.find_named_query(name)) is not None:
                 closing = code.closing(opening)
+                self._ctes.add(opening)
                 if opening + 1 < closing:
                     cte = self._tokens[name].value
                     inside = opening + 1, closing
@@ -469,4 +479,5 @@ class _BlockFinder:
                 if code.word(rest) != ",":
                     break
                 name = rest + 1
-        return rest
+            after_first = rest if after_first is None else after_first
+        return low if after_first is None else after_first

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import re
 from typing import Any
 
 import jinja2
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from apportion.hints import HintError, add, lint, replace, strip
 from apportion.sql.tokens import tokenize
@@ -20,6 +23,8 @@ FINDINGS = [
     ("{% set days = [1, 2] %}{% do f() %}SELECT /*+ RANGES(even) */ 1", []),
     ("{% macro a() %}SELECT /*+ RANGES(even) */ 1{% endmacro %}"
      "{% macro b() %}SELECT /*+ RANGES(even) */ 2{% endmacro %}", []),
+    ("{% if x %}WITH c AS (SELECT 1) SELECT /*+ RANGES(even) */ 1{% else %}"
+     "WITH c AS (SELECT 1) SELECT /*+ MERGE(c) */ 2 FROM c, d{% endif %}", []),
     ("{% snapshot s %}SELECT /*+ RANGES(even) */ * FROM {{ this }}{% endsnapshot %}", []),
     ("SELECT {# why #} /*+ PARALLELISM(8) */ a FROM t", []),
     ("SELECT {% if x %}/*+ PARALLELISM(8) */{% else %}/*+ PARALLELISM(4) */{% endif %} a", []),
@@ -72,6 +77,8 @@ MODELS = [
     "SELECT {#- why -#} b FROM t",
     "SELECT {# PARALLELISM(1) #} b FROM t {# SELECT 2 #}",
     "{% if x %}SELECT 1{% else %}SELECT 2{% endif %} UNION ALL SELECT 3",
+    "{% if x %}WITH c AS (SELECT 1) SELECT 1{% else %}WITH c AS (SELECT 2) SELECT 2{% endif %}",
+    "{% if x %}SELECT 1{% else %}WITH c AS (SELECT 2) SELECT 2{% endif %}",
     "{% set q %}SELECT 1{% endset %}SELECT * FROM ({{ q }}) s",
     "{% macro m(a) %}SELECT {{ a }}{% endmacro %}{{ m('b') }} UNION {{ m('c') }}",
     "{% raw %}SELECT '{{', '{%' FROM t{% endraw %}",
@@ -172,3 +179,72 @@ def test_a_hint_with_a_template_as_its_value_is_replaced() -> None:
     assert replace("SELECT /*+ {# c #} PARALLELISM({{ n }}) */ 1", "PARALLELISM(8)") == (
         "SELECT /*+ {# c #} PARALLELISM(8) */ 1"
     )
+
+
+# A trimming template after `--` or directly after SELECT would render to another statement.
+_GAPS = st.sampled_from([" ", "\n", "\n\t", " {# c #} ", " /* c */ ", " {{ '' }} "])
+_HINTS = st.sampled_from(
+    [
+        "",
+        "",
+        "/*+ MERGE(t) */ ",
+        "/*+ {# c #} REBALANCE */ ",
+        "/*+ {{ 'MERGE(t)' }} */ ",
+        "/*+ MERGE({{ 't' }}), {% if x %}REBALANCE{% else %}COALESCE(2){% endif %} */ ",
+        "{% if x %}/*+ MERGE(t) */{% endif %} ",
+        "{% if x %}/*+ MERGE(t) */ {% else %}/*+ REBALANCE */ {% endif %}",
+    ]
+)
+_ITEMS = st.sampled_from(
+    [
+        "a",
+        "{{ 'a' }}",
+        "{{- ' a' }}",
+        "{{ 'a' -}} ",
+        "'{{ 'it' }} */'",
+        "`{{ 'b' }}`",
+        "DISTINCT {% if x %} a {% else %} b {% endif %}",
+        "{%- if x %} a, {%- endif %} b",
+        "{% for n in names %}{{ n }}, {% endfor %}b",
+        "\n{%- for n in names %}\n {{ n }},\n{%- endfor %}\n b",
+        "{% raw %}'{{'{% endraw %}",
+        "a{# SELECT #}, -- SELECT\n b",
+    ]
+)
+
+
+def _select(source: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return st.builds("SELECT{}{}{} FROM {}".format, _GAPS, _HINTS, _ITEMS, source)
+
+
+def _nested(query: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return st.one_of(
+        _select(query.map("({}) s".format)),
+        st.builds("({}) UNION ALL ({})".format, query, query),
+        st.builds("WITH c AS ({}) {}".format, query, query),
+        st.builds("{{% if x %}}{}{{% else %}}{}{{% endif %}}".format, query, query),
+        st.builds("{{% set q %}}{}{{% endset %}}SELECT b FROM ({{{{ q }}}}) s".format, query),
+        st.builds("{{% for n in names %}}({}) UNION {{% endfor %}}({})".format, query, query),
+        st.builds("{{% macro m() %}}{}{{% endmacro %}}{{{{ m() }}}}".format, query),
+    )
+
+
+MODEL = st.recursive(
+    _select(st.sampled_from(["t", "{{ 't' }}", "t JOIN {{- ' u' }}"])), _nested, max_leaves=4
+)
+
+
+# Run with --hypothesis-profile=many for 10,000 examples.
+@settings(deadline=None)
+@given(st.lists(MODEL, min_size=1, max_size=2).map(";\n".join))
+def test_adding_and_removing_a_hint_commutes_with_rendering(sql: str) -> None:
+    hinted = add(sql, "PARALLELISM(8)")
+    stripped = strip(hinted)
+    # Without the comment, the word after SELECT would touch it.
+    assert stripped.replace("/**/", "") == sql
+    assert stripped == sql or re.search(r"-[%#}]}|{[%#{]-", sql)
+    for context in _contexts():
+        expected = _render(sql, context)
+        assert _render(hinted, context) == expected
+        assert _render(stripped, context) == expected
+        assert _count(hinted, context) > 0
