@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.metadata
+import io
 import signal
 import sys
 import threading
@@ -77,6 +78,13 @@ class _Commands(typer.core.TyperGroup):
 
     All commands together import most of the package, which takes longer than many of them.
     """
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        # Terminals without UTF-8 lack some characters of plots and of the user's own text.
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")
+        return super().main(*arguments, **options)
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(_COMMANDS)

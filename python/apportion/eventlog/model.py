@@ -220,6 +220,9 @@ class Unread:
     log: str
     reason: str
 
+    def __str__(self) -> str:
+        return self.reason if self.log in self.reason else f"{self.log}: {self.reason}"
+
     @classmethod
     def killed(cls, log: str) -> Unread:
         """Return the entry of a log whose process was killed."""

@@ -109,7 +109,7 @@ def advise_command(
     results = read_all(found, query or [], processes, kept)
     advice = collected(_all(results, found, is_kept=kept is not None))
     if not advice.applications:
-        raise ApportionError("; ".join(unread.reason for unread in advice.unread[:5]))
+        raise ApportionError("; ".join(map(str, advice.unread[:5])))
     with writing(output) as console:
         if chosen == "json":
             text = json.dumps(advice.as_json(), indent=2, ensure_ascii=False) + "\n"

@@ -76,7 +76,7 @@ def report_command(
     comparison = compare(read[: len(found[0])], read[len(found[0]) :])
     for each in (comparison.before, comparison.after):
         if not each.logs:
-            raise ApportionError("; ".join(unread.reason for unread in each.unread[:5]))
+            raise ApportionError("; ".join(map(str, each.unread[:5])))
     with writing(output) as console:
         if chosen == "json":
             content = json.dumps(comparison.as_json(), indent=2, ensure_ascii=False)
