@@ -81,6 +81,11 @@ class Conditions:
     plans: bool = False
     """Whether plans are compared."""
 
+    def without_secrets(self) -> Conditions:
+        """Return the conditions as they are shown and saved."""
+        variants = [variant.without_secrets() for variant in self.variants]
+        return dataclasses.replace(self, variants=variants)
+
 
 @dataclasses.dataclass(frozen=True)
 class Results:
@@ -95,7 +100,8 @@ class Results:
 
         Raises `ApportionError` if the file cannot be written.
         """
-        content = {"format": _FORMAT, **dataclasses.asdict(self), "summary": summary}
+        saved = dataclasses.replace(self, conditions=self.conditions.without_secrets())
+        content = {"format": _FORMAT, **dataclasses.asdict(saved), "summary": summary}
         beside = file.with_name(f".{file.name}.new")
         try:
             beside.write_text(json.dumps(content, indent=1), "utf-8")
@@ -138,7 +144,7 @@ def resume(file: Path, start: Results, queries: Mapping[str, str]) -> Results:
         return start
     saved = load(file)
     different = [
-        *_differences(saved.conditions, start.conditions),
+        *_differences(saved.conditions, start.conditions.without_secrets()),
         *_differences(saved.environment, start.environment),
         *(
             f"another text of query {name}"

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from apportion._util.assignments import split_variant
 from apportion.errors import ApportionError, SettingError, did_you_mean
+from apportion.redaction import shown_value
 from apportion.settings import ENABLED, parse_assignments
 
 _RANGES = "spark.apportion.ranges"
@@ -20,7 +21,13 @@ class Variant:
     conf: dict[str, str]
 
     def __str__(self) -> str:
-        return f"{self.name} ({', '.join(f'{key}={value}' for key, value in self.conf.items())})"
+        conf = self.without_secrets().conf.items()
+        return f"{self.name} ({', '.join(f'{key}={value}' for key, value in conf)})"
+
+    def without_secrets(self) -> Variant:
+        """Return the variant as it is shown and saved."""
+        conf = {key: shown_value(key, value) for key, value in self.conf.items()}
+        return Variant(self.name, conf)
 
 
 BUILT_IN = [
@@ -76,4 +83,5 @@ def parse(text: str) -> Variant:
     try:
         return Variant(name, parse_assignments(assignments))
     except SettingError as error:
-        raise SettingError(f"--variant {text}: {error}") from None
+        # The other assignments of the text can be secrets.
+        raise SettingError(f"--variant {name}: {error}") from None

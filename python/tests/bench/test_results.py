@@ -10,7 +10,7 @@ import pytest
 from apportion import ApportionError
 from apportion.bench import summary
 from apportion.bench.results import QueryResult, Results, load, resume
-from apportion.bench.variants import Variant
+from apportion.bench.variants import Variant, parse
 
 from .conftest import run
 
@@ -114,3 +114,25 @@ def test_the_summary_of_results_is_json(results: Results, file: Path) -> None:
     assert found["queries"]["q1"]["b"] == {"value": 4.0, "low": 2.0, "high": 4.0}
     assert found["queries"]["q3"]["b"] is None
     assert [each["variant"] for each in found["variants"]] == ["a", "b"]
+
+
+def test_the_secrets_of_variants_are_not_saved(results: Results, tmp_path: Path) -> None:
+    variants = [results.conditions.variants[0], Variant("b", {"spark.x.password": "HIDE"})]
+    conditions = dataclasses.replace(results.conditions, variants=variants)
+    secret = dataclasses.replace(results, conditions=conditions)
+    file = tmp_path / "secret.json"
+    secret.save(file)
+    assert "HIDE" not in file.read_text()
+    # The same command goes on.
+    assert resume(file, secret, {}).queries == results.queries
+    changed = Variant("b", {"spark.x.password": "HIDE", "spark.y": "2"})
+    other = dataclasses.replace(conditions, variants=[variants[0], changed])
+    with pytest.raises(ApportionError, match=r"spark\.y=2") as error:
+        resume(file, dataclasses.replace(results, conditions=other), {})
+    assert "HIDE" not in str(error.value)
+
+
+def test_the_secrets_of_variants_are_not_in_errors() -> None:
+    with pytest.raises(ApportionError, match="--variant b: unknown setting") as error:
+        parse("b:paswort=x,spark.x.password=HIDE")
+    assert "HIDE" not in str(error.value)
