@@ -282,7 +282,9 @@ def _is_glued_by_templates(text: Text, start: int, end: int) -> bool:
         if has_gap and not eats:
             return False
         if not is_template:
-            return token.kind in ("word", "number", "string")
+            # SELECT'a' has two tokens, and SELECTr'a' has others.
+            is_prefixed = token.kind == "string" and token.text[0].isalpha()
+            return token.kind in ("word", "number") or is_prefixed
         effect = read_effect(token.text)
         if effect == "value":
             return True

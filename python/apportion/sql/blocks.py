@@ -460,8 +460,10 @@ class _BlockFinder:
         rest, after_first = low, None
         has_select = False
         for index in code.outside_parentheses(low, high):
-            has_select = has_select or code.is_select(index)
-            if code.word(index) != "WITH" or index < rest:
+            if index < rest:
+                continue
+            has_select = has_select or code.is_select(index) or code.starts_query(index)
+            if code.word(index) != "WITH":
                 continue
             if has_select and after_first is None:
                 after_first = low

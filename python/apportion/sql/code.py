@@ -109,7 +109,7 @@ class Code:
             after += 1
         after = self._skip_decoration(after, len(self.tokens))
         if self.word(after) == "(":
-            return self._starts_query(after)
+            return self.starts_query(after)
         return self.word(after) in _OPERAND_STARTS
 
     def is_tail(self, index: int) -> bool:
@@ -125,7 +125,7 @@ class Code:
         `outside` are the indexes outside parentheses, and `verb` is the statement's first word.
         """
         for index in outside:
-            if self.word(index) == "(" and self._starts_query(index):
+            if self.word(index) == "(" and self.starts_query(index):
                 return index
             is_head = verb in _AROUND_QUERIES and self.word(index) not in _NO_HEAD
             if not (is_head or self.tokens[index].kind in ("hint start", "template")):
@@ -144,12 +144,14 @@ class Code:
             index += 4  # MAX RECURSION LEVEL 100
         has_as = self.word(index) == "AS"
         index += has_as
-        if self.word(index) != "(" or not (has_as or self._starts_query(index)):
+        if self.word(index) != "(" or not (has_as or self.starts_query(index)):
             return None
         return index
 
-    def _starts_query(self, opening: int) -> bool:
+    def starts_query(self, opening: int) -> bool:
         """Tell whether a query starts after this `(` and any further `(` directly after it."""
+        if self.word(opening) != "(":
+            return False
         index = opening
         while self.word(index) == "(":
             index = self._skip_decoration(index + 1, len(self.tokens))

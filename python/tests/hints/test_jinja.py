@@ -79,6 +79,8 @@ MODELS = [
     "{% if x %}SELECT 1{% else %}SELECT 2{% endif %} UNION ALL SELECT 3",
     "{% if x %}WITH c AS (SELECT 1) SELECT 1{% else %}WITH c AS (SELECT 2) SELECT 2{% endif %}",
     "{% if x %}SELECT 1{% else %}WITH c AS (SELECT 2) SELECT 2{% endif %}",
+    "{% if x %}(SELECT 1) UNION (SELECT 2){% else %}WITH c AS (SELECT 2) SELECT 2{% endif %}",
+    "{% if x %}(SELECT 1){% else %}WITH c AS (SELECT 2) SELECT 2{% endif %}",
     "{% set q %}SELECT 1{% endset %}SELECT * FROM ({{ q }}) s",
     "{% macro m(a) %}SELECT {{ a }}{% endmacro %}{{ m('b') }} UNION {{ m('c') }}",
     "{% raw %}SELECT '{{', '{%' FROM t{% endraw %}",

@@ -114,6 +114,11 @@ def test_strip(sql: str, expected: str) -> None:
     assert strip(sql) == expected
 
 
+def test_a_hint_before_a_string_leaves_nothing() -> None:
+    sql = "SELECT b, 1 AS select'a'"
+    assert strip(add(sql, "PARALLELISM(8)", "body 2")) == sql
+
+
 def test_strip_of_one_block() -> None:
     sql = "SELECT /*+ RANGES(even) */ (SELECT /*+ RANGES(even) */ 1)"
     assert strip(sql, "subquery 1") == "SELECT /*+ RANGES(even) */ (SELECT 1)"
