@@ -17,7 +17,7 @@ from apportion.session import configure, get_or_create
 from apportion.settings import Settings
 
 if TYPE_CHECKING:
-    from apportion import eventlog, hints
+    from apportion import eventlog, hints, keys
     from apportion.explanation.explained import Explained, explain
 
 __all__ = [
@@ -35,12 +35,13 @@ __all__ = [
     "explain",
     "get_or_create",
     "hints",
+    "keys",
 ]
 
 
 def __getattr__(name: str) -> Any:
     # These modules take longer to import than all others together.
-    if name in ("eventlog", "hints"):
+    if name in ("eventlog", "hints", "keys"):
         return import_module(f"apportion.{name}")
     if name in ("Explained", "explain"):
         from apportion.explanation import explained

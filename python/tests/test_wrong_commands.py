@@ -69,6 +69,7 @@ COMMANDS = [
     ("demo --data query.sql/x", "cannot create query.sql/x for generated tables"),
     # Event logs.
     ("explain none", "no event log none"),
+    ("explain 'SELECT 1'", "for SQL, name a file that ends in .sql, or - for standard input"),
     ("explain query.hql", "has no queries"),
     ("explain http://", "http:// has no host"),
     ("explain http://user:HIDDEN@localhost:1/", "localhost"),

@@ -18,6 +18,7 @@ from apportion.eventlog.files import STANDARD_INPUT, is_log_name
 from apportion.eventlog.history_server import RunningApplication
 
 # Default directory of both Spark (spark.eventLog.dir) and its history server.
+_SQL = ("SELECT ", "WITH ", "FROM ", "INSERT ")
 _DEFAULT_LOGS = "/tmp/spark-events"
 _HISTORY_LOGS = "-Dspark.history.fs.logDirectory="
 _LOG = re.compile(r"(eventlog_v2_)?(?P<id>[^.]+?)(\.\w+)*")
@@ -83,6 +84,11 @@ def _directory(place: str, setting: str) -> Path:
 
 
 def _find_log(application: str, directory: Path) -> Path:
+    if application.upper().startswith(_SQL):
+        raise ApportionError(
+            f"there is no event log {application!r}: for SQL, name a file that ends in .sql, or - "
+            "for standard input"
+        )
     if not directory.is_dir():
         raise ApportionError(
             f"there is no event log {application}, and no directory {directory} to search for an "

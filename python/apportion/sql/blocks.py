@@ -34,6 +34,8 @@ from apportion.sql.templates import read_effect
 from apportion.sql.tokens import Problem, Token
 
 MAIN = "main"
+# SELECT is a privilege in these statements.
+_WITHOUT_QUERY = ("GRANT", "REVOKE", "DENY")
 
 _Steps = tuple[str, ...]
 
@@ -219,6 +221,8 @@ def _find_blocks(
     paths: set[str],
 ) -> None:
     """Add the blocks to a statement, or the problem that hides them."""
+    if statement.verb in _WITHOUT_QUERY:
+        return
     code = Code(_select_code(tokens, all_alternatives=True))
     if code.problem is not None and any(_effect(token) == "else" for token in tokens):
         # Each alternative can open a parenthesis that all of them close together.

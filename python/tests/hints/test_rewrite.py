@@ -114,6 +114,14 @@ def test_strip(sql: str, expected: str) -> None:
     assert strip(sql) == expected
 
 
+@pytest.mark.parametrize("verb", ["GRANT", "REVOKE", "deny"])
+def test_privileges_get_no_hint(verb: str) -> None:
+    sql = f"{verb} SELECT ON TABLE t TO u"
+    assert add(f"{sql}; SELECT 1", "RANGES(even)") == f"{sql}; SELECT /*+ RANGES(even) */ 1"
+    with pytest.raises(HintError, match="no outermost SELECT"):
+        add(sql, "RANGES(even)")
+
+
 def test_a_hint_before_a_string_leaves_nothing() -> None:
     sql = "SELECT b, 1 AS select'a'"
     assert strip(add(sql, "PARALLELISM(8)", "body 2")) == sql
