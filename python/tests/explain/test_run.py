@@ -10,6 +10,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import RichOutput, capture_output
 from markupsafe import escape
+from playwright.sync_api import expect
 from pyspark.sql import DataFrame, Row, SparkSession
 from typer.testing import CliRunner, Result
 
@@ -18,6 +19,8 @@ from apportion import ApportionError
 from apportion.cli import app
 from apportion.explanation import run_queries
 from apportion.explanation.explained import Explained
+
+from .conftest import Tabs
 
 GROUPED = "SELECT city, count(*) AS n FROM people GROUP BY city"
 
@@ -215,6 +218,27 @@ def test_a_notebook_cell_shows_rows_and_explains(shell: InteractiveShell) -> Non
     assert "<td>&lt;b&gt;</td><td>1</td>" in rows.data["text/html"]
     assert rows.data["text/plain"] == "city\tn\n<b>\t1\nLondon\t2\n2 rows"
     assert "parallelism is set to 2 (session setting)" in explained.text()
+
+
+def notebook_page(shell: InteractiveShell, cell: str) -> str:
+    """Execute a cell, and return a page that shows its outputs as notebooks do."""
+    outputs, explained = run_cell(shell, cell)
+    shown = [output.data["text/html"] for output in outputs if "text/html" in output.data]
+    return f"<!doctype html><title>notebook</title>{''.join(shown)}{explained._repr_html_()}"
+
+
+def test_an_executed_notebook_is_drawn(
+    shell: InteractiveShell, tabs: Tabs, picture: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "notebook.html"
+    file.write_text(notebook_page(shell, f"%%apportion parallelism=2\n{GROUPED}"), "utf-8")
+    page = tabs.open(file.as_uri())
+    expect(page.get_by_role("cell", name="London", exact=True)).to_be_visible()
+    reason = "parallelism is set to 2 (session setting)"
+    expect(page.get_by_text(reason).first).to_be_visible()
+    frame = page.frame_locator("iframe")
+    expect(frame.get_by_text("stage 0").first).to_be_visible()
+    page.screenshot(path=picture)
 
 
 def test_settings_of_a_notebook_cell_end_with_the_cell(
