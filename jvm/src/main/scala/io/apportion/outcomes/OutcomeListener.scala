@@ -8,7 +8,7 @@ import io.apportion.groups.ExchangeGroup
 import io.apportion.report.{DecisionLog, DecisionRecord, Outcome}
 import io.apportion.rules.CurrentQuery
 import io.apportion.settings.Settings
-import org.apache.spark.apportion.ListenerBus
+import org.apache.spark.apportion.{DecisionMetrics, ListenerBus}
 import org.apache.spark.scheduler._
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.ShuffleBlocks
@@ -74,6 +74,8 @@ private[apportion] final class OutcomeListener private (sparkContext: WeakRefere
         failedTasks = tasks.failed,
         memoryFailures = tasks.outOfMemory
       )
+      for (context <- Option(sparkContext.get); counters <- DecisionMetrics.ofActive(context))
+        counters.ended(outcome.spilledBytes, outcome.memoryFailures)
       for (group <- watched.groups) {
         watched.log.get.foreach(_.complete(watched.query, group, outcome))
         if (watched.postsEvents)

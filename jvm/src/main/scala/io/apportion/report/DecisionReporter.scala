@@ -2,7 +2,7 @@ package io.apportion.report
 
 import io.apportion.rules.CurrentQuery
 import io.apportion.settings.Settings
-import org.apache.spark.apportion.{Cluster, ListenerBus}
+import org.apache.spark.apportion.{Cluster, DecisionMetrics, ListenerBus}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.internal.SQLConf
@@ -25,6 +25,7 @@ private[apportion] final class DecisionReporter(session: SparkSession, slotTrack
       .getOrElse((Cluster.recentSlots(session.sparkContext), 0))
     val records = decided.map(_._1.copy(query = query).on(slots, lost))
     val numbered = DecisionLog.of(CurrentQuery.owner(query, session)).add(records, retained)
+    for (metrics <- DecisionMetrics.ofActive(session.sparkContext); record <- numbered) metrics.decided(record.clamps)
     if (Settings.EventsEnabled.get(SQLConf.get)) {
       val operators = OptimizedPlan.operatorsOf(stage)
       numbered.zip(decided).foreach { case (record, (_, fields)) =>

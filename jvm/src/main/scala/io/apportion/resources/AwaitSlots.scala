@@ -21,6 +21,8 @@ case class AwaitSlots(session: SparkSession, isAdaptive: Boolean = true) extends
     plan
   }
 
+  override protected def waits: Boolean = true
+
   override protected def mustThrow(failure: Throwable): Boolean =
     super.mustThrow(failure) || WaitingJob.isCancellation(failure)
 

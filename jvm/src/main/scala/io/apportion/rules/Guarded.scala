@@ -6,6 +6,7 @@ import java.util.concurrent.ConcurrentHashMap
 import scala.util.control.NonFatal
 
 import io.apportion.settings.Settings
+import org.apache.spark.apportion.DecisionMetrics
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.QueryConf
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -31,6 +32,9 @@ trait Guarded[Plan <: TreeNode[_]] extends Rule[Plan] {
   /** Runs with `mode=observe`. It may record decisions, but must return the plan unchanged. */
   protected def applyObserved(plan: Plan): Plan = plan
 
+  /** Whether the rule may wait, so that its time says nothing about the cost of deciding. */
+  protected def waits: Boolean = false
+
   /** The rule's name in `settings.RuleNames`. */
   def publicName: String = getClass.getSimpleName
 
@@ -38,24 +42,24 @@ trait Guarded[Plan <: TreeNode[_]] extends Rule[Plan] {
   protected def queryConf(plan: Plan): Option[SQLConf] =
     QueryConf.of(plan, session, CurrentQuery.current(session).flatMap(CurrentQuery.running))
 
-  final override def apply(plan: Plan): Plan =
+  final override def apply(plan: Plan): Plan = {
+    val start = System.nanoTime()
     try queryConf(plan).fold(applyAllowed(plan))(SQLConf.withExistingConf(_)(applyAllowed(plan)))
     catch {
       case failure if mustThrow(failure)                                     => throw failure
       case failure @ (NonFatal(_) | _: LinkageError | _: StackOverflowError) =>
+        DecisionMetrics.ofActive(session.sparkContext).foreach(_.failed())
         Guarded.report(this, CurrentQuery.current(session), failure)
         plan
-    }
+    } finally if (!waits) DecisionMetrics.ofActive(session.sparkContext).foreach(_.ran(System.nanoTime() - start))
+  }
 
   private def applyAllowed(plan: Plan): Plan =
     if (!Settings.Enabled.get(conf) || isDisabled) applyWhenOff(plan)
     else if (Settings.isObserving(conf)) applyObserved(plan)
     else applyGuarded(plan)
 
-  private def isDisabled: Boolean = {
-    val disabled = Settings.RulesDisabled.get(conf)
-    disabled.nonEmpty && disabled(publicName)
-  }
+  private def isDisabled: Boolean = Settings.RulesDisabled.get(conf).exists(_ == publicName)
 }
 
 private[apportion] object Guarded {
