@@ -27,8 +27,12 @@ def test_generate_makes_a_folder_of_tables_once(tmp_path: Path) -> None:
 def test_generate_leaves_no_files_after_a_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tpc, "_GENERATORS", {"tpch": "no_such_function"})
-    with pytest.raises(Exception, match="no_such_function"):
+    def fail(_work: object, _benchmark: str, _scale: float, folder: Path) -> None:
+        (folder / "nation.parquet").write_text("half a table")
+        raise ApportionError("the disk is full")
+
+    monkeypatch.setattr(tpc, "in_process", fail)
+    with pytest.raises(ApportionError, match="the disk is full"):
         tpc.generate("tpch", 0.001, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -43,7 +47,7 @@ def test_queries_are_in_the_dialect_of_spark(benchmark: tpc.Benchmark, count: in
 
 @pytest.mark.parametrize("scale", [0, -1, float("nan")])
 def test_a_scale_of_0_or_less_raises(scale: float, tmp_path: Path) -> None:
-    with pytest.raises(ApportionError, match=f"scale is {scale}: it must be above 0"):
+    with pytest.raises(ApportionError, match=f"scale is {scale:g}: allowed is above 0"):
         tpc.generate("tpch", scale, tmp_path)
 
 
