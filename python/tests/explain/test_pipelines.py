@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from apportion.eventlog import Application, Query
 from apportion.eventlog.fragments import fragments
 from apportion.explanation.views.pipelines import Break, find_pipelines
+from apportion.explanation.views.view import view
 
 from .plans import plan
 
@@ -73,6 +75,13 @@ def test_the_reason_why_a_pipeline_ends(
     found = find_pipelines(fragments(plan(f"{above}\n  {below}"))[-1], conf)
     assert [link.why for link in found.links] == [why]
     assert [pipeline.codegen for pipeline in found.pipelines] == [None, None]
+
+
+def test_a_setting_of_the_session_is_a_reason_why_a_pipeline_ends() -> None:
+    query = Query(1, "", plan=plan("Project\n  Filter"))
+    query.conf = {"spark.sql.codegen.wholeStage": "false"}
+    (stage,) = view(Application(), query).stages
+    assert [link.why for link in stage.pipelines.links] == [Break.SWITCHED_OFF]
 
 
 def test_every_reason_why_a_pipeline_ends_is_explained() -> None:

@@ -259,7 +259,7 @@ def view(application: Application, query: Query) -> QueryView:
                 kind=fragment.kind,
                 reads=[read.name for read in fragment.inputs],
                 depth=depth,
-                pipelines=find_pipelines(fragment, application.conf),
+                pipelines=find_pipelines(fragment, {**application.conf, **query.conf}),
                 operators=operators,
                 blocks=origins.paths(operators),
                 decisions=decided,
