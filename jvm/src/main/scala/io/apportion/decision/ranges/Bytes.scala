@@ -98,12 +98,10 @@ object Bytes {
 
   /** Readable size, such as 0 B, 512 B, 1.5 KiB or 64 MiB. */
   def text(bytes: Long): String = {
-    val units = Seq("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-    val exponent = (63 - java.lang.Long.numberOfLeadingZeros(math.max(bytes, 1))) / 10
-    if (exponent == 0) s"$bytes B"
-    else {
-      val amount = "%.1f".formatLocal(java.util.Locale.ROOT, bytes / math.pow(1024, exponent)).stripSuffix(".0")
-      s"$amount ${units(exponent - 1)}"
-    }
+    val units = Seq("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+    // The text is rounded, and 1024.0 KiB is 1 MiB.
+    val exponent = units.indices.init.find(bytes / math.pow(1024, _) < 1023.95).getOrElse(units.size - 1)
+    val amount = "%.1f".formatLocal(java.util.Locale.ROOT, bytes / math.pow(1024, exponent)).stripSuffix(".0")
+    s"$amount ${units(exponent)}"
   }
 }
