@@ -16,8 +16,9 @@ from typer.testing import CliRunner
 
 from apportion._spark import jars
 from apportion.bench import measure
+from apportion.bench.commands import bench
 from apportion.bench.suites import skew
-from apportion.cli import app, bench
+from apportion.cli import app
 
 _MOST_SECONDS = 120
 

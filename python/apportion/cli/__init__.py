@@ -56,16 +56,16 @@ _SIGNALS = ("SIGTERM", "SIGHUP")
 
 # Module and function of each command.
 _COMMANDS = {
-    "demo": ("apportion.cli.demo", "demo"),
+    "demo": ("apportion.bench.commands.demo", "demo"),
     "run": ("apportion.cli.run", "run"),
-    "bench": ("apportion.cli.bench", "bench"),
+    "bench": ("apportion.bench.commands.bench", "bench"),
     "lint": ("apportion.cli.lint", "lint_command"),
     "explain": ("apportion.cli.logs.explain", "explain"),
     "advise": ("apportion.cli.logs.advise", "advise_command"),
     "report": ("apportion.cli.logs.report", "report_command"),
     "simulate": ("apportion.cli.logs.simulate", "simulate_command"),
     "slots": ("apportion.cli.slots", "slots_command"),
-    "keys": ("apportion.cli.keys", "keys_command"),
+    "keys": ("apportion.keys.command", "keys_command"),
     "policies": ("apportion.policies.command", "policies_command"),
     "settings": ("apportion.cli.settings", "settings"),
     "jar": ("apportion.cli.jar", "jar"),
