@@ -309,13 +309,18 @@ class Layouts:
         if confs.setting("subpartitions") == "spark":
             return subpartitions.unestimated(defaults, policy)
         low, high = self._estimate(group)
-        map_tasks = sum(len(self._written_of(shuffle)) for shuffle in group.shuffles)
+        map_tasks = [len(self._written_of(shuffle)) for shuffle in group.shuffles]
+        rows = (
+            shuffle.rows * scale / max(count, 1)
+            for shuffle, count in zip(group.shuffles, map_tasks, strict=True)
+        )
         return subpartitions.estimated(
             int(low * scale),
             None if high is None else int(high * scale),
-            map_tasks,
+            sum(map_tasks),
             defaults,
             policy,
+            max(rows, default=0),
         )
 
     def _policy(self, group: Group, confs: Confs, slots: int) -> Policy:

@@ -47,6 +47,8 @@ class Shuffle:
     """Execution memory of the reading stage for one byte."""
     subpartitions_per_sum: int = 1
     """Number of neighbouring subpartitions that share one logged average."""
+    rows: int = 0
+    """Rows that were written; 0 if Apportion decided, because the log has its estimate then."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -419,6 +421,7 @@ class _Stages:
                         contiguous=False,
                         splittable=False,
                         held=shuffle.held,
+                        rows=self._written(read).rows,
                     )
                     for read, shuffle in zip(each.group.shuffles, each.logged.shuffles, strict=True)
                 ],

@@ -168,6 +168,15 @@ def test_the_number_of_partitions_follows_the_estimated_bytes(
     assert subpartitions.estimated(low, high, map_tasks, spark, policy) == number
 
 
+def test_map_tasks_of_a_million_rows_keep_the_partitions_of_spark() -> None:
+    spark, policy = subpartitions.Defaults(), Policy(64 * MB)
+    numbers = [
+        subpartitions.estimated(low, None, 8, spark, policy, rows_per_map_task=rows)
+        for low, rows in ((MB, 999_999), (MB, 1_000_000), (20 * GB, 1_000_000))
+    ]
+    assert numbers == [256, 200, 512]
+
+
 def test_without_an_estimate_the_number_of_partitions_is_that_of_spark() -> None:
     assert likely_tasks(10 * MB, Policy(MB)) == 8
     assert subpartitions.unestimated(subpartitions.Defaults(200), Policy(MB)) == 256

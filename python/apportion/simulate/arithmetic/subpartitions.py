@@ -17,6 +17,7 @@ _HEADROOM = 2
 _BALANCED_HEADROOM = 8
 _WORTH_INEXACT_SIZES = 2
 _SLOW_BYPASS = 100
+_SLOW_SORT = 1_000_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +39,12 @@ class Defaults:
 
 
 def estimated(
-    low: int, high: int | None, map_tasks: int, defaults: Defaults, policy: Policy
+    low: int,
+    high: int | None,
+    map_tasks: int,
+    defaults: Defaults,
+    policy: Policy,
+    rows_per_map_task: float = 0,
 ) -> int:
     """Return the number of subpartitions for `low` to `high` bytes: `SubpartitionFormula.of`.
 
@@ -60,6 +66,8 @@ def estimated(
     without_bypass = _without_bypass(number, defaults)
     if without_bypass <= affordable:
         number = without_bypass
+    if rows_per_map_task >= _SLOW_SORT and defaults.partitions <= defaults.bypass_up_to:
+        number = min(number, max(needed, defaults.partitions))
     return max(min(number, policy.upper_bound, MAX_SUBPARTITIONS), _minimum(policy))
 
 

@@ -40,6 +40,7 @@ object SubpartitionFormula {
    * @param mapTasks likely number of tasks that write these shuffles
    * @param held     bytes of execution memory for the rows of all these shuffles, in the tasks that read them
    * @param written  likely bytes of the rows that one map task writes
+   * @param rows     likely number of these rows
    */
   def of(
       bytes: ByteInterval,
@@ -47,7 +48,8 @@ object SubpartitionFormula {
       defaults: ShuffleDefaults,
       policy: Policy,
       held: ByteInterval = ByteInterval.Zero,
-      written: Long = 0
+      written: Long = 0,
+      rows: Double = 0
   ): Int =
     policy.parallelism match {
       // The stage has this parallelism for any number of bytes.
@@ -66,7 +68,7 @@ object SubpartitionFormula {
           PowersOfTwo.up(tasks(bytes.low, held.low, policy).min(Most) * (if (policy.balanced) BalancedHeadroom else 1))
         val number = withExactSizes(sufficient.min(sparkNumber).max(needed.min(affordable)), sparkNumber, defaults)
         ifAffordable(withoutBypass(number, defaults), number)
-          .min(withoutSpill(needed, written, defaults, policy))
+          .min(withoutSort(needed, written, rows, defaults, policy))
           .min(policy.upperBound.toLong)
           .min(Most)
           .toInt
@@ -120,8 +122,8 @@ object SubpartitionFormula {
   }
 
   /**
-   * Raises N above `bypassUpTo` if it is just below. The writer with one file per partition is slowest there: on
-   * TPC-H at scale 1, Spark wrote 256 partitions faster than 128 or 200 (`python/measurements/partition_counts.py`).
+   * Raises N above `bypassUpTo` if it is just below. Files are what most map tasks spend their time on there: with one
+   * for each of 200 partitions, a map task of few rows takes four times as long as with 256 in one file.
    */
   private def withoutBypass(n: Long, defaults: ShuffleDefaults): Long =
     if (n <= defaults.bypassUpTo && 2 * n > defaults.bypassUpTo && n >= SlowBypass)
@@ -129,15 +131,19 @@ object SubpartitionFormula {
     else n
 
   /**
-   * Maximum N so that map tasks do not spill where Spark's would not: above `bypassUpTo`, the writer sorts all rows of a
-   * map task in its memory (`SortShuffleManager.registerShuffle`).
+   * Maximum N so that large map tasks do not sort where Spark's would not (`SortShuffleManager.registerShuffle`). Above
+   * `bypassUpTo`, the writer sorts all rows of a map task in its memory, and spills them if they do not fit.
    *
    * @param needed N that the tasks need which read the shuffle
    */
-  private def withoutSpill(needed: Long, written: Long, defaults: ShuffleDefaults, policy: Policy): Long =
-    if (policy.taskMemory.exists(written > _) && defaults.partitions <= defaults.bypassUpTo)
-      needed.max(PowersOfTwo.down(defaults.bypassUpTo.toLong))
+  private def withoutSort(needed: Long, written: Long, rows: Double, defaults: ShuffleDefaults, policy: Policy): Long =
+    if (defaults.partitions > defaults.bypassUpTo) Most.toLong
+    else if (policy.taskMemory.exists(written > _)) needed.max(PowersOfTwo.down(defaults.bypassUpTo.toLong))
+    else if (rows >= SlowSort) needed.max(defaults.partitions.toLong)
     else Most.toLong
+
+  /** Rows of a map task from which sorting them takes longer than opening 200 files (docs/partition-counts.md). */
+  private val SlowSort = 1e6
 
   /** Below this number of partitions, the number of files does not matter. */
   private val SlowBypass = 100

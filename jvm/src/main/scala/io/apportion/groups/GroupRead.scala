@@ -5,12 +5,7 @@ import io.apportion.decision.ranges.{Bytes, Ranges}
 import io.apportion.memory.HeldRows
 import io.apportion.settings.SessionPolicy
 import org.apache.spark.apportion.MapBlocks
-import org.apache.spark.sql.execution.{
-  CoalescedPartitionSpec,
-  PartialReducerPartitionSpec,
-  ShufflePartitionSpec,
-  SparkPlan
-}
+import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.exchange.{REBALANCE_PARTITIONS_BY_COL, REBALANCE_PARTITIONS_BY_NONE}
 

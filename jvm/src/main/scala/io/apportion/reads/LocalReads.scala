@@ -4,12 +4,7 @@ import io.apportion.decision.ranges.Ranges
 import io.apportion.groups.Splittable
 import io.apportion.rules.Guarded
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.execution.{
-  CoalescedMapperPartitionSpec,
-  PartialMapperPartitionSpec,
-  ShufflePartitionSpec,
-  SparkPlan
-}
+import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive._
 import org.apache.spark.sql.execution.exchange.ShuffleOrigin
 

@@ -12,14 +12,7 @@ import io.apportion.settings.{SessionPolicy, Settings}
 import io.apportion.sizing.SubpartitionCounts
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.physical.{HashPartitioning, RangePartitioning}
-import org.apache.spark.sql.execution.{
-  CoalescedMapperPartitionSpec,
-  CoalescedPartitionSpec,
-  PartialMapperPartitionSpec,
-  PartialReducerPartitionSpec,
-  ShufflePartitionSpec,
-  SparkPlan
-}
+import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec
 import org.apache.spark.sql.internal.SQLConf
 

@@ -45,6 +45,9 @@ private[apportion] final case class OutputEstimate(stored: ByteInterval, expande
     likely.max(expanded.low) / tasks.max(1)
   }
 
+  /** Likely number of these rows. */
+  def rowsPerTask(columns: Seq[Attribute]): Double = perTask / OutputEstimate.rowBytes(columns)
+
   /**
    * The estimate corrected by an earlier run. A run with the same literals replaces the estimate, and a run with
    * other literals can only raise its lower ends.

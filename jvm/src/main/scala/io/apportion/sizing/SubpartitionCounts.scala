@@ -170,8 +170,9 @@ case class SubpartitionCounts(session: SparkSession) extends Guarded[SparkPlan] 
       val sum = estimated.reduce(_ + _)
       val held = measured.fold(sum)(ratio => sum.max(output.stored.scaled(ratio, ratio)))
       val bytes = if (policy.rowBytes) output.expanded else output.stored
+      val rows = exchanges.zip(outputs).map { case ((exchange, _), each) => each.rowsPerTask(exchange.output) }
       (
-        SubpartitionFormula.of(bytes, output.tasks, defaults, policy, held, outputs.map(_.perTask).max),
+        SubpartitionFormula.of(bytes, output.tasks, defaults, policy, held, outputs.map(_.perTask).max, rows.max),
         PartitionsReason(source, s"$source of $bytes", Some(bytes))
       )
     }

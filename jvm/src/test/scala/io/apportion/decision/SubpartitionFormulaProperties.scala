@@ -12,19 +12,20 @@ class SubpartitionFormulaProperties extends AnyFunSuite with ScalaCheckPropertyC
     partitions <- Gen.choose(1, 5000)
     bits <- Gen.choose(16, 30)
     slots <- Gen.option(Gen.choose(1, 500))
-  } yield (interval, ShuffleDefaults(partitions), Policy(dataVolumePerTask = 1L << bits, slots = slots))
+    rows <- Gen.choose(0.0, 1e7)
+  } yield (interval, rows, ShuffleDefaults(partitions), Policy(dataVolumePerTask = 1L << bits, slots = slots))
 
   test("the number suffices for the upper end of the bytes, or it is at least Spark's number") {
-    forAll(cases, minSuccessful(1000)) { case (interval, defaults, policy) =>
-      val n = SubpartitionFormula.of(interval, mapTasks = 1, defaults, policy)
+    forAll(cases, minSuccessful(1000)) { case (interval, rows, defaults, policy) =>
+      val n = SubpartitionFormula.of(interval, mapTasks = 1, defaults, policy, rows = rows)
       val needed = (interval.high - 1) / policy.dataVolumePerTask + 1
       assert(n >= needed.min(defaults.partitions.toLong))
     }
   }
 
   test("an interval that is raised or loses its upper end never gets fewer partitions") {
-    forAll(cases, minSuccessful(1000)) { case (interval, defaults, policy) =>
-      def n(of: ByteInterval) = SubpartitionFormula.of(of, mapTasks = 1, defaults, policy)
+    forAll(cases, minSuccessful(1000)) { case (interval, rows, defaults, policy) =>
+      def n(of: ByteInterval) = SubpartitionFormula.of(of, mapTasks = 1, defaults, policy, rows = rows)
       assert(n(interval.unbounded) >= n(interval))
       assert(n(interval.raisedTo(interval.high)) >= n(interval))
     }

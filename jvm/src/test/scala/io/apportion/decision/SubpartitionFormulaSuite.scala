@@ -117,6 +117,16 @@ class SubpartitionFormulaSuite extends AnyFunSuite {
     assert(n(held = 30 * gib, written = 101 * mib) == 512)
   }
 
+  test("a map task of a million rows writes 200 partitions without a sort, unless the readers need more") {
+    def n(bytes: ByteInterval, rows: Double, defaults: ShuffleDefaults = sparks) =
+      SubpartitionFormula.of(bytes, 8, defaults, target64, rows = rows)
+    assert(n(unbounded(mib), rows = 999999) == 256)
+    assert(n(unbounded(mib), rows = 1000000) == 200)
+    assert(n(unbounded(20 * gib), rows = 1000000) == 512)
+    assert(n(unbounded(mib), rows = 1000000, ShuffleDefaults(partitions = 500)) == 512)
+    assert(n(unbounded(mib), rows = 1000000, sparks.copy(bypassUpTo = 1)) == 256)
+  }
+
   test("a writer that spills with Spark's number too keeps this number") {
     val policy = target64.copy(taskMemory = Some(100 * mib))
     val wide = ShuffleDefaults(partitions = 500)

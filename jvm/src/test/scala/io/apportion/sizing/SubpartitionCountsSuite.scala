@@ -37,13 +37,13 @@ class SubpartitionCountsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       "an aggregate of 8 GB gets Spark's number",
       "SELECT id * 2 AS k, count(*) FROM range(1000000000) GROUP BY k",
       Nil,
-      Seq(256)
+      Seq(200)
     ),
     (
       "an aggregate of 200 GB, which may leave little, gets Spark's number",
       "SELECT id * 2 AS k, count(*) FROM range(25000000000) GROUP BY k",
       Nil,
-      Seq(256)
+      Seq(200)
     ),
     (
       "a sort of 200 GB gets more than Spark's number",
@@ -79,7 +79,7 @@ class SubpartitionCountsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       "a rollup, which writes each row several times, gets Spark's number",
       "SELECT id, id % 7, count(*) FROM range(100000000) GROUP BY ROLLUP (id, id % 7)",
       Nil,
-      Seq(256)
+      Seq(200)
     ),
     ("the number of a repartition stays", "SELECT /*+ REPARTITION(50) */ * FROM range(1000)", Nil, Seq(50)),
     (
