@@ -41,8 +41,8 @@ from apportion.eventlog.model import (
 
 _SQL = b"org.apache.spark.sql.execution.ui."
 _QUERY_ID = "spark.sql.execution.id"
-# Maximum number of unpacked tasks, and maximum bytes of all other content, such as plans, decisions
-# and packed queries. Together they use at most about 1 GB as Python objects.
+# Maximum number of unpacked tasks, and maximum bytes of all other unpacked content, such as plans.
+# Together they use at most about 1 GB as Python objects.
 MAX_TASKS = 2_000_000
 MAX_BYTES = 256 << 20
 # Ended queries are packed if all unpacked queries have more bytes.
@@ -448,7 +448,6 @@ class _Reader:
     def _query(self, number: int) -> Query | None:
         """Return a query for changes; None if the log does not have it."""
         if self._queries.is_packed(number):
-            self._bytes -= self._queries.pack(number)
             query = self._queries.open(number)
             self._count(query, 1)
             self._stages.update({(stage.id, stage.attempt): stage for stage in query.stages})
@@ -465,7 +464,7 @@ class _Reader:
             for stage in query.stages:
                 self._stages.pop((stage.id, stage.attempt), None)
             self._count(query, -1)
-            self._bytes += self._queries.pack(number)
+            self._queries.pack(number)
 
     def _count(self, query: Query, sign: int) -> None:
         """Add an unpacked query to the used memory, or subtract it."""

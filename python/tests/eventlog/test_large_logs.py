@@ -127,7 +127,9 @@ def test_events_after_the_end_of_a_packed_query_are_added(tmp_path: Path) -> Non
 def test_a_used_value_keeps_its_identity() -> None:
     packed = PackedDict[Query]()
     packed[1], packed[2] = Query(1, "first"), Query(2, "second")
-    assert packed.pack(1) == packed.pack(1) < 1000
+    packed.pack(1)
+    packed.pack(1)
+    assert packed.is_packed(1)
     first = packed[1]
     assert packed[1] is first
     assert packed.open(1) is first is packed[1]
@@ -146,6 +148,21 @@ def test_a_packed_value_is_not_held() -> None:
     packed[1].description = "changed"
     gc.collect()
     assert packed[1].description == "first"
+
+
+def test_packed_values_beyond_the_memory_are_read_from_a_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("apportion.eventlog.large_logs.packing._MAX_IN_MEMORY", 100)
+    packed = PackedDict[Query]()
+    for number in range(20):
+        packed[number] = Query(number, f"query {number}")
+        packed.pack(number)
+    packed[7] = Query(7, "again")
+    packed.pack(7)
+    assert [packed[number].description for number in reversed(range(20))] == [
+        "again" if number == 7 else f"query {number}" for number in reversed(range(20))
+    ]
 
 
 def test_deep_and_wide_plans_are_packed() -> None:

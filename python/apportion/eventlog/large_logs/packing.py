@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import pickle
+import tempfile
 import weakref
 from collections.abc import Iterator, MutableMapping
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import zstandard
 
 T = TypeVar("T")
 
 _LEVEL = 1
+# Packed values above these bytes are kept in a temporary file.
+_MAX_IN_MEMORY = 64 << 20
+
+
+class _Packed(NamedTuple):
+    """Place of a packed value in the file."""
+
+    start: int
+    size: int
 
 
 class PackedDict(MutableMapping[int, T]):
@@ -22,20 +32,24 @@ class PackedDict(MutableMapping[int, T]):
     """
 
     def __init__(self) -> None:
-        # The entry of a packed value is its bytes, so that the order never changes.
-        self._entries: dict[int, T | bytes] = {}
+        # The entry of a packed value is its place, so that the order never changes.
+        self._entries: dict[int, T | _Packed] = {}
+        self._file = tempfile.SpooledTemporaryFile(_MAX_IN_MEMORY)  # noqa: SIM115, closed with this
+        self._end = 0
         # A value that is still in use is not unpacked again, so that it keeps its identity.
         self._in_use: weakref.WeakValueDictionary[int, T] = weakref.WeakValueDictionary()
         self._compressor = zstandard.ZstdCompressor(_LEVEL)
         self._decompressor = zstandard.ZstdDecompressor()
 
-    def pack(self, number: int) -> int:
-        """Compress a value, and return the bytes that it uses now."""
+    def pack(self, number: int) -> None:
+        """Compress a value."""
         entry = self._entries[number]
-        if not isinstance(entry, bytes):
+        if not isinstance(entry, _Packed):
             text = pickle.dumps(entry, pickle.HIGHEST_PROTOCOL)
-            entry = self._entries[number] = self._compressor.compress(text)
-        return len(entry)
+            self._file.seek(self._end)
+            size = self._file.write(self._compressor.compress(text))
+            self._entries[number] = _Packed(self._end, size)
+            self._end += size
 
     def open(self, number: int) -> T:
         """Keep a value unpacked, and return it. Raises `KeyError` for an unknown number."""
@@ -45,16 +59,18 @@ class PackedDict(MutableMapping[int, T]):
 
     def is_packed(self, number: int) -> bool:
         """Return whether there is a value with this number, and it is packed."""
-        return isinstance(self._entries.get(number), bytes)
+        return isinstance(self._entries.get(number), _Packed)
 
     def __getitem__(self, number: int) -> T:
         entry = self._entries[number]
-        if not isinstance(entry, bytes):
+        if not isinstance(entry, _Packed):
             return entry
         value = self._in_use.get(number)
         if value is None:
+            self._file.seek(entry.start)
             # The bytes were written by `pack` in this process.
-            unpacked: T = pickle.loads(self._decompressor.decompress(entry))
+            text = self._decompressor.decompress(self._file.read(entry.size))
+            unpacked: T = pickle.loads(text)
             self._in_use[number] = value = unpacked
         return value
 
