@@ -40,6 +40,7 @@ from apportion.eventlog.model import (
 )
 
 _SQL = b"org.apache.spark.sql.execution.ui."
+_REPLANNED = _SQL + b"SparkListenerSQLAdaptiveExecutionUpdate"
 _QUERY_ID = "spark.sql.execution.id"
 # Maximum number of unpacked tasks, and maximum bytes of all other unpacked content, such as plans.
 # Together they use at most about 1 GB as Python objects.
@@ -121,6 +122,8 @@ class _Reader:
         # Bytes of each query before it is packed, without its tasks.
         self._sizes: dict[int, int] = {}
         self._plan_bytes: dict[int, int] = {}
+        # The newest event with a plan of each query, until the plan is read.
+        self._replanned: dict[int, Event] = {}
         # The line at which each ended query was unpacked or ended, in this order.
         self._ended: dict[int, int] = {}
         self._lines = 0
@@ -160,6 +163,8 @@ class _Reader:
         self._is_complete = True
         for number in list(self._early):
             self._handle_early(number)
+        for number in list(self._replanned):
+            self._use_last_plan(number)
 
     def _handle_early(self, number: int) -> None:
         for line, name, event in self._early.pop(number, []):
@@ -237,13 +242,22 @@ class _Reader:
             conf=_conf(event.get("modifiedConfigs") or {}),
         )
         self._queries[query.id] = query
+        self._replanned.pop(query.id, None)
         self._ended.pop(query.id, None)
         self._handle_early(query.id)
 
     def _query_replanned(self, event: Event) -> None:
         query = self._query(int(event["executionId"]))
         if query and self._has_room_for_plan(query.id):
-            query.plan = _plan(event["sparkPlanInfo"])
+            self._replanned[query.id] = event
+
+    def _use_last_plan(self, query: int) -> None:
+        """Read the newest plan of a query. Spark logs a plan after each stage."""
+        if event := self._replanned.pop(query, None):
+            self._handle(_REPLANNED, _Reader._set_plan, event)
+
+    def _set_plan(self, event: Event) -> None:
+        self._queries[int(event["executionId"])].plan = _plan(event["sparkPlanInfo"])
 
     def _query_end(self, event: Event) -> None:
         if query := self._query(int(event["executionId"])):
@@ -460,6 +474,7 @@ class _Reader:
             if self._unpacked <= _MAX_UNPACKED // 2 or self._lines - line < _LATE_LINES:
                 break
             del self._ended[number]
+            self._use_last_plan(number)
             query = self._queries[number]
             for stage in query.stages:
                 self._stages.pop((stage.id, stage.attempt), None)
@@ -481,7 +496,7 @@ class _Reader:
         b"SparkListenerExecutorAdded": _executor_added,
         b"SparkListenerExecutorRemoved": _executor_removed,
         _SQL + b"SparkListenerSQLExecutionStart": _query_start,
-        _SQL + b"SparkListenerSQLAdaptiveExecutionUpdate": _query_replanned,
+        _REPLANNED: _query_replanned,
         _SQL + b"SparkListenerSQLExecutionEnd": _query_end,
         _SQL + b"SparkListenerDriverAccumUpdates": _driver_metrics,
         b"SparkListenerJobStart": _job_start,
@@ -514,7 +529,7 @@ def _parse(name: bytes, line: bytes, has_large_stack: bool) -> tuple[Event, byte
 
 _PLAN_EVENTS = (
     _SQL + b"SparkListenerSQLExecutionStart",
-    _SQL + b"SparkListenerSQLAdaptiveExecutionUpdate",
+    _REPLANNED,
 )
 
 
