@@ -4,8 +4,8 @@ import java.sql.Timestamp
 
 import io.apportion.decision.{Decision, Kind, Policy, ResourceRequirement}
 import io.apportion.decision.ranges.{Bytes, Ranges}
-import io.apportion.rules.TableColumns
-import io.apportion.rules.TableColumns.column
+import io.apportion.tables.TableColumns
+import io.apportion.tables.TableColumns.column
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.catalyst.expressions.GenericRowWithSchema
 import org.apache.spark.sql.types._

@@ -1,6 +1,6 @@
 package io.apportion.report
 
-import io.apportion.rules.TableFunction
+import io.apportion.tables.TableFunction
 
 /** Table function `apportion_decisions()`. */
 private[apportion] object DecisionTable {

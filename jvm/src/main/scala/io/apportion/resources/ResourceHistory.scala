@@ -5,8 +5,8 @@ import java.sql.Timestamp
 import scala.collection.mutable
 
 import io.apportion.decision.ResourceRequirement
-import io.apportion.rules.TableColumns
-import io.apportion.rules.TableColumns.column
+import io.apportion.tables.TableColumns
+import io.apportion.tables.TableColumns.column
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.types._
 

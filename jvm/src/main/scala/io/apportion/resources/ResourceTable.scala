@@ -1,6 +1,6 @@
 package io.apportion.resources
 
-import io.apportion.rules.TableFunction
+import io.apportion.tables.TableFunction
 
 /** The table function `apportion_resources()`. */
 private[apportion] object ResourceTable {

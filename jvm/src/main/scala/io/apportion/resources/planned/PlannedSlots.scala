@@ -1,8 +1,8 @@
 package io.apportion.resources.planned
 
 import io.apportion.decision.ResourceRequirement
-import io.apportion.rules.{TableColumns, TableFunction}
-import io.apportion.rules.TableColumns.column
+import io.apportion.tables.{TableColumns, TableFunction}
+import io.apportion.tables.TableColumns.column
 import org.apache.spark.apportion.Cluster
 import org.apache.spark.sql.{Row, SparkSession}
 import org.apache.spark.sql.catalyst.expressions.Expression

@@ -1,4 +1,4 @@
-package io.apportion.rules
+package io.apportion.tables
 
 import org.apache.spark.sql.{Row, SparkSession}
 import org.apache.spark.sql.catalyst.FunctionIdentifier

@@ -1,4 +1,4 @@
-package io.apportion.rules
+package io.apportion.tables
 
 import io.apportion.decision.ResourceRequirement
 import org.apache.spark.sql.Row
