@@ -6,8 +6,9 @@ import scala.collection.mutable
 
 import io.apportion.history.QueryFingerprint
 import io.apportion.rules.CurrentQuery
+import org.apache.spark.apportion.SessionUser
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.{CurrentUserContext, TableIdentifier}
+import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier
 import org.apache.spark.sql.catalyst.catalog.{CatalogTable, HiveTableRelation}
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression
@@ -48,15 +49,12 @@ private[policies] final class PlanFacts(session: SparkSession, plan: LogicalPlan
   import PlanFacts._
 
   private val sparkContext = session.sparkContext
-  private lazy val tags = sparkContext.getJobTags().toSeq
 
-  override lazy val user: String = Option(CurrentUserContext.CURRENT_USER.get)
-    .orElse(tags.flatMap(connectUser).headOption)
-    .getOrElse(sparkContext.sparkUser)
+  override lazy val user: String = SessionUser.of(sparkContext)
 
   override def application: String = sparkContext.appName
 
-  override lazy val jobTags: Seq[String] = tags.flatMap(namesOf)
+  override lazy val jobTags: Seq[String] = sparkContext.getJobTags().toSeq.flatMap(namesOf)
 
   override lazy val sql: Option[SqlText] = {
     val texts = plan.collect {
@@ -99,23 +97,16 @@ private[policies] final class PlanFacts(session: SparkSession, plan: LogicalPlan
 
 private[policies] object PlanFacts {
 
-  // SparkSession.managedJobTags (4.0), and ExecuteSessionTag and ExecuteJobTag of Connect (3.5 to 4.2)
+  // SparkSession.managedJobTags (4.0), and ExecuteSessionTag of Connect (3.5 to 4.2)
   private val Uuid = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
   private val TagOfSession = s"(?s)spark-session-$Uuid-(.*)".r
   private val TagOfConnect = s"(?s)SparkConnect_SessionTag_User_.*_Session_${Uuid}_Tag_(.*)".r
-  private val OperationOfConnect = s"(?s)SparkConnect_OperationTag_User_(.*)_Session_${Uuid}_Operation_$Uuid".r
 
-  /** A job tag as Spark's scheduler has it, and as the user set it. */
+  /** The job tag of Spark's scheduler, and the tag that the user set. */
   private[policies] def namesOf(tag: String): Seq[String] = tag match {
     case TagOfSession(own) => Seq(tag, own)
     case TagOfConnect(own) => Seq(tag, own)
     case _                 => Seq(tag)
-  }
-
-  /** The user of the Connect session that set a job tag for its query. */
-  private[policies] def connectUser(tag: String): Option[String] = tag match {
-    case OperationOfConnect(user) => Some(user)
-    case _                        => None
   }
 
   /** Spark's name of the catalog of tables that have no other one. */

@@ -48,6 +48,10 @@ object DecisionLog {
 
   def of(session: SparkSession): DecisionLog = logs.computeIfAbsent(session, _ => new DecisionLog)
 
+  /** The latest decisions of each session that is in use. */
+  def ofAllSessions: Seq[DecisionRecord] =
+    logs.synchronized(logs.values.toArray(Array.empty[DecisionLog])).toSeq.flatMap(_.all)
+
   /** One instance for equal maps. Many decisions have the same sources, which are most of the memory of a record. */
   private def shared(equal: Map[String, String]): Map[String, String] = sources.synchronized {
     Option(sources.get(equal)).flatMap(reference => Option(reference.get)).getOrElse {

@@ -3,6 +3,7 @@ package io.apportion.policies
 import scala.util.Random
 
 import io.apportion.rules.Logged
+import org.apache.spark.apportion.SessionUser
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.prop.TableDrivenPropertyChecks._
 
@@ -99,7 +100,7 @@ class RuleIndexSuite extends AnyFunSuite {
 
   forAll(tagsOfSessions) { (tag, names, user) =>
     test(s"the job tag ${tag.replace(uuid, "UUID")} has the name and the user that the session gave") {
-      assert(PlanFacts.namesOf(tag).toSet == names.toSet + tag && PlanFacts.connectUser(tag) == user)
+      assert(PlanFacts.namesOf(tag).toSet == names.toSet + tag && SessionUser.ofConnect(tag) == user)
     }
   }
 
