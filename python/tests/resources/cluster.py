@@ -56,8 +56,11 @@ class Cluster:
 
     def add_worker(self) -> None:
         options = "--cores", "1", "--memory", "700m", "--port", "0", "--webui-port", "0"
-        work = self.directory / f"work-{next(self._logs)}"
-        worker, log = self._start("Worker", *options, "--work-dir", str(work), self.url)
+        number = next(self._logs)
+        # Spark runs speculative copies of a task only on other hosts.
+        host = f"127.0.0.{2 + number % 250}"
+        work = self.directory / f"work-{number}"
+        worker, log = self._start("Worker", *options, "--work-dir", str(work), self.url, host=host)
         self._workers.append(worker)
         eventually("a worker", lambda: "Successfully registered" in log.read_text())
 
@@ -65,22 +68,29 @@ class Cluster:
         """Kill the youngest worker and its executor, as a machine that goes away."""
         _kill(self._workers.pop())
 
+    def executor_of_youngest_worker(self) -> int:
+        """Return the process id of the executor that this worker has started."""
+        command = "pgrep", "--parent", str(self._workers[-1].pid)
+        return int(subprocess.run(command, capture_output=True, check=True).stdout.split()[0])
+
     def stop(self) -> None:
         for process in [*self._workers, self._master]:
             _kill(process)
 
-    def _start(self, name: str, *arguments: str) -> tuple[subprocess.Popen[bytes], Path]:
+    def _start(
+        self, name: str, *arguments: str, host: str = "127.0.0.1"
+    ) -> tuple[subprocess.Popen[bytes], Path]:
         log = self.directory / f"{name}-{next(self._logs)}.log"
         command = HOME / "bin" / "spark-class", f"org.apache.spark.deploy.{name.lower()}.{name}"
         environment = {
             **os.environ,
             "SPARK_HOME": str(HOME),
-            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_LOCAL_IP": host,
             "SPARK_DAEMON_MEMORY": "256m",
         }
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [*map(str, command), "--host", "127.0.0.1", *arguments],
+                [*map(str, command), "--host", host, *arguments],
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env=environment,

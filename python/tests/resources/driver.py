@@ -37,6 +37,16 @@ class Calls:
         found = [dataclasses.asdict(each) for each in apportion.decisions(session)]
         return {"rows": rows, "decisions": found}
 
+    def query_to_repeat(self, text: str, settings: dict[str, str]) -> list[list[Any]]:
+        for name, value in settings.items():
+            self.spark.conf.set(name, value)
+        self.frame = self.spark.sql(text)
+        return self.repeat()
+
+    def repeat(self) -> list[list[Any]]:
+        """Run the last stage again. Spark keeps the shuffles of a plan that has run."""
+        return [list(row) for row in self.frame.collect()]
+
     def changes(self) -> list[dict[str, Any]]:
         return [dataclasses.asdict(each) for each in resources.history(self.spark)]
 
