@@ -27,6 +27,7 @@ package io.apportion {
   }
 
   package resources {
+    package object deadlines extends Scala213
     package object planned extends Scala213
   }
 }

@@ -66,6 +66,9 @@ private[apportion] final class History private (files: HistoryFiles, timeouts: H
     predicted
   }
 
+  /** The recent runs in an entry. */
+  def runs(fingerprint: String): Runs = find(fingerprint)
+
   /** The newest run in an entry. */
   def last(fingerprint: String): Option[Run] = find(fingerprint).recent.lastOption
 

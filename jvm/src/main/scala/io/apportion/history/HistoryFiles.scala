@@ -9,6 +9,7 @@ import scala.jdk.CollectionConverters._
 import scala.util.Try
 
 import com.fasterxml.jackson.databind.{DeserializationFeature, JsonNode, ObjectMapper}
+import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.commons.io.IOUtils
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, Path}
@@ -107,8 +108,11 @@ private[history] object HistoryFiles {
   private val json = new ObjectMapper().enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
   private val Suffix = ".json"
   private val FileName = "[0-9a-f]{32}\\.json".r
-  private val MaxBytes = 8192
+  private val MaxBytes = 1 << 16
   private val MaxListed = 10000
+
+  /** Maximum number of stages of a recorded query, so that a file with all recent runs is not too long. */
+  private val MaxStages = 150
   private val Format = "apportion-history-2"
 
   /** The first format, with one run and without literals. */
@@ -135,8 +139,18 @@ private[history] object HistoryFiles {
           .put("failures", stage.failures)
           .put("helps", stage.helps)
           .put("millis", stage.millis)
+      run.query.filter(_.stages.size <= MaxStages).foreach(writeQuery(node.putObject("query"), _))
     }
     json.writeValueAsString(root) + "\n"
+  }
+
+  /** A query has many stages, so each stage is a short list of numbers. */
+  private def writeQuery(node: ObjectNode, cost: QueryCost): Unit = {
+    val stages = node.put("tail", cost.tail).putArray("stages")
+    cost.stages.foreach { stage =>
+      val row = stages.addArray().add(stage.tasks).add(stage.millis).add(stage.longest).add(stage.delay)
+      stage.after.foreach(row.add(_: Int))
+    }
   }
 
   private def parse(text: String, fingerprint: String): Either[String, Runs] = for {
@@ -158,6 +172,7 @@ private[history] object HistoryFiles {
     expanded <- number(node, "expanded")
     leafBytes <- number(node, "leafBytes")
     stage <- if (node.has("stage")) parseStage(node.path("stage")).map(Some(_)) else Right(None)
+    query <- if (node.has("query")) parseQuery(node.path("query")).map(Some(_)) else Right(None)
   } yield Run(
     node.path("literals").asText(""),
     stored,
@@ -165,7 +180,8 @@ private[history] object HistoryFiles {
     leafBytes,
     node.path("overload").asDouble(1),
     node.path("at").asLong(0),
-    stage
+    stage,
+    query
   )
 
   private def parseStage(node: JsonNode): Either[String, StageRun] = for {
@@ -176,6 +192,23 @@ private[history] object HistoryFiles {
     failures <- number(node, "failures", Int.MaxValue)
     millis <- number(node, "millis")
   } yield StageRun(stored, tasks.toInt, memory, spilled, failures.toInt, node.path("helps").asBoolean(true), millis)
+
+  private def parseQuery(node: JsonNode): Either[String, QueryCost] = for {
+    tail <- number(node, "tail")
+    rows = node.path("stages").elements.asScala.map(_.elements.asScala.toSeq).toSeq
+    stages = rows.zipWithIndex.map { case (row, place) => stageCost(row, place) }
+    _ <- Either.cond(stages.nonEmpty && stages.forall(_.isDefined), (), "its 'stages' are not lists of numbers")
+  } yield QueryCost(stages.flatten, tail)
+
+  private def stageCost(row: Seq[JsonNode], place: Int): Option[StageCost] =
+    if (!row.forall(n => n.isIntegralNumber && n.canConvertToLong && n.asLong >= 0)) None
+    else
+      row.map(_.asLong) match {
+        case Seq(tasks, millis, longest, delay, after @ _*)
+            if tasks >= 1 && tasks <= Int.MaxValue && after.forall(_ < place) =>
+          Some(StageCost(tasks.toInt, millis, longest, delay, after.map(_.toInt)))
+        case _ => None
+      }
 
   private def number(node: JsonNode, name: String, most: Long = Long.MaxValue): Either[String, Long] = {
     val value = node.path(name)

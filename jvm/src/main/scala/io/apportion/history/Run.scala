@@ -10,6 +10,7 @@ package io.apportion.history
  * @param overload  mean bytes of a shuffle partition, as a multiple of the target size per task; at least 1
  * @param at        time of the run, in milliseconds since 1970
  * @param stage     what the tasks that read the exchange needed, if the entry is about these tasks
+ * @param query     what the stages of a query cost, if the entry is about a query
  */
 private[apportion] final case class Run(
     literals: String,
@@ -18,14 +19,20 @@ private[apportion] final case class Run(
     leafBytes: Long,
     overload: Double,
     at: Long,
-    stage: Option[StageRun] = None
+    stage: Option[StageRun] = None,
+    query: Option[QueryCost] = None
 ) {
 
   /** This run, scaled to another size of the input; `None` if that changed by more than a factor of `MaxGrowth`. */
   def scaledTo(leafBytesNow: Long): Option[Run] = {
     val growth = if (leafBytes == 0 || leafBytesNow == 0) 1.0 else leafBytesNow.toDouble / leafBytes
     Option.when(growth <= Run.MaxGrowth && growth >= 1 / Run.MaxGrowth)(
-      copy(stored = (stored * growth).toLong, expanded = (expanded * growth).toLong, leafBytes = leafBytesNow)
+      copy(
+        stored = (stored * growth).toLong,
+        expanded = (expanded * growth).toLong,
+        leafBytes = leafBytesNow,
+        query = query.map(cost => if (growth == 1) cost else cost.times(growth))
+      )
     )
   }
 
@@ -33,7 +40,8 @@ private[apportion] final case class Run(
   def isNear(other: Run): Boolean =
     Seq(stored -> other.stored, expanded -> other.expanded, leafBytes -> other.leafBytes)
       .forall { case (one, two) => (one - two).abs <= one / Run.Near } &&
-      stage.size == other.stage.size && stage.zip(other.stage).forall { case (one, two) => one.isNear(two) }
+      stage.size == other.stage.size && stage.zip(other.stage).forall { case (one, two) => one.isNear(two) } &&
+      query.size == other.query.size && query.zip(other.query).forall { case (one, two) => one.isNear(two) }
 }
 
 private[apportion] object Run {
@@ -77,6 +85,15 @@ private[apportion] final class Runs private (val recent: Seq[Run]) {
     val alike = scaled.filter(_.literals == literals)
     val known = if (alike.isEmpty) scaled else alike
     Option.when(known.nonEmpty)(Remembered(known.map(_.stored).max, known.map(_.expanded).max, alike.nonEmpty))
+  }
+
+  /**
+   * What the query will cost: the median of its runs, scaled to the bytes that it reads now. One run on a cold cluster
+   * must not count for all later ones.
+   */
+  def cost(leafBytes: Long): Option[QueryCost] = {
+    val costs = recent.flatMap(_.scaledTo(leafBytes)).flatMap(_.query).sortBy(_.millis)
+    Option.when(costs.nonEmpty)(costs(costs.size / 2))
   }
 }
 

@@ -1,0 +1,84 @@
+package io.apportion.resources.deadlines
+
+import io.apportion.history.{QueryCost, StageCost}
+
+/**
+ * A running query whose costs are recorded, and its deadline. It is not thread-safe.
+ *
+ * @param finishWithin milliseconds from `start` within which the query must end, if it has a deadline
+ * @param start        time at which the query began, in milliseconds
+ */
+private[resources] final class QueryRun(costs: QueryCosts, finishWithin: Option[Long], val start: Long) {
+  val progress = new QueryProgress(start)
+  private lazy val expected = costs.expected
+  private var planned = Option.empty[Long]
+  private var isWarned = false
+
+  /**
+   * The deadline and what is left, for a query with a deadline. `None` if neither an earlier run nor the bytes show it.
+   *
+   * @param byBytes what is left according to the bytes; it counts if the query has not run before
+   */
+  def toPlan(now: Long, byBytes: => Option[Seq[StageCost]]): Option[DeadlinePlan] =
+    for {
+      within <- finishWithin
+      left <- expected.map(progress.left).orElse(byBytes.map(QueryCost(_)))
+    } yield DeadlinePlan(within, (now - start).max(0), left)
+
+  def expects(plan: SlotsForDeadline): Unit = planned = Some(plan.millis)
+
+  /** Text for the log, if the deadline cannot be met and this was not known before. */
+  def firstMiss(plan: SlotsForDeadline): Option[String] = {
+    val isFirst = !plan.inTime && !isWarned
+    isWarned ||= isFirst
+    for (within <- finishWithin if isFirst)
+      yield s"cannot end within ${within / 1000} seconds. On ${slotsText(plan.slots)}, the most that help, it is expected " +
+        s"to take ${plan.millis / 1000} seconds."
+  }
+
+  private def slotsText(n: Int) = if (n == 1) "1 slot" else s"$n slots"
+
+  /** The times of a query with a deadline. */
+  def times(now: Long): Option[QueryTimes] = finishWithin.map(QueryTimes(_, planned, now - start))
+
+  /** Records what the query has cost. */
+  def end(now: Long): Unit = progress.cost(now).foreach(costs.add)
+}
+
+/**
+ * Times of a query with a deadline, in milliseconds from its begin.
+ *
+ * @param within  the deadline
+ * @param planned expected time of the query, if it is known
+ * @param elapsed time so far
+ */
+private[apportion] final case class QueryTimes(within: Long, planned: Option[Long], elapsed: Long)
+
+/**
+ * A deadline and what is left of its query. Times are milliseconds.
+ *
+ * @param elapsed time since the begin of the query
+ */
+private[apportion] final case class DeadlinePlan(within: Long, elapsed: Long, left: QueryCost) {
+
+  /**
+   * The smallest number of slots on which the query ends in time. It aims at an earlier end, because runs of a query
+   * differ.
+   *
+   * @param most    maximum number of slots
+   * @param present slots of the registered executors
+   * @param startup time from a request to a new executor
+   */
+  def slots(most: Int, present: Int, startup: Long): SlotsForDeadline = {
+    val inTasks = (within - elapsed - left.tail).max(0)
+    def supply(slots: Int) = SlotSupply(slots, present, startup)
+    val aimed = SlotsInTime.of(left.stages, (inTasks * DeadlinePlan.Aim).toLong, most, supply)
+    aimed.copy(millis = elapsed + aimed.millis + left.tail, inTime = aimed.millis <= inTasks)
+  }
+}
+
+private[apportion] object DeadlinePlan {
+
+  /** Share of the time left that a plan uses. Equal runs differ by some percent. */
+  private val Aim = 0.9
+}
