@@ -31,6 +31,8 @@ CODES: dict[str, tuple[Severity, str]] = {
     "APH309": ("error", "an argument that is not a table name"),
     "APH310": ("error", "a table or alias that the block does not have"),
     "APH311": ("warning", "a hint that appears more than once in a block"),
+    "APH312": ("error", "an argument that is not a time"),
+    "APH313": ("warning", "a hint for the whole query in an inner block"),
     "APH401": ("error", "arguments of a Spark hint that make Spark fail"),
     "APH402": ("warning", "a Spark hint for a table or alias that the block does not have"),
     "APH403": ("warning", "a join hint that another hint overrides"),

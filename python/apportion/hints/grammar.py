@@ -23,6 +23,11 @@ from apportion.sql.hint_comments import Argument, Hint
 LARGEST_COUNT = 2**31 - 1
 _LARGEST_VOLUME = 2**63 - 1
 _VOLUME = re.compile(r"\s*(\d{1,19})\s*(?:b|([kmgtp])(?:i?b)?)\s*", re.ASCII | re.IGNORECASE)
+_TIME = re.compile(
+    r"\s*(\d{1,9})\s*(?:(s)(?:ec|econds?)?|(m)(?:in|inutes?)?|(h)(?:ours?)?|(d)(?:ays?)?)\s*",
+    re.ASCII | re.IGNORECASE,
+)
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _RANGES = ("even", "balanced")
 
 Check = Callable[[Hint, Argument], Complaint | None]
@@ -56,6 +61,37 @@ def _check_count(hint: Hint, argument: Argument) -> Complaint | None:
     if not 1 <= argument.integer <= LARGEST_COUNT:
         message = f"{hint.name} takes a number from 1 to {LARGEST_COUNT}, not {argument.text}"
         return _complain("APH303", argument, message)
+    return None
+
+
+def _check_minimum(hint: Hint, argument: Argument) -> Complaint | None:
+    if argument.kind == "integer" and argument.integer == 0:
+        return None
+    complaint = _check_count(hint, argument)
+    if complaint is None or complaint.code != "APH303":
+        return complaint
+    message = f"{hint.name} takes a number from 0 to {LARGEST_COUNT}, not {argument.text}"
+    return complaint._replace(message=message)
+
+
+def _check_time(hint: Hint, argument: Argument) -> Complaint | None:
+    match = _TIME.fullmatch(argument.string) if argument.kind == "string" else None
+    if match is None:
+        unquoted = argument.kind == "name" and _TIME.fullmatch(argument.text)
+        return _complain(
+            "APH312",
+            argument,
+            f"{hint.name} takes a quoted time with a unit (s, sec, m, min, h, hours, d, days), "
+            f"such as '10 min', not {argument.text}",
+            _suggest_argument(hint, argument, f"'{argument.text}'") if unquoted else None,
+        )
+    if (
+        not 1
+        <= int(match[1]) * _SECONDS[match[match.lastindex or 0].lower()]
+        <= 365 * _SECONDS["d"]
+    ):
+        message = f"{hint.name} takes a time from 1 second to 365 days, not {argument.text}"
+        return _complain("APH312", argument, message)
     return None
 
 
@@ -150,6 +186,24 @@ APPORTION: dict[str, tuple[Form, ...]] = {
             (Parameter("even|balanced", _check_ranges),),
             "RANGES(balanced)",
             "each task reads about the same number of bytes (`even`: of shuffle partitions)",
+        ),
+    ),
+    "SLOTS": (
+        Form(
+            (
+                Parameter("min", _check_minimum),
+                Parameter("target", _check_count),
+                Parameter("max", _check_count),
+            ),
+            "SLOTS(1, 16, 64)",
+            "the block's stages declare these numbers of task slots",
+        ),
+    ),
+    "FINISH_WITHIN": (
+        Form(
+            (Parameter("time", _check_time),),
+            "FINISH_WITHIN('10 min')",
+            "the query gets the slots with which it ends within 10 minutes",
         ),
     ),
     "SOURCE_PARALLELISM": (
@@ -280,6 +334,8 @@ def _check_arguments(hint: Hint) -> Iterator[Complaint]:
     yield from complaints
     if not complaints and hint.name == "PARALLELISM" and len(hint.arguments) == 2:
         yield from _check_bounds(hint)
+    if not complaints and hint.name == "SLOTS":
+        yield from _check_ascending(hint)
 
 
 def _format_usage(name: str, form: Form) -> str:
@@ -306,6 +362,23 @@ def _check_bounds(hint: Hint) -> Iterator[Complaint]:
         if raised <= LARGEST_COUNT:
             suggestion += f" or {hint.name}({low}, {raised})"
         yield Complaint("APH305", hint.start, hint.end, message, suggestion)
+
+
+def _check_ascending(hint: Hint) -> Iterator[Complaint]:
+    if any(argument.kind != "integer" for argument in hint.arguments):
+        return
+    numbers = [argument.integer for argument in hint.arguments]
+    names = ("minimum", "target", "maximum")
+    for place in range(2):
+        if numbers[place] > numbers[place + 1]:
+            message = (
+                f"{hint.name} has a {names[place]} ({numbers[place]}) above its "
+                f"{names[place + 1]} ({numbers[place + 1]})"
+            )
+            ordered = ", ".join(map(str, sorted(numbers)))
+            suggestion = f"write {hint.name}({ordered})"
+            yield Complaint("APH304", hint.start, hint.end, message, suggestion)
+            return
 
 
 def _check_join_strategy(hint: Hint) -> Iterator[Complaint]:

@@ -134,6 +134,7 @@ def _check_statement(text: Text, statement: StatementBlocks) -> Iterator[Complai
             yield from _find_additional_comments(block)
             yield from _find_duplicates(block)
             yield from _find_overridden_repartitions(block)
+        yield from _find_inner_deadlines(block)
         if any(_needs_relations(hint) for hint in block.hints):
             relations = reader.read(block)
             if relations.unread is None:
@@ -195,6 +196,16 @@ def _find_duplicates(block: Block) -> Iterator[Complaint]:
                 f"{first.text}, is used"
             )
             yield Complaint("APH311", hint.start, hint.end, message, "keep one of them")
+
+
+def _find_inner_deadlines(block: Block) -> Iterator[Complaint]:
+    if block.encloser is None and block.query.cte is None:
+        return
+    for hint in block.hints:
+        if hint.name == "FINISH_WITHIN" and not hint.is_open and not any(grammar.check(hint)):
+            message = f"{hint.text} is ignored because its block is inside of another one"
+            suggestion = "write it in the outermost SELECT, as it applies to the whole query"
+            yield Complaint("APH313", hint.start, hint.end, message, suggestion)
 
 
 def _find_overridden_repartitions(block: Block) -> Iterator[Complaint]:

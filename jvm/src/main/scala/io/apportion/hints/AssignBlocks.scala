@@ -1,10 +1,13 @@
 package io.apportion.hints
 
+import scala.annotation.tailrec
+
 import io.apportion.rules.{Guarded, ReflectiveCopy}
 import org.apache.spark.sql.apportion.{CachedPlans, QueryConf}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.optimizer.InlineCTE
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.plans.logical.{Command, LogicalPlan, SubqueryAlias, UnaryNode, View, WithCTE}
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.catalyst.trees.TreePattern.CTE
 import org.apache.spark.sql.internal.SQLConf
 
@@ -13,15 +16,52 @@ import org.apache.spark.sql.internal.SQLConf
  * runs after analysis and before optimization. Other queries are not changed.
  */
 case class AssignBlocks(session: SparkSession) extends Guarded[LogicalPlan] {
+  import AssignBlocks._
 
   override protected def applyGuarded(plan: LogicalPlan): LogicalPlan =
     PolicyHints.of(plan) match {
       case None if !HintMark.isIn(plan) => plan
       case policy                       =>
         val privateCopy = PrivateCopy.of(inlineCtes(plan))
+        val deadline = deadlineOf(privateCopy, policy.getOrElse(PolicyHints.none))
         QueryBlockFinder.assign(privateCopy, policy.getOrElse(PolicyHints.none))
+        deadline.foreach(hint => privateCopy.setTagValue(Deadline, hint.value))
         privateCopy
     }
+
+  /** The hint FINISH_WITHIN of the outermost block. Inner blocks are warned about, because it would not count there. */
+  private def deadlineOf(plan: LogicalPlan, policy: PolicyHints): Option[Hinted[Long]] = {
+    val outermost = outermostMark(plan).map(_.hints)
+    plan.foreach { node =>
+      for (
+        mark <- HintMark.of(node) if mark.isTop && !outermost.exists(_ eq mark.hints); hint <- mark.hints.finishWithin
+      )
+        logWarning(
+          s"FINISH_WITHIN${hint.line.fold("")(line => s" in line $line")} is ignored, because its block is inside of " +
+            "another one. Write it in the outermost SELECT, as it applies to the whole query."
+        )
+    }
+    val ofRules = policy.ofQuery
+    val written = outermost.map(_.without(policy.forcedSettings)).flatMap(_.finishWithin)
+    ofRules.forced.finishWithin.orElse(written).orElse(ofRules.usual.finishWithin)
+  }
+
+  /** The mark of the outermost block. Writes, and operators that a DataFrame adds to a query, are above it. */
+  @tailrec private def outermostMark(plan: LogicalPlan): Option[HintMark] = HintMark.of(plan) match {
+    case None =>
+      plan match {
+        case _: SubqueryAlias | _: View => None
+        case WithCTE(query, _)          => outermostMark(query)
+        case unary: UnaryNode           => outermostMark(unary.child)
+        case write: Command             =>
+          write.children match {
+            case Seq(query) => outermostMark(query)
+            case _          => None
+          }
+        case _ => None
+      }
+    case mark => mark
+  }
 
   /** The plan is at the beginning: it shows whether its query has settings of its own. */
   override protected def queryConf(plan: LogicalPlan): Option[SQLConf] = QueryConf.atRoot(plan)
@@ -37,4 +77,11 @@ case class AssignBlocks(session: SparkSession) extends Guarded[LogicalPlan] {
     if (plan.containsPattern(CTE) && !CachedPlans.exists(session, plan)(_.containsPattern(CTE)))
       ReflectiveCopy.allFalse(classOf[InlineCTE])(plan)
     else plan
+}
+
+object AssignBlocks {
+  private val Deadline = TreeNodeTag[Long]("apportion.finishWithin")
+
+  /** Milliseconds of the hint FINISH_WITHIN of a query, from its plan before optimization. */
+  def finishWithin(plan: LogicalPlan): Option[Long] = plan.getTagValue(Deadline)
 }

@@ -1,6 +1,6 @@
 package io.apportion.hints
 
-import io.apportion.decision.{Policy, SourceKind, ValueSource}
+import io.apportion.decision.{Policy, ResourceRequirement, SourceKind, ValueSource}
 import io.apportion.settings.{SettingEntry, Settings}
 
 /**
@@ -35,6 +35,8 @@ object TaskCount {
 /**
  * Values that hints set for a query block. Values without a hint come from the enclosing blocks and from the session.
  *
+ * @param slots        task slots that the stages of the block declare
+ * @param finishWithin milliseconds within which the query must end; it counts in the outermost block
  * @param scans        tasks of every file scan of the block
  * @param scansByTable tasks of the scan of one table of the block, by the parts of the table's name
  */
@@ -43,6 +45,8 @@ final case class BlockHints(
     dataVolumePerTask: Option[Hinted[Long]] = None,
     broadcastRatio: Option[Hinted[Double]] = None,
     ranges: Option[Hinted[String]] = None,
+    slots: Option[Hinted[ResourceRequirement]] = None,
+    finishWithin: Option[Hinted[Long]] = None,
     scans: Option[Hinted[Int]] = None,
     scansByTable: Map[Seq[String], Hinted[Int]] = Map.empty
 ) {
@@ -53,13 +57,15 @@ final case class BlockHints(
     dataVolumePerTask.orElse(others.dataVolumePerTask),
     broadcastRatio.orElse(others.broadcastRatio),
     ranges.orElse(others.ranges),
+    slots.orElse(others.slots),
+    finishWithin.orElse(others.finishWithin),
     scans.orElse(others.scans),
     others.scansByTable ++ scansByTable
   )
 
   /**
-   * Hints in force for this block inside `outer`. For each kind of hint the innermost wins. Hints that name a table are
-   * not inherited.
+   * Hints in force for this block inside `outer`. For each kind of hint the innermost wins. Hints that name a table,
+   * and hints for the whole query, are not inherited.
    */
   def inside(outer: BlockHints): BlockHints = orElse(
     BlockHints(
@@ -67,7 +73,8 @@ final case class BlockHints(
       outer.dataVolumePerTask.map(_.copy(inherited = true)),
       outer.broadcastRatio.map(_.copy(inherited = true)),
       outer.ranges.map(_.copy(inherited = true)),
-      outer.scans.map(_.copy(inherited = true))
+      outer.slots.map(_.copy(inherited = true)),
+      scans = outer.scans.map(_.copy(inherited = true))
     )
   )
 
@@ -79,6 +86,8 @@ final case class BlockHints(
       dataVolumePerTask.map(ruled),
       broadcastRatio.map(ruled),
       ranges.map(ruled),
+      slots.map(ruled),
+      finishWithin.map(ruled),
       scans.map(ruled),
       scansByTable.map { case (table, hint) => table -> ruled(hint) }
     )
@@ -92,6 +101,8 @@ final case class BlockHints(
       unless(dataVolumePerTask, Settings.DataVolumePerTask),
       unless(broadcastRatio, Settings.BroadcastRatio),
       unless(ranges, Settings.Ranges),
+      unless(slots, Settings.MinSlots, Settings.TargetSlots, Settings.MaxSlots),
+      unless(finishWithin, Settings.FinishWithin),
       unless(scans, Settings.SourcesParallelism),
       unless(Some(scansByTable), Settings.SourcesParallelism).getOrElse(Map.empty)
     )

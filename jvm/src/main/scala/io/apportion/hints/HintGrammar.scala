@@ -2,7 +2,7 @@ package io.apportion.hints
 
 import java.util.Locale
 
-import io.apportion.decision.Policy
+import io.apportion.decision.{Policy, ResourceRequirement}
 import io.apportion.settings.Settings
 import org.apache.commons.text.similarity.LevenshteinDistance
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
@@ -48,6 +48,19 @@ private[hints] object HintGrammar {
       case (Ranges, Seq(word)) =>
         in.word(word, Settings.Layouts.choices).map(w => BlockHints(ranges = Some(in.hinted(w))))
       case (Ranges, _) => in.wrongArity("RANGES(even|balanced)", "RANGES(balanced)")
+
+      case (Slots, Seq(min, target, max)) =>
+        for {
+          min <- in.count(min, least = 0)
+          target <- in.count(target)
+          max <- in.count(max)
+          ascending <- in.ascending(min, target, max)
+        } yield BlockHints(slots = Some(in.hinted(ascending)))
+      case (Slots, _) => in.wrongArity("SLOTS(min, target, max)", "SLOTS(1, 16, 64)")
+
+      case (FinishWithin, Seq(time)) =>
+        in.time(time).map(millis => BlockHints(finishWithin = Some(in.hinted(millis))))
+      case (FinishWithin, _) => in.wrongArity("FINISH_WITHIN(time)", "FINISH_WITHIN('10 min')")
 
       case (SourceParallelism, Seq(n))        => in.count(n).map(n => BlockHints(scans = Some(in.hinted(n))))
       case (SourceParallelism, Seq(table, n)) =>
@@ -103,15 +116,17 @@ private[hints] object HintGrammar {
       problem("APH301", hint.origin, s"$name has $arguments, expected $usage", Some(s"write $example, for example"))
     }
 
-    def count(argument: Expression): Read[Int] = integer(argument) match {
-      case Some(n) if n >= 1 => Right(n)
-      case Some(_)           => wrong("APH303", argument, s"takes a number from 1 to ${Int.MaxValue}")
-      case None              =>
-        argument match {
-          case Literal(n: Long, LongType) if n > Int.MaxValue =>
-            wrong("APH303", argument, s"takes a number from 1 to ${Int.MaxValue}")
-          case _ => wrong("APH302", argument, "takes a whole number")
-        }
+    def count(argument: Expression, least: Int = 1): Read[Int] = {
+      def outside = wrong("APH303", argument, s"takes a number from $least to ${Int.MaxValue}")
+      integer(argument) match {
+        case Some(n) if n >= least => Right(n)
+        case Some(_)               => outside
+        case None                  =>
+          argument match {
+            case Literal(n: Long, LongType) if n > Int.MaxValue => outside
+            case _                                              => wrong("APH302", argument, "takes a whole number")
+          }
+      }
     }
 
     private def integer(argument: Expression): Option[Int] = argument match {
@@ -136,6 +151,36 @@ private[hints] object HintGrammar {
           None
         )
       else Right(TaskCount.Between(min, max))
+
+    def ascending(min: Int, target: Int, max: Int): Read[ResourceRequirement] = {
+      val ordered = Seq(min, target, max).sorted.mkString("(", ", ", ")")
+      def above(one: String, other: String) =
+        problem("APH304", hint.origin, s"$name has a $one above its $other", Some(s"write $name$ordered"))
+      if (min > target) above(s"minimum ($min)", s"target ($target)")
+      else if (target > max) above(s"target ($target)", s"maximum ($max)")
+      else Right(ResourceRequirement(min, target, max))
+    }
+
+    def time(argument: Expression): Read[Long] = {
+      val millis = argument match {
+        case Literal(text, StringType) =>
+          text.toString.trim.toLowerCase(Locale.ROOT) match {
+            case Time(number, unit) => Some(BigInt(number) * TimeUnits(unit.take(1)))
+            case _                  => None
+          }
+        case _ => None
+      }
+      millis match {
+        case Some(n) if n >= 1000 && n <= MaxTime => Right(n.toLong)
+        case Some(_)                              => wrong("APH312", argument, "takes a time from 1 second to 365 days")
+        case None                                 =>
+          wrong(
+            "APH312",
+            argument,
+            "takes a quoted time with a unit (s, sec, m, min, h, hours, d, days), such as '10 min'"
+          )
+      }
+    }
 
     def volume(argument: Expression): Read[Long] = {
       val bytes = argument match {
@@ -224,6 +269,11 @@ private[hints] object HintGrammar {
       Left(HintProblem(code, text(hint), message, suggestion, if (at.line.isDefined) at else hint.origin))
   }
 
+  private val Time =
+    "(\\d{1,9})\\s*(s|sec|second|seconds|m|min|minute|minutes|h|hour|hours|d|day|days)".r
+  private val TimeUnits = Map("s" -> 1000L, "m" -> 60000L, "h" -> 3600000L, "d" -> 86400000L)
+  private val MaxTime = 365 * TimeUnits("d")
+
   private val Size = "(\\d{1,19})\\s*(?:b|([kmgtp])(?:i?b)?)".r
 }
 
@@ -236,9 +286,12 @@ private[hints] object HintNames {
   val DataVolume = "DATA_VOLUME"
   val BroadcastRatio = "BROADCAST_RATIO"
   val Ranges = "RANGES"
+  val Slots = "SLOTS"
+  val FinishWithin = "FINISH_WITHIN"
   val SourceParallelism = "SOURCE_PARALLELISM"
 
-  val ours: Seq[String] = Seq(Parallelism, DataVolume, BroadcastRatio, Ranges, SourceParallelism)
+  val ours: Seq[String] =
+    Seq(Parallelism, DataVolume, BroadcastRatio, Ranges, Slots, FinishWithin, SourceParallelism)
 
   private val spark: Set[String] =
     JoinStrategyHint.strategies.flatMap(_.hintAliases) ++

@@ -81,9 +81,11 @@ case class ReportDecisions(session: SparkSession, slotTracker: SlotTracker) exte
       operator = group.operator,
       stages = group.stages.map(_.id),
       shuffles = group.stages.flatMap(_.mapStats).map(_.shuffleId),
+      requirement = group.hints.slots.map(_.value).orElse(described.requirement),
       reason = DemoteBroadcasts.why(group).foldLeft(described.reason)(withRemark),
       sources = described.sources ++
-        group.leaves.flatMap(leaf => SubpartitionCounts.why(leaf.shuffle)).map("subpartitions" -> _.text)
+        group.leaves.flatMap(leaf => SubpartitionCounts.why(leaf.shuffle)).map("subpartitions" -> _.text) ++
+        group.hints.slots.map("slots" -> _.setBy.text)
     )
   }
 

@@ -172,7 +172,11 @@ case class ScanTasks(session: SparkSession, slotTracker: SlotTracker) extends Gu
     }
 
     def record(tasks: Int, size: Long): DecisionRecord = {
-      val record = DecisionRecord.ofSource(scan.plan.nodeName.trim, decision, policy, tasks, size)
+      val decided = DecisionRecord.ofSource(scan.plan.nodeName.trim, decision, policy, tasks, size)
+      val record = decided.copy(
+        requirement = hints.slots.map(_.value).orElse(decided.requirement),
+        sources = decided.sources ++ hints.slots.map("slots" -> _.setBy.text)
+      )
       if (isKept) record.copy(kind = "unchanged") else record
     }
 
