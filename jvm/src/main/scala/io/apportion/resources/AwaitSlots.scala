@@ -1,5 +1,10 @@
 package io.apportion.resources
 
+import scala.util.control.NonFatal
+
+import io.apportion.hints.AssignBlocks
+import io.apportion.resources.deadlines.QueryCosts
+import io.apportion.resources.planned.PlannedStages
 import io.apportion.rules.{CurrentQuery, Guarded}
 import org.apache.spark.apportion.WaitingJob
 import org.apache.spark.sql.SparkSession
@@ -10,14 +15,19 @@ import org.apache.spark.sql.execution.command.{ExecutedCommandExec, ExplainComma
 import org.apache.spark.sql.execution.datasources.v2.V2CommandExec
 
 /**
- * Waits for `resources.minSlots` task slots before a stage starts. By default it neither waits nor looks at the
- * cluster.
+ * Waits for `resources.minSlots` task slots before a stage starts, and tells the coordinator which stages are left. By
+ * default it neither waits nor looks at the cluster.
  */
 case class AwaitSlots(session: SparkSession, isAdaptive: Boolean = true) extends Guarded[SparkPlan] {
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
-    if (!SlotSettings.neverNeedCoordination(conf) && (isAdaptive || runsTasks(plan)))
-      for (query <- CurrentQuery.current(session) if isAdaptive || !isExplained(query)) await(query)
+    if (isAdaptive || runsTasks(plan))
+      for {
+        id <- CurrentQuery.current(session)
+        query <- CurrentQuery.running(id)
+        hinted = AssignBlocks.finishWithin(query.normalized)
+        if (hinted.isDefined || !SlotSettings.neverNeedCoordination(conf)) && (isAdaptive || !isExplained(query))
+      } await(id, query, plan, hinted)
     plan
   }
 
@@ -26,19 +36,32 @@ case class AwaitSlots(session: SparkSession, isAdaptive: Boolean = true) extends
   override protected def mustThrow(failure: Throwable): Boolean =
     super.mustThrow(failure) || WaitingJob.isCancellation(failure)
 
-  private def await(query: Long): Unit = {
-    def settings = SlotSettings.of(conf, session.sparkContext)
-    SlotCoordinator.existing(session.sparkContext).filter(_.isTracked(query)) match {
-      case Some(coordinator) => coordinator.await(query, settings)
+  private def await(id: Long, query: QueryExecution, stage: SparkPlan, hinted: Option[Long]): Unit = {
+    def settings = SlotSettings.of(conf, session.sparkContext, hinted)
+    // A plan that is not adaptive is planned in this moment.
+    def running = if (isAdaptive) query.executedPlan else stage
+    def work = quietly(
+      new QueryWork(QueryCosts.of(session, query, running), PlannedStages.ahead(session, running, conf))
+    )
+    SlotCoordinator.existing(session.sparkContext).filter(_.isTracked(id)) match {
+      case Some(coordinator) => coordinator.await(id, settings, if (isAdaptive) work else None)
       case None              =>
         val current = settings
-        if (current.needsCoordination) SlotCoordinator.of(session.sparkContext).foreach(_.await(query, current))
+        if (current.needsCoordination) SlotCoordinator.of(session.sparkContext).foreach(_.await(id, current, work))
     }
   }
 
+  /** A query without an estimate still waits for its minimum. */
+  private def quietly(work: => QueryWork): Option[QueryWork] =
+    try Some(work)
+    catch {
+      case failure @ (NonFatal(_) | _: LinkageError | _: StackOverflowError) =>
+        logWarning("Cannot estimate the work of a query. Its slots follow its stages.", failure)
+        None
+    }
+
   /** Whether the execution is an EXPLAIN: it has its own execution id, and plans its query with it. */
-  private def isExplained(query: Long): Boolean =
-    CurrentQuery.running(query).exists(_.logical.isInstanceOf[ExplainCommand])
+  private def isExplained(query: QueryExecution): Boolean = query.logical.isInstanceOf[ExplainCommand]
 
   /**
    * Whether a plan that is not adaptive runs tasks. Some commands, and rows that are already in the driver, need none.

@@ -14,6 +14,7 @@ private[resources] final class Load {
   private val stages = TrieMap.empty[Int, Stage]
   private val begun = mutable.Map.empty[Long, Long]
   private val speeds = mutable.Map.empty[Long, Speed]
+  private val overall = new Speed
 
   def jobStarts(query: Long, job: Int, now: Long): Unit = {
     begun.getOrElseUpdate(query, now)
@@ -31,17 +32,17 @@ private[resources] final class Load {
   def taskEnds(stage: Int, metrics: Option[TaskMetrics]): Unit = for (running <- stages.get(stage)) {
     running.finished += 1
     for (measured <- metrics) {
-      val speed = speeds.getOrElseUpdate(running.query, new Speed)
-      speed.bytes += measured.inputMetrics.bytesRead + measured.shuffleReadMetrics.totalBytesRead
-      speed.tasks += 1
-      speed.millis += measured.executorRunTime
+      val bytes = measured.inputMetrics.bytesRead + measured.shuffleReadMetrics.totalBytesRead
+      for (speed <- Seq(speeds.getOrElseUpdate(running.query, new Speed), overall))
+        speed.add(bytes, measured.executorRunTime)
     }
   }
 
-  /** Whether a tracked query has this job. Like [[hasStage]], it can be called without the lock. */
+  /** Whether a tracked query has this job. Like [[queryOf]], it can be called without the lock. */
   def hasJob(job: Int): Boolean = jobs.contains(job)
 
-  def hasStage(stage: Int): Boolean = stages.contains(stage)
+  /** The query of a running stage. */
+  def queryOf(stage: Int): Option[Long] = stages.get(stage).map(_.query)
 
   def queryEnds(query: Long): Unit = {
     begun.remove(query)
@@ -55,14 +56,20 @@ private[resources] final class Load {
   /** Number of tasks of the query's largest unfinished stage. */
   def tasksOf(query: Long): Int = unfinished(query).map(_.tasks).maxOption.getOrElse(0)
 
+  /** Number of tasks of the query's submitted stages that have not finished. */
+  def openTasks(query: Long): Long = unfinished(query).map(stage => (stage.tasks - stage.finished).toLong).sum
+
+  /** Bytes that a slot has read per second, in this query if a task of it has finished, else in all tracked queries. */
+  def speedOf(query: Long): Double =
+    speeds.get(query).map(_.bytesPerSecond).filter(_ > 0).getOrElse(overall.bytesPerSecond)
+
   /** The load of a query. Assumes that unfinished tasks read as many bytes as finished tasks on average. */
   def of(query: Long, requirement: ResourceRequirement, slots: Int, now: Long): QueryLoad = {
     val speed = speeds.getOrElse(query, new Speed)
-    val waiting = unfinished(query).map(stage => (stage.tasks - stage.finished).toLong).sum
     QueryLoad(
       requirement,
       slots,
-      waitingBytes = (waiting * speed.meanBytes).toLong,
+      waitingBytes = (openTasks(query) * speed.meanBytes).toLong,
       bytesPerSlotSecond = speed.bytesPerSecond,
       runningMillis = begun.get(query).fold(0L)(now - _)
     )
@@ -82,6 +89,12 @@ private object Load {
     var bytes = 0L
     var tasks = 0L
     var millis = 0L
+
+    def add(read: Long, runTime: Long): Unit = {
+      bytes += read
+      tasks += 1
+      millis += runTime
+    }
 
     def meanBytes: Double = if (tasks == 0) 0 else bytes.toDouble / tasks
     def bytesPerSecond: Double = if (millis == 0) 0 else bytes * 1000.0 / millis

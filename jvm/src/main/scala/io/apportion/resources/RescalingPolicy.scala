@@ -33,20 +33,23 @@ trait RescalingPolicy {
 
 object RescalingPolicy {
 
+  /** The value of the setting that follows the deadline of each query. */
+  val Deadline = "deadline"
+
   /** Throws if `key` is `resources.rescaling` and its value does not name a policy. */
   def check(key: String, conf: SQLConf): Unit =
     if (key == Settings.Rescaling.key) ofSetting(Settings.Rescaling.get(conf), Settings.FinishWithin.get(conf))
 
-  /** The policy for a value of the setting; `None` for `fixed`. */
+  /** The policy for a value of the setting; `None` for `fixed`, and for `deadline`, which is no policy of load. */
   def ofSetting(value: String, finishWithinMillis: Long): Option[RescalingPolicy] = value match {
-    case "fixed"   => None
-    case "backlog" => Some(Backlog(finishWithinMillis))
-    case className => Some(named(className))
+    case "fixed" | Deadline => None
+    case "backlog"          => Some(Backlog(finishWithinMillis))
+    case className          => Some(named(className))
   }
 
   private def named(className: String): RescalingPolicy = {
     def refused(why: String, cause: Throwable = null) = new IllegalArgumentException(
-      s"resources.rescaling is $className: $why. Allowed: fixed, backlog, or the name of a class that extends " +
+      s"resources.rescaling is $className: $why. Allowed: fixed, backlog, deadline, or the name of a class that extends " +
         s"${classOf[RescalingPolicy].getName} and has a constructor without arguments",
       cause
     )

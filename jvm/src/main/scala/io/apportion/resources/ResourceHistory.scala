@@ -5,6 +5,7 @@ import java.sql.Timestamp
 import scala.collection.mutable
 
 import io.apportion.decision.ResourceRequirement
+import io.apportion.resources.deadlines.QueryTimes
 import io.apportion.tables.TableColumns
 import io.apportion.tables.TableColumns.column
 import org.apache.spark.sql.Row
@@ -16,6 +17,7 @@ import org.apache.spark.sql.types._
  *
  * @param slots    task slots of the registered executors
  * @param declared task slots that Apportion requests from the cluster manager, if it requests any
+ * @param times    times of the query, if it has a deadline
  */
 final case class ResourceChange(
     at: Timestamp,
@@ -24,7 +26,8 @@ final case class ResourceChange(
     need: Option[ResourceRequirement],
     slots: Int,
     lost: Int,
-    declared: Option[Int]
+    declared: Option[Int],
+    times: Option[QueryTimes] = None
 ) {
 
   /** The change as a row of [[ResourceHistory.schema]]. */
@@ -35,7 +38,10 @@ final case class ResourceChange(
     need.map(TableColumns.requirement).orNull,
     slots,
     lost,
-    declared.orNull
+    declared.orNull,
+    times.map(_.within / 1000.0).orNull,
+    times.flatMap(_.planned).map(_ / 1000.0).orNull,
+    times.map(_.elapsed / 1000.0).orNull
   )
 }
 
@@ -45,10 +51,20 @@ private[resources] final class ResourceHistory {
 
   private val changes = mutable.Queue.empty[ResourceChange]
 
-  def add(before: SlotState, after: SlotState): Unit = {
+  /** @param timesOf times of a query with a deadline */
+  def add(before: SlotState, after: SlotState)(timesOf: Long => Option[QueryTimes]): Unit = {
     val at = new Timestamp(System.currentTimeMillis())
     def change(query: Option[Long], phase: Option[String], need: Option[ResourceRequirement]) =
-      ResourceChange(at, query, phase, need, after.slots, query.fold(0)(after.lost), after.declared.map(_.slots))
+      ResourceChange(
+        at,
+        query,
+        phase,
+        need,
+        after.slots,
+        query.fold(0)(after.lost),
+        after.declared.map(_.slots),
+        query.flatMap(timesOf)
+      )
     val changed = after.queries.toSeq.sortBy(_._1).collect {
       case (id, now) if before.queries.get(id).forall(was => was.phase != now.phase || was.need != now.need) =>
         change(Some(id), Some(now.phase.name), Some(now.need))
@@ -85,7 +101,10 @@ object ResourceHistory {
         "declared",
         IntegerType,
         "task slots that Apportion requests from the cluster manager; null if it requests none"
-      )
+      ),
+      column("finish_within", DoubleType, "seconds within which the query must end; null if it has no deadline"),
+      column("planned", DoubleType, "seconds that the query is expected to take in all; null if they are unknown"),
+      column("elapsed", DoubleType, "seconds since the query began; null if it has no deadline")
     )
   )
 }

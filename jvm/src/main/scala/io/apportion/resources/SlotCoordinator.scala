@@ -5,13 +5,17 @@ import java.util.Properties
 import java.util.concurrent.{ConcurrentHashMap, Executors, ScheduledExecutorService, TimeUnit}
 
 import scala.collection.concurrent.TrieMap
+import scala.collection.mutable
 import scala.util.control.NonFatal
 
-import io.apportion.settings.Settings.MinSlots
-import org.apache.spark.apportion.{Cluster, WaitingJob}
 import io.apportion.report.SlotTracker
+import io.apportion.resources.deadlines.{QueryRun, QueryTimes, SlotsForDeadline}
+import io.apportion.resources.planned.PlannedStage
+import io.apportion.settings.Settings.MinSlots
+import org.apache.spark.apportion.{Cluster, ExecutorDemand, WaitingJob}
 import org.apache.spark.{SparkContext, Success}
 import org.apache.spark.scheduler._
+import org.apache.spark.sql.apportion.ShuffleBlocks
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
 import org.slf4j.LoggerFactory
@@ -30,6 +34,13 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
   /** The tracked queries. Listeners read this map without the lock. */
   private val settings = TrieMap.empty[Long, SlotSettings]
   private val load = new Load
+  private val runs = mutable.Map.empty[Long, QueryRun]
+  private val ahead = mutable.Map.empty[Long, Seq[PlannedStage]]
+  private val demand = if (Cluster.isDynamic(sparkContext)) Some(new ExecutorDemand) else None
+  private val startup = new StartupTime
+
+  /** The run of a query that ends just now. */
+  private val ended = mutable.Map.empty[Long, QueryRun]
   private val history = new ResourceHistory
   private var timer = Option.empty[ScheduledExecutorService]
 
@@ -37,11 +48,16 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
    * Returns when a stage of a query may start. Throws [[NotEnoughSlots]] after the timeout, and Spark's own error when
    * the query is cancelled.
    */
-  def await(query: Long, initial: => SlotSettings): Unit = {
-    // Outside of the lock, because this may create the user's rescaling policy.
+  def await(query: Long, initial: => SlotSettings, work: => Option[QueryWork] = None): Unit = {
+    // Outside of the lock, because this may create the user's rescaling policy and read the history.
     val current = settings.getOrElse(query, initial)
+    val known = if (current.followsWork) work else None
+    val isFirst = !settings.contains(query)
+    val first = known.filter(_ => isFirst).map(work => new QueryRun(work.costs, current.finishWithin, now()))
+    known.foreach(work => synchronized(ahead.put(query, work.ahead)))
+    val plan = first.flatMap(run => planned(query, current, run))
     val job = synchronized {
-      begin(query, current)
+      begin(query, current, first, plan)
       if (state.mustWait(query)) Some(new WaitingJob(sparkContext, s"Waits for task slots (${MinSlots.key})"))
       else None
     }
@@ -50,14 +66,25 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
       if (state.failed(query))
         throw new NotEnoughSlots(current.requested, state.slots, current.timeouts.timeout)
     }
+    if (first.isEmpty && known.isDefined) replanSoon(query)
   }
 
-  private def begin(query: Long, current: SlotSettings): Unit = {
+  private def begin(
+      query: Long,
+      current: SlotSettings,
+      run: Option[QueryRun],
+      plan: Option[SlotsForDeadline]
+  ): Unit = {
     // Drop queries that have ended, because a busy listener bus loses events.
-    settings.keys.toSeq.filterNot(id => id == query || isRunning(id)).foreach(queryEnds)
+    settings.keys.toSeq.filterNot(id => id == query || isRunning(id)).foreach(queryEnds(_, succeeded = false))
     settings.put(query, current)
+    run.foreach(runs.put(query, _))
+    for (run <- run; plan <- plan) report(query, run, plan)
     startTimer()
-    update(_.begin(query, current.need, current.timeouts, current.asks, now()))
+    val target = plan.map(_.slots).orElse(Option.when(current.followsStages)(soon(query)).filter(_ > 0))
+    val need = target.fold(current.need)(current.need.aimingAt)
+    update(_.begin(query, need, current.timeouts, current.asks, now(), current.finishWithin.isDefined))
+    if (run.isEmpty && current.followsStages) update(_.retarget(query, slotsOfStages(query), now()))
   }
 
   private def awaitWith(job: WaitingJob, query: Long): Unit =
@@ -73,14 +100,45 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
       }
     catch {
       case failure: Throwable =>
-        synchronized(queryEnds(query))
+        synchronized(queryEnds(query, succeeded = false))
         throw failure
     } finally job.end()
 
   /** Sets the target of a query to the slots that its next stage can use. */
   def stageNeeds(query: Long, slots: Int): Unit =
     if (settings.get(query).exists(_.followsStages))
-      synchronized(update(_.retarget(query, slots.max(load.tasksOf(query)), now())))
+      synchronized(update(_.retarget(query, slots.max(slotsOfStages(query)), now())))
+
+  /** Slots that the query's stages can use now and soon. */
+  private def slotsOfStages(query: Long): Int = load.tasksOf(query).max(soon(query))
+
+  private def soon(query: Long): Int = ahead.get(query).fold(0)(QueryWork.soon)
+
+  /** The smallest number of slots on which a query ends before its deadline. Not under the lock, as it takes time. */
+  private def planned(query: Long, own: SlotSettings, run: QueryRun): Option[SlotsForDeadline] = {
+    val plan = synchronized(run.toPlan(now(), QueryWork.byBytes(ahead.getOrElse(query, Nil), load.speedOf(query))))
+    plan.map(_.slots(own.need.max, synchronized(state.slots), startup.millis))
+  }
+
+  /** Sets the target of a query with a deadline anew, in the timer's thread. */
+  private def replanSoon(query: Long): Unit =
+    if (settings.get(query).exists(_.finishWithin.isDefined))
+      synchronized(timer).foreach(_.execute(() => quietly("Planning the slots of a query")(replan(query))))
+
+  private def replan(query: Long): Unit =
+    for (own <- settings.get(query); run <- synchronized(runs.get(query)); plan <- planned(query, own, run))
+      synchronized {
+        if (runs.contains(query)) {
+          report(query, run, plan)
+          update(_.retarget(query, plan.slots, now()))
+        }
+      }
+
+  /** Keeps the expected time for the history of slots, and logs once if the deadline cannot be met. */
+  private def report(query: Long, run: QueryRun, plan: SlotsForDeadline): Unit = {
+    run.expects(plan)
+    for (text <- run.firstMiss(plan)) log.warn(s"Query $query $text")
+  }
 
   /** Registered slots, and the slots that the query has lost. `None` for a query that is not tracked. */
   def registeredAndLost(query: Long): Option[(Int, Int)] =
@@ -98,32 +156,64 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
   override def onExecutorRemoved(event: SparkListenerExecutorRemoved): Unit = slotsMayHaveChanged()
 
   override def onJobStart(event: SparkListenerJobStart): Unit =
-    for (query <- trackedQueryOf(event.properties)) synchronized(load.jobStarts(query, event.jobId, now()))
+    for (query <- trackedQueryOf(event.properties)) synchronized {
+      load.jobStarts(query, event.jobId, now())
+      for (run <- runs.get(query))
+        run.progress.jobStarts(
+          event.stageInfos.flatMap(stage => ShuffleBlocks.writtenBy(stage).map(stage.stageId -> _))
+        )
+    }
 
   override def onJobEnd(event: SparkListenerJobEnd): Unit =
     if (load.hasJob(event.jobId)) synchronized(load.jobEnds(event.jobId))
 
   override def onStageSubmitted(event: SparkListenerStageSubmitted): Unit =
-    for (query <- trackedQueryOf(event.properties))
-      synchronized(load.stageStarts(query, event.stageInfo.stageId, event.stageInfo.numTasks))
+    for (query <- trackedQueryOf(event.properties)) {
+      val stage = event.stageInfo
+      synchronized {
+        load.stageStarts(query, stage.stageId, stage.numTasks)
+        runs.get(query).foreach(_.progress.stageStarts(stage.stageId, stage.numTasks, stage.parentIds, now()))
+        tellDemand()
+      }
+      replanSoon(query)
+    }
 
-  override def onStageCompleted(event: SparkListenerStageCompleted): Unit =
-    if (load.hasStage(event.stageInfo.stageId)) synchronized(load.stageEnds(event.stageInfo.stageId))
+  override def onStageCompleted(event: SparkListenerStageCompleted): Unit = {
+    val stage = event.stageInfo.stageId
+    for (query <- load.queryOf(stage)) {
+      synchronized {
+        load.stageEnds(stage)
+        runs.get(query).foreach(_.progress.stageEnds(stage, now()))
+        tellDemand()
+      }
+      replanSoon(query)
+    }
+  }
 
   override def onTaskEnd(event: SparkListenerTaskEnd): Unit =
-    if (event.reason == Success && load.hasStage(event.stageId))
-      synchronized(load.taskEnds(event.stageId, Option(event.taskMetrics)))
+    if (event.reason == Success)
+      for (query <- load.queryOf(event.stageId)) synchronized {
+        load.taskEnds(event.stageId, Option(event.taskMetrics))
+        runs.get(query).foreach(_.progress.taskEnds(event.stageId, event.taskInfo.duration))
+        tellDemand()
+      }
 
   override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
     case end: SparkListenerSQLExecutionEnd if settings.contains(end.executionId) =>
-      synchronized(queryEnds(end.executionId))
+      synchronized(queryEnds(end.executionId, succeeded = end.errorMessage.forall(_.isEmpty)))
     case _ =>
   }
 
-  private def queryEnds(query: Long): Unit = {
+  private def queryEnds(query: Long, succeeded: Boolean): Unit = {
     settings.remove(query)
+    val run = runs.remove(query)
+    // What it has cost is known here, and its time is in the last row of its changes.
+    if (succeeded) run.foreach(_.end(now()))
+    run.foreach(ended.put(query, _))
     load.queryEnds(query)
+    ahead.remove(query)
     update(_.end(query, now()))
+    ended.remove(query)
   }
 
   override def onApplicationEnd(event: SparkListenerApplicationEnd): Unit = synchronized {
@@ -135,18 +225,42 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
   private def slotsMayHaveChanged(): Unit =
     if (!sparkContext.isStopped) {
       val slots = Cluster.slots(sparkContext)
-      synchronized(update(_.slotsAre(slots, now())))
+      synchronized {
+        if (slots > state.slots) startup.added(now())
+        update(_.slotsAre(slots, now()))
+      }
     }
 
   private def update(step: SlotState => SlotState): Unit = {
     val before = state
     state = step(before)
     if (state != before) {
-      history.add(before, state)
+      history.add(before, state)(timesOf)
       val declared = state.declared.map(_.slots)
+      if (declared.exists(_ > before.declared.fold(0)(_.slots).max(state.slots))) startup.requested(now())
       if (declared != before.declared.map(_.slots)) ask(declared)
       for ((query, own) <- settings if state.failed(query) && !before.failed(query)) cancel(query, own)
       notifyAll()
+    }
+    tellDemand()
+  }
+
+  /** Times of a query that has a deadline. */
+  private def timesOf(query: Long): Option[QueryTimes] =
+    runs.get(query).orElse(ended.get(query)).flatMap(_.times(now()))
+
+  /**
+   * Tells dynamic allocation how many tasks to expect beyond the submitted ones. A query with a deadline needs its
+   * target, and the others need at least a slot for each task.
+   */
+  private def tellDemand(): Unit = for (demand <- demand) {
+    val asking = state.queries.filter { case (_, query) => query.asks && query.phase != Phase.Failed }
+    val (alone, sharing) = asking.partition(_._2.hasDeadline)
+    val open = asking.map { case (id, _) => id -> load.openTasks(id) }
+    val ofSharing = sharing.map(_._2.need.target.toLong).maxOption.getOrElse(0L).max(sharing.keys.map(open).sum)
+    val expected = alone.map(_._2.need.target.toLong).sum + ofSharing - open.values.sum
+    quietly("Telling dynamic allocation the expected tasks") {
+      demand.expect(sparkContext, expected.max(Int.MinValue.toLong).min(Int.MaxValue.toLong).toInt)
     }
   }
 
@@ -154,7 +268,7 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
    * Requests slots in the timer's thread, because the cluster manager may answer slowly. `None` restores the request
    * that Spark made when the application started.
    */
-  private def ask(slots: Option[Int]): Unit = timer.foreach(_.execute { () =>
+  private def ask(slots: Option[Int]): Unit = for (timer <- timer if demand.isEmpty) timer.execute { () =>
     val request = slots.fold("the initial number of executors") { n =>
       s"executors with ${if (n == 1) "1 slot" else s"$n slots"}"
     }
@@ -162,7 +276,7 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
       val accepted = slots.fold(Cluster.requestInitial(sparkContext))(Cluster.request(sparkContext, _))
       if (!accepted) log.warn(s"The cluster manager did not accept the request for $request")
     }
-  })
+  }
 
   /** Cancels the jobs of a failed query. Their tasks may otherwise wait forever for executors. */
   private def cancel(query: Long, own: SlotSettings): Unit = {
@@ -189,16 +303,17 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
     val slots = Cluster.slots(sparkContext)
     val due = synchronized {
       update(_.slotsAre(slots, now()))
-      settings.keys.toSeq.filterNot(isRunning).foreach(queryEnds)
+      settings.keys.toSeq.filterNot(isRunning).foreach(queryEnds(_, succeeded = false))
       if (settings.isEmpty && state.declared.isEmpty) stopTimer()
-      for {
-        (query, own) <- settings.toSeq
-        policy <- own.rescaling if own.isDue(now())
-        querySlots <- state.queries.get(query)
-      } yield (query, policy, load.of(query, querySlots.need, slots, now()))
+      settings.toSeq.filter(_._2.isDue(now()))
     }
     // Outside of the lock, because a policy of the user may be slow.
-    for ((query, policy, queryLoad) <- due) {
+    due.foreach { case (query, _) => replan(query) }
+    for {
+      (query, own) <- due
+      policy <- own.rescaling
+      queryLoad <- synchronized(state.queries.get(query).map(of => load.of(query, of.need, slots, now())))
+    } {
       val target = policy.target(queryLoad)
       synchronized(update(_.retarget(query, target, now())))
     }

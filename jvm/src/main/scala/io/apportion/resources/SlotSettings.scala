@@ -19,6 +19,7 @@ import org.slf4j.LoggerFactory
  * @param asks          whether Apportion requests executors
  * @param followsStages whether each decision sets the target to the number of tasks of the query's stages
  * @param rescaling     the policy that changes the target while the query runs, if there is one
+ * @param finishWithin  milliseconds within which the query must end, if it has a deadline
  * @param pollMillis    milliseconds between two calls of the policy
  */
 private[apportion] final class SlotSettings(
@@ -28,12 +29,16 @@ private[apportion] final class SlotSettings(
     val asks: Boolean,
     val followsStages: Boolean,
     val rescaling: Option[RescalingPolicy],
+    val finishWithin: Option[Long],
     pollMillis: Long
 ) {
   private var polledAt = Option.empty[Long]
 
   /** Whether the query waits for slots, requests executors or has a policy. Other queries are not tracked. */
-  def needsCoordination: Boolean = asks || need.min > 0 || rescaling.isDefined
+  def needsCoordination: Boolean = followsWork || need.min > 0 || rescaling.isDefined
+
+  /** Whether the target follows the work of the query, so that Apportion must know it. */
+  def followsWork: Boolean = asks || finishWithin.isDefined
 
   /** Whether to call the policy now. Returns true at most once in `pollMillis`. */
   def isDue(now: Long): Boolean = {
@@ -53,7 +58,8 @@ private[apportion] object SlotSettings {
   def neverNeedCoordination(conf: SQLConf): Boolean =
     Settings.MinSlots.get(conf) == 0 && !Settings.RequestExecutors.get(conf) && Settings.Rescaling.get(conf) == "fixed"
 
-  def of(conf: SQLConf, sparkContext: SparkContext): SlotSettings = {
+  /** @param hinted milliseconds of a hint FINISH_WITHIN, if the query has one */
+  def of(conf: SQLConf, sparkContext: SparkContext, hinted: Option[Long] = None): SlotSettings = {
     val isReactive = new SessionPolicy(conf, sparkContext).reactive
     val requested = Settings.MinSlots.get(conf)
     val wanted = Some(Settings.MaxSlots.get(conf)).filter(_ != -1)
@@ -62,7 +68,9 @@ private[apportion] object SlotSettings {
     val min = requested.min(dynamicMin).min(max)
     val set = Some(Settings.TargetSlots.get(conf)).filter(_ != -1)
     val target = set.getOrElse(if (isReactive) max else sparkContext.defaultParallelism)
-    val rescaling = rescalingPolicy(conf)
+    val isDeadline = Settings.Rescaling.get(conf) == RescalingPolicy.Deadline
+    val finishWithin = hinted.orElse(Option.when(isDeadline)(Settings.FinishWithin.get(conf)))
+    val rescaling = if (finishWithin.isDefined) None else rescalingPolicy(conf)
     new SlotSettings(
       requested = requested,
       need = ResourceRequirement(min, min, max).aimingAt(target),
@@ -70,12 +78,14 @@ private[apportion] object SlotSettings {
         timeout = Settings.ResourceTimeout.get(conf),
         // A query that does not wait for a minimum does not wait for its target.
         stabilization = if (min == 0) 0 else Settings.Stabilization.get(conf),
-        cooldown = Settings.Cooldown.get(conf)
+        // Dynamic allocation has timeouts of its own.
+        cooldown = if (Cluster.isDynamic(sparkContext)) 0 else Settings.Cooldown.get(conf)
       ),
       asks = Settings.RequestExecutors.get(conf) && !isReactive && Cluster.canBeAsked(sparkContext),
       // A stage must not override the policy.
-      followsStages = set.isEmpty && !isReactive && rescaling.isEmpty,
+      followsStages = set.isEmpty && !isReactive && rescaling.isEmpty && finishWithin.isEmpty,
       rescaling,
+      finishWithin,
       Settings.PollInterval.get(conf)
     )
   }

@@ -41,14 +41,16 @@ final case class SlotTimeouts(timeout: Long, stabilization: Long, cooldown: Long
 /**
  * A query that needs task slots.
  *
- * @param asks whether Apportion requests its target from the cluster manager
- * @param most largest number of slots that the query has had, up to its target
+ * @param asks        whether Apportion requests its target from the cluster manager
+ * @param hasDeadline whether the query needs its target for itself, to end in time
+ * @param most        largest number of slots that the query has had, up to its target
  */
 final case class QuerySlots(
     need: ResourceRequirement,
     timeouts: SlotTimeouts,
     asks: Boolean,
     phase: Phase,
+    hasDeadline: Boolean = false,
     most: Int = 0
 )
 
@@ -79,9 +81,19 @@ final case class SlotState(
   import Phase._
 
   /** Adds a query, which waits until it may run. Does not change a query that was added before. */
-  def begin(id: Long, need: ResourceRequirement, timeouts: SlotTimeouts, asks: Boolean, now: Long): SlotState =
+  def begin(
+      id: Long,
+      need: ResourceRequirement,
+      timeouts: SlotTimeouts,
+      asks: Boolean,
+      now: Long,
+      hasDeadline: Boolean = false
+  ): SlotState =
     if (queries.contains(id)) at(now)
-    else copy(queries = queries.updated(id, QuerySlots(need, timeouts, asks, Waiting(now + timeouts.timeout)))).at(now)
+    else {
+      val query = QuerySlots(need, timeouts, asks, Waiting(now + timeouts.timeout), hasDeadline)
+      copy(queries = queries.updated(id, query)).at(now)
+    }
 
   /** Changes the target of a query. */
   def retarget(id: Long, target: Int, now: Long): SlotState = queries.get(id) match {
@@ -148,8 +160,15 @@ final case class SlotState(
     if (next == query.phase) changed else settled(changed, now)
   }
 
-  /** Slots to request: the largest target, because queries share slots, but at least each query's minimum. */
-  private def wanted: Option[Int] = asking.map(_.need.target).maxOption.map(_.max(unfailed.map(_.need.min).max))
+  /**
+   * Slots to request, but at least each query's minimum. Queries share slots, so their largest target counts. Queries
+   * with a deadline need their slots for themselves, so their targets are added.
+   */
+  private def wanted: Option[Int] = Option.when(asking.nonEmpty) {
+    val (alone, sharing) = asking.partition(_.hasDeadline)
+    val all = alone.map(_.need.target.toLong).sum + sharing.map(_.need.target.toLong).maxOption.getOrElse(0L)
+    all.min(asking.map(_.need.max.toLong).max).toInt.max(unfailed.map(_.need.min).max)
+  }
 
   private def asking: Iterable[QuerySlots] = unfailed.filter(_.asks)
 

@@ -1,6 +1,6 @@
 package io.apportion.settings
 
-import io.apportion.decision.{Policy, ResourceSpec, Rounding, ShuffleDefaults, SourceKind, ValueSource}
+import io.apportion.decision.{Policy, Rounding, ShuffleDefaults, SourceKind, ValueSource}
 import org.apache.spark.apportion.{Cluster, ClusterDefaults, ShuffleReads}
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.apportion.QueryConf
@@ -105,8 +105,8 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
   /** Number of tasks for a source of unknown size, if it is set. */
   def sourceDefault: Option[Int] = Some(Settings.SourcesDefaultParallelism.get(conf)).filter(_ != -1)
 
-  /** Task slots of the registered executors; `None` while no executor is registered. */
-  lazy val clusterSlots: Option[Int] = Some(Cluster.recentSlots(sparkContext)).filter(_ > 0)
+  /** The query's share of the registered task slots; `None` while no executor is registered. */
+  lazy val clusterSlots: Option[Int] = Some(Cluster.shareOfSlots(sparkContext)).filter(_ > 0)
 
   /**
    * Bytes of execution memory that a task may fill with rows; `None` if memory sets no limit. Tasks cannot evict
@@ -125,9 +125,6 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
     bypassUpTo = Cluster.bypassUpTo(sparkContext),
     exactSizesUpTo = Cluster.exactSizesUpTo(sparkContext)
   )
-
-  /** Resources of a task slot. */
-  def spec: ResourceSpec = Cluster.spec(sparkContext)
 
   /** Whether stages use the available task slots, instead of requesting the slots that they need. */
   lazy val reactive: Boolean = Settings.Mode.get(conf) match {

@@ -310,8 +310,8 @@ object Settings {
     Category.TaskSlots,
     default = false,
     "Whether Apportion requests executors from the cluster manager, enough for the target number of task slots. " +
-      "Ignored in mode `reactive`, in local mode, and when dynamic allocation is enabled. Set it to true on a " +
-      "standalone, YARN or Kubernetes cluster without dynamic allocation."
+      "With dynamic allocation, it tells Spark how many tasks the next stages have. Ignored in mode `reactive` and in " +
+      "local mode. Set it to true on a standalone, YARN or Kubernetes cluster."
   )
 
   val ResourceTimeout: SettingEntry[Long] = SettingEntry.duration(
@@ -345,11 +345,12 @@ object Settings {
     "resources.rescaling",
     Category.TaskSlots,
     default = "fixed",
-    Allowed.Text("fixed, backlog or the name of a class"),
+    Allowed.Text("fixed, backlog, deadline or the name of a class"),
     "Policy that changes the target number of task slots while a query runs. `fixed`: only the query's stages change " +
       "it. `backlog`: the target follows the bytes that the tasks still have to read and their speed, so that they " +
-      "finish within `resources.finishWithin`. You can also name a class that extends " +
-      "`io.apportion.resources.RescalingPolicy` and has a constructor without arguments."
+      "finish within `resources.finishWithin`. `deadline`: the smallest number with which the whole query ends within " +
+      "`resources.finishWithin`. You can also name a class that extends `io.apportion.resources.RescalingPolicy` and " +
+      "has a constructor without arguments."
   )
 
   val FinishWithin: SettingEntry[Long] = SettingEntry.duration(
@@ -357,8 +358,8 @@ object Settings {
     Category.TaskSlots,
     default = 600,
     Allowed.AtLeast(1, " second"),
-    "Target time for reading the remaining input if `resources.rescaling` is `backlog`. Lower it to finish sooner on " +
-      "more executors."
+    "Time within which each query must end if `resources.rescaling` is `deadline`, or must read its remaining input if " +
+      "it is `backlog`. The hint `FINISH_WITHIN` sets it for a query. Lower it to finish sooner on more executors."
   )
 
   val PollInterval: SettingEntry[Long] = SettingEntry.duration(

@@ -2,6 +2,7 @@ package io.apportion.resources
 
 import io.apportion.SparkSuite
 import io.apportion.decision.ResourceRequirement
+import io.apportion.resources.deadlines.QueryCosts
 import io.apportion.rules.Logged
 import org.apache.spark.apportion.Listeners
 import org.apache.spark.sql.SparkSession
@@ -30,6 +31,13 @@ class SlotCoordinatorSuite extends SparkSuite {
     assert(decisionOf(query, "parallelism" -> "5").requirement.contains(ResourceRequirement(5, 5, 5)))
     val greedy = decisionOf(query, "mode" -> "reactive")
     assert(greedy.requirement.contains(ResourceRequirement(1, greedy.subpartitions, greedy.subpartitions)))
+  }
+
+  test("a hint sets the slots that the stages of its block declare, and names itself as the source") {
+    val hinted = decisionOf(query.replace("SELECT", "SELECT /*+ SLOTS(1, 12, 40) */"))
+    assert(hinted.requirement.contains(ResourceRequirement(1, 12, 40)))
+    assert(hinted.sources("slots") == "hint on the query block, line 1")
+    assert(hinted.tasks == decisionOf(query).tasks)
   }
 
   test("a query does not wait if there are enough slots") {
@@ -161,5 +169,50 @@ class SlotCoordinatorSuite extends SparkSuite {
     assert(Backlog(finishWithinMillis = 10000).target(load) == 10)
     assert(Backlog(finishWithinMillis = 15000).target(load) == 7)
     assert(Backlog(finishWithinMillis = 10000).target(load.copy(bytesPerSlotSecond = 0)) == 4)
+  }
+
+  private val deadline = Seq("resources.rescaling" -> "deadline", "resources.finishWithin" -> "300s")
+
+  test("a query with a deadline shows the deadline, the plan from its last run, and its time") {
+    withSession(deadline: _*) { session =>
+      session.sql(query).collect()
+      val before = changesOf(session).size
+      session.sql(query).collect()
+      val times = changesOf(session).drop(before).filter(_.query.isDefined).flatMap(_.times)
+      assert(times.map(_.within).distinct == Seq(300000))
+      val (first, last) = (times.head, times.last)
+      assert(first.elapsed < last.elapsed)
+      assert(first.planned.exists(millis => millis > 0 && millis < 300000))
+    }
+  }
+
+  test("a query that has not run before gets a target once bytes have been read") {
+    withSession(deadline :+ ("resources.pollInterval" -> "1s"): _*) { session =>
+      QueryCosts.forget(session.sparkContext)
+      val before = changesOf(session).size
+      session.sql(slow).collect()
+      assert(changesOf(session).drop(before).flatMap(_.need).forall(_.target >= 1))
+    }
+  }
+
+  test("a hint sets the deadline of its query without any setting") {
+    withSession() { session =>
+      val before = changesOf(session).size
+      session.sql(query.replace("SELECT", "SELECT /*+ FINISH_WITHIN('5 min') */")).collect()
+      assert(changesOf(session).drop(before).flatMap(_.times).map(_.within).distinct == Seq(300000))
+    }
+  }
+
+  test("a deadline that cannot be met is logged once, with the slots that help most") {
+    withSession() { session =>
+      val hinted = slow.replace("SELECT k", "SELECT /*+ FINISH_WITHIN('1 s') */ k")
+      session.sql(hinted).collect()
+      val lines = Logged.by(classOf[SlotCoordinator].getName) {
+        session.sql(hinted).collect()
+        changesOf(session)
+      }
+      assert(lines.size == 1)
+      assert(lines.head.matches("Query \\d+ cannot end within 1 seconds. On \\d+ slots?, the most that help, .*"))
+    }
   }
 }

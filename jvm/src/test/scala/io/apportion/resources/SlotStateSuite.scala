@@ -111,4 +111,16 @@ class SlotStateSuite extends AnyFunSuite {
     val alone = begun(slots = 4).end(1, now = 5).begin(2, waits, timeouts, asks = false, now = 6)
     assert(alone.declared.isEmpty)
   }
+
+  test("queries share their slots, but queries with a deadline add up, within the maximum") {
+    def queries(deadlines: Boolean*): Option[Int] = deadlines.zipWithIndex
+      .foldLeft(SlotState(slots = 9)) { case (state, (hasDeadline, id)) =>
+        state.begin(id.toLong, need, timeouts.copy(cooldown = 0), asks = true, now = 0, hasDeadline)
+      }
+      .declared
+      .map(_.slots)
+    assert(queries(false, false).contains(4))
+    assert(queries(true, false).contains(8))
+    assert(queries(true, true, false).contains(8), "the maximum")
+  }
 }

@@ -2,18 +2,25 @@ package io.apportion.resources.planned
 
 import scala.collection.mutable
 
-import io.apportion.decision.{Decider, Policy, ResourceRequirement}
+import io.apportion.decision.{Decider, Policy, ResourceRequirement, ResourceSpec}
 import io.apportion.decision.ranges.Bytes
 import io.apportion.groups.{ExchangeGroup, GroupRead}
-import io.apportion.resources.SlotCoordinator
+import io.apportion.hints.{BlockHints, OperatorBlock}
+import io.apportion.report.SlotTracker
 import io.apportion.scans.ScanTasks
 import io.apportion.settings.SessionPolicy
 import io.apportion.sizing.OutputEstimate
 import org.apache.spark.apportion.Cluster
+import org.apache.spark.SparkContext
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.QueryConf
-import org.apache.spark.sql.execution.{CommandExecutionMode, SparkPlan, SubqueryExec}
-import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec
+import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecution, SparkPlan, SubqueryExec}
+import org.apache.spark.sql.execution.adaptive.{
+  AdaptiveSparkPlanExec,
+  BroadcastQueryStageExec,
+  QueryStageExec,
+  ShuffleQueryStageExec
+}
 import org.apache.spark.sql.execution.exchange.{BroadcastExchangeLike, Exchange, ReusedExchangeExec}
 import org.apache.spark.sql.internal.SQLConf
 
@@ -41,10 +48,26 @@ private[apportion] final case class PlannedStage(
 private[apportion] object PlannedStages {
 
   def of(session: SparkSession, sql: String): Seq[PlannedStage] = {
-    val parsed = session.sessionState.sqlParser.parsePlan(sql)
-    val planned = session.sessionState.executePlan(parsed, CommandExecutionMode.SKIP)
+    val planned = plan(session, sql)
     val conf = QueryConf.atRoot(planned.normalized).getOrElse(session.sessionState.conf)
     SQLConf.withExistingConf(conf)(new Planner(session, conf).stagesOf(planned.executedPlan))
+  }
+
+  /** Plans a query without running it. */
+  def plan(session: SparkSession, sql: String): QueryExecution =
+    session.sessionState.executePlan(session.sessionState.sqlParser.parsePlan(sql), CommandExecutionMode.SKIP)
+
+  /**
+   * The stages of a running query that have not finished. Stages of depth 0 run, or can start. The bytes of finished
+   * stages are known.
+   */
+  def ahead(session: SparkSession, running: SparkPlan, conf: SQLConf): Seq[PlannedStage] =
+    new Planner(session, conf).stagesOf(currentPlan(running))
+
+  /** The current plan of a query. A command can have it below the root. */
+  private def currentPlan(plan: SparkPlan): SparkPlan = plan match {
+    case adaptive: AdaptiveSparkPlanExec => adaptive.executedPlan
+    case other                           => other
   }
 
   /** An exchange group or a scan of a stage: its tasks and the reason for their number. */
@@ -58,10 +81,9 @@ private[apportion] object PlannedStages {
 
   private final class Planner(session: SparkSession, conf: SQLConf) {
     private val settings = new SessionPolicy(conf, session.sparkContext)
-    private val scans = ScanTasks(session, SlotCoordinator)
+    private val scans = ScanTasks(session, NoTracker)
     private val stages = mutable.ArrayBuffer.empty[PlannedStage]
     private val numbers = mutable.Map.empty[SparkPlan, Int]
-    private val profile = Cluster.profileId(session.sparkContext)
 
     def stagesOf(plan: SparkPlan): Seq[PlannedStage] = {
       stage(plan, "result")
@@ -74,7 +96,8 @@ private[apportion] object PlannedStages {
       val subqueries =
         nodesOf(plan).flatMap(_.subqueries).collect { case subquery: SubqueryExec => stage(subquery.child, "subquery") }
       val reads = (subqueries ++ boundaries(plan).map(ofExchange)).distinct
-      val parts = partsOf(plan)
+      val profile = Cluster.profileOf(session.sparkContext, nodesOf(plan))
+      val parts = partsOf(plan, Cluster.spec(session.sparkContext, profile))
       val number = stages.size
       val depth = reads.map(stages(_).need.depth + 1).maxOption.getOrElse(0)
       stages += PlannedStage(
@@ -84,13 +107,14 @@ private[apportion] object PlannedStages {
         reads,
         parts.map(_.bytes).reduce((one, other) => for (a <- one; b <- other) yield Bytes.add(a, b)),
         parts.map(_.tasks).sum,
-        StageNeed(profile, depth, together(parts.map(_.need))),
+        StageNeed(profile.id, depth, together(parts.map(_.need))),
         parts.map(_.why).distinct.mkString("; ")
       )
       number
     }
 
     private def ofExchange(exchange: SparkPlan): Int = exchange match {
+      case stage: QueryStageExec            => ofExchange(stage.plan)
       case reused: ReusedExchangeExec       => ofExchange(reused.child)
       case broadcast: BroadcastExchangeLike => numbered(broadcast, "broadcast")
       case other                            => numbered(other, "shuffle")
@@ -106,12 +130,13 @@ private[apportion] object PlannedStages {
       )
 
     /** The exchange groups and scans of a stage. The stage runs the tasks of all of them. */
-    private def partsOf(plan: SparkPlan): Seq[Part] = {
+    private def partsOf(plan: SparkPlan, spec: ResourceSpec): Seq[Part] = {
       val groups = ExchangeGroup.collect(plan).map(ofGroup)
       val parts = groups ++ nodesOf(plan).filter(_.children.isEmpty).filterNot(isBoundary).map(ofLeaf)
-      if (parts.isEmpty)
-        Seq(Part(plan.nodeName, None, 1, ResourceRequirement(1, 1, 1, settings.spec), "reads only broadcasts"))
-      else parts
+      val known =
+        if (parts.isEmpty) Seq(Part(plan.nodeName, None, 1, ResourceRequirement(1, 1, 1), "reads only broadcasts"))
+        else parts
+      known.map(part => part.copy(need = part.need.copy(spec = spec)))
     }
 
     private def ofGroup(group: ExchangeGroup): Part = {
@@ -119,10 +144,16 @@ private[apportion] object PlannedStages {
       val subpartitions = group.leaves.map(_.subpartitions).max
       val output = OutputEstimate.sum(group.leaves.map(_.node))
       val bytes = (if (policy.rowBytes) output.expanded else output.stored).typical
-      group.forbidden match {
+      val part = group.forbidden match {
         case Some(why) => Part(group.operator, bytes, subpartitions, upTo(subpartitions), s"unchanged: $why")
         case None      => decided(group.operator, bytes, subpartitions, policy)
       }
+      hinted(part, group.hints)
+    }
+
+    /** A part with the requirement of its block's hint, if there is one. */
+    private def hinted(part: Part, hints: BlockHints): Part = hints.slots.fold(part) { slots =>
+      part.copy(need = slots.value, why = s"${part.why.stripSuffix(".")}; slots, ${slots.setBy.text}")
     }
 
     private def decided(operator: String, bytes: Option[Long], subpartitions: Int, policy: Policy): Part = {
@@ -135,7 +166,7 @@ private[apportion] object PlannedStages {
             operator,
             bytes,
             set.min(subpartitions),
-            ResourceRequirement.explicitly(set, settings.spec),
+            ResourceRequirement.explicitly(set),
             s"parallelism, $who"
           )
         case None =>
@@ -143,13 +174,9 @@ private[apportion] object PlannedStages {
           val why = bytes.fold("unknown size")(b => s"estimate of ${Bytes.text(b)}")
           val byBytes = bytes.map(Decider.parallelism(_, policy.copy(slots = None)).min(most))
           val need =
-            if (settings.reactive) ResourceRequirement.reactive(most, settings.spec)
+            if (settings.reactive) ResourceRequirement.reactive(most)
             else
-              ResourceRequirement.active(
-                byBytes.getOrElse(session.sparkContext.defaultParallelism),
-                most,
-                settings.spec
-              )
+              ResourceRequirement.active(byBytes.getOrElse(session.sparkContext.defaultParallelism), most)
           Part(operator, bytes, tasks, need, why)
       }
     }
@@ -157,8 +184,9 @@ private[apportion] object PlannedStages {
     private def ofLeaf(leaf: SparkPlan): Part = scans.decide(leaf) match {
       case Some((decision, policy)) =>
         val tasks = decision.parallelism
-        val need = policy.parallelism.fold(upTo(tasks))(ResourceRequirement.explicitly(_, settings.spec))
-        Part(leaf.nodeName.trim, Some(decision.inputBytes), tasks, need, decision.reason)
+        val need = policy.parallelism.fold(upTo(tasks))(ResourceRequirement.explicitly(_))
+        val part = Part(leaf.nodeName.trim, Some(decision.inputBytes), tasks, need, decision.reason)
+        hinted(part, OperatorBlock.ofScan(leaf).fold(BlockHints.none)(_.hints))
       case None =>
         val known = leaf.outputPartitioning.numPartitions
         val tasks = if (known > 0) known else session.sparkContext.defaultParallelism
@@ -167,17 +195,22 @@ private[apportion] object PlannedStages {
 
     private def upTo(tasks: Int): ResourceRequirement = {
       val n = tasks.max(1)
-      ResourceRequirement(1, n, n, settings.spec)
+      ResourceRequirement(1, n, n)
     }
 
     /** The requirement of a stage with several parts, which run at the same time. */
     private def together(parts: Seq[ResourceRequirement]): ResourceRequirement =
       parts.reduce((one, other) =>
-        ResourceRequirement(one.min.max(other.min), one.target + other.target, one.max + other.max, settings.spec)
+        ResourceRequirement(
+          one.min.max(other.min),
+          SlotSharing.sum(one.target, other.target),
+          SlotSharing.sum(one.max, other.max),
+          one.spec
+        )
       )
 
     private def unwrapped(plan: SparkPlan): SparkPlan = plan match {
-      case adaptive: AdaptiveSparkPlanExec => unwrapped(adaptive.initialPlan)
+      case adaptive: AdaptiveSparkPlanExec => unwrapped(adaptive.executedPlan)
       case other                           => other
     }
 
@@ -187,11 +220,21 @@ private[apportion] object PlannedStages {
       case other                            => other +: other.children.flatMap(nodesOf)
     }
 
-    private def boundaries(plan: SparkPlan): Seq[SparkPlan] = nodesOf(plan).filter(isBoundary)
+    /** The exchanges below a stage, without those that have finished. */
+    private def boundaries(plan: SparkPlan): Seq[SparkPlan] = nodesOf(plan).filter(isBoundary).filter {
+      case stage: QueryStageExec => !stage.isMaterialized
+      case _                     => true
+    }
 
     private def isBoundary(node: SparkPlan): Boolean = node match {
-      case _: Exchange | _: ReusedExchangeExec => true
-      case _                                   => false
+      case _: Exchange | _: ReusedExchangeExec | _: ShuffleQueryStageExec | _: BroadcastQueryStageExec => true
+      case _                                                                                           => false
     }
+  }
+
+  /** Plans do not declare slots. */
+  private object NoTracker extends SlotTracker {
+    override def stageNeeds(sparkContext: SparkContext, query: Long, slots: Int): Unit = ()
+    override def registeredAndLost(sparkContext: SparkContext, query: Long): Option[(Int, Int)] = None
   }
 }

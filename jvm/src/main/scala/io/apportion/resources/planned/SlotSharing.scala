@@ -20,7 +20,9 @@ object SlotSharing {
 
   /** The requirement of groups that do not share slots: the sum of each bound. */
   def across(groups: Seq[ResourceRequirement]): ResourceRequirement =
-    combined(groups)((one, other) => (one.toLong + other).min(Int.MaxValue.toLong).toInt)
+    combined(groups)(sum)
+
+  def sum(one: Int, other: Int): Int = (one.toLong + other).min(Int.MaxValue.toLong).toInt
 
   /** The requirement of each group of stages with the same profile, by profile. */
   def groups(stages: Seq[StageNeed]): Map[Int, ResourceRequirement] =

@@ -10,6 +10,7 @@ import org.apache.spark.internal.config._
 import org.apache.spark.internal.config.Tests.TEST_MEMORY
 import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.scheduler.cluster.{SchedulerBackendUtils, StandaloneSchedulerBackend}
+import org.apache.spark.sql.execution.SparkPlan
 
 /**
  * Configuration, executors and slots of an application. It is in Spark's namespace because the configuration object,
@@ -64,6 +65,21 @@ object Cluster {
   /** [[slots]], at most one second old. */
   val recentSlots: SparkContext => Int = {
     val recent = new Recent(slots)
+    recent(_)
+  }
+
+  /**
+   * [[recentSlots]], shared evenly with the other queries that have tasks to run; at least 1 if there are slots. Spark's
+   * scheduler may give a query more or fewer.
+   */
+  def shareOfSlots(sparkContext: SparkContext): Int = {
+    val slots = recentSlots(sparkContext)
+    val others = recentQueries(sparkContext).filterNot(ActiveQueries.current(sparkContext).contains)
+    (slots / (others.size + 1)).max(slots.min(1))
+  }
+
+  private val recentQueries: SparkContext => Set[String] = {
+    val recent = new Recent(ActiveQueries.names)
     recent(_)
   }
 
@@ -126,9 +142,10 @@ object Cluster {
   def isDynamic(sparkContext: SparkContext): Boolean =
     sparkContext.conf.get(DYN_ALLOCATION_ENABLED) && !sparkContext.isLocal
 
-  /** Whether Apportion can request executors from the cluster manager. */
+  /** Whether Apportion can request executors from the cluster manager, or from dynamic allocation. */
   def canBeAsked(sparkContext: SparkContext): Boolean =
-    !isDynamic(sparkContext) && sparkContext.schedulerBackend.isInstanceOf[ExecutorAllocationClient]
+    if (isDynamic(sparkContext)) sparkContext.executorAllocationManager.isDefined
+    else sparkContext.schedulerBackend.isInstanceOf[ExecutorAllocationClient]
 
   /** Minimum and maximum number of slots with dynamic allocation. */
   def dynamicBounds(sparkContext: SparkContext): Option[(Int, Int)] = Option.when(isDynamic(sparkContext)) {
@@ -159,16 +176,25 @@ object Cluster {
     sparkContext.requestTotalExecutors(executors, 0, Map.empty)
   }
 
-  /** Id of the default resource profile, in which queries run. */
-  def profileId(sparkContext: SparkContext): Int = profile(sparkContext).id
+  /**
+   * Resource profile of a stage with these operators. `mapInPandas` and `mapInArrow` take one since Spark 4.0; the other
+   * operators run in the default profile.
+   */
+  def profileOf(sparkContext: SparkContext, operators: Seq[SparkPlan]): ResourceProfile =
+    operators.iterator
+      .flatMap(_.productIterator.collect { case Some(own: ResourceProfile) => own })
+      .nextOption()
+      .getOrElse(profile(sparkContext))
 
-  /** Resources of one slot of the default resource profile. */
-  def spec(sparkContext: SparkContext): ResourceSpec = {
-    val defaultProfile = profile(sparkContext)
-    val perExecutor = slotsPerExecutor(sparkContext)
-    def mebibytes(name: String): Long =
-      defaultProfile.executorResources.get(name).fold(0L)(request => (request.amount << 20) / perExecutor)
-    val tasks = defaultProfile.taskResources
+  /** Resources of one slot of a resource profile. */
+  def spec(sparkContext: SparkContext, of: ResourceProfile): ResourceSpec = {
+    val usual = profile(sparkContext)
+    // A profile that only has resources of tasks uses the executors of the default profile.
+    val executor = usual.executorResources ++ of.executorResources
+    val perExecutor =
+      if (of.id == usual.id) slotsPerExecutor(sparkContext) else of.maxTasksPerExecutor(sparkContext.conf).max(1)
+    def mebibytes(name: String): Long = executor.get(name).fold(0L)(request => (request.amount << 20) / perExecutor)
+    val tasks = of.taskResources
     ResourceSpec(
       cores = tasks.get(ResourceProfile.CPUS).fold(1.0)(_.amount),
       memoryBytes = mebibytes(ResourceProfile.MEMORY),

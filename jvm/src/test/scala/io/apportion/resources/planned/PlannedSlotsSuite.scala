@@ -45,6 +45,11 @@ class PlannedSlotsSuite extends SparkSuite {
     assert(rows(1).isNullAt(7), "two slots are too few")
   }
 
+  test("a hint sets the requirement of the stages of its block, also without their tasks") {
+    val rows = slotsOf("SELECT /*+ SLOTS(1, 12, 40) */ k, count(*) FROM numbers GROUP BY k", "")
+    assert(need(rows(1)) == ((1, 12, 40)) && rows(1).getLong(5) <= 8)
+  }
+
   test("the target is the likely number of tasks in active mode, and the maximum in reactive mode") {
     val active = need(slotsOf(join, "", "mode" -> "active", "dataVolumePerTask" -> "32KB")(2))
     val reactive = need(slotsOf(join, "", "mode" -> "reactive", "dataVolumePerTask" -> "32KB")(2))
