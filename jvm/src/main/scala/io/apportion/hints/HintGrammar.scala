@@ -163,17 +163,13 @@ private[hints] object HintGrammar {
 
     def time(argument: Expression): Read[Long] = {
       val millis = argument match {
-        case Literal(text, StringType) =>
-          text.toString.trim.toLowerCase(Locale.ROOT) match {
-            case Time(number, unit) => Some(BigInt(number) * TimeUnits(unit.take(1)))
-            case _                  => None
-          }
-        case _ => None
+        case Literal(text, StringType) => HintedTime.anyMillis(text.toString)
+        case _                         => None
       }
       millis match {
-        case Some(n) if n >= 1000 && n <= MaxTime => Right(n.toLong)
-        case Some(_)                              => wrong("APH312", argument, "takes a time from 1 second to 365 days")
-        case None                                 =>
+        case Some(n) if HintedTime.isAllowed(n) => Right(n)
+        case Some(_)                            => wrong("APH312", argument, "takes a time from 1 second to 365 days")
+        case None                               =>
           wrong(
             "APH312",
             argument,
@@ -269,12 +265,23 @@ private[hints] object HintGrammar {
       Left(HintProblem(code, text(hint), message, suggestion, if (at.line.isDefined) at else hint.origin))
   }
 
-  private val Time =
-    "(\\d{1,9})\\s*(s|sec|second|seconds|m|min|minute|minutes|h|hour|hours|d|day|days)".r
-  private val TimeUnits = Map("s" -> 1000L, "m" -> 60000L, "h" -> 3600000L, "d" -> 86400000L)
-  private val MaxTime = 365 * TimeUnits("d")
-
   private val Size = "(\\d{1,19})\\s*(?:b|([kmgtp])(?:i?b)?)".r
+}
+
+/** Times of the hint FINISH_WITHIN, such as `10 min`, in milliseconds. */
+private[apportion] object HintedTime {
+  private val Time = "(\\d{1,9})\\s*(s|sec|second|seconds|m|min|minute|minutes|h|hour|hours|d|day|days)".r
+  private val Units = Map("s" -> 1000L, "m" -> 60000L, "h" -> 3600000L, "d" -> 86400000L)
+
+  /** `None` if the text is not a time, or the time is not from 1 second to 365 days. */
+  def millis(text: String): Option[Long] = anyMillis(text).filter(isAllowed)
+
+  private[hints] def anyMillis(text: String): Option[Long] = text.trim.toLowerCase(Locale.ROOT) match {
+    case Time(number, unit) => Some(number.toLong * Units(unit.take(1)))
+    case _                  => None
+  }
+
+  private[hints] def isAllowed(millis: Long): Boolean = millis >= Units("s") && millis <= 365 * Units("d")
 }
 
 /**

@@ -4,6 +4,7 @@ import scala.collection.concurrent.TrieMap
 import scala.collection.mutable
 
 import io.apportion.decision.ResourceRequirement
+import io.apportion.resources.deadlines.TaskSpeed
 import org.apache.spark.executor.TaskMetrics
 
 /** Tracks the remaining work of running queries from the events of their jobs, stages and tasks. */
@@ -13,8 +14,8 @@ private[resources] final class Load {
   private val jobs = TrieMap.empty[Int, Long]
   private val stages = TrieMap.empty[Int, Stage]
   private val begun = mutable.Map.empty[Long, Long]
-  private val speeds = mutable.Map.empty[Long, Speed]
-  private val overall = new Speed
+  private val speeds = mutable.Map.empty[Long, TaskSpeed]
+  private val overall = new TaskSpeed
 
   def jobStarts(query: Long, job: Int, now: Long): Unit = {
     begun.getOrElseUpdate(query, now)
@@ -33,7 +34,7 @@ private[resources] final class Load {
     running.finished += 1
     for (measured <- metrics) {
       val bytes = measured.inputMetrics.bytesRead + measured.shuffleReadMetrics.totalBytesRead
-      for (speed <- Seq(speeds.getOrElseUpdate(running.query, new Speed), overall))
+      for (speed <- Seq(speeds.getOrElseUpdate(running.query, new TaskSpeed), overall))
         speed.add(bytes, measured.executorRunTime)
     }
   }
@@ -59,13 +60,16 @@ private[resources] final class Load {
   /** Number of tasks of the query's submitted stages that have not finished. */
   def openTasks(query: Long): Long = unfinished(query).map(stage => (stage.tasks - stage.finished).toLong).sum
 
+  /** Bytes that a slot has read per second in all tracked queries. */
+  def speed: Double = overall.bytesPerSecond
+
   /** Bytes that a slot has read per second, in this query if a task of it has finished, else in all tracked queries. */
   def speedOf(query: Long): Double =
-    speeds.get(query).map(_.bytesPerSecond).filter(_ > 0).getOrElse(overall.bytesPerSecond)
+    speeds.get(query).map(_.bytesPerSecond).filter(_ > 0).getOrElse(speed)
 
   /** The load of a query. Assumes that unfinished tasks read as many bytes as finished tasks on average. */
   def of(query: Long, requirement: ResourceRequirement, slots: Int, now: Long): QueryLoad = {
-    val speed = speeds.getOrElse(query, new Speed)
+    val speed = speeds.getOrElse(query, new TaskSpeed)
     QueryLoad(
       requirement,
       slots,
@@ -82,21 +86,5 @@ private[resources] final class Load {
 private object Load {
   private final class Stage(val query: Long, val tasks: Int) {
     var finished = 0
-  }
-
-  /** Bytes, tasks and run time of the finished tasks of a query. */
-  private final class Speed {
-    var bytes = 0L
-    var tasks = 0L
-    var millis = 0L
-
-    def add(read: Long, runTime: Long): Unit = {
-      bytes += read
-      tasks += 1
-      millis += runTime
-    }
-
-    def meanBytes: Double = if (tasks == 0) 0 else bytes.toDouble / tasks
-    def bytesPerSecond: Double = if (millis == 0) 0 else bytes * 1000.0 / millis
   }
 }

@@ -9,8 +9,8 @@ import scala.collection.mutable
 import scala.util.control.NonFatal
 
 import io.apportion.report.SlotTracker
-import io.apportion.resources.deadlines.{QueryRun, QueryTimes, SlotsForDeadline}
-import io.apportion.resources.planned.PlannedStage
+import io.apportion.resources.deadlines.{QueryRun, QueryTimes, SlotsForDeadline, TaskSpeed}
+import io.apportion.resources.planned.{PlannedStage, StageEstimates}
 import io.apportion.settings.Settings.MinSlots
 import org.apache.spark.apportion.{Cluster, ExecutorDemand, WaitingJob}
 import org.apache.spark.{SparkContext, Success}
@@ -112,11 +112,11 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
   /** Slots that the query's stages can use now and soon. */
   private def slotsOfStages(query: Long): Int = load.tasksOf(query).max(soon(query))
 
-  private def soon(query: Long): Int = ahead.get(query).fold(0)(QueryWork.soon)
+  private def soon(query: Long): Int = ahead.get(query).fold(0)(StageEstimates.soon)
 
   /** The smallest number of slots on which a query ends before its deadline. Not under the lock, as it takes time. */
   private def planned(query: Long, own: SlotSettings, run: QueryRun): Option[SlotsForDeadline] = {
-    val plan = synchronized(run.toPlan(now(), QueryWork.byBytes(ahead.getOrElse(query, Nil), load.speedOf(query))))
+    val plan = synchronized(run.toPlan(now(), StageEstimates.byBytes(ahead.getOrElse(query, Nil), load.speedOf(query))))
     plan.map(_.slots(own.need.max, synchronized(state.slots), startup.millis))
   }
 
@@ -209,6 +209,7 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
     val run = runs.remove(query)
     // What it has cost is known here, and its time is in the last row of its changes.
     if (succeeded) run.foreach(_.end(now()))
+    if (load.speed > 0) TaskSpeed.update(sparkContext, load.speed)
     run.foreach(ended.put(query, _))
     load.queryEnds(query)
     ahead.remove(query)

@@ -1,6 +1,7 @@
 package io.apportion.resources.planned
 
 import io.apportion.decision.ResourceRequirement
+import io.apportion.hints.HintedTime
 import io.apportion.tables.{TableColumns, TableFunction}
 import io.apportion.tables.TableColumns.column
 import org.apache.spark.apportion.Cluster
@@ -10,8 +11,8 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * The table function `apportion_slots(query[, slots])`. It returns a row for each stage, for each group of stages that
- * share task slots, and for the query.
+ * The table function `apportion_slots(query[, slots[, finish_within]])`. It returns a row for each stage, for each group
+ * of stages that share task slots, and for the query.
  */
 private[apportion] object PlannedSlots {
   private val AllStages = "query"
@@ -19,14 +20,15 @@ private[apportion] object PlannedSlots {
 
   def function: TableFunction.Description = TableFunction(
     "apportion_slots",
-    "_FUNC_(query[, slots]) - Plans a query without running it, and returns the task slots that each stage needs. It " +
-      "also returns the share of each stage if stages that can run at the same time share this number of slots. The " +
-      "default is the number of available slots.",
+    "_FUNC_(query[, slots[, finish_within]]) - Plans a query without running it, and returns the task slots that each " +
+      "stage needs. It also returns the share of each stage if stages that can run at the same time share this number " +
+      "of slots. The default is the number of available slots. With a time such as '10 min', it returns the smallest " +
+      "number of slots with which the query ends in time.",
     schema
   )(rows)
 
   private def rows(session: SparkSession, arguments: Seq[Expression]): Seq[Row] = {
-    val (query, given) = read(arguments)
+    val (query, given, finishWithin) = read(arguments)
     val slots = given.getOrElse(Cluster.slots(session.sparkContext))
     val stages = PlannedStages.of(session, query)
     val needs = stages.map(_.need)
@@ -38,26 +40,37 @@ private[apportion] object PlannedSlots {
       .flatMap(own => own.map(_.number).zip(sharesOf(slots, own.map(_.need.requirement))))
       .toMap
     val ofGroups = groups.map(_._2)
+    val timed = finishWithin.map(TimedPlan.of(session, query, stages, _))
     stages.map(ofStage(_, dealt)) ++
       groups.zip(sharesOf(slots, ofGroups)).map { case ((profile, all), share) =>
         total(SharingGroup, Some(profile), None, all, share)
       } :+
-      total(AllStages, None, Some(SlotSharing.atOnce(needs)), SlotSharing.across(ofGroups), Some(slots))
+      total(AllStages, None, Some(SlotSharing.atOnce(needs)), SlotSharing.across(ofGroups), Some(slots), timed)
   }
 
   private def sharesOf(slots: Int, needs: Seq[ResourceRequirement]): Seq[Option[Int]] =
     SlotDistribution.deal(slots, needs).fold(needs.map(_ => Option.empty[Int]))(_.map(Some(_)))
 
-  private def read(arguments: Seq[Expression]): (String, Option[Int]) = {
+  private def read(arguments: Seq[Expression]): (String, Option[Int], Option[Long]) = {
     def refused = new IllegalArgumentException(
-      "apportion_slots takes the text of a query and, optionally, a number of slots, 1 or more. It got " +
-        arguments.map(_.sql).mkString("(", ", ", ")")
+      "apportion_slots takes the text of a query and, optionally, a number of slots, 1 or more or null, and a time " +
+        s"such as '10 min'. It got ${arguments.map(_.sql).mkString("(", ", ", ")")}"
     )
-    if (arguments.isEmpty || arguments.size > 2 || !arguments.forall(_.foldable)) throw refused
-    arguments.map(_.eval()) match {
-      case Seq(query: UTF8String)                          => (query.toString, None)
-      case Seq(query: UTF8String, slots: Int) if slots > 0 => (query.toString, Some(slots))
-      case _                                               => throw refused
+    if (arguments.isEmpty || arguments.size > 3 || !arguments.forall(_.foldable)) throw refused
+    arguments.map(_.eval()).padTo(3, null) match {
+      case Seq(query: UTF8String, slots, time) =>
+        val number = slots match {
+          case null            => None
+          case n: Int if n > 0 => Some(n)
+          case _               => throw refused
+        }
+        val within = time match {
+          case null             => None
+          case text: UTF8String => Some(HintedTime.millis(text.toString).getOrElse(throw refused))
+          case _                => throw refused
+        }
+        (query.toString, number, within)
+      case _ => throw refused
     }
   }
 
@@ -73,7 +86,8 @@ private[apportion] object PlannedSlots {
     TableColumns.requirement(stage.need.requirement),
     specOf(stage.need.requirement),
     dealt(stage.number).orNull,
-    stage.why
+    stage.why,
+    null
   )
 
   private def total(
@@ -81,7 +95,8 @@ private[apportion] object PlannedSlots {
       profile: Option[Int],
       atOnce: Option[Long],
       need: ResourceRequirement,
-      slots: Option[Int]
+      slots: Option[Int],
+      timed: Option[Row] = None
   ): Row =
     Row(
       null,
@@ -95,7 +110,8 @@ private[apportion] object PlannedSlots {
       TableColumns.requirement(need),
       specOf(need),
       slots.orNull,
-      null
+      null,
+      timed.orNull
     )
 
   private def specOf(need: ResourceRequirement): Row =
@@ -147,7 +163,12 @@ private[apportion] object PlannedSlots {
         IntegerType,
         "share of the slots; null if the stages that can run at the same time need more"
       ),
-      column("why", StringType, "reason for the number of tasks and the requirement")
+      column("why", StringType, "reason for the number of tasks and the requirement"),
+      column(
+        "plan",
+        TimedPlan.schema,
+        "plan to end in time, for the query; null without `finish_within`. Times are seconds from the start"
+      )
     )
   )
 }

@@ -1,6 +1,8 @@
 package io.apportion.resources.planned
 
 import io.apportion.SparkSuite
+import io.apportion.resources.deadlines.TaskSpeed
+import org.apache.spark.apportion.Listeners
 import org.apache.spark.sql.{AnalysisException, Row}
 
 /** `apportion_slots`, on two slots. */
@@ -76,11 +78,41 @@ class PlannedSlotsSuite extends SparkSuite {
       "5" -> "(5)",
       "'SELECT 1', 0" -> "0)",
       "'SELECT 1', 'many'" -> "many",
-      "'a', 1, 2" -> "2)"
+      "'a', 1, 2" -> "2)",
+      "'a', 1, 'soon'" -> "soon",
+      "'a', 1, '10 min', 2" -> "2)"
     )
   } test(s"wrong arguments are refused: apportion_slots($arguments)") {
     val refused = intercept[Exception](withSession()(_.sql(s"SELECT * FROM apportion_slots($arguments)").collect()))
     assert(refused.getMessage.contains("takes the text of a query") && refused.getMessage.contains(part))
+  }
+
+  test("the plan to end in time has the stages of earlier runs, on fewer slots for a later deadline") {
+    val slow =
+      "SELECT k, count(*) FROM numbers WHERE aggregate(sequence(1, 3000), 0L, (a, x) -> a + x + id) > 0 GROUP BY k"
+    withSession() { session =>
+      session.sql(slow.replace("SELECT k", "SELECT /*+ FINISH_WITHIN('1 h') */ k")).collect()
+      Listeners.drain(session.sparkContext)
+      def planned(within: String): Row = {
+        val text = slow.replace("'", "\\'")
+        session.sql(s"SELECT plan.* FROM apportion_slots('$text', null, '$within') WHERE kind = 'query'").head()
+      }
+      val (hour, second) = (planned("1 hour"), planned("1 s"))
+      assert(hour.getAs[Double]("finish_within") == 3600 && hour.getAs[String]("source") == "earlier runs")
+      assert(hour.getAs[Int]("slots") == 1 && hour.getAs[Boolean]("in_time"))
+      assert(second.getAs[Int]("slots") >= 1 && second.getAs[Double]("seconds") <= hour.getAs[Double]("seconds"))
+      val stages = hour.getAs[scala.collection.Seq[Row]]("stages")
+      assert(stages.map(_.getAs[scala.collection.Seq[Int]]("reads")) == Seq(Nil, Seq(0)))
+      assert(stages.last.getAs[Double]("start") >= stages.head.getAs[Double]("seconds"))
+    }
+  }
+
+  test("without a run and a speed, the plan to end in time has no slots") {
+    TaskSpeed.update(spark.sparkContext, 0)
+    withSession() { session =>
+      val plan = session.sql("SELECT plan.* FROM apportion_slots('SELECT sum(id) FROM few', 2, '9 min')").collect().last
+      assert(plan.getAs[String]("source") == "unknown" && plan.isNullAt(plan.fieldIndex("slots")))
+    }
   }
 
   test("a query that Spark cannot plan is refused with Spark's error") {

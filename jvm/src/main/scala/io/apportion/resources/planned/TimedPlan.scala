@@ -1,0 +1,64 @@
+package io.apportion.resources.planned
+
+import io.apportion.history.{QueryCost, StageCost}
+import io.apportion.resources.deadlines.{DeadlinePlan, ListSchedule, QueryCosts, SlotSupply, TaskSpeed}
+import io.apportion.settings.Settings
+import org.apache.spark.apportion.Cluster
+import org.apache.spark.sql.{Row, SparkSession}
+import org.apache.spark.sql.types._
+
+/**
+ * The plan with which a query ends in time: the number of slots, and when each stage runs. Its stages are those of the
+ * query's last runs. If it has not run before, they are the planned stages, with their bytes at the speed of the
+ * application's tasks.
+ */
+private[planned] object TimedPlan {
+
+  /** @param within milliseconds within which the query must end */
+  def of(session: SparkSession, sql: String, stages: Seq[PlannedStage], within: Long): Row = {
+    val query = PlannedStages.plan(session, sql)
+    val earlier = QueryCosts.of(session, query, query.executedPlan).expected
+    val known = earlier.orElse(byBytes(session, stages).map(QueryCost(_)))
+    val source = if (earlier.isDefined) "earlier runs" else if (known.isDefined) "bytes" else "unknown"
+    known.fold(Row(within / 1000.0, source, null, null, null, null)) { cost =>
+      val plan = DeadlinePlan(within, elapsed = 0, cost).slots(mostSlots(session), present = Int.MaxValue, startup = 0)
+      val times = ListSchedule.of(cost.stages, SlotSupply(plan.slots))
+      val rows = cost.stages.zip(times).zipWithIndex.map { case ((stage, time), place) =>
+        val seconds = (time.end - time.start) / 1000.0
+        Row(place, stage.after, stage.tasks, stage.tasks.min(plan.slots), time.start / 1000.0, seconds)
+      }
+      Row(within / 1000.0, source, plan.slots, plan.millis / 1000.0, plan.inTime, rows)
+    }
+  }
+
+  private def mostSlots(session: SparkSession): Int = {
+    val conf = session.sessionState.conf
+    val dynamic = Cluster.dynamicBounds(session.sparkContext).fold(Int.MaxValue)(_._2)
+    Some(Settings.MaxSlots.get(conf)).filter(_ != -1).getOrElse(Settings.MaxParallelism.get(conf)).min(dynamic).max(1)
+  }
+
+  private def byBytes(session: SparkSession, stages: Seq[PlannedStage]): Option[Seq[StageCost]] =
+    StageEstimates.byBytes(stages, TaskSpeed.of(session.sparkContext))
+
+  private val stage: StructType = StructType(
+    Seq(
+      StructField("stage", IntegerType),
+      StructField("reads", ArrayType(IntegerType)),
+      StructField("tasks", IntegerType),
+      StructField("slots", IntegerType),
+      StructField("start", DoubleType),
+      StructField("seconds", DoubleType)
+    )
+  )
+
+  val schema: StructType = StructType(
+    Seq(
+      StructField("finish_within", DoubleType),
+      StructField("source", StringType),
+      StructField("slots", IntegerType),
+      StructField("seconds", DoubleType),
+      StructField("in_time", BooleanType),
+      StructField("stages", ArrayType(stage))
+    )
+  )
+}
