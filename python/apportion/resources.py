@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from apportion._spark import jvm
 from apportion._util import checks
+from apportion.errors import InputError
+from apportion.hints.grammar import is_allowed_time, read_time
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -84,6 +86,38 @@ class Group:
 
 
 @dataclasses.dataclass(frozen=True)
+class TimedStage:
+    """Stage of a plan to end in time. Times are seconds from the start of the query."""
+
+    stage: int
+    reads: list[int]
+    """Stages that must end before."""
+    tasks: int
+    slots: int
+    """Most slots that the stage uses."""
+    start: float
+    seconds: float
+    """Time from its first task to its last."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TimedPlan:
+    """Smallest number of slots with which a query ends in time, and when its stages run."""
+
+    finish_within: float
+    """Seconds within which the query must end."""
+    source: str
+    """Source of the stages' times: earlier runs, bytes or unknown."""
+    slots: int | None
+    """Number of slots; None if the times are unknown."""
+    seconds: float | None
+    """Expected time of the query with these slots."""
+    in_time: bool | None
+    """Whether that is early enough. Otherwise, more slots do not help."""
+    stages: list[TimedStage]
+
+
+@dataclasses.dataclass(frozen=True)
 class QuerySlots:
     """Slots that a query needs, estimated before it runs."""
 
@@ -96,6 +130,8 @@ class QuerySlots:
     """Peak concurrency: the most tasks that can run at the same time. More slots stay idle."""
     slots: int
     """Number of slots that were distributed to the stages."""
+    timed: TimedPlan | None = None
+    """Plan to end in time; None if no time was given."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,6 +150,12 @@ class Change:
     """Slots that the query had before and has lost."""
     declared: int | None
     """Slots requested from the cluster; None if none are requested."""
+    finish_within: float | None = None
+    """Seconds within which the query must end; None if it has no deadline."""
+    planned: float | None = None
+    """Seconds that the query is expected to take in all; None if they are unknown."""
+    elapsed: float | None = None
+    """Seconds since the query began; None if it has no deadline."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,16 +169,26 @@ class State:
     """Last change of each query that has not ended, by query id."""
 
 
-def plan(spark: SparkSession, sql: str, slots: int | None = None) -> QuerySlots:
+def plan(
+    spark: SparkSession, sql: str, slots: int | None = None, *, finish_within: str | None = None
+) -> QuerySlots:
     """Return the slots that a query needs, without running it. Works on Spark Connect too.
 
     `slots` is the number to distribute to the stages that can run together; None means the slots of
-    the registered executors. Raises `InputError` if `slots` is below 1, `ApportionError` if the
-    session runs without Apportion, and Spark's own error if Spark cannot plan the query.
+    the registered executors. With `finish_within`, such as "10 min", the result has the smallest
+    number of slots with which the query ends in time.
+
+    Raises `InputError` if `slots` is below 1 or `finish_within` is not a time, `ApportionError` if
+    the session runs without Apportion, and Spark's own error if Spark cannot plan the query.
     """
     if slots is not None:
         checks.check("slots", slots)
-    rows = jvm.table(spark, "apportion_slots", *([sql] if slots is None else [sql, slots]))
+    if finish_within is not None:
+        _check_time(finish_within)
+    given = [sql, slots, finish_within]
+    while given[-1] is None:
+        given.pop()
+    rows = jvm.table(spark, "apportion_slots", *given)
     query = next(row for row in rows if row["kind"] == "query")
     return QuerySlots(
         stages=[_stage(row) for row in rows if row["stage"] is not None],
@@ -144,6 +196,7 @@ def plan(spark: SparkSession, sql: str, slots: int | None = None) -> QuerySlots:
         requirement=_requirement(query),
         at_once=query["tasks"],
         slots=query["slots"],
+        timed=None if query["plan"] is None else _timed(query["plan"]),
     )
 
 
@@ -161,6 +214,9 @@ def history(spark: SparkSession) -> list[Change]:
             row["slots"],
             row["slots_lost"],
             row["declared"],
+            row["finish_within"],
+            row["planned"],
+            row["elapsed"],
         )
         for row in jvm.table(spark, "apportion_resources")
     ]
@@ -182,6 +238,21 @@ def state(spark: SparkSession) -> State:
 def requirement_from_row(record: dict[str, Any] | None) -> Requirement | None:
     """Return the requirement in a record, or None if the record has none."""
     return Requirement(**record) if record else None
+
+
+def _check_time(finish_within: str) -> None:
+    seconds = read_time(finish_within) if isinstance(finish_within, str) else None
+    if seconds is None or not is_allowed_time(seconds):
+        raise InputError(
+            f"finish_within is {finish_within!r}: allowed is a time from 1 second to 365 days, "
+            "such as '10 min'"
+        )
+
+
+def _timed(row: Row) -> TimedPlan:
+    fields = row.asDict()
+    stages = [TimedStage(**stage.asDict()) for stage in fields.pop("stages") or []]
+    return TimedPlan(**fields, stages=stages)
 
 
 def _stage(row: Row) -> PlannedStage:

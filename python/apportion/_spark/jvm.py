@@ -162,7 +162,7 @@ def decide(spark: SparkSession, request: Mapping[str, Any]) -> dict[str, Any]:
     return decision
 
 
-def table(spark: SparkSession, function: str, *arguments: str | int) -> list[Row]:
+def table(spark: SparkSession, function: str, *arguments: str | int | None) -> list[Row]:
     """Return the rows of one of the extension's table functions. Works on Spark Connect too.
 
     Raises `ApportionError` if the session runs without the extension.

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from apportion import resources
 from apportion._spark.jvm import short_errors
-from apportion._util.units import count_text, size_text
+from apportion._util.units import count_text, seconds_text, size_text
 from apportion.cli.support.console import out, print_rows
 from apportion.cli.support.options import Format, Tables
 from apportion.cli.support.progress import waiting
@@ -19,7 +19,7 @@ from apportion.cli.support.sources import read_statements
 from apportion.cli.support.spark_session import Assignments, Master, start
 from apportion.cli.support.tables import find_tables, query_failed, register
 from apportion.errors import QueryError
-from apportion.resources import QuerySlots
+from apportion.resources import QuerySlots, TimedPlan
 from apportion.sql.statements import Statement
 
 EXAMPLES = """\
@@ -38,6 +38,13 @@ def slots_command(
         int | None,
         typer.Option(
             min=1, help="Number of slots to distribute to stages. Default: the slots of this Spark."
+        ),
+    ] = None,
+    finish_within: Annotated[
+        str | None,
+        typer.Option(
+            help="Time within which each query must end, such as '10 min'. Shows the smallest "
+            "number of slots with which it does."
         ),
     ] = None,
     format: Format = "text",
@@ -69,7 +76,10 @@ def slots_command(
         with short_errors(), waiting("Planning"):
             register(spark, known_tables)
             plans += [
-                (statement, resources.plan(spark, statement.text, slots))
+                (
+                    statement,
+                    resources.plan(spark, statement.text, slots, finish_within=finish_within),
+                )
                 for statement in statements
             ]
     except QueryError as error:
@@ -108,3 +118,39 @@ def _print(plan: QuerySlots) -> None:
         f"Peak concurrency: {count_text(plan.at_once, 'task')}. "
         f"{count_text(plan.slots, 'slot')} available.\n"
     )
+    if plan.timed is not None:
+        _print_timed(plan.timed)
+
+
+def _print_timed(plan: TimedPlan) -> None:
+    deadline = seconds_text(plan.finish_within)
+    if plan.slots is None or plan.seconds is None:
+        out.print(
+            f"No plan to end within {deadline}: the query has not run before, and no task has "
+            "shown how fast bytes are read.\n"
+        )
+        return
+    columns = ["Stage", "Reads", "Tasks", "Slots", "Start", "Time"]
+    rows = [
+        (
+            (
+                str(stage.stage),
+                ", ".join(map(str, stage.reads)),
+                str(stage.tasks),
+                str(stage.slots),
+                seconds_text(stage.start),
+            ),
+            seconds_text(stage.seconds),
+        )
+        for stage in plan.stages
+    ]
+    print_rows(columns, rows, right=range(2, 6))
+    slots = count_text(plan.slots, "slot")
+    result = f"ends after {seconds_text(plan.seconds)}"
+    if plan.in_time:
+        out.print(f"Deadline {deadline}: with {slots}, the query {result} (by {plan.source}).\n")
+    else:
+        out.print(
+            f"Deadline {deadline} cannot be met: with {slots}, the query {result} (by "
+            f"{plan.source}), and more slots do not help.\n"
+        )

@@ -74,10 +74,21 @@ def _check_minimum(hint: Hint, argument: Argument) -> Complaint | None:
     return complaint._replace(message=message)
 
 
+def read_time(text: str) -> int | None:
+    """Return the seconds of a time such as "10 min", or None if the text is not a time."""
+    match = _TIME.fullmatch(text)
+    return int(match[1]) * _SECONDS[match[match.lastindex or 0].lower()] if match else None
+
+
+def is_allowed_time(seconds: int) -> bool:
+    """Tell whether a query can have this time to finish."""
+    return 1 <= seconds <= 365 * _SECONDS["d"]
+
+
 def _check_time(hint: Hint, argument: Argument) -> Complaint | None:
-    match = _TIME.fullmatch(argument.string) if argument.kind == "string" else None
-    if match is None:
-        unquoted = argument.kind == "name" and _TIME.fullmatch(argument.text)
+    seconds = read_time(argument.string) if argument.kind == "string" else None
+    if seconds is None:
+        unquoted = argument.kind == "name" and read_time(argument.text) is not None
         return _complain(
             "APH312",
             argument,
@@ -85,11 +96,7 @@ def _check_time(hint: Hint, argument: Argument) -> Complaint | None:
             f"such as '10 min', not {argument.text}",
             _suggest_argument(hint, argument, f"'{argument.text}'") if unquoted else None,
         )
-    if (
-        not 1
-        <= int(match[1]) * _SECONDS[match[match.lastindex or 0].lower()]
-        <= 365 * _SECONDS["d"]
-    ):
+    if not is_allowed_time(seconds):
         message = f"{hint.name} takes a time from 1 second to 365 days, not {argument.text}"
         return _complain("APH312", argument, message)
     return None

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from apportion.cli import app
@@ -46,3 +48,22 @@ def test_a_failed_query_is_a_message_without_a_traceback(query: Path) -> None:
     assert shown.exit_code == 2
     assert "nowhere" in shown.stderr
     assert "Traceback" not in shown.stderr
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_deadline_shows_the_plan_over_time(query: Path, spark: SparkSession) -> None:
+    query.write_text(QUERY, "utf-8")
+    spark.sql(QUERY.replace("SELECT", "SELECT /*+ FINISH_WITHIN('1 h') */", 1)).collect()
+    jvm: Any = spark._jsc
+    jvm.sc().listenerBus().waitUntilEmpty()
+    shown = CliRunner().invoke(app, ["slots", str(query), "--finish-within", "10 min"])
+    assert shown.exit_code == 0, shown.output
+    assert "Deadline 10.0 min: with 1 slot, the query ends after" in shown.stdout
+    assert "(by earlier runs)" in shown.stdout
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_wrong_deadline_is_a_message(query: Path) -> None:
+    shown = CliRunner().invoke(app, ["slots", str(query), "--finish-within", "soon"])
+    assert shown.exit_code == 2
+    assert "finish_within is 'soon': allowed is a time" in shown.stderr

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pyspark
 import pytest
 from pyspark.errors import AnalysisException
+from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests
 from pyspark.sql import SparkSession
 
 import apportion
@@ -37,6 +41,55 @@ def test_a_hint_sets_min_target_and_max_slots(spark: SparkSession) -> None:
     assert plan.requirement == Requirement(7, 7, 7)
     assert plan.stages[1].slots is None, "two slots are too few"
     assert "hint on the query block, line 1" in plan.stages[1].why
+
+
+def test_a_hint_with_three_numbers_sets_the_slots_that_stages_declare(spark: SparkSession) -> None:
+    plan = resources.plan(spark, QUERY.replace("SELECT", "SELECT /*+ SLOTS(2, 6, 9) */", 1))
+    assert [stage.requirement for stage in plan.stages][1] == Requirement(2, 6, 9)
+
+
+def test_the_plan_to_end_in_time_comes_from_the_last_run(spark: SparkSession) -> None:
+    session = spark.newSession()
+    session.sql(QUERY.replace("SELECT", "SELECT /*+ FINISH_WITHIN('1 h') */", 1)).collect()
+    jvm: Any = session._jsc
+    jvm.sc().listenerBus().waitUntilEmpty()
+    timed = resources.plan(session, QUERY, finish_within="10 min").timed
+    assert timed
+    assert (timed.finish_within, timed.source, timed.slots, timed.in_time) == (
+        600,
+        "earlier runs",
+        1,
+        True,
+    )
+    assert [stage.reads for stage in timed.stages] == [[], [0]]
+    last = [each for each in resources.history(session) if each.phase == "ended"][-1]
+    assert last.finish_within == 3600
+    assert last.elapsed
+    assert last.elapsed > 0
+
+
+def test_a_query_without_a_time_has_no_plan_to_end_in_time(spark: SparkSession) -> None:
+    assert resources.plan(spark, QUERY).timed is None
+
+
+@pytest.mark.parametrize("time", ["10", "0 s", "ten minutes", "", "400 d", 600])
+def test_an_invalid_time_raises(spark: SparkSession, time: object) -> None:
+    with pytest.raises(InputError, match=r"finish_within is .*: allowed is a time from 1 second"):
+        resources.plan(spark, QUERY, finish_within=time)  # type: ignore[arg-type]
+
+
+def test_stages_with_a_resource_profile_have_slots_of_their_own(spark: SparkSession) -> None:
+    if not pyspark.__version__ >= "4":
+        pytest.skip("mapInPandas takes a profile since Spark 4.0")
+    profile = ResourceProfileBuilder().require(TaskResourceRequests().cpus(2)).build
+    mapped = spark.range(0, 100, 1, 4).mapInPandas(lambda rows: rows, "id long", profile=profile)
+    mapped.createOrReplaceTempView("mapped_with_a_profile")
+    plan = resources.plan(spark, "SELECT id % 3, count(*) FROM mapped_with_a_profile GROUP BY 1")
+    scan, result = plan.stages
+    assert scan.profile != result.profile
+    assert (scan.spec.cores, result.spec.cores) == (2, 1)
+    assert {group.profile for group in plan.groups} == {scan.profile, result.profile}
+    assert plan.requirement.max == sum(group.requirement.max for group in plan.groups)
 
 
 @pytest.mark.parametrize("text", ["a 'quote'", '"double"', "back\\slash", "two\nlines", "r'raw'"])
