@@ -34,10 +34,15 @@ def eventually(what: str, found: Callable[[], Any]) -> Any:
 
 
 class Cluster:
-    """A master, and workers of one core each that come and go."""
+    """A master, and workers that come and go, of one core each unless set otherwise.
 
-    def __init__(self, directory: Path) -> None:
+    `daemon_options` are options of the JVMs of the master and the workers.
+    """
+
+    def __init__(self, directory: Path, cores: int = 1, daemon_options: str = "") -> None:
         self.directory = directory
+        self._cores = cores
+        self._daemon_options = daemon_options
         self._workers: list[subprocess.Popen[bytes]] = []
         self._logs = itertools.count()
         self._master, log = self._start("Master", "--port", "0", "--webui-port", "0")
@@ -55,7 +60,8 @@ class Cluster:
             self.kill_worker()
 
     def add_worker(self) -> None:
-        options = "--cores", "1", "--memory", "700m", "--port", "0", "--webui-port", "0"
+        size = "--cores", str(self._cores), "--memory", f"{700 * self._cores}m"
+        options = *size, "--port", "0", "--webui-port", "0"
         number = next(self._logs)
         # Spark runs speculative copies of a task only on other hosts.
         host = f"127.0.0.{2 + number % 250}"
@@ -87,6 +93,7 @@ class Cluster:
             "SPARK_HOME": str(HOME),
             "SPARK_LOCAL_IP": host,
             "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_JAVA_OPTS": self._daemon_options,
         }
         with log.open("wb") as output:
             process = subprocess.Popen(
