@@ -88,12 +88,12 @@ private[apportion] final class Runs private (val recent: Seq[Run]) {
   }
 
   /**
-   * What the query will cost: the median of its runs, scaled to the bytes that it reads now. One run on a cold cluster
-   * must not count for all later ones.
+   * What the query will cost: the median of its runs, scaled to the bytes that it reads now. A slow run on a cold
+   * cluster must not count for all later ones.
    */
   def cost(leafBytes: Long): Option[QueryCost] = {
     val costs = recent.flatMap(_.scaledTo(leafBytes)).flatMap(_.query).sortBy(_.millis)
-    Option.when(costs.nonEmpty)(costs(costs.size / 2))
+    Option.when(costs.nonEmpty)(costs((costs.size - 1) / 2))
   }
 }
 

@@ -175,6 +175,27 @@ class HistorySuite extends SparkSuite {
     assert(run(file, manyRows(5))._2.isEmpty)
   }
 
+  test("an application reads what a query cost in an earlier one") {
+    val kept = directory()
+    val entry = PlanFingerprint.combined(Seq("query", "a test"))
+    val cost = QueryCost(
+      Seq(StageCost(tasks = 8, millis = 900, longest = 200, delay = 5), StageCost(1, 50, 50, after = Seq(0))),
+      tail = 7
+    )
+    def inApplication[A](body: History => A): A = {
+      History.reopen(spark.sparkContext, kept.toString, patient)
+      try body(History.of(spark.sparkContext, kept.toString).get)
+      finally end()
+    }
+    inApplication(_.add(entry, Run("", 0, 0, 1000, 1, 1, query = Some(cost))))
+    assert(inApplication(_.runs(entry).cost(1000)).contains(cost))
+    val file = files(kept).head
+    val wrong = Files.readString(file).replace("[1,50,50,0,0]", "[1,50,50,0,1]")
+    Files.writeString(file, wrong)
+    val lines = Logged.by(classOf[History].getName)(assert(inApplication(_.runs(entry).cost(1000)).isEmpty))
+    assert(lines.exists(_.contains("its 'stages' are not lists of numbers")), "no stage waits for itself")
+  }
+
   test("results are the same with and without a history") {
     val kept = directory()
     def rows(): Set[Row] = withSession()(_.sql(manyRows(3)).collect().toSet)

@@ -37,6 +37,22 @@ class RunsSuite extends AnyFunSuite {
     assert(one.add(run("a", 1000, 2, leafBytes = 200)).recent.size == 2)
   }
 
+  private def costing(millis: Long, at: Long): Run =
+    run("", 0, at).copy(query = Some(QueryCost(Seq(StageCost(tasks = 4, millis, longest = millis / 2)))))
+
+  test("a query will cost as much as the median of its runs, scaled to the bytes that it reads now") {
+    val known = runs(costing(100, 1), costing(900, 2), costing(200, 3), costing(300, 4))
+    assert(known.cost(100).exists(_.millis == 200))
+    assert(known.cost(200).map(_.stages).contains(Seq(StageCost(tasks = 8, millis = 400, longest = 100))))
+    assert(known.cost(900).isEmpty && runs(run("a", 10, 1)).cost(100).isEmpty)
+  }
+
+  test("a run of a query is kept unless it costs about the same as earlier runs") {
+    val one = runs(costing(1000, 1))
+    assert(one.add(costing(1040, 2)) eq one)
+    assert(one.add(costing(1100, 2)).recent.size == 2)
+  }
+
   test("a large run is dropped after eight smaller runs") {
     val large = runs(run("a", 9000, 0))
     def after(n: Int) = (1 to n).foldLeft(large)((all, i) => all.add(run("a", 10, i.toLong)))

@@ -14,8 +14,11 @@ private[apportion] final case class SlotsForDeadline(slots: Int, millis: Long, i
 /** Finds the smallest number of task slots on which stages end in time. */
 private[apportion] object SlotsInTime {
 
-  /** More slots must make the query this much faster, as the last percents need most slots. */
-  private val Tolerance = 1.05
+  /**
+   * The shortest possible time may be exceeded by this factor, because its last percents need most slots. It is not more
+   * than the margin of [[DeadlinePlan]].
+   */
+  private val Tolerance = 1.1
 
   /**
    * The smallest number of slots on which the stages end within `left` milliseconds. If no number is enough: the
