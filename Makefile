@@ -74,6 +74,10 @@ measure-memory: jars ## Compare spills with the memory that Apportion expects, a
 measure-plain-logs: jars ## Predict TPC-H and TPC-DS from logs without Apportion, measure them, and write docs/plain-log-accuracy.md
 	@$(BIN)/python python/measurements/plain_logs.py docs/plain-log-accuracy.md --scale $(SF)
 
+.PHONY: measure-deadlines
+measure-deadlines: jars ## Simulate queries that must end within a time, and write docs/deadline-accuracy.md
+	@$(BIN)/python python/measurements/deadlines.py docs/deadline-accuracy.md --scale $(SF)
+
 .PHONY: measure-heap
 measure-heap: jars ## Look for objects that a session keeps of each of 2,000 queries
 	@$(BIN)/python python/measurements/heap_growth.py
