@@ -299,10 +299,10 @@ def page(cases: Sequence[Case], about: str) -> str:
     lines = [
         "# Accuracy of deadlines",
         "",
-        f"In a simulation, {in_time:.0%} of the runs end within the stated time, in the cases in "
-        "which a fixed number of slots could have met it. Together, they take "
-        f"{total:.2f} times the core-seconds of the cheapest fixed numbers of slots that meet the "
-        f"deadlines. The goals are {GOAL_IN_TIME:.0%} and {GOAL_COST}.",
+        f"In a simulation, {in_time:.0%} of the runs end within the stated time. Only cases count "
+        "in which a fixed number of slots could have met it. Together, these runs take "
+        f"{total:.2f} times the core-seconds of the cheapest fixed numbers of slots that end in "
+        f"time. The goals are {GOAL_IN_TIME:.0%} and {GOAL_COST}.",
         "",
         f"The input is {len({case.query for case in cases})} queries of TPC-DS, each with runs in "
         f"local mode ({about}). The durations of the tasks are multiplied by {LONGER}, so that "

@@ -83,8 +83,8 @@ private[resources] final class QueryProgress(val start: Long) {
   }
 
   /**
-   * The stage of the earlier run for each stage of this run: the one that waits for the same stages, with the nearest
-   * number of tasks. Stages that are ready together can start in another order.
+   * The stage of the earlier run for each stage of this run. It waits for the same stages, and has the nearest number of
+   * tasks. Stages that are ready together can start in another order.
    */
   private def matching(expected: Seq[StageCost]): Map[Seen, Int] = {
     val found = mutable.LinkedHashMap.empty[Seen, Int]
