@@ -27,6 +27,7 @@ class SettingsKeywords(TypedDict, total=False):
     memory_enabled: bool | None
     memory_fraction: float | None
     target_task_time: int | str | None
+    write_target_file_size: int | str | None
     max_blocks_per_task: int | None
     splits_with_other_shuffle_managers: bool | None
     subpartitions: Literal["estimated", "spark"] | None

@@ -149,6 +149,7 @@ class Settings:
     memory_enabled: bool | None = None
     memory_fraction: float | None = None
     target_task_time: int | str | None = None
+    write_target_file_size: int | str | None = None
     max_blocks_per_task: int | None = None
     splits_with_other_shuffle_managers: bool | None = None
     # Shuffle partitions

@@ -19,7 +19,12 @@ MOST_FILES = 12
 SCALA_CORE = ("decision", "groups", "reads", "rules", "settings", "sizing")
 PYTHON_CORE = ("_spark", "_util", "cli", "doctor", "testing")
 PYTHON_CORE_FILES = ("__init__.py", "decision.py", "errors.py", "session.py", "settings.py")
-OPTIONAL = ("io.apportion.keys", "io.apportion.policies", "io.apportion.resources")
+OPTIONAL = (
+    "io.apportion.keys",
+    "io.apportion.policies",
+    "io.apportion.resources",
+    "io.apportion.writes",
+)
 
 Edges = Mapping[str, set[str]]
 

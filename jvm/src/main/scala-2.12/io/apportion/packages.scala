@@ -17,6 +17,7 @@ package io.apportion {
   package object settings extends Scala213
   package object sizing extends Scala213
   package object tables extends Scala213
+  package object writes extends Scala213
 
   package decision {
     package object ranges extends Scala213

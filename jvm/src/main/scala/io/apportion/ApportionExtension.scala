@@ -13,6 +13,7 @@ import io.apportion.resources.planned.PlannedSlots
 import io.apportion.scans.ScanTasks
 import io.apportion.settings.{Settings, SettingsCheck}
 import io.apportion.sizing.{RegisterShuffles, RememberOutputs, SubpartitionCounts}
+import io.apportion.writes.{DropRebalances, RebalanceWrites, SizeFileShuffles, SizeFiles}
 import org.apache.spark.apportion.ui.ShowTab
 import org.apache.spark.sql.SparkSessionExtensions
 
@@ -24,19 +25,20 @@ import org.apache.spark.sql.SparkSessionExtensions
  *  1. Analysis. `ResolveBlockHints` replaces hints by marks, as Spark removes hints that it does not know. `SettingsCheck` refuses
  *     settings that contradict each other.
  *  1. After analysis, before the optimizer moves operators: `ApplyPolicies` finds the rules of the policy file that
- *     match, and `AssignBlocks` notes the query block of each operator.
+ *     match, `AssignBlocks` notes the query block of each operator, and `RebalanceWrites` adds a rebalance.
  *  1. Planning. `RegisterShuffles` runs first, as it has to see the query with its subqueries; Spark then plans the subqueries, each
  *     by itself. `DemoteBroadcasts` replaces joins before Spark adds their exchanges. `UserRepartitions` keeps
  *     `repartition(n)`, which Spark may drop.
  *  1. Plans without a shuffle are not adaptive. The columnar rules `AwaitSlots` and `ScanTasks` are the only ones that see these.
  *  1. Before stages run, and again each time that some have finished: `SubpartitionCounts` sets the number of shuffle partitions.
- *     It runs before Spark creates the stages, as the number of a stage that runs cannot change.
+ *     It runs before Spark creates the stages, as the number of a stage that runs cannot change. `SizeFileShuffles`
+ *     changes its target size for the stage that writes files.
  *  1. When a stage has finished, Spark optimizes the rest of the query again. `KeepBroadcasts` runs there, before Spark decides which
- *     sides of joins it broadcasts.
+ *     sides of joins it broadcasts. `DropRebalances` removes a rebalance that is not needed.
  *  1. Before each stage starts, after Spark's own rules, whose partitions the following rules replace: `AwaitSlots`;
  *     `DecideShuffleReads`, first with splits and then without, as Spark reverts a rule that breaks the plan's requirements;
- *     `LocalReads`, which needs the layout that is left then; `ReportDecisions`, which records that layout; `RememberOutputs` and
- *     `RememberBroadcasts`.
+ *     `SizeFiles`, which decides again for the stage that writes files; `LocalReads`, which needs the layout that is
+ *     left then; `ReportDecisions`, which records that layout; `RememberOutputs` and `RememberBroadcasts`.
  */
 class ApportionExtension extends (SparkSessionExtensions => Unit) {
 
@@ -49,6 +51,7 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectResolutionRule(ResolveBlockHints(_))
     extensions.injectPlanNormalizationRule(ApplyPolicies(_))
     extensions.injectPlanNormalizationRule(AssignBlocks(_))
+    extensions.injectPlanNormalizationRule(RebalanceWrites(_))
 
     // Before a scan runs
     extensions.injectColumnar(AwaitSlots.columnarRule)
@@ -58,15 +61,18 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectPlannerStrategy(_ => RegisterShuffles)
     extensions.injectQueryPostPlannerStrategyRule(DemoteBroadcasts(_))
     extensions.injectQueryPostPlannerStrategyRule(UserRepartitions(_))
+    extensions.injectQueryStagePrepRule(SizeFileShuffles(_))
     extensions.injectQueryStagePrepRule(SubpartitionCounts(_))
 
     // When stages have finished, before Spark plans the rest again
     extensions.injectRuntimeOptimizerRule(KeepBroadcasts(_))
+    extensions.injectRuntimeOptimizerRule(DropRebalances(_))
 
     // When stages have finished, before the next one starts
     extensions.injectQueryStageOptimizerRule(AwaitSlots(_))
     extensions.injectQueryStageOptimizerRule(DecideShuffleReads(_))
     extensions.injectQueryStageOptimizerRule(DecideShuffleReads(_, splits = false))
+    extensions.injectQueryStageOptimizerRule(SizeFiles(_))
     extensions.injectQueryStageOptimizerRule(LocalReads(_))
     extensions.injectQueryStageOptimizerRule(ReportDecisions(_, SlotCoordinator))
     extensions.injectQueryStageOptimizerRule(RememberOutputs(_))

@@ -130,7 +130,7 @@ private[apportion] object GroupRead {
     val unhinted =
       if (isForSize) sessionPolicy.copy(slots = None, taskMemory = None).withSources("mode" -> ForSize)
       else sessionPolicy
-    val policy = group.hints.over(written.fold(unhinted)(unhinted.withVolume(_, OfWrite)))
+    val policy = group.hints.over(PolicyChange.of(group)(written.fold(unhinted)(unhinted.withVolume(_, OfWrite))))
     if (group.multipliesRows && policy.dataVolumePerTask > policy.minTaskVolume)
       policy.withVolume(policy.minTaskVolume, UnderJoin)
     else policy

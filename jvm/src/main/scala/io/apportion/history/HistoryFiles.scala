@@ -139,6 +139,8 @@ private[history] object HistoryFiles {
           .put("failures", stage.failures)
           .put("helps", stage.helps)
           .put("millis", stage.millis)
+          .put("written", stage.written)
+          .put("rows", stage.rows)
       run.query.filter(_.stages.size <= MaxStages).foreach(writeQuery(node.putObject("query"), _))
     }
     json.writeValueAsString(root) + "\n"
@@ -191,7 +193,11 @@ private[history] object HistoryFiles {
     spilled <- number(node, "spilled")
     failures <- number(node, "failures", Int.MaxValue)
     millis <- number(node, "millis")
-  } yield StageRun(stored, tasks.toInt, memory, spilled, failures.toInt, node.path("helps").asBoolean(true), millis)
+    helps = node.path("helps").asBoolean(true)
+    // Entries of version 0.1 do not have these numbers.
+    written = node.path("written").asLong(0)
+    rows = node.path("rows").asLong(0)
+  } yield StageRun(stored, tasks.toInt, memory, spilled, failures.toInt, helps, millis, written, rows)
 
   private def parseQuery(node: JsonNode): Either[String, QueryCost] = for {
     tail <- number(node, "tail")

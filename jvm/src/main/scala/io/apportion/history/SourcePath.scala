@@ -13,9 +13,9 @@ import scala.collection.mutable
  * @param name   the path, with a `*` for each part that is left out
  * @param values the parts that are left out
  */
-private[history] final case class SourcePath(name: String, values: Seq[String])
+private[apportion] final case class SourcePath(name: String, values: Seq[String])
 
-private[history] object SourcePath {
+private[apportion] object SourcePath {
   private val Partition = Pattern.compile("([^=]+)=.*")
   private val Year = Pattern.compile("(?:19|20)\\d\\d(?:-(?:0[1-9]|1[0-2]))?")
   private val MonthDayOrHour = Pattern.compile("\\d{1,2}")

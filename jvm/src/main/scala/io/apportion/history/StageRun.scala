@@ -10,6 +10,8 @@ package io.apportion.history
  * @param failures number of runs in a row that ran out of memory
  * @param helps    whether more tasks may help
  * @param millis   run time of all tasks together; 0 if it shows nothing about the speed
+ * @param written  bytes of the files that the tasks wrote
+ * @param rows     rows in these files
  */
 private[apportion] final case class StageRun(
     stored: Long,
@@ -18,7 +20,9 @@ private[apportion] final case class StageRun(
     spilled: Long = 0,
     failures: Int = 0,
     helps: Boolean = true,
-    millis: Long = 0
+    millis: Long = 0,
+    written: Long = 0,
+    rows: Long = 0
 ) {
 
   /** Bytes of execution memory for one stored byte. */
@@ -37,7 +41,7 @@ private[apportion] final case class StageRun(
   /** Whether the next run would learn the same from both. */
   def isNear(other: StageRun): Boolean =
     failures == other.failures && helps == other.helps && tasks == other.tasks &&
-      Seq(memory -> other.memory, spilled -> other.spilled, millis -> other.millis)
+      Seq(memory -> other.memory, spilled -> other.spilled, millis -> other.millis, written -> other.written)
         .forall { case (one, two) => (one - two).abs <= one / StageRun.Near }
 }
 

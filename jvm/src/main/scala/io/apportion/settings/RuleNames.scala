@@ -34,6 +34,8 @@ object RuleNames {
       "Spark coalesces shuffle partitions and splits skewed ones. Apportion records no decisions about shuffles."
     ),
     Entry("LocalReads", "Tasks do not read map outputs locally after Apportion has changed a layout."),
+    Entry("SizeFiles", "`write.targetFileSize` does not change the number of tasks that write files."),
+    Entry("RebalanceWrites", "Apportion adds no rebalance before tables with partitions."),
     Entry("ReportDecisions", "Apportion makes decisions about shuffles but does not record them."),
     Entry(
       "RememberOutputs",

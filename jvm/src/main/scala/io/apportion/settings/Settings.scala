@@ -175,6 +175,15 @@ object Settings {
       "spend their time in Python functions or other slow code."
   )
 
+  val WriteTargetFileSize: SettingEntry[Option[Long]] = SettingEntry.optionalSize(
+    "write.targetFileSize",
+    Category.TasksPerStage,
+    Allowed.AtLeast(1 << 16, " bytes"),
+    "Target size of the files that a statement writes. Apportion sets the number of tasks that write, and adds a " +
+      "rebalance before tables with partitions. [File sizes](file-sizes.md) lists the formats. If not set, file " +
+      "sizes do not matter. Set it for tables that many queries read."
+  )
+
   val MaxBlocksPerTask: SettingEntry[Long] = SettingEntry.long(
     "maxBlocksPerTask",
     Category.TasksPerStage,
@@ -406,6 +415,7 @@ object Settings {
     MemoryEnabled,
     MemoryFraction,
     TargetTaskTime,
+    WriteTargetFileSize,
     MaxBlocksPerTask,
     SplitsWithOtherShuffleManagers,
     Subpartitions,

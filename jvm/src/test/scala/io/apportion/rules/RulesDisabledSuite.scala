@@ -10,6 +10,7 @@ import io.apportion.resources.{AwaitSlots, SlotCoordinator}
 import io.apportion.scans.ScanTasks
 import io.apportion.settings.{RuleNames, Settings}
 import io.apportion.sizing.{RememberOutputs, SubpartitionCounts}
+import io.apportion.writes.{RebalanceWrites, SizeFiles}
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanHelper, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.internal.SQLConf
@@ -180,6 +181,8 @@ class RulesDisabledSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       AwaitSlots(spark),
       DecideShuffleReads(spark),
       LocalReads(spark),
+      SizeFiles(spark),
+      RebalanceWrites(spark),
       ReportDecisions(spark, SlotCoordinator),
       RememberOutputs(spark),
       RememberBroadcasts(spark)

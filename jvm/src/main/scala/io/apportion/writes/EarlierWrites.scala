@@ -1,0 +1,52 @@
+package io.apportion.writes
+
+import java.util.LinkedHashMap
+import java.util.Map.Entry
+
+import scala.collection.mutable
+
+import io.apportion.history.{History, Run, StageRun}
+import org.apache.spark.SparkContext
+import org.apache.spark.sql.SparkSession
+
+/** Sizes of the files that statements wrote before: in this application, and in earlier ones if there is a history. */
+private[writes] final class EarlierWrites private (history: Option[History], known: EarlierWrites.InMemory) {
+
+  /** The last run of the statement with this entry. */
+  def find(entry: String): Option[WrittenBytes] = known
+    .get(entry)
+    .orElse {
+      val recorded = history.flatMap(_.last(entry)).flatMap(_.stage)
+      recorded.foreach(known.put(entry, _))
+      recorded
+    }
+    .filter(run => run.stored > 0 && run.written > 0 && run.rows > 0)
+    .map(run => WrittenBytes(run.stored, run.written, run.rows, "in an earlier run"))
+
+  def add(entry: String, run: StageRun): Unit = {
+    known.put(entry, run)
+    history.foreach(_.add(entry, Run("", run.stored, run.written, 0, 1, System.currentTimeMillis(), Some(run))))
+  }
+}
+
+private[writes] object EarlierWrites {
+  private val MaxKnown = 10000
+  private val byContext = mutable.WeakHashMap.empty[SparkContext, InMemory]
+
+  def of(session: SparkSession): EarlierWrites = {
+    val known = synchronized(byContext.getOrElseUpdate(session.sparkContext, new InMemory))
+    new EarlierWrites(History.of(session), known)
+  }
+
+  /** Forgets the runs of an application, as if it had just started. */
+  private[apportion] def forget(sparkContext: SparkContext): Unit = synchronized(byContext.remove(sparkContext))
+
+  private final class InMemory {
+    private val runs = new LinkedHashMap[String, StageRun](16, 0.75f, true) {
+      override def removeEldestEntry(eldest: Entry[String, StageRun]): Boolean = size > MaxKnown
+    }
+
+    def get(entry: String): Option[StageRun] = synchronized(Option(runs.get(entry)))
+    def put(entry: String, run: StageRun): Unit = synchronized(runs.put(entry, run))
+  }
+}

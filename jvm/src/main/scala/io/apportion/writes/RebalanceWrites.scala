@@ -1,0 +1,91 @@
+package io.apportion.writes
+
+import scala.annotation.tailrec
+
+import io.apportion.rules.Guarded
+import io.apportion.settings.Settings
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions.AttributeSet
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.datasources.{InsertIntoHadoopFsRelationCommand, LogicalRelation}
+
+/**
+ * Adds a rebalance by the partition columns before a statement writes a table with partitions. Without it, each task
+ * writes a file in each table partition that it has rows of. A query that places its rows itself stays unchanged.
+ */
+case class RebalanceWrites(session: SparkSession) extends Guarded[LogicalPlan] {
+  import RebalanceWrites._
+
+  override protected def applyGuarded(plan: LogicalPlan): LogicalPlan = plan match {
+    case insert: InsertIntoHadoopFsRelationCommand
+        if Settings.WriteTargetFileSize.get(conf).isDefined && conf.adaptiveExecutionEnabled &&
+          conf.plannedWriteEnabled && insert.bucketSpec.isEmpty =>
+      val columns = insert.partitionColumns.filterNot(column => insert.staticPartitions.contains(column.name))
+      if (columns.isEmpty || isPlaced(insert.query, AttributeSet(columns)) || isSmall(insert.query)) plan
+      else {
+        val partitions = conf.numShufflePartitions.max(Partitions)
+        val rebalance = RebalancePartitions(columns, insert.query, Some(partitions))
+        rebalance.setTagValue(Added, ())
+        insert.copy(query = rebalance)
+      }
+    case _ => plan
+  }
+
+  /** Whether one task would scan all files. Spark does not split files below the cost to open one. */
+  private def isSmall(query: LogicalPlan): Boolean = {
+    val leaves = query.collectLeaves()
+    leaves.forall(_.isInstanceOf[LogicalRelation]) && leaves.map(_.stats.sizeInBytes).sum <= conf.filesOpenCostInBytes
+  }
+}
+
+object RebalanceWrites {
+  private val Added = TreeNodeTag[Unit]("apportion.addedRebalance")
+
+  def isAdded(rebalance: RebalancePartitions): Boolean = rebalance.getTagValue(Added).isDefined
+
+  /**
+   * Minimum number of shuffle partitions of the rebalance. The more there are, the less often two large table partitions
+   * share one, which is then split into files of both.
+   */
+  private val Partitions = 1024
+
+  /**
+   * Whether the query says where its rows are or in which order, whether it has few rows, or whether its rows are
+   * already placed by the partition columns.
+   */
+  @tailrec private def isPlaced(query: LogicalPlan, columns: AttributeSet): Boolean = query match {
+    case _: RepartitionOperation | _: RebalancePartitions | _: Sort | _: GlobalLimit | _: LocalLimit | _: Offset | _: Tail => true
+    case _ if query.isStreaming || !query.deterministic                                           => true
+    case aggregate: Aggregate => AttributeSet(aggregate.groupingExpressions).subsetOf(columns)
+    case unary @ (_: Project | _: Filter | _: SubqueryAlias | _: View) => isPlaced(unary.children.head, columns)
+    case _                                                             => false
+  }
+}
+
+/** Removes an added rebalance when the finished stages show that one task can write all files. */
+case class DropRebalances(session: SparkSession) extends Guarded[LogicalPlan] {
+  override def publicName: String = "RebalanceWrites"
+
+  override protected def applyGuarded(plan: LogicalPlan): LogicalPlan =
+    Settings.WriteTargetFileSize.get(conf).fold(plan) { target =>
+      plan.transformDown {
+        case rebalance: RebalancePartitions if RebalanceWrites.isAdded(rebalance) && fits(rebalance.child, target) =>
+          rebalance.child
+      }
+    }
+
+  /** Whether the rows come from shuffles that are smaller than one file. Joins and generators may multiply rows. */
+  private def fits(query: LogicalPlan, target: Long): Boolean = query match {
+    case LogicalQueryStage(_, stage) =>
+      val shuffles = stage.collectLeaves().map {
+        case shuffle: ShuffleQueryStageExec if shuffle.isMaterialized =>
+          shuffle.mapStats.fold(0L)(_.bytesByPartitionId.sum)
+        case _ => Long.MaxValue
+      }
+      shuffles.size == 1 && shuffles.head <= target
+    case _: Project | _: Filter => fits(query.children.head, target)
+    case _                      => false
+  }
+}

@@ -1,0 +1,127 @@
+package io.apportion.writes
+
+import java.util.Locale
+
+import io.apportion.decision.{Policy, Rounding, SourceKind, ValueSource}
+import io.apportion.decision.ranges.Bytes
+import io.apportion.groups.{ExchangeGroup, GroupRead, PolicyChange, ShuffleLeaf}
+import io.apportion.reads.PendingDecisions
+import io.apportion.rules.{CurrentQuery, Guarded, ValidChanges}
+import io.apportion.settings.Settings
+import org.apache.spark.apportion.WaitingJob
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadRule, QueryStageExec}
+import org.apache.spark.sql.execution.exchange.ShuffleOrigin
+
+/**
+ * Decides again how the stage reads its shuffles that writes files, so that the files have the target size. The bytes of
+ * files for one byte of the shuffles come from an earlier run of the statement, or from a sample.
+ *
+ * Files also get a maximum number of rows: a task may have to read more than the target size, because no operator above
+ * allows a split.
+ */
+case class SizeFiles(session: SparkSession) extends AQEShuffleReadRule with Guarded[SparkPlan] {
+
+  /** Empty, as [[ShuffleLeaf.forbids]] decides which shuffles must not change. */
+  override protected val supportedShuffleOrigins: Seq[ShuffleOrigin] = Nil
+
+  /** A sample is a Spark job. */
+  override protected def waits: Boolean = true
+
+  /** The sample runs as a part of the query, so cancelling it cancels the query. */
+  override protected def mustThrow(failure: Throwable): Boolean =
+    WaitingJob.isCancellation(failure) || super.mustThrow(failure)
+
+  override protected def applyGuarded(plan: SparkPlan): SparkPlan =
+    (Settings.WriteTargetFileSize.get(conf), plan) match {
+      case (Some(target), TableWrite(write)) => size(plan, write, target)
+      case _                                 => plan
+    }
+
+  private def size(plan: SparkPlan, write: TableWrite, target: Long): SparkPlan = {
+    val pending = PendingDecisions.take(plan)
+    PendingDecisions.attach(plan, pending)
+    val groups = pending.map(_._1)
+    val open = pending.collect { case (group, Right(read)) if SizeFiles.isOpen(read.policy) => group -> read }
+    val measured =
+      if (open.isEmpty || open.size < pending.size) None
+      else EarlierWrites.of(session).find(write.entry).orElse(WriteSample.measure(session, write, groups))
+    // Other inputs, such as a scan below a union, are not counted.
+    if (open.nonEmpty && write.query.collectLeaves().forall(SizeFiles.isStage))
+      for (query <- CurrentQuery.current(session))
+        WriteListener.watch(session, query, write.entry, groups.map(_.inputBytes).sum)
+    measured.fold(plan) { bytes =>
+      val reads = open.map { case (group, read) =>
+        group -> GroupRead.plan(group, read.held, SizeFiles.change(target, bytes)(read.policy), FileLayout.decide)
+      }
+      val sized = ValidChanges.applyAll(write.limitedTo(bytes.rowsIn(target * SizeFiles.LargestFile)), reads.map(_._2))(
+        GroupRead.applyAll
+      )
+      PendingDecisions.attach(sized, reads.map { case (group, read) => group -> Right(read) })
+      sized
+    }
+  }
+}
+
+object SizeFiles {
+
+  /** Maximum size of a file, as a multiple of the target. It leaves room for the error of the ratio. */
+  private val LargestFile = 1.35
+
+  /** Whether no hint and no advisory size of the write sets the tasks. */
+  private[writes] def isOpen(policy: Policy): Boolean = policy.parallelism.isEmpty &&
+    !policy.setBy.get("dataVolumePerTask").exists(source => SetByQuery(source.kind))
+
+  private val SetByQuery: Set[SourceKind] = Set(SourceKind.Hint, SourceKind.Write)
+
+  private def isStage(leaf: SparkPlan): Boolean = leaf match {
+    case _: QueryStageExec => true
+    case _                 => false
+  }
+
+  /** Change of a policy so that a task reads the input of one file. It does not fill the task slots. */
+  private[writes] def change(target: Long, known: WrittenBytes): Policy => Policy = {
+    val ratio = "%.2f".formatLocal(Locale.ROOT, known.ratio)
+    sized(known.volumeFor(target), s"${name(target)}, 1 byte made $ratio bytes of files ${known.source}")
+  }
+
+  /** The same before the ratio is known: a byte of a shuffle may become a byte of a file. */
+  private[writes] def change(target: Long): Policy => Policy = sized(target, name(target))
+
+  private def name(target: Long): String = s"${Settings.WriteTargetFileSize.name} ${Bytes.text(target)}"
+
+  private def sized(volume: Long, text: String)(policy: Policy): Policy = policy
+    .copy(
+      slots = None,
+      balanced = true,
+      rounding = Rounding.Exact,
+      rowBytes = false,
+      minTaskVolume = policy.minTaskVolume.min(volume),
+      // Broadcasts do not make files larger.
+      broadcastRatio = Double.MinPositiveValue
+    )
+    .withVolume(volume, ValueSource(SourceKind.Write, text))
+}
+
+/**
+ * Asks for enough shuffle partitions for the stage that writes files: its tasks then read whole partitions of about the
+ * target size.
+ */
+case class SizeFileShuffles(session: SparkSession) extends Guarded[SparkPlan] {
+  override def publicName: String = "SizeFiles"
+
+  override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
+    (Settings.WriteTargetFileSize.get(conf), plan) match {
+      case (Some(target), TableWrite(write)) =>
+        val change =
+          EarlierWrites.of(session).find(write.entry).fold(SizeFiles.change(target))(SizeFiles.change(target, _))
+        for {
+          group <- ExchangeGroup.collect(plan) if group.forbidden.isEmpty
+          ShuffleLeaf(exchange, _, None) <- group.leaves
+        } PolicyChange.put(exchange, change)
+      case _ =>
+    }
+    plan
+  }
+}

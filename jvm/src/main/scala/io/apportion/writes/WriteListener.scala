@@ -1,0 +1,82 @@
+package io.apportion.writes
+
+import java.lang.ref.WeakReference
+
+import scala.collection.mutable
+
+import io.apportion.history.StageRun
+import org.apache.spark.SparkContext
+import org.apache.spark.scheduler._
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.execution.SQLExecution
+import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
+
+/** Adds the bytes that a statement wrote to the [[EarlierWrites]], when the stage that writes has ended. */
+private[writes] final class WriteListener private extends SparkListener {
+  import WriteListener._
+
+  private val waiting = mutable.Map.empty[Long, Watched]
+  private val queries = mutable.Map.empty[Int, Long]
+  private val jobs = mutable.Map.empty[Int, Seq[Int]]
+
+  private def watch(query: Long, watched: Watched): Unit = synchronized(waiting.update(query, watched))
+
+  override def onJobStart(event: SparkListenerJobStart): Unit = synchronized {
+    for {
+      properties <- Option(event.properties)
+      id <- Option(properties.getProperty(SQLExecution.EXECUTION_ID_KEY)) if waiting.contains(id.toLong)
+    } {
+      jobs.update(event.jobId, event.stageIds)
+      event.stageIds.foreach(queries.update(_, id.toLong))
+    }
+  }
+
+  override def onJobEnd(event: SparkListenerJobEnd): Unit = synchronized {
+    queries --= jobs.remove(event.jobId).getOrElse(Nil)
+  }
+
+  override def onStageCompleted(event: SparkListenerStageCompleted): Unit = {
+    val stage = event.stageInfo
+    for {
+      metrics <- Option(stage.taskMetrics).map(_.outputMetrics)
+      if stage.failureReason.isEmpty && metrics.bytesWritten > 0 && metrics.recordsWritten > 0
+      watched <- synchronized(queries.get(stage.stageId).flatMap(waiting.remove))
+      session <- Option(watched.session.get) if !session.sparkContext.isStopped
+    } EarlierWrites
+      .of(session)
+      .add(
+        watched.entry,
+        StageRun(watched.read, stage.numTasks, written = metrics.bytesWritten, rows = metrics.recordsWritten)
+      )
+  }
+
+  override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
+    case end: SparkListenerSQLExecutionEnd => synchronized(waiting.remove(end.executionId))
+    case _                                 =>
+  }
+}
+
+private[writes] object WriteListener {
+  private val byContext = mutable.WeakHashMap.empty[SparkContext, WriteListener]
+
+  /**
+   * A statement whose files are not written yet.
+   *
+   * @param read bytes that the tasks that write will read
+   */
+  private final case class Watched(session: WeakReference[SparkSession], entry: String, read: Long)
+
+  /** Adds the run of a query to the entry when its files are written. */
+  def watch(session: SparkSession, query: Long, entry: String, read: Long): Unit =
+    in(session.sparkContext).watch(query, Watched(new WeakReference(session), entry, read))
+
+  private def in(sparkContext: SparkContext): WriteListener = synchronized {
+    byContext.getOrElseUpdate(
+      sparkContext, {
+        val listener = new WriteListener
+        sparkContext.addSparkListener(listener)
+        listener
+      }
+    )
+  }
+}

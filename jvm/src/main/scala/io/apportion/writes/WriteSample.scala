@@ -1,0 +1,183 @@
+package io.apportion.writes
+
+import java.nio.file.Files
+
+import scala.util.control.NonFatal
+
+import io.apportion.groups.{ExchangeGroup, ShuffleLeaf}
+import org.apache.hadoop.mapreduce.{Job, JobID, TaskAttemptID, TaskID, TaskType}
+import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl
+import org.apache.spark.TaskContext
+import org.apache.spark.apportion.WaitingJob
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.types.DataTypeUtils
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, BroadcastQueryStageExec}
+import org.apache.spark.sql.execution.datasources.OutputWriterFactory
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.util.SerializableConfiguration
+import org.slf4j.LoggerFactory
+
+/**
+ * Measures how many bytes of files a statement makes from its shuffles: it writes the rows of a few shuffle partitions
+ * to temporary files of the executors, in the format of the table, and deletes them.
+ */
+private[writes] object WriteSample {
+  private val log = LoggerFactory.getLogger(getClass.getName.stripSuffix("$"))
+
+  private val MaxBytes = 8L << 20
+
+  /** A smaller sample says little about the files, and is not worth a Spark job. */
+  private val MinBytes = 256L << 10
+
+  /** Share of the input that is read twice. */
+  private val UsualShare = 1.0 / 16
+
+  /** Maximum share of the input that is read twice, if partitions are large. */
+  private val MaxShare = 1.0 / 4
+
+  /** Number of places in the shuffle that are read, each by a task. Sorted rows differ from place to place. */
+  private val Places = 2
+
+  /** `None` if the statement cannot be sampled, or if a sample would take too much time beside the write. */
+  def measure(session: SparkSession, write: TableWrite, groups: Seq[ExchangeGroup]): Option[WrittenBytes] =
+    groups match {
+      case Seq(group) if canRunTwice(write.query) =>
+        val specs = sampleOf(group)
+        Option.when(specs.nonEmpty)(specs).flatMap { specs =>
+          try run(session, write, group, specs)
+          catch {
+            // A failure of the query itself appears again when the query runs.
+            case NonFatal(failure) if !WaitingJob.isCancellation(failure) =>
+              log.warn("Cannot write a sample of the files, so their sizes are unknown", failure)
+              None
+          }
+        }
+      case _ => None
+    }
+
+  /** Rows must be the same again, and observed metrics must not count them twice. */
+  private def canRunTwice(query: SparkPlan): Boolean = {
+    val areKnownLeaves = query.collectLeaves().forall {
+      case ShuffleLeaf(leaf)          => !leaf.node.supportsColumnar
+      case _: BroadcastQueryStageExec => true
+      case _                          => false
+    }
+    areKnownLeaves && !query.exists {
+      case _: CollectMetricsExec => true
+      case node                  => !node.expressions.forall(_.deterministic)
+    }
+  }
+
+  /** Parts of the shuffles for the sample, for each of its tasks; none if they are too large or too small. */
+  private def sampleOf(group: ExchangeGroup): Seq[ShufflePartitionSpec] = {
+    val total = group.inputBytes
+    val wanted = (total * UsualShare).toLong.max(MinBytes).min(MaxBytes)
+    val sums = group.bytes.reduce((one, other) => one.zip(other).map { case (a, b) => a + b })
+    val ranges = SamplePlaces.of(sums, Places, wanted)
+    val bytes = ranges.map { case (from, until) => sums.slice(from, until).sum }
+    if (total < 2 * MinBytes) Nil
+    else if (bytes.sum <= total * MaxShare)
+      ranges.zip(bytes).map { case ((from, until), size) => CoalescedPartitionSpec(from, until, size) }
+    else if (group.splittable.leaves == Set(0) && group.leaves.size == 1) partsOf(group, sums, wanted, total)
+    else Nil
+  }
+
+  /** The first map outputs of the largest partition. */
+  private def partsOf(
+      group: ExchangeGroup,
+      sums: Array[Long],
+      wanted: Long,
+      total: Long
+  ): Seq[ShufflePartitionSpec] = {
+    val largest = sums.indexOf(sums.max)
+    val mapTasks = group.leaves.head.shuffle.numMappers
+    val taken = math.ceil(mapTasks * (wanted.toDouble / sums(largest))).toInt.max(1)
+    val bytes = (sums(largest).toDouble / mapTasks.max(1) * taken).toLong
+    if (mapTasks == 0 || bytes > total * MaxShare) Nil
+    else Seq(PartialReducerPartitionSpec(largest, 0, taken, bytes))
+  }
+
+  private def run(
+      session: SparkSession,
+      write: TableWrite,
+      group: ExchangeGroup,
+      specs: Seq[ShufflePartitionSpec]
+  ): Option[WrittenBytes] = {
+    val files = write.files
+    val partitionColumns = files.partitionColumns.map(_.exprId).toSet
+    val written = files.child.output.filterNot(column => partitionColumns(column.exprId))
+    val schema = DataTypeUtils.fromAttributes(written)
+    val plan = CollapseCodegenStages()(ProjectExec(written, reading(files.child, group, specs)))
+    val job = Job.getInstance(session.sessionState.newHadoopConfWithOptions(files.options))
+    val factory = files.fileFormat.prepareWrite(session, job, files.options, schema)
+    val task = new SampleFile(factory, new SerializableConfiguration(job.getConfiguration), schema)
+    val rdd = plan.execute()
+    val sizes = session.sparkContext.runJob(rdd, task, rdd.partitions.indices)
+    val (bytes, rows) = (sizes.map(_._1).sum, sizes.map(_._2).sum)
+    val read = specs.map {
+      case CoalescedPartitionSpec(_, _, size)         => size.getOrElse(0L)
+      case PartialReducerPartitionSpec(_, _, _, size) => size
+      case _                                          => 0L
+    }.sum
+    Option.when(bytes > 0 && rows > 0 && read > 0)(WrittenBytes(read, bytes, rows, "in a sample"))
+  }
+
+  private def reading(plan: SparkPlan, group: ExchangeGroup, specs: Seq[ShufflePartitionSpec]): SparkPlan = plan match {
+    case ShuffleLeaf(ShuffleLeaf(_, _, Some(stage))) if group.stages.exists(_ eq stage) =>
+      AQEShuffleReadExec(stage, specs)
+    case node => node.mapChildren(reading(_, group, specs))
+  }
+}
+
+/** Ranges of shuffle partitions for a sample. */
+private[writes] object SamplePlaces {
+
+  /**
+   * Ranges at equal distances, which do not overlap. Each has at least its share of the wanted bytes, up to the next
+   * range.
+   */
+  def of(bytes: Array[Long], places: Int, wanted: Long): Seq[(Int, Int)] = {
+    val prefix = bytes.scanLeft(0L)(_ + _)
+    val starts =
+      (0 until places).map(k => prefix.indexWhere(_ > prefix.last / places * k).max(1) - 1).distinct
+    starts.zip(starts.drop(1) :+ bytes.length).map { case (from, next) =>
+      val end = prefix.indexWhere(_ >= prefix(from) + wanted / starts.size, from + 1)
+      (from, if (end < 0) next else end.min(next))
+    }
+  }
+}
+
+/** Writes the rows of one task to a temporary file, and returns its bytes and the number of rows. */
+private[writes] final class SampleFile(
+    factory: OutputWriterFactory,
+    conf: SerializableConfiguration,
+    schema: StructType
+) extends ((TaskContext, Iterator[InternalRow]) => (Long, Long))
+    with Serializable {
+
+  override def apply(context: TaskContext, rows: Iterator[InternalRow]): (Long, Long) =
+    if (rows.isEmpty) (0, 0)
+    else {
+      val id = new TaskAttemptID(new TaskID(new JobID("sample", 0), TaskType.MAP, context.partitionId()), 0)
+      val attempt = new TaskAttemptContextImpl(conf.value, id)
+      val folder = Files.createTempDirectory("apportion-sample")
+      try {
+        val file = folder.resolve(s"part${factory.getFileExtension(attempt)}")
+        val writer = factory.newInstance(file.toUri.toString, schema, attempt)
+        var count = 0L
+        try
+          rows.foreach { row =>
+            writer.write(row)
+            count += 1
+          }
+        finally writer.close()
+        (Files.size(file), count)
+      } finally {
+        // Hadoop's local file system adds a file with checksums.
+        folder.toFile.listFiles().foreach(_.delete())
+        Files.delete(folder)
+      }
+    }
+}

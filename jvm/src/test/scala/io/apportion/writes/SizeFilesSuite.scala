@@ -1,0 +1,187 @@
+package io.apportion.writes
+
+import java.nio.file.{Files, Paths}
+
+import scala.jdk.CollectionConverters._
+
+import io.apportion.SparkSuite
+import io.apportion.report.DecisionLog
+import org.apache.commons.io.FileUtils
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.{DataFrame, Row, SaveMode, SparkSession}
+import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
+import org.apache.spark.sql.functions.{col, max, rand}
+import org.scalatest.concurrent.Eventually
+import org.scalatest.prop.TableDrivenPropertyChecks._
+import org.scalatest.time.{Seconds, Span}
+
+/** The files that statements write with `write.targetFileSize`. */
+class SizeFilesSuite extends SparkSuite with Eventually {
+  implicit override val patienceConfig: PatienceConfig = PatienceConfig(timeout = Span(30, Seconds))
+
+  private val Target = 128L << 10
+  private val settings = Seq("write.targetFileSize" -> Target.toString, "spark.sql.shuffle.partitions" -> "64")
+
+  /** Rows of about 40 bytes that hardly compress, with `k` of 0 to 3. */
+  private def rows(session: SparkSession): DataFrame =
+    session.range(0, Count, 1, 4).selectExpr("id", "id % 4 AS k", "md5(cast(id AS string)) AS text")
+
+  /** The same rows, from a shuffle. */
+  private def shuffled(session: SparkSession): DataFrame =
+    rows(session).groupBy("text").agg(max("id").as("id"), max("k").as("k"))
+
+  private val Count = 40000L
+
+  private def inFolder[T](body: String => T): T = {
+    val folder = Files.createTempDirectory("written")
+    try body(folder.resolve("table").toString)
+    finally FileUtils.deleteDirectory(folder.toFile)
+  }
+
+  private def sizes(folder: String): Seq[Long] = {
+    val files = Files.walk(Paths.get(folder))
+    try files.iterator.asScala.filter(_.getFileName.toString.startsWith("part-")).map(Files.size).toSeq
+    finally files.close()
+  }
+
+  /** Share of the bytes in files of 0.5 to 1.5 times the target. */
+  private def shareNear(sizes: Seq[Long]): Double =
+    sizes.filter(size => size >= Target / 2 && size <= Target * 1.5).sum.toDouble / sizes.sum
+
+  private def lastReason(session: SparkSession): String = DecisionLog.of(session).all.last.reason
+
+  private val formats = Table("format", "parquet", "orc", "json")
+
+  test("a sample shows how many tasks make files of the target size") {
+    forAll(formats) { format =>
+      inFolder { folder =>
+        withSession(settings: _*) { session =>
+          shuffled(session).write.format(format).save(folder)
+          assert(shareNear(sizes(folder)) > 0.9, s"${sizes(folder)}, ${lastReason(session)}")
+          assert(lastReason(session).contains("in a sample"))
+          assert(session.read.format(format).load(folder).count() == Count)
+        }
+      }
+    }
+  }
+
+  test("an earlier run replaces the sample") {
+    inFolder { folder =>
+      withSession(settings: _*) { session =>
+        def write() = shuffled(session).write.mode("overwrite").parquet(folder)
+        write()
+        eventually {
+          write()
+          assert(lastReason(session).contains("in an earlier run"))
+        }
+        assert(shareNear(sizes(folder)) > 0.9)
+      }
+    }
+  }
+
+  private def sums(frame: DataFrame): Row = frame.selectExpr("count(*)", "sum(id)", "sum(k)").head()
+
+  test("a table with partitions gets a rebalance, and its large partitions several files") {
+    inFolder { folder =>
+      withSession(settings: _*) { session =>
+        rows(session).write.partitionBy("k").parquet(folder)
+        assert(shareNear(sizes(folder)) > 0.9, s"${sizes(folder)}, ${lastReason(session)}")
+        assert(sums(session.read.parquet(folder)) == sums(rows(session)))
+      }
+    }
+  }
+
+  test("small partitions of a table share a task") {
+    inFolder { folder =>
+      withSession(settings: _*) { session =>
+        rows(session).withColumn("k", col("id") % 40).write.partitionBy("k").parquet(folder)
+        assert(sizes(folder).size == 40)
+        assert(DecisionLog.of(session).all.last.tasks < 20)
+      }
+    }
+  }
+
+  private val placed = Table[String, DataFrame => DataFrame](
+    ("query", "change"),
+    ("repartition", _.repartition(3)),
+    ("coalesce", _.coalesce(2)),
+    ("sort", _.orderBy("id")),
+    ("limit", _.limit(1000)),
+    ("hint", _.hint("rebalance"))
+  )
+
+  test("a query that places its rows itself gets no rebalance") {
+    forAll(placed) { (_, change) =>
+      withSession(settings: _*) { session =>
+        val query = change(rows(session))
+        val folder = new Path("/nowhere")
+        val insert = InsertIntoHadoopFsRelationCommand(
+          folder,
+          Map.empty,
+          ifPartitionNotExists = false,
+          query.queryExecution.analyzed.output.filter(_.name == "k"),
+          None,
+          new ParquetFileFormat,
+          Map.empty,
+          query.queryExecution.analyzed,
+          SaveMode.Append,
+          None,
+          None,
+          query.columns.toSeq
+        )
+        assert(RebalanceWrites(session)(insert) == insert)
+      }
+    }
+  }
+
+  test("a rebalance is removed if the rows of finished shuffles fit one file") {
+    inFolder { folder =>
+      withSession(settings :+ ("write.targetFileSize" -> "1g"): _*) { session =>
+        shuffled(session).write.partitionBy("k").parquet(folder)
+        assert(sizes(folder).size == 4)
+        assert(DecisionLog.of(session).all.map(_.operator) == Seq("HashAggregate"))
+      }
+    }
+  }
+
+  test("a repartition of the query and a hint keep their number of files") {
+    inFolder { folder =>
+      withSession(settings: _*) { session =>
+        rows(session).repartition(3).write.parquet(folder)
+        assert(sizes(folder).size == 3)
+        shuffled(session).hint("parallelism", 2).write.mode("overwrite").parquet(folder)
+        assert(sizes(folder).size == 2)
+      }
+    }
+  }
+
+  test("the maximum number of rows that a write sets stays if it is smaller") {
+    inFolder { folder =>
+      withSession(settings: _*) { session =>
+        shuffled(session).write.option("maxRecordsPerFile", 100).parquet(folder)
+        assert(sizes(folder).size >= Count / 100)
+      }
+    }
+  }
+
+  test("rows of a query that is not deterministic are not read twice for a sample") {
+    inFolder { folder =>
+      withSession(settings: _*) { session =>
+        shuffled(session).withColumn("v", rand()).write.parquet(folder)
+        assert(!lastReason(session).contains("sample"))
+      }
+    }
+  }
+
+  test("without RebalanceWrites and SizeFiles, files are as Spark writes them") {
+    inFolder { folder =>
+      withSession(settings :+ ("rules.disabled" -> "RebalanceWrites,SizeFiles"): _*) { session =>
+        rows(session).write.partitionBy("k").parquet(folder)
+        assert(sizes(folder).size == 16)
+        shuffled(session).write.mode("overwrite").parquet(folder)
+        assert(!lastReason(session).contains("write.targetFileSize"))
+      }
+    }
+  }
+}
