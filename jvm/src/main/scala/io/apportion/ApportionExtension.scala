@@ -13,7 +13,7 @@ import io.apportion.resources.planned.PlannedSlots
 import io.apportion.scans.ScanTasks
 import io.apportion.settings.{Settings, SettingsCheck}
 import io.apportion.sizing.{RegisterShuffles, RememberOutputs, SubpartitionCounts}
-import io.apportion.writes.{DropRebalances, RebalanceWrites, SizeFileShuffles, SizeFiles}
+import io.apportion.writes.{DropRebalances, RebalanceWrites, SizeFileScans, SizeFileShuffles, SizeFiles}
 import org.apache.spark.apportion.ui.ShowTab
 import org.apache.spark.sql.SparkSessionExtensions
 
@@ -55,6 +55,7 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
 
     // Before a scan runs
     extensions.injectColumnar(AwaitSlots.columnarRule)
+    extensions.injectColumnar(SizeFileScans.columnarRule)
     extensions.injectColumnar(ScanTasks.columnarRule(_, SlotCoordinator))
 
     // Before a shuffle runs

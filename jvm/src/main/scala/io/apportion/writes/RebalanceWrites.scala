@@ -23,7 +23,7 @@ case class RebalanceWrites(session: SparkSession) extends Guarded[LogicalPlan] {
         if Settings.WriteTargetFileSize.get(conf).isDefined && conf.adaptiveExecutionEnabled &&
           conf.plannedWriteEnabled && insert.bucketSpec.isEmpty =>
       val columns = insert.partitionColumns.filterNot(column => insert.staticPartitions.contains(column.name))
-      if (columns.isEmpty || isPlaced(insert.query, AttributeSet(columns)) || isSmall(insert.query)) plan
+      if (columns.isEmpty || isPlaced(insert.query, AttributeSet(columns)) || hasFewTasks(insert.query)) plan
       else {
         val partitions = conf.numShufflePartitions.max(Partitions)
         val rebalance = RebalancePartitions(columns, insert.query, Some(partitions))
@@ -33,10 +33,16 @@ case class RebalanceWrites(session: SparkSession) extends Guarded[LogicalPlan] {
     case _ => plan
   }
 
-  /** Whether one task would scan all files. Spark does not split files below the cost to open one. */
-  private def isSmall(query: LogicalPlan): Boolean = {
-    val leaves = query.collectLeaves()
-    leaves.forall(_.isInstanceOf[LogicalRelation]) && leaves.map(_.stats.sizeInBytes).sum <= conf.filesOpenCostInBytes
+  /** Whether only a few tasks scan and write the rows, so that the table gets few files even without a rebalance. */
+  private def hasFewTasks(query: LogicalPlan): Boolean = query match {
+    case _: Project | _: Filter | _: SubqueryAlias | _: View => hasFewTasks(query.children.head)
+    case relation: LogicalRelation                           =>
+      // As `FilePartition.maxSplitBytes` (3.5 to 4.2)
+      val bytes = relation.stats.sizeInBytes
+      val slots = session.sparkContext.defaultParallelism
+      val piece = (bytes / slots).max(conf.filesOpenCostInBytes).min(conf.filesMaxPartitionBytes)
+      bytes <= piece * FewTasks
+    case _ => false
   }
 }
 
@@ -44,6 +50,9 @@ object RebalanceWrites {
   private val Added = TreeNodeTag[Unit]("apportion.addedRebalance")
 
   def isAdded(rebalance: RebalancePartitions): Boolean = rebalance.getTagValue(Added).isDefined
+
+  /** Number of tasks that write few files, if each of them writes a file in each table partition. */
+  private val FewTasks = 4
 
   /**
    * Minimum number of shuffle partitions of the rebalance. The more there are, the less often two large table partitions
@@ -56,9 +65,11 @@ object RebalanceWrites {
    * already placed by the partition columns.
    */
   @tailrec private def isPlaced(query: LogicalPlan, columns: AttributeSet): Boolean = query match {
-    case _: RepartitionOperation | _: RebalancePartitions | _: Sort | _: GlobalLimit | _: LocalLimit | _: Offset | _: Tail => true
-    case _ if query.isStreaming || !query.deterministic                                           => true
-    case aggregate: Aggregate => AttributeSet(aggregate.groupingExpressions).subsetOf(columns)
+    case _: RepartitionOperation | _: RebalancePartitions | _: Sort | _: GlobalLimit | _: LocalLimit | _: Offset |
+        _: Tail =>
+      true
+    case _ if query.isStreaming || !query.deterministic => true
+    case aggregate: Aggregate                           => AttributeSet(aggregate.groupingExpressions).subsetOf(columns)
     case unary @ (_: Project | _: Filter | _: SubqueryAlias | _: View) => isPlaced(unary.children.head, columns)
     case _                                                             => false
   }

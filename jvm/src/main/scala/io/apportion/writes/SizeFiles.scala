@@ -55,9 +55,9 @@ case class SizeFiles(session: SparkSession) extends AQEShuffleReadRule with Guar
       val reads = open.map { case (group, read) =>
         group -> GroupRead.plan(group, read.held, SizeFiles.change(target, bytes)(read.policy), FileLayout.decide)
       }
-      val sized = ValidChanges.applyAll(write.limitedTo(bytes.rowsIn(target * SizeFiles.LargestFile)), reads.map(_._2))(
-        GroupRead.applyAll
-      )
+      val files = reads.flatMap(_._2.decision.taskBytes).map(_ * bytes.ratio)
+      val limited = write.limitedTo(bytes.rowsIn(RowLimit.of(files, target.toDouble)))
+      val sized = ValidChanges.applyAll(limited, reads.map(_._2))(GroupRead.applyAll)
       PendingDecisions.attach(sized, reads.map { case (group, read) => group -> Right(read) })
       sized
     }
@@ -65,9 +65,6 @@ case class SizeFiles(session: SparkSession) extends AQEShuffleReadRule with Guar
 }
 
 object SizeFiles {
-
-  /** Maximum size of a file, as a multiple of the target. It leaves room for the error of the ratio. */
-  private val LargestFile = 1.35
 
   /** Whether no hint and no advisory size of the write sets the tasks. */
   private[writes] def isOpen(policy: Policy): Boolean = policy.parallelism.isEmpty &&

@@ -4,6 +4,7 @@ import java.nio.file.Files
 
 import scala.util.control.NonFatal
 
+import io.apportion.decision.ranges.Bytes
 import io.apportion.groups.{ExchangeGroup, ShuffleLeaf}
 import org.apache.hadoop.mapreduce.{Job, JobID, TaskAttemptID, TaskID, TaskType}
 import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl
@@ -37,6 +38,10 @@ private[writes] object WriteSample {
   /** Maximum share of the input that is read twice, if partitions are large. */
   private val MaxShare = 1.0 / 4
 
+  /** Rows of a scan that are read twice, and the minimum number that says something about the files. */
+  private val RowsOfScan = 20000L
+  private val MinRowsOfScan = 1000L
+
   /** Number of places in the shuffle that are read, each by a task. Sorted rows differ from place to place. */
   private val Places = 2
 
@@ -45,16 +50,17 @@ private[writes] object WriteSample {
     groups match {
       case Seq(group) if canRunTwice(write.query) =>
         val specs = sampleOf(group)
-        Option.when(specs.nonEmpty)(specs).flatMap { specs =>
-          try run(session, write, group, specs)
-          catch {
-            // A failure of the query itself appears again when the query runs.
-            case NonFatal(failure) if !WaitingJob.isCancellation(failure) =>
-              log.warn("Cannot write a sample of the files, so their sizes are unknown", failure)
-              None
-          }
-        }
+        if (specs.isEmpty) None else attempt(run(session, write, group, specs))
       case _ => None
+    }
+
+  /** A failure of the query itself appears again when the query runs. */
+  private def attempt[T](sample: => Option[T]): Option[T] =
+    try sample
+    catch {
+      case NonFatal(failure) if !WaitingJob.isCancellation(failure) =>
+        log.warn("Cannot write a sample of the files, so their sizes are unknown", failure)
+        None
     }
 
   /** Rows must be the same again, and observed metrics must not count them twice. */
@@ -64,23 +70,32 @@ private[writes] object WriteSample {
       case _: BroadcastQueryStageExec => true
       case _                          => false
     }
-    areKnownLeaves && !query.exists {
-      case _: CollectMetricsExec => true
-      case node                  => !node.expressions.forall(_.deterministic)
-    }
+    areKnownLeaves && isDeterministic(query)
+  }
+
+  private def isDeterministic(query: SparkPlan): Boolean = !query.exists {
+    case _: CollectMetricsExec => true
+    case node                  => !node.expressions.forall(_.deterministic)
   }
 
   /** Parts of the shuffles for the sample, for each of its tasks; none if they are too large or too small. */
   private def sampleOf(group: ExchangeGroup): Seq[ShufflePartitionSpec] = {
     val total = group.inputBytes
     val wanted = (total * UsualShare).toLong.max(MinBytes).min(MaxBytes)
-    val sums = group.bytes.reduce((one, other) => one.zip(other).map { case (a, b) => a + b })
-    val ranges = SamplePlaces.of(sums, Places, wanted)
-    val bytes = ranges.map { case (from, until) => sums.slice(from, until).sum }
-    if (total < 2 * MinBytes) Nil
-    else if (bytes.sum <= total * MaxShare)
-      ranges.zip(bytes).map { case ((from, until), size) => CoalescedPartitionSpec(from, until, size) }
-    else if (group.splittable.leaves == Set(0) && group.leaves.size == 1) partsOf(group, sums, wanted, total)
+    val most = (total * MaxShare).toLong
+    val sums = Bytes.sumEach(group.bytes)
+    val ranges =
+      if (total < 2 * MinBytes) Nil
+      else
+        Seq(SamplePlaces.of(sums, Places, wanted), SamplePlaces.nearest(sums, wanted, most))
+          .find(ranges => ranges.nonEmpty && SamplePlaces.bytes(sums, ranges).sum <= most)
+          .getOrElse(Nil)
+    if (ranges.nonEmpty)
+      ranges.zip(SamplePlaces.bytes(sums, ranges)).map { case ((from, until), size) =>
+        CoalescedPartitionSpec(from, until, size)
+      }
+    else if (total >= 2 * MinBytes && group.leaves.size == 1 && group.splittable.leaves(0))
+      partsOf(group, sums, wanted, most)
     else Nil
   }
 
@@ -89,13 +104,13 @@ private[writes] object WriteSample {
       group: ExchangeGroup,
       sums: Array[Long],
       wanted: Long,
-      total: Long
+      most: Long
   ): Seq[ShufflePartitionSpec] = {
     val largest = sums.indexOf(sums.max)
     val mapTasks = group.leaves.head.shuffle.numMappers
     val taken = math.ceil(mapTasks * (wanted.toDouble / sums(largest))).toInt.max(1)
     val bytes = (sums(largest).toDouble / mapTasks.max(1) * taken).toLong
-    if (mapTasks == 0 || bytes > total * MaxShare) Nil
+    if (mapTasks == 0 || bytes > most) Nil
     else Seq(PartialReducerPartitionSpec(largest, 0, taken, bytes))
   }
 
@@ -105,23 +120,53 @@ private[writes] object WriteSample {
       group: ExchangeGroup,
       specs: Seq[ShufflePartitionSpec]
   ): Option[WrittenBytes] = {
-    val files = write.files
-    val partitionColumns = files.partitionColumns.map(_.exprId).toSet
-    val written = files.child.output.filterNot(column => partitionColumns(column.exprId))
-    val schema = DataTypeUtils.fromAttributes(written)
-    val plan = CollapseCodegenStages()(ProjectExec(written, reading(files.child, group, specs)))
-    val job = Job.getInstance(session.sessionState.newHadoopConfWithOptions(files.options))
-    val factory = files.fileFormat.prepareWrite(session, job, files.options, schema)
-    val task = new SampleFile(factory, new SerializableConfiguration(job.getConfiguration), schema)
-    val rdd = plan.execute()
-    val sizes = session.sparkContext.runJob(rdd, task, rdd.partitions.indices)
-    val (bytes, rows) = (sizes.map(_._1).sum, sizes.map(_._2).sum)
+    val (bytes, rows) = writeFiles(session, write, reading(write.query, group, specs), Long.MaxValue)(identity)
     val read = specs.map {
       case CoalescedPartitionSpec(_, _, size)         => size.getOrElse(0L)
       case PartialReducerPartitionSpec(_, _, _, size) => size
       case _                                          => 0L
     }.sum
     Option.when(bytes > 0 && rows > 0 && read > 0)(WrittenBytes(read, bytes, rows, "in a sample"))
+  }
+
+  /**
+   * Bytes of a row in files, from the first rows of a scan. The bytes that a scan reads for these rows say nothing: it
+   * reads whole row groups.
+   */
+  def bytesPerRow(session: SparkSession, write: TableWrite): Option[Double] = {
+    val unsorted = write.query match {
+      case SortExec(_, false, child, _) => child
+      case other                        => other
+    }
+    if (!isDeterministic(unsorted)) None
+    else
+      attempt {
+        val plan = ApplyColumnarRulesAndInsertTransitions(Nil, outputsColumnar = false)(unsorted)
+        val (bytes, rows) = writeFiles(session, write, plan, RowsOfScan)(_.take(1))
+        Option.when(rows >= MinRowsOfScan)(bytes.toDouble / rows)
+      }
+  }
+
+  /**
+   * Writes the first rows of each task in the format of a statement.
+   *
+   * @param most  maximum number of rows of a task
+   * @param tasks chooses the tasks
+   * @return bytes and rows of the files
+   */
+  private def writeFiles(session: SparkSession, write: TableWrite, plan: SparkPlan, most: Long)(
+      tasks: Seq[Int] => Seq[Int]
+  ): (Long, Long) = {
+    val files = write.files
+    val partitionColumns = files.partitionColumns.map(_.exprId).toSet
+    val written = files.child.output.filterNot(column => partitionColumns(column.exprId))
+    val schema = DataTypeUtils.fromAttributes(written)
+    val job = Job.getInstance(session.sessionState.newHadoopConfWithOptions(files.options))
+    val factory = files.fileFormat.prepareWrite(session, job, files.options, schema)
+    val task = new SampleFile(factory, new SerializableConfiguration(job.getConfiguration), schema, most)
+    val rdd = CollapseCodegenStages()(ProjectExec(written, plan)).execute()
+    val sizes = session.sparkContext.runJob(rdd, task, tasks(rdd.partitions.indices))
+    (sizes.map(_._1).sum, sizes.map(_._2).sum)
   }
 
   private def reading(plan: SparkPlan, group: ExchangeGroup, specs: Seq[ShufflePartitionSpec]): SparkPlan = plan match {
@@ -147,13 +192,29 @@ private[writes] object SamplePlaces {
       (from, if (end < 0) next else end.min(next))
     }
   }
+
+  /** The partition whose bytes are nearest to the wanted ones, among those of at most `most` bytes and not too small. */
+  def nearest(bytes: Array[Long], wanted: Long, most: Long): Seq[(Int, Int)] =
+    bytes.indices
+      .filter(i => bytes(i) <= most && bytes(i) >= wanted / 4)
+      .sortBy(i => (bytes(i) - wanted).abs)
+      .take(1)
+      .map(i => (i, i + 1))
+
+  def bytes(bytes: Array[Long], ranges: Seq[(Int, Int)]): Seq[Long] =
+    ranges.map { case (from, until) => Bytes.sum(bytes.slice(from, until)) }
 }
 
-/** Writes the rows of one task to a temporary file, and returns its bytes and the number of rows. */
+/**
+ * Writes rows of one task to a temporary file, and returns its bytes and the number of rows.
+ *
+ * @param most maximum number of rows
+ */
 private[writes] final class SampleFile(
     factory: OutputWriterFactory,
     conf: SerializableConfiguration,
-    schema: StructType
+    schema: StructType,
+    most: Long
 ) extends ((TaskContext, Iterator[InternalRow]) => (Long, Long))
     with Serializable {
 

@@ -59,6 +59,23 @@ class FileLayoutSuite extends AnyFunSuite {
     assert(tasks(policy.copy(maxParallelism = 4)) == 4)
   }
 
+  private val limits = Table(
+    ("files of tasks", "full file"),
+    (Seq(50.0, 130.0), 135),
+    // Files of 100 and 60 are better than files of 135 and 25.
+    (Seq.fill(3)(160.0), 100),
+    (Seq(1000.0), 130)
+  )
+
+  test("another file starts where the last file of a task is not too small") {
+    forAll(limits)((tasks, size) => assert(math.round(RowLimit.of(tasks, 100)) == size))
+  }
+
+  test("a sample reads the partition whose size is nearest if others are too large") {
+    assert(SamplePlaces.nearest(Array(1000, 90, 30, 5), wanted = 50, most = 200) == Seq(2 -> 3))
+    assert(SamplePlaces.nearest(Array(1000, 1000), wanted = 50, most = 200) == Nil)
+  }
+
   test("the places of a sample are far apart and do not overlap") {
     assert(SamplePlaces.of(Array.fill(100)(10L), places = 2, wanted = 40) == Seq(0 -> 2, 50 -> 52))
     assert(SamplePlaces.of(Array(0, 0, 10, 0, 10), places = 2, wanted = 10) == Seq(2 -> 3, 4 -> 5))
