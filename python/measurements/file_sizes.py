@@ -39,6 +39,7 @@ NEAR = (0.5, 1.5)
 
 _TARGET = "spark.apportion.write.targetFileSize"
 _TEXT = 200
+_LARGE = (800, 1200)
 _ROUNDS = 2
 _FORMATS = ("parquet", "parquet", "parquet", "orc", "json", "csv")
 _LAYOUTS = ("none", "none", "even", "skewed")
@@ -183,6 +184,7 @@ def run(spark: SparkSession, table: Table, folder: Path, first: bool) -> Outcome
     variants = {"plain": {ENABLED: "false"}, "sized": {_TARGET: str(table.target)}}
     for place in range(_ROUNDS):
         for name in sorted(variants, reverse=first == bool(place)):
+            # Each table has a path of its own: the path identifies its earlier runs.
             path = folder / f"{name}-{table.name}"
             with confs(spark, variants[name]):
                 seconds[name].append(_write(frame, table, path))
@@ -297,13 +299,16 @@ def main(
     seed: Annotated[int, typer.Option(help="Seed of the generated tables.")] = 1,
     least: Annotated[float, typer.Option(help="Size of the smallest table, in MB.")] = 1,
     most: Annotated[float, typer.Option(help="Size of the largest table, in MB.")] = 300,
+    large: Annotated[int, typer.Option(help="Number of other tables of about 1 GB.")] = 2,
     only: Annotated[str, typer.Option(help="Names of tables, separated by commas.")] = "",
     master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[2]",
     minutes: Annotated[float, typer.Option(help="No table starts after this time.")] = 600,
     results: Annotated[Path | None, typer.Option(help="JSON file with all sizes.")] = None,
 ) -> None:
     """Write generated tables, and describe the sizes of their files."""
-    chosen = [t for t in generate(seed, tables, least, most) if not only or t.name in only]
+    small, others = generate(seed, tables, least, most), generate(seed, large, *_LARGE)
+    both = small + [dataclasses.replace(table, name=f"large-{table.name}") for table in others]
+    chosen = [t for t in both if not only or t.name in only.split(",")]
     until = time.time() + 60 * minutes
     folder = Path(tempfile.mkdtemp(prefix="file-sizes-"))
     outcomes: list[Outcome] = []
@@ -316,9 +321,9 @@ def main(
             if time.time() < until:
                 outcome = run(spark, table, folder, first=place % 2 == 0)
                 outcomes.append(outcome)
+                for name in ("plain", "sized"):
+                    shutil.rmtree(folder / f"{name}-{table.name}")
                 err.print(f"{table} {outcome.plain.count} {_shares([outcome])} {outcome.same}")
-                shutil.rmtree(folder / f"plain-{table.name}")
-                shutil.rmtree(folder / f"sized-{table.name}")
         environment = Environment.from_session(spark)
     finally:
         spark.stop()

@@ -12,6 +12,8 @@ from apportion.advise.task_counts import decided, gain_of_fewer_tasks
 from apportion.simulate.arithmetic.files import file_tasks
 from apportion.simulate.arithmetic.policy import MAX_PARTITION_BYTES
 
+TARGET_FILE_SIZE = "spark.apportion.write.targetFileSize"
+
 
 def small_files(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     """Find stages that write many small files."""
@@ -31,8 +33,8 @@ def small_files(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
         "Later queries open each file.",
         apportion=f"decides {layout.text} {layout.why}, so fewer tasks write."
         if layout is not None and helps
-        else "sets the number of files only if a shuffle comes before the write, as with a "
-        "REBALANCE hint.",
+        else f"makes files of the size in {TARGET_FILE_SIZE} if Spark writes the files of the "
+        "table itself and a shuffle comes before the write.",
         without=[
             # Spark 3.1 and older ignore REBALANCE.
             f"{'REBALANCE' if confs.is_since(3, 2) else 'REPARTITION'} hint before the write",

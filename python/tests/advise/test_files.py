@@ -34,6 +34,13 @@ def test_the_number_of_files_is_a_bound_if_the_driver_did_not_count_them() -> No
     assert "200 tasks wrote at least 200 files with 200 MiB, so at most 1 MiB each" in finding.text
 
 
+def test_small_output_files_that_tasks_do_not_explain_name_the_target_size_of_files() -> None:
+    large = stage(1, [500] * 200, shuffle_read_bytes=[128 * MB] * 200, output_bytes=[MB] * 200)
+    finding = only(application(large), Kind.SMALL_FILES)
+    assert not finding.helps
+    assert "spark.apportion.write.targetFileSize" in finding.apportion
+
+
 def test_large_and_few_output_files_are_healthy() -> None:
     assert kinds(application(writer(64 * MB))) == set()
     few = stage(1, [5000] * 8, shuffle_read_bytes=[MB] * 8, output_bytes=[MB] * 8)

@@ -3,7 +3,6 @@ package io.apportion.writes
 import io.apportion.rules.{CurrentQuery, Guarded}
 import io.apportion.scans.FileScan
 import io.apportion.settings.Settings
-import org.apache.spark.apportion.WaitingJob
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
@@ -20,7 +19,7 @@ case class SizeFileScans(session: SparkSession) extends Guarded[SparkPlan] {
   override protected def waits: Boolean = true
 
   override protected def mustThrow(failure: Throwable): Boolean =
-    WaitingJob.isCancellation(failure) || super.mustThrow(failure)
+    WriteSample.isCancelled(failure) || super.mustThrow(failure)
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan =
     (Settings.WriteTargetFileSize.get(conf), plan) match {

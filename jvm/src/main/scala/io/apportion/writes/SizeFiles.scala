@@ -8,7 +8,6 @@ import io.apportion.groups.{ExchangeGroup, GroupRead, PolicyChange, ShuffleLeaf}
 import io.apportion.reads.PendingDecisions
 import io.apportion.rules.{CurrentQuery, Guarded, ValidChanges}
 import io.apportion.settings.Settings
-import org.apache.spark.apportion.WaitingJob
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadRule, QueryStageExec}
@@ -31,7 +30,7 @@ case class SizeFiles(session: SparkSession) extends AQEShuffleReadRule with Guar
 
   /** The sample runs as a part of the query, so cancelling it cancels the query. */
   override protected def mustThrow(failure: Throwable): Boolean =
-    WaitingJob.isCancellation(failure) || super.mustThrow(failure)
+    WriteSample.isCancelled(failure) || super.mustThrow(failure)
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan =
     (Settings.WriteTargetFileSize.get(conf), plan) match {

@@ -8,7 +8,7 @@ import io.apportion.decision.ranges.Bytes
 import io.apportion.groups.{ExchangeGroup, ShuffleLeaf}
 import org.apache.hadoop.mapreduce.{Job, JobID, TaskAttemptID, TaskID, TaskType}
 import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl
-import org.apache.spark.TaskContext
+import org.apache.spark.{SparkException, TaskContext}
 import org.apache.spark.apportion.WaitingJob
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
@@ -27,13 +27,13 @@ import org.slf4j.LoggerFactory
 private[writes] object WriteSample {
   private val log = LoggerFactory.getLogger(getClass.getName.stripSuffix("$"))
 
-  private val MaxBytes = 8L << 20
+  private val MaxBytes = 4L << 20
 
   /** A smaller sample says little about the files, and is not worth a Spark job. */
   private val MinBytes = 256L << 10
 
   /** Share of the input that is read twice. */
-  private val UsualShare = 1.0 / 16
+  private val UsualShare = 1.0 / 32
 
   /** Maximum share of the input that is read twice, if partitions are large. */
   private val MaxShare = 1.0 / 4
@@ -54,11 +54,21 @@ private[writes] object WriteSample {
       case _ => None
     }
 
+  /**
+   * Whether a sample was cancelled, with its query. Spark 3.5 to 4.2 (`DAGScheduler`) have no error class for this that
+   * all versions know.
+   */
+  def isCancelled(failure: Throwable): Boolean = failure match {
+    case failed: SparkException =>
+      WaitingJob.isCancellation(failed) && failed.getMessage.contains(" cancelled")
+    case _ => false
+  }
+
   /** A failure of the query itself appears again when the query runs. */
   private def attempt[T](sample: => Option[T]): Option[T] =
     try sample
     catch {
-      case NonFatal(failure) if !WaitingJob.isCancellation(failure) =>
+      case NonFatal(failure) if !isCancelled(failure) =>
         log.warn("Cannot write a sample of the files, so their sizes are unknown", failure)
         None
     }

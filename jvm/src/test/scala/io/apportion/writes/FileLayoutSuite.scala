@@ -64,7 +64,7 @@ class FileLayoutSuite extends AnyFunSuite {
     (Seq(50.0, 130.0), 135),
     // Files of 100 and 60 are better than files of 135 and 25.
     (Seq.fill(3)(160.0), 100),
-    (Seq(1000.0), 130)
+    (Seq(1000.0), 125)
   )
 
   test("another file starts where the last file of a task is not too small") {

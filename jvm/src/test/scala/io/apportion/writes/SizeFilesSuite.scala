@@ -8,6 +8,7 @@ import io.apportion.SparkSuite
 import io.apportion.report.DecisionLog
 import org.apache.commons.io.FileUtils
 import org.apache.hadoop.fs.Path
+import org.apache.spark.SparkException
 import org.apache.spark.sql.{DataFrame, Row, SaveMode, SparkSession}
 import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
@@ -19,6 +20,9 @@ import org.scalatest.time.{Seconds, Span}
 /** The files that statements write with `write.targetFileSize`. */
 class SizeFilesSuite extends SparkSuite with Eventually {
   implicit override val patienceConfig: PatienceConfig = PatienceConfig(timeout = Span(30, Seconds))
+
+  override protected def submitTimeConf: Map[String, String] =
+    Map("spark.apportion.history.path" -> Files.createTempDirectory("history").toString)
 
   private val Target = 128L << 10
   private val settings = Seq("write.targetFileSize" -> Target.toString, "spark.sql.shuffle.partitions" -> "64")
@@ -51,7 +55,7 @@ class SizeFilesSuite extends SparkSuite with Eventually {
 
   private def lastReason(session: SparkSession): String = DecisionLog.of(session).all.last.reason
 
-  private val formats = Table("format", "parquet", "orc", "json")
+  private val formats = Table("format", "parquet", "json")
 
   test("a sample shows how many tasks make files of the target size") {
     forAll(formats) { format =>
@@ -81,6 +85,44 @@ class SizeFilesSuite extends SparkSuite with Eventually {
   }
 
   private def sums(frame: DataFrame): Row = frame.selectExpr("count(*)", "sum(id)", "sum(k)").head()
+
+  test("an application uses the history of an earlier one") {
+    inFolder { folder =>
+      withSession(settings: _*) { session =>
+        def write() = shuffled(session).write.mode("overwrite").parquet(folder)
+        write()
+        eventually {
+          EarlierWrites.forget(spark.sparkContext)
+          write()
+          assert(lastReason(session).contains("in an earlier run"))
+        }
+      }
+    }
+  }
+
+  private val statements = Table(
+    "statement",
+    "CREATE TABLE sized USING parquet PARTITIONED BY (k) AS SELECT text, k FROM source",
+    "CREATE TABLE sized USING parquet AS SELECT DISTINCT text, k FROM source",
+    "INSERT INTO existing SELECT DISTINCT text, k FROM source",
+    "INSERT OVERWRITE existing PARTITION (k = 1) SELECT DISTINCT text FROM source"
+  )
+
+  test("INSERT and CREATE TABLE AS SELECT write files of the target size") {
+    forAll(statements) { statement =>
+      withSession(settings: _*) { session =>
+        rows(session).createOrReplaceTempView("source")
+        session.sql("CREATE TABLE existing (text STRING, k BIGINT) USING parquet PARTITIONED BY (k)")
+        try {
+          session.sql(statement)
+          val table = if (statement.contains("existing")) "existing" else "sized"
+          val files = session.table(table).select("_metadata.file_path", "_metadata.file_size").distinct()
+          assert(shareNear(files.collect().map(_.getLong(1)).toSeq) > 0.9)
+          assert(session.table(table).count() == Count)
+        } finally Seq("existing", "sized").foreach(table => session.sql(s"DROP TABLE IF EXISTS $table"))
+      }
+    }
+  }
 
   test("a table with partitions gets a rebalance, and its large partitions several files") {
     inFolder { folder =>
@@ -200,6 +242,12 @@ class SizeFilesSuite extends SparkSuite with Eventually {
         assert(!lastReason(session).contains("sample"))
       }
     }
+  }
+
+  test("only a cancelled sample ends its query") {
+    assert(WriteSample.isCancelled(new SparkException("Job 3 cancelled part of cancelled job group g")))
+    val others = Seq("Task not serializable", "Job aborted due to stage failure: a task cancelled its work")
+    assert(!others.exists(text => WriteSample.isCancelled(new SparkException(text))))
   }
 
   test("without RebalanceWrites and SizeFiles, files are as Spark writes them") {
