@@ -70,6 +70,10 @@ measure-largest-tasks: jars ## Compare the largest tasks of 200 generated querie
 measure-memory: jars ## Compare spills with the memory that Apportion expects, and write docs/memory-accuracy.md
 	@$(BIN)/python python/measurements/memory.py docs/memory-accuracy.md
 
+.PHONY: measure-file-sizes
+measure-file-sizes: jars ## Compare file sizes with their target, and write docs/file-size-accuracy.md
+	@$(BIN)/python python/measurements/file_sizes.py docs/file-size-accuracy.md
+
 .PHONY: measure-plain-logs
 measure-plain-logs: jars ## Predict TPC-H and TPC-DS from logs without Apportion, measure them, and write docs/plain-log-accuracy.md
 	@$(BIN)/python python/measurements/plain_logs.py docs/plain-log-accuracy.md --scale $(SF)

@@ -8,8 +8,9 @@ The second run with a target knows the first one. A seed always generates the sa
 
 from __future__ import annotations
 
+import csv
 import dataclasses
-import json
+import io
 import random
 import shutil
 import statistics
@@ -37,6 +38,8 @@ KB, MB = 1 << 10, 1 << 20
 NEAR = (0.5, 1.5)
 """Sizes of files that count as near, as multiples of the target."""
 
+CSV = "measurements/file-sizes.csv"
+_SHOWN = 20
 _TARGET = "spark.apportion.write.targetFileSize"
 _TEXT = 200
 _LARGE = (800, 1200)
@@ -243,7 +246,7 @@ def _page(outcomes: Sequence[Outcome], on: Environment, seed: int) -> Iterator[s
     yield (
         f"The programs ran in turns in one session (Spark {on.spark}, {on.master}, {on.cores} "
         f"cores, seed {seed}). Other programs ran on the same machine. "
-        "`python/measurements/file_sizes.py` writes this page."
+        "`make measure-file-sizes` writes this page."
     )
     yield ""
     yield "## Time"
@@ -268,19 +271,49 @@ def _page(outcomes: Sequence[Outcome], on: Environment, seed: int) -> Iterator[s
             if some:
                 yield f"| {layout} | {query} | {len(some)} | {_shares(some)} |"
     yield ""
-    yield "## Tables"
+    yield "## Largest tables"
     yield ""
-    yield "| table | size | target | files, Spark | first run | second | near, Spark | first | second | time |"  # noqa: E501
+    yield (
+        "The number of files, and the share of the bytes in files near the target. "
+        f"[The data]({CSV}) has all tables."
+    )
+    yield ""
+    yield "| table | size | target | files, Spark | first | second | near, Spark | first | second | time |"  # noqa: E501
     yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
-    for outcome in outcomes:
+    for outcome in sorted(outcomes, key=lambda each: -each.learnt.bytes)[:_SHOWN]:
         table = outcome.table
-        partitions = "" if table.layout == "none" else f", {table.partitions} {table.layout}"
         yield (
-            f"| {table.name} {table.format}, {table.query}{partitions} "
+            f"| {_describe(table)} "
             f"| {size_text(outcome.learnt.bytes)} | {size_text(table.target)} "
             f"| {outcome.plain.count} | {outcome.sampled.count} | {outcome.learnt.count} "
             f"| {_shares([outcome])} |"
         )
+
+
+def _describe(table: Table) -> str:
+    partitions = "" if table.layout == "none" else f", {table.partitions} {table.layout}"
+    return f"{table.name} {table.format}, {table.query}{partitions}"
+
+
+def rows_of(outcomes: Sequence[Outcome]) -> str:
+    """Return the outcomes as CSV."""
+    names = ("plain", "sampled", "learnt")
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    columns = [f"{name}_{column}" for name in names for column in ("files", "bytes", "near")]
+    times = [
+        f"{name}_seconds_{place + 1}" for name in ("plain", "sized") for place in range(_ROUNDS)
+    ]
+    fields = [field.name for field in dataclasses.fields(Table)]
+    writer.writerow([*fields, "reachable", *columns, *times, "same"])
+    for each in outcomes:
+        target = each.table.target
+        files = [getattr(each, name) for name in names]
+        sizes = [number for one in files for number in (one.count, one.bytes, one.near(target))]
+        seconds = [f"{second:.2f}" for second in (*each.plain_seconds, *each.sized_seconds)]
+        reachable = each.learnt.reachable(target)
+        writer.writerow([*dataclasses.astuple(each.table), reachable, *sizes, *seconds, each.same])
+    return text.getvalue()
 
 
 def _shares(outcomes: Sequence[Outcome]) -> str:
@@ -303,7 +336,6 @@ def main(
     only: Annotated[str, typer.Option(help="Names of tables, separated by commas.")] = "",
     master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[2]",
     minutes: Annotated[float, typer.Option(help="No table starts after this time.")] = 600,
-    results: Annotated[Path | None, typer.Option(help="JSON file with all sizes.")] = None,
 ) -> None:
     """Write generated tables, and describe the sizes of their files."""
     small, others = generate(seed, tables, least, most), generate(seed, large, *_LARGE)
@@ -329,8 +361,7 @@ def main(
         spark.stop()
         shutil.rmtree(folder)
     file.write_text(page(outcomes, environment, seed), "utf-8")
-    if results is not None:
-        results.write_text(json.dumps([dataclasses.asdict(each) for each in outcomes]), "utf-8")
+    (file.parent / CSV).write_text(rows_of(outcomes), "utf-8")
     out.print(f"Wrote {file}")
 
 

@@ -109,6 +109,16 @@ private[writes] object FileLayout {
       i += 1
     }
     val ends = (cuts.result().filter(cut => cut > from && cut < until) :+ until).distinct
-    (from +: ends).zip(ends)
+    withoutEmpty(bytes, (from +: ends).zip(ends))
+  }
+
+  /** Adjacent ranges in which each range without bytes is a part of its neighbor. */
+  private def withoutEmpty(bytes: Array[Long], ranges: Seq[(Int, Int)]): Seq[(Int, Int)] = {
+    val filled = ranges.filter { case (from, until) => Bytes.sum(bytes.slice(from, until)) > 0 }
+    if (filled.isEmpty) Seq(ranges.head._1 -> ranges.last._2)
+    else {
+      val starts = ranges.head._1 +: filled.tail.map(_._1)
+      starts.zip(starts.tail :+ ranges.last._2)
+    }
   }
 }

@@ -38,9 +38,9 @@ private[writes] object WriteSample {
   /** Maximum share of the input that is read twice, if partitions are large. */
   private val MaxShare = 1.0 / 4
 
-  /** Rows of a scan that are read twice, and the minimum number that says something about the files. */
-  private val RowsOfScan = 20000L
-  private val MinRowsOfScan = 1000L
+  /** Number of first rows that are read twice, and the minimum number that says something about the files. */
+  private val MaxRows = 20000L
+  private val MinRows = 1000L
 
   /** Number of places in the shuffle that are read, each by a task. Sorted rows differ from place to place. */
   private val Places = 2
@@ -50,7 +50,7 @@ private[writes] object WriteSample {
     groups match {
       case Seq(group) if canRunTwice(write.query) =>
         val specs = sampleOf(group)
-        if (specs.isEmpty) None else attempt(run(session, write, group, specs))
+        attempt(if (specs.isEmpty) firstRows(session, write, group) else run(session, write, group, specs))
       case _ => None
     }
 
@@ -89,7 +89,7 @@ private[writes] object WriteSample {
   }
 
   /** Parts of the shuffles for the sample, for each of its tasks; none if they are too large or too small. */
-  private def sampleOf(group: ExchangeGroup): Seq[ShufflePartitionSpec] = {
+  private def sampleOf(group: ExchangeGroup): Seq[CoalescedPartitionSpec] = {
     val total = group.inputBytes
     val wanted = (total * UsualShare).toLong.max(MinBytes).min(MaxBytes)
     val most = (total * MaxShare).toLong
@@ -100,43 +100,50 @@ private[writes] object WriteSample {
         Seq(SamplePlaces.of(sums, Places, wanted), SamplePlaces.nearest(sums, wanted, most))
           .find(ranges => ranges.nonEmpty && SamplePlaces.bytes(sums, ranges).sum <= most)
           .getOrElse(Nil)
-    if (ranges.nonEmpty)
-      ranges.zip(SamplePlaces.bytes(sums, ranges)).map { case ((from, until), size) =>
-        CoalescedPartitionSpec(from, until, size)
-      }
-    else if (total >= 2 * MinBytes && group.leaves.size == 1 && group.splittable.leaves(0))
-      partsOf(group, sums, wanted, most)
-    else Nil
-  }
-
-  /** The first map outputs of the largest partition. */
-  private def partsOf(
-      group: ExchangeGroup,
-      sums: Array[Long],
-      wanted: Long,
-      most: Long
-  ): Seq[ShufflePartitionSpec] = {
-    val largest = sums.indexOf(sums.max)
-    val mapTasks = group.leaves.head.shuffle.numMappers
-    val taken = math.ceil(mapTasks * (wanted.toDouble / sums(largest))).toInt.max(1)
-    val bytes = (sums(largest).toDouble / mapTasks.max(1) * taken).toLong
-    if (mapTasks == 0 || bytes > most) Nil
-    else Seq(PartialReducerPartitionSpec(largest, 0, taken, bytes))
+    ranges.zip(SamplePlaces.bytes(sums, ranges)).map { case ((from, until), size) =>
+      CoalescedPartitionSpec(from, until, size)
+    }
   }
 
   private def run(
       session: SparkSession,
       write: TableWrite,
       group: ExchangeGroup,
-      specs: Seq[ShufflePartitionSpec]
+      specs: Seq[CoalescedPartitionSpec]
   ): Option[WrittenBytes] = {
     val (bytes, rows) = writeFiles(session, write, reading(write.query, group, specs), Long.MaxValue)(identity)
-    val read = specs.map {
-      case CoalescedPartitionSpec(_, _, size)         => size.getOrElse(0L)
-      case PartialReducerPartitionSpec(_, _, _, size) => size
-      case _                                          => 0L
-    }.sum
+    val read = specs.flatMap(_.dataSize).sum
     Option.when(bytes > 0 && rows > 0 && read > 0)(WrittenBytes(read, bytes, rows, "in a sample"))
+  }
+
+  /**
+   * Writes the first rows of a large partition. They show the bytes of all files if the stage writes each row of its
+   * shuffle, because Spark counts these rows.
+   */
+  private def firstRows(session: SparkSession, write: TableWrite, group: ExchangeGroup): Option[WrittenBytes] =
+    for {
+      (leaf, query) <- group.leaves match {
+        case Seq(leaf) => Some((leaf, unsorted(write.query)))
+        case _         => None
+      }
+      rows <- leaf.stage.flatMap(_.getRuntimeStatistics.rowCount).map(_.toLong)
+      if group.inputBytes >= 2 * MinBytes && keepsRows(query)
+      size = Bytes.largest(group.bytes.head)
+      largest = group.bytes.head.indexOf(size)
+      plan = reading(query, group, Seq(CoalescedPartitionSpec(largest, largest + 1, size)))
+      (bytes, sampled) = writeFiles(session, write, plan, MaxRows)(identity)
+      if sampled >= MinRows.min(rows) && bytes > 0
+    } yield WrittenBytes(group.inputBytes, (bytes.toDouble / sampled * rows).toLong.max(1), rows, "in a sample")
+
+  private def unsorted(query: SparkPlan): SparkPlan = query match {
+    case SortExec(_, false, child, _) => child
+    case other                        => other
+  }
+
+  private def keepsRows(query: SparkPlan): Boolean = query match {
+    case ShuffleLeaf(_)        => true
+    case ProjectExec(_, child) => keepsRows(child)
+    case _                     => false
   }
 
   /**
@@ -144,16 +151,13 @@ private[writes] object WriteSample {
    * reads whole row groups.
    */
   def bytesPerRow(session: SparkSession, write: TableWrite): Option[Double] = {
-    val unsorted = write.query match {
-      case SortExec(_, false, child, _) => child
-      case other                        => other
-    }
-    if (!isDeterministic(unsorted)) None
+    val query = unsorted(write.query)
+    if (!isDeterministic(query)) None
     else
       attempt {
-        val plan = ApplyColumnarRulesAndInsertTransitions(Nil, outputsColumnar = false)(unsorted)
-        val (bytes, rows) = writeFiles(session, write, plan, RowsOfScan)(_.take(1))
-        Option.when(rows >= MinRowsOfScan)(bytes.toDouble / rows)
+        val plan = ApplyColumnarRulesAndInsertTransitions(Nil, outputsColumnar = false)(query)
+        val (bytes, rows) = writeFiles(session, write, plan, MaxRows)(_.take(1))
+        Option.when(rows >= MinRows)(bytes.toDouble / rows)
       }
   }
 

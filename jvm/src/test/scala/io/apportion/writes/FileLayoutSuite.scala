@@ -19,6 +19,7 @@ class FileLayoutSuite extends AnyFunSuite {
     // A large partition does not change the size of other tasks.
     (Seq(50L, 50L, 1000L, 50L, 50L), Seq(100L, 1000L, 100L)),
     (Seq(0L, 0L, 100L, 0L), Seq(100L)),
+    (Seq(0L, 500L, 0L, 0L, 500L, 0L), Seq(500L, 500L)),
     (Seq(0L, 0L), Seq(0L))
   )
 

@@ -134,6 +134,23 @@ class SizeFilesSuite extends SparkSuite with Eventually {
     }
   }
 
+  test("the first rows are a sample if a part of the shuffle would be too large") {
+    inFolder { folder =>
+      withSession(settings: _*) { session =>
+        rows(session)
+          .coalesce(1)
+          .selectExpr("text", "id % 2 AS k")
+          .groupBy("text", "k")
+          .count()
+          .write
+          .partitionBy("k")
+          .parquet(folder)
+        assert(shareNear(sizes(folder)) > 0.9, s"${sizes(folder)}, ${lastReason(session)}")
+        assert(lastReason(session).contains("in a sample"))
+      }
+    }
+  }
+
   test("small partitions of a table share a task") {
     inFolder { folder =>
       withSession(settings: _*) { session =>
