@@ -200,7 +200,8 @@ def run(spark: SparkSession, table: Table, folder: Path, first: bool) -> Outcome
     ]
     plain = files_of(folder / f"plain-{table.name}")
     same = rows[0].equals(rows[1])
-    return Outcome(table, plain, *files, seconds["plain"], seconds["sized"], same)
+    sampled, learnt = files
+    return Outcome(table, plain, sampled, learnt, seconds["plain"], seconds["sized"], same)
 
 
 def share(files: Sequence[tuple[Files, Table]]) -> float:
@@ -231,21 +232,21 @@ def _page(outcomes: Sequence[Outcome], on: Environment, seed: int) -> Iterator[s
     yield "# Accuracy of file sizes"
     yield ""
     yield (
-        f"With `write.targetFileSize`, {sampled:.0%} of the bytes lie in files of {NEAR[0]:g} to "
-        f"{NEAR[1]:g} times the target in the first run, and {learnt:.0%} in the second one. With "
-        f"Spark alone, it is {plain:.0%}."
+        f"With `write.targetFileSize`, {sampled:.0%} of the bytes lie in files near the target. "
+        f"In the second run of a statement, it is {learnt:.0%}. With Spark alone, it is "
+        f"{plain:.0%}. A file is near if it has {NEAR[0]:g} to {NEAR[1]:g} times the target."
     )
     yield ""
     same = sum(each.same for each in outcomes)
     yield (
-        f"{len(outcomes)} generated tables were written. {same} of them have the same rows with a "
-        f"target and without. Partitions of tables that are smaller than half a target cannot "
-        f"reach it: {size_text(lost)} lie in these, and do not count."
+        f"{same} of {len(outcomes)} generated tables have the same rows with a target and without. "
+        "Partitions of tables that are smaller than half a target cannot reach it. "
+        f"They have {size_text(lost)}, which do not count."
     )
     yield ""
     yield (
-        f"The programs ran in turns in one session (Spark {on.spark}, {on.master}, {on.cores} "
-        f"cores, seed {seed}). Other programs ran on the same machine. "
+        f"The runs took turns in one session (Spark {on.spark}, {on.master}, {on.cores} cores, "
+        f"seed {seed}). Other programs ran on the same machine, so times vary. "
         "`make measure-file-sizes` writes this page."
     )
     yield ""
@@ -301,9 +302,7 @@ def rows_of(outcomes: Sequence[Outcome]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     columns = [f"{name}_{column}" for name in names for column in ("files", "bytes", "near")]
-    times = [
-        f"{name}_seconds_{place + 1}" for name in ("plain", "sized") for place in range(_ROUNDS)
-    ]
+    times = [f"{name}_seconds_{k + 1}" for name in ("plain", "sized") for k in range(_ROUNDS)]
     fields = [field.name for field in dataclasses.fields(Table)]
     writer.writerow([*fields, "reachable", *columns, *times, "same"])
     for each in outcomes:
@@ -349,12 +348,14 @@ def main(
         warming = dataclasses.replace(chosen[0], name="warming", rows=20_000, target=256 * KB)
         for _ in range(2):
             run(spark, warming, folder, first=True)
-        for place, table in enumerate(counted(chosen)):
+        by_name = {table.name: table for table in chosen}
+        for place, name in enumerate(counted(list(by_name))):
+            table = by_name[name]
             if time.time() < until:
                 outcome = run(spark, table, folder, first=place % 2 == 0)
                 outcomes.append(outcome)
-                for name in ("plain", "sized"):
-                    shutil.rmtree(folder / f"{name}-{table.name}")
+                for variant in ("plain", "sized"):
+                    shutil.rmtree(folder / f"{variant}-{table.name}")
                 err.print(f"{table} {outcome.plain.count} {_shares([outcome])} {outcome.same}")
         environment = Environment.from_session(spark)
     finally:

@@ -82,8 +82,15 @@ object SizeFiles {
     sized(known.volumeFor(target), s"${name(target)}, 1 byte made $ratio bytes of files ${known.source}")
   }
 
-  /** The same before the ratio is known: a byte of a shuffle may become a byte of a file. */
-  private[writes] def change(target: Long): Policy => Policy = sized(target, name(target))
+  /**
+   * Change of the policy for the number of shuffle partitions. Each task reads whole partitions, so two of them make a
+   * file. There are more before the ratio is known: a byte of a shuffle may become more bytes of a file. Even more, as
+   * for balanced ranges, would cost more time than they save.
+   */
+  private[writes] def ofPartitions(target: Long, known: Option[WrittenBytes]): Policy => Policy =
+    known
+      .fold(sized(target / 2, name(target)) _)(change(target, _))
+      .andThen(_.withRanges(balanced = false, ValueSource(SourceKind.Write, name(target))))
 
   private def name(target: Long): String = s"${Settings.WriteTargetFileSize.name} ${Bytes.text(target)}"
 
@@ -110,8 +117,7 @@ case class SizeFileShuffles(session: SparkSession) extends Guarded[SparkPlan] {
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
     (Settings.WriteTargetFileSize.get(conf), plan) match {
       case (Some(target), TableWrite(write)) =>
-        val change =
-          EarlierWrites.of(session).find(write.entry).fold(SizeFiles.change(target))(SizeFiles.change(target, _))
+        val change = SizeFiles.ofPartitions(target, EarlierWrites.of(session).find(write.entry))
         for {
           group <- ExchangeGroup.collect(plan) if group.forbidden.isEmpty
           ShuffleLeaf(exchange, _, None) <- group.leaves
