@@ -221,6 +221,8 @@ _WHAT_FOLLOWS = (
     "- Up to `spark.shuffle.sort.bypassMergeThreshold` (200), each map task writes one file per "
     "partition. Numbers from about 100 to 200 are the slowest of all. Apportion uses 256 instead.",
     "- 256 partitions cost little compared with 200. A shuffle whose bytes are uncertain gets 256.",
+    "- A map task sorts its rows if there are more than 200 partitions. Shuffles with a million "
+    "rows per map task get 200.",
     "- Numbers from 1,024 on cost more. Apportion goes there only for bytes that need them.",
     "- Few partitions are the fastest. Apportion uses them if the bytes are known to be few.",
     "",

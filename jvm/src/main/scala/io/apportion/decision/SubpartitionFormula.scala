@@ -142,7 +142,7 @@ object SubpartitionFormula {
     else if (rows >= SlowSort) needed.max(defaults.partitions.toLong)
     else Most.toLong
 
-  /** Rows of a map task from which sorting them takes longer than opening 200 files (docs/partition-counts.md). */
+  /** Rows of a map task from which sorting them takes longer than opening 200 files (docs/design-decisions.md). */
   private val SlowSort = 1e6
 
   /** Below this number of partitions, the number of files does not matter. */
