@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from apportion._spark import jvm
 from apportion._util import checks
 from apportion.errors import InputError
-from apportion.hints.grammar import is_allowed_time, read_time
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -241,6 +240,9 @@ def requirement_from_row(record: dict[str, Any] | None) -> Requirement | None:
 
 
 def _check_time(finish_within: str) -> None:
+    # `import apportion` does not load sqlglot.
+    from apportion.hints.grammar import is_allowed_time, read_time
+
     seconds = read_time(finish_within) if isinstance(finish_within, str) else None
     if seconds is None or not is_allowed_time(seconds):
         raise InputError(

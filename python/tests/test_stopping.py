@@ -50,12 +50,17 @@ def wait_for(happened: Callable[[], object]) -> None:
 def test_other_signals_stop_as_ctrl_c_does(
     number: signal.Signals, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = signal.getsignal(number)
+    # A shell may have started the tests with nohup, which ignores SIGHUP.
+    before = signal.default_int_handler
+    inherited = signal.signal(number, before)
     monkeypatch.setattr(jars, "find", lambda: os.kill(os.getpid(), number))
-    result = CliRunner().invoke(app, ["jar"])
+    try:
+        result = CliRunner().invoke(app, ["jar"])
+        assert signal.getsignal(number) is before
+    finally:
+        signal.signal(number, inherited)
     assert result.exit_code == code
     assert "stopped `apportion jar`" in result.stderr
-    assert signal.getsignal(number) is before
 
 
 def test_tables_are_not_left_half_generated(tmp_path: Path) -> None:
