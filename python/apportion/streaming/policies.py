@@ -1,0 +1,147 @@
+"""Policies: how many state partitions the load of a stream needs.
+
+A policy sees the last batches and says which number it wants. `stabilizer.py` decides when the
+stream is changed, and `sizes.py` keeps the number above what the bytes need.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Protocol, runtime_checkable
+
+from apportion._util import checks
+from apportion._util.units import count_text, seconds_text
+from apportion.errors import InputError
+
+# The number goes down only if the load then stays this far below its goal. Otherwise it would go
+# up again after a small change of the load.
+_HEADROOM = 0.7
+
+
+@dataclasses.dataclass(frozen=True)
+class Load:
+    """Load of a stream over its last batches. Rates are rows per second."""
+
+    partitions: int
+    slots: int
+    """Task slots of the application."""
+    batch_seconds: float
+    """Median time of the last batches."""
+    trigger_seconds: float | None
+    """Interval of the trigger; None if a batch starts as soon as the one before has ended."""
+    input_rate: float
+    """Rows that arrive."""
+    processing_rate: float
+    """Rows that the stream processes while a batch runs."""
+    backlog_rows: int | None
+    """Rows that no batch has read yet; None if the sources do not report them."""
+    state_rows: int
+    state_bytes: int
+
+    @property
+    def tasks_at_once(self) -> int:
+        """Tasks of one stateful stage that run at the same time."""
+        return max(1, min(self.partitions, self.slots))
+
+
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """Number of state partitions that a policy wants, and the reason."""
+
+    partitions: int
+    reason: str
+    """Clause without the numbers of partitions, such as "batches took 41 s of a 30 s trigger"."""
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """A policy. Your own class needs only these two members."""
+
+    @property
+    def name(self) -> str:
+        """Name in records."""
+        ...
+
+    def wanted(self, load: Load) -> Wanted:
+        """Return the number of state partitions for a load."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Fixed:
+    """Policy with the same number of state partitions for every load."""
+
+    partitions: int
+    name: str = dataclasses.field(default="fixed", init=False)
+
+    def __post_init__(self) -> None:
+        checks.check("partitions", self.partitions)
+
+    def wanted(self, load: Load) -> Wanted:
+        """Return the fixed number."""
+        return Wanted(self.partitions, "fixed number")
+
+
+@dataclasses.dataclass(frozen=True)
+class BatchTime:
+    """Policy `load`: keep the time of a batch at or below a share of the trigger's interval."""
+
+    share: float = 0.8
+    name: str = dataclasses.field(default="load", init=False)
+
+    def __post_init__(self) -> None:
+        if not 0.05 <= self.share <= 1:
+            raise InputError(f"share is {self.share!r}: allowed is a number from 0.05 to 1")
+
+    def wanted(self, load: Load) -> Wanted:
+        """Return the power of two of partitions that brings batches to their share."""
+        if load.trigger_seconds is None:
+            return Wanted(load.partitions, "the stream has no trigger interval")
+        needed = load.batch_seconds / (load.trigger_seconds * self.share)
+        spent = seconds_text(load.batch_seconds)
+        reason = f"batches took {spent} of a {seconds_text(load.trigger_seconds)} trigger"
+        return _scaled(load, needed, reason)
+
+
+@dataclasses.dataclass(frozen=True)
+class Backlog:
+    """Policy `lag`: keep up with the input, and drain the backlog within a time."""
+
+    drain_seconds: float = 300.0
+    name: str = dataclasses.field(default="lag", init=False)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.drain_seconds <= 86_400:
+            raise InputError(
+                f"drain_seconds is {self.drain_seconds!r}: allowed is a number from 1 to 86400"
+            )
+
+    def wanted(self, load: Load) -> Wanted:
+        """Return the power of two of partitions that drains the backlog in time."""
+        if load.backlog_rows is None:
+            return Wanted(load.partitions, "the sources do not report their backlog")
+        if load.processing_rate <= 0:
+            return Wanted(load.partitions, "no batch has processed rows yet")
+        needed = load.input_rate + load.backlog_rows / self.drain_seconds
+        reason = (
+            f"{count_text(load.backlog_rows, 'row')} wait, {load.input_rate:.0f} arrive per "
+            f"second, and batches process {load.processing_rate:.0f} per second"
+        )
+        return _scaled(load, needed / load.processing_rate, reason)
+
+
+def _scaled(load: Load, needed: float, reason: str) -> Wanted:
+    """Return the partitions for `needed` times the present capacity.
+
+    The time of a batch falls with the tasks that run at the same time. Partitions beyond the slots
+    only add a task, a load and a commit of state for each.
+    """
+    most = checks.power_up(load.slots)
+    if needed > 1:
+        tasks = checks.power_up(math.ceil(load.tasks_at_once * needed))
+        if tasks > most:
+            reason += f", limited by {count_text(load.slots, 'task slot')}"
+        return Wanted(min(tasks, most), reason)
+    tasks = checks.power_up(math.ceil(load.tasks_at_once * needed / _HEADROOM)) or 1
+    return Wanted(min(tasks, load.partitions, most), reason)

@@ -1,0 +1,101 @@
+"""How many state partitions each policy wants for a load."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from apportion.errors import InputError
+from apportion.streaming.policies import Backlog, BatchTime, Fixed, Load, Policy
+
+LOAD = Load(
+    partitions=8,
+    slots=64,
+    batch_seconds=20.0,
+    trigger_seconds=30.0,
+    input_rate=100.0,
+    processing_rate=150.0,
+    backlog_rows=0,
+    state_rows=1000,
+    state_bytes=1 << 20,
+)
+
+
+def load(**changed: Any) -> Load:
+    return dataclasses.replace(LOAD, **changed)
+
+
+@pytest.mark.parametrize(
+    ("batch_seconds", "partitions"),
+    [(24, 8), (25, 16), (48, 16), (49, 32), (240, 128), (16.8, 8), (8.3, 4), (8.5, 8), (0, 1)],
+)
+def test_batch_time_keeps_batches_at_80_percent_of_the_trigger(
+    batch_seconds: float, partitions: int
+) -> None:
+    wanted = BatchTime(0.8).wanted(load(batch_seconds=batch_seconds, slots=1000))
+    assert wanted.partitions == partitions
+
+
+def test_the_reason_of_batch_time_has_the_times() -> None:
+    wanted = BatchTime().wanted(load(batch_seconds=41.0))
+    assert wanted.reason == "batches took 41.0 s of a 30.0 s trigger"
+
+
+def test_more_partitions_than_slots_are_not_wanted() -> None:
+    wanted = BatchTime().wanted(load(batch_seconds=100.0, slots=10))
+    assert wanted.partitions == 16
+    assert wanted.reason.endswith(", limited by 10 task slots")
+
+
+def test_partitions_beyond_the_slots_go_even_if_batches_are_late() -> None:
+    assert BatchTime().wanted(load(partitions=200, slots=8, batch_seconds=40.0)).partitions == 8
+
+
+def test_a_stream_that_just_shrank_does_not_want_to_grow_at_the_same_load() -> None:
+    for batch_seconds in range(1, 25):
+        before = load(batch_seconds=float(batch_seconds))
+        wanted = BatchTime().wanted(before).partitions
+        # The worst case: the time of a batch depends only on its tasks.
+        after = load(partitions=wanted, batch_seconds=batch_seconds * 8 / wanted)
+        assert BatchTime().wanted(after).partitions == wanted
+
+
+def test_batch_time_wants_no_change_without_a_trigger_interval() -> None:
+    assert BatchTime().wanted(load(trigger_seconds=None, batch_seconds=999.0)).partitions == 8
+
+
+@pytest.mark.parametrize(
+    ("backlog_rows", "partitions"), [(0, 8), (15_000, 8), (15_001, 16), (120_000, 32)]
+)
+def test_backlog_drains_in_time(backlog_rows: int, partitions: int) -> None:
+    policy = Backlog(drain_seconds=300)
+    assert policy.wanted(load(backlog_rows=backlog_rows)).partitions == partitions
+
+
+def test_backlog_wants_no_change_if_the_sources_do_not_report_it() -> None:
+    wanted = Backlog().wanted(load(backlog_rows=None))
+    assert (wanted.partitions, wanted.reason) == (8, "the sources do not report their backlog")
+
+
+def test_fixed_wants_its_number_for_every_load() -> None:
+    assert Fixed(12).wanted(load(batch_seconds=500.0)).partitions == 12
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: Fixed(0), "partitions is 0"),
+        (lambda: BatchTime(1.5), "share is 1.5"),
+        (lambda: BatchTime(float("nan")), "share is nan"),
+        (lambda: Backlog(0.5), "drain_seconds is 0.5"),
+    ],
+)
+def test_wrong_numbers_are_refused(wrong: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        wrong()  # type: ignore[operator]
+
+
+def test_all_policies_have_the_members_of_a_policy() -> None:
+    assert all(isinstance(policy, Policy) for policy in (Fixed(1), BatchTime(), Backlog()))
