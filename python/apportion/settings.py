@@ -11,17 +11,13 @@ from functools import cache
 from typing import Any, Literal
 
 from apportion._util.checks import LARGEST_INT, power_down, power_up
+from apportion._util.units import read_bytes, read_seconds
 from apportion.errors import SettingError, did_you_mean
 
 PREFIX = "spark.apportion."
 ENABLED = f"{PREFIX}enabled"
 
 _LARGEST_SIZE = 2**63 - 1
-# Spark accepts 64, 64b, 64k and 64kb. Apportion also accepts 64KiB.
-_SIZE = re.compile(r"(\d{1,19})\s*(?:b|([kmgtp])(?:i?b)?)?", re.ASCII)
-_UNITS = "bkmgtp"
-_TIME = re.compile(r"(\d{1,10})(s|m|min|h|d)?", re.ASCII)
-_SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,11 +71,11 @@ class Setting:
                     return value
                 case "size", int() if self._within(value, _LARGEST_SIZE):
                     return value
-                case "size", str() if self._within(size := _bytes(value), _LARGEST_SIZE):
+                case "size", str() if self._within(size := read_bytes(value), _LARGEST_SIZE):
                     return size
                 case "duration", int() if self._within(value, LARGEST_INT):
                     return value
-                case "duration", str() if self._within(time := _seconds(value), LARGEST_INT):
+                case "duration", str() if self._within(time := read_seconds(value), LARGEST_INT):
                     return time
                 case "double", (int() | float()) if self._between(value):
                     return float(value)
@@ -296,24 +292,9 @@ def _snake_case(name: str) -> str:
     return re.sub(r"[A-Z]", lambda capital: "_" + capital[0].lower(), name.replace(".", "_"))
 
 
-def _bytes(text: str) -> int:
-    """Return the number of bytes, or -1, which no setting allows, if `text` is not a size."""
-    match = _SIZE.fullmatch(text.strip().lower())
-    if not match:
-        return -1
-    number, unit = match.groups()
-    return int(number) << (10 * _UNITS.index(unit or "b"))
-
-
 def _names(text: str) -> list[str]:
     """Return the names of a comma-separated list."""
     return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _seconds(text: str) -> int:
-    """Return the number of seconds, or -1, which no setting allows, if `text` is not a time."""
-    match = _TIME.fullmatch(text.strip().lower())
-    return int(match[1]) * _SECONDS[match[2] or "s"] if match else -1
 
 
 def _text(value: object) -> str:

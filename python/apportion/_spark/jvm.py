@@ -377,6 +377,83 @@ def is_classic(spark: SparkSession) -> bool:
     return hasattr(spark, "_jvm")
 
 
+class CheckpointFiles:
+    """Files of a streaming checkpoint, on any file system that Spark can write to.
+
+    Names are relative to the checkpoint. Spark's own file manager writes each file as a whole.
+    """
+
+    def __init__(self, spark: SparkSession, location: str) -> None:
+        jvm: Any = spark._jvm
+        self._path = _class("org.apache.hadoop.fs.Path", jvm)
+        self._text = _class("org.apache.commons.io.IOUtils", jvm)
+        self._root = self._path(location)
+        conf = spark._jsparkSession.sessionState().newHadoopConf()
+        manager = "org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager$"
+        companion = _class("java.lang.Class", jvm).forName(manager).getField("MODULE$").get(None)
+        self._manager = companion.create(self._root, conf)
+
+    def list(self, folder: str) -> list[tuple[str, bool]]:
+        """Return (name, is a folder) for each entry; empty if the folder does not exist."""
+        path = self._at(folder)
+        if not self._manager.exists(path):
+            return []
+        statuses = self._manager.list(path)
+        return [(str(each.getPath().getName()), bool(each.isDirectory())) for each in statuses]
+
+    def read(self, name: str) -> str | None:
+        """Return the text of a file, or None if it does not exist."""
+        path = self._at(name)
+        if not self._manager.exists(path):
+            return None
+        stream = self._manager.open(path)
+        try:
+            return str(self._text.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file, or replace it. Other processes see the old file or the new one."""
+        path = self._at(name)
+        self._manager.mkdirs(path.getParent())
+        stream = self._manager.createAtomic(path, True)
+        try:
+            stream.write(bytearray(text.encode()))
+        except BaseException:
+            stream.cancel()
+            raise
+        stream.close()
+
+    def delete(self, name: str) -> None:
+        """Delete a file, unless it does not exist."""
+        self._manager.delete(self._at(name))
+
+    def _at(self, name: str) -> Any:
+        return self._path(self._root, name)
+
+
+def repartition_state(spark: SparkSession, checkpoint: str, partitions: int) -> None:
+    """Change the number of state partitions of a stopped streaming query.
+
+    Raises Spark's own error if the state cannot be repartitioned.
+    """
+    spark._streamingCheckpointManager.repartition(checkpoint, partitions)
+
+
+def add_empty_file_batch(spark: SparkSession, sink: str, batch: int) -> None:
+    """Add a batch without files to the log of a file sink, unless the log has the batch.
+
+    Spark 4.2 writes no entry for the batch that repartitions the state. Later batches and readers
+    then fail with BATCH_METADATA_NOT_FOUND (CompactibleFileStreamLog).
+    """
+    jvm: Any = spark._jvm
+    package = "org.apache.spark.sql.execution.streaming.sinks"
+    none = _class("scala.Option", jvm).empty()
+    log = _class(f"{package}.FileStreamSinkLog", jvm)(1, spark._jsparkSession, sink, none)
+    status = _class(f"{package}.SinkFileStatus", jvm)
+    log.add(batch, spark._sc._gateway.new_array(status, 0))  # type: ignore[union-attr]
+
+
 def _metric(plan: Any, name: str) -> int:
     metric = plan.metrics().get(name)
     return int(metric.get().value()) if metric.isDefined() else 0

@@ -1,13 +1,19 @@
-"""Human-readable sizes, counts and times, and lines of 80 columns."""
+"""Text with sizes, counts and times: written for people, and read from settings."""
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 WIDTH = 80
 """Columns of text reports."""
 # Shorter times of cores are shown in seconds or minutes.
 _LEAST_CORE_HOURS = 360
+# Spark accepts 64, 64b, 64k and 64kb. Apportion also accepts 64KiB.
+_SIZE = re.compile(r"(\d{1,19})\s*(?:b|([kmgtp])(?:i?b)?)?", re.ASCII)
+_UNITS = "bkmgtp"
+_TIME = re.compile(r"(\d{1,10})(s|m|min|h|d)?", re.ASCII)
+_SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
 
 def size_text(size: int) -> str:
@@ -105,3 +111,18 @@ def wrapped(line: str, indent: str = "", first: str | None = None) -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+def read_bytes(text: str) -> int:
+    """Return the number of bytes, or -1 if `text` is not a size."""
+    match = _SIZE.fullmatch(text.strip().lower())
+    if not match:
+        return -1
+    number, unit = match.groups()
+    return int(number) << (10 * _UNITS.index(unit or "b"))
+
+
+def read_seconds(text: str) -> int:
+    """Return the number of seconds, or -1 if `text` is not a time."""
+    match = _TIME.fullmatch(text.strip().lower())
+    return int(match[1]) * _SECONDS[match[2] or "s"] if match else -1
