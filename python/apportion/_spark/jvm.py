@@ -162,6 +162,20 @@ def decide(spark: SparkSession, request: Mapping[str, Any]) -> dict[str, Any]:
     return decision
 
 
+def report_stream(spark: SparkSession, record: Mapping[str, Any]) -> None:
+    """Add a record of a stream to `apportion_streams()`, Spark's UI and the event log.
+
+    Raises `ApportionError` with the name of the field if the record is wrong.
+    """
+    from pyspark.errors import IllegalArgumentException
+
+    bridge = _bridge(spark, "the record of a stream")
+    try:
+        bridge.reportStream(spark._jsparkSession, json.dumps(record))
+    except IllegalArgumentException as refused:
+        raise ApportionError(str(refused)) from None
+
+
 def table(spark: SparkSession, function: str, *arguments: str | int | None) -> list[Row]:
     """Return the rows of one of the extension's table functions. Works on Spark Connect too.
 

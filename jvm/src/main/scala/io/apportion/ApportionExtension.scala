@@ -13,6 +13,7 @@ import io.apportion.resources.planned.PlannedSlots
 import io.apportion.scans.ScanTasks
 import io.apportion.settings.{Settings, SettingsCheck}
 import io.apportion.sizing.{RegisterShuffles, RememberOutputs, SubpartitionCounts}
+import io.apportion.streams.StreamTable
 import io.apportion.writes.{DropRebalances, RebalanceWrites, SizeFileScans, SizeFileShuffles, SizeFiles}
 import org.apache.spark.apportion.ui.ShowTab
 import org.apache.spark.sql.SparkSessionExtensions
@@ -83,6 +84,7 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectTableFunction(DecisionTable.function)
     extensions.injectTableFunction(ResourceTable.function)
     extensions.injectTableFunction(PlannedSlots.function)
+    extensions.injectTableFunction(StreamTable.function)
     extensions.injectCheckRule(ShowTab(_))
     KeyFunctionRegistry.descriptions.foreach(extensions.injectFunction)
   }

@@ -8,7 +8,8 @@ import io.apportion.memory.HeldRows
 import io.apportion.policies.RuleSettings
 import io.apportion.report.{DecisionRecord, RowJson}
 import io.apportion.settings.{SessionPolicy, SettingEntry, Settings}
-import org.apache.spark.apportion.StageMetrics
+import io.apportion.streams.{StreamEvent, StreamLog, StreamRecord}
+import org.apache.spark.apportion.{ListenerBus, StageMetrics}
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.sql.SparkSession
 
@@ -54,6 +55,19 @@ object PythonBridge {
         "taskMillis" -> stage.taskMillis
       )
     })
+
+  /**
+   * Records a batch or a rescale of a stream for `apportion_streams()`, and posts it to the listener bus. Refuses wrong
+   * records.
+   *
+   * @param record a JSON object with the fields of [[StreamRecord.schema]]
+   */
+  def reportStream(session: SparkSession, record: String): Unit = {
+    val stream = StreamRecord.parse(record)
+    StreamLog.of(session.sparkContext).add(stream)
+    if (Settings.EventsEnabled.get(session.sessionState.conf))
+      ListenerBus.post(session.sparkContext, StreamEvent(stream.json))
+  }
 
   private def describe(setting: SettingEntry[_]): ListMap[String, Any] = ListMap(
     "name" -> setting.name,

@@ -8,6 +8,7 @@ import io.apportion.report.{DecisionRecord, DecisionTable}
 import io.apportion.resources.{ResourceHistory, ResourceTable}
 import io.apportion.resources.planned.PlannedSlots
 import io.apportion.settings.{Category, RuleNames, SettingEntry, Settings}
+import io.apportion.streams.{StreamRecord, StreamTable}
 import com.fasterxml.jackson.databind.{ObjectMapper, SerializationFeature}
 import org.apache.spark.sql.catalyst.expressions.ExpressionInfo
 import org.apache.spark.sql.types.StructType
@@ -23,6 +24,7 @@ object GeneratedFiles {
     GeneratedFile("docs/settings.md", settings),
     GeneratedFile("docs/decisions.md", decisions),
     GeneratedFile("docs/slots.md", slots),
+    GeneratedFile("docs/streams-table.md", streams),
     GeneratedFile("docs/sql-functions.md", sqlFunctions)
   )
 
@@ -127,6 +129,21 @@ object GeneratedFiles {
     columns(ResourceHistory.schema)
   )
 
+  private def streams: String = lines(
+    "# Streams",
+    "",
+    "`SELECT * FROM apportion_streams()` returns records of the streams that Apportion controls, oldest first. It has the",
+    "newest batch of each stream, and the last 1,000 other records of the application: rescales, failures and ends.",
+    "",
+    "A stream is a streaming query that `apportion.streaming` runs. State partitions are the shuffle partitions of a",
+    "stateful streaming query. Times ending in `_millis` are in milliseconds.",
+    "",
+    columns(StreamRecord.schema),
+    "",
+    "The event log has the same records, with all batches, as events of the class `io.apportion.streams.StreamEvent`.",
+    "A field that is null in the table is missing there. `spark.apportion.events.enabled=false` switches these events off."
+  )
+
   private def sqlFunctions: String = lines(
     Seq(
       "# SQL functions",
@@ -137,13 +154,14 @@ object GeneratedFiles {
       "",
       table(
         Seq("function", "returns"),
-        Seq(DecisionTable.function, ResourceTable.function, PlannedSlots.function).map { function =>
-          val (call, meaning) = usage(function._2)
-          Seq(s"`$call`", meaning)
+        Seq(DecisionTable.function, ResourceTable.function, PlannedSlots.function, StreamTable.function).map {
+          function =>
+            val (call, meaning) = usage(function._2)
+            Seq(s"`$call`", meaning)
         }
       ),
       "",
-      "[Decisions](decisions.md) and [Slots](slots.md) list the columns.",
+      "[Decisions](decisions.md), [Slots](slots.md) and [Streams](streams-table.md) list the columns.",
       "",
       "## Functions of keys",
       "",
