@@ -391,6 +391,12 @@ def is_classic(spark: SparkSession) -> bool:
     return hasattr(spark, "_jvm")
 
 
+def slots(spark: SparkSession) -> int:
+    """Return the number of registered task slots of a classic session."""
+    cluster = _class("org.apache.spark.apportion.Cluster", spark._jvm)
+    return int(cluster.slots(spark._jsparkSession.sparkContext()))
+
+
 class CheckpointFiles:
     """Files of a streaming checkpoint, on any file system that Spark can write to.
 
@@ -451,6 +457,8 @@ def repartition_state(spark: SparkSession, checkpoint: str, partitions: int) -> 
 
     Raises Spark's own error if the state cannot be repartitioned.
     """
+    # Tasks need the StateStoreCoordinator, which Spark creates with the query manager.
+    spark._jsparkSession.streams()
     spark._streamingCheckpointManager.repartition(checkpoint, partitions)
 
 

@@ -18,7 +18,7 @@ from apportion.errors import InputError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_PARTITIONS = "spark.sql.shuffle.partitions"
+PARTITIONS = "spark.sql.shuffle.partitions"
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "RocksDBStateStoreProvider"
 _PENDING = "_apportion/rescale.json"
@@ -29,8 +29,9 @@ _VERSION = re.compile(r"(\d+)[._]")
 
 @dataclasses.dataclass(frozen=True)
 class PendingRescale:
-    """A rescale that has begun. It is written before the query stops, and deleted after the first
-    batch that follows.
+    """A rescale that has begun.
+
+    It is written before the query stops, and deleted after the first batch that follows.
     """
 
     from_partitions: int
@@ -137,7 +138,7 @@ class Checkpoint:
         return conf
 
     def _partitions_of(self, batch: int) -> int | None:
-        number = self._conf(batch).get(_PARTITIONS)
+        number = self._conf(batch).get(PARTITIONS)
         return None if number is None else int(number)
 
     def _is_repartition(self, batch: int) -> bool:

@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING
 
 from pyspark import InheritableThread
 
+from apportion._spark import jvm
+from apportion.session import confs
 from apportion.streaming.batches import Batch
-from apportion.streaming.checkpoint import Checkpoint, PendingRescale
+from apportion.streaming.checkpoint import PARTITIONS, Checkpoint, PendingRescale
 from apportion.streaming.policies import Fixed, Load, Policy
 from apportion.streaming.record import Event, StreamRecord
 from apportion.streaming.sizes import Bounds, StateSizes
@@ -88,7 +90,7 @@ class Stream:
         self._error: BaseException | None = None
         self._partitions = checkpoint.partitions()
         self._continue_rescale()
-        self._query = self._start()
+        self._query = self._first_start()
         self._thread = InheritableThread(target=self._run, name="apportion-stream", daemon=True)
         self._thread.start()
 
@@ -209,7 +211,7 @@ class Stream:
     def _registered_slots(self) -> int:
         asked, slots = self._slots
         if time.monotonic() - asked > _SLOTS_SECONDS:
-            slots = self._sizes.slots()
+            slots = jvm.slots(self._spark)
             self._slots = (time.monotonic(), slots)
         return slots
 
@@ -224,19 +226,22 @@ class Stream:
         self._finish_batch()
         finished = time.time()
         try:
-            self._repartition(pending)
+            self._repartition(after, pending.file_sink)
         except Exception as error:
-            self._refuse(pending, error)
+            self._checkpoint.end()
+            refused = self._refuse(pending.reason, error)
+            if self._last:
+                self._record("failure", self._last, refused, changed=pending)
         else:
             self._rescale = _Rescale(pending, stopped, finished, time.time())
         self._query = self._start()
         self._is_warm = False
         self._batches.clear()
 
-    def _repartition(self, pending: PendingRescale) -> None:
-        self._checkpoint.repartition(pending.to_partitions)
-        self._checkpoint.complete_sink(pending.file_sink)
-        self._partitions = pending.to_partitions
+    def _repartition(self, partitions: int, file_sink: str | None) -> None:
+        self._checkpoint.repartition(partitions)
+        self._checkpoint.complete_sink(file_sink)
+        self._partitions = partitions
 
     def _end_rescale(self, rescale: _Rescale, batch: Batch) -> None:
         self._rescale = None
@@ -253,32 +258,28 @@ class Stream:
             pause_millis=_millis(ended - rescale.stopped),
         )
 
-    def _refuse(self, pending: PendingRescale, error: Exception) -> None:
-        """Continue with the old number, and change no more: Spark would refuse it again."""
+    def _refuse(self, rescale: str, error: Exception) -> str:
+        """Keep the number from now on, because Spark would refuse a change again."""
         self._is_refused = True
-        self._checkpoint.end()
-        reason = f"{pending.reason}. Spark cannot repartition the state: {_first_line(error)}"
+        reason = f"{rescale}: Spark cannot repartition the state: {_first_line(error)}"
         _log.warning("%s", reason)
-        if self._last:
-            self._record("failure", self._last, reason, changed=pending)
+        return reason
 
     def _continue_rescale(self) -> None:
         """Finish the rescale that a crash has interrupted. The query is not running."""
         pending = self._checkpoint.pending()
-        unfinished = self._checkpoint.unfinished_repartition()
-        if unfinished is not None:
-            self._checkpoint.repartition(unfinished)
-        elif self._partitions is not None:
-            policy = self._plan.policy
-            wanted = policy.partitions if isinstance(policy, Fixed) else self._partitions
-            wanted = pending.to_partitions if pending else wanted
-            if wanted != self._partitions:
-                self._finish_batch()
-                self._checkpoint.repartition(wanted)
-        self._partitions = self._checkpoint.partitions()
-        if pending:
+        wanted = self._checkpoint.unfinished_repartition()
+        if wanted is None and pending and pending.to_partitions != self._partitions:
+            self._finish_batch()
+            wanted = pending.to_partitions
+        if wanted is not None:
+            try:
+                self._repartition(wanted, pending.file_sink if pending else None)
+            except Exception as error:
+                self._refuse(f"the interrupted rescale to {wanted} partitions", error)
+        elif pending:
             self._checkpoint.complete_sink(pending.file_sink)
-            self._checkpoint.end()
+        self._checkpoint.end()
 
     def _finish_batch(self) -> None:
         """Run the batch that the stop has interrupted, and no other.
@@ -288,6 +289,13 @@ class Stream:
         """
         if self._checkpoint.uncommitted_batch() is not None:
             self._writer().trigger(once=True).start().awaitTermination()
+
+    def _first_start(self) -> StreamingQuery:
+        policy = self._plan.policy
+        if self._partitions is None and isinstance(policy, Fixed):
+            with confs(self._spark, {PARTITIONS: str(policy.partitions)}):
+                return self._start()
+        return self._start()
 
     def _start(self) -> StreamingQuery:
         writer = self._writer()
@@ -335,6 +343,7 @@ class Stream:
             **millis,
         )
         self._records.append(record)
+        jvm.report_stream(self._spark, record.to_json())
         if event != "batch" or time.monotonic() - self._journal_written > _JOURNAL_SECONDS:
             self._write_journal()
 

@@ -71,7 +71,3 @@ class StateSizes:
         )
         self._decided = (state_bytes, decision.parallelism)
         return decision.parallelism
-
-    def slots(self) -> int:
-        """Return the number of registered task slots."""
-        return decide(self._spark, [Input([0])]).slots or 1

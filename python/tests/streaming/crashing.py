@@ -1,0 +1,132 @@
+"""Program that runs a stream, rescales it all the time, and kills itself at a step of a rescale.
+
+    python crashing.py FOLDER OPERATOR STEP SECONDS
+
+With the step `none`, it reads all remaining input, and ends. `SECONDS` passes between the beginning
+of the step and the kill. The kill hits the JVM too, as it is in the same process group.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+import apportion
+from apportion import streaming
+from apportion.streaming.checkpoint import Checkpoint
+from apportion.streaming.controller import Stream
+
+SCHEMA = "id long, k long, v long, at timestamp"
+NEXT = {2: 4, 4: 8, 8: 2}
+STEPS: dict[str, tuple[type, str]] = {
+    "begin": (Checkpoint, "begin"),
+    "finish": (Stream, "_finish_batch"),
+    "repartition": (Checkpoint, "repartition"),
+    "sink": (Checkpoint, "complete_sink"),
+    "start": (Stream, "_start"),
+    "end": (Checkpoint, "end"),
+}
+
+
+class Alternate:
+    """Policy that wants another number after each decision."""
+
+    name = "alternate"
+
+    def wanted(self, load: streaming.Load) -> streaming.Wanted:
+        return streaming.Wanted(NEXT[load.partitions], "it is a test")
+
+
+def kill_at(step: str, seconds: float) -> None:
+    """Kill this process and its JVM after `seconds` in the step of the first rescale."""
+    begun = threading.Event()
+    begin = Checkpoint.begin
+
+    def noted(self: Checkpoint, rescale: Any) -> None:
+        begun.set()
+        begin(self, rescale)
+
+    Checkpoint.begin = noted  # type: ignore[method-assign]
+    owner, name = STEPS[step]
+    method: Callable[..., Any] = getattr(owner, name)
+
+    def killed(*arguments: Any) -> Any:
+        if begun.is_set():
+            threading.Thread(target=kill, args=[seconds], daemon=True).start()
+        return method(*arguments)
+
+    setattr(owner, name, killed)
+
+
+def kill(seconds: float) -> None:
+    time.sleep(seconds)
+    os.killpg(os.getpgid(0), signal.SIGKILL)
+
+
+def query(spark: SparkSession, base: Path, operator: str) -> DataFrame:
+    def read(folder: str) -> DataFrame:
+        files = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+        return files.json(str(base / folder)).withWatermark("at", "1 hour")
+
+    if operator == "aggregate":
+        return read("left").groupBy("k").agg(f.sum("v").alias("v"), f.count("v").alias("rows"))
+    if operator == "deduplicate":
+        return read("left").dropDuplicates(["k", "v"]).select("k", "v")
+    left = read("left").alias("l")
+    right = read("right").alias("r")
+    return left.join(right, f.expr("l.id = r.id and l.at = r.at")).select("l.k", "l.v", "r.id")
+
+
+def run(base: Path, operator: str, step: str, seconds: float) -> None:
+    provider = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder.config("spark.sql.shuffle.partitions", "4")
+    builder.config("spark.sql.streaming.stateStore.providerClass", provider)
+    spark = apportion.configure(builder).getOrCreate()
+    out = base / "out"
+    out.mkdir(exist_ok=True)
+
+    def write(rows: DataFrame, batch: int) -> None:
+        # A batch that runs again replaces its file.
+        lines = [json.dumps(row.asDict()) for row in rows.collect()]
+        part = out / f"{batch}.part"
+        part.write_text("\n".join(lines), "utf-8")
+        part.replace(out / f"{batch}.json")
+
+    def build() -> DataStreamWriter:
+        mode = "update" if operator == "aggregate" else "append"
+        return query(spark, base, operator).writeStream.outputMode(mode).foreachBatch(write)
+
+    is_last = step == "none"
+    if not is_last:
+        kill_at(step, seconds)
+    # The last run continues an interrupted rescale, and begins no other.
+    stabilization = "1d" if is_last else 0
+    stream = streaming.start(
+        spark,
+        build,
+        str(base / "checkpoint"),
+        policy=Alternate(),
+        stabilization=stabilization,
+        cooldown=0,
+    )
+    if is_last:
+        stream.query.processAllAvailable()
+        stream.stop()
+    stream.await_termination()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    run(Path(sys.argv[1]), sys.argv[2], sys.argv[3], float(sys.argv[4]))
