@@ -16,8 +16,11 @@ from apportion.errors import ApportionError, QueryError, SettingError, SparkEnde
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import DataType
 
+Progress = dict[str, Any]
+"""Parsed JSON of Spark's `StreamingQueryProgress`."""
 FEW_ROWS = 1000
 """Above this number, the rows of a result are not collected."""
 EXTENSION = "io.apportion.ApportionExtension"
@@ -450,6 +453,22 @@ class CheckpointFiles:
 
     def _at(self, name: str) -> Any:
         return self._path(self._root, name)
+
+
+def progress_since(query: StreamingQuery, before: Progress | None) -> list[Progress]:
+    """Return the reports of a query's batches after `before`, oldest first.
+
+    Spark keeps the last `spark.sql.streaming.numRecentProgressUpdates` of a run.
+    """
+    last = query._jsq.lastProgress()
+    # Reading the whole report takes longer, and most calls find no new one.
+    if last is None or (before and last.timestamp() == before["timestamp"]):
+        return []
+    newest: Progress = json.loads(last.json())
+    if before and newest["batchId"] <= before["batchId"] + 1:
+        return [newest]
+    recent = [json.loads(each.json()) for each in query._jsq.recentProgress()]
+    return [each for each in recent if not before or each["timestamp"] > before["timestamp"]]
 
 
 def repartition_state(spark: SparkSession, checkpoint: str, partitions: int) -> None:

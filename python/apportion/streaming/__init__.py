@@ -18,7 +18,7 @@ from apportion.streaming.batches import Batch
 from apportion.streaming.checkpoint import Checkpoint
 from apportion.streaming.controller import Plan, Stream
 from apportion.streaming.policies import Backlog, BatchTime, Fixed, Load, Policy, Wanted
-from apportion.streaming.record import StreamRecord
+from apportion.streaming.record import StreamRecord, read_line
 from apportion.streaming.sizes import Bounds
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ __all__ = [
     "Stream",
     "StreamRecord",
     "Wanted",
+    "read_line",
     "start",
 ]
 

@@ -30,7 +30,6 @@ from apportion.streaming.stabilizer import Stabilizer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -84,6 +83,7 @@ class Stream:
         self._is_refused = False
         self._is_warm = False
         self._last: Batch | None = None
+        self._progress: jvm.Progress | None = None
         self._slots = (float("-inf"), 1)
         self._journal_written = float("-inf")
         self._stopping = threading.Event()
@@ -151,17 +151,9 @@ class Stream:
         return 0.2 if self._plan.trigger is None else min(1.0, max(0.05, self._plan.trigger / 20))
 
     def _new_batches(self) -> list[Batch]:
-        progress = self._query.lastProgress
-        if progress is None:
-            return []
-        newest = _batch(progress)
-        last = self._last
-        if last is None or newest.ended == last.ended:
-            return [] if last else [newest]
-        recent = [newest]
-        if newest.id > last.id + 1:
-            recent = [_batch(each) for each in self._query.recentProgress]
-        return [batch for batch in recent if batch.ended > last.ended]
+        reports = jvm.progress_since(self._query, self._progress)
+        self._progress = reports[-1] if reports else self._progress
+        return [Batch.from_progress(report) for report in reports]
 
     def _observe(self, batch: Batch) -> None:
         self._last = batch
@@ -217,7 +209,7 @@ class Stream:
 
     def _change(self, before: int, after: int, reason: str) -> None:
         pending = PendingRescale(
-            before, after, f"{before} -> {after} partitions: {reason}", _file_sink(self._query)
+            before, after, f"{before} -> {after} partitions: {reason}", _file_sink(self._progress)
         )
         _log.info("%s", pending.reason)
         stopped = time.time()
@@ -235,6 +227,7 @@ class Stream:
         else:
             self._rescale = _Rescale(pending, stopped, finished, time.time())
         self._query = self._start()
+        self._progress = None
         self._is_warm = False
         self._batches.clear()
 
@@ -352,15 +345,10 @@ class Stream:
         self._journal_written = time.monotonic()
 
 
-def _batch(progress: StreamingQueryProgress) -> Batch:
-    return Batch.from_progress(json.loads(progress.json))
-
-
-def _file_sink(query: StreamingQuery) -> str | None:
+def _file_sink(progress: jvm.Progress | None) -> str | None:
     """Return the path of a query's file sink; None for other sinks."""
-    progress = query.lastProgress
     # Spark shows a file sink as FileSink[path] (FileStreamSink.toString), and has no field for it.
-    description = str(json.loads(progress.json)["sink"]["description"]) if progress else ""
+    description = str(progress["sink"]["description"]) if progress else ""
     is_file = description.startswith(_FILE_SINK) and description.endswith("]")
     return description[len(_FILE_SINK) : -1] if is_file else None
 

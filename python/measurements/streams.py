@@ -1,0 +1,313 @@
+"""Measure streams whose state partitions follow a load that grows tenfold and falls again.
+
+    python python/measurements/streams.py docs/stream-measurements.md
+
+writes files at a rate of 1, 10 and 1 for a third of the time each, and reads them with a stateful
+query under the policy `BatchTime`. The same files then go through the query without a rescale, and
+both outputs are compared row by row.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+import shutil
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import pyarrow
+import pyarrow.parquet
+import typer
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+import apportion
+from apportion import streaming
+from apportion.bench.environment import Environment
+from apportion.streaming.controller import Stream
+from apportion.streaming.record import StreamRecord
+from apportion.streaming.sizes import StateSizes
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+SCHEMA = "id long, k long, at timestamp"
+OPERATORS = ("aggregate", "deduplicate", "join")
+KEYS = 1_000_000
+"""Many, so that most of the time of a batch is spent on state."""
+SHARE = 0.8
+OVERLOAD = 1.3
+"""Time of a batch at the tenfold rate and with one partition, as a share of the trigger."""
+OBSERVING = (
+    (Stream, "_new_batches"),
+    (Stream, "_load"),
+    (Stream, "_record"),
+    (StateSizes, "needed"),
+)
+PAUSES = ("stop_millis", "repartition_millis", "start_millis", "pause_millis")
+
+
+class Source:
+    """Writes one file of rows per second. Each row is in two files that follow each other."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._number = 0
+        for side in ("left", "right"):
+            (folder / side).mkdir(parents=True)
+
+    def write(self, rows: int, at: float) -> None:
+        """Write files with the rows of one second, `at` seconds since 1970."""
+        first = self._number * 10_000_000
+        ids = [first + n for n in range(rows)] + [first - 10_000_000 + n for n in range(rows // 2)]
+        times = pyarrow.array([round(at * 1e6)] * len(ids), pyarrow.timestamp("us", "UTC"))
+        table = pyarrow.table({"id": ids, "k": [i % KEYS for i in ids], "at": times})
+        for side, part in (("left", table), ("right", table.slice(0, rows // 2))):
+            hidden = self._folder / side / f".{self._number:06}"
+            pyarrow.parquet.write_table(part, hidden, compression="none")
+            hidden.rename(self._folder / side / f"{self._number:06}.parquet")
+        self._number += 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """Result for one operator."""
+
+    operator: str
+    rows_per_second: int
+    """Largest rate."""
+    records: list[StreamRecord]
+    rows: int
+    different: int
+    """Rows that only one of the two outputs has."""
+    observing: float
+    """Time to observe and to decide, as a share of the time of all batches."""
+
+
+def query(spark: SparkSession, folder: Path, operator: str, files: int | None) -> DataFrame:
+    """Return the stateful query. `files` is the most files per batch."""
+
+    def read(side: str) -> DataFrame:
+        reader = spark.readStream.schema(SCHEMA)
+        if files:
+            reader = reader.option("maxFilesPerTrigger", files)
+        return reader.parquet(str(folder / side)).withWatermark("at", "20 seconds")
+
+    if operator == "aggregate":
+        window = f.window("at", "10 seconds").alias("window")
+        groups = read("left").groupBy(window, "k")
+        return groups.agg(f.count("id").alias("rows"), f.sum("id").alias("ids"))
+    if operator == "deduplicate":
+        return read("left").dropDuplicatesWithinWatermark(["id"])
+    left, right = read("left").alias("l"), read("right").alias("r")
+    condition = "l.id = r.id and r.at between l.at and l.at + interval 5 seconds"
+    return left.join(right, f.expr(condition)).select("l.id", "l.at", f.col("r.at").alias("also"))
+
+
+def seconds_per_row(spark: SparkSession, folder: Path, operator: str) -> tuple[float, float]:
+    """Return the time of a batch without rows, and the time of a row, with one partition."""
+    source = Source(folder / "in")
+    sizes = [5_000] * 4 + [100_000] * 3
+    for number, rows in enumerate(sizes):
+        source.write(rows, 1e9 + number)
+    spark.conf.set("spark.sql.shuffle.partitions", "1")
+    ended = finish(writer(spark, folder, operator, 1))
+    few, many = statistics.median(ended[2:4]), statistics.median(ended[4:7])
+    each = (many - few) / (sizes[-1] - sizes[0])
+    return max(0.0, few - each * sizes[0]), each
+
+
+def writer(spark: SparkSession, folder: Path, operator: str, files: int | None) -> DataStreamWriter:
+    """Return the query with its sink."""
+    rows = query(spark, folder / "in", operator, files)
+    sink = rows.writeStream.format("parquet").option("path", str(folder / "out"))
+    return sink.option("checkpointLocation", str(folder / "checkpoint")).outputMode("append")
+
+
+def finish(query: DataStreamWriter) -> list[float]:
+    """Run a query until it has read all files. Return the seconds of its batches."""
+    running = query.trigger(availableNow=True).start()
+    running.awaitTermination()
+    return [json.loads(each.json)["batchDuration"] / 1000 for each in running.recentProgress]
+
+
+def timed(spent: list[float], method: Callable[..., object]) -> Callable[..., object]:
+    """Return a method that adds its seconds to `spent`."""
+
+    def call(*arguments: object, **keywords: object) -> object:
+        began = time.perf_counter()
+        try:
+            return method(*arguments, **keywords)
+        finally:
+            spent.append(time.perf_counter() - began)
+
+    return call
+
+
+def measure(
+    spark: SparkSession, folder: Path, operator: str, minutes: float, trigger: int
+) -> Result:
+    """Run one operator with rescales and without."""
+    fixed, each = seconds_per_row(spark, folder / "calibration", operator)
+    high = int((OVERLOAD * trigger - fixed) / (each * trigger * 1.5))
+    source = Source(folder / "rescaled/in")
+    spent: list[float] = []
+    methods = [(owner, name, getattr(owner, name)) for owner, name in OBSERVING]
+    for owner, name, method in methods:
+        setattr(owner, name, timed(spent, method))
+    spark.conf.set("spark.sql.shuffle.partitions", "1")
+    source.write(high // 10, time.time())
+    stream = streaming.start(
+        spark,
+        lambda: writer(spark, folder / "rescaled", operator, None),
+        str(folder / "rescaled/checkpoint"),
+        policy=streaming.BatchTime(SHARE),
+        trigger=trigger,
+        stabilization=3 * trigger,
+        cooldown=6 * trigger,
+    )
+    feed(source, minutes * 60, high)
+    # The last row closes all windows.
+    source.write(2, time.time() + 86_400)
+    time.sleep(3 * trigger)
+    stream.query.processAllAvailable()
+    records = stream.records
+    stream.stop()
+    stream.await_termination()
+    for owner, name, method in methods:
+        setattr(owner, name, method)
+    plain = folder / "plain"
+    plain.mkdir()
+    (plain / "in").symlink_to(folder / "rescaled/in")
+    finish(writer(spark, plain, operator, 100))
+    ours = spark.read.parquet(str(folder / "rescaled/out"))
+    theirs = spark.read.parquet(str(plain / "out"))
+    different = ours.exceptAll(theirs).count() + theirs.exceptAll(ours).count()
+    batches = sum(record.batch_millis for record in records if record.event == "batch") / 1000
+    return Result(operator, high, records, ours.count(), different, sum(spent) / batches)
+
+
+def feed(source: Source, seconds: float, high: int) -> None:
+    """Write files for `seconds`: a tenth of the high rate, the high rate, and a tenth again."""
+    began = time.time()
+    second = 1
+    while second < seconds:
+        time.sleep(max(0.0, began + second - time.time()))
+        is_high = seconds / 3 <= second < seconds * 2 / 3
+        source.write(high if is_high else high // 10, began + second)
+        second += 1
+
+
+def page(results: list[Result], minutes: float, trigger: int, machine: str) -> str:
+    """Return the page in Markdown."""
+    lines = [
+        "# Measurements of streams",
+        "",
+        "A program wrote files at a low rate, at ten times this rate, and at the low rate again,",
+        f"for {minutes:g} minutes in all. A [stream](streams.md) read them. Its policy was",
+        f"`BatchTime({SHARE})`, its trigger {trigger} s, and its first number of partitions 1.",
+        "The same files then went through the same query without a rescale.",
+        "",
+        machine,
+        "",
+        "`make measure-streams` writes this page.",
+        "",
+        "| query | rows per second | output rows | different rows | rescales | observing |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for each in results:
+        low, high = each.rows_per_second // 10, each.rows_per_second
+        lines.append(
+            f"| {each.operator} | {low:,} to {high:,} | {each.rows:,} | {each.different:,} "
+            f"| {len(rescales(each))} | {each.observing:.1%} |"
+        )
+    lines += [
+        "",
+        "*Observing* is the time to read the progress of a batch, to decide, and to report.",
+        "It is a share of the time of all batches. The goal is less than 1%.",
+        "",
+        "## Rescales",
+        "",
+        "| query | change | stop | repartition | start | pause |",
+        "| --- | --- | ---: | ---: | ---: | ---: |",
+    ]
+    for each in results:
+        for record in rescales(each):
+            parts = " | ".join(f"{(getattr(record, name) or 0) / 1000:.1f} s" for name in PAUSES)
+            change = f"{record.from_partitions} to {record.to_partitions}"
+            lines.append(f"| {each.operator} | {change} | {parts} |")
+    lines += [
+        "",
+        "*Stop* includes the batch that the stop interrupted, and *start* the next batch.",
+        "The pause is the sum.",
+        "",
+        "## Load",
+        "",
+        "| query | partitions | batches | median batch | longest batch | over the trigger |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for each in results:
+        lines += loads(each)
+    return "\n".join([*lines, ""])
+
+
+def rescales(result: Result) -> list[StreamRecord]:
+    """Return the records of rescales."""
+    return [record for record in result.records if record.event == "rescale"]
+
+
+def loads(result: Result) -> list[str]:
+    """Return a line for each time between rescales."""
+    spans: list[tuple[int, list[StreamRecord]]] = []
+    for record in result.records:
+        if record.event == "rescale" or not spans:
+            spans.append((record.partitions, []))
+        if record.event == "batch":
+            spans[-1][1].append(record)
+    lines = []
+    for partitions, records in spans:
+        millis = [record.batch_millis for record in records] or [0]
+        late = sum(record.batch_millis > (record.trigger_millis or 0) for record in records)
+        lines.append(
+            f"| {result.operator} | {partitions} | {len(records)} | "
+            f"{statistics.median(millis) / 1000:.1f} s | {max(millis) / 1000:.1f} s | {late} |"
+        )
+    return lines
+
+
+def main(
+    file: Annotated[Path, typer.Argument(help="Page to write.")],
+    minutes: Annotated[float, typer.Option(help="Time of one stream.")] = 15.0,
+    trigger: Annotated[int, typer.Option(min=1, help="Seconds between two batches.")] = 10,
+    operators: Annotated[str, typer.Option(help="Queries to run.")] = ",".join(OPERATORS),
+) -> None:
+    """Run each query under a changing load, and write the page."""
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder.config("spark.sql.streaming.stateStore.providerClass", PROVIDER)
+    builder.config("spark.driver.memory", "3g").config("spark.log.level", "ERROR")
+    spark = apportion.configure(builder).getOrCreate()
+    spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "10000")
+    results = []
+    folder = Path(tempfile.mkdtemp())
+    before = {thread.name for thread in threading.enumerate()}
+    for operator in operators.split(","):
+        results.append(measure(spark, folder / operator, operator, minutes, trigger))
+        print(f"{datetime.datetime.now():%H:%M} {operator}: {results[-1].different} different")
+    left = {thread.name for thread in threading.enumerate()} - before
+    assert not left, left
+    environment = Environment.from_session(spark)
+    machine = f"Spark {environment.spark}, {environment.master}, {environment.cores} cores."
+    file.write_text(page(results, minutes, trigger, machine), "utf-8")
+    shutil.rmtree(folder)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    typer.run(main)
