@@ -10,7 +10,6 @@ import contextlib
 import dataclasses
 import json
 import logging
-import statistics
 import threading
 import time
 from collections import deque
@@ -23,7 +22,7 @@ from apportion._spark import jvm
 from apportion.session import confs
 from apportion.streaming.batches import Batch
 from apportion.streaming.checkpoint import PARTITIONS, Checkpoint, PendingRescale
-from apportion.streaming.policies import Fixed, Load, Policy
+from apportion.streaming.policies import Fixed, Load, Policy, load_of
 from apportion.streaming.record import Event, StreamRecord
 from apportion.streaming.sizes import Bounds, StateSizes
 from apportion.streaming.stabilizer import Stabilizer
@@ -168,7 +167,7 @@ class Stream:
         self._is_warm = self._is_warm or batch.partitions is not None
 
     def _decide(self, batch: Batch) -> None:
-        load = self._load(batch)
+        load = self._load()
         if load is None:
             return
         wanted = self._plan.policy.wanted(load)
@@ -180,25 +179,11 @@ class Stream:
             self._change(load.partitions, steady.partitions, steady.reason)
             self._stabilizer.changed(time.time())
 
-    def _load(self, batch: Batch) -> Load | None:
+    def _load(self) -> Load | None:
         if self._partitions is None:
             return None
-        rows = sum(each.input_rows for each in self._batches)
-        first = self._batches[0]
-        elapsed = (batch.ended - first.ended).total_seconds()
-        arrived = rows - first.input_rows
-        seconds = sum(each.seconds for each in self._batches)
-        return Load(
-            partitions=self._partitions,
-            slots=self._registered_slots(),
-            batch_seconds=statistics.median(each.seconds for each in self._batches),
-            trigger_seconds=self._plan.trigger,
-            input_rate=arrived / elapsed if elapsed > 0 else batch.input_rows_per_second,
-            processing_rate=rows / seconds if seconds > 0 else 0.0,
-            backlog_rows=batch.backlog_rows,
-            state_rows=batch.state_rows,
-            state_bytes=batch.state_bytes,
-        )
+        slots = self._registered_slots()
+        return load_of(list(self._batches), self._partitions, slots, self._plan.trigger)
 
     def _registered_slots(self) -> int:
         asked, slots = self._slots

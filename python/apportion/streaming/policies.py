@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import statistics
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from apportion._util import checks
 from apportion._util.units import count_text, seconds_text
 from apportion.errors import InputError
+from apportion.streaming.batches import Batch
 
 # The number goes down only if the load then stays this far below its goal. Otherwise it would go
 # up again after a small change of the load.
@@ -43,6 +46,28 @@ class Load:
     def tasks_at_once(self) -> int:
         """Tasks of one stateful stage that run at the same time."""
         return max(1, min(self.partitions, self.slots))
+
+
+def load_of(
+    batches: Sequence[Batch], partitions: int, slots: int, trigger_seconds: float | None
+) -> Load:
+    """Return the load of a stream over its last batches, oldest first."""
+    first, last = batches[0], batches[-1]
+    rows = sum(each.input_rows for each in batches)
+    elapsed = (last.ended - first.ended).total_seconds()
+    arrived = rows - first.input_rows
+    seconds = sum(each.seconds for each in batches)
+    return Load(
+        partitions=partitions,
+        slots=slots,
+        batch_seconds=statistics.median(each.seconds for each in batches),
+        trigger_seconds=trigger_seconds,
+        input_rate=arrived / elapsed if elapsed > 0 else last.input_rows_per_second,
+        processing_rate=rows / seconds if seconds > 0 else 0.0,
+        backlog_rows=last.backlog_rows,
+        state_rows=last.state_rows,
+        state_bytes=last.state_bytes,
+    )
 
 
 @dataclasses.dataclass(frozen=True)
