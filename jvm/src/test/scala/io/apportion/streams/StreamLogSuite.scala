@@ -4,7 +4,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 /** Records are checked, and few of them are kept. */
 class StreamLogSuite extends AnyFunSuite {
-  import StreamRecords._
+  import ClickStream._
 
   private def refusal(text: String): String = intercept[IllegalArgumentException](StreamRecord.parse(text)).getMessage
 

@@ -7,7 +7,7 @@ import org.apache.spark.apportion.Listeners
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 
 class StreamTableSuite extends SparkSuite {
-  import StreamRecords._
+  import ClickStream._
 
   private val events = mutable.Buffer.empty[SparkListenerEvent]
   private val listener = new SparkListener {

@@ -9,7 +9,8 @@ import org.apache.spark.ui.{SparkUI, SparkUITab}
 import org.slf4j.LoggerFactory
 
 /** The tab "Apportion" in an application's UI. */
-private[spark] final class ApportionTab(val decisions: DecisionStore, ui: SparkUI) extends SparkUITab(ui, "apportion") {
+private[spark] final class ApportionTab(val decisions: DecisionStore, val streams: StreamStore, ui: SparkUI)
+    extends SparkUITab(ui, "apportion") {
   override val name = "Apportion"
 
   attachPage(new QueriesPage(this))
@@ -35,7 +36,8 @@ object ApportionTab {
   private def attach(sparkContext: SparkContext, ui: SparkUI): Unit = sparkContext.statusStore.store match {
     case store: ElementTrackingStore =>
       sparkContext.listenerBus.addToStatusQueue(new DecisionStore.Writer(store))
-      ui.attachTab(new ApportionTab(new DecisionStore(store), ui))
+      sparkContext.listenerBus.addToStatusQueue(new StreamStore.Writer(store))
+      ui.attachTab(new ApportionTab(new DecisionStore(store), new StreamStore(store), ui))
     case _ =>
   }
 }

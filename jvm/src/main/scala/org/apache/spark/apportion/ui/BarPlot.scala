@@ -5,18 +5,25 @@ import scala.xml.{Elem, Node}
 import io.apportion.decision.ranges.Bytes
 
 /**
- * Draws bytes as bars. If there are too many, a bar is as high as the largest value of its neighbours.
+ * Draws values as bars. If there are too many, a bar is as high as the largest value of its neighbours.
  *
- * @param noun  name of a value
+ * @param name  name of a value, by its index
  * @param shade color of a value, by its index
- * @param goal  bytes at which to draw a line
+ * @param goal  value at which to draw a line
+ * @param text  text of a value
  */
-private[ui] final class BarPlot(bytes: Array[Long], noun: String, shade: Int => String, goal: Option[Long] = None) {
+private[ui] final class BarPlot(
+    values: Array[Long],
+    name: Int => String,
+    shade: Int => String,
+    goal: Option[Long] = None,
+    text: Long => String = Bytes.text
+) {
   import BarPlot._
 
   /** Values per bar. */
-  private val width = (bytes.length + MaxBars - 1) / MaxBars
-  private val bars = bytes.grouped(width.max(1)).map(_.max).toSeq
+  private val width = (values.length + MaxBars - 1) / MaxBars
+  private val bars = values.grouped(width.max(1)).map(_.max).toSeq
   private val largest = (bars ++ goal).maxOption.filter(_ > 0).getOrElse(1L)
 
   def svg(label: String): Elem = {
@@ -30,7 +37,7 @@ private[ui] final class BarPlot(bytes: Array[Long], noun: String, shade: Int => 
         <rect x={f"${i * step}%.2f"} y={f"$y%.2f"} width={f"${step * 0.9}%.2f"} height={
           f"${Height - y}%.2f"
         } fill={shade(i * width)}>
-            <title>{s"$noun ${i * width}: ${Bytes.text(size)}"}</title>
+            <title>{s"${name(i * width)}: ${text(size)}"}</title>
           </rect>
       }
     }{goal.map(line).toSeq}</svg>
@@ -38,14 +45,14 @@ private[ui] final class BarPlot(bytes: Array[Long], noun: String, shade: Int => 
     </figure>
   }
 
-  private def line(bytes: Long): Node = {
-    val y = f"${top(bytes)}%.2f"
+  private def line(value: Long): Node = {
+    val y = f"${top(value)}%.2f"
     <line x1="0" x2={Width.toString} y1={y} y2={
       y
     } stroke="#d0342c" stroke-dasharray="8 6" vector-effect="non-scaling-stroke"/>
   }
 
-  private def top(bytes: Long): Double = Height - Height * bytes.toDouble / largest
+  private def top(value: Long): Double = Height - Height * value.toDouble / largest
 }
 
 private object BarPlot {

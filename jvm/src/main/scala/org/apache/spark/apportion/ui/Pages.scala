@@ -10,7 +10,7 @@ import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.sql.execution.ui.SQLExecutionUIData
 import org.apache.spark.ui.{UIUtils, WebUIPage}
 
-/** Lists all queries with a summary of their decisions. */
+/** Lists the streams, and all queries with a summary of their decisions. */
 private[ui] final class QueriesPage(tab: ApportionTab) extends WebUIPage("") {
 
   override def render(request: Servlet.Request): Seq[Node] = {
@@ -26,7 +26,7 @@ private[ui] final class QueriesPage(tab: ApportionTab) extends WebUIPage("") {
             id = Some("apportion-queries")
           )
         }{page.links}</div>
-    UIUtils.headerSparkPage(request, "Apportion", content, tab)
+    UIUtils.headerSparkPage(request, "Apportion", StreamsSection.of(tab.streams) ++ content, tab)
   }
 
   private def row(request: Servlet.Request, summary: QuerySummary): Seq[Node] = {

@@ -17,7 +17,7 @@ private[ui] final class RangesPlot(bytes: Array[Long], ranges: Seq[(Int, Int)]) 
   def subpartitions: Elem = {
     val partitions = count(bytes.length, "shuffle partition")
     val label = s"$partitions of up to ${Bytes.text(Bytes.largest(bytes))} in ${count(ranges.size, "range")}"
-    new BarPlot(bytes, "shuffle partition", shade).svg(label)
+    new BarPlot(bytes, i => s"shuffle partition $i", shade).svg(label)
   }
 
   /**
@@ -32,7 +32,7 @@ private[ui] final class RangesPlot(bytes: Array[Long], ranges: Seq[(Int, Int)]) 
     val remark = if (above == 0) "" else s"; ${count(above, "task")} far above it"
     val label = s"${count(sums.length, "task")} of up to ${Bytes.text(Bytes.largest(sums))}; the line is the " +
       s"target size per task, ${Bytes.text(target)}$remark"
-    new BarPlot(sums, "task", i => if (isFarAbove(sums(i))) Marked else Shades.head, Some(target)).svg(label)
+    new BarPlot(sums, i => s"task $i", i => if (isFarAbove(sums(i))) Marked else Shades.head, Some(target)).svg(label)
   }
 
   private def count(n: Int, noun: String): String = if (n == 1) s"1 $noun" else s"$n ${noun}s"
@@ -43,8 +43,8 @@ private[ui] final class RangesPlot(bytes: Array[Long], ranges: Seq[(Int, Int)]) 
   }
 }
 
-private object RangesPlot {
-  private val Shades = Seq("#3b78c3", "#8fb7e6")
+private[ui] object RangesPlot {
+  val Shades = Seq("#3b78c3", "#8fb7e6")
 
   /** Color of large tasks, and of subpartitions in no range, which are split or read unchanged. */
   private val Marked = "#c2703d"

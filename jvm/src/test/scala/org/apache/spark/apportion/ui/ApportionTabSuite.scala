@@ -9,6 +9,7 @@ import java.nio.file.{Files, Path}
 import io.apportion.SparkSuite
 import io.apportion.outcomes.OutcomeEvent
 import io.apportion.report.{DecisionEvent, DecisionLog, Outcome}
+import io.apportion.streams.{ClickStream, StreamEvent}
 import org.apache.spark.apportion.ListenerBus
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.SparkConf
@@ -159,10 +160,51 @@ class ApportionTabSuite extends SparkSuite {
     store.close()
   }
 
-  test("the tab shows the decisions of an application in the history server") {
+  private def checkStreams(root: String): Unit = {
+    val page = get(s"$root/apportion/").body.replaceAll("\\s+", " ")
+    assert(page.contains("""<section id="apportion-streams">"""))
+    assert(page.contains("Last 2 batches: up to 41 s each; the line is the interval of the trigger, 30 s"))
+    assert(page.contains("batch 7, 8 state partitions: 41 s") && page.contains("batch 8, 16 state partitions: 12 s"))
+    assert(page.contains("8 -&gt; 16 partitions: batches took 41 s of a 30 s trigger for 5 minutes"))
+    assert(page.contains("stop 0.7 s, repartition 6 s, start 2 s") && page.contains("<td>8 s</td>"))
+    assert(page.contains("&lt;b&gt;clicks&lt;/b&gt;") && !page.contains("<b>clicks"))
+  }
+
+  test("the tab shows the load of streams and their rescales, only if there are streams") {
+    val root = spark.sparkContext.uiWebUrl.get
+    assert(reason.nonEmpty && !get(s"$root/apportion/").body.contains("apportion-streams"))
+    val name = "stream" -> "<b>clicks</b>"
+    val records = Seq(
+      ClickStream.batch("q", name, "batch_millis" -> 41000),
+      ClickStream.rescale("q", name),
+      ClickStream.batch("q", name, "batch" -> 8, "partitions" -> 16)
+    )
+    records.foreach(record => ListenerBus.post(spark.sparkContext, StreamEvent(record)))
+    spark.sparkContext.listenerBus.waitUntilEmpty()
+    checkStreams(root)
+  }
+
+  test("the oldest records of a stream, and the streams that are idle longest, are dropped") {
+    val store = new ElementTrackingStore(new InMemoryStore, new SparkConf(false))
+    val writer = new StreamStore.Writer(store, maxStreams = 2)
+    for (i <- 0 until 300; query <- Seq("b", "a", "c"); if query == "a" || i < 2)
+      writer.onOtherEvent(StreamEvent(ClickStream.batch(query, "batch" -> i)))
+    for (_ <- 0 until 60) writer.onOtherEvent(StreamEvent(ClickStream.rescale("a")))
+    val streams = new StreamStore(store).newest(10)
+    val newest = streams.head
+    assert(newest.batches.map(_.path("batch").asInt) == (100 until 300) && newest.changes.size == 50)
+    assert(streams.tail.map(_.newest.path("query_id").asText) == Seq("c"))
+    assert(store.count(classOf[StoredRecord]) == 251)
+    store.close()
+  }
+
+  test("the tab shows the decisions and the streams of an application in the history server") {
     assert(reason.nonEmpty)
     val id = spark.sparkContext.applicationId
     spark.stop()
-    HistoryServerOf.logs(directory)(address => check(s"$address/history/$id"))
+    HistoryServerOf.logs(directory) { address =>
+      check(s"$address/history/$id")
+      checkStreams(s"$address/history/$id")
+    }
   }
 }

@@ -4,7 +4,7 @@ import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.ObjectNode
 
 /** Records of a stream that counts clicks. */
-object StreamRecords {
+object ClickStream {
   private val mapper = new ObjectMapper
 
   /** A batch of the query with this id, with other values for some fields. `null` removes a field. */
