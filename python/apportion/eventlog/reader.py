@@ -32,6 +32,7 @@ from apportion.eventlog.model import (
     LoggedDecision,
     LoggedPolicy,
     LoggedShuffle,
+    LoggedStream,
     Operator,
     PlanNode,
     Query,
@@ -437,6 +438,11 @@ class _Reader:
                     logged.decision, outcome=outcome_from_row(record)
                 )
 
+    def _stream(self, event: Event) -> None:
+        if self._has_room("a record of a stream", self._line):
+            record = _stream_record(event["stream"])
+            self.application.streams.setdefault(record.query_id, []).append(record)
+
     def _has_room(self, content: str, size: int, query: int | None = None) -> bool:
         """Reserve memory for content of `size` bytes, or record that it is left out.
 
@@ -506,6 +512,7 @@ class _Reader:
         _DECISION: _decision,
         b"io.apportion.outcomes.OutcomeEvent": _outcome,
         _QUERY_TEXT: _query_text,
+        b"io.apportion.streams.StreamEvent": _stream,
     }
 
 
@@ -597,6 +604,52 @@ def _policy(fields: Event | None) -> LoggedPolicy | None:
     if policy.min_parallelism > policy.max_parallelism or not 0 < policy.broadcast_ratio < 1:
         raise InvalidRecordError("the policy contradicts itself")
     return policy
+
+
+def _stream_record(fields: Event) -> LoggedStream:
+    def number(name: str) -> int:
+        value = int(fields[name])
+        # Before the first batch, Spark has the id -1.
+        if not -1 <= value < _LARGEST:
+            raise InvalidRecordError("a number is out of range")
+        return value
+
+    return LoggedStream(
+        stream=_text(fields["stream"]),
+        query_id=_text(fields["query_id"]),
+        run_id=_text(fields["run_id"]),
+        at=_millis(_instant(fields["at"])),
+        event=_text(fields["event"]),
+        batch=number("batch"),
+        policy=_text(fields["policy"]),
+        partitions=number("partitions"),
+        target=number("target"),
+        slots=number("slots"),
+        batch_millis=number("batch_millis"),
+        input_rows=number("input_rows"),
+        input_rows_per_second=_ratio(fields["input_rows_per_second"]),
+        processed_rows_per_second=_ratio(fields["processed_rows_per_second"]),
+        state_rows=number("state_rows"),
+        state_bytes=number("state_bytes"),
+        reason=_text(fields["reason"]),
+        trigger_millis=_optional_int(fields.get("trigger_millis")),
+        backlog_rows=_optional_int(fields.get("backlog_rows")),
+        from_partitions=_optional_int(fields.get("from_partitions")),
+        to_partitions=_optional_int(fields.get("to_partitions")),
+        stop_millis=_optional_int(fields.get("stop_millis")),
+        repartition_millis=_optional_int(fields.get("repartition_millis")),
+        start_millis=_optional_int(fields.get("start_millis")),
+        pause_millis=_optional_int(fields.get("pause_millis")),
+    )
+
+
+def _instant(text: str) -> float:
+    """Return a time with an offset, in ISO 8601, as milliseconds since 1970."""
+    # Python 3.10 does not read the letter for UTC.
+    time = datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+    if time.tzinfo is None:
+        raise InvalidRecordError("a time has no offset")
+    return time.timestamp() * 1000
 
 
 def _optional_int(value: object) -> int | None:

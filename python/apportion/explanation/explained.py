@@ -17,6 +17,7 @@ from apportion.errors import ApportionError
 from apportion.eventlog import Application, Query, locate
 from apportion.explanation import run_queries
 from apportion.explanation.render import html, mermaid, text
+from apportion.explanation.views.streams import StreamView, stream_views
 from apportion.explanation.views.view import QueryView, view
 
 if TYPE_CHECKING:
@@ -42,20 +43,29 @@ class Explained:
     """Omitted parts of the event log, with the reasons."""
     notes: list[str] = dataclasses.field(default_factory=list)
     """Sentences about the whole log, such as that it has no decisions."""
+    streams: list[StreamView] = dataclasses.field(default_factory=list)
+    """Streams that Apportion controlled."""
 
     def text(self) -> str:
         """Return lines of text, with the last stage first.
 
-        A list of several queries comes first. A long log has its slowest queries first.
+        Streams come first, and then a list of several queries. A long log has its slowest queries
+        first.
         """
         notes = [f"{note}\n" for note in self.notes]
+        streams = [text.stream(stream) for stream in self.streams]
         several = [text.overview(self._slowest_first())] if len(self.queries) > 1 else []
-        return "\n".join([*notes, *several, *map(text.render, self._in_reading_order())])
+        return "\n".join([*notes, *streams, *several, *map(text.render, self._in_reading_order())])
 
     def html(self) -> str:
         """Return one interactive, self-contained HTML page with all queries."""
         return html.render(
-            self.title, self._in_reading_order(), self.remarks, self.notes, self._slowest_first()
+            self.title,
+            self._in_reading_order(),
+            self.remarks,
+            self.notes,
+            self._slowest_first(),
+            self.streams,
         )
 
     def mermaid(self) -> str:
@@ -132,16 +142,19 @@ def explain(
 def from_log(application: Application, source: str, numbers: Sequence[int] = ()) -> Explained:
     """Explain the queries with these numbers, or all queries with decisions.
 
-    Without any decision in the log, these are all queries. `source` names the log in messages.
-    Raises `ApportionError` for an unknown number, and for a log without queries.
+    Without any decision in the log, these are all queries. Streams are explained unless there are
+    `numbers`. `source` names the log in messages. Raises `ApportionError` for an unknown number,
+    and for a log without queries and streams.
     """
-    if not application.queries:
+    if not application.queries and not application.streams:
         raise ApportionError(
             "; ".join([_without_queries(application, source), *application.skipped])
         )
     decided = _decided(application)
     chosen = application.numbered(numbers, source) or decided or list(application.queries.values())
-    return _explained(application, chosen, [] if decided else [_NO_DECISIONS])
+    has_profile = application.queries and not decided
+    streams = [] if numbers else stream_views(application)
+    return _explained(application, chosen, [_NO_DECISIONS] if has_profile else [], streams)
 
 
 def _without_queries(application: Application, source: str) -> str:
@@ -164,10 +177,13 @@ def _decided(application: Application) -> list[Query]:
 
 
 def _explained(
-    application: Application, chosen: Sequence[Query], notes: Sequence[str]
+    application: Application,
+    chosen: Sequence[Query],
+    notes: Sequence[str],
+    streams: Sequence[StreamView] = (),
 ) -> Explained:
     title = application.name or "Application"
     if application.id:
         title += f" ({application.id})"
     views = [view(application, query) for query in chosen]
-    return Explained(title, views, application.skipped, list(notes))
+    return Explained(title, views, application.skipped, list(notes), list(streams))

@@ -10,6 +10,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import expect
 
+import apportion
 from apportion import eventlog
 from apportion.advise import render
 from apportion.advise.advice import advise, collected
@@ -18,6 +19,7 @@ from apportion.eventlog import Application, LoggedDecision, LoggedShuffle, Query
 from apportion.explanation.explained import Explained
 from apportion.explanation.views.view import view
 
+from . import streams
 from .conftest import Tabs
 from .plans import plan
 from .test_render import DECIDED, stage
@@ -147,6 +149,19 @@ def test_the_page_has_readable_contrast_and_fits_the_screen(
     assert (
         page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     ) == (colours == "light")
+
+
+@pytest.mark.parametrize(("width", "colours"), [(400, "light"), (1280, "dark")])
+def test_streams_have_readable_contrast_and_fit_the_screen(
+    tabs: Tabs, tmp_path: Path, width: int, colours: Literal["light", "dark"], picture: Path
+) -> None:
+    file = tmp_path / "page.html"
+    apportion.explain(streams.written(tmp_path, streams.peak())).save(file)
+    page = tabs.open(file.as_uri(), width, colours)
+    page.screenshot(path=picture, full_page=True)
+    assert page.evaluate(CONTRAST) == []
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    expect(page.get_by_text("paused 8.2 s").last).to_be_attached()
 
 
 def test_the_slowest_stage_is_in_sight_on_a_narrow_screen(

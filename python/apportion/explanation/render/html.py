@@ -16,14 +16,24 @@ from apportion._util.units import count_text, size_text
 from apportion.eventlog import LoggedDecision, PlanNode
 from apportion.explanation.render import text
 from apportion.explanation.render.graph import graph
-from apportion.explanation.render.plots import ranges_plot, slots_plot, ticks
+from apportion.explanation.render.plots import (
+    Pause,
+    batches_plot,
+    ranges_plot,
+    slots_plot,
+    steps_plot,
+    ticks,
+)
 from apportion.explanation.render.sql_text import marked_sql
 from apportion.explanation.views.facts import facts, marks
+from apportion.explanation.views.streams import StreamView, pause_text, time_text
 from apportion.explanation.views.view import QueryView, StageView, averages_text, memory_text
 
 # Queries in the list at the start. The others are behind a click, so that the slowest query is on
 # the first screen.
 _MOST_LISTED = 5
+# Rescales and failures of a stream. Older ones are left out.
+_MOST_CHANGES = 100
 # Colours of stages in the plot of running tasks, as in `profile.css`.
 _COLOURS = 5
 
@@ -42,11 +52,12 @@ def render(
     remarks: Sequence[str] = (),
     notes: Sequence[str] = (),
     listed: Sequence[QueryView] | None = None,
+    streams: Sequence[StreamView] = (),
 ) -> str:
     """Return the page.
 
-    `remarks` appear at the top, such as the omitted parts of a log, and so do `notes`. `listed` is
-    the order of the list of queries.
+    `remarks` appear at the top, such as the omitted parts of a log, and so do `notes` and
+    `streams`. `listed` is the order of the list of queries.
     """
     template = _environment().get_template("profile_page.html")
     return template.render(
@@ -55,6 +66,11 @@ def render(
         remarks=remarks,
         notes=notes,
         listed=queries if listed is None else listed,
+        streams=streams,
+        stream_plots=_stream_plots,
+        pause_text=pause_text,
+        time_text=time_text,
+        most_changes=_MOST_CHANGES,
         own_asset=_own_asset,
         graph=graph,
         marked_sql=marked_sql,
@@ -74,6 +90,25 @@ def render(
 def _most_running(query: QueryView) -> dict[str, list[tuple[int, int]]]:
     """Return the running tasks of the stages that have a colour of their own."""
     return dict(itertools.islice(query.running_of.items(), _COLOURS))
+
+
+def _stream_plots(stream: StreamView) -> dict[str, Markup]:
+    """Return the plots of the durations of batches and of the state partitions."""
+    if not stream.batches:
+        return {}
+    first = stream.batches[0].at
+    pauses = [
+        Pause(change.at - change.pause_millis, change.at, f"{change.reason}: {pause_text(change)}")
+        for change in stream.changes
+        if change.pause_millis is not None and change.at >= first
+    ]
+    durations = [(batch.at, batch.batch_millis) for batch in stream.batches]
+    # Both plots have the time axis of the batches.
+    partitions = [(batch.at, batch.partitions) for batch in stream.batches]
+    return {
+        "batches": batches_plot(durations, pauses, stream.trigger_millis),
+        "partitions": steps_plot(partitions, pauses),
+    }
 
 
 def _own_asset(name: str) -> Markup:

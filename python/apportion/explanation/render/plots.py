@@ -21,6 +21,18 @@ _MAX_TICKS = 6
 Steps = Sequence[tuple[int, int]]
 
 
+# A time in milliseconds, and a number.
+Timed = tuple[int, int]
+
+
+class Pause(NamedTuple):
+    """A time without batches, in milliseconds since 1970."""
+
+    start: int
+    end: int
+    text: str
+
+
 def ranges_plot(
     values: Sequence[int], ranges: Sequence[tuple[int, int]], description: str
 ) -> Markup:
@@ -144,6 +156,73 @@ def ticks(running: Steps) -> list[Tick]:
         for place in range(_MAX_TICKS + 1)
         if step * place <= 0.93 * span
     ]
+
+
+def batches_plot(batches: Sequence[Timed], pauses: Sequence[Pause], goal: int | None) -> Markup:
+    """Return a chart of the durations of batches over time, with a dashed line at `goal`.
+
+    A batch is drawn at its time, in milliseconds. The bands are pauses. A column is as high as the
+    longest batch that ended in it.
+    """
+    start, end = batches[0][0], batches[-1][0]
+    longest = max(max(duration for _, duration in batches), goal or 0, 1)
+    count = min(_MAX_COLUMNS, max(len(batches), 1))
+    columns: dict[int, int] = {}
+    for time, duration in batches:
+        column = min((time - start) * count // max(end - start, 1), count - 1)
+        columns[column] = max(columns.get(column, 0), duration)
+    width = _WIDTH / count
+
+    def draw() -> Iterator[str]:
+        yield from _bands(pauses, start, end)
+        # One element for each kind, so that pages with hundreds of plots open quickly.
+        for kind, is_above in (("even", False), ("none", True)):
+            outline = "".join(
+                f"M{column * width:.2f} {_HEIGHT}v{-max(_HEIGHT * duration / longest, 0.5):.2f}"
+                f"h{width * 0.92:.2f}V{_HEIGHT}"
+                for column, duration in columns.items()
+                if (goal is not None and duration > goal) == is_above
+            )
+            if outline:
+                yield f'<path class="{kind}" d="{outline}"></path>'
+        if goal is not None:
+            y = _HEIGHT - _HEIGHT * goal / longest
+            yield f'<path class="goal" d="M0 {y:.2f}H{_WIDTH}"></path>'
+
+    text = f"Batches of up to {max(d for _, d in batches) / 1000:.1f} s"
+    return _svg(draw(), text)
+
+
+def steps_plot(values: Sequence[Timed], pauses: Sequence[Pause]) -> Markup:
+    """Return a chart of a number that changes in steps over time. The bands are pauses."""
+    start, end = values[0][0], values[-1][0]
+    largest = max(max(value for _, value in values), 1)
+
+    def place(time: int) -> float:
+        return _WIDTH * (time - start) / max(end - start, 1)
+
+    def draw() -> Iterator[str]:
+        yield from _bands(pauses, start, end)
+        first = _HEIGHT - _HEIGHT * values[0][1] / largest
+        line = f"M0 {first:.2f}"
+        for (_, before), (time, value) in itertools.pairwise(values):
+            if value != before:
+                line += f"H{place(time):.2f}V{_HEIGHT - _HEIGHT * value / largest:.2f}"
+        line += f"H{_WIDTH}"
+        yield f'<path class="even" d="{line}V{_HEIGHT}H0Z"></path>'
+
+    return _svg(draw(), f"Between {min(value for _, value in values)} and {largest}")
+
+
+def _bands(pauses: Sequence[Pause], start: int, end: int) -> Iterator[str]:
+    for pause in pauses:
+        left = _WIDTH * (max(pause.start, start) - start) / max(end - start, 1)
+        width = _WIDTH * (pause.end - max(pause.start, start)) / max(end - start, 1)
+        # A short pause is still visible.
+        yield (
+            f'<rect class="pause" x="{left:.2f}" y="0" width="{max(width, 2):.2f}" '
+            f'height="{_HEIGHT}"><title>{escape(pause.text)}</title></rect>'
+        )
 
 
 def _svg(parts: Iterator[str], description: str) -> Markup:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from apportion._util.units import count_text, size_text
 from apportion.eventlog import LoggedDecision
 from apportion.explanation.views.facts import facts
+from apportion.explanation.views.streams import StreamView, pause_text, time_text
 from apportion.explanation.views.view import QueryView, StageView, averages_text, memory_text
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -14,6 +15,8 @@ _BARS = "▁▂▃▄▅▆▇█"
 _MAX_BARS = 64
 # Maximum number of queries in the list at the start.
 _MAX_LISTED = 20
+# Maximum number of rescales and failures of a stream.
+_MOST_CHANGES = 20
 # Heading of the decisions in `QueryView.elsewhere`.
 ELSEWHERE = "Decisions for parts that Spark's last plan does not have"
 
@@ -33,6 +36,11 @@ def overview(queries: Sequence[QueryView]) -> str:
     if len(queries) > _MAX_LISTED:
         lines.append(f"  and {len(queries) - _MAX_LISTED} faster queries")
     return "\n".join(["Queries, the slowest first:", *lines]) + "\n"
+
+
+def stream(view: StreamView) -> str:
+    """Return a stream with its load and its rescales as lines of text."""
+    return "\n".join(_stream(view)) + "\n"
 
 
 def plot(values: Sequence[int], ranges: Sequence[tuple[int, int]]) -> str:
@@ -64,6 +72,25 @@ def _lines(query: QueryView) -> Iterator[str]:
         yield f"{ELSEWHERE}:"
         for logged in query.elsewhere:
             yield from _decision(logged)
+
+
+def _stream(view: StreamView) -> Iterator[str]:
+    yield f"Stream {view.title}"
+    for line in view.summary:
+        yield f"  {line}"
+    if batches := view.batches:
+        starts = [
+            (place, place)
+            for place in range(1, len(batches))
+            if batches[place].partitions != batches[place - 1].partitions
+        ]
+        bars = plot([batch.batch_millis for batch in batches], starts)
+        yield f"  {bars} time of each batch; | where the state partitions changed"
+        yield f"  {time_text(batches[-1])} batch {batches[-1].batch}: {batches[-1].reason}"
+    for change in view.changes[-_MOST_CHANGES:]:
+        yield f"  {time_text(change)} {change.event} at batch {change.batch}: {change.reason}"
+        if pause := pause_text(change):
+            yield f"    {pause}"
 
 
 def _stage(query: QueryView, stage: StageView) -> Iterator[str]:
