@@ -1,0 +1,102 @@
+"""Histories of streams in files: journals, event logs, and logs of progress. Needs no Spark."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from apportion.errors import ApportionError, InputError
+from apportion.eventlog.files import Skipped, lines
+from apportion.streaming.batches import Batch
+from apportion.streaming.record import StreamRecord
+
+JOURNAL = Path("_apportion", "journal.jsonl")
+_RECORD = "io.apportion.streams.StreamEvent"
+_PROGRESS = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryProgressEvent"
+
+
+@dataclasses.dataclass(frozen=True)
+class History:
+    """What a file has about one stream, oldest first."""
+
+    stream: str
+    """Name of the query, or its id if it has no name."""
+    query_id: str
+    records: list[StreamRecord] = dataclasses.field(default_factory=list)
+    """Records of Apportion; empty if the stream ran without it."""
+    batches: list[Batch] = dataclasses.field(default_factory=list)
+    """Batches that ran tasks; empty in a journal, which has only records."""
+
+
+def read(path: str) -> tuple[list[History], list[str]]:
+    """Return the streams in a file, and a line for each kind of content that is left out.
+
+    `path` is a checkpoint with a journal, a journal, an event log, or a file with the JSON of one
+    `StreamingQueryProgress` in each line. Raises `ApportionError` if it has no stream.
+    """
+    file = _file(path)
+    found: dict[str, History] = {}
+    skipped = Skipped()
+    for line in lines(file, skipped):
+        try:
+            record = _parsed(line)
+        except (InputError, LookupError, TypeError, ValueError, AttributeError):
+            if line.strip():
+                skipped.add("a line that is not a record of a stream, such as an incomplete one")
+            continue
+        if isinstance(record, StreamRecord):
+            _history(found, record.stream, record.query_id).records.append(record)
+        elif isinstance(record, Batch) and record.partitions:
+            _history(found, record.name, record.query_id).batches.append(record)
+    if not found:
+        raise ApportionError(
+            f"{file} has no stateful stream: name a checkpoint of a stream that "
+            "apportion.streaming.start controls, an event log, or a file with the JSON of "
+            "StreamingQueryProgress in each line"
+        )
+    return list(found.values()), skipped.messages()
+
+
+def _file(path: str) -> Path:
+    url = urlsplit(path)
+    # One letter is a drive of Windows.
+    if len(url.scheme) > 1 and url.scheme != "file":
+        raise ApportionError(
+            f"{path} is not on this machine: copy {JOURNAL.as_posix()} from the checkpoint, and "
+            "name the copy"
+        )
+    folder = Path(url2pathname(url.path) if url.scheme == "file" else path)
+    journal = folder / JOURNAL
+    if journal.exists():
+        return journal
+    if (folder / "offsets").is_dir():
+        raise ApportionError(
+            f"the checkpoint {path} has no journal: only streams that apportion.streaming.start "
+            f"controls write {JOURNAL.as_posix()}"
+        )
+    if not folder.exists():
+        raise ApportionError(f"there is no checkpoint, journal or event log at {path}")
+    return folder
+
+
+def _history(found: dict[str, History], stream: str, query_id: str) -> History:
+    return found.setdefault(query_id, History(stream, query_id))
+
+
+def _parsed(line: bytes) -> StreamRecord | Batch | None:
+    # Most events of a log are not parsed.
+    if b'"Event"' in line and _RECORD.encode() not in line and _PROGRESS.encode() not in line:
+        return None
+    content: dict[str, Any] = json.loads(line)
+    event = content.get("Event")
+    if event == _RECORD:
+        return StreamRecord.from_json(content["stream"])
+    if event == _PROGRESS:
+        return Batch.from_progress(content["progress"])
+    if event is not None:
+        return None
+    return Batch.from_progress(content) if "batchId" in content else StreamRecord.from_json(content)
