@@ -19,6 +19,7 @@ from apportion.streaming.checkpoint import Checkpoint
 from apportion.streaming.controller import Plan, Stream
 from apportion.streaming.policies import Backlog, BatchTime, Fixed, Load, Policy, Wanted
 from apportion.streaming.record import StreamRecord, read_line
+from apportion.streaming.simulation import StreamSimulation, simulate
 from apportion.streaming.sizes import Bounds
 
 if TYPE_CHECKING:
@@ -34,8 +35,10 @@ __all__ = [
     "Policy",
     "Stream",
     "StreamRecord",
+    "StreamSimulation",
     "Wanted",
     "read_line",
+    "simulate",
     "start",
 ]
 
