@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from apportion.keywords import SettingsKeywords
 
+SHOWN_COLUMNS = ["Read by", "Input", "Shuffle partitions", "Tasks", "Largest task", "Why"]
+"""Columns of tables for people."""
 _OPEN_COST = "The bytes of files include spark.sql.files.openCostInBytes for each file."
 
 
@@ -156,6 +158,17 @@ class Decision:
         """Sentence about the bytes of a scan; empty for shuffles."""
         return _OPEN_COST if self.layout == "files" else ""
 
+    def shown_cells(self) -> list[str]:
+        """Return the texts of `SHOWN_COLUMNS`."""
+        return [
+            self.operator,
+            size_text(self.input_bytes),
+            str(self.subpartitions or "-"),
+            str(self.tasks),
+            size_text(self.shown_largest_bytes),
+            f"{self.reason} {self.note}".strip(),
+        ]
+
     def formula(self) -> list[tuple[str, str]]:
         """Return the terms of the formula as (name, value); empty for an unchanged group."""
         volume, cap = self.data_volume_per_task, self.broadcast_cap
@@ -215,28 +228,10 @@ class Decisions(list[Decision]):
         return pyarrow.Table.from_pylist([dataclasses.asdict(each) for each in self])
 
     def _repr_html_(self) -> str:
-        columns = [
-            "Query",
-            "Read by",
-            "Input",
-            "Shuffle partitions",
-            "Tasks",
-            "Largest task",
-            "Why",
-        ]
         rows = [
-            (
-                "" if decision.query is None else str(decision.query),
-                decision.operator,
-                size_text(decision.input_bytes),
-                str(decision.subpartitions or "-"),
-                str(decision.tasks),
-                size_text(decision.shown_largest_bytes),
-                f"{decision.reason} {decision.note}".strip(),
-            )
-            for decision in self
+            ("" if each.query is None else str(each.query), *each.shown_cells()) for each in self
         ]
-        return _html.table(columns, rows)
+        return _html.table(["Query", *SHOWN_COLUMNS], rows)
 
 
 _ANNOTATIONS = {field.name: str(field.type) for field in dataclasses.fields(Decision)}

@@ -440,11 +440,8 @@ class CheckpointFiles:
         path = self._at(name)
         self._manager.mkdirs(path.getParent())
         stream = self._manager.createAtomic(path, True)
-        try:
-            stream.write(bytearray(text.encode()))
-        except BaseException:
-            stream.cancel()
-            raise
+        # Without the call of close, the file does not appear.
+        stream.write(bytearray(text.encode()))
         stream.close()
 
     def delete(self, name: str) -> None:

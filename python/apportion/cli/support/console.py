@@ -19,8 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from apportion._util.paths import write_text
-from apportion._util.units import size_text
-from apportion.decision import Decision
+from apportion.decision import SHOWN_COLUMNS, Decision
 
 QUERY_FAILED = 1
 USAGE_ERROR = 2
@@ -110,18 +109,6 @@ def print_rows(
 
 def print_decisions(decisions: Sequence[Decision]) -> None:
     """Print a row for each group of shuffles or scan, with its reason."""
-    columns = ["Read by", "Input", "Shuffle partitions", "Tasks", "Largest task", "Why"]
-    rows = [
-        (
-            (
-                decision.operator,
-                size_text(decision.input_bytes),
-                str(decision.subpartitions or "-"),
-                str(decision.tasks),
-                size_text(decision.shown_largest_bytes),
-            ),
-            f"{decision.reason} {decision.note}".strip(),
-        )
-        for decision in decisions
-    ]
-    print_rows(columns, rows, right=range(1, 5))
+    cells = [decision.shown_cells() for decision in decisions]
+    rows = [(tuple(each[:-1]), each[-1]) for each in cells]
+    print_rows(SHOWN_COLUMNS, rows, right=range(1, 5))
