@@ -95,6 +95,13 @@ COMMANDS = [
     ("simulate {log} --scenario few", "--scenario few: write NAME:KEY=VALUE"),
     ("simulate {log} --scenario few:slot=8", "slot"),
     ("simulate {log} -o x.html", "--output x.html: the name must end in .json or .txt"),
+    ("streams none", "there is no checkpoint, journal or event log at none"),
+    ("streams {log}", "log has no stateful stream"),
+    ("streams s3://bucket/orders", "s3://bucket/orders is not on this machine"),
+    ("streams {log} --slots 0", "Invalid value for '--slots'"),
+    ("streams {log} --every 0", "Invalid value for '--every'"),
+    ("streams {log} --follow --format json", "--follow: not with --policy"),
+    ("streams {log} -o x.html", "--output x.html: the name must end in .json or .txt"),
     # Hints, settings and the doctor.
     ("lint", "Missing argument"),
     ("lint none.sql", "cannot read none.sql: No such file or directory"),

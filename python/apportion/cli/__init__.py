@@ -37,6 +37,7 @@ Examples:
 - `apportion report BEFORE AFTER`: compare the same queries in logs from before and after a change
 - `apportion simulate LOG --slots 160`: predict finished queries with other slots or settings
 - `apportion slots query.sql --tables data/`: show the slots that a query needs, without running it
+- `apportion streams CHECKPOINT`: show how a stream rescales, and try other policies
 - `apportion keys events --columns tenant --tasks 16 --tables data/`: show how keys spread over \
 tasks
 - `apportion lint queries/`: find SQL hints that Spark ignores or rejects
@@ -65,6 +66,7 @@ _COMMANDS = {
     "report": ("apportion.cli.logs.report", "report_command"),
     "simulate": ("apportion.cli.logs.simulate", "simulate_command"),
     "slots": ("apportion.cli.slots", "slots_command"),
+    "streams": ("apportion.cli.logs.streams", "streams_command"),
     "keys": ("apportion.keys.command", "keys_command"),
     "policies": ("apportion.policies.command", "policies_command"),
     "settings": ("apportion.cli.settings", "settings"),
