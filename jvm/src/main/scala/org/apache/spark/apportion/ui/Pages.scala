@@ -26,7 +26,9 @@ private[ui] final class QueriesPage(tab: ApportionTab) extends WebUIPage("") {
             id = Some("apportion-queries")
           )
         }{page.links}</div>
-    UIUtils.headerSparkPage(request, "Apportion", StreamsSection.of(tab.streams) ++ content, tab)
+    val streams = StreamsSection.of(tab.streams)
+    val heading = if (streams.isEmpty) Nil else <h4>Queries</h4>
+    UIUtils.headerSparkPage(request, "Apportion", streams ++ heading ++ content, tab)
   }
 
   private def row(request: Servlet.Request, summary: QuerySummary): Seq[Node] = {

@@ -86,8 +86,9 @@ private[ui] object StreamsSection {
       val changes = partitions.zip(partitions.tail).scanLeft(0) { case (n, (a, b)) => if (a == b) n else n + 1 }
       val goal = trigger(newest)
       val line = goal.fold("")(every => s"; the line is the interval of the trigger, ${UIUtils.formatDuration(every)}")
+      val shades = if (changes.last == 0) "" else "; the shade changes with the number of state partitions"
       val label = s"Last ${if (millis.length == 1) "batch" else s"${millis.length} batches"}: up to " +
-        s"${UIUtils.formatDuration(millis.max)} each$line"
+        s"${UIUtils.formatDuration(millis.max)}$line$shades"
       new BarPlot(
         millis,
         i => s"batch ${batches(i).path("batch").asLong}, ${partitions(i)} state partitions",
@@ -104,7 +105,7 @@ private[ui] object StreamsSection {
   private def change(record: JsonNode): Seq[Node] = {
     def millis(field: String): Option[Long] = Some(record.path(field)).filter(_.isIntegralNumber).map(_.asLong)
     val parts = Seq("stop", "repartition", "start").flatMap { part =>
-      millis(s"${part}_millis").map(time => s"$part ${UIUtils.formatDuration(time)}")
+      millis(s"${part}_millis").map(time => s"$part ${seconds(time)}")
     }
     val partitions =
       if (record.has("from_partitions"))
@@ -115,7 +116,7 @@ private[ui] object StreamsSection {
       record.path("event").asText,
       record.path("batch").asText,
       partitions,
-      millis("pause_millis").fold("")(UIUtils.formatDuration),
+      millis("pause_millis").fold("")(seconds),
       parts.mkString(", "),
       record.path("reason").asText
     )
@@ -126,6 +127,9 @@ private[ui] object StreamsSection {
 
   private def time(text: String): String =
     Try(OffsetDateTime.parse(text).toInstant.toEpochMilli).map(UIUtils.formatDate).getOrElse(text)
+
+  /** Spark's own text has no digits after the point from 1 s on. */
+  private def seconds(millis: Long): String = f"${millis / 1000.0}%.1f s"
 
   private def number(value: Long): String = f"$value%,d"
 }

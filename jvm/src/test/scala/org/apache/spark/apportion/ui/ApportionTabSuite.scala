@@ -163,10 +163,10 @@ class ApportionTabSuite extends SparkSuite {
   private def checkStreams(root: String): Unit = {
     val page = get(s"$root/apportion/").body.replaceAll("\\s+", " ")
     assert(page.contains("""<section id="apportion-streams">"""))
-    assert(page.contains("Last 2 batches: up to 41 s each; the line is the interval of the trigger, 30 s"))
+    assert(page.contains("Last 2 batches: up to 41 s; the line is the interval of the trigger, 30 s"))
     assert(page.contains("batch 7, 8 state partitions: 41 s") && page.contains("batch 8, 16 state partitions: 12 s"))
     assert(page.contains("8 -&gt; 16 partitions: batches took 41 s of a 30 s trigger for 5 minutes"))
-    assert(page.contains("stop 0.7 s, repartition 6 s, start 2 s") && page.contains("<td>8 s</td>"))
+    assert(page.contains("stop 0.7 s, repartition 5.6 s, start 1.9 s") && page.contains("<td>8.2 s</td>"))
     assert(page.contains("&lt;b&gt;clicks&lt;/b&gt;") && !page.contains("<b>clicks"))
   }
 
