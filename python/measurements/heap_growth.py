@@ -2,17 +2,19 @@
 
     python python/measurements/heap_growth.py --queries 2000
 
-runs many small queries in one session, with scans, shuffles and a query listener. It counts the
-objects on the driver's heap after the warm-up, in the middle and at the end. It prints the classes
-that grew in the second half.
+runs many small queries in one session, with scans, shuffles and a query listener. With `--stream`,
+the queries are the batches of a stream without state. It counts the objects on the driver's heap
+after the warm-up, in the middle and at the end. It prints the classes that grew in the second half.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,6 +49,7 @@ CONF = {
     "spark.ui.retainedTasks": "500",
     "spark.apportion.retainedDecisions": "50",
     "spark.apportion.dataVolumePerTask": "16KB",
+    "spark.sql.streaming.numRecentProgressUpdates": "10",
 }
 QUERIES = [
     "SELECT id % {n} AS k, count(*) AS n FROM rows GROUP BY k",
@@ -56,6 +59,7 @@ QUERIES = [
 # Caches and garbage change a count by a few objects. An object kept for each query counts as 1.
 _LEAST_GROWTH = 0.02
 LISTENERS = "listeners on the bus"
+THREADS = "threads of Apportion and of streams"
 _COUNTED = re.compile(
     r"org\.apache\.spark\.sql\.(classic\.)?SparkSession"
     r"|org\.apache\.spark\.sql\.internal\.SessionState"
@@ -82,7 +86,7 @@ def compile_listener(folder: Path) -> Path:
 
 
 def histogram(spark: SparkSession) -> dict[str, int]:
-    """Return the numbers of live objects of the counted classes, and of listeners on the bus."""
+    """Return the numbers of live objects of the counted classes, of listeners, and of threads."""
     # jmap collects garbage first. Objects behind weak references and cleaners need two runs.
     for _ in range(2):
         jmap = subprocess.run(
@@ -98,7 +102,16 @@ def histogram(spark: SparkSession) -> dict[str, int]:
         for row in rows
         if len(row) > 3 and row[1].isdecimal() and _COUNTED.fullmatch(row[3])
     }
-    return {LISTENERS: jvm.listeners(spark), **objects}
+    return {LISTENERS: jvm.listeners(spark), THREADS: _threads(spark), **objects}
+
+
+def _threads(spark: SparkSession) -> int:
+    jstack = subprocess.run(
+        ["jstack", str(jvm.process_id(spark))], check=True, capture_output=True, text=True
+    )
+    # Pools start and end threads as they like. Threads of a stream have its name or its id.
+    names = [line for line in jstack.stdout.splitlines() if line.startswith('"')]
+    return sum("apportion" in name.lower() or "stream execution" in name for name in names)
 
 
 def run(spark: SparkSession, first: int, last: int) -> None:
@@ -106,6 +119,21 @@ def run(spark: SparkSession, first: int, last: int) -> None:
     for number in counted([str(number) for number in range(first, last)]):
         sql = QUERIES[int(number) % len(QUERIES)].format(n=2 + int(number))
         spark.sql(sql).write.format("noop").mode("overwrite").save()
+
+
+def stream(spark: SparkSession) -> Callable[[int, int], None]:
+    """Start a stream that joins each batch. Return a function that waits for its batches."""
+    batches = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 100).load()
+    joined = batches.join(spark.table("rows"), batches.value == spark.table("rows").id)
+    running = joined.select("text").writeStream.format("noop").start()
+
+    def wait(_: int, last: int) -> None:
+        while (running.lastProgress or {"batchId": -1})["batchId"] < last - 1:
+            if not running.isActive:
+                fail(f"the stream ended: {running.exception()}", QUERY_FAILED)
+            time.sleep(0.1)
+
+    return wait
 
 
 def grown(
@@ -124,6 +152,9 @@ def main(
     off: Annotated[
         bool, typer.Option("--off", help="Switch Apportion off, for comparison.")
     ] = False,
+    as_stream: Annotated[
+        bool, typer.Option("--stream", help="Run the batches of a stream. Needs Spark 4.1.")
+    ] = False,
     master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[*]",
 ) -> None:
     """Count sessions, listeners and Apportion's objects on the heap while many queries run.
@@ -132,18 +163,26 @@ def main(
     """
     with tempfile.TemporaryDirectory() as folder:
         conf = {**CONF, "spark.jars": str(compile_listener(Path(folder)))}
+        if as_stream:
+            # The join of each batch then has shuffles.
+            conf["spark.sql.autoBroadcastJoinThreshold"] = "-1"
         if off:
             conf["spark.apportion.enabled"] = "false"
         spark = start(master, [f"{key}={value}" for key, value in conf.items()])
         rows = spark.range(0, 2000, 1, 4).selectExpr("id", "sha2(string(id), 512) AS text")
         rows.write.parquet(f"{folder}/rows")
         spark.read.parquet(f"{folder}/rows").createOrReplaceTempView("rows")
-        run(spark, 0, warmups)
+        step = stream(spark) if as_stream else functools.partial(run, spark)
+        step(0, warmups)
         counts = [histogram(spark)]
         middle, end = warmups + queries // 2, warmups + queries
         for first, last in ((warmups, middle), (middle, end)):
-            run(spark, first, last)
+            step(first, last)
             counts.append(histogram(spark))
+        for query in spark.streams.active:
+            query.stop()
+        decisions = len(jvm.table(spark, "apportion_decisions"))
+        out.print(f"The session has {decisions} decisions.")
         spark.stop()
     columns = [f"After {number:,} queries" for number in (warmups, middle, end)]
     table = Table("Class", *columns, title="Live objects")

@@ -1,6 +1,7 @@
 package io.apportion.rules
 
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.apportion.BatchSession
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.{QueryExecution, SQLExecution}
 
@@ -25,10 +26,11 @@ object CurrentQuery {
     SparkSession.getActiveSession.flatMap(current).flatMap(running).map(_.normalized)
 
   /**
-   * The session in which the user runs the query. `planning` may be a clone of it, in which Spark plans cached tables.
+   * The session in which the user runs the query. `planning` may be a clone of it, in which Spark plans cached tables
+   * or the batches of a stream.
    */
   def owner(query: Option[Long], planning: SparkSession): SparkSession =
-    query.flatMap(running).fold(planning)(_.sparkSession)
+    query.flatMap(running).fold(planning)(BatchSession.starter)
 
   /** The running query with this execution id. */
   def running(id: Long): Option[QueryExecution] = Option(SQLExecution.getQueryExecution(id))

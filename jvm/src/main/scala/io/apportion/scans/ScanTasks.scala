@@ -20,7 +20,7 @@ import org.apache.spark.sql.internal.SQLConf
  *
  * Unless the number of tasks is set explicitly, a scan is left to Spark if
  *  - Spark makes at least half and at most twice as many tasks as decided,
- *  - adaptive execution is off, or a streaming query runs,
+ *  - adaptive execution is off, as it is for streams with state, and for all streams before Spark 4.1,
  *  - another library's index lists the files, because listing them may need a Spark job.
  *
  * A task reads whole row groups or stripes of formats that have them, so tasks beyond their number read nothing. Files
@@ -203,13 +203,10 @@ case class ScanTasks(session: SparkSession, slotTracker: SlotTracker) extends Gu
     def of(scan: FileScan, stage: Option[ScanStage], settings: SessionPolicy): Option[ScanOfFiles] = {
       val files = new ScanOfFiles(scan, stage, settings)
       val isDecided = scan.option(ScanTasks.CutBy).isEmpty &&
-        (conf.adaptiveExecutionEnabled && !inStream && scan.isListedBySpark || files.isExplicit)
+        (conf.adaptiveExecutionEnabled && scan.isListedBySpark || files.isExplicit)
       Option.when(isDecided && files.splits.bytes > 0)(files)
     }
   }
-
-  /** Whether a streaming query runs in this thread: `StreamExecution.QUERY_ID_KEY` (3.5 to 4.2, in two packages). */
-  private def inStream: Boolean = session.sparkContext.getLocalProperty("sql.streaming.queryId") != null
 
   private def tasksOfOption(value: String): Option[Int] = {
     val tasks = value.trim.toIntOption.filter(_ >= 1)

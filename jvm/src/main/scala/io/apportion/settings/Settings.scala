@@ -242,7 +242,7 @@ object Settings {
     Category.FileScans,
     default = true,
     "Whether Apportion decides how many tasks scan files. If false, Spark decides from " +
-      "`spark.sql.files.maxPartitionBytes`. Scans in streaming queries, and scans while adaptive execution is off, " +
+      "`spark.sql.files.maxPartitionBytes`. Scans while adaptive execution is off, such as those of streams with state, " +
       "are left to Spark unless you set their number of tasks. Set it to false to keep Spark's own scans."
   )
 

@@ -13,7 +13,7 @@ import io.apportion.report.DecisionLog
 import io.apportion.settings.SessionPolicy
 import org.apache.spark.apportion.Listeners
 import org.apache.hadoop.fs.Path
-import org.apache.spark.sql.{ActiveSession, DataFrame, DataFrames, Dataset, QueryListeners, Row, SparkSession}
+import org.apache.spark.sql.{ActiveSession, DataFrame, DataFrames, QueryListeners, Row, SparkSession}
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.execution.{FileSourceScanExec, QueryExecution}
@@ -21,7 +21,6 @@ import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 import org.apache.spark.sql.execution.datasources._
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
-import org.apache.spark.sql.streaming.Trigger
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.QueryExecutionListener
 import org.scalatest.prop.TableDrivenPropertyChecks._
@@ -293,20 +292,6 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     withSession(off :+ ("sources.parallelism" -> "6"): _*) { session =>
       assert(scans(session, session.table("lines")) == Seq("lines: 6"))
     }
-  }
-
-  test("in the batches of a stream, only an explicit number of tasks changes a scan") {
-    def tasks(settings: (String, String)*): Int =
-      withSession(small ++ Seq("mode" -> "active", "dataVolumePerTask" -> "1KB") ++ settings: _*) { session =>
-        val folder = session.table("orders").inputFiles.head.replaceAll("/[^/]*$", "")
-        val partitions = new AtomicInteger
-        val count: (Dataset[Row], Long) => Unit = (batch, _) => partitions.set(batch.rdd.getNumPartitions)
-        val stream = session.readStream.schema("id LONG, k LONG").parquet(folder).writeStream.foreachBatch(count)
-        stream.trigger(Trigger.AvailableNow()).option("checkpointLocation", newFolder()).start().awaitTermination()
-        partitions.get
-      }
-    assert(tasks() == 3)
-    assert(tasks("sources.parallelism" -> "7") == 7)
   }
 
   test("a scan that Spark plans again and then reuses is reported once") {
