@@ -395,9 +395,11 @@ def is_classic(spark: SparkSession) -> bool:
 
 
 def slots(spark: SparkSession) -> int:
-    """Return the number of registered task slots of a classic session."""
+    """Return the registered task slots, or the most that dynamic allocation adds executors for."""
     cluster = _class("org.apache.spark.apportion.Cluster", spark._jvm)
-    return int(cluster.slots(spark._jsparkSession.sparkContext()))
+    context = spark._jsparkSession.sparkContext()
+    bounds = cluster.dynamicBounds(context)
+    return int(bounds.get()._2() if bounds.isDefined() else cluster.slots(context))
 
 
 class CheckpointFiles:

@@ -188,7 +188,7 @@ class Stream:
     def _registered_slots(self) -> int:
         asked, slots = self._slots
         if time.monotonic() - asked > _SLOTS_SECONDS:
-            slots = jvm.slots(self._spark)
+            slots = min(jvm.slots(self._spark), self._plan.bounds.most)
             self._slots = (time.monotonic(), slots)
         return slots
 

@@ -28,7 +28,7 @@ class Load:
 
     partitions: int
     slots: int
-    """Task slots of the application."""
+    """Task slots of the application. With dynamic allocation, the most that it can have."""
     batch_seconds: float
     """Median time of the last batches."""
     trigger_seconds: float | None

@@ -68,6 +68,8 @@ class StateSizes:
             max_parallelism=most,
             rounding="power-of-two",
             memory_enabled=False,
+            # Other modes fill the slots, and only the bytes count here.
+            mode="active",
         )
         self._decided = (state_bytes, decision.parallelism)
         return decision.parallelism
