@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -46,7 +47,7 @@ def in_processes(
         if not is_complete:
             for process in set(multiprocessing.active_children()).difference(others):
                 process.terminate()
-        pool.shutdown(cancel_futures=True)
+        _shut_down(pool)
 
 
 def in_process(function: Callable[..., T], *arguments: object) -> T:
@@ -64,7 +65,7 @@ def in_process(function: Callable[..., T], *arguments: object) -> T:
             process.terminate()
         raise
     finally:
-        pool.shutdown(cancel_futures=True)
+        _shut_down(pool)
 
 
 def _apart(function: Callable[[str], T], value: str, killed: Callable[[str], T]) -> T:
@@ -79,6 +80,12 @@ def _pool(count: int) -> ProcessPoolExecutor:
     # A fork would copy the threads of the progress bar in an undefined state.
     context = multiprocessing.get_context("spawn")
     return ProcessPoolExecutor(count, mp_context=context, initializer=_only_end_with_parent)
+
+
+def _shut_down(pool: ProcessPoolExecutor) -> None:
+    # Before Python 3.12, the thread of a broken pool can close its pipe while this writes to it.
+    with contextlib.suppress(OSError):
+        pool.shutdown(cancel_futures=True)
 
 
 def _only_end_with_parent() -> None:
