@@ -431,11 +431,8 @@ class CheckpointFiles:
         path = self._at(name)
         if not self._manager.exists(path):
             return None
-        stream = self._manager.open(path)
-        try:
+        with contextlib.closing(self._manager.open(path)) as stream:
             return str(self._text.toString(stream, "UTF-8"))
-        finally:
-            stream.close()
 
     def write(self, name: str, text: str) -> None:
         """Write a file, or replace it. Other processes see the old file or the new one."""
