@@ -165,8 +165,8 @@ def decide(spark: SparkSession, request: Mapping[str, Any]) -> dict[str, Any]:
     return decision
 
 
-def report_stream(spark: SparkSession, record: Mapping[str, Any]) -> None:
-    """Add a record of a stream to `apportion_streams()`, Spark's UI and the event log.
+def report_stream(spark: SparkSession, record: str) -> None:
+    """Add a record, as JSON, to `apportion_streams()`, Spark's UI and the event log.
 
     Raises `ApportionError` with the name of the field if the record is wrong.
     """
@@ -174,7 +174,7 @@ def report_stream(spark: SparkSession, record: Mapping[str, Any]) -> None:
 
     bridge = _bridge(spark, "the record of a stream")
     try:
-        bridge.reportStream(spark._jsparkSession, json.dumps(record))
+        bridge.reportStream(spark._jsparkSession, record)
     except IllegalArgumentException as refused:
         raise ApportionError(str(refused)) from None
 
@@ -394,12 +394,9 @@ def is_classic(spark: SparkSession) -> bool:
     return hasattr(spark, "_jvm")
 
 
-def slots(spark: SparkSession) -> int:
-    """Return the registered task slots, or the most that dynamic allocation adds executors for."""
-    cluster = _class("org.apache.spark.apportion.Cluster", spark._jvm)
-    context = spark._jsparkSession.sparkContext()
-    bounds = cluster.dynamicBounds(context)
-    return int(bounds.get()._2() if bounds.isDefined() else cluster.slots(context))
+def most_slots(spark: SparkSession) -> int:
+    """Return the task slots that the application has, or can get from the cluster manager."""
+    return int(_bridge(spark, "the slots of a stream").mostSlots(spark._jsparkSession))
 
 
 class CheckpointFiles:
@@ -451,20 +448,19 @@ class CheckpointFiles:
         return self._path(self._root, name)
 
 
-def progress_since(query: StreamingQuery, before: Progress | None) -> list[Progress]:
-    """Return the reports of a query's batches after `before`, oldest first.
+def await_batch(
+    spark: SparkSession, query: StreamingQuery, after: str | None, seconds: float
+) -> dict[str, Any]:
+    """Wait for a batch of a query that is later than the timestamp `after`.
 
-    Spark keeps the last `spark.sql.streaming.numRecentProgressUpdates` of a run.
+    Returns "ended" (whether the query has ended), "progress" (Spark's reports, oldest first) and
+    "bytes" (those of the last report: "shuffled" per state partition, and "broadcast"; or None).
     """
-    last = query._jsq.lastProgress()
-    # Reading the whole report takes longer, and most calls find no new one.
-    if last is None or (before and last.timestamp() == before["timestamp"]):
-        return []
-    newest: Progress = json.loads(last.json())
-    if before and newest["batchId"] <= before["batchId"] + 1:
-        return [newest]
-    recent = [json.loads(each.json()) for each in query._jsq.recentProgress()]
-    return [each for each in recent if not before or each["timestamp"] > before["timestamp"]]
+    bridge = _bridge(spark, "the batches of a stream")
+    answer: dict[str, Any] = json.loads(
+        bridge.awaitBatch(spark._jsparkSession, query._jsq, after, round(seconds * 1000))
+    )
+    return answer
 
 
 def repartition_state(spark: SparkSession, checkpoint: str, partitions: int) -> None:

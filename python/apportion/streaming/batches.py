@@ -40,6 +40,15 @@ class Batch:
     backlog_rows: int | None
     """Rows that no batch has read yet; None if no source reports them."""
     operators: Sequence[Operator]
+    shuffled: Sequence[int] = ()
+    """Bytes that the batch shuffled to each state partition; empty if they are not known."""
+    broadcast_bytes: int = 0
+    """Bytes of the batch's broadcast tables."""
+
+    @property
+    def largest_share(self) -> float | None:
+        """Share of the shuffled bytes in the largest partition; None if it is not known."""
+        return max(self.shuffled) / sum(self.shuffled) if any(self.shuffled) else None
 
     @property
     def partitions(self) -> int | None:
@@ -74,6 +83,14 @@ class Batch:
             processed_rows_per_second=_rate(progress, "processedRowsPerSecond"),
             backlog_rows=_backlog(progress),
             operators=[_operator(each) for each in progress.get("stateOperators", [])],
+        )
+
+    def with_bytes(self, sizes: Mapping[str, Any] | None) -> Batch:
+        """Return the batch with its bytes, as `jvm.await_batch` returns them."""
+        if sizes is None:
+            return self
+        return dataclasses.replace(
+            self, shuffled=sizes["shuffled"], broadcast_bytes=sizes["broadcast"]
         )
 
 

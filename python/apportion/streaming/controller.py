@@ -39,9 +39,12 @@ _log = logging.getLogger(__name__)
 # A load is the median of this many batches.
 _BATCHES = 5
 _MOST_RECORDS = 1000
-# The journal is written as a whole, so not after each short batch.
+# The journal is written as a whole, so not after each batch, and less often if it takes long.
 _JOURNAL_SECONDS = 10.0
+_JOURNAL_SHARE = 0.002
 _SLOTS_SECONDS = 10.0
+# A batch ends the wait for it, so this is only the longest time that `stop` takes.
+_WAIT_SECONDS = 0.5
 _FILE_SINK = "FileSink["
 
 
@@ -78,13 +81,14 @@ class Stream:
         self._stabilizer = Stabilizer(plan.stabilization, plan.cooldown)
         self._batches: deque[Batch] = deque(maxlen=_BATCHES)
         self._records: deque[StreamRecord] = deque(maxlen=_MOST_RECORDS)
+        self._lines: deque[str] = deque(maxlen=_MOST_RECORDS)
         self._rescale: _Rescale | None = None
         self._is_refused = False
         self._is_warm = False
         self._last: Batch | None = None
         self._progress: jvm.Progress | None = None
         self._slots = (float("-inf"), 1)
-        self._journal_written = float("-inf")
+        self._journal_due = float("-inf")
         self._stopping = threading.Event()
         self._error: BaseException | None = None
         self._partitions = checkpoint.partitions()
@@ -131,10 +135,14 @@ class Stream:
     def _run(self) -> None:
         try:
             while not self._stopping.is_set():
-                ended = self._query.awaitTermination(self._poll_seconds())  # type: ignore[arg-type]
-                for batch in self._new_batches():
-                    self._observe(batch)
-                if ended:
+                query = self._query
+                ended, batches = self._await_batches()
+                for batch in batches:
+                    # A rescale replaces the query, and later batches are those of the old one.
+                    if self._query is query:
+                        self._observe(batch)
+                if ended and self._query is query:
+                    query.awaitTermination()
                     break
         except BaseException as error:
             self._error = error
@@ -146,13 +154,15 @@ class Stream:
                     self._record("ended", self._last, "the stream ended")
                 self._write_journal()
 
-    def _poll_seconds(self) -> float:
-        return 0.2 if self._plan.trigger is None else min(1.0, max(0.05, self._plan.trigger / 20))
-
-    def _new_batches(self) -> list[Batch]:
-        reports = jvm.progress_since(self._query, self._progress)
-        self._progress = reports[-1] if reports else self._progress
-        return [Batch.from_progress(report) for report in reports]
+    def _await_batches(self) -> tuple[bool, list[Batch]]:
+        """Return whether the query has ended, and its new batches."""
+        known = self._progress["timestamp"] if self._progress else None
+        found = jvm.await_batch(self._spark, self._query, known, _WAIT_SECONDS)
+        batches = [Batch.from_progress(report) for report in found["progress"]]
+        if batches:
+            self._progress = found["progress"][-1]
+            batches[-1] = batches[-1].with_bytes(found["bytes"])
+        return found["ended"], batches
 
     def _observe(self, batch: Batch) -> None:
         self._last = batch
@@ -171,7 +181,7 @@ class Stream:
         if load is None:
             return
         wanted = self._plan.policy.wanted(load)
-        wanted = self._plan.bounds.apply(wanted, self._sizes.needed(load.state_bytes), load)
+        wanted = self._plan.bounds.apply(wanted, self._sizes.needed(load), load)
         now = batch.ended.timestamp()
         steady = self._stabilizer.steady(now, load.partitions, wanted)
         self._record("batch", batch, wanted.reason, target=wanted.partitions)
@@ -182,13 +192,13 @@ class Stream:
     def _load(self) -> Load | None:
         if self._partitions is None:
             return None
-        slots = self._registered_slots()
+        slots = self._most_slots()
         return load_of(list(self._batches), self._partitions, slots, self._plan.trigger)
 
-    def _registered_slots(self) -> int:
+    def _most_slots(self) -> int:
         asked, slots = self._slots
         if time.monotonic() - asked > _SLOTS_SECONDS:
-            slots = min(jvm.slots(self._spark), self._plan.bounds.most)
+            slots = min(jvm.most_slots(self._spark), self._plan.bounds.most)
             self._slots = (time.monotonic(), slots)
         return slots
 
@@ -306,7 +316,7 @@ class Stream:
             policy=self._plan.policy.name,
             partitions=partitions,
             target=target or partitions,
-            slots=self._registered_slots(),
+            slots=self._most_slots(),
             batch_millis=_millis(batch.seconds),
             trigger_millis=None if self._plan.trigger is None else _millis(self._plan.trigger),
             input_rows=batch.input_rows,
@@ -315,19 +325,25 @@ class Stream:
             backlog_rows=batch.backlog_rows,
             state_rows=batch.state_rows,
             state_bytes=batch.state_bytes,
+            batch_bytes=sum(batch.shuffled) if batch.shuffled else None,
+            largest_share=batch.largest_share,
             reason=reason,
             from_partitions=changed.from_partitions if changed else None,
             to_partitions=changed.to_partitions if changed else None,
             **millis,
         )
+        line = json.dumps(record.to_json())
         self._records.append(record)
-        jvm.report_stream(self._spark, record.to_json())
-        if event != "batch" or time.monotonic() - self._journal_written > _JOURNAL_SECONDS:
+        self._lines.append(line)
+        jvm.report_stream(self._spark, line)
+        if event != "batch" or time.monotonic() > self._journal_due:
             self._write_journal()
 
     def _write_journal(self) -> None:
-        self._checkpoint.write_journal(json.dumps(each.to_json()) for each in self._records)
-        self._journal_written = time.monotonic()
+        began = time.monotonic()
+        self._checkpoint.write_journal(self._lines)
+        ended = time.monotonic()
+        self._journal_due = ended + max(_JOURNAL_SECONDS, (ended - began) / _JOURNAL_SHARE)
 
 
 def _file_sink(progress: jvm.Progress | None) -> str | None:

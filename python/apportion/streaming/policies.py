@@ -20,6 +20,8 @@ from apportion.streaming.batches import Batch
 # The number goes down only if the load then stays this far below its goal. Otherwise it would go
 # up again after a small change of the load.
 _HEADROOM = 0.7
+# More tasks must save at least this share of the time.
+_LEAST_SAVED = 0.1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Load:
 
     partitions: int
     slots: int
-    """Task slots of the application. With dynamic allocation, the most that it can have."""
+    """Task slots of the application. If it asks for executors, the most that it can have."""
     batch_seconds: float
     """Median time of the last batches."""
     trigger_seconds: float | None
@@ -41,11 +43,39 @@ class Load:
     """Rows that no batch has read yet; None if the sources do not report them."""
     state_rows: int
     state_bytes: int
+    batch_bytes: int = 0
+    """Median of the bytes that a batch shuffles to the state partitions; 0 if not known."""
+    broadcast_bytes: int = 0
+    """Bytes of the broadcast tables of the last batch."""
+    largest_share: float | None = None
+    """Share of the shuffled bytes in the largest partition, from 0 to 1."""
 
     @property
     def tasks_at_once(self) -> int:
         """Tasks of one stateful stage that run at the same time."""
         return max(1, min(self.partitions, self.slots))
+
+    @property
+    def hot_share(self) -> float:
+        """Share of the bytes that more partitions would not divide, such as those of one key.
+
+        The largest partition has them, and its equal part of the others.
+        """
+        if self.largest_share is None or self.partitions == 1:
+            return 0.0
+        even = 1 / self.partitions
+        return max(0.0, (self.largest_share - even) / (1 - even))
+
+    @property
+    def most_useful_tasks(self) -> int | None:
+        """Power of two from which on twice as many tasks save little; None if there is none.
+
+        With n tasks and the hot share h, the time is proportional to h + (1 - h) / n.
+        """
+        hot = self.hot_share
+        if hot == 0:
+            return None
+        return checks.power_up(math.ceil((1 - hot) / hot * (0.5 / _LEAST_SAVED - 1))) or 1
 
 
 def load_of(
@@ -57,6 +87,8 @@ def load_of(
     elapsed = (last.ended - first.ended).total_seconds()
     arrived = rows - first.input_rows
     seconds = sum(each.seconds for each in batches)
+    sizes = [each.shuffled for each in batches if any(each.shuffled)]
+    sums = [sum(partition) for partition in zip(*sizes, strict=True)]
     return Load(
         partitions=partitions,
         slots=slots,
@@ -67,6 +99,9 @@ def load_of(
         backlog_rows=last.backlog_rows,
         state_rows=last.state_rows,
         state_bytes=last.state_bytes,
+        batch_bytes=round(statistics.median(map(sum, sizes))) if sizes else 0,
+        broadcast_bytes=last.broadcast_bytes,
+        largest_share=max(sums) / sum(sums) if sums else None,
     )
 
 
@@ -167,6 +202,11 @@ def _scaled(load: Load, needed: float, reason: str) -> Wanted:
         tasks = checks.power_up(math.ceil(load.tasks_at_once * needed))
         if tasks > most:
             reason += f", limited by {count_text(load.slots, 'task slot')}"
-        return Wanted(min(tasks, most), reason)
+            tasks = most
+        useful = load.most_useful_tasks
+        if useful is not None and useful < tasks:
+            reason += f", limited because one partition gets {load.largest_share:.0%} of the bytes"
+            tasks = max(useful, checks.power_up(load.tasks_at_once))
+        return Wanted(tasks, reason)
     tasks = checks.power_up(math.ceil(load.tasks_at_once * needed / _HEADROOM)) or 1
     return Wanted(min(tasks, load.partitions, most), reason)

@@ -53,6 +53,10 @@ class StreamRecord:
     state_bytes: int
     reason: str
     """The decision in one sentence."""
+    batch_bytes: int | None = None
+    """Bytes that the batch shuffled to the state partitions; None if they are not known."""
+    largest_share: float | None = None
+    """Share of these bytes in the largest partition, from 0 to 1."""
     from_partitions: int | None = None
     to_partitions: int | None = None
     stop_millis: int | None = None
@@ -65,7 +69,8 @@ class StreamRecord:
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as data for JSON."""
-        return {**dataclasses.asdict(self), "at": self.at.isoformat()}
+        # Not `asdict`, which copies each value.
+        return {**vars(self), "at": self.at.isoformat()}
 
     @classmethod
     def from_json(cls, record: object) -> StreamRecord:

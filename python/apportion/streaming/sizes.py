@@ -30,8 +30,11 @@ class Bounds:
 
     def apply(self, wanted: Wanted, needed: int, load: Load) -> Wanted:
         """Return a policy's number within the bounds, and at least the number for the bytes."""
+        batches = (
+            f" and batches of {size_text(load.batch_bytes)} need" if load.batch_bytes else " needs"
+        )
         state = (
-            f"the state of {size_text(load.state_bytes)} needs {needed} partitions "
+            f"the state of {size_text(load.state_bytes)}{batches} {needed} partitions "
             f"with {size_text(self.bytes_per_partition)} each"
         )
         if wanted.partitions < needed:
@@ -46,23 +49,28 @@ class Bounds:
 class StateSizes:
     """Numbers of state partitions for bytes, decided as for the shuffles of a batch query.
 
-    A decision takes about a millisecond, so it is kept until the state has changed by a tenth.
+    A task reads its part of the state and of the batch, and all broadcast tables. A decision takes
+    about a millisecond, so it is kept until one of these has changed by a tenth.
     """
 
     def __init__(self, spark: SparkSession, bounds: Bounds) -> None:
         self._spark = spark
         self._bounds = bounds
-        self._decided: tuple[int, int] | None = None
+        self._decided: tuple[tuple[int, ...], int] | None = None
 
-    def needed(self, state_bytes: int) -> int:
+    def needed(self, load: Load) -> int:
         """Return the number of state partitions that the bytes need, from 1 to the maximum."""
-        if self._decided and abs(state_bytes - self._decided[0]) <= self._decided[0] / 10:
+        sizes = (load.state_bytes, load.batch_bytes, load.broadcast_bytes)
+        if self._decided and all(map(_is_near, sizes, self._decided[0])):
             return self._decided[1]
         most = self._bounds.most
-        each, rest = divmod(state_bytes, most)
         decision = decide(
             self._spark,
-            [Input([each + (place < rest) for place in range(most)])],
+            [
+                Input(_even(load.state_bytes, most)),
+                Input(_even(load.batch_bytes, most)),
+                *[Input([size], broadcast=True) for size in [load.broadcast_bytes] if size],
+            ],
             data_volume_per_task=self._bounds.bytes_per_partition,
             min_parallelism=1,
             max_parallelism=most,
@@ -71,5 +79,14 @@ class StateSizes:
             # Other modes fill the slots, and only the bytes count here.
             mode="active",
         )
-        self._decided = (state_bytes, decision.parallelism)
+        self._decided = (sizes, decision.parallelism)
         return decision.parallelism
+
+
+def _is_near(size: int, decided: int) -> bool:
+    return abs(size - decided) <= decided / 10
+
+
+def _even(size: int, parts: int) -> list[int]:
+    each, rest = divmod(size, parts)
+    return [each + (place < rest) for place in range(parts)]

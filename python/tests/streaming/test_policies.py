@@ -49,6 +49,30 @@ def test_more_partitions_than_slots_are_not_wanted() -> None:
     assert wanted.reason.endswith(", limited by 10 task slots")
 
 
+def test_a_hot_partition_limits_the_partitions_that_are_wanted() -> None:
+    # The largest of 8 partitions has 65 %: 60 % that cannot be divided, and an eighth of the rest.
+    late = load(batch_seconds=200.0, largest_share=0.65)
+    wanted = BatchTime().wanted(late)
+    assert late.hot_share == pytest.approx(0.6)
+    assert wanted.partitions == 8
+    assert wanted.reason.endswith(", limited because one partition gets 65% of the bytes")
+
+
+@pytest.mark.parametrize(
+    ("largest", "partitions"), [(0.125, 128), (0.2, 64), (0.31, 16), (None, 128)]
+)
+def test_more_partitions_are_wanted_while_they_divide_the_bytes(
+    largest: float | None, partitions: int
+) -> None:
+    late = load(batch_seconds=240.0, slots=1000, largest_share=largest)
+    assert BatchTime().wanted(late).partitions == partitions
+
+
+def test_a_hot_partition_does_not_keep_a_stream_from_shrinking() -> None:
+    early = load(batch_seconds=1.0, largest_share=0.65)
+    assert BatchTime().wanted(early).partitions == 1
+
+
 def test_partitions_beyond_the_slots_go_even_if_batches_are_late() -> None:
     assert BatchTime().wanted(load(partitions=200, slots=8, batch_seconds=40.0)).partitions == 8
 

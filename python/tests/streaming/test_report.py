@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from typing import Any
 
 import pytest
@@ -29,6 +31,8 @@ RECORD: dict[str, Any] = {
     "backlog_rows": None,
     "state_rows": 50000,
     "state_bytes": 5 << 20,
+    "batch_bytes": 3 << 20,
+    "largest_share": 0.25,
     "from_partitions": 8,
     "to_partitions": 16,
     "stop_millis": 700,
@@ -40,7 +44,7 @@ RECORD: dict[str, Any] = {
 
 
 def test_a_record_of_a_stream_is_a_row_of_the_table_function(spark: SparkSession) -> None:
-    jvm.report_stream(spark, RECORD)
+    jvm.report_stream(spark, json.dumps(RECORD))
     row = jvm.table(spark, "apportion_streams")[-1].asDict()
     at = row.pop("at")
     assert row == {name: value for name, value in RECORD.items() if name != "at"}
@@ -49,6 +53,6 @@ def test_a_record_of_a_stream_is_a_row_of_the_table_function(spark: SparkSession
 
 def test_a_wrong_record_raises_with_the_name_of_the_field(spark: SparkSession) -> None:
     with pytest.raises(ApportionError, match='field slots of the record of a stream is "many"'):
-        jvm.report_stream(spark, {**RECORD, "slots": "many"})
+        jvm.report_stream(spark, json.dumps({**RECORD, "slots": "many"}))
     with pytest.raises(ApportionError, match=r"field input_rows_per_second .* Allowed: a finite"):
-        jvm.report_stream(spark, {**RECORD, "input_rows_per_second": float("nan")})
+        jvm.report_stream(spark, json.dumps({**RECORD, "input_rows_per_second": math.nan}))

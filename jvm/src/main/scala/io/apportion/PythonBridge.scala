@@ -7,11 +7,14 @@ import io.apportion.decision.{Decider, Input}
 import io.apportion.memory.HeldRows
 import io.apportion.policies.RuleSettings
 import io.apportion.report.{DecisionRecord, RowJson}
+import io.apportion.resources.SlotSettings
 import io.apportion.settings.{SessionPolicy, SettingEntry, Settings}
 import io.apportion.streams.{StreamEvent, StreamLog, StreamRecord}
-import org.apache.spark.apportion.{ListenerBus, StageMetrics}
+import org.apache.spark.apportion.{Cluster, ListenerBus, StageMetrics}
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.apportion.StreamBatches
+import org.apache.spark.sql.streaming.StreamingQuery
 
 /** The methods that the Python package calls through py4j. Arguments and results are JSON. */
 object PythonBridge {
@@ -67,6 +70,32 @@ object PythonBridge {
     StreamLog.of(session.sparkContext).add(stream)
     if (Settings.EventsEnabled.get(session.sessionState.conf))
       ListenerBus.post(session.sparkContext, StreamEvent(stream.json))
+  }
+
+  /**
+   * Waits for the next batch of a stream, at most `millis`.
+   *
+   * @param after timestamp of the last known report; null if none is known
+   * @return `{"ended": false, "progress": [...], "bytes": {"shuffled": [...], "broadcast": 0}}`. `bytes` are those of
+   * the last report, or null.
+   */
+  def awaitBatch(session: SparkSession, query: StreamingQuery, after: String, millis: Long): String = {
+    // Asked first, so that the reports of an ended query are complete.
+    val ended = !query.isActive
+    val reports = StreamBatches.await(query, Option(after), millis)
+    val bytes = for {
+      last <- reports.lastOption
+      bytes <- StreamBatches.bytesOf(session, query, last)
+    } yield write(ListMap[String, Any]("shuffled" -> bytes.shuffled, "broadcast" -> bytes.broadcast))
+    s"""{"ended": $ended, "progress": [${reports.map(_.json).mkString(", ")}], "bytes": ${bytes.getOrElse("null")}}"""
+  }
+
+  /** The most task slots that the application has, or can get by a request for executors or by dynamic allocation. */
+  def mostSlots(session: SparkSession): Int = {
+    val context = session.sparkContext
+    val settings = SlotSettings.of(session.sessionState.conf, context)
+    if (settings.asks) settings.need.max
+    else Cluster.dynamicBounds(context).fold(Cluster.slots(context))(_._2)
   }
 
   private def describe(setting: SettingEntry[_]): ListMap[String, Any] = ListMap(

@@ -83,6 +83,16 @@ object StreamRecord {
       ),
       required("state_rows", LongType, "rows in the state of all operators"),
       required("state_bytes", LongType, "memory that the state of all operators uses"),
+      optional(
+        "batch_bytes",
+        LongType,
+        "bytes that the batch shuffled to the state partitions; null if they are not known"
+      ),
+      optional(
+        "largest_share",
+        DoubleType,
+        "share of `batch_bytes` in the largest partition, from 0 to 1; null if it is not known"
+      ),
       optional("from_partitions", IntegerType, "state partitions before a rescale; null for other events"),
       optional("to_partitions", IntegerType, "state partitions after a rescale; null for other events"),
       optional("stop_millis", LongType, "time to stop the query at the end of a batch; null unless it was rescaled"),
