@@ -1,4 +1,4 @@
-"""Processes that end with the process that started them."""
+"""Processes that apply a function, and end with what started them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+
+from apportion._util.parallel import in_processes
 
 _PROGRAM = """
 import multiprocessing, os, time
@@ -19,6 +21,17 @@ if __name__ == "__main__":
         print(pool.submit(os.getpid).result(), flush=True)
         pool.submit(time.sleep, 600).result()
 """
+
+
+def test_an_iterator_that_is_closed_ends_only_its_own_processes() -> None:
+    commands = ["sleep 0.1; echo $PPID"] * 6
+    first = in_processes(subprocess.getoutput, commands, "killed: {}".format, processes=2)
+    next(first)
+    second = in_processes(subprocess.getoutput, commands, "killed: {}".format, processes=2)
+    its_processes = {next(second)}
+    first.close()
+    its_processes.update(second)
+    assert len(its_processes) <= 2
 
 
 def _runs(process: int) -> bool:

@@ -33,9 +33,11 @@ def in_processes(
         return
     others = multiprocessing.active_children()
     pool = _pool(count)
+    waiting = [(value, pool.submit(function, value)) for value in values]
+    # Not at the end: a later pool may have started its processes by then.
+    own = set(multiprocessing.active_children()).difference(others)
     is_complete = False
     try:
-        waiting = [(value, pool.submit(function, value)) for value in values]
         for value, future in waiting:
             try:
                 yield future.result()
@@ -45,7 +47,7 @@ def in_processes(
         is_complete = True
     finally:
         if not is_complete:
-            for process in set(multiprocessing.active_children()).difference(others):
+            for process in own:
                 process.terminate()
         _shut_down(pool)
 
