@@ -17,6 +17,8 @@ slow = pytest.mark.slow
 
 STATE_STORE = "spark.sql.streaming.stateStore"
 FORMAT_2 = {f"{STATE_STORE}.checkpointFormatVersion": "2"}
+# With a time to live, Spark always wants another batch without data.
+NO_EMPTY_BATCHES = {"spark.sql.streaming.noDataMicroBatches.enabled": "false"}
 NO_CHANGELOG = {f"{STATE_STORE}.rocksdb.changelogCheckpointing.enabled": "false"}
 
 # Name, query, output mode, settings.
@@ -34,7 +36,12 @@ SUPPORTED: list[tuple[str, Query, str, dict[str, str]]] = [
     ("left semi join", operators.left_semi_join, "append", {}),
     ("applyInPandasWithState", operators.groups_with_state, "update", {}),
     ("transformWithStateInPandas", operators.transform_with_state, "update", {}),
-    ("transformWithStateInPandas with TTL", operators.transform_with_ttl, "update", {}),
+    (
+        "transformWithStateInPandas with TTL",
+        operators.transform_with_ttl,
+        "update",
+        NO_EMPTY_BATCHES,
+    ),
     ("transformWithState", operators.transform_rows_with_state, "update", {}),
     ("windows, format 2", operators.windows, "append", FORMAT_2),
     ("join, format 2", operators.left_outer_join, "append", FORMAT_2),
