@@ -15,9 +15,10 @@ from typing import Any
 
 import pyspark
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import apportion
-from apportion import resources
+from apportion import resources, streaming
 
 
 class Calls:
@@ -46,6 +47,25 @@ class Calls:
     def repeat(self) -> list[list[Any]]:
         """Run the last stage again. Spark keeps the shuffles of a plan that has run."""
         return [list(row) for row in self.frame.collect()]
+
+    def start_stream(self, folder: str, seconds: int) -> None:
+        """Start a stream with a batch in each second, which takes `seconds` with one task slot."""
+
+        def build() -> DataStreamWriter:
+            rows = self.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 64)
+            # Random, so that Spark does not filter before the shuffle.
+            work = "aggregate(sequence(1, 100000), 0L, (a, x) -> a + x) + rand() > 0"
+            kept = rows.load().dropDuplicates(["value"])
+            for _ in range(4 * seconds):
+                kept = kept.where(work)
+            return kept.writeStream.format("noop")
+
+        self.stream = streaming.start(
+            self.spark, build, folder, trigger=1, stabilization=1, cooldown=1
+        )
+
+    def state_partitions(self) -> int | None:
+        return self.stream.partitions
 
     def changes(self) -> list[dict[str, Any]]:
         return [dataclasses.asdict(each) for each in resources.history(self.spark)]
