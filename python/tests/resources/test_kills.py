@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +67,9 @@ def lose(what: str, cluster: Cluster, dice: random.Random) -> None:
     if what == "worker":
         cluster.kill_worker()
     elif what == "executor":
-        os.kill(cluster.executor_of_youngest_worker(), signal.SIGKILL)
+        # A worker without an executor has none to lose, and an executor can end by itself.
+        with suppress(subprocess.CalledProcessError, ProcessLookupError):
+            os.kill(cluster.executor_of_youngest_worker(), signal.SIGKILL)
     else:
         files = sorted((cluster.directory / "local").rglob("shuffle_*.data"))
         lost = dice.choice(files).parents[1] if files else None
