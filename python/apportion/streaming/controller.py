@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# A load is the median of this many batches.
+# A load is that of this many batches.
 _BATCHES = 5
 _MOST_RECORDS = 1000
 # The journal is written as a whole, so not after each batch, and less often if it takes long.

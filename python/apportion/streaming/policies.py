@@ -7,6 +7,7 @@ stream is changed, and `sizes.py` keeps the number above what the bytes need.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import statistics
 from collections.abc import Sequence
@@ -32,7 +33,10 @@ class Load:
     slots: int
     """Task slots of the application. If it asks for executors, the most that it can have."""
     batch_seconds: float
-    """Median time of the last batches."""
+    """Time of the batch that ran when half of the time of the last batches was over, by length.
+
+    A late batch counts at once: while it runs, the next one gets more rows.
+    """
     trigger_seconds: float | None
     """Interval of the trigger; None if a batch starts as soon as the one before has ended."""
     input_rate: float
@@ -92,7 +96,7 @@ def load_of(
     return Load(
         partitions=partitions,
         slots=slots,
-        batch_seconds=statistics.median(each.seconds for each in batches),
+        batch_seconds=_median_by_time([each.seconds for each in batches]),
         trigger_seconds=trigger_seconds,
         input_rate=arrived / elapsed if elapsed > 0 else last.input_rows_per_second,
         processing_rate=rows / seconds if seconds > 0 else 0.0,
@@ -103,6 +107,14 @@ def load_of(
         broadcast_bytes=last.broadcast_bytes,
         largest_share=max(sums) / sum(sums) if sums else None,
     )
+
+
+def _median_by_time(seconds: Sequence[float]) -> float:
+    """Return the shortest time such that batches up to it have half of the total time."""
+    ordered = sorted(seconds)
+    passed = itertools.accumulate(ordered)
+    half = sum(ordered) / 2
+    return next(each for each, until in zip(ordered, passed, strict=True) if until >= half)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from apportion.errors import InputError
-from apportion.streaming.policies import Backlog, BatchTime, Fixed, Load, Policy
+from apportion.streaming.batches import Batch
+from apportion.streaming.policies import Backlog, BatchTime, Fixed, Load, Policy, load_of
 
 LOAD = Load(
     partitions=8,
@@ -36,6 +37,18 @@ def test_batch_time_keeps_batches_at_80_percent_of_the_trigger(
 ) -> None:
     wanted = BatchTime(0.8).wanted(load(batch_seconds=batch_seconds, slots=1000))
     assert wanted.partitions == partitions
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [((2, 2, 2, 2, 2), 2), ((1, 2, 3, 4, 5), 4), ((5, 6, 5, 2, 17), 6), ((5, 6, 5, 2, 19), 19)],
+)
+def test_a_batch_that_takes_as_long_as_all_others_is_the_load(
+    seconds: tuple[int, ...], expected: float
+) -> None:
+    progress = {"batchId": 0, "id": "a", "runId": "b", "timestamp": "2026-03-01T10:00:00Z"}
+    batches = [Batch.from_progress({**progress, "batchDuration": 1000 * each}) for each in seconds]
+    assert load_of(batches, 8, 8, 30.0).batch_seconds == expected
 
 
 def test_the_reason_of_batch_time_has_the_times() -> None:
