@@ -63,6 +63,7 @@ class Source:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._number = 0
+        self._rows = 0
         for side in ("left", "right"):
             (folder / side).mkdir(parents=True)
 
@@ -71,7 +72,9 @@ class Source:
         first = self._number * 10_000_000
         ids = [first + n for n in range(rows)] + [first - 10_000_000 + n for n in range(rows // 2)]
         times = pyarrow.array([round(at * 1e6)] * len(ids), pyarrow.timestamp("us", "UTC"))
-        table = pyarrow.table({"id": ids, "k": [i % KEYS for i in ids], "at": times})
+        keys = [(self._rows + n) % KEYS for n in range(len(ids))]
+        self._rows += len(ids)
+        table = pyarrow.table({"id": ids, "k": keys, "at": times})
         for side, part in (("left", table), ("right", table.slice(0, rows // 2))):
             hidden = self._folder / side / f".{self._number:06}"
             pyarrow.parquet.write_table(part, hidden, compression="none")
@@ -118,12 +121,12 @@ def query(spark: SparkSession, folder: Path, operator: str, files: int | None) -
 def seconds_per_row(spark: SparkSession, folder: Path, operator: str) -> tuple[float, float]:
     """Return the time of a batch without rows, and the time of a row, with one partition."""
     source = Source(folder / "in")
-    sizes = [5_000] * 4 + [100_000] * 3
+    sizes = [5_000] * 4 + [400_000] * 5
     for number, rows in enumerate(sizes):
         source.write(rows, 1e9 + number)
     spark.conf.set("spark.sql.shuffle.partitions", "1")
     ended = finish(writer(spark, folder, operator, 1))
-    few, many = statistics.median(ended[2:4]), statistics.median(ended[4:7])
+    few, many = statistics.median(ended[2:4]), statistics.median(ended[5:9])
     each = (many - few) / (sizes[-1] - sizes[0])
     return max(0.0, few - each * sizes[0]), each
 
