@@ -268,7 +268,7 @@ def page(results: list[Result], minutes: float, trigger: int, machine: str) -> s
     lines += [
         "",
         "*Stop* includes the batch that the stop interrupted, and *start* the next batch.",
-        "The pause is the sum.",
+        "The pause is the sum. A stream that grows is behind, and has long batches.",
         "",
         "## Load",
         "",
@@ -316,17 +316,17 @@ def main(
     builder.config("spark.driver.memory", "3g").config("spark.log.level", "ERROR")
     spark = apportion.configure(builder).getOrCreate()
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "10000")
+    environment = Environment.from_session(spark)
+    machine = f"Spark {environment.spark}, {environment.master}, {environment.cores} cores."
     results = []
     folder = Path(tempfile.mkdtemp())
     before = {thread.name for thread in threading.enumerate()}
     for operator in operators.split(","):
         results.append(measure(spark, folder / operator, operator, minutes, trigger))
         print(f"{datetime.datetime.now():%H:%M} {operator}: {results[-1].different} different")
+        file.write_text(page(results, minutes, trigger, machine), "utf-8")
     left = {thread.name for thread in threading.enumerate()} - before
     assert not left, left
-    environment = Environment.from_session(spark)
-    machine = f"Spark {environment.spark}, {environment.master}, {environment.cores} cores."
-    file.write_text(page(results, minutes, trigger, machine), "utf-8")
     shutil.rmtree(folder)
     spark.stop()
 
