@@ -1,7 +1,5 @@
 package io.apportion.policies
 
-import scala.util.control.NonFatal
-
 import io.apportion.settings.{Nearest, SettingEntry, Settings, SettingsCheck}
 import org.apache.spark.sql.internal.SQLConf
 
@@ -30,12 +28,7 @@ private[apportion] object RuleSettings {
       case Some(Settings.Enabled) if value != "false" =>
         Left(s"${Settings.Enabled.name} is $value. Allowed: false. A rule cannot switch Apportion on")
       case Some(setting) =>
-        try {
-          new SQLConf().setConfString(setting.key, value)
-          Right(setting.key -> value)
-        } catch {
-          case NonFatal(_) => Left(s"$short is $value. Allowed: ${setting.allowed.text}")
-        }
+        setting.parse(value).fold(problem => Left(s"$short is $problem"), _ => Right(setting.key -> value))
     }
   }
 

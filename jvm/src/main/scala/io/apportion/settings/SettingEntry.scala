@@ -106,6 +106,14 @@ final class SettingEntry[T] private (
   }
 
   def get(conf: SQLConf): T = read(conf)
+
+  /** The value of a text, or the text with what is allowed. */
+  def parse(text: String): Either[String, T] =
+    Try {
+      val conf = new SQLConf()
+      conf.setConfString(key, text)
+      get(conf)
+    }.toEither.left.map(_ => s"$text. Allowed: ${allowed.text}")
 }
 
 object SettingEntry {

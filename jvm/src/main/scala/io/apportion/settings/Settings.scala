@@ -181,7 +181,7 @@ object Settings {
     Allowed.AtLeast(1 << 16, " bytes"),
     "Target size of the files that a statement writes. Apportion sets the number of tasks that write, and adds a " +
       "rebalance before tables with partitions. [File sizes](file-sizes.md) lists the formats. If not set, file " +
-      "sizes do not matter. Set it for tables that many queries read."
+      "sizes do not matter, unless the table has a property of this name. Set it for tables that many queries read."
   )
 
   val MaxBlocksPerTask: SettingEntry[Long] = SettingEntry.long(

@@ -3,13 +3,14 @@ package io.apportion.writes
 import scala.annotation.tailrec
 
 import io.apportion.rules.Guarded
-import io.apportion.settings.Settings
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.apportion.QueryConf
 import org.apache.spark.sql.catalyst.expressions.AttributeSet
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.datasources.{InsertIntoHadoopFsRelationCommand, LogicalRelation}
+import org.apache.spark.sql.internal.SQLConf
 
 /**
  * Adds a rebalance by the partition columns before a statement writes a table with partitions. Without it, each task
@@ -18,19 +19,25 @@ import org.apache.spark.sql.execution.datasources.{InsertIntoHadoopFsRelationCom
 case class RebalanceWrites(session: SparkSession) extends Guarded[LogicalPlan] {
   import RebalanceWrites._
 
+  /** The running query may be this one. Its normalized plan, which has the settings, does not exist yet. */
+  override protected def queryConf(plan: LogicalPlan): Option[SQLConf] = QueryConf.atRoot(plan)
+
   override protected def applyGuarded(plan: LogicalPlan): LogicalPlan = plan match {
     case insert: InsertIntoHadoopFsRelationCommand
-        if Settings.WriteTargetFileSize.get(conf).isDefined && conf.adaptiveExecutionEnabled &&
-          conf.plannedWriteEnabled && insert.bucketSpec.isEmpty =>
-      val columns = insert.partitionColumns.filterNot(column => insert.staticPartitions.contains(column.name))
-      if (columns.isEmpty || isPlaced(insert.query, AttributeSet(columns)) || hasFewTasks(insert.query)) plan
-      else {
-        val partitions = conf.numShufflePartitions.max(Partitions)
-        val rebalance = RebalancePartitions(columns, insert.query, Some(partitions))
-        rebalance.setTagValue(Added, ())
-        insert.copy(query = rebalance)
-      }
+        if conf.adaptiveExecutionEnabled && conf.plannedWriteEnabled && insert.bucketSpec.isEmpty =>
+      TargetFileSize.of(insert, conf, session).fold(plan)(target => rebalanced(insert, target.bytes))
     case _ => plan
+  }
+
+  private def rebalanced(insert: InsertIntoHadoopFsRelationCommand, fileSize: Long): LogicalPlan = {
+    val columns = insert.partitionColumns.filterNot(column => insert.staticPartitions.contains(column.name))
+    if (columns.isEmpty || isPlaced(insert.query, AttributeSet(columns)) || hasFewTasks(insert.query)) insert
+    else {
+      val partitions = conf.numShufflePartitions.max(Partitions)
+      val rebalance = RebalancePartitions(columns, insert.query, Some(partitions))
+      rebalance.setTagValue(Added, fileSize)
+      insert.copy(query = rebalance)
+    }
   }
 
   /** Whether only a few tasks scan and write the rows, so that the table gets few files even without a rebalance. */
@@ -47,9 +54,10 @@ case class RebalanceWrites(session: SparkSession) extends Guarded[LogicalPlan] {
 }
 
 object RebalanceWrites {
-  private val Added = TreeNodeTag[Unit]("apportion.addedRebalance")
+  private val Added = TreeNodeTag[Long]("apportion.addedRebalance")
 
-  def isAdded(rebalance: RebalancePartitions): Boolean = rebalance.getTagValue(Added).isDefined
+  /** Target size of the files that an added rebalance makes; `None` if the query has the rebalance. */
+  private[writes] def fileSize(added: RebalancePartitions): Option[Long] = added.getTagValue(Added)
 
   /** Number of tasks that write few files, if each of them writes a file in each table partition. */
   private val FewTasks = 4
@@ -79,13 +87,10 @@ object RebalanceWrites {
 case class DropRebalances(session: SparkSession) extends Guarded[LogicalPlan] {
   override def publicName: String = "RebalanceWrites"
 
-  override protected def applyGuarded(plan: LogicalPlan): LogicalPlan =
-    Settings.WriteTargetFileSize.get(conf).fold(plan) { target =>
-      plan.transformDown {
-        case rebalance: RebalancePartitions if RebalanceWrites.isAdded(rebalance) && fits(rebalance.child, target) =>
-          rebalance.child
-      }
-    }
+  override protected def applyGuarded(plan: LogicalPlan): LogicalPlan = plan.transformDown {
+    case rebalance: RebalancePartitions if RebalanceWrites.fileSize(rebalance).exists(fits(rebalance.child, _)) =>
+      rebalance.child
+  }
 
   /** Whether the rows come from shuffles that are smaller than one file. Joins and generators may multiply rows. */
   private def fits(query: LogicalPlan, target: Long): Boolean = query match {

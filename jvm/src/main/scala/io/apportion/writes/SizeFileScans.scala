@@ -2,7 +2,6 @@ package io.apportion.writes
 
 import io.apportion.rules.{CurrentQuery, Guarded}
 import io.apportion.scans.FileScan
-import io.apportion.settings.Settings
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
@@ -21,15 +20,14 @@ case class SizeFileScans(session: SparkSession) extends Guarded[SparkPlan] {
   override protected def mustThrow(failure: Throwable): Boolean =
     WriteSample.isCancelled(failure) || super.mustThrow(failure)
 
-  override protected def applyGuarded(plan: SparkPlan): SparkPlan =
-    (Settings.WriteTargetFileSize.get(conf), plan) match {
-      case (Some(target), TableWrite(write)) if isRunning =>
-        write.query.collectLeaves() match {
-          case Seq(FileScan(scan)) => limited(plan, write, scan, target.toDouble)
-          case _                   => plan
-        }
-      case _ => plan
-    }
+  override protected def applyGuarded(plan: SparkPlan): SparkPlan = plan match {
+    case TableWrite(write) if isRunning =>
+      (TargetFileSize.of(write.command.cmd, conf, session), write.query.collectLeaves()) match {
+        case (Some(target), Seq(FileScan(scan))) => limited(plan, write, scan, target.bytes.toDouble)
+        case _                                   => plan
+      }
+    case _ => plan
+  }
 
   /** Whether the statement runs. EXPLAIN only plans it. */
   private def isRunning: Boolean =

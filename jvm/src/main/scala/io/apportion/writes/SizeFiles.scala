@@ -3,11 +3,9 @@ package io.apportion.writes
 import java.util.Locale
 
 import io.apportion.decision.{Policy, Rounding, SourceKind, ValueSource}
-import io.apportion.decision.ranges.Bytes
 import io.apportion.groups.{ExchangeGroup, GroupRead, PolicyChange, ShuffleLeaf}
 import io.apportion.reads.PendingDecisions
 import io.apportion.rules.{CurrentQuery, Guarded, ValidChanges}
-import io.apportion.settings.Settings
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadRule, QueryStageExec}
@@ -33,12 +31,13 @@ case class SizeFiles(session: SparkSession) extends AQEShuffleReadRule with Guar
     WriteSample.isCancelled(failure) || super.mustThrow(failure)
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan =
-    (Settings.WriteTargetFileSize.get(conf), plan) match {
-      case (Some(target), TableWrite(write)) => size(plan, write, target)
-      case _                                 => plan
+    plan match {
+      case TableWrite(write) =>
+        TargetFileSize.of(write.command.cmd, conf, session).fold(plan)(size(plan, write, _))
+      case _ => plan
     }
 
-  private def size(plan: SparkPlan, write: TableWrite, target: Long): SparkPlan = {
+  private def size(plan: SparkPlan, write: TableWrite, target: TargetFileSize): SparkPlan = {
     val pending = PendingDecisions.take(plan)
     PendingDecisions.attach(plan, pending)
     val groups = pending.map(_._1)
@@ -55,7 +54,7 @@ case class SizeFiles(session: SparkSession) extends AQEShuffleReadRule with Guar
         group -> GroupRead.plan(group, read.held, SizeFiles.change(target, bytes)(read.policy), FileLayout.decide)
       }
       val files = reads.flatMap(_._2.decision.taskBytes).map(_ * bytes.ratio)
-      val limited = write.limitedTo(bytes.rowsIn(RowLimit.of(files, target.toDouble)))
+      val limited = write.limitedTo(bytes.rowsIn(RowLimit.of(files, target.bytes.toDouble)))
       val sized = ValidChanges.applyAll(limited, reads.map(_._2))(GroupRead.applyAll)
       PendingDecisions.attach(sized, reads.map { case (group, read) => group -> Right(read) })
       sized
@@ -77,9 +76,9 @@ object SizeFiles {
   }
 
   /** Change of a policy so that a task reads the input of one file. It does not fill the task slots. */
-  private[writes] def change(target: Long, known: WrittenBytes): Policy => Policy = {
+  private[writes] def change(target: TargetFileSize, known: WrittenBytes): Policy => Policy = {
     val ratio = "%.2f".formatLocal(Locale.ROOT, known.ratio)
-    sized(known.volumeFor(target), s"${name(target)}, 1 byte made $ratio bytes of files ${known.source}")
+    sized(known.volumeFor(target.bytes), s"${target.text}, 1 byte made $ratio bytes of files ${known.source}")
   }
 
   /**
@@ -87,12 +86,10 @@ object SizeFiles {
    * file. There are more before the ratio is known: a byte of a shuffle may become more bytes of a file. Even more, as
    * for balanced ranges, would cost more time than they save.
    */
-  private[writes] def ofPartitions(target: Long, known: Option[WrittenBytes]): Policy => Policy =
+  private[writes] def ofPartitions(target: TargetFileSize, known: Option[WrittenBytes]): Policy => Policy =
     known
-      .fold(sized(target / 2, name(target)) _)(change(target, _))
-      .andThen(_.withRanges(balanced = false, ValueSource(SourceKind.Write, name(target))))
-
-  private def name(target: Long): String = s"${Settings.WriteTargetFileSize.name} ${Bytes.text(target)}"
+      .fold(sized(target.bytes / 2, target.text) _)(change(target, _))
+      .andThen(_.withRanges(balanced = false, ValueSource(SourceKind.Write, target.text)))
 
   private def sized(volume: Long, text: String)(policy: Policy): Policy = policy
     .copy(
@@ -115,14 +112,15 @@ case class SizeFileShuffles(session: SparkSession) extends Guarded[SparkPlan] {
   override def publicName: String = "SizeFiles"
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
-    (Settings.WriteTargetFileSize.get(conf), plan) match {
-      case (Some(target), TableWrite(write)) =>
-        val change = SizeFiles.ofPartitions(target, EarlierWrites.of(session).find(write.entry))
-        for {
-          group <- ExchangeGroup.collect(plan) if group.forbidden.isEmpty
-          ShuffleLeaf(exchange, _, None) <- group.leaves
-        } PolicyChange.put(exchange, change)
-      case _ =>
+    for {
+      write <- TableWrite.unapply(plan)
+      target <- TargetFileSize.of(write.command.cmd, conf, session)
+    } {
+      val change = SizeFiles.ofPartitions(target, EarlierWrites.of(session).find(write.entry))
+      for {
+        group <- ExchangeGroup.collect(plan) if group.forbidden.isEmpty
+        ShuffleLeaf(exchange, _, None) <- group.leaves
+      } PolicyChange.put(exchange, change)
     }
     plan
   }

@@ -45,13 +45,17 @@ private[writes] object TableWrite {
     case _ => None
   }
 
-  private def target(command: DataWritingCommand): String = command match {
-    case insert: InsertIntoHadoopFsRelationCommand =>
-      insert.catalogTable.fold(SourcePath.of(insert.outputPath.toString).name)(_.identifier.unquotedString)
-    case other =>
-      other.productIterator
-        .collectFirst { case table: CatalogTable => table.identifier.unquotedString }
-        .getOrElse(other.nodeName)
+  /** The table that a command writes; `None` if it writes to a path, or if its table does not exist yet. */
+  def table(command: DataWritingCommand): Option[CatalogTable] = command match {
+    case insert: InsertIntoHadoopFsRelationCommand => insert.catalogTable
+    case other => other.productIterator.collectFirst { case table: CatalogTable => table }
+  }
+
+  private def target(command: DataWritingCommand): String = table(command).map(_.identifier.unquotedString).getOrElse {
+    command match {
+      case insert: InsertIntoHadoopFsRelationCommand => SourcePath.of(insert.outputPath.toString).name
+      case other                                     => other.nodeName
+    }
   }
 
   private def rowLimit(options: Map[String, String], ofSession: Long): Seq[Long] = {

@@ -136,6 +136,22 @@ class ApplyPoliciesSuite extends SparkSuite with Eventually {
     }
   }
 
+  test("a rule can set the file size of a table with partitions, and no rule of Apportion fails") {
+    withRules("{match: {writes: default.sized}, settings: {write.targetFileSize: 64k}}") {
+      def filesWith(table: String): Long = {
+        val failures = Logged.by("io.apportion.rules.Guarded") {
+          spark.sql(
+            s"CREATE TABLE $table USING parquet PARTITIONED BY (p) AS SELECT id, id % 2 AS p FROM range(0, 9999, 1, 8)"
+          )
+        }
+        assert(failures.isEmpty)
+        try spark.table(table).select("_metadata.file_path").distinct().count()
+        finally spark.sql(s"DROP TABLE $table")
+      }
+      assert(filesWith("sized") == 2 && filesWith("plain") == 16)
+    }
+  }
+
   test("a rule can match the text, a job tag, the application and the fingerprint") {
     val fingerprint = loggedFingerprint(s"$query HAVING count(*) > 5")
     withRules(

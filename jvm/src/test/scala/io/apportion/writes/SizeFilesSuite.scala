@@ -6,6 +6,7 @@ import scala.jdk.CollectionConverters._
 
 import io.apportion.SparkSuite
 import io.apportion.report.DecisionLog
+import io.apportion.rules.Logged
 import org.apache.commons.io.FileUtils
 import org.apache.hadoop.fs.Path
 import org.apache.spark.SparkException
@@ -120,6 +121,70 @@ class SizeFilesSuite extends SparkSuite with Eventually {
           assert(shareNear(files.collect().map(_.getLong(1)).toSeq) > 0.9)
           assert(session.table(table).count() == Count)
         } finally Seq("existing", "sized").foreach(table => session.sql(s"DROP TABLE IF EXISTS $table"))
+      }
+    }
+  }
+
+  private val Property = "TBLPROPERTIES ('spark.apportion.write.targetFileSize' = '128k')"
+  private val ofTables = Table(
+    "statement",
+    s"CREATE TABLE sized USING parquet PARTITIONED BY (k) $Property AS SELECT text, k FROM source",
+    s"CREATE TABLE sized USING parquet $Property AS SELECT DISTINCT text, k FROM source",
+    "INSERT INTO existing SELECT DISTINCT text, k FROM source",
+    "INSERT OVERWRITE existing PARTITION (k = 1) SELECT DISTINCT text FROM source"
+  )
+
+  test("a table property sets the target size of a table's files") {
+    forAll(ofTables) { statement =>
+      withSession("spark.sql.shuffle.partitions" -> "64") { session =>
+        rows(session).createOrReplaceTempView("source")
+        session.sql(s"CREATE TABLE existing (text STRING, k BIGINT) USING parquet PARTITIONED BY (k) $Property")
+        try {
+          session.sql(statement)
+          val table = if (statement.contains("existing")) "existing" else "sized"
+          val files = session.table(table).select("_metadata.file_path", "_metadata.file_size").distinct()
+          assert(shareNear(files.collect().map(_.getLong(1)).toSeq) > 0.9)
+          assert(session.table(table).count() == Count)
+        } finally Seq("existing", "sized").foreach(table => session.sql(s"DROP TABLE IF EXISTS $table"))
+      }
+    }
+  }
+
+  private def createdWith(property: String, value: String, session: SparkSession): String = {
+    shuffled(session).createOrReplaceTempView("source")
+    try {
+      session.sql(
+        s"CREATE TABLE created USING parquet TBLPROPERTIES ('spark.apportion.$property' = '$value') AS TABLE source"
+      )
+      lastReason(session)
+    } finally session.sql("DROP TABLE IF EXISTS created")
+  }
+
+  test("the reason names the table property, or the session's setting, which has priority") {
+    withSession("spark.sql.shuffle.partitions" -> "64") { session =>
+      assert(
+        createdWith("write.targetFileSize", "128k", session).contains("(table property write.targetFileSize 128 KiB")
+      )
+      session.conf.set("spark.apportion.write.targetFileSize", "256k")
+      assert(createdWith("write.targetFileSize", "128k", session).contains("(write.targetFileSize 256 KiB"))
+    }
+  }
+
+  private val wrong = Table(
+    ("property", "value", "warning"),
+    ("write.targetFileSize", "tiny", "targetFileSize is tiny. Allowed: 65536 bytes or more. It is ignored."),
+    ("write.targetFileSize", "1k", "targetFileSize is 1k. Allowed: 65536 bytes or more. It is ignored."),
+    ("write.fileSize", "1m", "fileSize is ignored. Known: spark.apportion.write.targetFileSize.")
+  )
+
+  test("a wrong table property is logged once, with the table and what is allowed") {
+    forAll(wrong) { (property, value, warning) =>
+      withSession() { session =>
+        val lines = Logged.by("io.apportion.writes.TargetFileSize") {
+          for (_ <- 1 to 2) assert(!createdWith(property, value, session).contains("targetFileSize"))
+        }
+        assert(lines.map(_.contains("created: property spark.apportion.write.")) == Seq(true), lines)
+        assert(lines.head.endsWith(warning), lines)
       }
     }
   }
