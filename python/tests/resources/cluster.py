@@ -12,10 +12,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ClassVar, Protocol
 
 import pyspark
 
@@ -33,11 +33,30 @@ def eventually(what: str, found: Callable[[], Any]) -> Any:
     return value
 
 
+class ClusterManager(Protocol):
+    """What drivers need to know of a cluster."""
+
+    directory: Path
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def conf(self) -> Mapping[str, str]: ...
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Variables of the driver's environment."""
+
+
 class Cluster:
     """A master, and workers that come and go, of one core each unless set otherwise.
 
     `daemon_options` are options of the JVMs of the master and the workers.
     """
+
+    conf: ClassVar[Mapping[str, str]] = {}
+    environment: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, directory: Path, cores: int = 1, daemon_options: str = "") -> None:
         self.directory = directory
@@ -72,7 +91,7 @@ class Cluster:
 
     def kill_worker(self) -> None:
         """Kill the youngest worker and its executor, as a machine that goes away."""
-        _kill(self._workers.pop())
+        kill(self._workers.pop())
 
     def executor_of_youngest_worker(self) -> int:
         """Return the process id of the executor that this worker has started."""
@@ -81,7 +100,7 @@ class Cluster:
 
     def stop(self) -> None:
         for process in [*self._workers, self._master]:
-            _kill(process)
+            kill(process)
 
     def _start(
         self, name: str, *arguments: str, host: str = "127.0.0.1"
@@ -110,7 +129,7 @@ class Cluster:
 class Driver:
     """A Spark program that takes calls, each of which can be waited for."""
 
-    def __init__(self, conf: dict[str, str], log: Path) -> None:
+    def __init__(self, conf: dict[str, str], log: Path, environment: Mapping[str, str]) -> None:
         self._answers: dict[int, queue.Queue[dict[str, Any]]] = {0: queue.Queue()}
         self._ids = itertools.count(1)
         self._log = log
@@ -121,6 +140,7 @@ class Driver:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
+                env={**os.environ, **environment},
                 start_new_session=True,
             )
         assert self._process.stdout
@@ -163,7 +183,7 @@ class Driver:
         return self._process.wait(PATIENCE) == 0
 
     def stop(self) -> None:
-        _kill(self._process)
+        kill(self._process)
 
     def _write(self, value: object) -> None:
         assert self._process.stdin
@@ -180,7 +200,7 @@ class Driver:
 
 
 @contextmanager
-def driver_of(cluster: Cluster, **settings: str) -> Iterator[Driver]:
+def driver_of(cluster: ClusterManager, **settings: str) -> Iterator[Driver]:
     """A driver on the cluster's executors, with these settings (dots as `__`)."""
     conf = {
         "spark.master": cluster.url,
@@ -191,16 +211,18 @@ def driver_of(cluster: Cluster, **settings: str) -> Iterator[Driver]:
         # Executors are killed on purpose.
         "spark.stage.maxConsecutiveAttempts": "10",
         "spark.task.maxFailures": "10",
+        **cluster.conf,
         **{f"spark.{name.replace('__', '.')}": value for name, value in settings.items()},
     }
-    driver = Driver(conf, cluster.directory / "driver.log")
+    driver = Driver(conf, cluster.directory / "driver.log", cluster.environment)
     try:
         yield driver
     finally:
         driver.stop()
 
 
-def _kill(process: subprocess.Popen[Any]) -> None:
+def kill(process: subprocess.Popen[Any]) -> None:
+    """Kill a process and those of its group."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

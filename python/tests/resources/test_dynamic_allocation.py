@@ -1,4 +1,4 @@
-"""Dynamic allocation on a standalone cluster: executors come before tasks wait, and go back."""
+"""Dynamic allocation: executors come before tasks wait, and go back."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from .cluster import Cluster, Driver, driver_of, eventually
+from .yarn import YarnCluster
 
 # Two tasks that take seconds, then three tasks. The second stage is known while the first one runs.
 GROWING = """
@@ -34,16 +35,20 @@ DYNAMIC = {
 REQUEST = {"spark.apportion.resources.request": "true"}
 
 
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    """A driver on three workers, which tracks shuffles."""
+@pytest.fixture(scope="module", params=["standalone", "YARN"])
+def driver(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Driver]:
+    """A driver that tracks shuffles, on a cluster with room for three executors."""
     tracking = {
         "dynamicAllocation__shuffleTracking__enabled": "true",
         "dynamicAllocation__shuffleTracking__timeout": "3s",
     }
-    cluster = Cluster(tmp_path_factory.mktemp("cluster"))
+    directory = tmp_path_factory.mktemp("cluster")
+    cluster = YarnCluster(directory) if request.param == "YARN" else Cluster(directory)
     try:
-        cluster.resize(3)
+        if isinstance(cluster, Cluster):
+            cluster.resize(3)
         with driver_of(cluster, **DYNAMIC, **tracking) as started:
             yield started
     finally:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import shutil
 import socket
 import subprocess
 import time
@@ -12,29 +11,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
+from tests.maven import jars
 
 # Spark's connector has its own, older client. The broker runs in another process.
 BROKER = "org.apache.kafka:kafka_2.13:4.1.0"
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 
-_CACHE = Path.home() / ".cache/apportion/kafka"
 _SECONDS = 60
 # Spark has all other dependencies of its connector.
 _ADDED_TO_SPARK = ("kafka", "commons-pool2")
-
-_POM = """\
-<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>apportion</groupId><artifactId>tests</artifactId><version>1</version>
-  <dependencies><dependency>
-    <groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>
-    <exclusions><exclusion>
-      <groupId>org.apache.hadoop</groupId><artifactId>*</artifactId>
-    </exclusion></exclusions>
-  </dependency></dependencies>
-</project>
-"""
 
 _PROPERTIES = """\
 process.roles=broker,controller
@@ -46,23 +31,6 @@ log.dirs={folder}
 num.partitions=3
 offsets.topic.replication.factor=1
 """
-
-
-def jars(artifact: str) -> Path:
-    """Return the folder with an artifact and its dependencies, and fetch them if needed."""
-    folder = _CACHE / artifact.replace(":", "-")
-    if folder.exists():
-        return folder
-    if not shutil.which("mvn"):
-        pytest.skip("mvn fetches Kafka, and is not installed")
-    _CACHE.mkdir(parents=True, exist_ok=True)
-    pom, fetched = folder.with_suffix(".xml"), folder.with_suffix(".part")
-    pom.write_text(_POM.format(*artifact.split(":")), "utf-8")
-    command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies"]
-    options = ["-DincludeScope=runtime", f"-DoutputDirectory={fetched}"]
-    if subprocess.run([*command, *options], capture_output=True, check=False).returncode:
-        pytest.skip(f"Maven does not have {artifact}")
-    return fetched.rename(folder)
 
 
 def connector() -> str:
