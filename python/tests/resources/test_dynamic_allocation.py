@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.cluster_managers.kubernetes import KubernetesCluster
+from tests.cluster_managers.yarn import YarnCluster
+
 from .cluster import Cluster, Driver, driver_of, eventually
-from .yarn import YarnCluster
 
 # Two tasks that take seconds, then three tasks. The second stage is known while the first one runs.
 GROWING = """
@@ -33,9 +36,14 @@ DYNAMIC = {
     "executor__cores": "1",
 }
 REQUEST = {"spark.apportion.resources.request": "true"}
+MANAGERS: dict[str, Callable[[Path], Cluster | YarnCluster | KubernetesCluster]] = {
+    "standalone": Cluster,
+    "YARN": YarnCluster,
+    "mock of Kubernetes": KubernetesCluster,
+}
 
 
-@pytest.fixture(scope="module", params=["standalone", "YARN"])
+@pytest.fixture(scope="module", params=list(MANAGERS))
 def driver(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Driver]:
@@ -45,7 +53,7 @@ def driver(
         "dynamicAllocation__shuffleTracking__timeout": "3s",
     }
     directory = tmp_path_factory.mktemp("cluster")
-    cluster = YarnCluster(directory) if request.param == "YARN" else Cluster(directory)
+    cluster = MANAGERS[request.param](directory)
     try:
         if isinstance(cluster, Cluster):
             cluster.resize(3)

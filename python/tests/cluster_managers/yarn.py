@@ -6,8 +6,7 @@ import subprocess
 from pathlib import Path
 
 from tests.maven import jars
-
-from .cluster import HOME, eventually, kill
+from tests.resources.cluster import HOME, eventually, kill
 
 # The artifact of the small cluster needs these, and does not bring them.
 _NEEDED = "org.junit.jupiter:junit-jupiter-api:5.13.4", "org.bouncycastle:bcpkix-jdk18on:1.80"
