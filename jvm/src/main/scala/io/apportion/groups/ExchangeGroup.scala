@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
 import org.apache.spark.sql.catalyst.plans.physical.{UnknownPartitioning, UnspecifiedDistribution}
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, ShuffleQueryStageExec}
-import org.apache.spark.sql.execution.exchange.{BroadcastExchangeLike, Exchange}
+import org.apache.spark.sql.execution.exchange._
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, BroadcastNestedLoopJoinExec, CartesianProductExec}
 
 /**
@@ -48,6 +48,18 @@ final case class ExchangeGroup(
   lazy val hints: BlockHints = {
     val outermost = if (consumers.isEmpty) leaves.map(leaf => leaf.stage.getOrElse(leaf.node)) else consumers
     OperatorBlock.ofEach(outermost +: inner.map(Seq(_))).map(_.hints).foldLeft(BlockHints.none)(_ orElse _)
+  }
+
+  /** The shuffle of the group, if it has only one. */
+  def single: Option[ShuffleExchangeLike] = leaves match {
+    case Seq(leaf) => Some(leaf.shuffle)
+    case _         => None
+  }
+
+  /** Whether the query asks for partitions of a size. */
+  def isRebalance: Boolean = single.map(_.shuffleOrigin).exists {
+    case REBALANCE_PARTITIONS_BY_NONE | REBALANCE_PARTITIONS_BY_COL => true
+    case _                                                          => false
   }
 
   /** Stages of the shuffles that have started. */

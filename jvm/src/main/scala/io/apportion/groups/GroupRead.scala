@@ -7,7 +7,6 @@ import io.apportion.settings.SessionPolicy
 import org.apache.spark.apportion.MapBlocks
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
-import org.apache.spark.sql.execution.exchange.{REBALANCE_PARTITIONS_BY_COL, REBALANCE_PARTITIONS_BY_NONE}
 
 /**
  * Planned read of a group of shuffles.
@@ -113,22 +112,15 @@ private[apportion] object GroupRead {
    * of the session. Spark's own coalescing also prefers the size of the write. Under a join that multiplies rows, the
    * target size is at most `minTaskVolume`.
    *
-   * A rebalance, or a write with an advisory size, neither fills the task slots nor is limited by memory: the query asks
-   * for partitions of that size.
+   * A rebalance, or a write with an advisory size, does not fill the task slots: the query asks for partitions of that
+   * size. For a write, a table format chose the size, and does not know the memory of a task. So memory limits it.
    */
   def policy(group: ExchangeGroup, session: SessionPolicy, slots: Option[Int]): Policy = {
-    val single = group.leaves match {
-      case Seq(leaf) => Some(leaf.shuffle)
-      case _         => None
-    }
-    val written = single.flatMap(_.advisoryPartitionSize)
-    val isForSize = written.isDefined || single.map(_.shuffleOrigin).exists {
-      case REBALANCE_PARTITIONS_BY_NONE | REBALANCE_PARTITIONS_BY_COL => true
-      case _                                                          => false
-    }
+    val written = group.single.flatMap(_.advisoryPartitionSize)
     val sessionPolicy = session.policy(slots, BroadcastBytes.inMemory(group.broadcasts))
     val unhinted =
-      if (isForSize) sessionPolicy.copy(slots = None, taskMemory = None).withSources("mode" -> ForSize)
+      if (written.isDefined) sessionPolicy.copy(slots = None).withSources("mode" -> ForSize)
+      else if (group.isRebalance) sessionPolicy.copy(slots = None, taskMemory = None).withSources("mode" -> ForSize)
       else sessionPolicy
     val policy = group.hints.over(PolicyChange.of(group)(written.fold(unhinted)(unhinted.withVolume(_, OfWrite))))
     if (group.multipliesRows && policy.dataVolumePerTask > policy.minTaskVolume)

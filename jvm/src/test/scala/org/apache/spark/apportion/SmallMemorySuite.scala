@@ -3,7 +3,9 @@ package org.apache.spark.apportion
 import io.apportion.SparkSuite
 import io.apportion.report.{DecisionLog, DecisionRecord}
 import org.apache.spark.SparkException
-import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.{DataFrames, SparkSession}
+import org.apache.spark.sql.catalyst.expressions.{Ascending, SortOrder}
+import org.apache.spark.sql.catalyst.plans.logical.{RebalancePartitions, Sort}
 import org.scalatest.prop.TableDrivenPropertyChecks._
 
 /** Tasks with 19 MB of execution memory each, in which some operators spill and others fail. */
@@ -68,5 +70,20 @@ class SmallMemorySuite extends SparkSuite {
       val decision = run(session, query)
       assert(decision.tasks == 1 && decision.taskMemory.isEmpty)
     }
+  }
+
+  test("the advisory size of a table format's write is limited by memory") {
+    def write(enabled: Boolean): DecisionRecord =
+      withSession(settings :+ ("memory.enabled" -> enabled.toString): _*) { session =>
+        val table = session.sql(s"SELECT * FROM $rows").queryExecution.analyzed
+        val rebalance = RebalancePartitions(table.output.take(1), table, None, Some(1L << 30))
+        val sorted = Sort(table.output.take(1).map(SortOrder(_, Ascending)), global = false, rebalance)
+        DataFrames.of(session, sorted).write.format("noop").mode("overwrite").save()
+        last(session)
+      }
+    val (without, limited) = (write(enabled = false), write(enabled = true))
+    assert(without.tasks == 1 && without.outcome.get.spilledBytes > 0)
+    assert(limited.tasks > 1 && limited.outcome.get.spilledBytes == 0)
+    assert(limited.sources("dataVolumePerTask") == "advisory size of the write")
   }
 }
