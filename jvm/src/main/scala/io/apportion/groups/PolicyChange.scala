@@ -6,10 +6,18 @@ import org.apache.spark.sql.execution.SparkPlan
 
 /** Change of the policy for the tasks that read an exchange. Rules of optional packages put it on the exchange. */
 private[apportion] object PolicyChange {
-  private val Tag = TreeNodeTag[Policy => Policy]("apportion.policyChange")
+  private val CountTag = TreeNodeTag[Policy => Policy]("apportion.policyChange")
+  private val ReadTag = TreeNodeTag[Policy => Policy]("apportion.policyChangeOfReads")
 
-  def put(exchange: SparkPlan, change: Policy => Policy): Unit = exchange.setTagValue(Tag, change)
+  /** The change counts until the shuffle runs, so for its number of partitions only. */
+  def put(exchange: SparkPlan, change: Policy => Policy): Unit = exchange.setTagValue(CountTag, change)
+
+  /** The change also counts for the tasks that read the shuffle. */
+  def putForReads(exchange: SparkPlan, change: Policy => Policy): Unit = exchange.setTagValue(ReadTag, change)
 
   def of(group: ExchangeGroup): Policy => Policy =
-    group.leaves.flatMap(_.node.getTagValue(Tag)).headOption.getOrElse(identity)
+    group.leaves
+      .flatMap(leaf => leaf.node.getTagValue(CountTag).orElse(leaf.shuffle.getTagValue(ReadTag)))
+      .headOption
+      .getOrElse(identity)
 }

@@ -6,14 +6,26 @@ import java.util.Map.Entry
 import scala.collection.mutable
 
 import io.apportion.history.{History, Run, StageRun}
+import io.apportion.writes.statements.WriteEntries
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.SparkSession
 
 /** Sizes of the files that statements wrote before: in this application, and in earlier ones if there is a history. */
 private[writes] final class EarlierWrites private (history: Option[History], known: EarlierWrites.InMemory) {
 
-  /** The last run of the statement with this entry. */
-  def find(entry: String): Option[WrittenBytes] = known
+  /** The last run of the statement. */
+  def ofStatement(entries: WriteEntries): Option[WrittenBytes] = find(entries.statement, "in an earlier run")
+
+  /** The last run of any statement that wrote the table. */
+  def ofTable(entries: WriteEntries): Option[WrittenBytes] = find(entries.table, "in an earlier run of another query")
+
+  def add(entries: WriteEntries, run: StageRun): Unit =
+    for (entry <- Seq(entries.statement, entries.table)) {
+      known.put(entry, run)
+      history.foreach(_.add(entry, Run("", run.stored, run.written, 0, 1, System.currentTimeMillis(), Some(run))))
+    }
+
+  private def find(entry: String, source: String): Option[WrittenBytes] = known
     .get(entry)
     .orElse {
       val recorded = history.flatMap(_.last(entry)).flatMap(_.stage)
@@ -21,12 +33,7 @@ private[writes] final class EarlierWrites private (history: Option[History], kno
       recorded
     }
     .filter(run => run.stored > 0 && run.written > 0 && run.rows > 0)
-    .map(run => WrittenBytes(run.stored, run.written, run.rows, "in an earlier run"))
-
-  def add(entry: String, run: StageRun): Unit = {
-    known.put(entry, run)
-    history.foreach(_.add(entry, Run("", run.stored, run.written, 0, 1, System.currentTimeMillis(), Some(run))))
-  }
+    .map(run => WrittenBytes(run.stored, run.written, run.rows, source))
 }
 
 private[writes] object EarlierWrites {

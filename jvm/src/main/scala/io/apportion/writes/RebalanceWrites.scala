@@ -2,10 +2,11 @@ package io.apportion.writes
 
 import scala.annotation.tailrec
 
-import io.apportion.rules.Guarded
+import io.apportion.rules.{CurrentQuery, Guarded}
+import io.apportion.writes.statements.{DeltaWrite, QueryRoot, SparkWrite, WrittenTable}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.QueryConf
-import org.apache.spark.sql.catalyst.expressions.AttributeSet
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage, ShuffleQueryStageExec}
@@ -22,23 +23,36 @@ case class RebalanceWrites(session: SparkSession) extends Guarded[LogicalPlan] {
   /** The running query may be this one. Its normalized plan, which has the settings, does not exist yet. */
   override protected def queryConf(plan: LogicalPlan): Option[SQLConf] = QueryConf.atRoot(plan)
 
-  override protected def applyGuarded(plan: LogicalPlan): LogicalPlan = plan match {
-    case insert: InsertIntoHadoopFsRelationCommand
-        if conf.adaptiveExecutionEnabled && conf.plannedWriteEnabled && insert.bucketSpec.isEmpty =>
-      TargetFileSize.of(insert, conf, session).fold(plan)(target => rebalanced(insert, target.bytes))
-    case _ => plan
-  }
+  override protected def applyGuarded(plan: LogicalPlan): LogicalPlan =
+    if (!conf.adaptiveExecutionEnabled || !conf.plannedWriteEnabled) plan
+    else
+      plan match {
+        case insert: InsertIntoHadoopFsRelationCommand if insert.bucketSpec.isEmpty =>
+          val columns = insert.partitionColumns.filterNot(column => insert.staticPartitions.contains(column.name))
+          insert.copy(query = rebalanced(insert.query, SparkWrite.tableOf(insert, session), columns))
+        case query => deltaTable(query).fold(query)(table => rebalanced(query, table, columnsOf(query, table)))
+      }
 
-  private def rebalanced(insert: InsertIntoHadoopFsRelationCommand, fileSize: Long): LogicalPlan = {
-    val columns = insert.partitionColumns.filterNot(column => insert.staticPartitions.contains(column.name))
-    if (columns.isEmpty || isPlaced(insert.query, AttributeSet(columns)) || hasFewTasks(insert.query)) insert
-    else {
-      val partitions = conf.numShufflePartitions.max(Partitions)
-      val rebalance = RebalancePartitions(columns, insert.query, Some(partitions))
-      rebalance.setTagValue(Added, fileSize)
-      insert.copy(query = rebalance)
-    }
-  }
+  /** The table of Delta Lake that the rows of this plan are written to. */
+  private def deltaTable(plan: LogicalPlan): Option[WrittenTable] =
+    CurrentQuery
+      .current(session)
+      .flatMap(CurrentQuery.running)
+      .filter(query => QueryRoot.sameColumns(query.analyzed, plan))
+      .flatMap(DeltaWrite.table(_, session))
+
+  private def columnsOf(query: LogicalPlan, table: WrittenTable): Seq[Attribute] =
+    query.output.filter(column => table.partitionColumns.exists(conf.resolver(_, column.name)))
+
+  private def rebalanced(query: LogicalPlan, table: => WrittenTable, columns: Seq[Attribute]): LogicalPlan =
+    if (columns.isEmpty || isPlaced(query, AttributeSet(columns)) || hasFewTasks(query)) query
+    else
+      TargetFileSize.of(table, conf).fold(query) { target =>
+        val partitions = conf.numShufflePartitions.max(Partitions)
+        val rebalance = RebalancePartitions(columns, query, Some(partitions))
+        rebalance.setTagValue(Added, target.bytes)
+        rebalance
+      }
 
   /** Whether only a few tasks scan and write the rows, so that the table gets few files even without a rebalance. */
   private def hasFewTasks(query: LogicalPlan): Boolean = query match {

@@ -2,6 +2,7 @@ package io.apportion.writes
 
 import io.apportion.rules.{CurrentQuery, Guarded}
 import io.apportion.scans.FileScan
+import io.apportion.writes.statements.{SparkWrite, TableWrite}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
@@ -20,9 +21,9 @@ case class SizeFileScans(session: SparkSession) extends Guarded[SparkPlan] {
   override protected def mustThrow(failure: Throwable): Boolean =
     WriteSample.isCancelled(failure) || super.mustThrow(failure)
 
-  override protected def applyGuarded(plan: SparkPlan): SparkPlan = plan match {
-    case TableWrite(write) if isRunning =>
-      (TargetFileSize.of(write.command.cmd, conf, session), write.query.collectLeaves()) match {
+  override protected def applyGuarded(plan: SparkPlan): SparkPlan = SparkWrite.of(plan, session) match {
+    case Some(write) if isRunning =>
+      (TargetFileSize.of(write.table, conf), write.query.collectLeaves()) match {
         case (Some(target), Seq(FileScan(scan))) => limited(plan, write, scan, target.bytes.toDouble)
         case _                                   => plan
       }
@@ -34,9 +35,9 @@ case class SizeFileScans(session: SparkSession) extends Guarded[SparkPlan] {
     CurrentQuery.current(session).flatMap(CurrentQuery.running).exists(_.analyzed.isInstanceOf[V1WriteCommand])
 
   private def limited(plan: SparkPlan, write: TableWrite, scan: FileScan, target: Double): SparkPlan = {
-    val earlier = EarlierWrites.of(session).find(write.entry)
+    val earlier = EarlierWrites.of(session).ofStatement(write.entries)
     for (query <- CurrentQuery.current(session))
-      WriteListener.watch(session, query, write.entry, scan.files.bytes)
+      WriteListener.watch(session, query, write.entries, scan.files.bytes)
     val rows = earlier
       .map(_.rowsIn(target * RowLimit.Largest))
       .orElse(

@@ -6,14 +6,17 @@ import io.apportion.decision.{Policy, Rounding, SourceKind, ValueSource}
 import io.apportion.groups.{ExchangeGroup, GroupRead, PolicyChange, ShuffleLeaf}
 import io.apportion.reads.PendingDecisions
 import io.apportion.rules.{CurrentQuery, Guarded, ValidChanges}
+import io.apportion.writes.statements.{QueryRoot, TableWrite}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadRule, QueryStageExec}
 import org.apache.spark.sql.execution.exchange.ShuffleOrigin
+import org.apache.spark.sql.internal.SQLConf
 
 /**
  * Decides again how the stage reads its shuffles that writes files, so that the files have the target size. The bytes of
- * files for one byte of the shuffles come from an earlier run of the statement, or from a sample.
+ * files for one byte of the shuffles come from an earlier run of the statement, from a sample, or from another statement
+ * that wrote the table.
  *
  * Files also get a maximum number of rows: a task may have to read more than the target size, because no operator above
  * allows a split.
@@ -31,27 +34,31 @@ case class SizeFiles(session: SparkSession) extends AQEShuffleReadRule with Guar
     WriteSample.isCancelled(failure) || super.mustThrow(failure)
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan =
-    plan match {
-      case TableWrite(write) =>
-        TargetFileSize.of(write.command.cmd, conf, session).fold(plan)(size(plan, write, _))
-      case _ => plan
-    }
+    SizeFiles.target(plan, conf, session).fold(plan) { case (write, target) => size(plan, write, target) }
 
   private def size(plan: SparkPlan, write: TableWrite, target: TargetFileSize): SparkPlan = {
     val pending = PendingDecisions.take(plan)
     PendingDecisions.attach(plan, pending)
     val groups = pending.map(_._1)
     val open = pending.collect { case (group, Right(read)) if SizeFiles.isOpen(read.policy) => group -> read }
+    val earlier = EarlierWrites.of(session)
     val measured =
       if (open.isEmpty || open.size < pending.size) None
-      else EarlierWrites.of(session).find(write.entry).orElse(WriteSample.measure(session, write, groups))
+      else
+        earlier
+          .ofStatement(write.entries)
+          .orElse(WriteSample.measure(session, write, groups))
+          .orElse(earlier.ofTable(write.entries))
     // Other inputs, such as a scan below a union, are not counted.
     if (open.nonEmpty && write.query.collectLeaves().forall(SizeFiles.isStage))
       for (query <- CurrentQuery.current(session))
-        WriteListener.watch(session, query, write.entry, groups.map(_.inputBytes).sum)
+        WriteListener.watch(session, query, write.entries, groups.map(_.inputBytes).sum)
     measured.fold(plan) { bytes =>
       val reads = open.map { case (group, read) =>
-        group -> GroupRead.plan(group, read.held, SizeFiles.change(target, bytes)(read.policy), FileLayout.decide)
+        val policy = SizeFiles.change(target, bytes)(read.policy)
+        // Sorting the rows of a large file may spill. The user asked for files of that size.
+        val sized = if (group.isRebalance) policy.copy(taskMemory = None) else policy
+        group -> GroupRead.plan(group, read.held, sized, FileLayout.decide)
       }
       val files = reads.flatMap(_._2.decision.taskBytes).map(_ * bytes.ratio)
       val limited = write.limitedTo(bytes.rowsIn(RowLimit.of(files, target.bytes.toDouble)))
@@ -64,11 +71,20 @@ case class SizeFiles(session: SparkSession) extends AQEShuffleReadRule with Guar
 
 object SizeFiles {
 
-  /** Whether no hint and no advisory size of the write sets the tasks. */
-  private[writes] def isOpen(policy: Policy): Boolean = policy.parallelism.isEmpty &&
-    !policy.setBy.get("dataVolumePerTask").exists(source => SetByQuery(source.kind))
+  /** The statement whose files the tasks of a plan write, and the size that the files should have. */
+  private[writes] def target(
+      plan: SparkPlan,
+      conf: SQLConf,
+      session: SparkSession
+  ): Option[(TableWrite, TargetFileSize)] =
+    for {
+      write <- TableWrite.of(plan, session)
+      target <- TargetFileSize.of(write.table, conf)
+    } yield write -> target
 
-  private val SetByQuery: Set[SourceKind] = Set(SourceKind.Hint, SourceKind.Write)
+  /** Whether no hint sets the tasks. The advisory size of a write counts less, as it is for any table of its format. */
+  private[writes] def isOpen(policy: Policy): Boolean =
+    policy.parallelism.isEmpty && !policy.setBy.get("dataVolumePerTask").exists(_.kind == SourceKind.Hint)
 
   private def isStage(leaf: SparkPlan): Boolean = leaf match {
     case _: QueryStageExec => true
@@ -91,6 +107,11 @@ object SizeFiles {
       .fold(sized(target.bytes / 2, target.text) _)(change(target, _))
       .andThen(_.withRanges(balanced = false, ValueSource(SourceKind.Write, target.text)))
 
+  /** Change of a policy so that a task does not read more than the target size. */
+  private[writes] def atMost(target: TargetFileSize)(policy: Policy): Policy =
+    if (policy.dataVolumePerTask <= target.bytes) policy
+    else policy.withVolume(target.bytes, ValueSource(SourceKind.Write, s"${target.text}, for a rebalance"))
+
   private def sized(volume: Long, text: String)(policy: Policy): Policy = policy
     .copy(
       slots = None,
@@ -112,16 +133,27 @@ case class SizeFileShuffles(session: SparkSession) extends Guarded[SparkPlan] {
   override def publicName: String = "SizeFiles"
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
-    for {
-      write <- TableWrite.unapply(plan)
-      target <- TargetFileSize.of(write.command.cmd, conf, session)
-    } {
-      val change = SizeFiles.ofPartitions(target, EarlierWrites.of(session).find(write.entry))
+    QueryRoot.mark(plan)
+    for ((write, target) <- SizeFiles.target(plan, conf, session)) {
+      val change = SizeFiles.ofPartitions(target, EarlierWrites.of(session).ofStatement(write.entries))
       for {
         group <- ExchangeGroup.collect(plan) if group.forbidden.isEmpty
         ShuffleLeaf(exchange, _, None) <- group.leaves
-      } PolicyChange.put(exchange, change)
+      } {
+        PolicyChange.put(exchange, change)
+        if (group.isRebalance && !write.limitsRows) refineInputs(exchange, target)
+      }
     }
     plan
   }
+
+  /**
+   * Lets each task that writes a rebalance read at most the target size. A part of a shuffle partition has the rows of
+   * whole map tasks, so no table partition gets files that are too large.
+   */
+  private def refineInputs(rebalance: SparkPlan, target: TargetFileSize): Unit =
+    for {
+      group <- rebalance.children.flatMap(ExchangeGroup.collect)
+      leaf <- group.leaves
+    } PolicyChange.putForReads(leaf.shuffle, SizeFiles.atMost(target))
 }

@@ -3,11 +3,8 @@ package io.apportion.writes
 import java.util.concurrent.ConcurrentHashMap
 
 import io.apportion.decision.ranges.Bytes
-import io.apportion.rules.CurrentQuery
 import io.apportion.settings.{SettingEntry, Settings}
-import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.catalog.CatalogTable
-import org.apache.spark.sql.execution.command.{CreateDataSourceTableAsSelectCommand, DataWritingCommand}
+import io.apportion.writes.statements.WrittenTable
 import org.apache.spark.sql.internal.SQLConf
 import org.slf4j.LoggerFactory
 
@@ -27,27 +24,17 @@ private[writes] object TargetFileSize {
   private val MaxLogged = 1000
 
   /** The setting of the session or of a policy rule, else the property of the table. */
-  def of(command: DataWritingCommand, conf: SQLConf, session: SparkSession): Option[TargetFileSize] =
-    setting
-      .get(conf)
-      .map(TargetFileSize(_, setting.name))
-      .orElse(TableWrite.table(command).orElse(created(session)).flatMap(ofTable))
+  def of(table: => WrittenTable, conf: SQLConf): Option[TargetFileSize] =
+    setting.get(conf).map(TargetFileSize(_, setting.name)).orElse(ofTable(table))
 
-  /** The table that the running statement creates: `CREATE TABLE ... AS SELECT` writes its files before it exists. */
-  private def created(session: SparkSession): Option[CatalogTable] =
-    CurrentQuery.outermost(session).map(_.analyzed).collect { case create: CreateDataSourceTableAsSelectCommand =>
-      create.table
-    }
-
-  private def ofTable(table: CatalogTable): Option[TargetFileSize] = {
-    val name = table.identifier.unquotedString
+  private def ofTable(table: WrittenTable): Option[TargetFileSize] = {
     for (key <- table.properties.keys if key.startsWith(SettingEntry.Prefix) && key != setting.key)
-      warn(s"Table $name: property $key is ignored. Known: ${setting.key}.")
+      warn(s"Table ${table.name}: property $key is ignored. Known: ${setting.key}.")
     table.properties.get(setting.key).flatMap { value =>
       setting.parse(value) match {
         case Right(size)   => size.map(TargetFileSize(_, s"table property ${setting.name}"))
         case Left(problem) =>
-          warn(s"Table $name: property ${setting.key} is $problem. It is ignored.")
+          warn(s"Table ${table.name}: property ${setting.key} is $problem. It is ignored.")
           None
       }
     }

@@ -5,6 +5,7 @@ import java.lang.ref.WeakReference
 import scala.collection.mutable
 
 import io.apportion.history.StageRun
+import io.apportion.writes.statements.WriteEntries
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler._
 import org.apache.spark.sql.SparkSession
@@ -45,7 +46,7 @@ private[writes] final class WriteListener private extends SparkListener {
     } EarlierWrites
       .of(session)
       .add(
-        watched.entry,
+        watched.entries,
         StageRun(watched.read, stage.numTasks, written = metrics.bytesWritten, rows = metrics.recordsWritten)
       )
   }
@@ -64,11 +65,11 @@ private[writes] object WriteListener {
    *
    * @param read bytes that the tasks that write will read
    */
-  private final case class Watched(session: WeakReference[SparkSession], entry: String, read: Long)
+  private final case class Watched(session: WeakReference[SparkSession], entries: WriteEntries, read: Long)
 
-  /** Adds the run of a query to the entry when its files are written. */
-  def watch(session: SparkSession, query: Long, entry: String, read: Long): Unit =
-    in(session.sparkContext).watch(query, Watched(new WeakReference(session), entry, read))
+  /** Adds the run of a query to the entries when its files are written. */
+  def watch(session: SparkSession, query: Long, entries: WriteEntries, read: Long): Unit =
+    in(session.sparkContext).watch(query, Watched(new WeakReference(session), entries, read))
 
   private def in(sparkContext: SparkContext): WriteListener = synchronized {
     byContext.getOrElseUpdate(

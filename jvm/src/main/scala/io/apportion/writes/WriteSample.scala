@@ -6,6 +6,7 @@ import scala.util.control.NonFatal
 
 import io.apportion.decision.ranges.Bytes
 import io.apportion.groups.{ExchangeGroup, ShuffleLeaf}
+import io.apportion.writes.statements.{FileWriter, TableWrite}
 import org.apache.hadoop.mapreduce.{Job, JobID, TaskAttemptID, TaskID, TaskType}
 import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl
 import org.apache.spark.{SparkException, TaskContext}
@@ -16,6 +17,7 @@ import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, BroadcastQueryStageExec}
 import org.apache.spark.sql.execution.datasources.OutputWriterFactory
+import org.apache.spark.sql.execution.datasources.v2.MergeRowsExec
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 import org.slf4j.LoggerFactory
@@ -47,10 +49,13 @@ private[writes] object WriteSample {
 
   /** `None` if the statement cannot be sampled, or if a sample would take too much time beside the write. */
   def measure(session: SparkSession, write: TableWrite, groups: Seq[ExchangeGroup]): Option[WrittenBytes] =
-    groups match {
-      case Seq(group) if canRunTwice(write.query) =>
+    (write.writer, groups) match {
+      case (Some(writer), Seq(group)) if canRunTwice(write.query) =>
         val specs = sampleOf(group)
-        attempt(if (specs.isEmpty) firstRows(session, write, group) else run(session, write, group, specs))
+        attempt {
+          if (specs.isEmpty) firstRows(session, writer, write.query, group)
+          else run(session, writer, reading(write.query, group, specs), specs)
+        }
       case _ => None
     }
 
@@ -73,7 +78,7 @@ private[writes] object WriteSample {
         None
     }
 
-  /** Rows must be the same again, and observed metrics must not count them twice. */
+  /** Rows must be the same again, and no metric that users see must count them twice. */
   private def canRunTwice(query: SparkPlan): Boolean = {
     val areKnownLeaves = query.collectLeaves().forall {
       case ShuffleLeaf(leaf)          => !leaf.node.supportsColumnar
@@ -84,8 +89,8 @@ private[writes] object WriteSample {
   }
 
   private def isDeterministic(query: SparkPlan): Boolean = !query.exists {
-    case _: CollectMetricsExec => true
-    case node                  => !node.expressions.forall(_.deterministic)
+    case _: CollectMetricsExec | _: MergeRowsExec => true
+    case node                                     => !node.expressions.forall(_.deterministic)
   }
 
   /** Parts of the shuffles for the sample, for each of its tasks; none if they are too large or too small. */
@@ -107,11 +112,11 @@ private[writes] object WriteSample {
 
   private def run(
       session: SparkSession,
-      write: TableWrite,
-      group: ExchangeGroup,
+      writer: FileWriter,
+      sampled: SparkPlan,
       specs: Seq[CoalescedPartitionSpec]
   ): Option[WrittenBytes] = {
-    val (bytes, rows) = writeFiles(session, write, reading(write.query, group, specs), Long.MaxValue)(identity)
+    val (bytes, rows) = writeFiles(session, writer, sampled, Long.MaxValue)(identity)
     val read = specs.flatMap(_.dataSize).sum
     Option.when(bytes > 0 && rows > 0 && read > 0)(WrittenBytes(read, bytes, rows, "in a sample"))
   }
@@ -120,10 +125,16 @@ private[writes] object WriteSample {
    * Writes the first rows of a large partition. They show the bytes of all files if the stage writes each row of its
    * shuffle, because Spark counts these rows.
    */
-  private def firstRows(session: SparkSession, write: TableWrite, group: ExchangeGroup): Option[WrittenBytes] =
+  private def firstRows(
+      session: SparkSession,
+      writer: FileWriter,
+      written: SparkPlan,
+      group: ExchangeGroup
+  ): Option[WrittenBytes] = {
+    val query = unsorted(written)
     for {
-      (leaf, query) <- group.leaves match {
-        case Seq(leaf) => Some((leaf, unsorted(write.query)))
+      leaf <- group.leaves match {
+        case Seq(leaf) => Some(leaf)
         case _         => None
       }
       rows <- leaf.stage.flatMap(_.getRuntimeStatistics.rowCount).map(_.toLong)
@@ -131,9 +142,10 @@ private[writes] object WriteSample {
       size = Bytes.largest(group.bytes.head)
       largest = group.bytes.head.indexOf(size)
       plan = reading(query, group, Seq(CoalescedPartitionSpec(largest, largest + 1, size)))
-      (bytes, sampled) = writeFiles(session, write, plan, MaxRows)(identity)
+      (bytes, sampled) = writeFiles(session, writer, plan, MaxRows)(identity)
       if sampled >= MinRows.min(rows) && bytes > 0
     } yield WrittenBytes(group.inputBytes, (bytes.toDouble / sampled * rows).toLong.max(1), rows, "in a sample")
+  }
 
   private def unsorted(query: SparkPlan): SparkPlan = query match {
     case SortExec(_, false, child, _) => child
@@ -152,33 +164,30 @@ private[writes] object WriteSample {
    */
   def bytesPerRow(session: SparkSession, write: TableWrite): Option[Double] = {
     val query = unsorted(write.query)
-    if (!isDeterministic(query)) None
-    else
+    write.writer.filter(_ => isDeterministic(query)).flatMap { writer =>
       attempt {
         val plan = ApplyColumnarRulesAndInsertTransitions(Nil, outputsColumnar = false)(query)
-        val (bytes, rows) = writeFiles(session, write, plan, MaxRows)(_.take(1))
+        val (bytes, rows) = writeFiles(session, writer, plan, MaxRows)(_.take(1))
         Option.when(rows >= MinRows)(bytes.toDouble / rows)
       }
+    }
   }
 
   /**
-   * Writes the first rows of each task in the format of a statement.
+   * Writes the first rows of each task to files.
    *
    * @param most  maximum number of rows of a task
    * @param tasks chooses the tasks
    * @return bytes and rows of the files
    */
-  private def writeFiles(session: SparkSession, write: TableWrite, plan: SparkPlan, most: Long)(
+  private def writeFiles(session: SparkSession, writer: FileWriter, plan: SparkPlan, most: Long)(
       tasks: Seq[Int] => Seq[Int]
   ): (Long, Long) = {
-    val files = write.files
-    val partitionColumns = files.partitionColumns.map(_.exprId).toSet
-    val written = files.child.output.filterNot(column => partitionColumns(column.exprId))
-    val schema = DataTypeUtils.fromAttributes(written)
-    val job = Job.getInstance(session.sessionState.newHadoopConfWithOptions(files.options))
-    val factory = files.fileFormat.prepareWrite(session, job, files.options, schema)
+    val schema = DataTypeUtils.fromAttributes(writer.columns)
+    val job = Job.getInstance(session.sessionState.newHadoopConfWithOptions(writer.options))
+    val factory = writer.format.prepareWrite(session, job, writer.options, schema)
     val task = new SampleFile(factory, new SerializableConfiguration(job.getConfiguration), schema, most)
-    val rdd = CollapseCodegenStages()(ProjectExec(written, plan)).execute()
+    val rdd = CollapseCodegenStages()(ProjectExec(writer.columns, plan)).execute()
     val sizes = session.sparkContext.runJob(rdd, task, tasks(rdd.partitions.indices))
     (sizes.map(_._1).sum, sizes.map(_._2).sum)
   }

@@ -1,0 +1,119 @@
+package io.apportion.writes.statements
+
+import scala.jdk.CollectionConverters._
+
+import io.apportion.rules.CurrentQuery
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
+import org.apache.spark.sql.connector.expressions.Transform
+import org.apache.spark.sql.execution.{QueryExecution, SparkPlan}
+import org.apache.spark.sql.execution.datasources._
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
+
+/**
+ * Finds statements that write a Delta table (Delta Lake 3.3 to 4.4). A command of Delta runs several queries, and writes
+ * the rows of one. Only the stack of the thread shows which one.
+ */
+private[writes] object DeltaWrite {
+  private val Writer = "org.apache.spark.sql.delta.files.TransactionalWrite"
+
+  /** Option, conf and table property for optimized writes, which shuffle the rows again before they are written. */
+  private val OptimizeOption = "optimizeWrite"
+  private val OptimizeConf = "spark.databricks.delta.optimizeWrite.enabled"
+  private val OptimizeProperty = "delta.autoOptimize.optimizeWrite"
+
+  def of(plan: SparkPlan, query: QueryExecution, session: SparkSession): Option[TableWrite] =
+    if (!QueryRoot.sameColumns(query.optimizedPlan, plan)) None
+    else
+      table(query, session).map { table =>
+        val columns = plan.output.filterNot(column => table.partitionColumns.contains(column.name))
+        new TableWrite(plan, table, "delta", Some(FileWriter(new ParquetFileFormat, Map.empty, columns)))
+      }
+
+  /** The table that the thread writes the rows of a query to. */
+  def table(query: QueryExecution, session: SparkSession): Option[WrittenTable] =
+    for {
+      command <- CurrentQuery.outermost(session) if (command ne query) && isWriting
+      table <- target(command.analyzed) if !isOptimized(command.analyzed, table, session)
+    } yield table
+
+  private def isWriting: Boolean = Thread.currentThread.getStackTrace.exists(_.getClassName.startsWith(Writer))
+
+  private def isOptimized(command: LogicalPlan, table: WrittenTable, session: SparkSession): Boolean =
+    optionsOf(command)
+      .get(OptimizeOption)
+      .orElse(session.conf.getOption(OptimizeConf))
+      .orElse(table.properties.get(OptimizeProperty))
+      .exists(_.equalsIgnoreCase("true"))
+
+  /** Options of the write. All commands that have some have no other map. */
+  private def optionsOf(command: LogicalPlan): Map[String, String] =
+    CaseInsensitiveMap(
+      command.productIterator
+        .collectFirst { case options: Map[_, _] =>
+          options.map { case (key, value) => key.toString -> value.toString }.toMap
+        }
+        .getOrElse(Map.empty)
+    )
+
+  private def target(command: LogicalPlan): Option[WrittenTable] = command match {
+    case write: V2WriteCommand =>
+      Some(write.table).collect { case relation: DataSourceV2Relation =>
+        val table = relation.table
+        WrittenTable(relation.name, table.properties.asScala.toMap, columnsOf(table.partitioning.toSeq))
+      }
+    case create: V2CreateTablePlan =>
+      val properties = create.productIterator.collectFirst { case spec: TableSpec => spec.properties }
+      Some(WrittenTable(create.tableName.toString, properties.getOrElse(Map.empty), columnsOf(create.partitioning)))
+    case save: SaveIntoDataSourceCommand =>
+      val columns = save.options.get(DataSourceUtils.PARTITIONING_COLUMNS_KEY)
+      save.options
+        .get("path")
+        .map(
+          WrittenTable(_, partitionColumns = columns.fold(Seq.empty[String])(DataSourceUtils.decodePartitioningColumns))
+        )
+    case command: Command => changed(command)
+    case _                => None
+  }
+
+  /** UPDATE, DELETE and MERGE have the files of their target, and a scan of them. */
+  private def changed(command: LogicalPlan): Option[WrittenTable] = {
+    val parts = command.productIterator.toSeq
+    val files = parts.collectFirst { case index: FileIndex => index }
+    val scanned =
+      parts.collect { case plan: LogicalPlan => plan }.flatMap(_.collect { case scan: LogicalRelation => scan })
+    val metadata = scanned.map(_.relation).collectFirst {
+      case relation: HadoopFsRelation if files.exists(_ eq relation.location) => metadataOf(relation.fileFormat)
+    }
+    val name = parts.collectFirst {
+      case table: CatalogTable       => table.identifier.unquotedString
+      case Some(table: CatalogTable) => table.identifier.unquotedString
+    }
+    name.orElse(files.flatMap(_.rootPaths.headOption).map(_.toString)).map { name =>
+      metadata.flatten.fold(WrittenTable(name)) { case (columns, properties) =>
+        WrittenTable(name, properties, columns)
+      }
+    }
+  }
+
+  /** The partition columns and the properties in Delta's `Metadata`, which its file format has. */
+  private def metadataOf(format: FileFormat): Option[(Seq[String], Map[String, String])] = format match {
+    case delta: Product =>
+      delta.productIterator.collectFirst {
+        case metadata: Product if metadata.productPrefix == "Metadata" =>
+          val parts = metadata.productIterator.toSeq
+          val columns = parts.collectFirst { case columns: Seq[_] => columns.map(_.toString) }
+          val properties = parts.collectFirst { case properties: Map[_, _] =>
+            properties.map { case (key, value) => key.toString -> value.toString }
+          }
+          (columns.getOrElse(Nil), properties.getOrElse(Map.empty[String, String]).toMap)
+      }
+    case _ => None
+  }
+
+  private def columnsOf(partitioning: Seq[Transform]): Seq[String] =
+    partitioning.filter(_.name == "identity").flatMap(_.references.map(_.fieldNames.mkString(".")))
+}
