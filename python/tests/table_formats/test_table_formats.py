@@ -1,12 +1,13 @@
-"""Delta Lake and Iceberg, from Maven: tables are the same with Apportion and without."""
+"""Delta Lake and Iceberg, from Maven: tables are the same, and their files have the target size."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from apportion._spark import jars
 from apportion._spark.jvm import EXTENSION
 from tests.bare import Bare
+from tests.maven import jars as fetched
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +25,7 @@ class Format:
     """A format of tables, for the newest Spark that its makers have a release for."""
 
     spark: str
-    package: str
+    artifact: str
     extension: str
     conf: dict[str, str]
     create: dict[str, str]
@@ -31,13 +33,15 @@ class Format:
     compact: str
     first_version: str
     """A query for the version after the first insert."""
+    sizes: str
+    """A query for the sizes of the files of the table `texts`."""
 
 
 COLUMNS = "CREATE TABLE items (id BIGINT, key INT, amount DECIMAL(12, 2))"
 FORMATS = {
     "delta": Format(
         spark="4.2",
-        package="io.delta:delta-spark_4.2_2.13:4.4.0",
+        artifact="io.delta:delta-spark_4.2_2.13:4.4.0",
         extension="io.delta.sql.DeltaSparkSessionExtension",
         conf={
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -52,10 +56,11 @@ FORMATS = {
         },
         compact="OPTIMIZE items ZORDER BY (id)",
         first_version="SELECT 1",
+        sizes="SELECT max(_metadata.file_size) FROM texts GROUP BY _metadata.file_path",
     ),
     "iceberg": Format(
         spark="4.1",
-        package="org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
+        artifact="org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
         extension="org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         conf={
             "spark.sql.defaultCatalog": "ice",
@@ -74,6 +79,7 @@ FORMATS = {
         "sort_order => 'id DESC NULLS LAST', options => map('rewrite-all', 'true'))",
         first_version="SELECT snapshot_id FROM ice.db.items.snapshots "
         "ORDER BY committed_at LIMIT 1",
+        sizes="SELECT file_size_in_bytes FROM ice.db.texts.files",
     ),
 }
 READ = "SELECT key, count(*), sum(id), sum(amount) FROM items GROUP BY key"
@@ -95,6 +101,14 @@ STATEMENTS = {
     "overwrite": "INSERT OVERWRITE items SELECT id, key, amount FROM items DISTRIBUTE BY key",
     "overwritten": READ,
 }
+TARGET = 256 << 10
+# Hardly compressible rows of about 40 bytes.
+TEXTS = "SELECT md5(string(id)) AS text, max(id) AS id, CAST(id % 2 AS INT) AS day "
+MERGE = (
+    f"MERGE INTO texts USING ({TEXTS} FROM range(30000, 150000, 1, 4) GROUP BY ALL) AS changes "
+    "ON texts.text = changes.text WHEN MATCHED THEN UPDATE SET id = changes.id + 1 "
+    "WHEN NOT MATCHED THEN INSERT *"
+)
 # Runs statements by name. Prints the rows of queries, and what was decided in each statement. Its
 # folder is where the tables are.
 PROGRAM = """
@@ -108,7 +122,7 @@ os.chdir(sys.argv[1])
 spark = SparkSession.builder.getOrCreate()
 
 def run(sql):
-    return sorted(map(str, spark.sql(sql).collect()))
+    return sorted(([*map(str, row)] for row in spark.sql(sql).collect()))
 
 def decisions():
     try:
@@ -123,8 +137,9 @@ for name, sql in given["statements"].items():
     decided[name] = decisions()[len(before):]
     if sql.startswith("SELECT"):
         rows[name] = result
-version = spark.sql(given["first version"]).first()[0]
-rows["time travel"] = run(f"SELECT count(*), sum(amount) FROM items VERSION AS OF {version}")
+if given["first version"]:
+    version = spark.sql(given["first version"]).first()[0]
+    rows["time travel"] = run(f"SELECT count(*), sum(amount) FROM items VERSION AS OF {version}")
 print(json.dumps({"rows": rows, "decided": decided}))
 """
 # Small, so that there is something to decide.
@@ -160,8 +175,16 @@ def test_table_formats_have_the_same_tables_with_apportion(
         "first": [EXTENSION, tables.extension],
         "last": [tables.extension, EXTENSION],
     }
+    statements = {
+        "create": tables.create[way],
+        **STATEMENTS,
+        "compact": tables.compact,
+        "compacted": READ,
+    }
     ran = {
-        order: run(tables, way, extensions, bare, tmp_path / order)
+        order: run(
+            tables, statements, extensions, bare, tmp_path / order, version=tables.first_version
+        )
         for order, extensions in orders.items()
     }
     assert ran["first"]["rows"] == ran["without"]["rows"]
@@ -171,21 +194,62 @@ def test_table_formats_have_the_same_tables_with_apportion(
         assert "even" in in_merge, ran[order]["decided"]["merge"]
 
 
+@pytest.mark.parametrize("partitions", ["", "PARTITIONED BY (day)"])
+def test_files_of_table_formats_have_the_target_size(
+    tables: Format, partitions: str, bare: Bare, tmp_path: Path
+) -> None:
+    name = next(name for name, each in FORMATS.items() if each is tables)
+    property_ = f"TBLPROPERTIES ('spark.apportion.write.targetFileSize' = '{TARGET}')"
+    statements = {
+        "create": f"CREATE TABLE texts USING {name} {partitions} {property_} AS "
+        f"{TEXTS} FROM range(0, 60000, 1, 4) GROUP BY ALL",
+        "sizes": tables.sizes,
+        "overwrite": f"INSERT OVERWRITE texts {TEXTS} FROM range(0, 120000, 1, 4) GROUP BY ALL",
+        "overwritten sizes": tables.sizes,
+        # The first one has another ratio of bytes than the statements before.
+        "first merge": MERGE,
+        "merge": MERGE,
+        "merged sizes": tables.sizes,
+        "rows": "SELECT count(*), sum(id), sum(day) FROM texts",
+    }
+    # Tasks read whole shuffle partitions.
+    settings = {"spark.sql.shuffle.partitions": "64"}
+    with_and_without = [
+        run(tables, statements, extensions, bare, tmp_path / str(len(extensions)), settings)
+        for extensions in ([tables.extension], [tables.extension, EXTENSION])
+    ]
+    plain, sized = (each["rows"] for each in with_and_without)
+    assert sized["rows"] == plain["rows"]
+    written = ["sizes", "overwritten sizes"]
+    # Delta Lake itself says how the rows of a MERGE are placed in a table with partitions.
+    if not partitions:
+        written.append("merged sizes")
+    for each in written:
+        assert share_near(sized[each]) > 0.9 > share_near(plain[each]), each
+
+
+def share_near(sizes: Sequence[Sequence[str]]) -> float:
+    """Return the share of the bytes in files of 0.5 to 1.5 times the target."""
+    numbers = [int(row[0]) for row in sizes]
+    return sum(size for size in numbers if 0.5 <= size / TARGET <= 1.5) / sum(numbers)
+
+
 def run(
-    tables: Format, way: str, extensions: list[str], bare: Bare, folder: Path
+    tables: Format,
+    statements: Mapping[str, str],
+    extensions: Sequence[str],
+    bare: Bare,
+    folder: Path,
+    settings: Mapping[str, str] = MappingProxyType({}),
+    version: str = "",
 ) -> dict[str, Any]:
     """Return the rows of queries and the decisions of statements, by their names."""
-    statements = {
-        "create": tables.create[way],
-        **STATEMENTS,
-        "compact": tables.compact,
-        "compacted": READ,
-    }
-    given = {"statements": statements, "first version": tables.first_version}
+    given = {"statements": statements, "first version": version}
     spark = jars.SparkVersion(tables.spark, "2.13")
-    conf = {**SETTINGS, **tables.conf, "spark.sql.extensions": ",".join(extensions)}
+    own = [jars.bundled(jars.jar_folder())[spark], *fetched(tables.artifact).glob("*.jar")]
+    conf = {**SETTINGS, **settings, **tables.conf, "spark.sql.extensions": ",".join(extensions)}
     arguments = [
-        *("--packages", tables.package, "--jars", str(jars.bundled(jars.jar_folder())[spark])),
+        *("--jars", ",".join(map(str, own))),
         *(word for key, value in conf.items() for word in ("--conf", f"{key}={value}")),
     ]
     submitted = shlex.join([*arguments, "pyspark-shell"])
