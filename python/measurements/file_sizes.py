@@ -42,7 +42,8 @@ CSV = "measurements/file-sizes.csv"
 _SHOWN = 20
 _TARGET = "spark.apportion.write.targetFileSize"
 _TEXT = 200
-_LARGE = (800, 1200)
+_LARGE = (1000, 5000)
+_TARGETS = (1, 2, 4, 8, 16, 32, 64, 128)
 _ROUNDS = 2
 _FORMATS = ("parquet", "parquet", "parquet", "orc", "json", "csv")
 _LAYOUTS = ("none", "none", "even", "skewed")
@@ -137,7 +138,7 @@ def _table(draw: random.Random, number: int, least: float, most: float) -> Table
     partitions = draw.choice([4, 10, 30])
     # Most partitions can reach the target.
     most_target = megabytes / partitions if layout != "none" else megabytes
-    targets = [size for size in (1, 2, 4, 8, 16) if size <= max(1, most_target)]
+    targets = [size for size in _TARGETS if size <= max(1, most_target)]
     return Table(
         f"{number:02}",
         kind,
@@ -331,14 +332,14 @@ def main(
     seed: Annotated[int, typer.Option(help="Seed of the generated tables.")] = 1,
     least: Annotated[float, typer.Option(help="Size of the smallest table, in MB.")] = 1,
     most: Annotated[float, typer.Option(help="Size of the largest table, in MB.")] = 300,
-    large: Annotated[int, typer.Option(help="Number of other tables of about 1 GB.")] = 2,
+    large: Annotated[int, typer.Option(help="Number of other tables of 1 to 5 GB.")] = 2,
     only: Annotated[str, typer.Option(help="Names of tables, separated by commas.")] = "",
     master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[2]",
     minutes: Annotated[float, typer.Option(help="No table starts after this time.")] = 600,
 ) -> None:
     """Write generated tables, and describe the sizes of their files."""
     small, others = generate(seed, tables, least, most), generate(seed, large, *_LARGE)
-    both = small + [dataclasses.replace(table, name=f"large-{table.name}") for table in others]
+    both = [dataclasses.replace(table, name=f"large-{table.name}") for table in others] + small
     chosen = [t for t in both if not only or t.name in only.split(",")]
     until = time.time() + 60 * minutes
     folder = Path(tempfile.mkdtemp(prefix="file-sizes-"))
