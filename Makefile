@@ -82,6 +82,10 @@ measure-plain-logs: jars ## Predict TPC-H and TPC-DS from logs without Apportion
 measure-deadlines: jars ## Simulate queries that must end within a time, and write docs/deadline-accuracy.md
 	@$(BIN)/python python/measurements/deadlines.py docs/deadline-accuracy.md --scale $(SF)
 
+.PHONY: measure-deadlines-on-cluster
+measure-deadlines-on-cluster: jars ## Run queries that must end within a time on a cluster, and write docs/deadline-measurements.md
+	@$(BIN)/python python/measurements/deadlines_on_cluster.py docs/deadline-measurements.md --scale $(SF)
+
 .PHONY: measure-streams
 measure-streams: jars ## Run streams under a changing load, and write docs/stream-measurements.md
 	@$(BIN)/python python/measurements/streams.py docs/stream-measurements.md

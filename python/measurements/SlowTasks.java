@@ -10,7 +10,8 @@ import org.apache.spark.executor.TaskMetrics;
 /**
  * Makes tasks wait at their end for each byte that they have read, so that few cores can run many slots.
  *
- * Spark calls the plugin in the thread of the task before it reports the end of the task (Executor.TaskRunner).
+ * Spark calls the plugin in the thread of the task before it reports the end of the task (Executor.TaskRunner). The
+ * thread has no TaskContext any more then.
  */
 public class SlowTasks implements SparkPlugin {
   static final String BYTES_PER_SECOND = "spark.slowTasks.bytesPerSecond";
@@ -23,6 +24,7 @@ public class SlowTasks implements SparkPlugin {
   @Override
   public ExecutorPlugin executorPlugin() {
     return new ExecutorPlugin() {
+      private final ThreadLocal<TaskMetrics> running = new ThreadLocal<>();
       private double bytesPerSecond;
 
       @Override
@@ -31,8 +33,13 @@ public class SlowTasks implements SparkPlugin {
       }
 
       @Override
+      public void onTaskStart() {
+        running.set(TaskContext.get().taskMetrics());
+      }
+
+      @Override
       public void onTaskSucceeded() {
-        TaskMetrics metrics = TaskContext.get().taskMetrics();
+        TaskMetrics metrics = running.get();
         long bytes = metrics.inputMetrics().bytesRead() + metrics.shuffleReadMetrics().totalBytesRead();
         try {
           Thread.sleep((long) (1000 * bytes / bytesPerSecond));
