@@ -51,16 +51,10 @@ final case class ExchangeGroup(
   }
 
   /** The shuffle of the group, if it has only one. */
-  def single: Option[ShuffleExchangeLike] = leaves match {
-    case Seq(leaf) => Some(leaf.shuffle)
-    case _         => None
-  }
+  def single: Option[ShuffleExchangeLike] = Option.when(leaves.size == 1)(leaves.head.shuffle)
 
   /** Whether the query asks for partitions of a size. */
-  def isRebalance: Boolean = single.map(_.shuffleOrigin).exists {
-    case REBALANCE_PARTITIONS_BY_NONE | REBALANCE_PARTITIONS_BY_COL => true
-    case _                                                          => false
-  }
+  def isRebalance: Boolean = single.map(_.shuffleOrigin).exists(ExchangeGroup.Rebalances)
 
   /** Stages of the shuffles that have started. */
   def stages: Seq[ShuffleQueryStageExec] = leaves.flatMap(_.stage)
@@ -78,6 +72,7 @@ final case class ExchangeGroup(
  * broadcast joins do not match partitions, so they separate groups.
  */
 object ExchangeGroup {
+  private val Rebalances = Set[ShuffleOrigin](REBALANCE_PARTITIONS_BY_NONE, REBALANCE_PARTITIONS_BY_COL)
 
   /** Groups that the tasks at the root of this plan read. */
   def collect(plan: SparkPlan): Seq[ExchangeGroup] = descend(plan, Path())

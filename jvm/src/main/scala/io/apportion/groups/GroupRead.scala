@@ -118,10 +118,10 @@ private[apportion] object GroupRead {
   def policy(group: ExchangeGroup, session: SessionPolicy, slots: Option[Int]): Policy = {
     val written = group.single.flatMap(_.advisoryPartitionSize)
     val sessionPolicy = session.policy(slots, BroadcastBytes.inMemory(group.broadcasts))
+    val memory = sessionPolicy.taskMemory.filter(_ => written.isDefined)
     val unhinted =
-      if (written.isDefined) sessionPolicy.copy(slots = None).withSources("mode" -> ForSize)
-      else if (group.isRebalance) sessionPolicy.copy(slots = None, taskMemory = None).withSources("mode" -> ForSize)
-      else sessionPolicy
+      if (written.isEmpty && !group.isRebalance) sessionPolicy
+      else sessionPolicy.copy(slots = None, taskMemory = memory).withSources("mode" -> ForSize)
     val policy = group.hints.over(PolicyChange.of(group)(written.fold(unhinted)(unhinted.withVolume(_, OfWrite))))
     if (group.multipliesRows && policy.dataVolumePerTask > policy.minTaskVolume)
       policy.withVolume(policy.minTaskVolume, UnderJoin)

@@ -15,9 +15,7 @@ private[apportion] object PolicyChange {
   /** The change also counts for the tasks that read the shuffle. */
   def putForReads(exchange: SparkPlan, change: Policy => Policy): Unit = exchange.setTagValue(ReadTag, change)
 
-  def of(group: ExchangeGroup): Policy => Policy =
-    group.leaves
-      .flatMap(leaf => leaf.node.getTagValue(CountTag).orElse(leaf.shuffle.getTagValue(ReadTag)))
-      .headOption
-      .getOrElse(identity)
+  def of(group: ExchangeGroup): Policy => Policy = group.leaves.flatMap(on).headOption.getOrElse(identity)
+
+  private def on(leaf: ShuffleLeaf) = leaf.node.getTagValue(CountTag).orElse(leaf.shuffle.getTagValue(ReadTag))
 }
