@@ -46,7 +46,7 @@ private[apportion] object Splittable {
     def whole(reason: NotSplit) = Splittable(Set.empty, reason)
     def forbidden(keeping: Option[SparkPlan]) = keeping
       .map(whyKept)
-      .orElse(otherManager(reader.conf).map(manager => NotSplit("shuffle-manager", whyNoMapRanges(manager))))
+      .orElse(whyNoMapRanges(reader.conf).map(NotSplit("shuffle-manager", _)))
     val keepingOrReader = keeping.orElse(Some(reader).filter(needsPartitions))
 
     (reader, leaves.map(_.shuffle.shuffleOrigin)) match {
@@ -71,13 +71,15 @@ private[apportion] object Splittable {
     case _                                                  => true
   }
 
-  /** Shuffle manager if it is not Spark's own, and no setting allows tasks to read only some of its map outputs. */
-  def otherManager(conf: SQLConf): Option[String] =
-    ShuffleReads.otherManager.filterNot(_ => Settings.SplitsWithOtherShuffleManagers.get(conf))
+  /** Reason why tasks do not read only some map outputs, if the shuffle manager is not Spark's own. */
+  def whyNoMapRanges(conf: SQLConf): Option[String] = ShuffleReads.otherManager.flatMap { manager =>
+    if (!Settings.SplitsWithOtherShuffleManagers.get(conf))
+      Some(s"reading only some map outputs may be slow with the shuffle manager ${manager.split('.').last}")
+    else Option.when(conf.getConfString(RangeCheck, "false").toBoolean)(s"$RangeCheck is true")
+  }
 
-  /** Reason why tasks do not read only some map outputs. */
-  def whyNoMapRanges(manager: String): String =
-    s"reading only some map outputs may be slow with the shuffle manager ${manager.split('.').last}"
+  /** Celeborn then fails a read whose range of map outputs overlaps that of an earlier read (0.6.1 and later). */
+  private val RangeCheck = "spark.celeborn.client.shuffle.integrityCheck.enabled"
 
   private def whyKept(node: SparkPlan): NotSplit = {
     val name = ExchangeGroup.operatorName(node)

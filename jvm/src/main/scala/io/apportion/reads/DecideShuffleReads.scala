@@ -84,7 +84,7 @@ case class DecideShuffleReads(
           s"Spark split its skewed partitions, and ${SQLConf.ADAPTIVE_FORCE_OPTIMIZE_SKEWED_JOIN.key} is true"
         )
     else if (sparkReads.exists(_.isLocalRead))
-      Splittable.otherManager(conf).map(manager => s"Spark reads it locally, and ${Splittable.whyNoMapRanges(manager)}")
+      Splittable.whyNoMapRanges(conf).map(reason => s"Spark reads it locally, and $reason")
     else None
   }
 

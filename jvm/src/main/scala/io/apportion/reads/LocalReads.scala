@@ -19,7 +19,7 @@ case class LocalReads(session: SparkSession) extends AQEShuffleReadRule with Gua
   override protected val supportedShuffleOrigins: Seq[ShuffleOrigin] = Nil
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan =
-    if (Splittable.otherManager(conf).isDefined) plan else readLocally(plan)
+    if (Splittable.whyNoMapRanges(conf).isDefined) plan else readLocally(plan)
 
   private def readLocally(plan: SparkPlan): SparkPlan = {
     val decidedTasks = plan.collect {

@@ -53,6 +53,11 @@ class OtherShuffleManagerSuite extends SparkSuite {
     assert(heaviest(shuffled, allowed).layout == "skew")
   }
 
+  test("skewed partitions are not split if Celeborn checks the map outputs that tasks read") {
+    val decision = heaviest(shuffled, allowed, "spark.celeborn.client.shuffle.integrityCheck.enabled" -> "true")
+    assert(decision.layout == "even" && decision.reason.contains("integrityCheck.enabled is true"))
+  }
+
   private val splitBySpark = Seq(
     "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes" -> "2KB",
     "spark.sql.adaptive.skewJoin.skewedPartitionFactor" -> "2",
