@@ -16,8 +16,13 @@ private[writes] final class EarlierWrites private (history: Option[History], kno
   /** The last run of the statement. */
   def ofStatement(entries: WriteEntries): Option[WrittenBytes] = find(entries.statement, "in an earlier run")
 
-  /** The last run of any statement that wrote the table. */
-  def ofTable(entries: WriteEntries): Option[WrittenBytes] = find(entries.table, "in an earlier run of another query")
+  /**
+   * The last run of any statement that wrote the table. A query may drop most of its rows before the files. Its ratio
+   * would give few tasks to a query that keeps all rows, so extreme ratios do not count.
+   */
+  def ofTable(entries: WriteEntries): Option[WrittenBytes] =
+    find(entries.table, "in an earlier run of another query")
+      .filter(bytes => bytes.ratio >= 1 / EarlierWrites.MaxRatio && bytes.ratio <= EarlierWrites.MaxRatio)
 
   def add(entries: WriteEntries, run: StageRun): Unit =
     for (entry <- Seq(entries.statement, entries.table)) {
@@ -37,6 +42,10 @@ private[writes] final class EarlierWrites private (history: Option[History], kno
 }
 
 private[writes] object EarlierWrites {
+
+  /** Maximum ratio of file bytes to shuffle bytes, and of shuffle bytes to file bytes, that counts for another query. */
+  private val MaxRatio = 4.0
+
   private val MaxKnown = 10000
   private val byContext = mutable.WeakHashMap.empty[SparkContext, InMemory]
 

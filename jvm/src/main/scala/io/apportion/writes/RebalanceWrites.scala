@@ -29,7 +29,7 @@ case class RebalanceWrites(session: SparkSession) extends Guarded[LogicalPlan] {
       plan match {
         case insert: InsertIntoHadoopFsRelationCommand if insert.bucketSpec.isEmpty =>
           val columns = insert.partitionColumns.filterNot(column => insert.staticPartitions.contains(column.name))
-          insert.copy(query = rebalanced(insert.query, SparkWrite.tableOf(insert, session), columns))
+          insert.mapChildren(rebalanced(_, SparkWrite.tableOf(insert, session), columns))
         case query => deltaTable(query).fold(query)(table => rebalanced(query, table, columnsOf(query, table)))
       }
 

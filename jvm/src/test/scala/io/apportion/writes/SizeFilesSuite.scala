@@ -10,6 +10,7 @@ import io.apportion.rules.Logged
 import org.apache.commons.io.FileUtils
 import org.apache.hadoop.fs.Path
 import org.apache.spark.SparkException
+import org.apache.spark.apportion.Listeners
 import org.apache.spark.sql.{DataFrame, Row, SaveMode, SparkSession}
 import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
@@ -254,7 +255,7 @@ class SizeFilesSuite extends SparkSuite with Eventually {
           None,
           query.columns.toSeq
         )
-        assert(RebalanceWrites(session)(insert) == insert)
+        assert(RebalanceWrites(session)(insert) eq insert)
       }
     }
   }
@@ -324,6 +325,21 @@ class SizeFilesSuite extends SparkSuite with Eventually {
         assert(!lastReason(session).contains("sample"))
       }
     }
+  }
+
+  test("a query that cannot be sampled uses the ratio of another query of its table, unless it is extreme") {
+    def random(session: SparkSession): DataFrame = shuffled(session).withColumn("random", rand())
+    def reasonAfter(first: SparkSession => DataFrame): String = inFolder { folder =>
+      withSession(settings: _*) { session =>
+        first(session).write.parquet(folder)
+        Listeners.drain(session.sparkContext)
+        random(session).write.mode(SaveMode.Overwrite).parquet(folder)
+        lastReason(session)
+      }
+    }
+    assert(reasonAfter(shuffled).contains("in an earlier run of another query"))
+    // One row of 100 shuffled ones
+    assert(!reasonAfter(shuffled(_).where("id % 100 = 0")).contains("write.targetFileSize"))
   }
 
   test("only a cancelled sample ends its query") {
