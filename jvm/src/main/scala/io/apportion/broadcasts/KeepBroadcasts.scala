@@ -43,7 +43,8 @@ case class KeepBroadcasts(session: SparkSession) extends Guarded[LogicalPlan] {
   private def isRequested(join: Join): Boolean = {
     val requested = for {
       query <- CurrentQuery.current(session).flatMap(CurrentQuery.running).toSeq
-      original <- query.optimizedPlan.collect { case original: Join if isSame(original, join) => original }
+      optimized <- CurrentQuery.optimizedPlan(query).toSeq
+      original <- optimized.collect { case original: Join if isSame(original, join) => original }
     } yield strategies(original).contains(SHUFFLE_HASH)
     val sparkMayPrefer = conf.getConf(SQLConf.ADAPTIVE_MAX_SHUFFLE_HASH_JOIN_LOCAL_MAP_THRESHOLD) > 0
     !sparkMayPrefer || requested.isEmpty || requested.contains(true)

@@ -19,12 +19,15 @@ private[apportion] object OptimizedPlan extends AdaptiveSparkPlanHelper {
   private val Number = TreeNodeTag[Int]("apportion.operator")
   private val announced = Collections.newSetFromMap(new WeakHashMap[QueryExecution, java.lang.Boolean])
 
-  /** Posts the plan of the query that runs in this thread, once per query. Makes the executed plan if necessary. */
+  /**
+   * Posts the plan of the query that runs in this thread, once per query. Makes the executed plan if necessary, but not
+   * while a rule of the query's optimizer runs another query.
+   */
   def announce(session: SparkSession): Unit =
     for {
       id <- CurrentQuery.current(session)
       query <- CurrentQuery.running(id)
-      if announced.synchronized(announced.add(query))
+      if CurrentQuery.optimizedPlan(query).isDefined && announced.synchronized(announced.add(query))
     } {
       val plans = collectWithSubqueries(query.executedPlan) { case plan: AdaptiveSparkPlanExec => plan.initialPlan }
       val operators = plans.flatMap(_.logicalLink).flatMap(withDepth(_, 0))

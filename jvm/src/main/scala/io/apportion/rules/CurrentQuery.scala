@@ -2,6 +2,7 @@ package io.apportion.rules
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.BatchSession
+import org.apache.spark.sql.catalyst.QueryPlanningTracker
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.{QueryExecution, SQLExecution}
 
@@ -31,6 +32,10 @@ object CurrentQuery {
    */
   def owner(query: Option[Long], planning: SparkSession): SparkSession =
     query.flatMap(running).fold(planning)(BatchSession.starter)
+
+  /** The optimized plan of a query; `None` while a rule of its optimizer runs another query, as those of Delta Lake do. */
+  def optimizedPlan(query: QueryExecution): Option[LogicalPlan] =
+    Option.when(query.tracker.phases.contains(QueryPlanningTracker.OPTIMIZATION))(query.optimizedPlan)
 
   /** The running query with this execution id. */
   def running(id: Long): Option[QueryExecution] = Option(SQLExecution.getQueryExecution(id))

@@ -11,6 +11,8 @@ import org.apache.commons.io.FileUtils
 import org.apache.hadoop.fs.Path
 import org.apache.spark.SparkException
 import org.apache.spark.apportion.Listeners
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.{DataFrame, Row, SaveMode, SparkSession}
 import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
@@ -340,6 +342,28 @@ class SizeFilesSuite extends SparkSuite with Eventually {
     assert(reasonAfter(shuffled).contains("in an earlier run of another query"))
     // One row of 100 shuffled ones
     assert(!reasonAfter(shuffled(_).where("id % 100 = 0")).contains("write.targetFileSize"))
+  }
+
+  test("a query that runs inside the optimizer of another one does not start that optimizer again") {
+    withSession(settings: _*) { session =>
+      var (innerRuns, runsAgain) = (false, false)
+      val rule = new Rule[LogicalPlan] {
+        override def apply(plan: LogicalPlan): LogicalPlan = {
+          if (plan.output.map(_.name) == Seq("outer"))
+            if (innerRuns) runsAgain = true
+            else {
+              innerRuns = true
+              shuffled(session).queryExecution.toRdd.count()
+              innerRuns = false
+            }
+          plan
+        }
+      }
+      session.experimental.extraOptimizations = Seq(rule)
+      try session.range(10).toDF("outer").where("outer > 3").collect()
+      finally session.experimental.extraOptimizations = Nil
+      assert(!runsAgain)
+    }
   }
 
   test("only a cancelled sample ends its query") {

@@ -25,8 +25,13 @@ private[writes] object DeltaWrite {
   private val OptimizeConf = "spark.databricks.delta.optimizeWrite.enabled"
   private val OptimizeProperty = "delta.autoOptimize.optimizeWrite"
 
-  def of(plan: SparkPlan, query: QueryExecution, session: SparkSession): Option[TableWrite] =
-    if (!QueryRoot.sameColumns(query.optimizedPlan, plan)) None
+  def of(
+      plan: SparkPlan,
+      query: QueryExecution,
+      optimized: LogicalPlan,
+      session: SparkSession
+  ): Option[TableWrite] =
+    if (!QueryRoot.sameColumns(optimized, plan)) None
     else
       table(query, session).map { table =>
         val columns = plan.output.filterNot(column => table.partitionColumns.contains(column.name))

@@ -2,9 +2,9 @@ package io.apportion.writes.statements
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.spark.sql.catalyst.plans.logical.{V2WriteCommand, WriteDelta}
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, V2WriteCommand, WriteDelta}
 import org.apache.spark.sql.connector.catalog.Table
-import org.apache.spark.sql.execution.{QueryExecution, SparkPlan}
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.FileFormat
 import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
@@ -24,7 +24,7 @@ private[writes] object IcebergWrite {
     Map("parquet" -> ((new ParquetFileFormat, "zstd")), "orc" -> ((new OrcFileFormat, "zlib")))
 
   /** Statements that write positions of deleted rows (`WriteDelta`) are left to Iceberg. */
-  def of(plan: SparkPlan, query: QueryExecution): Option[TableWrite] = query.optimizedPlan match {
+  def of(plan: SparkPlan, query: LogicalPlan): Option[TableWrite] = query match {
     case write: V2WriteCommand if !write.isInstanceOf[WriteDelta] && QueryRoot.sameColumns(write.query, plan) =>
       write.table match {
         case relation: DataSourceV2Relation =>

@@ -50,7 +50,8 @@ private[writes] object TableWrite {
     SparkWrite.of(plan, session).orElse {
       for {
         query <- CurrentQuery.current(session).flatMap(CurrentQuery.running) if QueryRoot.isIn(plan)
-        write <- IcebergWrite.of(plan, query).orElse(DeltaWrite.of(plan, query, session))
+        optimized <- CurrentQuery.optimizedPlan(query)
+        write <- IcebergWrite.of(plan, optimized).orElse(DeltaWrite.of(plan, query, optimized, session))
       } yield write
     }
 }
