@@ -1,7 +1,8 @@
-"""Runs programs that have to succeed."""
+"""Runs programs that have to succeed, and starts others in the background."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,3 +26,21 @@ def run(
     )
     assert finished.returncode == 0, finished.stdout + finished.stderr
     return finished.stdout
+
+
+def start(
+    *command: str | Path,
+    log: Path,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> subprocess.Popen[bytes]:
+    """Start a program in a process group of its own. What it prints goes to a log."""
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            [*map(str, command)],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            env={**os.environ, **(environment or {})},
+            start_new_session=True,
+        )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import re
 import subprocess
 import threading
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
+from tests import programs
 from tests.maven import jars
 from tests.resources.cluster import HOME, eventually, kill
 
@@ -44,16 +44,11 @@ class KubernetesCluster:
         names = "kubernetes-*", "jackson-*", "snakeyaml*", "slf4j-api-*"
         client = [str(jar) for name in names for jar in (HOME / "jars").glob(f"{name}.jar")]
         log = directory / "kubernetes.log"
-        with log.open("wb") as output:
-            self._server = subprocess.Popen(
-                [
-                    *("java", "-Xmx256m", "-cp", ":".join([*client, f"{fetched}/*"])),
-                    str(Path(__file__).with_name("KubernetesServer.java")),
-                ],
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        self._server = programs.start(
+            *("java", "-Xmx256m", "-cp", ":".join([*client, f"{fetched}/*"])),
+            Path(__file__).with_name("KubernetesServer.java"),
+            log=log,
+        )
         found = eventually("Kubernetes", lambda: re.search(r"^http://\S+", log.read_text(), re.M))
         self._address = found[0]
         self.url = f"k8s://{self._address}"
@@ -89,15 +84,12 @@ class KubernetesCluster:
         named = itertools.chain(*((option, values[key]) for option, key in _OPTIONS.items()))
         memory = f"-Xmx{values['SPARK_EXECUTOR_MEMORY']}"
         options = [*named, "--hostname", _HOST, "--podName", name]
-        with (self.directory / f"{name}.log").open("wb") as log:
-            return subprocess.Popen(
-                ["java", *java, memory, "-cp", f"{HOME}/jars/*", _BACKEND, *options],
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, **values, **self.environment},
-                cwd=self.directory,
-                start_new_session=True,
-            )
+        return programs.start(
+            *("java", *java, memory, "-cp", f"{HOME}/jars/*", _BACKEND, *options),
+            log=self.directory / f"{name}.log",
+            folder=self.directory,
+            environment={**values, **self.environment},
+        )
 
     def _set_phase(self, name: str, phase: str) -> None:
         self._request(f"{_PODS}/{name}/status", {"status": {"phase": phase}})

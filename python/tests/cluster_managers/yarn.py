@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
+from tests import programs
 from tests.maven import jars
 from tests.resources.cluster import HOME, eventually, kill
 
@@ -50,18 +50,13 @@ class YarnCluster:
         fetched = jars(f"org.apache.hadoop:hadoop-client-minicluster:{version}", *_NEEDED)
         log = directory / "yarn.log"
         configuration = written / "yarn-site.xml"
-        with log.open("wb") as output:
-            self._process = subprocess.Popen(
-                [
-                    *("java", "-Xmx512m", "-cp", f"{given}:{fetched}/*:{HOME}/jars/*"),
-                    str(Path(__file__).with_name("YarnCluster.java")),
-                    *(str(_NODES), str(configuration)),
-                ],
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                cwd=directory,
-                start_new_session=True,
-            )
+        self._process = programs.start(
+            *("java", "-Xmx512m", "-cp", f"{given}:{fetched}/*:{HOME}/jars/*"),
+            Path(__file__).with_name("YarnCluster.java"),
+            *(str(_NODES), configuration),
+            log=log,
+            folder=directory,
+        )
         eventually("YARN", lambda: configuration.exists() or self._process.poll() is not None)
         assert configuration.exists(), log.read_text("utf-8")[-2000:]
 

@@ -19,6 +19,8 @@ from typing import IO, Any, ClassVar, Protocol
 
 import pyspark
 
+from tests import programs
+
 HOME = Path(pyspark.__file__).parent
 PATIENCE = 120
 """Seconds after which something that has to happen has not."""
@@ -108,21 +110,15 @@ class Cluster:
         log = self.directory / f"{name}-{next(self._logs)}.log"
         command = HOME / "bin" / "spark-class", f"org.apache.spark.deploy.{name.lower()}.{name}"
         environment = {
-            **os.environ,
             "SPARK_HOME": str(HOME),
             "SPARK_LOCAL_IP": host,
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": self._daemon_options,
         }
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                [*map(str, command), "--host", host, *arguments],
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=environment,
-                # Executors are in its group, and die with it.
-                start_new_session=True,
-            )
+        # Executors are in the process's group, and die with it.
+        process = programs.start(
+            *command, "--host", host, *arguments, log=log, environment=environment
+        )
         return process, log
 
 

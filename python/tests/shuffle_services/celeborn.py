@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import os
 import re
 import socket
 import subprocess
 from pathlib import Path
 
+from tests import programs
 from tests.resources.cluster import eventually, kill
 
 _HOST = "127.0.0.1"
@@ -79,19 +79,14 @@ class Celeborn:
         settings = [f"-D{key}={value}" for key, value in conf.items()]
         classes = "-cp", f"{self._home}/{role}-jars/*", f"{_PACKAGE}.{role}.{role.capitalize()}"
         memory = "-Xmx512m", "-XX:MaxDirectMemorySize=512m"
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                [
-                    *("java", *memory, *opened, "-Dio.netty.tryReflectionSetAccessible=true"),
-                    "-Dorg.apache.logging.log4j.level=INFO",
-                    *(*settings, *(options or []), *classes, "--host", _HOST, *arguments),
-                ],
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                cwd=self.directory,
-                env={**os.environ, **self.environment},
-                start_new_session=True,
-            )
+        process = programs.start(
+            *("java", *memory, *opened, "-Dio.netty.tryReflectionSetAccessible=true"),
+            "-Dorg.apache.logging.log4j.level=INFO",
+            *(*settings, *(options or []), *classes, "--host", _HOST, *arguments),
+            log=log,
+            folder=self.directory,
+            environment=self.environment,
+        )
         return process, log
 
 
