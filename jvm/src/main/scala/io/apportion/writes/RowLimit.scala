@@ -16,14 +16,14 @@ private[writes] object RowLimit {
   private val (near, errors) = ((0.5, 1.5), Seq(0.95, 1.0, 1.05))
 
   /**
-   * The size of full files for which the most bytes lie in files near the target, the last files of tasks included.
+   * The size of full files for which the most bytes lie in files near the target, the last files of tasks included. If
+   * sizes are equally good, it is the largest.
    *
    * @param tasks bytes of files that each task writes, or each part of it that has files of its own
    */
   def of(tasks: Seq[Double], target: Double): Double = {
-    val large = tasks.map(_ / target).filter(_ > Largest)
     val sizes = Iterator.iterate(Largest)(_ - Step).takeWhile(_ >= Smallest)
-    target * (if (large.isEmpty) Largest else sizes.maxBy(size => large.map(nearBytes(_, size)).sum))
+    target * sizes.maxBy(size => tasks.map(task => nearBytes(task / target, size)).sum)
   }
 
   private def nearBytes(task: Double, size: Double): Double = errors.map { error =>

@@ -72,6 +72,10 @@ class FileLayoutSuite extends AnyFunSuite {
     forAll(limits)((tasks, size) => assert(math.round(RowLimit.of(tasks, 100)) == size))
   }
 
+  test("tasks near the target write one file each, even if a few other tasks are too large") {
+    assert(RowLimit.of(Seq.fill(90)(95.0) :+ 145.0, target = 100) > 95 * 1.05)
+  }
+
   test("a sample reads the partition whose size is nearest if others are too large") {
     assert(SamplePlaces.nearest(Array(1000, 90, 30, 5), wanted = 50, most = 200) == Seq(2 -> 3))
     assert(SamplePlaces.nearest(Array(1000, 1000), wanted = 50, most = 200) == Nil)
