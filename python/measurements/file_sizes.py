@@ -44,6 +44,8 @@ _TARGET = "spark.apportion.write.targetFileSize"
 _TEXT = 200
 _LARGE = (1000, 5000)
 _TARGETS = (1, 2, 4, 8, 16, 32, 64, 128)
+# Nobody wants thousands of tiny files, and each costs some milliseconds.
+_MOST_FILES = 256
 _ROUNDS = 2
 _FORMATS = ("parquet", "parquet", "parquet", "orc", "json", "csv")
 _LAYOUTS = ("none", "none", "even", "skewed")
@@ -138,7 +140,8 @@ def _table(draw: random.Random, number: int, least: float, most: float) -> Table
     partitions = draw.choice([4, 10, 30])
     # Most partitions can reach the target.
     most_target = megabytes / partitions if layout != "none" else megabytes
-    targets = [size for size in _TARGETS if size <= max(1, most_target)]
+    least_target = megabytes / _MOST_FILES
+    targets = [size for size in _TARGETS if least_target <= size <= max(1, most_target)]
     return Table(
         f"{number:02}",
         kind,
@@ -242,7 +245,8 @@ def _page(outcomes: Sequence[Outcome], on: Environment, seed: int) -> Iterator[s
     yield (
         f"{same} of {len(outcomes)} generated tables have the same rows with a target and without. "
         "Partitions of tables that are smaller than half a target cannot reach it. "
-        f"They have {size_text(lost)}, which do not count."
+        f"They have {size_text(lost)}, which do not count. "
+        f"A target is at least 1/{_MOST_FILES} of the table."
     )
     yield ""
     yield (
@@ -332,7 +336,7 @@ def main(
     seed: Annotated[int, typer.Option(help="Seed of the generated tables.")] = 1,
     least: Annotated[float, typer.Option(help="Size of the smallest table, in MB.")] = 1,
     most: Annotated[float, typer.Option(help="Size of the largest table, in MB.")] = 300,
-    large: Annotated[int, typer.Option(help="Number of other tables of 1 to 5 GB.")] = 2,
+    large: Annotated[int, typer.Option(help="Number of other tables of 1 to 5 GB.")] = 6,
     only: Annotated[str, typer.Option(help="Names of tables, separated by commas.")] = "",
     master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[2]",
     minutes: Annotated[float, typer.Option(help="No table starts after this time.")] = 600,
