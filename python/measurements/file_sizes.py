@@ -44,7 +44,7 @@ _TARGET = "spark.apportion.write.targetFileSize"
 _TEXT = 200
 _LARGE = (1000, 5000)
 _TARGETS = (1, 2, 4, 8, 16, 32, 64, 128)
-# Nobody wants thousands of tiny files, and each costs some milliseconds.
+# Thousands of tiny files are not what a target is for, and each file costs some milliseconds.
 _MOST_FILES = 256
 _ROUNDS = 2
 _FORMATS = ("parquet", "parquet", "parquet", "orc", "json", "csv")
