@@ -21,7 +21,7 @@ private[policies] final case class Conditions(
     one(users)(_.matches(query.user)) &&
     one(applications)(_.matches(query.application)) &&
     one(jobTags)(pattern => query.jobTags.exists(pattern.matches)) &&
-    one(tables)(pattern => query.reads.exists(pattern.matches)) &&
+    one(tables)(pattern => pattern.mayMatch(query.trigramsOfReads) && query.reads.exists(pattern.matches)) &&
     one(writes)(pattern => query.writes.exists(pattern.matches)) &&
     one(catalogs)(pattern => query.catalogs.exists(pattern.matches)) &&
     one(fingerprints)(_.matches(query.fingerprint)) &&

@@ -13,6 +13,9 @@ private[policies] final class NamePattern(text: String, ignoresCase: Boolean) {
   /** The name, if the pattern matches only one. Rules are looked up by it. */
   val exact: Option[String] = Option.when(!text.exists(isWildcard))(normal(text))
 
+  /** Texts that each matching name contains. */
+  val literals: Seq[String] = text.split("[*?]").toSeq
+
   private val prefix = text.takeWhile(!isWildcard(_))
   private val suffix = text.reverse.takeWhile(!isWildcard(_)).reverse
 
@@ -53,7 +56,12 @@ private[policies] final class TablePattern(text: String) {
   /** The table's own name, without catalog and database, if the pattern matches only one. */
   val exact: Option[String] = parts.last.exact
 
-  /** Compares without copies, as a query tests each of its tables with each pattern. */
+  private val trigrams: Array[Int] =
+    parts.last.literals.filter(_.forall(_ < 128)).flatMap(Trigrams.of).distinct.toArray
+
+  /** Whether one of these tables may match. It takes much less time than a comparison with each of them. */
+  def mayMatch(tables: Trigrams): Boolean = tables.hasAll(trigrams)
+
   def matches(table: Seq[String]): Boolean = {
     val others = table.size - parts.size
     others >= 0 && parts.indices.forall(i => parts(i).matches(table(others + i)))

@@ -33,6 +33,9 @@ private[policies] trait QueryFacts {
   /** Tables, views and paths that the query reads. A table has the parts of its name, and a path has one part. */
   def reads: Seq[Seq[String]]
 
+  /** Sequences of characters in the own names of the tables, views and paths that the query reads. */
+  lazy val trigramsOfReads: Trigrams = Trigrams.ofNames(reads.map(_.last))
+
   /** Tables and paths that the query writes. */
   def writes: Seq[Seq[String]]
 

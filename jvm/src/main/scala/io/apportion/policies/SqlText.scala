@@ -52,6 +52,10 @@ private[policies] final class Trigrams(text: String) {
 private[policies] object Trigrams {
   private val Hashes = 1 << 16
 
+  /** The sequences in names. Letters are equal if they are for [[NamePattern]] (`String.regionMatches`). */
+  def ofNames(names: Seq[String]): Trigrams =
+    new Trigrams(names.mkString("\n").map(char => Character.toLowerCase(Character.toUpperCase(char))))
+
   def of(text: String): Iterator[Int] = (0 to text.length - 3).iterator.map { i =>
     val hash = (lower(text.charAt(i)) * 31 + lower(text.charAt(i + 1))) * 31 + lower(text.charAt(i + 2))
     (hash ^ (hash >>> 16)) & (Hashes - 1)

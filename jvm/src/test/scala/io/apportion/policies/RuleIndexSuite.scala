@@ -88,6 +88,17 @@ class RuleIndexSuite extends AnyFunSuite {
     }
   }
 
+  test("a pattern of table names is not ruled out for a table that it matches") {
+    val random = new Random(1)
+    // Letters whose lower or upper case is another letter, even of ASCII
+    def text(letters: String) = Seq.fill(1 + random.nextInt(6))(letters(random.nextInt(letters.length))).mkString
+    val matches = Seq.fill(20000)(new TablePattern(text("kKsS*?")) -> Seq(text("kKsS\u212a\u017f"))).filter {
+      case (pattern, table) => pattern.matches(table)
+    }
+    assert(matches.size > 1000)
+    for ((pattern, table) <- matches) assert(pattern.mayMatch(Trigrams.ofNames(table :+ "other")))
+  }
+
   private val uuid = "0b4b5c8e-3c1d-4c39-9b1e-0123456789ab"
 
   private val tagsOfSessions = Table(
