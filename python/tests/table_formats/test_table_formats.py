@@ -204,6 +204,9 @@ def test_files_of_table_formats_have_the_target_size(
         "create": f"CREATE TABLE texts USING {name} {partitions} {property_} AS "
         f"{TEXTS} FROM range(0, 60000, 1, 4) GROUP BY ALL",
         "sizes": tables.sizes,
+        "create another": f"CREATE TABLE others USING {name} {property_} AS SELECT * FROM texts "
+        "DISTRIBUTE BY text",
+        "merge into another": MERGE.replace("texts", "others"),
         "overwrite": f"INSERT OVERWRITE texts {TEXTS} FROM range(0, 120000, 1, 4) GROUP BY ALL",
         "overwritten sizes": tables.sizes,
         # The first one has another ratio of bytes than the statements before.
@@ -220,6 +223,9 @@ def test_files_of_table_formats_have_the_target_size(
     ]
     plain, sized = (each["rows"] for each in with_and_without)
     assert sized["rows"] == plain["rows"]
+    # The ratio of the statement that created the table counts until the MERGE has one of its own.
+    reasons = [each["reason"] for each in with_and_without[1]["decided"]["merge into another"]]
+    assert any("write.targetFileSize" in reason for reason in reasons), reasons
     written = ["sizes", "overwritten sizes"]
     # Delta Lake itself says how the rows of a MERGE are placed in a table with partitions.
     if not partitions:

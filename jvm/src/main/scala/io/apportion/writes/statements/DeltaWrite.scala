@@ -4,6 +4,7 @@ import scala.jdk.CollectionConverters._
 
 import io.apportion.rules.CurrentQuery
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
@@ -72,7 +73,7 @@ private[writes] object DeltaWrite {
       }
     case create: V2CreateTablePlan =>
       val properties = create.productIterator.collectFirst { case spec: TableSpec => spec.properties }
-      Some(WrittenTable(create.tableName.toString, properties.getOrElse(Map.empty), columnsOf(create.partitioning)))
+      Some(WrittenTable(nameOf(create), properties.getOrElse(Map.empty), columnsOf(create.partitioning)))
     case save: SaveIntoDataSourceCommand =>
       val columns = save.options.get(DataSourceUtils.PARTITIONING_COLUMNS_KEY)
       save.options
@@ -82,6 +83,12 @@ private[writes] object DeltaWrite {
         )
     case command: Command => changed(command)
     case _                => None
+  }
+
+  /** The name that later statements have for the table: their ratios count for each other. */
+  private def nameOf(create: V2CreateTablePlan): String = create.name match {
+    case ResolvedIdentifier(catalog, table) => (catalog.name +: table.namespace.toSeq :+ table.name).mkString(".")
+    case _                                  => create.tableName.toString
   }
 
   /** UPDATE, DELETE and MERGE have the files of their target, and a scan of them. */
