@@ -96,9 +96,12 @@ class Cluster:
         kill(self._workers.pop())
 
     def executor_of_youngest_worker(self) -> int:
-        """Return the process id of the executor that this worker has started."""
-        command = "pgrep", "--parent", str(self._workers[-1].pid)
-        return int(subprocess.run(command, capture_output=True, check=True).stdout.split()[0])
+        """Return the process id of the executor that this worker has started last.
+
+        Executors of applications that have just ended may still be there.
+        """
+        command = "pgrep", "--newest", "--parent", str(self._workers[-1].pid)
+        return int(subprocess.run(command, capture_output=True, check=True).stdout)
 
     def stop(self) -> None:
         for process in [*self._workers, self._master]:
