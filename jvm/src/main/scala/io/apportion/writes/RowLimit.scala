@@ -23,7 +23,8 @@ private[writes] object RowLimit {
    */
   def of(tasks: Seq[Double], target: Double): Double = {
     val sizes = Iterator.iterate(Largest)(_ - Step).takeWhile(_ >= Smallest)
-    target * sizes.maxBy(size => tasks.map(task => nearBytes(task / target, size)).sum)
+    if (tasks.forall(_ <= target * Largest)) target * Largest
+    else target * sizes.maxBy(size => tasks.map(task => nearBytes(task / target, size)).sum)
   }
 
   private def nearBytes(task: Double, size: Double): Double = errors.map { error =>

@@ -56,14 +56,7 @@ private[writes] object DeltaWrite {
       .exists(_.equalsIgnoreCase("true"))
 
   /** Options of the write. All commands that have some have no other map. */
-  private def optionsOf(command: LogicalPlan): Map[String, String] =
-    CaseInsensitiveMap(
-      command.productIterator
-        .collectFirst { case options: Map[_, _] =>
-          options.map { case (key, value) => key.toString -> value.toString }.toMap
-        }
-        .getOrElse(Map.empty)
-    )
+  private def optionsOf(command: LogicalPlan): Map[String, String] = CaseInsensitiveMap(Parts.textsOf(command))
 
   private def target(command: LogicalPlan): Option[WrittenTable] = command match {
     case write: V2WriteCommand =>
@@ -72,8 +65,10 @@ private[writes] object DeltaWrite {
         WrittenTable(relation.name, table.properties.asScala.toMap, columnsOf(table.partitioning.toSeq))
       }
     case create: V2CreateTablePlan =>
-      val properties = create.productIterator.collectFirst { case spec: TableSpec => spec.properties }
-      Some(WrittenTable(nameOf(create), properties.getOrElse(Map.empty), columnsOf(create.partitioning)))
+      val properties = Parts.of[TableSpec](create).headOption.fold(Map.empty[String, String])(_.properties)
+      Parts.of[ResolvedIdentifier](create).headOption.map { table =>
+        WrittenTable(nameOf(table), properties, columnsOf(create.partitioning))
+      }
     case save: SaveIntoDataSourceCommand =>
       val columns = save.options.get(DataSourceUtils.PARTITIONING_COLUMNS_KEY)
       save.options
@@ -86,45 +81,31 @@ private[writes] object DeltaWrite {
   }
 
   /** The name that later statements have for the table: their ratios count for each other. */
-  private def nameOf(create: V2CreateTablePlan): String = create.name match {
-    case ResolvedIdentifier(catalog, table) => (catalog.name +: table.namespace.toSeq :+ table.name).mkString(".")
-    case _                                  => create.tableName.toString
-  }
+  private def nameOf(table: ResolvedIdentifier): String =
+    (table.catalog.name +: table.identifier.namespace.toSeq :+ table.identifier.name).mkString(".")
 
   /** UPDATE, DELETE and MERGE have the files of their target, and a scan of them. */
   private def changed(command: LogicalPlan): Option[WrittenTable] = {
-    val parts = command.productIterator.toSeq
-    val files = parts.collectFirst { case index: FileIndex => index }
-    val scanned =
-      parts.collect { case plan: LogicalPlan => plan }.flatMap(_.collect { case scan: LogicalRelation => scan })
-    val metadata = scanned.map(_.relation).collectFirst {
-      case relation: HadoopFsRelation if files.exists(_ eq relation.location) => metadataOf(relation.fileFormat)
-    }
-    val name = parts.collectFirst {
-      case table: CatalogTable       => table.identifier.unquotedString
-      case Some(table: CatalogTable) => table.identifier.unquotedString
-    }
-    name.orElse(files.flatMap(_.rootPaths.headOption).map(_.toString)).map { name =>
-      metadata.flatten.fold(WrittenTable(name)) { case (columns, properties) =>
-        WrittenTable(name, properties, columns)
-      }
-    }
+    val files = Parts.of[FileIndex](command).headOption
+    val scanned = for {
+      plan <- Parts.of[LogicalPlan](command)
+      scan <- plan.collectLeaves()
+      relation <- Parts.of[HadoopFsRelation](scan) if files.exists(_ eq relation.location)
+    } yield relation.fileFormat
+    val names = Parts.of[CatalogTable](command).map(_.identifier.unquotedString) ++
+      files.flatMap(_.rootPaths.headOption).map(_.toString)
+    names.headOption.map(withMetadata(_, scanned.headOption))
   }
 
-  /** The partition columns and the properties in Delta's `Metadata`, which its file format has. */
-  private def metadataOf(format: FileFormat): Option[(Seq[String], Map[String, String])] = format match {
-    case delta: Product =>
-      delta.productIterator.collectFirst {
-        case metadata: Product if metadata.productPrefix == "Metadata" =>
-          val parts = metadata.productIterator.toSeq
-          val columns = parts.collectFirst { case columns: Seq[_] => columns.map(_.toString) }
-          val properties = parts.collectFirst { case properties: Map[_, _] =>
-            properties.map { case (key, value) => key.toString -> value.toString }
-          }
-          (columns.getOrElse(Nil), properties.getOrElse(Map.empty[String, String]).toMap)
+  /** The table with the partition columns and the properties in Delta's `Metadata`, which its file format has. */
+  private def withMetadata(name: String, format: Option[FileFormat]): WrittenTable =
+    format.toSeq
+      .flatMap(Parts.of[Product](_))
+      .find(_.productPrefix == "Metadata")
+      .fold(WrittenTable(name)) { metadata =>
+        val columns = Parts.of[Seq[Any]](metadata).take(1).flatten
+        WrittenTable(name, Parts.textsOf(metadata), columns.map(_.toString))
       }
-    case _ => None
-  }
 
   private def columnsOf(partitioning: Seq[Transform]): Seq[String] =
     partitioning.filter(_.name == "identity").flatMap(_.references.map(_.fieldNames.mkString(".")))

@@ -37,8 +37,7 @@ private[writes] object IcebergWrite {
   /** The table of Iceberg. MERGE, UPDATE and DELETE have it in a table of Spark (`RowLevelOperationTable`). */
   private def tableIn(table: Table): Option[Table] = table match {
     case iceberg if iceberg.getClass.getName.startsWith(Package) => Some(iceberg)
-    case other: Product => other.productIterator.collectFirst { case inner: Table => inner }.flatMap(tableIn)
-    case _              => None
+    case other                                                   => Parts.of[Table](other).headOption.flatMap(tableIn)
   }
 
   private def ofTable(plan: SparkPlan, name: String, table: Table): TableWrite = {

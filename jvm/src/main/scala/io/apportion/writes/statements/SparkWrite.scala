@@ -56,7 +56,7 @@ private[writes] object SparkWrite {
   /** `None` if the command writes to a path, or if its table does not exist yet. */
   private def existing(command: DataWritingCommand): Option[CatalogTable] = command match {
     case insert: InsertIntoHadoopFsRelationCommand => insert.catalogTable
-    case other => other.productIterator.collectFirst { case table: CatalogTable => table }
+    case other                                     => Parts.of[CatalogTable](other).headOption
   }
 
   private def pathOf(command: DataWritingCommand): String = command match {
