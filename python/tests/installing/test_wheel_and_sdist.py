@@ -17,7 +17,7 @@ from .conftest import ROOT
 from .distributions import Distributions, build, unpacked
 
 JARS = ROOT / "target" / "jars"
-MOST_BYTES_OF_A_JAR = 2_200_000
+MOST_BYTES_OF_A_JAR = 2_000_000
 MOST_BYTES_OF_PYTHON = 1_000_000
 
 
