@@ -1,0 +1,66 @@
+package io.apportion.decision.ranges
+
+import scala.util.Random
+
+import org.scalacheck.{Gen, Properties, Test}
+import org.scalacheck.Prop.forAll
+
+object BlockChooserProperties extends Properties("BlockChooser") {
+
+  override def overrideParameters(p: Test.Parameters): Test.Parameters = p.withMinSuccessfulTests(100)
+
+  private val RowBytes = 10
+
+  /** The rows of each map task, as partitions: equal or skewed map outputs, uniform or skewed partitions. */
+  private final case class Shuffle(tree: PartitionTree, startLevel: Int, rows: Seq[Seq[Int]])
+
+  private val shuffles: Gen[Shuffle] = for {
+    n <- Gen.choose(4, 9)
+    mapTasks <- Gen.choose(1, 20)
+    seed <- Gen.long
+    spread <- Gen.oneOf(0.0, 1.0, 3.0)
+    skew <- Gen.oneOf(1.0, 3.0)
+    level <- Gen.choose(0, 2)
+  } yield {
+    val random = new Random(seed)
+    val tree = PartitionTree.of(1 << n)
+    val rows = Seq.fill(mapTasks) {
+      val size = (200 * math.exp(spread * random.nextGaussian())).toInt.min(20000)
+      Seq.fill(size)((math.pow(random.nextDouble(), skew) * tree.partitions).toInt)
+    }
+    Shuffle(tree, level.min(tree.depth), rows)
+  }
+
+  /** Blocks of the rows of all map tasks, if the tasks that read them should read `target` bytes. */
+  private def written(shuffle: Shuffle, target: Long): Seq[Seq[(Int, Int)]] = shuffle.rows.map { rows =>
+    val limits =
+      shuffle.tree.groups.indices.map(level => (target * shuffle.tree.allowance(level) / shuffle.rows.size).toLong)
+    val none = limits.map(_ => Long.MaxValue)
+    val chooser = new BlockChooser(shuffle.tree, shuffle.startLevel, limits.toArray, none.toArray)
+    chooser.setRatio(1)
+    rows.map(partition => partition -> chooser.choose(partition, RowBytes))
+  }
+
+  property("a row's block belongs to a group with the row's partition") = forAll(shuffles, Gen.choose(10L, 100000L)) {
+    (shuffle, target) =>
+      written(shuffle, target).flatten.forall { case (partition, block) =>
+        shuffle.tree.blocksOf(partition).exists(_._1 == block)
+      }
+  }
+
+  property("tasks read at most a quarter of all bytes twice, whatever the skew and the level at the start") =
+    forAll(shuffles, Gen.choose(0, 6)) { (shuffle, log) =>
+      val tree = shuffle.tree
+      val tasks = (1 << log).min(tree.partitions)
+      val total = shuffle.rows.map(_.size).sum.toLong * RowBytes
+      val blocks = new Array[Long](tree.blocks)
+      written(shuffle, (total / tasks).max(1)).flatten.foreach { case (_, block) => blocks(block) += RowBytes }
+      tree.readTwice(blocks, Ranges.even(tree.partitions, tasks)) <= total * PartitionTree.MaxReadTwice
+    }
+
+  property("few rows stay in the groups of the first level") = forAll(shuffles) { shuffle =>
+    written(shuffle, Long.MaxValue).flatten.forall { case (_, block) =>
+      shuffle.tree.level(block) == shuffle.startLevel
+    }
+  }
+}
