@@ -29,10 +29,10 @@ object SparkVersion {
 
   /** Every supported version, the newest first. */
   val all: Seq[SparkVersion] = Seq(
-    SparkVersion("4.2", "4.2.0", Seq("2.13.18"), 17, Seq("scala-spark-4")),
-    SparkVersion("4.1", "4.1.3", Seq("2.13.17"), 17, Seq("scala-spark-4")),
-    SparkVersion("4.0", "4.0.4", Seq("2.13.16"), 17, Seq("scala-spark-4")),
-    SparkVersion("3.5", "3.5.9", Seq("2.13.8", "2.12.18"), 8, Seq("scala-spark-3"))
+    SparkVersion("4.2", "4.2.0", Seq("2.13.18"), 17, Seq("scala-spark-4", "scala-spark-checksums")),
+    SparkVersion("4.1", "4.1.3", Seq("2.13.17"), 17, Seq("scala-spark-4", "scala-spark-checksums")),
+    SparkVersion("4.0", "4.0.4", Seq("2.13.16"), 17, Seq("scala-spark-4", "scala-spark-no-checksums")),
+    SparkVersion("3.5", "3.5.9", Seq("2.13.8", "2.12.18"), 8, Seq("scala-spark-3", "scala-spark-no-checksums"))
   )
 }
 

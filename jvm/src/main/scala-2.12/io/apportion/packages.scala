@@ -15,7 +15,7 @@ package io.apportion {
   package object rules extends Scala213
   package object scans extends Scala213
   package object settings extends Scala213
-  package object sizing extends Scala213
+  package object shufflewrites extends Scala213
   package object streams extends Scala213
   package object tables extends Scala213
   package object writes extends Scala213

@@ -1,6 +1,6 @@
 package io.apportion
 
-import io.apportion.broadcasts.{DemoteBroadcasts, KeepBroadcasts, RememberBroadcasts}
+import io.apportion.broadcasts.{DemoteBroadcasts, RememberBroadcasts}
 import io.apportion.groups.UserRepartitions
 import io.apportion.hints.{AssignBlocks, ResolveBlockHints}
 import io.apportion.history.ApplicationUser
@@ -12,7 +12,7 @@ import io.apportion.resources.{AwaitSlots, RescalingPolicy, ResourceTable, SlotC
 import io.apportion.resources.planned.PlannedSlots
 import io.apportion.scans.ScanTasks
 import io.apportion.settings.{Settings, SettingsCheck}
-import io.apportion.sizing.{RegisterShuffles, RememberOutputs, SubpartitionCounts}
+import io.apportion.shufflewrites.AdaptiveWrites
 import io.apportion.streams.StreamTable
 import io.apportion.writes.{DropRebalances, RebalanceWrites, SizeFileScans, SizeFileShuffles, SizeFiles}
 import org.apache.spark.apportion.ui.ShowTab
@@ -27,19 +27,18 @@ import org.apache.spark.sql.SparkSessionExtensions
  *     settings that contradict each other.
  *  1. After analysis, before the optimizer moves operators: `ApplyPolicies` finds the rules of the policy file that
  *     match, `AssignBlocks` notes the query block of each operator, and `RebalanceWrites` adds a rebalance.
- *  1. Planning. `RegisterShuffles` runs first, as it has to see the query with its subqueries; Spark then plans the subqueries, each
- *     by itself. `DemoteBroadcasts` replaces joins before Spark adds their exchanges. `UserRepartitions` keeps
+ *  1. Planning. `DemoteBroadcasts` replaces joins before Spark adds their exchanges. `UserRepartitions` keeps
  *     `repartition(n)`, which Spark may drop.
  *  1. Plans without a shuffle are not adaptive. The columnar rules `AwaitSlots` and `ScanTasks` are the only ones that see these.
- *  1. Before stages run, and again each time that some have finished: `SubpartitionCounts` sets the number of shuffle partitions.
- *     It runs before Spark creates the stages, as the number of a stage that runs cannot change. `SizeFileShuffles`
- *     changes its target size for the stage that writes files.
- *  1. When a stage has finished, Spark optimizes the rest of the query again. `KeepBroadcasts` runs there, before Spark decides which
- *     sides of joins it broadcasts. `DropRebalances` removes a rebalance that is not needed.
+ *  1. Before stages run, and again each time that some have finished: `SizeFileShuffles` changes the target size for the
+ *     stage that writes files. `AdaptiveWrites` gives the shuffles of the query their number of partitions, and marks
+ *     those that it replaces when their stages are created.
+ *  1. When a stage has finished, Spark optimizes the rest of the query again. `DropRebalances` removes a rebalance that is
+ *     not needed.
  *  1. Before each stage starts, after Spark's own rules, whose partitions the following rules replace: `AwaitSlots`;
  *     `DecideShuffleReads`, first with splits and then without, as Spark reverts a rule that breaks the plan's requirements;
  *     `SizeFiles`, which decides again for the stage that writes files; `LocalReads`, which needs the layout that is
- *     left then; `ReportDecisions`, which records that layout; `RememberOutputs` and `RememberBroadcasts`.
+ *     left then; `ReportDecisions`, which records that layout; `RememberBroadcasts`.
  */
 class ApportionExtension extends (SparkSessionExtensions => Unit) {
 
@@ -60,14 +59,13 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectColumnar(ScanTasks.columnarRule(_, SlotCoordinator))
 
     // Before a shuffle runs
-    extensions.injectPlannerStrategy(_ => RegisterShuffles)
     extensions.injectQueryPostPlannerStrategyRule(DemoteBroadcasts(_))
     extensions.injectQueryPostPlannerStrategyRule(UserRepartitions(_))
     extensions.injectQueryStagePrepRule(SizeFileShuffles(_))
-    extensions.injectQueryStagePrepRule(SubpartitionCounts(_))
+    extensions.injectQueryStagePrepRule(AdaptiveWrites(_))
+    extensions.injectColumnar(AdaptiveWrites.columnarRule)
 
     // When stages have finished, before Spark plans the rest again
-    extensions.injectRuntimeOptimizerRule(KeepBroadcasts(_))
     extensions.injectRuntimeOptimizerRule(DropRebalances(_))
 
     // When stages have finished, before the next one starts
@@ -77,7 +75,6 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectQueryStageOptimizerRule(SizeFiles(_))
     extensions.injectQueryStageOptimizerRule(LocalReads(_))
     extensions.injectQueryStageOptimizerRule(ReportDecisions(_, SlotCoordinator))
-    extensions.injectQueryStageOptimizerRule(RememberOutputs(_))
     extensions.injectQueryStageOptimizerRule(RememberBroadcasts(_))
 
     // For users

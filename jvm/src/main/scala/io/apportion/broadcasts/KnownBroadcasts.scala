@@ -5,10 +5,9 @@ import java.util.Map.Entry
 
 import scala.collection.mutable
 
-import io.apportion.history.{History, PlanFingerprint, Run}
+import io.apportion.history.{History, LeafBytes, PlanFingerprint, Run}
 import io.apportion.memory.{BroadcastMemory, Heaps}
 import io.apportion.memory.operators.RowHolders
-import io.apportion.sizing.OutputEstimate
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
@@ -32,17 +31,14 @@ private[apportion] final class KnownBroadcasts private (history: Option[History]
       failures
         .get(nameOf(fingerprint))
         .filter(_.literals == fingerprint.literals)
-        .flatMap(_.scaledTo(OutputEstimate.leafBytes(build)))
+        .flatMap(_.scaledTo(LeafBytes.of(build)))
         .map(_.stored)
     }
 
   /** Bytes of the hash table of these rows, by the history and the bytes that the plan reads now. */
   def recorded(build: SparkPlan): Option[Long] = history.flatMap { history =>
     val fingerprint = PlanFingerprint.of(build)
-    history
-      .predict(fingerprint.copy(plan = nameOf(fingerprint)), OutputEstimate.leafBytes(build))
-      .filter(_.sameLiterals)
-      .map(_.stored)
+    history.predict(fingerprint.copy(plan = nameOf(fingerprint)), LeafBytes.of(build))
   }
 
   /** Adds the size of a finished broadcast to the history. */
@@ -93,8 +89,8 @@ private[apportion] object KnownBroadcasts {
 
   private def describe(build: SparkPlan, bytes: Long): (String, Run) = {
     val fingerprint = PlanFingerprint.of(build)
-    val leafBytes = OutputEstimate.leafBytes(build)
-    nameOf(fingerprint) -> Run(fingerprint.literals, bytes, bytes, leafBytes, 1, System.currentTimeMillis())
+    val leafBytes = LeafBytes.of(build)
+    nameOf(fingerprint) -> Run(fingerprint.literals, bytes, leafBytes, System.currentTimeMillis())
   }
 
   /** A shuffle of the same rows has another size, so it has another name. */

@@ -30,12 +30,12 @@ object Decider {
     val limitedBy = limitedByPartitions(limited, rounded.min(policy.upperBound.toLong), subpartitions)
 
     val split = SkewSplits.plan(shuffles, unlimited.tasks, maxWidth, policy)
-    val (chosen, ranges) =
+    val (chosen, whole) =
       if (split.isDefined) (unlimited, split.get._1)
       else if (shuffles.isEmpty) (limited, Ranges.none)
       else if (policy.balanced) balanced(limited, Bytes.sumEach(shuffles.map(_.bytes)), maxWidth, policy)
       else (limited, Ranges.even(subpartitions, limited.tasks))
-    val splits = split.fold(Seq.empty[Split])(_._2)
+    val (ranges, splits) = split.orElse(KeySplits.plan(shuffles, whole, policy)).getOrElse((whole, Nil))
     val tasks = if (ranges.size + splits.size == 0) chosen.tasks else ranges.size + splits.map(_.tasks.size).sum
     val bytesByInput = shuffles.map(input => ranges.bytesOf(input.bytes))
     Decision(
@@ -161,7 +161,8 @@ object Decider {
     counted.foreach { input =>
       var i = 0
       while (i < input.bytes.length) {
-        if (input.bytes(i) > 0) blocks(i) += input.mapTasks
+        if (input.fetched.isDefined) blocks(i) += input.fetched.get(i)
+        else if (input.bytes(i) > 0) blocks(i) += input.mapTasks
         i += 1
       }
     }

@@ -8,17 +8,22 @@ import io.apportion.memory.{HeldBytes, HeldRows}
  *
  * @param bytes     bytes of each subpartition
  * @param broadcast whether every task reads the whole input
- * @param mapTasks  number of map tasks that wrote the input, each with a block for every subpartition; 0 if unknown
+ * @param mapTasks  number of map tasks that wrote the input; 0 if unknown
+ * @param fetched   maximum number of blocks of each subpartition; `None` if each map task wrote a block of each
+ *                  subpartition that is not empty
  * @param blocks    for indexes of subpartitions, the bytes that each map task wrote to each of these; `None` if a task
  *                  must read whole subpartitions
  * @param held      execution memory for the rows
+ * @param hasKeys   whether tasks may read rows of some keys of a subpartition, if they read all inputs so
  */
 final class Input(
     val bytes: Array[Long],
     val broadcast: Boolean = false,
     val mapTasks: Int = 0,
+    val fetched: Option[Array[Long]] = None,
     val blocks: Option[Seq[Int] => Seq[Array[Long]]] = None,
-    val held: HeldRows = HeldRows.None
+    val held: HeldRows = HeldRows.None,
+    val hasKeys: Boolean = false
 ) {
   private[decision] def heldBytes: HeldBytes = HeldBytes(held, bytes)
 }
@@ -103,6 +108,12 @@ final case class Decision(
     val rangeBytes = Bytes.sumEach(bytesByInput)
     if (splits.isEmpty) rangeBytes else rangeBytes ++ splits.flatMap(_.taskBytes)
   }
+
+  /** Bytes that tasks read of split subpartitions without keeping their rows. */
+  def readForKeys: Long = splits
+    .filter(_.byKeys)
+    .map(split => split.taskBytes.foldLeft(0L)(Bytes.add) * (split.tasks.size - 1))
+    .foldLeft(0L)(Bytes.add)
 
   def largestTaskBytes: Long = if (taskBytes.isEmpty) 0 else taskBytes.max
 

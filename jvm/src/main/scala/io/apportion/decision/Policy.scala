@@ -35,8 +35,6 @@ object Rounding {
  * @param maxBlocksPerTask        maximum number of blocks (non-empty subpartitions times map tasks) per task
  * @param fetchesInBatch          whether Spark fetches the blocks of one map task in one request
  * @param maxSubpartitionsPerTask maximum number of subpartitions per range
- * @param maxBlocksPerShuffle     maximum number of blocks (subpartitions times map tasks) of a shuffle, if Apportion
- *                                sets its number of subpartitions
  * @param taskMemory              bytes of execution memory that a task may fill with rows; `None` for no limit
  * @param exactSizesUpTo          maximum number of subpartitions for which Spark keeps each size; only reasons use it
  * @param setBy                   sources of the values, by the names of the settings; only reports use them
@@ -58,7 +56,6 @@ final case class Policy(
     maxBlocksPerTask: Long = 1L << 15,
     fetchesInBatch: Boolean = false,
     maxSubpartitionsPerTask: Int = Int.MaxValue,
-    maxBlocksPerShuffle: Long = 1L << 24,
     taskMemory: Option[Long] = None,
     exactSizesUpTo: Int = 2000,
     setBy: Map[String, ValueSource] = Map.empty

@@ -9,10 +9,11 @@ import io.apportion.decision.ranges.{Bytes, RangePacker, Ranges}
  *
  * @param subpartition index of the subpartition
  * @param tasks        for each task, the part of each input that it reads
+ * @param byKeys       whether each task reads the whole subpartition and keeps the rows of some keys ([[KeySplits]])
  */
-final case class Split(subpartition: Int, tasks: Seq[Seq[Part]]) {
+final case class Split(subpartition: Int, tasks: Seq[Seq[Part]], byKeys: Boolean = false) {
 
-  /** Bytes that each task reads. */
+  /** Bytes that each task reads, or keeps if the split is by keys. */
   def taskBytes: Seq[Long] = tasks.map(_.map(_.bytes).foldLeft(0L)(Bytes.add))
 }
 
@@ -20,7 +21,7 @@ final case class Split(subpartition: Int, tasks: Seq[Seq[Part]]) {
  * Part of one input's subpartition that one task reads.
  *
  * @param mapTasks range `[from, until)` of the map tasks that wrote the part; `None` for the whole subpartition
- * @param bytes    bytes of the part
+ * @param bytes    bytes of the part; in a split by keys, an even share of the subpartition
  */
 final case class Part(mapTasks: Option[(Int, Int)], bytes: Long)
 

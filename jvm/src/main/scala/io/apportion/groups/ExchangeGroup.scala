@@ -3,7 +3,7 @@ package io.apportion.groups
 import io.apportion.decision.ranges.Bytes
 import io.apportion.hints.{BlockHints, OperatorBlock}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
-import org.apache.spark.sql.catalyst.plans.physical.{UnknownPartitioning, UnspecifiedDistribution}
+import org.apache.spark.sql.catalyst.plans.physical.{HashPartitioning, UnknownPartitioning, UnspecifiedDistribution}
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.exchange._
@@ -55,6 +55,14 @@ final case class ExchangeGroup(
 
   /** Whether the query asks for partitions of a size. */
   def isRebalance: Boolean = single.map(_.shuffleOrigin).exists(ExchangeGroup.Rebalances)
+
+  /**
+   * Whether tasks may read the rows of some keys of a partition. Spark's operators need the rows of a key together, and
+   * no more.
+   */
+  def hasKeys: Boolean = leaves.forall { leaf =>
+    leaf.shuffle.shuffleOrigin == ENSURE_REQUIREMENTS && leaf.shuffle.outputPartitioning.isInstanceOf[HashPartitioning]
+  } && (root +: (consumers ++ above ++ inner)).forall(Splittable.isKnown)
 
   /** Stages of the shuffles that have started. */
   def stages: Seq[ShuffleQueryStageExec] = leaves.flatMap(_.stage)

@@ -5,6 +5,8 @@ import io.apportion.decision.ranges.{Bytes, Ranges}
 import io.apportion.memory.HeldRows
 import io.apportion.settings.SessionPolicy
 import org.apache.spark.apportion.MapBlocks
+import org.apache.spark.sql.apportion.exchange.KeySplitExec
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
 
@@ -14,12 +16,15 @@ import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQuery
  * @param policy  policy that the decision was made with
  * @param held    for each shuffle, the execution memory for one stored byte
  * @param layouts shuffle partitions or parts that each task reads, by stage id
+ * @param keyParts for each task, its part of the keys and the number of parts; empty if no shuffle partition is split by
+ *                keys
  */
 private[apportion] final case class GroupRead(
     decision: Decision,
     policy: Policy,
     held: Seq[HeldRows],
-    layouts: Map[Int, Seq[ShufflePartitionSpec]]
+    layouts: Map[Int, Seq[ShufflePartitionSpec]],
+    keyParts: Seq[(Int, Int)] = Nil
 )
 
 private[apportion] object GroupRead {
@@ -31,18 +36,25 @@ private[apportion] object GroupRead {
   private val OfWrite = ValueSource(SourceKind.Write, "advisory size of the write")
   private val UnderJoin = ValueSource(SourceKind.MultipliedRows, "minTaskVolume, under a join that multiplies rows")
 
-  /** Puts the layouts of these groups into a plan. Joins of split shuffles are marked as skew joins. */
+  /** Puts the layouts of these groups into a plan. Joins of shuffles that are split by map tasks are marked as skew joins. */
   def applyAll(plan: SparkPlan, reads: Seq[GroupRead]): SparkPlan = {
-    val layouts = reads.flatMap(_.layouts).toMap
-    val split = reads.filter(_.decision.splits.nonEmpty).flatMap(_.layouts.keys).toSet
+    val byStage = reads.flatMap(read => read.layouts.keys.map(_ -> read)).toMap
+    val split = reads.filter(_.decision.splits.exists(!_.byKeys)).flatMap(_.layouts.keys).toSet
     def change(node: SparkPlan): SparkPlan = node match {
-      case ShuffleLeaf(ShuffleLeaf(_, _, Some(stage))) =>
-        layouts.get(stage.id).fold(node)(AQEShuffleReadExec(stage, _))
+      case ShuffleLeaf(ShuffleLeaf(_, _, Some(stage))) => byStage.get(stage.id).fold(node)(readOf(stage, _))
       case SkewJoin(_, sides) if sides.flatMap(_.stage).exists(stage => split(stage.id)) =>
         SkewJoin.marked(node).mapChildren(change)
       case _ => node.mapChildren(change)
     }
     change(plan)
+  }
+
+  private def readOf(stage: ShuffleQueryStageExec, read: GroupRead): SparkPlan = {
+    val reader = AQEShuffleReadExec(stage, read.layouts(stage.id))
+    stage.outputPartitioning match {
+      case HashPartitioning(keys, _) if read.keyParts.nonEmpty => KeySplitExec(keys, read.keyParts, reader)
+      case _                                                   => reader
+    }
   }
 
   /**
@@ -64,8 +76,10 @@ private[apportion] object GroupRead {
       new Input(
         Bytes.scale(stored, factor),
         mapTasks = stage.shuffle.numMappers,
+        fetched = group.leaves(place).tree.map(_.blocks(stage.shuffle.numMappers)),
         blocks = blocks,
-        held = held(place).dividedBy(factor)
+        held = held(place).dividedBy(factor),
+        hasKeys = group.hasKeys
       )
     }
     val broadcasts = group.broadcasts.map(stage => new Input(Array(BroadcastBytes.of(stage)), broadcast = true))
@@ -76,13 +90,20 @@ private[apportion] object GroupRead {
       val factor = if (policy.rowBytes) RowSizeRatio.of(stage) else 1.0
       stage.id -> (if (decision.splits.isEmpty) ranges else withSplits(ranges, decision.splits, stored, factor, place))
     }
-    GroupRead(decision, policy, held, layouts.toMap)
+    GroupRead(decision, policy, held, layouts.toMap, keyPartsOf(decision))
   }
 
+  /** In the order of [[withSplits]]. */
+  private def keyPartsOf(decision: Decision): Seq[(Int, Int)] =
+    if (!decision.splits.exists(_.byKeys)) Nil
+    else {
+      val whole = decision.ranges.toSeq.map { case (start, _) => start -> Seq(0 -> 1) }
+      val parts = decision.splits.map(split => split.subpartition -> split.tasks.indices.map(_ -> split.tasks.size))
+      (whole ++ parts).sortBy(_._1).flatMap(_._2)
+    }
+
   private def blocksOf(stage: ShuffleQueryStageExec, subpartitions: Seq[Int]): Seq[Array[Long]] =
-    stage.mapStats.fold(subpartitions.map(_ => Array.empty[Long]))(stats =>
-      MapBlocks.of(stats.shuffleId, subpartitions)
-    )
+    stage.mapStats.fold(subpartitions.map(_ => Array.empty[Long]))(MapBlocks.of(_, subpartitions))
 
   /**
    * Specs of the ranges and of the parts of split subpartitions, in the order of subpartitions.
@@ -98,7 +119,7 @@ private[apportion] object GroupRead {
       factor: Double,
       place: Int
   ): Seq[ShufflePartitionSpec] = {
-    val parts = splits.map { case Split(i, tasks) =>
+    val parts = splits.map { case Split(i, tasks, _) =>
       i -> tasks.map(_(place)).map {
         case Part(Some((from, until)), bytes) => PartialReducerPartitionSpec(i, from, until, (bytes / factor).toLong)
         case Part(None, _)                    => CoalescedPartitionSpec(i, i + 1, stored(i))

@@ -1,5 +1,6 @@
 package io.apportion.groups
 
+import org.apache.spark.sql.apportion.exchange.TreeStatistics
 import org.apache.spark.sql.catalyst.plans.logical.RepartitionOperation
 import org.apache.spark.sql.catalyst.plans.physical.SinglePartition
 import org.apache.spark.sql.execution.SparkPlan
@@ -23,6 +24,9 @@ final case class ShuffleLeaf(
 
   /** Bytes of each subpartition, once the stage has run. They are all 0 for a shuffle without map tasks. */
   def bytes: Option[Array[Long]] = stage.map(_.mapStats.fold(new Array[Long](subpartitions))(_.bytesByPartitionId))
+
+  /** How map tasks wrote the shuffle, once the stage has run, if they decided it themselves. */
+  def tree: Option[TreeStatistics] = stage.flatMap(_.mapStats).collect { case statistics: TreeStatistics => statistics }
 
   /** Reason why Apportion must not change how tasks read this shuffle, if there is one. */
   def forbids: Option[String] =

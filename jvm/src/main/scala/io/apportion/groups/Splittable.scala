@@ -2,6 +2,7 @@ package io.apportion.groups
 
 import io.apportion.settings.Settings
 import org.apache.spark.apportion.ShuffleReads
+import org.apache.spark.sql.apportion.exchange.KeySplitExec
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.physical.{BroadcastDistribution, UnspecifiedDistribution}
 import org.apache.spark.sql.execution._
@@ -87,13 +88,15 @@ private[apportion] object Splittable {
     else NotSplit("unknown-operator", s"$name may not work on parts of partitions")
   }
 
-  private def isKnown(node: SparkPlan): Boolean = Known(node.getClass)
+  /** Whether an operator declares every distribution that it needs. */
+  def isKnown(node: SparkPlan): Boolean = Known(node.getClass)
 
   /** Spark's operators that declare every distribution that they need. */
   private val Known: Set[Class[_]] = Set(
     // Leaves and wrappers of generated code
     classOf[AQEShuffleReadExec],
     classOf[ShuffleQueryStageExec],
+    classOf[KeySplitExec],
     classOf[InputAdapter],
     classOf[WholeStageCodegenExec],
     classOf[ColumnarToRowExec],

@@ -18,7 +18,8 @@ import org.apache.spark.sql.SparkSession
 import org.slf4j.LoggerFactory
 
 /**
- * Recorded sizes of exchanges in earlier runs. The history has one entry ([[Runs]]) for each plan fingerprint.
+ * What earlier runs of queries showed: sizes of broadcast tables, needs of stages and costs of queries. The history has
+ * one entry ([[Runs]]) for each table, stage or query.
  *
  * Queries use the entries in memory. One thread reads and writes the files. The queries of an application wait at most
  * `timeouts.planning` in total for this thread. That is enough for a fast file system, and limits the delay by a slow
@@ -54,11 +55,14 @@ private[apportion] final class History private (files: HistoryFiles, timeouts: H
     executor
   }
 
-  /** Recorded size for the exchange whose child has this fingerprint, scaled to the bytes that its leaves read now. */
-  def predict(fingerprint: PlanFingerprint, leafBytes: Long): Option[Remembered] = {
+  /**
+   * Largest recorded size in an entry, scaled to the bytes that the plan reads now. Only runs with the same literals
+   * count.
+   */
+  def predict(fingerprint: PlanFingerprint, leafBytes: Long): Option[Long] = {
     val runs = find(fingerprint.plan)
     val predicted = runs.predict(fingerprint.literals, leafBytes)
-    for (last <- runs.recent.lastOption if predicted.isEmpty && isFirst(stale, fingerprint.plan))
+    for (last <- runs.alike(fingerprint.literals).lastOption if predicted.isEmpty && isFirst(stale, fingerprint.plan))
       log.warn(
         s"History entry ${fingerprint.plan} in $files is ignored, as its runs are stale: " +
           s"the last run read ${last.leafBytes} bytes, and the query reads $leafBytes bytes now"
@@ -72,8 +76,8 @@ private[apportion] final class History private (files: HistoryFiles, timeouts: H
   /** The newest run in an entry. */
   def last(fingerprint: String): Option[Run] = find(fingerprint).recent.lastOption
 
-  /** Whether this is the first call for the exchange with this id. Spark plans often, but each output is added once. */
-  def isNew(exchange: Int): Boolean = isFirst(recorded, exchange)
+  /** Whether this is the first call for the broadcast with this id. Spark plans often, but each table is added once. */
+  def isNew(broadcast: Int): Boolean = isFirst(recorded, broadcast)
 
   /** Adds a run to an entry: in memory immediately, and in the file later. */
   def add(fingerprint: String, run: Run): Unit = synchronized {

@@ -15,7 +15,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, Path}
 import org.slf4j.LoggerFactory
 
-/** The files of a history: one for each entry, named by its plan fingerprint. Only one thread uses them at a time. */
+/** The files of a history: one for each entry, named by its fingerprint. Only one thread uses them at a time. */
 private[history] final class HistoryFiles(directory: Path, conf: Configuration) {
   import HistoryFiles._
 
@@ -125,9 +125,7 @@ private[history] object HistoryFiles {
       val node = nodes.addObject
         .put("literals", run.literals)
         .put("stored", run.stored)
-        .put("expanded", run.expanded)
         .put("leafBytes", run.leafBytes)
-        .put("overload", run.overload)
         .put("at", run.at)
       for (stage <- run.stage)
         node
@@ -171,16 +169,13 @@ private[history] object HistoryFiles {
 
   private def parseRun(node: JsonNode): Either[String, Run] = for {
     stored <- number(node, "stored")
-    expanded <- number(node, "expanded")
     leafBytes <- number(node, "leafBytes")
     stage <- if (node.has("stage")) parseStage(node.path("stage")).map(Some(_)) else Right(None)
     query <- if (node.has("query")) parseQuery(node.path("query")).map(Some(_)) else Right(None)
   } yield Run(
     node.path("literals").asText(""),
     stored,
-    expanded,
     leafBytes,
-    node.path("overload").asDouble(1),
     node.path("at").asLong(0),
     stage,
     query

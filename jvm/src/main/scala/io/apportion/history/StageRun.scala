@@ -41,7 +41,8 @@ private[apportion] final case class StageRun(
   /** Whether the next run would learn the same from both. */
   def isNear(other: StageRun): Boolean =
     failures == other.failures && helps == other.helps && tasks == other.tasks &&
-      Seq(memory -> other.memory, spilled -> other.spilled, millis -> other.millis, written -> other.written)
+      (written - other.written).abs <= written / StageRun.NearWritten &&
+      Seq(memory -> other.memory, spilled -> other.spilled, millis -> other.millis)
         .forall { case (one, two) => (one - two).abs <= one / StageRun.Near }
 }
 
@@ -49,4 +50,7 @@ private[apportion] object StageRun {
 
   /** Run times differ by some percent between equal runs. */
   private val Near = 5
+
+  /** The bytes of files hardly differ between equal runs. */
+  private val NearWritten = 20
 }

@@ -111,7 +111,6 @@ private[apportion] final class EarlierRuns private (history: Option[History], in
   ): StageMetrics => Unit = {
     // Spark counts the tables of broadcast joins in each task, although all tasks share them (`HashJoin`).
     val shared = BroadcastBytes.inMemory(broadcasts) * decision.tasks
-    val recorded = history.filterNot(_ => Settings.RulesDisabled.get(SQLConf.get)("RememberOutputs"))
     all => {
       val metrics = all.copy(memory = (all.memory - shared).max(0))
       val showsMemory = metrics.outcome.spilledBytes > 0 || metrics.outcome.memoryFailures > 0
@@ -120,7 +119,7 @@ private[apportion] final class EarlierRuns private (history: Option[History], in
         val entry = name
         for (run <- MemoryNeed.learn(find(entry), stored, decision, metrics, isTimed)) {
           inMemory.put(entry, run)
-          recorded.foreach(_.add(entry, Run("", stored, stored, 0, 1, System.currentTimeMillis(), Some(run))))
+          history.foreach(_.add(entry, Run("", stored, 0, System.currentTimeMillis(), Some(run))))
         }
       }
     }

@@ -57,12 +57,20 @@ case class DecideShuffleReads(
     val settings = new SessionPolicy(conf, session.sparkContext)
     val slots = settings.clusterSlots.fold(groups.map(_ => Option.empty[Int]))(shareSlots(_, groups))
     groups.zip(slots).map { case (group, share) =>
+      val policy = GroupRead.policy(group, settings, share)
       val read = group.forbidden
-        .toLeft(decideGroup(group, GroupRead.policy(group, settings, share)))
+        .orElse(coalescingIsOff(policy))
+        .toLeft(decideGroup(group, policy))
         .flatMap(read => unchangedReason(group, read).toLeft(read))
       group -> read
     }
   }
+
+  /** People switch coalescing off to read each shuffle partition in a task of its own. */
+  private def coalescingIsOff(policy: Policy): Option[String] =
+    Option.when(!conf.coalesceShufflePartitionsEnabled && policy.parallelism.isEmpty)(
+      s"${SQLConf.COALESCE_PARTITIONS_ENABLED.key} is false"
+    )
 
   private def decideGroup(group: ExchangeGroup, policy: Policy): GroupRead = {
     val earlier = EarlierRuns.of(session).forGroup(group, policy)

@@ -2,7 +2,7 @@ package io.apportion.reads
 
 import io.apportion.groups.{ExchangeGroup, ShuffleLeaf}
 import io.apportion.report.DecisionRecord
-import io.apportion.sizing.SubpartitionCounts
+import io.apportion.shufflewrites.AdaptiveWrites
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
@@ -30,7 +30,7 @@ private[apportion] object DecisionTexts extends AdaptiveSparkPlanHelper {
   def of(plan: SparkPlan): Seq[String] = {
     val exchanges = collectWithSubqueries(plan) { case exchange: ShuffleExchangeLike => exchange }.distinct
     val planned =
-      for (exchange <- exchanges; why <- SubpartitionCounts.why(exchange))
+      for (exchange <- exchanges; why <- AdaptiveWrites.why(exchange))
         yield s"${exchange.nodeName}: ${count(exchange.outputPartitioning.numPartitions)}, ${why.text}"
     val decided = collectWithSubqueries(plan) { case ShuffleLeaf(leaf) => leaf.node.getTagValue(Mark) }.flatten.distinct
     decided ++ planned

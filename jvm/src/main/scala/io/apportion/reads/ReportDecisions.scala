@@ -6,11 +6,12 @@ import io.apportion.decision.ranges.{Bytes, Ranges}
 import io.apportion.groups.{ExchangeGroup, GroupRead, ShuffleLeaf}
 import io.apportion.memory.HeldRows
 import io.apportion.outcomes.OutcomeListener
-import io.apportion.report.{DecisionRecord, DecisionReporter, EventFields, OptimizedPlan, ShuffleFields, SlotTracker}
+import io.apportion.report._
 import io.apportion.rules.Guarded
 import io.apportion.settings.{SessionPolicy, Settings}
-import io.apportion.sizing.SubpartitionCounts
+import io.apportion.shufflewrites.AdaptiveWrites
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.apportion.exchange.AdaptiveExchangeExec
 import org.apache.spark.sql.catalyst.plans.physical.{HashPartitioning, RangePartitioning}
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec
@@ -81,18 +82,40 @@ case class ReportDecisions(session: SparkSession, slotTracker: SlotTracker) exte
       operator = group.operator,
       stages = group.stages.map(_.id),
       shuffles = group.stages.flatMap(_.mapStats).map(_.shuffleId),
+      levels = group.leaves.flatMap(_.tree).flatMap(_.levels).distinct.sorted,
+      blocks = blocksOf(group),
+      sparksBlocks = sparksBlocksOf(group),
+      bytesReadTwice =
+        group.leaves.flatMap(_.tree).map(_.readTwice(described.ranges)).foldLeft(described.bytesReadTwice)(Bytes.add),
       requirement = group.hints.slots.map(_.value).orElse(described.requirement),
       reason = DemoteBroadcasts.why(group).foldLeft(described.reason)(withRemark),
       sources = described.sources ++
-        group.leaves.flatMap(leaf => SubpartitionCounts.why(leaf.shuffle)).map("subpartitions" -> _.text) ++
+        group.leaves.flatMap(leaf => AdaptiveWrites.why(leaf.shuffle)).map("subpartitions" -> _.text) ++
         group.hints.slots.map("slots" -> _.setBy.text)
     )
   }
 
+  /** Blocks that map tasks wrote into adaptive shuffles; `None` if there is none. */
+  private def blocksOf(group: ExchangeGroup): Option[Long] =
+    sum(group.leaves.filter(_.tree.isDefined).flatMap(_.shuffle.metrics.get(AdaptiveExchangeExec.Blocks)).map(_.value))
+
+  /** Blocks that Spark would have written at most: one for each map task and partition, and at most one for each row. */
+  private def sparksBlocksOf(group: ExchangeGroup): Option[Long] =
+    sum(group.leaves.filter(_.tree.isDefined).map { leaf =>
+      val blocks = leaf.shuffle.numMappers.toLong * conf.numShufflePartitions
+      leaf.shuffle.runtimeStatistics.rowCount.fold(blocks)(_.min(blocks).toLong)
+    })
+
+  private def sum(counts: Seq[Long]): Option[Long] = counts.reduceOption(Bytes.add)
+
+  private def blocksRemark(group: ExchangeGroup): Option[String] =
+    for (blocks <- blocksOf(group); sparks <- sparksBlocksOf(group) if blocks * 2 <= sparks)
+      yield s"written in ${if (blocks == 1) "1 block" else s"$blocks blocks"} instead of up to $sparks"
+
   private def fieldsOf(group: ExchangeGroup, read: Option[GroupRead]): EventFields = EventFields(
     read.map(_.policy),
     group.leaves.zip(group.bytes).zipWithIndex.map { case ((leaf, bytes), place) =>
-      val reason = SubpartitionCounts.why(leaf.shuffle)
+      val reason = AdaptiveWrites.why(leaf.shuffle)
       ShuffleFields(
         bytes,
         exchangeMetric = leaf.shuffle.metrics.get("dataSize").map(_.id),
@@ -100,7 +123,7 @@ case class ReportDecisions(session: SparkSession, slotTracker: SlotTracker) exte
         notSplit = Option.when(!group.splittable.leaves(place))(group.splittable.notSplit.kind),
         setBy = reason.map(_.kind),
         held = read.fold(HeldRows.None)(_.held(place)),
-        estimate = reason.flatMap(_.bytes)
+        written = leaf.tree.map(tree => WrittenFields(tree.tree.groups.toSeq, tree.tree.byLevel(tree.blockBytes).toSeq))
       )
     }
   )
@@ -116,20 +139,22 @@ case class ReportDecisions(session: SparkSession, slotTracker: SlotTracker) exte
         largestTaskBytes = meanTaskBytes,
         ranges = Ranges.none,
         layout = "local",
-        reason = withRemark(record.reason, "map outputs are read locally")
+        reason = (blocksRemark(group) ++ Some("map outputs are read locally")).foldLeft(record.reason)(withRemark)
       )
     } else {
-      val remarks = skewRemarks(read.decision, group.splittable.notSplit.text) ++
+      val remarks = blocksRemark(group) ++ skewRemarks(read.decision, group.splittable.notSplit.text) ++
         fewKeysRemark(group, read.decision.taskBytes, read.policy) ++ memoryRemark(read.decision, read.policy)
       record.copy(reason = remarks.foldLeft(record.reason)(withRemark))
     }
   }
 
   private def skewRemarks(decision: Decision, notSplitAs: String): Seq[String] = {
-    def count(n: Int) = if (n == 1) "1 skewed shuffle partition" else s"$n skewed shuffle partitions"
-    val split = Option.when(decision.splits.nonEmpty)(
-      s"${decision.splits.map(_.tasks.size).sum} tasks read parts of ${count(decision.splits.size)}"
-    )
+    val kind = if (decision.splits.exists(_.byKeys)) "large" else "skewed"
+    def count(n: Int) = if (n == 1) s"1 $kind shuffle partition" else s"$n $kind shuffle partitions"
+    val split = Option.when(decision.splits.nonEmpty) {
+      val what = if (decision.splits.exists(_.byKeys)) "keep the rows of some keys of" else "read parts of"
+      s"${decision.splits.map(_.tasks.size).sum} tasks $what ${count(decision.splits.size)}"
+    }
     val whole = Option.when(decision.skewed.nonEmpty)(
       s"${count(decision.skewed.size)} not split, as $notSplitAs"
     )

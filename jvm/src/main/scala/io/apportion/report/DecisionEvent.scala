@@ -57,9 +57,9 @@ object DecisionEvent {
       shuffle.held.arrays.foreach(held.withArray[ArrayNode]("arrays").add(_))
     }
     shuffle.setBy.foreach(json.put("partitions_set_by", _))
-    shuffle.estimate.foreach { bytes =>
-      json.put("estimated_low", bytes.low)
-      if (bytes.isBounded) json.put("estimated_high", bytes.high)
+    shuffle.written.foreach { written =>
+      written.groups.foreach(json.withArray[ArrayNode]("groups").add(_))
+      written.bytes.foreach(json.withArray[ArrayNode]("bytes_by_level").add(_))
     }
   }
 

@@ -29,6 +29,10 @@ final case class DecisionRecord(
     rounded: Option[Long] = None,
     clamps: Seq[String] = Nil,
     subpartitions: Int,
+    levels: Seq[Int] = Nil,
+    blocks: Option[Long] = None,
+    sparksBlocks: Option[Long] = None,
+    bytesReadTwice: Long = 0,
     parallelism: Int,
     tasks: Int,
     ranges: Ranges = Ranges.none,
@@ -90,9 +94,14 @@ object DecisionRecord {
     parallelism = decision.parallelism,
     tasks = decision.tasks,
     ranges = decision.ranges,
-    layout = if (decision.splits.nonEmpty) "skew" else if (policy.balanced) "balanced" else "even",
+    layout =
+      if (decision.splits.exists(_.byKeys)) "keys"
+      else if (decision.splits.nonEmpty) "skew"
+      else if (policy.balanced) "balanced"
+      else "even",
     largestTaskBytes = decision.largestTaskBytes,
     meanTaskBytes = decision.meanTaskBytes,
+    bytesReadTwice = decision.readForKeys,
     sources = policy.setBy.map { case (setting, source) => setting -> source.text },
     kind = decision.kind.name,
     reason = decision.reason,
@@ -176,6 +185,16 @@ object DecisionRecord {
       _.subpartitions
     ),
     col(
+      "levels",
+      ArrayType(IntegerType),
+      "numbers of groups of shuffle partitions that map tasks wrote; empty if Spark wrote the shuffles"
+    )(_.levels),
+    col("blocks", LongType, "blocks that map tasks wrote; null if Spark wrote the shuffles")(_.blocks.orNull),
+    col("sparks_blocks", LongType, "blocks that Spark would have written at most")(_.sparksBlocks.orNull),
+    col("bytes_read_twice", LongType, "bytes that tasks read beyond those of their own shuffle partitions")(
+      _.bytesReadTwice
+    ),
+    col(
       "parallelism",
       IntegerType,
       "tasks that were decided; with `mode=observe`, tasks that Apportion would have decided"
@@ -189,8 +208,8 @@ object DecisionRecord {
     col(
       "layout",
       StringType,
-      "even, balanced, skew (ranges beside parts of shuffle partitions), local, files, unchanged, or observed (with " +
-        "`mode=observe`: Spark's layout)"
+      "even, balanced, skew (parts of the map outputs of large partitions), keys (parts of the keys of large partitions), " +
+        "local, files, unchanged, or observed (Spark's layout)"
     )(_.layout),
     col(
       "largest_task_bytes",

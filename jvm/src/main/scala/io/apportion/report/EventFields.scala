@@ -1,6 +1,6 @@
 package io.apportion.report
 
-import io.apportion.decision.{ByteInterval, Policy}
+import io.apportion.decision.Policy
 import io.apportion.memory.HeldRows
 
 /**
@@ -26,10 +26,10 @@ private[apportion] final case class EventFields(
  *                         Spark's events
  * @param rangePartitioned whether partitions are ranges of keys, as for a global sort, instead of hashes
  * @param notSplit         why tasks must read whole partitions (`NotSplit.kind`); `None` if they may read parts
- * @param setBy            origin of the number of partitions (`PartitionsReason.kind`); `None` if the query or Spark
- *                         set the number
+ * @param setBy            who writes the shuffle (`WriteReason.kind`); `None` if the query or an operator sets the number
+ *                         of partitions
  * @param held             execution memory for one stored byte
- * @param estimate         bytes that the number of partitions was chosen for, if it was chosen by bytes
+ * @param written          how map tasks wrote the shuffle, if they decided it themselves
  */
 private[apportion] final case class ShuffleFields(
     bytes: Array[Long],
@@ -38,5 +38,13 @@ private[apportion] final case class ShuffleFields(
     notSplit: Option[String],
     setBy: Option[String],
     held: HeldRows,
-    estimate: Option[ByteInterval]
+    written: Option[WrittenFields]
 )
+
+/**
+ * How map tasks wrote an adaptive shuffle.
+ *
+ * @param groups number of groups of partitions of each level, in ascending order
+ * @param bytes  stored bytes in the blocks of each level
+ */
+private[apportion] final case class WrittenFields(groups: Seq[Int], bytes: Seq[Long])

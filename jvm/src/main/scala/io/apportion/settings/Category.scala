@@ -22,9 +22,8 @@ object Category {
 
   val ShufflePartitions: Category = new Category(
     "Shuffle partitions",
-    "These settings control how many partitions a shuffle is written in. The number is set before the shuffle runs " +
-      "and cannot change afterwards. [Number of shuffle partitions](shuffle-partitions.md) explains the estimate, " +
-      "and [History](history.md) how earlier runs improve it."
+    "These settings control how shuffles are written. [How the number of partitions is decided](adaptive-writes.md) " +
+      "explains adaptive writes, and [History](history.md) what earlier runs add."
   )
 
   val FileScans: Category = new Category(

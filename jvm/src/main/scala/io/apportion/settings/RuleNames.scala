@@ -22,11 +22,7 @@ object RuleNames {
       "UserRepartitions",
       "A `repartition(n, columns)` that Spark drops as redundant does not keep its number of partitions."
     ),
-    Entry("SubpartitionCounts", "Shuffles have Spark's own number of partitions."),
-    Entry(
-      "KeepBroadcasts",
-      "Spark does not broadcast shuffle output with many empty partitions, even if Apportion added the partitions."
-    ),
+    Entry("AdaptiveWrites", "Spark writes its shuffles itself, in its own number of partitions."),
     Entry("DemoteBroadcasts", "Spark broadcasts tables that do not fit the heap of the driver or the executors."),
     Entry("AwaitSlots", "Queries start without waiting for task slots, and no executors are requested."),
     Entry(
@@ -37,10 +33,6 @@ object RuleNames {
     Entry("SizeFiles", "`write.targetFileSize` does not change the number of tasks that write files."),
     Entry("RebalanceWrites", "Apportion adds no rebalance before tables with partitions."),
     Entry("ReportDecisions", "Apportion makes decisions about shuffles but does not record them."),
-    Entry(
-      "RememberOutputs",
-      "Apportion adds no sizes of shuffles and no needs of stages to the history but still reads it."
-    ),
     Entry("RememberBroadcasts", "Apportion adds no sizes of broadcasts to the history but still reads it.")
   )
 

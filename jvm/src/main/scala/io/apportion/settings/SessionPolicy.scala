@@ -1,6 +1,6 @@
 package io.apportion.settings
 
-import io.apportion.decision.{Policy, Rounding, ShuffleDefaults, SourceKind, ValueSource}
+import io.apportion.decision.{Policy, Rounding, SourceKind, ValueSource}
 import org.apache.spark.apportion.{Cluster, ClusterDefaults, ShuffleReads}
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.apportion.QueryConf
@@ -35,7 +35,6 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
       maxBlocksPerTask = Settings.MaxBlocksPerTask.get(conf),
       fetchesInBatch = conf.fetchShuffleBlocksInBatch && ShuffleReads.inBatch(sparkContext),
       maxSubpartitionsPerTask = maxReducerPartitions.getOrElse(Int.MaxValue),
-      maxBlocksPerShuffle = Settings.MaxBlocksPerShuffle.get(conf),
       taskMemory = taskMemory(broadcasts),
       exactSizesUpTo = Cluster.exactSizesUpTo(sparkContext),
       setBy = Settings.all.map(setting => setting.name -> setBy(setting.key)).toMap +
@@ -118,13 +117,6 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
       Cluster.recentTaskMemory(sparkContext).map { case (bytes, slots) =>
         ((bytes - broadcasts / slots).max(bytes / 2) * Settings.MemoryFraction.get(conf)).toLong.max(1)
       }
-
-  /** Spark's own settings for the partitions of a shuffle. */
-  def shuffleDefaults: ShuffleDefaults = ShuffleDefaults(
-    partitions = conf.numShufflePartitions,
-    bypassUpTo = Cluster.bypassUpTo(sparkContext),
-    exactSizesUpTo = Cluster.exactSizesUpTo(sparkContext)
-  )
 
   /** Whether stages use the available task slots, instead of requesting the slots that they need. */
   lazy val reactive: Boolean = Settings.Mode.get(conf) match {

@@ -85,7 +85,7 @@ object Settings {
     default = -1,
     Allowed.AtLeast(1, or = Some(-1L -> "decide")),
     "Fixed number of tasks for every stage that reads a shuffle. Apportion uses the number as given, without " +
-      "rounding. Shuffles get at least as many partitions, up to 32768, unless the query sets their number. -1 " +
+      "rounding. Adaptive writes make at least as many shuffle partitions, up to 32768. -1 " +
       "(default) decides from the size of the data. Set it for tests and experiments. To set the number for one " +
       "query block, use the hint `PARALLELISM`."
   )
@@ -206,35 +206,23 @@ object Settings {
       "shuffle service reads the output of single map tasks fast."
   )
 
-  val Subpartitions: SettingEntry[String] = SettingEntry.choice(
-    "subpartitions",
+  val AdaptiveWrites: SettingEntry[Boolean] = SettingEntry.boolean(
+    "adaptiveWrites",
     Category.ShufflePartitions,
-    default = "estimated",
-    Allowed.OneOf("estimated", "spark"),
-    "How Apportion sets the number of shuffle partitions, unless the query sets it. `estimated`: Apportion estimates " +
-      "the size of the shuffle as an interval. It sets fewer partitions than Spark only if the upper end of the " +
-      "interval needs no more. It sets more partitions only as far as the lower end needs them. `spark`: " +
-      "`spark.sql.shuffle.partitions`, rounded up to a power of two. Use `spark` if estimates are wrong and you know " +
-      "a good number."
-  )
-
-  val MaxBlocksPerShuffle: SettingEntry[Long] = SettingEntry.long(
-    "maxBlocksPerShuffle",
-    Category.ShufflePartitions,
-    default = 1L << 24,
-    Allowed.AtLeast(1),
-    "Maximum number of blocks (shuffle partitions times expected map tasks) of a shuffle with an estimated number of " +
-      "partitions. Each block costs a write, a fetch, and an entry in the driver's memory. Lower it if shuffles with " +
-      "many map tasks use too much memory in the driver. Raise it if such shuffles get too few partitions."
+    default = true,
+    "Whether map tasks decide, while they write a shuffle, how finely they divide its rows. The number of shuffle " +
+      "partitions then costs nothing, and Apportion makes enough of them for any size. If false, Spark writes its " +
+      "shuffles in `spark.sql.shuffle.partitions` partitions. Set it to false to find out whether adaptive writes " +
+      "cause a problem."
   )
 
   val HistoryPath: SettingEntry[Option[String]] = SettingEntry.staticLocation(
     "history.path",
     Category.ShufflePartitions,
     Allowed.Location("a directory, such as /folder or hdfs://host/folder"),
-    "Directory where Apportion stores the sizes of shuffles. The next run of a query uses them to set its shuffle " +
-      "partitions. Literals of the query are not stored. If not set, Apportion stores nothing. Set it when Spark " +
-      "starts; sessions cannot change it. Use it for queries that run regularly."
+    "Directory where Apportion stores how much memory the stages of a query needed, and the sizes of its broadcast " +
+      "tables. The next run of the query uses them. Literals of the query are not stored. If not set, Apportion stores " +
+      "nothing. Set it when Spark starts; sessions cannot change it. Use it for queries that run regularly."
   )
 
   val SourcesEnabled: SettingEntry[Boolean] = SettingEntry.boolean(
@@ -418,8 +406,7 @@ object Settings {
     WriteTargetFileSize,
     MaxBlocksPerTask,
     SplitsWithOtherShuffleManagers,
-    Subpartitions,
-    MaxBlocksPerShuffle,
+    AdaptiveWrites,
     HistoryPath,
     SourcesEnabled,
     SourcesParallelism,

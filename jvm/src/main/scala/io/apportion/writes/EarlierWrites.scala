@@ -27,7 +27,7 @@ private[writes] final class EarlierWrites private (history: Option[History], kno
   def add(entries: WriteEntries, run: StageRun): Unit =
     for (entry <- Seq(entries.statement, entries.table)) {
       known.put(entry, run)
-      history.foreach(_.add(entry, Run("", run.stored, run.written, 0, 1, System.currentTimeMillis(), Some(run))))
+      history.foreach(_.add(entry, Run("", run.stored, 0, System.currentTimeMillis(), Some(run))))
     }
 
   private def find(entry: String, source: String): Option[WrittenBytes] = known

@@ -22,19 +22,21 @@ class ExplainDecisionsSuite extends SparkSuite {
       frame.collect()
       val text = explained(frame)
       assert(text.contains("== Extended Information (Apportion) =="))
-      assert(text.contains("HashAggregate: 3 tasks: parallelism is set to 3 (session setting)."))
+      assert(text.contains("HashAggregate: 3 tasks: parallelism is set to 3 (session setting), written in "))
     }
   }
 
   test("EXPLAIN shows the reasons for shuffle partitions before a query runs") {
     withSession(provider, "mode" -> "active") { session =>
-      assert(explained(session.sql(query)).contains("Exchange: 2 shuffle partitions, estimate of"))
+      assert(
+        explained(session.sql(query)).contains("Exchange: 256 shuffle partitions, spark.sql.shuffle.partitions, 200")
+      )
       assert(
         session
           .sql(s"EXPLAIN FORMATTED $query")
           .head()
           .getString(0)
-          .contains("Exchange: 2 shuffle partitions, estimate of")
+          .contains("Exchange: 256 shuffle partitions, spark.sql.shuffle.partitions, 200")
       )
     }
   }

@@ -74,7 +74,7 @@ class SkewSplitsSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       val decision = Decider.decide(Seq(left, right), policy(tasks))
       val inRanges = decision.ranges.toSeq.flatMap { case (start, end) => start until end }
       assert((inRanges ++ decision.splits.map(_.subpartition)).sorted == blocks.head.indices)
-      decision.splits.foreach { case Split(i, parts) =>
+      decision.splits.foreach { case Split(i, parts, _) =>
         assert(parts.size > 1)
         val mapTasks = parts.map(_.head.mapTasks.get)
         assert(mapTasks.head._1 == 0 && mapTasks.last._2 == blocks.size)

@@ -284,7 +284,7 @@ class HintPlacesSuite extends HintSuite {
     assert(inner("minTaskVolume") == "default")
     assert(sources(nested, 1)("parallelism") == "hint on the query block, line 1")
     val decision = decisionOf("SELECT /*+ PARALLELISM(8) */ k, count(*) FROM numbers GROUP BY k", settings: _*)
-    assert(decision.reason == "8 tasks: parallelism is set to 8 (hint on the query block, line 1).")
+    assert(decision.reason.startsWith("8 tasks: parallelism is set to 8 (hint on the query block, line 1), "))
   }
 
   test("Spark's switch for hints and enabled=false both switch off hints") {

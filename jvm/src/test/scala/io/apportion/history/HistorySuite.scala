@@ -7,128 +7,159 @@ import java.util.concurrent.TimeUnit
 import scala.jdk.CollectionConverters._
 
 import io.apportion.SparkSuite
-import io.apportion.report.DecisionRecord
+import io.apportion.broadcasts.KnownBroadcasts
 import io.apportion.rules.Logged
 import org.apache.hadoop.security.UserGroupInformation
 import org.apache.spark.sql.{Row, SparkSession}
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec
+import org.apache.spark.sql.execution.exchange.BroadcastExchangeExec
 
-/** Queries that run again, and what they know of the first time. */
+/** What an application knows from earlier ones. A driver of 64 MiB records broadcast tables of over 1.4 MiB. */
 class HistorySuite extends SparkSuite {
-  private val active = Seq("mode" -> "active", "dataVolumePerTask" -> "64KB")
-
-  /** Nobody knows before how many rows explode makes. */
-  private def manyRows(times: Int, word: String = "a"): String =
-    s"SELECT k, max(w) FROM (SELECT k, sha2(string(id * 1000 + n), 256) AS w FROM numbers LATERAL VIEW explode(sequence(1, $times)) AS n " +
-      s"WHERE id < 2000 AND k <> ${times + 1} AND string(id) <> '$word') GROUP BY k, w"
 
   override protected def submitTimeConf: Map[String, String] = Map(
+    "spark.testing.memory" -> (64 << 20).toString,
+    "spark.testing.reservedMemory" -> "0",
     "spark.apportion.history.path" -> directory().toString,
     "spark.hadoop.fs.gated.impl" -> classOf[GatedFileSystem].getName
   )
 
   private val patient = HistoryTimeouts(planning = TimeUnit.MINUTES.toNanos(1))
 
-  /** Runs a query as an application of its own would, and gives what was decided for its aggregate, and what was logged. */
-  private def run(directory: Path, query: String, more: (String, String)*): (DecisionRecord, Seq[String]) = {
-    var decision = Option.empty[DecisionRecord]
+  private val fingerprint = PlanFingerprint("0123456789abcdef" * 2, "a1b2c3")
+
+  private def sized(bytes: Long, leafBytes: Long = 100, literals: String = fingerprint.literals, at: Long = 1): Run =
+    Run(literals, bytes, leafBytes, at)
+
+  /** Runs the body as an application of its own. Returns its result, and what the history logs. */
+  private def inApplication[A](directory: Path)(body: History => A): (A, Seq[String]) = {
+    var result = Option.empty[A]
     val lines = Logged.by(classOf[History].getName) {
       History.reopen(spark.sparkContext, directory.toString, patient)
-      withSession(active ++ more: _*) { session =>
-        decision = decisionsOf(session, session.sql(query)).filter(_.subpartitions > 1).lastOption
-      }
-      end()
+      try result = Some(body(current))
+      finally end()
     }
-    (decision.get, lines)
+    (result.get, lines)
   }
 
-  /** Ends the application of the last query. */
+  private def current: History = History.of(spark.sparkContext, "").get
+
+  /** Ends the application. */
   private def end(): Unit =
     History.reopen(spark.sparkContext, spark.conf.get("spark.apportion.history.path"), patient)
+
+  /** A query that broadcasts a table of 3.2 MB. */
+  private def query(factor: Int = 2): String =
+    s"SELECT a.id, b.v FROM few a LEFT JOIN (SELECT id AS k, id * $factor AS v FROM range(0, 50000, 1, 2)) b ON a.id = b.k"
+
+  private def collect(query: String, settings: (String, String)*): Seq[Row] =
+    withSession(settings: _*)(_.sql(query).collect().toSeq)
+
+  /** Recorded bytes of the table that a query broadcasts. */
+  private def recorded(session: SparkSession, query: String): Option[Long] = {
+    val plan = session.sql(query).queryExecution.executedPlan
+    val adaptive = plan.collectFirst { case adaptive: AdaptiveSparkPlanExec => adaptive }.get
+    val broadcast = adaptive.initialPlan.collectFirst { case broadcast: BroadcastExchangeExec => broadcast }.get
+    KnownBroadcasts.of(session).recorded(broadcast.child)
+  }
+
+  /** Runs a query as an application of its own. Returns the bytes recorded before, and what the history logs. */
+  private def run(directory: Path, query: String, settings: (String, String)*): (Option[Long], Seq[String]) =
+    inApplication(directory) { _ =>
+      withSession(settings: _*) { session =>
+        val before = recorded(session, query)
+        session.sql(query).collect()
+        before
+      }
+    }
 
   private def directory(): Path = Files.createTempDirectory("history")
 
   private def files(directory: Path): Seq[Path] =
     Files.list(directory).iterator.asScala.filter(_.toString.endsWith(".json")).toSeq
 
-  test("the second run starts from the output sizes of the first run") {
-    val kept = directory()
-    val (first, _) = run(kept, manyRows(20))
-    val (second, lines) = run(kept, manyRows(20))
-    assert(first.sources("subpartitions") == "estimate of 0 B or more")
-    assert(second.sources("subpartitions").matches("history of [0-9.]+ MiB"))
-    assert(second.subpartitions >= 2 * second.raw.get)
-    assert(lines.isEmpty)
+  /** Number of runs in the only file. */
+  private def runsIn(directory: Path): Int = {
+    val kept = files(directory)
+    assert(kept.size == 1)
+    Files.readString(kept.head).split("literals").length - 1
   }
 
-  test("no history is kept without RememberOutputs") {
+  test("the second run of a query knows the size of its broadcast table") {
     val kept = directory()
-    run(kept, manyRows(5), "rules.disabled" -> "RememberOutputs")
+    assert(run(kept, query()) == ((None, Nil)))
+    val (size, lines) = run(kept, query())
+    assert(size.exists(bytes => bytes > 50000 * 32 && bytes < 50000 * 100) && lines.isEmpty)
+  }
+
+  test("no size of a broadcast table is kept without RememberBroadcasts") {
+    val kept = directory()
+    run(kept, query(), "rules.disabled" -> "RememberBroadcasts")
     assert(files(kept).isEmpty)
-    run(kept, manyRows(5))
+    run(kept, query())
     assert(files(kept).nonEmpty)
   }
 
   test("an application reads what the tasks of a stage needed in an earlier one") {
     val kept = directory()
-    def history = History.of(spark.sparkContext, kept.toString).get
     val needed =
       StageRun(stored = 1000, tasks = 2, memory = 5000, spilled = 400, failures = 1, helps = false, millis = 7)
     val entry = PlanFingerprint.combined(Seq("a shuffle", "Sort"))
-    History.reopen(spark.sparkContext, kept.toString, patient)
-    history.add(entry, Run("", 1000, 1000, 0, 1, 1, Some(needed)))
-    History.reopen(spark.sparkContext, kept.toString, patient)
-    assert(history.last(entry).flatMap(_.stage).contains(needed))
-    // A newer run of the same size that needed something else is the last one.
-    history.add(entry, Run("", 1000, 1000, 0, 1, 2, Some(needed.copy(helps = true))))
-    assert(history.last(entry).flatMap(_.stage).exists(_.helps))
-    end()
+    inApplication(kept)(_.add(entry, Run("", 1000, 0, 1, Some(needed))))
+    inApplication(kept) { history =>
+      assert(history.last(entry).flatMap(_.stage).contains(needed))
+      // A newer run of the same size that needed something else is the last one.
+      history.add(entry, Run("", 1000, 0, 2, Some(needed.copy(helps = true))))
+      assert(history.last(entry).flatMap(_.stage).exists(_.helps))
+    }
   }
 
-  test("output sizes are recorded while observing, and a later run uses them") {
+  test("the size of a broadcast table is recorded while observing, and a later run knows it") {
     val kept = directory()
-    run(kept, manyRows(20), "mode" -> "observe")
-    assert(run(kept, manyRows(20))._1.sources("subpartitions").startsWith("history"))
+    run(kept, query(), "mode" -> "observe")
+    assert(run(kept, query())._1.isDefined)
   }
 
-  test("a query with other literals uses the history of a run, but another query does not") {
+  test("a query with other literals shares the entry of a query but not its size, and another query does not") {
     val kept = directory()
-    run(kept, manyRows(20))
-    assert(run(kept, manyRows(21, word = "b"))._1.sources("subpartitions").startsWith("history"))
-    assert(run(kept, manyRows(20).replace("max(w)", "min(w)"))._1.sources("subpartitions").startsWith("estimate of"))
+    run(kept, query(2))
+    assert(run(kept, query(77777))._1.isEmpty)
+    assert(run(kept, query(77777))._1.isDefined && run(kept, query(2))._1.isDefined)
+    assert(runsIn(kept) == 2)
+    assert(!Files.readString(files(kept).head).contains("77777"))
+    assert(run(kept, query(2).replace("id *", "id +"))._1.isEmpty && files(kept).size == 2)
   }
 
-  test("the history has one file per exchange, which stays unchanged while runs produce the same sizes") {
+  test("the history has one file per entry, which stays unchanged while runs have the same sizes") {
     val kept = directory()
-    run(kept, manyRows(5))
-    val written = files(kept).map(Files.getLastModifiedTime(_))
-    assert(written.size == 1 && Files.list(kept).count == 1)
+    def written = files(kept).map(Files.getLastModifiedTime(_))
+    inApplication(kept)(_.add(fingerprint.plan, sized(1000)))
+    val first = written
+    assert(first.size == 1 && Files.list(kept).count == 1)
     Thread.sleep(20)
-    run(kept, manyRows(5))
-    assert(files(kept).map(Files.getLastModifiedTime(_)) == written)
-    run(kept, manyRows(10))
-    assert(files(kept).map(Files.getLastModifiedTime(_)) != written)
+    inApplication(kept)(_.add(fingerprint.plan, sized(1010, at = 2)))
+    assert(written == first)
+    inApplication(kept)(_.add(fingerprint.plan, sized(2000, at = 3)))
+    assert(written.size == 1 && written != first)
+    inApplication(kept)(_.add("ab" * 16, sized(1000)))
+    assert(written.size == 2 && Files.list(kept).count == 2)
   }
 
-  test("recorded sizes scale with the bytes that are read now") {
+  test("recorded sizes scale with the bytes that are read now, and stale runs are logged once") {
     val kept = directory()
-    val path = s"$kept/numbers"
-    def write(session: SparkSession, rows: Int): Unit =
-      session.range(rows.toLong).selectExpr("id", "id % 7 AS k").write.mode("overwrite").parquet(path)
-    write(spark, 10000)
-    val (first, _) = run(kept, s"SELECT id, max(k) FROM parquet.`$path` GROUP BY id")
-    write(spark, 30000)
-    val (second, lines) = run(kept, s"SELECT id, max(k) FROM parquet.`$path` GROUP BY id")
+    inApplication(kept)(_.add(fingerprint.plan, sized(1000, leafBytes = 100)))
+    val (sizes, lines) = inApplication(kept)(history => Seq(100L, 300L, 0L).flatMap(history.predict(fingerprint, _)))
+    assert(sizes == Seq(1000, 3000, 1000) && lines.isEmpty)
+    val (_, stale) = inApplication(kept) { history =>
+      assert(history.predict(fingerprint.copy(literals = "ffffff"), 900).isEmpty)
+      (1 to 2).foreach(_ => assert(history.predict(fingerprint, 900).isEmpty))
+      history.add(fingerprint.plan, sized(9000, leafBytes = 900, at = 2))
+    }
+    assert(stale.size == 1)
     assert(
-      first.sources("subpartitions").startsWith("estimate") && second.sources("subpartitions").startsWith("history")
+      stale.head.endsWith("as its runs are stale: the last run read 100 bytes, and the query reads 900 bytes now")
     )
-    assert(second.inputBytes > 2 * first.inputBytes && lines.isEmpty)
-    write(spark, 1000000)
-    val (third, stale) = run(kept, s"SELECT id, max(k) FROM parquet.`$path` GROUP BY id")
-    assert(third.sources("subpartitions").startsWith("estimate"))
-    assert(stale.size == 1 && stale.head.contains("is ignored, as its runs are stale: the last run read"))
-    assert(
-      run(kept, s"SELECT id, max(k) FROM parquet.`$path` GROUP BY id")._1.sources("subpartitions").startsWith("history")
-    )
+    assert(inApplication(kept)(_.predict(fingerprint, 900)) == ((Some(9000), Nil)))
   }
 
   private val broken: Seq[(String, String => String, String)] = Seq(
@@ -150,29 +181,31 @@ class HistorySuite extends SparkSuite {
       _.replaceAll("leafBytes\":\\d+", "leafBytes\":\"many\""),
       "its 'leafBytes' must be a whole number from 0 to 9223372036854775807, but is \"many\""
     ),
-    ("with a missing field", _.replaceAll("\"expanded\":\\d+,", ""), "9223372036854775807, but is missing"),
+    ("with a missing field", _.replaceAll("\"stored\":\\d+,", ""), "9223372036854775807, but is missing"),
     ("very long", text => text * 1000, "it is not a JSON object")
   )
   for ((what, spoil, problem) <- broken)
     test(s"a broken history file is ignored with one warning, and written again: $what") {
       val kept = directory()
-      run(kept, manyRows(5))
+      inApplication(kept)(_.add(fingerprint.plan, sized(1000)))
       val file = files(kept).head
       Files.writeString(file, spoil(Files.readString(file)))
-      val (decision, lines) = run(kept, manyRows(5))
-      assert(decision.sources("subpartitions") == "estimate of 0 B or more")
+      val (_, lines) = inApplication(kept) { history =>
+        (1 to 2).foreach(_ => assert(history.predict(fingerprint, 100).isEmpty))
+        history.add(fingerprint.plan, sized(2000))
+      }
       assert(
         lines.size == 1 && lines.head.contains(s"${file.getFileName} is ignored: ") && lines.head.contains(problem)
       )
-      assert(run(kept, manyRows(5))._1.sources("subpartitions").startsWith("history"))
+      assert(inApplication(kept)(_.predict(fingerprint, 100)) == ((Some(2000), Nil)))
     }
 
   test("a history directory that cannot be used is logged once, and queries run without a history") {
     val file = Files.createTempFile("no", "directory")
-    val (decision, lines) = run(file, manyRows(5))
-    assert(decision.sources("subpartitions") == "estimate of 0 B or more")
+    val (size, lines) = run(file, query())
+    assert(size.isEmpty)
     assert(lines.size <= 2 && lines.exists(_.startsWith(s"Cannot write the history in $file: ")))
-    assert(run(file, manyRows(5))._2.isEmpty)
+    assert(run(file, query()) == ((None, Nil)))
   }
 
   test("an application reads what a query cost in an earlier one") {
@@ -182,91 +215,70 @@ class HistorySuite extends SparkSuite {
       Seq(StageCost(tasks = 8, millis = 900, longest = 200, delay = 5), StageCost(1, 50, 50, after = Seq(0))),
       tail = 7
     )
-    def inApplication[A](body: History => A): A = {
-      History.reopen(spark.sparkContext, kept.toString, patient)
-      try body(History.of(spark.sparkContext, kept.toString).get)
-      finally end()
-    }
-    inApplication(_.add(entry, Run("", 0, 0, 1000, 1, 1, query = Some(cost))))
-    assert(inApplication(_.runs(entry).cost(1000)).contains(cost))
+    inApplication(kept)(_.add(entry, Run("", 0, 1000, 1, query = Some(cost))))
+    assert(inApplication(kept)(_.runs(entry).cost(1000))._1.contains(cost))
     val file = files(kept).head
     val wrong = Files.readString(file).replace("[1,50,50,0,0]", "[1,50,50,0,1]")
     Files.writeString(file, wrong)
-    val lines = Logged.by(classOf[History].getName)(assert(inApplication(_.runs(entry).cost(1000)).isEmpty))
+    val (read, lines) = inApplication(kept)(_.runs(entry).cost(1000))
+    assert(read.isEmpty)
     assert(lines.exists(_.contains("its 'stages' are not lists of numbers")), "no stage waits for itself")
   }
 
   test("results are the same with and without a history") {
     val kept = directory()
-    def rows(): Set[Row] = withSession()(_.sql(manyRows(3)).collect().toSet)
-    val all = (1 to 3).map { _ =>
-      History.reopen(spark.sparkContext, kept.toString, patient)
-      rows()
-    }
-    assert(all.toSet.size == 1)
+    val all = (1 to 3).map(_ => inApplication(kept)(_ => collect(query()).toSet)._1)
+    assert(all.toSet.size == 1 && files(kept).nonEmpty)
   }
 
-  test("a query uses the sizes of an earlier query of the same application at once") {
-    History.reopen(spark.sparkContext, directory().toString, patient)
-    def source() = decisionsOf(manyRows(6), active: _*).filter(_.subpartitions > 1).last.sources("subpartitions")
-    assert(Seq(source(), source()).map(_.takeWhile(_ != ' ')) == Seq("estimate", "history"))
+  test("a query knows the sizes of an earlier query of the same application at once") {
+    inApplication(directory()) { _ =>
+      collect(query())
+      assert(withSession()(recorded(_, query())).isDefined)
+    }
   }
 
   test("a run with few rows does not replace the sizes of runs with other literals") {
     val kept = directory()
-    def query(least: Int) = s"SELECT concat(id, k), max(k) FROM numbers WHERE id >= $least GROUP BY concat(id, k)"
-    val large = run(kept, query(0))._1.inputBytes
-    run(kept, query(19990))
-    val (third, _) = run(kept, query(7))
-    assert(third.sources("subpartitions").startsWith("history"))
-    assert(third.subpartitions >= 2 * third.raw.get && third.inputBytes > large / 2)
-    assert(Files.readString(files(kept).head).split("literals").length == 4)
-    assert(!Files.readString(files(kept).head).contains("19990"))
+    inApplication(kept)(_.add(fingerprint.plan, sized(9000)))
+    inApplication(kept)(_.add(fingerprint.plan, sized(10, literals = "ffffff", at = 2)))
+    assert(inApplication(kept)(_.predict(fingerprint, 100)) == ((Some(9000), Nil)))
+    assert(runsIn(kept) == 2)
   }
 
-  test("a path of another day uses the same history, and the day counts as a literal") {
+  test("a path of another day shares the entry, and the day counts as a literal") {
     val kept = directory()
     def query(day: Int) = {
       val path = s"$kept/data/dt=2026-11-$day"
-      spark.range(20000).selectExpr("id", "id % 7 AS k").write.mode("overwrite").parquet(path)
-      s"SELECT id, max(k) FROM parquet.`$path` GROUP BY id"
+      spark.range(50000).selectExpr("id", "id % 7 AS k").write.mode("overwrite").parquet(path)
+      s"SELECT a.id, b.k FROM few a LEFT JOIN parquet.`$path` b ON a.id = b.id"
     }
     run(kept, query(22))
-    assert(run(kept, query(23))._1.sources("subpartitions").startsWith("history"))
-    assert(files(kept).size == 1 && Files.readString(files(kept).head).split("literals").length == 3)
+    assert(run(kept, query(23))._1.isEmpty)
+    assert(run(kept, query(23))._1.isDefined)
+    assert(runsIn(kept) == 2)
   }
 
-  test("history files of the first format are read, and rewritten in the second format") {
-    val kept = directory()
-    run(kept, manyRows(5))
-    val file = files(kept).head
-    val fingerprint = file.getFileName.toString.stripSuffix(".json")
-    Files.writeString(
-      file,
-      s"""{"format":"apportion-history-1","fingerprint":"$fingerprint","stored":50000000,"expanded":90000000,"leafBytes":0}"""
-    )
-    val (decision, lines) = run(kept, manyRows(5))
-    assert(decision.sources("subpartitions") == "history of 47.7 MiB or more" && lines.isEmpty)
-    assert(Files.readString(file).contains("apportion-history-2"))
-  }
-
-  test("a run with too few shuffle partitions is recorded, and the next run has enough of them") {
-    val kept = directory()
-    val query = "SELECT concat(id, k), max(k) FROM numbers GROUP BY concat(id, k)"
-    val (first, _) = run(kept, query, "maxParallelism" -> "2", "dataVolumePerTask" -> "8KB")
-    assert(first.subpartitions <= 4 && first.raw.get > 4 * first.subpartitions)
-    val overload = "overload\":([0-9.]+)".r.findFirstMatchIn(Files.readString(files(kept).head)).get.group(1)
-    assert(overload.toDouble > 3)
-    val (second, _) = run(kept, query, "dataVolumePerTask" -> "8KB")
-    assert(second.sources("subpartitions").startsWith("history"))
-    assert(second.subpartitions >= second.raw.get && !second.clamps.contains("subpartitions"))
-  }
-
-  test("a shuffle with Spark's number of partitions is recorded too") {
-    val kept = directory()
-    run(kept, manyRows(5), "subpartitions" -> "spark")
-    assert(run(kept, manyRows(5))._1.sources("subpartitions").startsWith("history"))
-  }
+  private val earlierFormats = Seq(
+    "of the first format" -> """"format":"apportion-history-1","stored":5000,"expanded":9000,"leafBytes":0""",
+    "with fields that are no longer used" ->
+      """"format":"apportion-history-2","runs":[{"literals":"","stored":5000,"expanded":9000,"leafBytes":0,"overload":2.5,"at":0}]"""
+  )
+  for ((what, fields) <- earlierFormats)
+    test(s"a history file $what is read, and rewritten") {
+      val kept = directory()
+      val file = kept.resolve(s"${fingerprint.plan}.json")
+      Files.writeString(file, s"""{"fingerprint":"${fingerprint.plan}",$fields}""")
+      val (last, lines) = inApplication(kept) { history =>
+        val last = history.last(fingerprint.plan)
+        history.add(fingerprint.plan, sized(1000))
+        last
+      }
+      assert(last.contains(Run("", 5000, 0, 0)) && lines.isEmpty)
+      assert(inApplication(kept)(_.predict(fingerprint, 100)) == ((Some(1000), Nil)))
+      val text = Files.readString(file)
+      assert(runsIn(kept) == 2 && text.contains("apportion-history-2") && !text.contains("expanded"))
+    }
 
   private def gated(kept: Path, timeouts: HistoryTimeouts = patient): Unit = {
     GatedFileSystem.calls.clear()
@@ -286,16 +298,15 @@ class HistorySuite extends SparkSuite {
       directory(),
       HistoryTimeouts(file = TimeUnit.MILLISECONDS.toNanos(300), end = TimeUnit.MILLISECONDS.toNanos(200))
     )
-    def history = History.of(spark.sparkContext, "").get
     GatedFileSystem.closed {
       // All predictions together wait for 200 milliseconds.
-      val asked = millis((1 to 500).foreach(i => assert(history.predict(PlanFingerprint(s"$i", ""), 1).isEmpty)))
+      val asked = millis((1 to 500).foreach(i => assert(current.predict(PlanFingerprint(s"$i", ""), 1).isEmpty)))
       assert(asked >= 150 && asked < 2000)
       Thread.sleep(400)
-      (1 to 3).foreach(times => decisionsOf(manyRows(times), active: _*))
+      (1 to 3).foreach(factor => collect(query(factor)))
       assert(calls.count(_.startsWith("open")) == 1 && !calls.exists(_.startsWith("create")))
-      // In memory there is all that the queries have produced.
-      assert(decisionsOf(manyRows(3), active: _*).last.sources("subpartitions").startsWith("history"))
+      // In memory there is all that the queries have shown.
+      assert(withSession()(recorded(_, query(3))).isDefined)
       assert(millis(end()) < 2000)
     }
     def threads = Thread.getAllStackTraces.keySet.asScala.filter(_.getName == "apportion-history")
@@ -304,32 +315,29 @@ class HistorySuite extends SparkSuite {
 
   test("no reader sees a part of a history file, even if a rename does not replace files") {
     val kept = directory()
-    gated(kept)
-    decisionsOf(manyRows(5), active: _*)
-    end()
-    gated(kept)
-    decisionsOf(manyRows(10), active: _*)
-    end()
+    Seq(sized(1000), sized(2000, at = 2)).foreach { run =>
+      gated(kept)
+      current.add(fingerprint.plan, run)
+      end()
+    }
     assert(
       calls.exists(_.startsWith("rename to ")) && calls.filter(_.startsWith("create")).forall(_.startsWith("create ."))
     )
-    assert(files(kept).size == 1 && Files.list(kept).count == 1)
-    assert(Files.readString(files(kept).head).split("literals").length == 3)
+    assert(runsIn(kept) == 2 && Files.list(kept).count == 1)
   }
 
   test("history files belong to the user of the application, not of the first query, and the file system is closed") {
     val own = UserGroupInformation.getCurrentUser.getShortUserName
     gated(directory())
-    val query: PrivilegedAction[Unit] =
-      () => decisionsOf(manyRows(5), active :+ "spark.hadoop.gated.token" -> "mine": _*)
-    UserGroupInformation.createRemoteUser("another-user").doAs(query)
+    val first: PrivilegedAction[Seq[Row]] = () => collect(query(), "spark.hadoop.gated.token" -> "mine")
+    UserGroupInformation.createRemoteUser("another-user").doAs(first)
     end()
     assert(calls.head == s"initialize as $own with null" && calls.last == "close")
   }
 
   test("the history is written and closed when its application stops") {
     gated(directory())
-    decisionsOf(manyRows(5), active: _*)
+    collect(query())
     spark.stop()
     assert(calls.last == "close" && calls.exists(_.startsWith("rename to ")))
     assert(History.of(spark.sparkContext, "/tmp").isEmpty)
@@ -339,10 +347,7 @@ class HistorySuite extends SparkSuite {
 /** Without a history. */
 class NoHistorySuite extends SparkSuite {
   test("no history is kept without a path") {
-    val query = "SELECT k, count(*) FROM numbers LATERAL VIEW explode(sequence(1, 3)) AS n GROUP BY k"
-    (1 to 2).foreach { _ =>
-      assert(decisionOf(query, "mode" -> "active").sources("subpartitions") == "estimate of 0 B or more")
-    }
     withSession()(session => assert(session.conf.getOption("spark.apportion.history.path").isEmpty))
+    assert(History.of(spark).isEmpty)
   }
 }

@@ -32,7 +32,7 @@ class PlanFingerprintSuite extends SparkSuite {
     (
       "another number of shuffle partitions",
       join,
-      Seq("spark.sql.shuffle.partitions" -> "7", "subpartitions" -> "spark")
+      Seq("spark.sql.shuffle.partitions" -> "7", "adaptiveWrites" -> "false")
     ),
     ("a sort-merge join in place of a broadcast join", join, Seq("spark.sql.autoBroadcastJoinThreshold" -> "-1")),
     ("no code generation", join, Seq("spark.sql.codegen.wholeStage" -> "false")),

@@ -5,28 +5,28 @@ import org.scalatest.funsuite.AnyFunSuite
 /** Predictions from recent runs. */
 class RunsSuite extends AnyFunSuite {
   private def run(literals: String, stored: Long, at: Long, leafBytes: Long = 100): Run =
-    Run(literals, stored, stored * 4, leafBytes, 1, at)
+    Run(literals, stored, leafBytes, at)
 
   private def runs(all: Run*): Runs = all.foldLeft(Runs.none)(_.add(_))
 
-  test("a run with other literals is predicted by the largest of the recent runs, not by the last one") {
-    assert(runs(run("b", 9000, 1), run("a", 1, 2)).predict("c", 100) == Some(Remembered(9000, 36000, false)))
+  test("a run with other literals is not predicted") {
+    assert(runs(run("b", 9000, 1), run("a", 1, 2)).predict("c", 100).isEmpty)
   }
 
   test("a run with the literals of earlier runs is predicted by the largest of these runs") {
     val known = runs(run("a", 9000, 1), run("b", 10, 2), run("b", 20, 3), run("b", 15, 4))
-    assert(known.predict("b", 100) == Some(Remembered(20, 80, true)))
+    assert(known.predict("b", 100) == Some(20))
   }
 
   test("no size is predicted without runs, or from runs that read much more or less") {
     assert(Runs.none.predict("a", 100).isEmpty)
     assert(runs(run("a", 10, 1)).predict("a", 801).isEmpty && runs(run("a", 10, 1)).predict("a", 12).isEmpty)
-    assert(runs(run("a", 10, 1), run("b", 7, 2, leafBytes = 801)).predict("a", 801) == Some(Remembered(7, 28, false)))
+    assert(runs(run("a", 10, 1), run("a", 7, 2, leafBytes = 801)).predict("a", 801) == Some(7))
   }
 
   test("a predicted size scales with the bytes that are read now, if these are known") {
-    assert(runs(run("a", 10, 1)).predict("a", 300) == Some(Remembered(30, 120, true)))
-    assert(runs(run("a", 10, 1)).predict("a", 0) == Some(Remembered(10, 40, true)))
+    assert(runs(run("a", 10, 1)).predict("a", 300) == Some(30))
+    assert(runs(run("a", 10, 1)).predict("a", 0) == Some(10))
   }
 
   test("a run is kept unless it equals all earlier runs with its literals") {
@@ -35,6 +35,15 @@ class RunsSuite extends AnyFunSuite {
     assert(one.add(run("a", 1100, 2)).recent.size == 2)
     assert(one.add(run("b", 1000, 2)).recent.size == 2)
     assert(one.add(run("a", 1000, 2, leafBytes = 200)).recent.size == 2)
+  }
+
+  private def writing(bytes: Long, at: Long): Run =
+    run("", 1000, at).copy(stage = Some(StageRun(stored = 1000, tasks = 1, written = bytes, rows = 10)))
+
+  test("a run of a statement is kept unless its files have about the same bytes") {
+    val one = runs(writing(1000, 1))
+    assert(one.add(writing(1040, 2)) eq one)
+    assert(one.add(writing(1100, 2)).recent.size == 2)
   }
 
   private def costing(millis: Long, at: Long): Run =
@@ -56,8 +65,8 @@ class RunsSuite extends AnyFunSuite {
   test("a large run is dropped after eight smaller runs") {
     val large = runs(run("a", 9000, 0))
     def after(n: Int) = (1 to n).foldLeft(large)((all, i) => all.add(run("a", 10, i.toLong)))
-    assert(after(7).predict("a", 100).get.stored == 9000)
-    assert(after(8).predict("a", 100).get.stored == 10)
+    assert(after(7).predict("a", 100) == Some(9000))
+    assert(after(8).predict("a", 100) == Some(10))
     assert(after(20).recent.size == 8)
   }
 

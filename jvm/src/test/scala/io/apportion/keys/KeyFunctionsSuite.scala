@@ -38,7 +38,7 @@ class KeyFunctionsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   }
 
   test("adaptive execution reads keys in the tasks that even_key assigns, also from more shuffle partitions") {
-    withSession("subpartitions" -> "spark", "parallelism" -> "8", "spark.sql.shuffle.partitions" -> "32") { session =>
+    withSession("adaptiveWrites" -> "false", "parallelism" -> "8", "spark.sql.shuffle.partitions" -> "32") { session =>
       val tasks = session.sql("""
         SELECT task, spark_partition_id() AS read_by FROM (
           SELECT even_key(id, 8, 32) AS surrogate, first(id % 8) AS task FROM range(0, 80, 1, 2) GROUP BY 1

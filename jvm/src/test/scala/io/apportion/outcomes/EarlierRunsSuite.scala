@@ -23,7 +23,7 @@ class EarlierRunsSuite extends SparkSuite with Eventually {
   private def run(rows: Int): DecisionRecord = {
     EarlierRuns.forget(spark.sparkContext)
     val fraction = 250000.0 / Cluster.recentTaskMemory(spark.sparkContext).get._1
-    val settings = Seq("mode" -> "active", "subpartitions" -> "spark", "memory.fraction" -> fraction.toString)
+    val settings = Seq("mode" -> "active", "memory.fraction" -> fraction.toString)
     withSession(settings :+ ("spark.sql.shuffle.partitions" -> "64"): _*) { session =>
       session
         .sql(s"""SELECT k, n, row_number() OVER (PARTITION BY k ORDER BY n DESC) FROM (
@@ -40,7 +40,9 @@ class EarlierRunsSuite extends SparkSuite with Eventually {
     assert(first.tasks == 1 && first.outcome.get.spilledBytes > 0)
     val second = run(1000)
     assert(second.tasks > 8, second.reason)
-    assert(run(20).tasks <= 2)
+    // The bytes of a few rows are mostly the headers of their blocks, so they do not shrink by the factor of 50.
+    val shrunk = run(20)
+    assert(shrunk.tasks <= second.tasks / 8, shrunk.reason)
   }
 
   private def sorted(table: String) = s"SELECT id, id * 7 % 1000 AS v FROM $table SORT BY v"

@@ -8,14 +8,14 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, AdaptiveSparkPlanHelper}
 import org.scalatest.prop.TableDrivenPropertyChecks._
 
-/** Real queries, and what is decided for their stages; how many subpartitions these have is Spark's number. */
+/** Real queries, and what is decided for their stages; and in how many subpartitions these are written. */
 class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   private val active = "mode" -> "active"
   private val small = Seq(active, "dataVolumePerTask" -> "4KB")
   private val noBroadcast = "spark.sql.autoBroadcastJoinThreshold" -> "-1"
 
   override protected def newSession(settings: (String, String)*): SparkSession =
-    super.newSession(("subpartitions" -> "spark") +: settings: _*)
+    super.newSession(settings: _*)
 
   /** operator: tasks of subpartitions, layout, kind */
   private def summary(record: DecisionRecord): String =
@@ -39,7 +39,7 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       "a parallelism above Spark's number of shuffle partitions raises that number",
       "SELECT k, count(*) FROM numbers GROUP BY k",
       Seq("parallelism" -> "300"),
-      Seq("HashAggregate: 300 of 300, even, explicit")
+      Seq("HashAggregate: 300 of 1024, even, explicit")
     ),
     (
       "small stages use the slots in reactive mode",
@@ -54,16 +54,16 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       Seq.empty
     ),
     (
-      "a decision does not depend on Spark's switch for coalescing",
+      "Spark's partitions stay if its coalescing is switched off",
       "SELECT k, count(*) FROM numbers GROUP BY k",
       Seq(active, "spark.sql.adaptive.coalescePartitions.enabled" -> "false"),
-      Seq("HashAggregate: 1 of 256, even, formula")
+      Seq("HashAggregate: 200 of 200, unchanged, unchanged")
     ),
     (
       "a sort is decided",
       "SELECT id FROM numbers ORDER BY id",
       Seq(active, "parallelism" -> "8"),
-      Seq("Sort: 8 of 256, even, explicit")
+      Seq("Sort: 8 of 32, even, explicit")
     ),
     (
       "both sides of a sort-merge join are one group",

@@ -8,7 +8,7 @@ class FewKeysSuite extends SparkSuite {
   private val settings = Seq(
     "mode" -> "active",
     "dataVolumePerTask" -> "256KB",
-    "subpartitions" -> "spark",
+    "adaptiveWrites" -> "false",
     "spark.sql.shuffle.partitions" -> "16"
   )
 

@@ -163,7 +163,7 @@ class ObservingSuite extends SparkSuite {
   test("an observed decision is the same as with mode=auto and Spark's number of partitions") {
     val settings = Seq("dataVolumePerTask" -> "8KB", "spark.sql.shuffle.partitions" -> "16")
     val sql = "SELECT id % 19999, count(*) FROM numbers GROUP BY 1"
-    val auto = decisionOf(sql, settings :+ ("subpartitions" -> "spark"): _*)
+    val auto = decisionOf(sql, settings :+ ("adaptiveWrites" -> "false"): _*)
     val record = only(observed(sql, settings: _*))
     assert(auto.parallelism > 2)
     assert(record.parallelism == auto.parallelism && record.inputBytes == auto.inputBytes)

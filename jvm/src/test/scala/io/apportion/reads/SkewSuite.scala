@@ -226,7 +226,7 @@ class SkewSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   test("a split by spark.sql.adaptive.forceOptimizeSkewedJoin stays") {
     val forced = Seq(
       "dataVolumePerTask" -> "64MB",
-      "subpartitions" -> "spark",
+      "adaptiveWrites" -> "false",
       "spark.sql.adaptive.forceOptimizeSkewedJoin" -> "true",
       "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes" -> "2KB",
       "spark.sql.adaptive.skewJoin.skewedPartitionFactor" -> "2",

@@ -3,7 +3,7 @@ package io.apportion.report
 import scala.jdk.CollectionConverters._
 import scala.util.Random
 
-import io.apportion.decision.{ByteInterval, Decider, Input, Policy, SourceKind, ValueSource}
+import io.apportion.decision.{Decider, Input, Policy, SourceKind, ValueSource}
 import io.apportion.memory.HeldRows
 import io.apportion.decision.ranges.Ranges
 import org.scalatest.funsuite.AnyFunSuite
@@ -59,9 +59,9 @@ class DecisionEventSuite extends AnyFunSuite {
       exchangeMetric = Some(7),
       rangePartitioned = true,
       notSplit = Some("join-type"),
-      setBy = Some("estimate"),
+      setBy = Some("adaptive"),
       held = HeldRows(4.5, Seq(0.5)),
-      estimate = Some(ByteInterval(20, ByteInterval.Unbounded))
+      written = Some(WrittenFields(Seq(1, 2), Seq(5L, 25L)))
     )
     val record = DecisionRecord.of(Decider.decide(Seq(new Input(shuffle.bytes)), hinted), hinted)
     val json = DecisionEvent.of(record, EventFields(Some(hinted), Seq(shuffle), scanMetric = Some(9)), Nil).decision
@@ -70,7 +70,7 @@ class DecisionEventSuite extends AnyFunSuite {
     assert(json.get("policy").get("min_parallelism").asInt == 2 && !json.get("policy").has("parallelism"))
     assert(
       json.get("inputs").get(0).toString == """{"exchange_metric":7,"range_partitioned":true,"splittable":false,""" +
-        """"not_split":"join-type","held":{"per_byte":4.5,"arrays":[0.5]},"partitions_set_by":"estimate","estimated_low":20}"""
+        """"not_split":"join-type","held":{"per_byte":4.5,"arrays":[0.5]},"partitions_set_by":"adaptive","groups":[1,2],"bytes_by_level":[5,25]}"""
     )
     assert(json.get("scan_metric").asLong == 9)
   }

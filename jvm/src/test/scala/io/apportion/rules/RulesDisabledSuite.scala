@@ -1,18 +1,17 @@
 package io.apportion.rules
 
 import io.apportion.SparkSuite
-import io.apportion.broadcasts.{DemoteBroadcasts, KeepBroadcasts, RememberBroadcasts}
+import io.apportion.broadcasts.{DemoteBroadcasts, RememberBroadcasts}
 import io.apportion.groups.UserRepartitions
 import io.apportion.hints.{AssignBlocks, InvalidHint, ResolveBlockHints}
 import io.apportion.policies.ApplyPolicies
 import io.apportion.reads.{DecideShuffleReads, LocalReads, ReportDecisions}
 import io.apportion.resources.{AwaitSlots, SlotCoordinator}
 import io.apportion.scans.ScanTasks
+import io.apportion.shufflewrites.AdaptiveWrites
 import io.apportion.settings.{RuleNames, Settings}
-import io.apportion.sizing.{RememberOutputs, SubpartitionCounts}
 import io.apportion.writes.{RebalanceWrites, SizeFiles}
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanHelper, ShuffleQueryStageExec}
-import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.internal.SQLConf
 import org.scalatest.prop.TableDrivenPropertyChecks._
 
@@ -70,11 +69,9 @@ class RulesDisabledSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   private def layouts(query: String, settings: (String, String)*): Seq[String] =
     decisionsOf(query, settings: _*).map(_.layout).distinct.sorted
 
-  test("without SubpartitionCounts, shuffles have Spark's number of partitions") {
+  test("without AdaptiveWrites, shuffles have Spark's number of partitions") {
     val (own, sparks) =
-      effect("SubpartitionCounts")(off =>
-        shufflePartitions(aggregate, off :+ ("spark.sql.shuffle.partitions" -> "77"): _*)
-      )
+      effect("AdaptiveWrites")(off => shufflePartitions(aggregate, off :+ ("spark.sql.shuffle.partitions" -> "77"): _*))
     assert(own != Seq(77) && sparks == Seq(77))
   }
 
@@ -109,27 +106,10 @@ class RulesDisabledSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(kept == Seq(200) && lost != Seq(200))
   }
 
-  test("without SubpartitionCounts, UserRepartitions does not pin shuffles below a repartition that Spark keeps") {
+  test("without AdaptiveWrites, UserRepartitions does not pin shuffles below a repartition that Spark keeps") {
     val query = "SELECT /*+ REPARTITION(9, n) */ * FROM (SELECT k, count(*) AS n FROM numbers GROUP BY k)"
-    val (all, without) = effect("SubpartitionCounts")(off => decisionsOf(query, off: _*).map(_.kind == "unchanged"))
+    val (all, without) = effect("AdaptiveWrites")(off => decisionsOf(query, off: _*).map(_.kind == "unchanged"))
     assert(all == without)
-  }
-
-  test("without KeepBroadcasts, Spark does not broadcast a side that leaves most shuffle partitions empty") {
-    val query = "SELECT a.id FROM range(100000) a JOIN range(100000) b ON a.id = b.id WHERE b.id % 4000 = 1"
-    def broadcasts(settings: (String, String)*): Boolean = withSession(
-      settings ++ Seq(
-        "mode" -> "active",
-        "dataVolumePerTask" -> "256b",
-        "spark.sql.autoBroadcastJoinThreshold" -> "64KB",
-        "spark.sql.shuffle.partitions" -> "16"
-      ): _*
-    ) { session =>
-      val result = session.sql(query)
-      result.collect()
-      collect(result.queryExecution.executedPlan) { case join: BroadcastHashJoinExec => join }.nonEmpty
-    }
-    assert(effect("KeepBroadcasts")(broadcasts(_: _*)) == ((true, false)))
   }
 
   private def setBy(settings: (String, String)*): Option[String] =
@@ -175,8 +155,7 @@ class RulesDisabledSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       AssignBlocks(spark),
       ScanTasks(spark, SlotCoordinator),
       UserRepartitions(spark),
-      SubpartitionCounts(spark),
-      KeepBroadcasts(spark),
+      AdaptiveWrites(spark),
       DemoteBroadcasts(spark),
       AwaitSlots(spark),
       DecideShuffleReads(spark),
@@ -184,7 +163,6 @@ class RulesDisabledSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       SizeFiles(spark),
       RebalanceWrites(spark),
       ReportDecisions(spark, SlotCoordinator),
-      RememberOutputs(spark),
       RememberBroadcasts(spark)
     )
     assert(guarded.map(_.publicName) == RuleNames.all)

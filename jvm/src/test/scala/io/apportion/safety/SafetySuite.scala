@@ -344,8 +344,8 @@ class SafetySuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
-  test("spark.sql.shuffle.partitions is never lowered, and is an upper bound if sizes are unknown") {
-    for ((set, expected) <- Seq("8" -> 8, "1500" -> 1500, "3000" -> 4096))
+  test("spark.sql.shuffle.partitions is never lowered, and is rounded up to a power of two") {
+    for ((set, expected) <- Seq("8" -> 8, "1500" -> 2048, "3000" -> 4096))
       withSession(shuffled, "spark.sql.shuffle.partitions" -> set) { session =>
         val query = session.sql("SELECT x, count(*) FROM (SELECT explode(sequence(0, id)) AS x FROM few) GROUP BY x")
         query.collect()

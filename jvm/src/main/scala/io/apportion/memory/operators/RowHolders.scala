@@ -1,6 +1,5 @@
 package io.apportion.memory.operators
 
-import io.apportion.decision.ByteInterval
 import io.apportion.groups.{ExchangeGroup, RowSizeRatio, ShuffleLeaf}
 import io.apportion.memory.HeldRows
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
@@ -37,10 +36,10 @@ private[apportion] final case class RowHolders(copies: Double, header: Double, a
     }
   }
 
-  /** Memory for rows of `expanded` bytes that have not been written yet. */
-  def estimate(expanded: ByteInterval, plan: SparkPlan): ByteInterval = {
-    val factor = perByte(1, 1 / RowHolders.rowBytes(plan)).atMost
-    expanded.scaled(factor, factor)
+  /** Bytes of rows that a plan puts out, and that fit this memory. */
+  def rowBytesIn(memory: Long, plan: SparkPlan): Long = {
+    val perRowByte = perByte(1, 1 / RowHolders.rowBytes(plan)).atMost
+    if (perRowByte == 0) Long.MaxValue else (memory / perRowByte).toLong.max(1)
   }
 
   /** Memory for one byte that stands for this many bytes of rows, and for this part of a row. */

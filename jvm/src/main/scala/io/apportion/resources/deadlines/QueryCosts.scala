@@ -6,14 +6,11 @@ import java.util.Map.Entry
 import scala.collection.mutable
 
 import io.apportion.decision.ranges.Bytes
-import io.apportion.history.{History, PlanFingerprint, QueryCost, QueryFingerprint, Run, Runs}
-import io.apportion.settings.Settings
-import io.apportion.sizing.OutputEstimate
+import io.apportion.history.{History, LeafBytes, PlanFingerprint, QueryCost, QueryFingerprint, Run, Runs}
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.{QueryExecution, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec
-import org.apache.spark.sql.internal.SQLConf
 
 /**
  * What one query cost in earlier runs. It is kept in memory, and in the history if there is one.
@@ -34,7 +31,7 @@ private[apportion] final class QueryCosts private (
     .orElse(history.flatMap(_.runs(entry).cost(leafBytes)))
 
   def add(cost: QueryCost): Unit = {
-    val run = Run("", 0, 0, leafBytes, 1, System.currentTimeMillis(), query = Some(cost))
+    val run = Run("", 0, leafBytes, System.currentTimeMillis(), query = Some(cost))
     inMemory.put(entry, inMemory.get(entry).add(run))
     history.foreach(_.add(entry, run))
   }
@@ -48,20 +45,18 @@ private[apportion] object QueryCosts {
   /** @param plan the plan of the query that runs */
   def of(session: SparkSession, query: QueryExecution, plan: SparkPlan): QueryCosts = {
     val inMemory = synchronized(byContext.getOrElseUpdate(session.sparkContext, new InMemory))
-    val history =
-      if (Settings.RulesDisabled.get(SQLConf.get)("RememberOutputs")) None else History.of(session)
     new QueryCosts(
       PlanFingerprint.combined(Seq("query", QueryFingerprint.of(query.commandExecuted))),
       leafBytes(plan),
-      history,
+      History.of(session),
       inMemory
     )
   }
 
   /** Bytes of the first plan of a query, so that they do not depend on the stages that have finished. */
   private def leafBytes(plan: SparkPlan): Long = plan match {
-    case adaptive: AdaptiveSparkPlanExec => OutputEstimate.leafBytes(adaptive.initialPlan)
-    case other if other.children.isEmpty => OutputEstimate.leafBytes(other)
+    case adaptive: AdaptiveSparkPlanExec => LeafBytes.of(adaptive.initialPlan)
+    case other if other.children.isEmpty => LeafBytes.of(other)
     case other                           => other.children.map(leafBytes).foldLeft(0L)(Bytes.add)
   }
 

@@ -5,11 +5,11 @@ import scala.collection.mutable
 import io.apportion.decision.{Decider, Policy, ResourceRequirement, ResourceSpec}
 import io.apportion.decision.ranges.Bytes
 import io.apportion.groups.{ExchangeGroup, GroupRead}
+import io.apportion.history.LeafBytes
 import io.apportion.hints.{BlockHints, OperatorBlock}
 import io.apportion.report.SlotTracker
 import io.apportion.scans.ScanTasks
 import io.apportion.settings.SessionPolicy
-import io.apportion.sizing.OutputEstimate
 import org.apache.spark.apportion.Cluster
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.SparkSession
@@ -142,8 +142,7 @@ private[apportion] object PlannedStages {
     private def ofGroup(group: ExchangeGroup): Part = {
       val policy = GroupRead.policy(group, settings, None)
       val subpartitions = group.leaves.map(_.subpartitions).max
-      val output = OutputEstimate.sum(group.leaves.map(_.node))
-      val bytes = (if (policy.rowBytes) output.expanded else output.stored).typical
+      val bytes = Some(group.leaves.map(leaf => LeafBytes.of(leaf.shuffle)).foldLeft(0L)(Bytes.add)).filter(_ > 0)
       val part = group.forbidden match {
         case Some(why) => Part(group.operator, bytes, subpartitions, upTo(subpartitions), s"unchanged: $why")
         case None      => decided(group.operator, bytes, subpartitions, policy)
@@ -171,7 +170,7 @@ private[apportion] object PlannedStages {
           )
         case None =>
           val tasks = likely.getOrElse(most)
-          val why = bytes.fold("unknown size")(b => s"estimate of ${Bytes.text(b)}")
+          val why = bytes.fold("unknown size")(b => s"the inputs have ${Bytes.text(b)}")
           val byBytes = bytes.map(Decider.parallelism(_, policy.copy(slots = None)).min(most))
           val need =
             if (settings.reactive) ResourceRequirement.reactive(most)

@@ -2,8 +2,10 @@ package org.apache.spark.apportion
 
 import java.util.stream.IntStream
 
-import org.apache.spark.{MapOutputTrackerMaster, SparkEnv}
+import io.apportion.decision.ranges.Bytes
+import org.apache.spark.{MapOutputStatistics, MapOutputTrackerMaster, SparkEnv}
 import org.apache.spark.scheduler.MapStatus
+import org.apache.spark.sql.apportion.exchange.TreeStatistics
 
 /** It is in Spark's namespace because the sizes of map outputs are private to Spark. */
 object MapBlocks {
@@ -12,13 +14,24 @@ object MapBlocks {
    * For each of these subpartitions, the bytes that each map task wrote. The arrays are empty if outputs are lost, or
    * if the shuffle is unknown.
    */
-  def of(shuffle: Int, subpartitions: Seq[Int]): Seq[Array[Long]] = {
+  def of(statistics: MapOutputStatistics, subpartitions: Seq[Int]): Seq[Array[Long]] = {
+    val sources = statistics match {
+      case adaptive: TreeStatistics => subpartitions.map(adaptive.tree.blocksOf)
+      case _                        => subpartitions.map(i => Seq(i -> 1))
+    }
+    val blocks = sources.flatten.map(_._1).distinct.toArray
     val sizes = SparkEnv.get.mapOutputTracker match {
       case tracker: MapOutputTrackerMaster =>
-        tracker.shuffleStatuses.get(shuffle).flatMap(_.withMapStatuses(sizesOf(_, subpartitions.toArray)))
+        tracker.shuffleStatuses.get(statistics.shuffleId).flatMap(_.withMapStatuses(sizesOf(_, blocks)))
       case _ => None
     }
-    sizes.fold(subpartitions.map(_ => Array.empty[Long]))(_.toSeq)
+    sizes.fold(subpartitions.map(_ => Array.empty[Long])) { sizes =>
+      val bytesOf = blocks.zip(sizes).toMap
+      sources.map {
+        case Seq((block, 1)) => bytesOf(block)
+        case shared          => Bytes.sumEach(shared.map { case (block, parts) => bytesOf(block).map(_ / parts) })
+      }
+    }
   }
 
   /**

@@ -67,7 +67,7 @@ class RowHoldersSuite extends SparkSuite {
       s"SELECT k, id, $window FROM numbers",
       "mode" -> "active",
       "memory.fraction" -> (1e6 / taskMemory).toString,
-      "subpartitions" -> "spark"
+      "adaptiveWrites" -> "false"
     ).last
     assert(decision.clamps == Seq("memory") && decision.parallelism == 4)
     assert(

@@ -18,7 +18,7 @@ class OutcomeSuite extends SparkSuite {
 
   private val settings = Seq(
     "mode" -> "active",
-    "subpartitions" -> "spark",
+    "adaptiveWrites" -> "false",
     "spark.sql.shuffle.partitions" -> "64",
     "spark.sql.autoBroadcastJoinThreshold" -> "-1",
     "spark.sql.adaptive.autoBroadcastJoinThreshold" -> "-1"

@@ -19,7 +19,6 @@ class SmallMemorySuite extends SparkSuite {
 
   private val settings = Seq(
     "mode" -> "active",
-    "subpartitions" -> "spark",
     "spark.sql.shuffle.partitions" -> "64",
     "spark.sql.autoBroadcastJoinThreshold" -> "-1",
     "spark.sql.adaptive.autoBroadcastJoinThreshold" -> "-1"

@@ -6,23 +6,25 @@ import scala.collection.concurrent.TrieMap
 
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent, SparkListenerStageCompleted, StageInfo}
+import org.apache.spark.sql.apportion.exchange.AdaptiveExchangeExec
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanHelper, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
 
 /**
- * Counts the shuffle blocks that stages of queries write: map tasks times subpartitions. Spark's own metrics do not
- * include this number.
+ * Counts the shuffle blocks that stages of queries write: those that adaptive writes count, otherwise map tasks times
+ * subpartitions. Spark's own metrics do not include this number.
  */
 final class ShuffleBlocks private extends SparkListener with AdaptiveSparkPlanHelper {
   import ShuffleBlocks._
 
   private val written = newest[(Int, Int)]
   private val subpartitions = newest[Int]
+  private val counted = newest[Long]
 
   /** Blocks that a stage wrote; 0 if the stage writes no shuffle, or its query is still running. */
   def of(stage: Int): Long =
     Option(written.get(stage)).fold(0L) { case (shuffle, mapTasks) =>
-      mapTasks.toLong * subpartitions.getOrDefault(shuffle, 0)
+      counted.getOrDefault(shuffle, mapTasks.toLong * subpartitions.getOrDefault(shuffle, 0))
     }
 
   override def onStageCompleted(event: SparkListenerStageCompleted): Unit = {
@@ -33,8 +35,13 @@ final class ShuffleBlocks private extends SparkListener with AdaptiveSparkPlanHe
   override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
     case end: SparkListenerSQLExecutionEnd if end.qe != null =>
       collectWithSubqueries(end.qe.executedPlan) {
-        case stage: ShuffleQueryStageExec if stage.isMaterialized => stage.mapStats
-      }.flatten.foreach(stats => subpartitions.put(stats.shuffleId, stats.bytesByPartitionId.length))
+        case stage: ShuffleQueryStageExec if stage.isMaterialized =>
+          stage.mapStats.foreach { statistics =>
+            subpartitions.put(statistics.shuffleId, statistics.bytesByPartitionId.length)
+            for (blocks <- stage.shuffle.metrics.get(AdaptiveExchangeExec.Blocks))
+              counted.put(statistics.shuffleId, blocks.value)
+          }
+      }
     case _ =>
   }
 }

@@ -1,0 +1,23 @@
+package org.apache.spark.sql.apportion.exchange
+
+import org.apache.spark.{PartitionIdPassthrough, ShuffleDependency}
+import org.apache.spark.rdd.RDD
+import org.apache.spark.serializer.Serializer
+import org.apache.spark.shuffle.ShuffleWriteProcessor
+import org.apache.spark.sql.catalyst.InternalRow
+
+/** A shuffle of rows into blocks. Before Spark 4.1, it has no checksums of rows. */
+private[apportion] object RowDependency {
+  def apply(
+      rows: RDD[Product2[Int, InternalRow]],
+      blocks: Int,
+      serializer: Serializer,
+      processor: ShuffleWriteProcessor
+  ): ShuffleDependency[Int, InternalRow, InternalRow] =
+    new ShuffleDependency[Int, InternalRow, InternalRow](
+      rows,
+      new PartitionIdPassthrough(blocks),
+      serializer,
+      shuffleWriterProcessor = processor
+    )
+}

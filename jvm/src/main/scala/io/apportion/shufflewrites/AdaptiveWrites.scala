@@ -1,0 +1,195 @@
+package io.apportion.shufflewrites
+
+import io.apportion.decision.Policy
+import io.apportion.decision.ranges.{Bytes, PowersOfTwo}
+import io.apportion.groups.{ExchangeGroup, GroupRead, UserRepartitions}
+import io.apportion.memory.operators.RowHolders
+import io.apportion.outcomes.EarlierRuns
+import io.apportion.rules.{CurrentQuery, Guarded, ReflectiveCopy, ValidChanges}
+import io.apportion.settings.SessionPolicy
+import org.apache.spark.apportion.Cluster
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.apportion.exchange.{AdaptiveExchangeExec, WriteGoal}
+import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan, RebalancePartitions}
+import org.apache.spark.sql.catalyst.plans.physical.{HashPartitioning, Partitioning, RangePartitioning}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
+import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
+import org.apache.spark.sql.execution.exchange._
+import org.apache.spark.sql.internal.SQLConf
+
+/**
+ * Gives the shuffles of a query one large number of partitions, and marks those whose map tasks decide how finely they
+ * write. A mark becomes an [[AdaptiveExchangeExec]] when the stage of the shuffle is created ([[ReplaceExchange]]). Until
+ * then the plan has Spark's own exchanges, which Spark's rules and other libraries know.
+ */
+case class AdaptiveWrites(session: SparkSession) extends Guarded[SparkPlan] {
+  import AdaptiveWrites._
+
+  override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
+    UserRepartitions.clearKeptRepartitions(plan)
+    lazy val settings = new SessionPolicy(conf, session.sparkContext)
+    val groups = groupsOf(plan).filter(isAdaptive).filterNot(pending(_).exists(SharedPlans.isShared(_, session)))
+    PlainWrites.why(session, conf) match {
+      case _ if groups.isEmpty => plan
+      case Some(why)           =>
+        val reason = WriteReason(WriteReason.Plain, s"written by Spark, as $why")
+        groups.flatMap(pending).foreach(_.setTagValue(Why, reason))
+        plan
+      case None =>
+        val writes = groups.map(writeOf(_, settings))
+        val (n, why) = partitions(plan, writes.map(_.policy), settings)
+        ValidChanges.applyAll(plan, writes)(change(_, _, n, WriteReason(WriteReason.Adaptive, why)))
+    }
+  }
+
+  override protected def applyWhenOff(plan: SparkPlan): SparkPlan = {
+    UserRepartitions.clearKeptRepartitions(plan)
+    plan
+  }
+
+  override protected def applyObserved(plan: SparkPlan): SparkPlan = applyWhenOff(plan)
+
+  /**
+   * Groups of all fragments of a plan. Spark runs no shuffle read rules on the last stage of a cached plan, so the
+   * shuffles that this stage reads keep Spark's number.
+   */
+  private def groupsOf(plan: SparkPlan): Seq[ExchangeGroup] = {
+    val decidesLast = conf.getConf(SQLConf.ADAPTIVE_EXECUTION_APPLY_FINAL_STAGE_SHUFFLE_OPTIMIZATIONS)
+    (if (decidesLast) ExchangeGroup.collect(plan) else Nil) ++
+      plan.collect { case exchange: Exchange => ExchangeGroup.collect(exchange.child) }.flatten
+  }
+
+  private def writeOf(group: ExchangeGroup, settings: SessionPolicy): Write = {
+    val earlier = EarlierRuns.of(session).forGroup(group, GroupRead.policy(group, settings, None))
+    val policy = earlier.policy
+    val byMemory = for (memory <- policy.taskMemory; ratio <- earlier.memoryPerByte) yield (memory / ratio).toLong
+    // With volume.measure=estimated, the target size counts uncompressed bytes.
+    val target = (byMemory.toSeq :+ policy.dataVolumePerTask).min.max(1)
+    val goals =
+      group.leaves.map(_.node).zip(RowHolders.of(group)).collect { case (exchange: ShuffleExchangeExec, holders) =>
+        val inMemory = policy.taskMemory.fold(Long.MaxValue)(holders.rowBytesIn(_, exchange))
+        exchange.id -> WriteGoal(
+          taskBytes = target,
+          slots = policy.slots.getOrElse(1),
+          slotBytes = policy.minTaskVolume,
+          rowBytes = if (policy.rowBytes) inMemory.min(target) else inMemory,
+          minTasks = policy.parallelism.getOrElse(policy.lowerBound),
+          maxFiles = Cluster.bypassUpTo(session.sparkContext)
+        )
+      }
+    Write(policy, goals.toMap, isComplete = goals.size == group.leaves.size)
+  }
+
+  /**
+   * Number of partitions of all adaptive shuffles of the query, and its reason. It is one number, so that Spark can reuse
+   * shuffles in subqueries, join any two of them, and plan the query again.
+   */
+  private def partitions(plan: SparkPlan, policies: Seq[Policy], settings: SessionPolicy): (Int, String) = {
+    val running = plan.collectFirst {
+      case stage: ShuffleQueryStageExec if stage.shuffle.isInstanceOf[AdaptiveExchangeExec] => stage.shuffle
+    }
+    running match {
+      case Some(shuffle) =>
+        (shuffle.outputPartitioning.numPartitions, AdaptiveWrites.why(shuffle).fold("as other shuffles")(_.text))
+      case None =>
+        val bytes = inputBytes(plan)
+        val volume = settings.policy().dataVolumePerTask
+        val choices = Seq(
+          conf.numShufflePartitions.toLong -> s"spark.sql.shuffle.partitions, ${conf.numShufflePartitions}",
+          (bytes / volume * Headroom).min(MaxByBytes) ->
+            s"the query reads ${Bytes.text(bytes)} at ${Bytes.text(volume)} per task",
+          policies.map(partitionsFor).max -> "the number of tasks"
+        )
+        val (n, why) = choices.maxBy(_._1)
+        (PowersOfTwo.up(n.min(Max)).toInt, why)
+    }
+  }
+
+  /** Bytes of the files and tables that the whole query reads, subqueries included. Unknown sizes do not count. */
+  private def inputBytes(plan: SparkPlan): Long = {
+    val running = CurrentQuery.current(session).flatMap(CurrentQuery.running).flatMap(CurrentQuery.optimizedPlan)
+    def ofPlan = plan.collectFirst { case node if node.logicalLink.isDefined => node.logicalLink.get }
+    val leaves =
+      running.orElse(ofPlan).fold(Seq.empty[LogicalPlan])(_.collectWithSubqueries { case leaf: LeafNode => leaf })
+    leaves.map(_.stats.sizeInBytes).filter(_ < conf.defaultSizeInBytes).sum.min(Long.MaxValue).toLong
+  }
+
+  private def change(plan: SparkPlan, writes: Seq[Write], n: Int, why: WriteReason): SparkPlan = {
+    val byExchange = writes.flatMap(write => write.goals.keys.map(_ -> write)).toMap
+    plan.transformDown { case exchange: ShuffleExchangeExec =>
+      byExchange.get(exchange.id).fold(exchange) { write =>
+        // transformDown keeps a node if the new one is equal, so the tags of an equal one would be lost.
+        val changed = withNumber(exchange.outputPartitioning, n)
+          .filter(_ => write.isComplete && exchange.outputPartitioning.numPartitions != n)
+          .fold(exchange)(ReflectiveCopy.replaceFirstField(exchange, _))
+        changed.copyTagsFrom(exchange)
+        changed.setTagValue(Goal, write.goals(exchange.id))
+        changed.setTagValue(Why, why)
+        changed
+      }
+    }
+  }
+}
+
+object AdaptiveWrites {
+  private[shufflewrites] val Goal = TreeNodeTag[WriteGoal]("apportion.writeGoal")
+  private val Why = TreeNodeTag[WriteReason]("apportion.writeReason")
+
+  /** Spark may change the number of partitions of these shuffles. */
+  private val Origins = Set[ShuffleOrigin](ENSURE_REQUIREMENTS, REPARTITION_BY_COL, REBALANCE_PARTITIONS_BY_COL)
+
+  /** Partitions for each task that the bytes of all inputs need: a shuffle may have more bytes than the files below it. */
+  private val Headroom = 2L
+  private val MaxByBytes = 8192L
+  private val Max = 32768L
+
+  /**
+   * Planned writes of the exchanges of a group.
+   *
+   * @param goals      by the id of the exchange
+   * @param isComplete whether no shuffle of the group has started, so that their number of partitions may change
+   */
+  private final case class Write(policy: Policy, goals: Map[Int, WriteGoal], isComplete: Boolean)
+
+  /** Partitions that the tasks need which the query or a setting asks for, so that ranges are nearly even. */
+  private def partitionsFor(policy: Policy): Long = {
+    val tasks = policy.parallelism.getOrElse(policy.lowerBound)
+    tasks * (if (policy.balanced) 8L else if (Integer.bitCount(tasks) > 1) 2L else 1L)
+  }
+
+  /** Why a shuffle has its number of partitions; `None` if the query or an operator sets it. */
+  private[apportion] def why(exchange: SparkPlan): Option[WriteReason] = exchange.getTagValue(Why)
+
+  private def isAdaptive(group: ExchangeGroup): Boolean = {
+    val exchanges = pending(group)
+    group.forbidden.isEmpty && group.keepsCount.isEmpty && exchanges.nonEmpty && exchanges.forall(canBeAdaptive) &&
+    // Ranges of tasks fit the groups of partitions only if both are powers of two.
+    (exchanges.size == group.leaves.size || Integer.bitCount(exchanges.head.outputPartitioning.numPartitions) == 1)
+  }
+
+  private def pending(group: ExchangeGroup): Seq[ShuffleExchangeExec] =
+    group.leaves.map(_.node).collect { case exchange: ShuffleExchangeExec => exchange }
+
+  private def canBeAdaptive(exchange: ShuffleExchangeExec): Boolean =
+    Origins(exchange.shuffleOrigin) && withNumber(exchange.outputPartitioning, 1).isDefined && !isPipelined(exchange) &&
+      !exchange.logicalLink.exists {
+        case rebalance: RebalancePartitions => rebalance.optNumPartitions.isDefined
+        case _                              => false
+      }
+
+  /** From Spark 4.3 on, an exchange has the field `pipelined`. */
+  private def isPipelined(exchange: ShuffleExchangeExec): Boolean = exchange.productIterator.contains(true)
+
+  private def withNumber(partitioning: Partitioning, n: Int): Option[Partitioning] = partitioning match {
+    case hash: HashPartitioning   => Some(hash.copy(numPartitions = n))
+    case range: RangePartitioning => Some(range.copy(numPartitions = n))
+    case _                        => None
+  }
+
+  /** Rule that replaces marked exchanges. Spark runs it when it creates the stage of an exchange (SPARK-32332). */
+  def columnarRule(session: SparkSession): ColumnarRule = new ColumnarRule {
+    override val postColumnarTransitions: Rule[SparkPlan] = new ReplaceExchange(session)
+  }
+}

@@ -1,0 +1,50 @@
+package io.apportion.shufflewrites
+
+import io.apportion.decision.ranges.Bytes
+import io.apportion.groups.RowSizeRatio
+import io.apportion.history.LeafBytes
+import io.apportion.rules.Guarded
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.apportion.exchange.AdaptiveExchangeExec
+import org.apache.spark.sql.execution.{DataSourceScanExec, SparkPlan}
+import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
+import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
+
+/** Replaces an exchange that [[AdaptiveWrites]] has marked, when its stage is created. */
+private[shufflewrites] final class ReplaceExchange(override protected val session: SparkSession)
+    extends Guarded[SparkPlan] {
+  override def publicName: String = "AdaptiveWrites"
+
+  override protected def applyGuarded(plan: SparkPlan): SparkPlan = plan match {
+    case exchange: ShuffleExchangeExec =>
+      exchange.getTagValue(AdaptiveWrites.Goal).fold(plan) { goal =>
+        val earlier = EarlierShuffles.of(session.sparkContext)
+        val name = EarlierShuffles.nameOf(exchange)
+        val adaptive = AdaptiveExchangeExec(
+          exchange.outputPartitioning,
+          exchange.child,
+          exchange.shuffleOrigin,
+          exchange.advisoryPartitionSize
+        )(
+          exchange,
+          goal.copy(likelyBytes = earlier.get(name).getOrElse(likelyBytes(exchange.child))),
+          earlier.put(name, _)
+        )
+        adaptive.copyTagsFrom(exchange)
+        adaptive
+      }
+    case other => other
+  }
+
+  /** A part of the bytes that finished shuffles and scans bring in. An aggregate may leave few of them. */
+  private def likelyBytes(plan: SparkPlan): Long =
+    if (plan.exists(_.isInstanceOf[BaseAggregateExec])) 0
+    else
+      plan
+        .collect {
+          case stage: ShuffleQueryStageExec if stage.isMaterialized => RowSizeRatio.stored(stage) / 2
+          case scan: DataSourceScanExec                             => LeafBytes.of(scan) / 4
+        }
+        .foldLeft(0L)(Bytes.add)
+}

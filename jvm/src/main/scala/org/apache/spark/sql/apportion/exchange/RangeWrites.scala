@@ -1,0 +1,115 @@
+package org.apache.spark.sql.apportion.exchange
+
+import java.util.Comparator
+
+import scala.collection.mutable
+
+import io.apportion.decision.ranges.PartitionTree
+import org.apache.spark._
+import org.apache.spark.rdd.{PartitionPruningRDD, RDD}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.catalyst.expressions.codegen.LazilyGeneratedOrdering
+import org.apache.spark.sql.catalyst.plans.physical.RangePartitioning
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.metric.SQLMetric
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.util.{LongAccumulator, MutablePair}
+
+/**
+ * Writes of rows that are partitioned by ranges of sort keys. Spark samples the keys before it writes the first row. The
+ * sample counts the rows of all map tasks, so the number of partitions that they need is known in time, and no tree is
+ * needed.
+ */
+private[apportion] final class RangeWrites(range: RangePartitioning, rows: RowsToWrite, goal: WriteGoal)
+    extends ShuffleWrites {
+
+  private implicit val ordering: LazilyGeneratedOrdering = new LazilyGeneratedOrdering(
+    range.ordering.zipWithIndex.map { case (order, i) =>
+      order.copy(child = BoundReference(i, order.dataType, order.nullable))
+    }
+  )
+
+  private val bounds: Array[InternalRow] = if (range.numPartitions <= 1) Array.empty else sampledBounds()
+
+  override def partitions: Int = bounds.length + 1
+
+  override val dependency: ShuffleDependency[Int, InternalRow, InternalRow] = {
+    val (keys, output, bounds, ordering, blocks) =
+      (range.ordering.map(_.child), rows.output, this.bounds, this.ordering, rows.blocks)
+    val placed = rows.rdd.mapPartitionsWithIndexInternal { (index, input) =>
+      val keyOf = UnsafeProjection.create(keys, output)
+      keyOf.initialize(index)
+      val written = new mutable.BitSet(bounds.length + 1)
+      TaskContext.get().addTaskCompletionListener[Unit](_ => blocks += written.size)
+      val placedRow = new MutablePair[Int, InternalRow]()
+      input.map { row =>
+        val partition = RangeWrites.partitionOf(keyOf(row), bounds, ordering)
+        written += partition
+        placedRow.update(partition, row): Product2[Int, InternalRow]
+      }
+    }
+    rows.dependency(placed, partitions, canOpenFiles = partitions <= goal.maxFiles)
+  }
+
+  override def statistics(blocks: MapOutputStatistics): MapOutputStatistics =
+    new TreeStatistics(blocks.shuffleId, PartitionTree(partitions), blocks.bytesByPartitionId)
+
+  override def read(specs: Array[ShufflePartitionSpec], metrics: Map[String, SQLMetric]): RDD[InternalRow] =
+    new ShuffledRowRDD(dependency, metrics, specs)
+
+  /** Samples as many keys as Spark's `RangePartitioner` does, which does not give the number of rows away. */
+  private def sampledBounds(): Array[InternalRow] = {
+    val rowBytes = new LongAccumulator
+    rows.rdd.sparkContext.register(rowBytes)
+    val sampleSize = (SQLConf.get.rangeExchangeSampleSizePerPartition.toDouble * range.numPartitions).min(1e6)
+    val perMapTask = math.ceil(3 * sampleSize / rows.rdd.getNumPartitions.max(1)).toInt
+    val (count, samples) = RangePartitioner.sketch(keysOf(Some(rowBytes)), perMapTask)
+    if (count == 0) Array.empty
+    else {
+      val fraction = (sampleSize / count).min(1.0)
+      // A map task with far more rows than others is sampled again, by its share of all rows.
+      val (large, usual) = samples.partition { case (_, n, _) => fraction * n > perMapTask }
+      val candidates = mutable.ArrayBuffer.empty[(InternalRow, Float)]
+      for ((_, n, sample) <- usual; key <- sample) candidates += key -> (n.toDouble / sample.length).toFloat
+      if (large.nonEmpty) {
+        val ids = large.map(_._1).toSet
+        val again =
+          PartitionPruningRDD.create(keysOf(None), ids).sample(withReplacement = false, fraction, RangeWrites.Seed)
+        candidates ++= again.collect().map(_ -> (1 / fraction).toFloat)
+      }
+      RangePartitioner.determineBounds(
+        candidates,
+        goal.ranges(rowBytes.value, range.numPartitions).min(candidates.size)
+      )
+    }
+  }
+
+  private def keysOf(rowBytes: Option[LongAccumulator]): RDD[InternalRow] = {
+    val (keys, output) = (range.ordering.map(_.child), rows.output)
+    rows.rdd.mapPartitionsWithIndexInternal { (index, input) =>
+      val keyOf = UnsafeProjection.create(keys, output)
+      keyOf.initialize(index)
+      var bytes = 0L
+      rowBytes.foreach(sum => TaskContext.get().addTaskCompletionListener[Unit](_ => sum.add(bytes)))
+      input.map { row =>
+        bytes += row.asInstanceOf[UnsafeRow].getSizeInBytes
+        keyOf(row).copy(): InternalRow
+      }
+    }
+  }
+}
+
+private object RangeWrites {
+  private val Seed = 42L
+
+  /** Number of bounds below a key. */
+  def partitionOf(key: InternalRow, bounds: Array[InternalRow], ordering: Comparator[InternalRow]): Int = {
+    var (low, high) = (0, bounds.length)
+    while (low < high) {
+      val middle = (low + high) >>> 1
+      if (ordering.compare(key, bounds(middle)) > 0) low = middle + 1 else high = middle
+    }
+    low
+  }
+}

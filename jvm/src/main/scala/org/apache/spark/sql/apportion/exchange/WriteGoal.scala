@@ -1,0 +1,68 @@
+package org.apache.spark.sql.apportion.exchange
+
+import io.apportion.decision.ranges.{PartitionTree, PowersOfTwo}
+
+/**
+ * What the tasks that read a shuffle should read. Map tasks divide their rows by it.
+ *
+ * @param taskBytes   target size of a task, as stored bytes
+ * @param slots       number of task slots that small tasks may fill
+ * @param slotBytes   minimum size of these small tasks, as stored bytes
+ * @param rowBytes    uncompressed bytes that fit the memory of a task
+ * @param minTasks    number of tasks that is set, or its minimum
+ * @param maxFiles    number of blocks up to which a map task may write one file for each
+ * @param likelyBytes likely size of the shuffle, as stored bytes; 0 if it is unknown
+ */
+final case class WriteGoal(
+    taskBytes: Long,
+    slots: Int,
+    slotBytes: Long,
+    rowBytes: Long,
+    minTasks: Int,
+    maxFiles: Int,
+    likelyBytes: Long = 0
+) {
+
+  /** Bytes of a group that one task should read, if there are this many groups. */
+  def groupBytes(groups: Int): Long = if (groups < slots) slotBytes.min(taskBytes) else taskBytes
+
+  /** Ranges fit the groups if the number of tasks is a power of two. Otherwise small groups overlap few ranges. */
+  private def minGroups: Long =
+    if (Integer.bitCount(minTasks) == 1) minTasks.toLong else minTasks * WriteGoal.RangesPerTask
+
+  /** Level at which map tasks start: a guess, so that large shuffles are written finely from the first row on. */
+  def level(tree: PartitionTree): Int =
+    tree.groups.indices
+      .find { level =>
+        val groups = tree.groups(level)
+        groups >= minGroups && likelyBytes / groups <= groupBytes(groups)
+      }
+      .getOrElse(tree.depth)
+
+  /**
+   * Whether map tasks with many rows write a file per block. Most of the blocks stay empty, but each costs a little time
+   * and, once it is written, a buffer. So there may be twice as many as Spark would open files for.
+   */
+  def canOpenFiles(tree: PartitionTree): Boolean =
+    tree.groups(level(tree)) <= maxFiles && tree.blocks <= 2 * WriteGoal.DefaultMaxFiles
+
+  /**
+   * Number of ranges to divide rows into if their bytes are known before they are written: enough for the tasks that
+   * read them, and to make these tasks even.
+   *
+   * @param bytes uncompressed bytes of all rows; compressed rows need fewer tasks
+   */
+  def ranges(bytes: Long, max: Int): Int = {
+    val tasks = Seq(bytes / taskBytes, (bytes / slotBytes).min(slots.toLong), bytes / rowBytes, minTasks.toLong).max
+    if (tasks <= 1) 1 else PowersOfTwo.up(tasks * WriteGoal.RangesPerTask).min(max.toLong).toInt
+  }
+}
+
+object WriteGoal {
+
+  /** Default of `spark.shuffle.sort.bypassMergeThreshold`. */
+  private val DefaultMaxFiles = 200
+
+  /** Sampled bounds are not exact, so tasks become more even if each reads several ranges. */
+  private val RangesPerTask = 4L
+}

@@ -1,0 +1,75 @@
+package io.apportion.reads
+
+import io.apportion.SparkSuite
+import org.apache.spark.sql.Row
+import org.apache.spark.sql.apportion.exchange.KeySplitExec
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
+import org.scalatest.prop.TableDrivenPropertyChecks._
+
+/** Queries whose shuffles have far too few partitions, and whose operators need all rows of a key. */
+class KeySplitSuite extends SparkSuite with AdaptiveSparkPlanHelper {
+
+  private val settings = Seq(
+    "mode" -> "active",
+    "dataVolumePerTask" -> "4KB",
+    "adaptiveWrites" -> "false",
+    "spark.sql.shuffle.partitions" -> "2",
+    "spark.sql.autoBroadcastJoinThreshold" -> "-1",
+    // Splits by map tasks come first.
+    "spark.sql.adaptive.skewJoin.enabled" -> "false"
+  )
+
+  private val queries = Table(
+    "query",
+    "SELECT id % 9999, count(*), max(k) FROM numbers GROUP BY 1",
+    "SELECT id % 9999, collect_list(k) FROM numbers GROUP BY 1",
+    "SELECT id % 9999 AS x, k % 7, count(*) FROM numbers GROUP BY 1, 2",
+    "SELECT id, row_number() OVER (PARTITION BY k ORDER BY id) FROM numbers",
+    "SELECT a.id, b.k FROM numbers a JOIN (SELECT id % 9999 AS x, k FROM numbers) b ON a.id = b.x",
+    "SELECT a.id, b.k FROM numbers a FULL JOIN (SELECT id + 10 AS x, k FROM numbers) b ON a.id = b.x AND a.k = b.k",
+    "SELECT a.id FROM numbers a LEFT ANTI JOIN (SELECT id * 2 AS x FROM numbers) b ON a.id = b.x",
+    "SELECT /*+ SHUFFLE_HASH(b) */ a.id, b.k FROM numbers a JOIN (SELECT id AS x, k FROM numbers) b ON a.id = b.x",
+    "SELECT k, id FROM numbers INTERSECT SELECT k, id * 2 FROM numbers"
+  )
+
+  private def rows(query: String, settings: (String, String)*): (Seq[Row], Int) = withSession(settings: _*) { session =>
+    val frame = session.sql(query)
+    val rows = frame.collect().toSeq.sortBy(_.toString)
+    (rows, collect(frame.queryExecution.executedPlan) { case split: KeySplitExec => split }.size)
+  }
+
+  for (codegen <- Seq("true", "false"))
+    test(
+      s"rows are the same if tasks keep parts of the keys of a partition, with spark.sql.codegen.wholeStage=$codegen"
+    ) {
+      forAll(queries) { query =>
+        val (split, operators) = rows(query, settings :+ ("spark.sql.codegen.wholeStage" -> codegen): _*)
+        val (expected, none) = rows(query, settings :+ ("enabled" -> "false"): _*)
+        def normal(rows: Seq[Row]) = rows.map(_.toSeq.map {
+          case values: scala.collection.Seq[_] => values.map(_.toString).sorted.toSeq
+          case other                           => other
+        })
+        assert(normal(split) == normal(expected))
+        assert(operators > 0 && none == 0)
+      }
+    }
+
+  test("the record says how many tasks read parts of the keys, and what they read again") {
+    val decision = decisionOf("SELECT id % 9999, count(*), max(k) FROM numbers GROUP BY 1", settings: _*)
+    assert(decision.layout == "keys" && decision.tasks > 2 && decision.limitedByPartitions.isEmpty)
+    assert(decision.bytesReadTwice >= decision.inputBytes)
+    assert(decision.reason.contains("tasks keep the rows of some keys of 2 large shuffle partitions"))
+    assert(decision.largestTaskBytes < decision.inputBytes / 2)
+  }
+
+  test("a sort, a repartition and a number that the query sets are not split by keys") {
+    for (
+      query <- Seq(
+        "SELECT id FROM numbers ORDER BY id",
+        "SELECT /*+ REPARTITION(k) */ id, k FROM numbers",
+        "SELECT /*+ REPARTITION(2, k) */ id, k FROM numbers",
+        "SELECT /*+ PARALLELISM(2) */ k, count(*) FROM numbers GROUP BY k"
+      )
+    ) assert(rows(query, settings: _*)._2 == 0)
+  }
+}

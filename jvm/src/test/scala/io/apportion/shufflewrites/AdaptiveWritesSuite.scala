@@ -1,0 +1,238 @@
+package io.apportion.shufflewrites
+
+import io.apportion.SparkSuite
+import org.apache.spark.sql.{DataFrame, Row, SparkSession}
+import org.apache.spark.sql.apportion.exchange.AdaptiveExchangeExec
+import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, AdaptiveSparkPlanHelper, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.exchange.{ShuffleExchangeExec, ShuffleExchangeLike}
+import org.scalatest.prop.TableDrivenPropertyChecks._
+
+class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
+
+  private val aggregate = "SELECT k, count(*), sum(id) FROM numbers GROUP BY k"
+
+  private val queries = Table(
+    "query",
+    aggregate,
+    "SELECT count(DISTINCT id), k FROM numbers GROUP BY k",
+    "SELECT a.id, b.k FROM numbers a JOIN numbers b ON a.id = b.id",
+    "SELECT a.id, b.k FROM numbers a LEFT JOIN few b ON a.id = b.id",
+    "SELECT a.id, b.id FROM numbers a FULL JOIN few b ON a.id = b.id",
+    "SELECT id FROM numbers WHERE id NOT IN (SELECT id FROM few)",
+    "SELECT id, row_number() OVER (PARTITION BY k ORDER BY id) FROM numbers",
+    "SELECT id, rank() OVER (PARTITION BY id % 3 ORDER BY id) FROM numbers",
+    "SELECT k, id FROM numbers ORDER BY k DESC, id",
+    "SELECT k, count(*) AS n FROM numbers GROUP BY k ORDER BY n, k",
+    "SELECT id % 7, k FROM numbers INTERSECT SELECT id, k FROM few",
+    "SELECT k, count(*) FROM numbers GROUP BY k UNION ALL SELECT id, count(*) FROM few GROUP BY id",
+    "SELECT /*+ REPARTITION(k) */ k, id FROM numbers",
+    "SELECT /*+ REBALANCE(k) */ k, id FROM numbers",
+    "SELECT k, count(*) FROM numbers WHERE id < 0 GROUP BY k",
+    "SELECT * FROM numbers WHERE id = (SELECT max(id) FROM numbers GROUP BY k ORDER BY 1 DESC LIMIT 1)",
+    "WITH c AS (SELECT k, count(*) n FROM numbers GROUP BY k) SELECT a.k FROM c a JOIN c b ON a.n = b.n AND a.k = b.k",
+    "SELECT CASE WHEN id < 15000 THEN 1 ELSE id END AS hot, count(*), collect_list(k) FROM numbers GROUP BY 1"
+  )
+
+  /** Target sizes at which map tasks write the first, some and all levels. */
+  private val targets = Seq("64mb", "16kb", "512b")
+
+  private def withoutBroadcasts(session: SparkSession): Unit =
+    session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+
+  private def rowsOf(query: String, settings: (String, String)*): Seq[Row] = withSession(settings: _*) { session =>
+    withoutBroadcasts(session)
+    session.sql(query).collect().toSeq
+  }
+
+  private def exchanges(query: DataFrame): Seq[ShuffleExchangeLike] = {
+    query.collect()
+    collectWithSubqueries(query.queryExecution.executedPlan) { case stage: ShuffleQueryStageExec => stage.shuffle }
+  }
+
+  private def exchangesOf(query: String, settings: (String, String)*): Seq[ShuffleExchangeLike] =
+    withSession(settings: _*) { session =>
+      withoutBroadcasts(session)
+      exchanges(session.sql(query))
+    }
+
+  private def tasksOf(query: String, settings: (String, String)*): Seq[Int] = withSession(settings: _*) { session =>
+    withoutBroadcasts(session)
+    val frame = session.sql(query)
+    frame.collect()
+    collect(frame.queryExecution.executedPlan) { case read: AQEShuffleReadExec => read.partitionSpecs.size }
+  }
+
+  test("rows are the same as with Spark's shuffles, at every level of groups") {
+    forAll(queries) { query =>
+      val expected = rowsOf(query, "enabled" -> "false")
+      targets.foreach { target =>
+        val rows = rowsOf(query, "dataVolumePerTask" -> target, "minTaskVolume" -> "1kb")
+        if (query.contains("ORDER BY n") || query.contains("k DESC")) assert(rows == expected, s"target $target")
+        else assert(rows.map(sorted).sortBy(_.toString) == expected.map(sorted).sortBy(_.toString), s"target $target")
+      }
+    }
+  }
+
+  /** Arrays in a row without an order of their own. */
+  private def sorted(row: Row): Seq[Any] = row.toSeq.map {
+    case values: scala.collection.Seq[_] => values.map(_.toString).sorted.toSeq
+    case other                           => other
+  }
+
+  test("rows are the same when ranges do not fit the groups") {
+    val joined = "SELECT /*+ PARALLELISM(5) */ a.id, b.k FROM numbers a JOIN numbers b ON a.id = b.id"
+    val counted = "SELECT /*+ PARALLELISM(7) */ id, count(*) FROM numbers GROUP BY id"
+    for (query <- Seq(joined, counted); target <- targets) {
+      val decided = Seq("dataVolumePerTask" -> target)
+      assert(rowsOf(query, decided: _*).sortBy(_.toString) == rowsOf(query, "enabled" -> "false").sortBy(_.toString))
+    }
+  }
+
+  test("rows are the same when Spark cuts the ranges, or reads map outputs locally") {
+    val joined = "SELECT a.id, b.k FROM numbers a JOIN few b ON a.id = b.id"
+    val settings = Seq(
+      Seq("spark.sql.adaptive.advisoryPartitionSizeInBytes" -> "4kb"),
+      Seq("spark.sql.adaptive.localShuffleReader.enabled" -> "true", "dataVolumePerTask" -> "1kb")
+    )
+    settings.foreach { some =>
+      assert(rowsOf(joined, some: _*).sortBy(_.toString) == rowsOf(joined, "enabled" -> "false").sortBy(_.toString))
+      withSession(some: _*) { session =>
+        val rows = session.sql(joined).collect().toSeq.sortBy(_.toString)
+        assert(rows == rowsOf(joined, "enabled" -> "false").sortBy(_.toString))
+      }
+    }
+  }
+
+  test("a small shuffle is written in few blocks, and a large one in as many as its tasks need") {
+    def decided(target: String) = decisionOf(aggregate, "dataVolumePerTask" -> target, "minTaskVolume" -> target)
+    val small = decided("64mb")
+    assert(small.subpartitions == 256 && small.levels == Seq(4) && small.blocks.contains(8L))
+    assert(small.sparksBlocks.contains(400L) && small.bytesReadTwice == 0)
+    assert(small.reason.contains("written in 8 blocks instead of up to 400"))
+    val large = decided("200b")
+    assert(large.tasks > 16 && large.levels.last > 16 && large.blocks.exists(_ > 32))
+  }
+
+  test("map tasks start with groups as fine as an earlier run of the same shuffle needed") {
+    withSession("dataVolumePerTask" -> "2kb", "minTaskVolume" -> "2kb") { session =>
+      val query = "SELECT id % 19999, count(*) FROM numbers GROUP BY 1"
+      val first = only(decisionsOf(session, session.sql(query)))
+      val second = only(decisionsOf(session, session.sql(query)))
+      assert(first.levels.head == 4 && second.levels.head > 4 && second.bytesReadTwice < first.bytesReadTwice)
+    }
+  }
+
+  test("the number of partitions is one for all shuffles of a query") {
+    forAll(queries)(query => assert(exchangesOf(query).map(_.outputPartitioning.numPartitions).distinct.size <= 1))
+  }
+
+  test("the number of partitions is at least what the user sets, a parallelism, and what the inputs need") {
+    def partitions(query: String, settings: (String, String)*) =
+      exchangesOf(query, settings: _*).map(_.outputPartitioning.numPartitions)
+    assert(partitions(aggregate) == Seq(256))
+    assert(partitions(aggregate, "spark.sql.shuffle.partitions" -> "300") == Seq(512))
+    assert(partitions(aggregate, "spark.sql.shuffle.partitions" -> "8") == Seq(8))
+    assert(partitions(aggregate.replace("SELECT", "SELECT /*+ PARALLELISM(3000) */")) == Seq(8192))
+    // 20,000 rows of 8 bytes
+    assert(partitions(aggregate, "dataVolumePerTask" -> "200b") == Seq(2048))
+  }
+
+  test("an explicit parallelism above Spark's number of partitions works") {
+    assert(tasksOf(aggregate.replace("SELECT", "SELECT /*+ PARALLELISM(300) */")) == Seq(300))
+  }
+
+  test("a small sorted result is one range, and each task of a large one reads several ranges") {
+    def partitions(settings: (String, String)*) = {
+      val exchange = exchangesOf("SELECT k, id FROM numbers ORDER BY id", settings: _*)
+      exchange.map(_.numPartitions)
+    }
+    assert(partitions() == Seq(1))
+    assert(partitions("minTaskVolume" -> "1kb") == Seq(8))
+    assert(partitions("dataVolumePerTask" -> "10kb").forall(_ >= 32))
+  }
+
+  test("Spark's reuse of equal exchanges stays the same") {
+    val query = queries.find(_.startsWith("WITH")).get
+    def shuffles(settings: (String, String)*) = exchangesOf(query, settings: _*).map(_.id).distinct.size
+    assert(shuffles() == shuffles("enabled" -> "false"))
+  }
+
+  test("EXPLAIN shows Spark's own exchange before a query runs, and an exchange of the same form afterwards") {
+    withSession() { session =>
+      val query = session.sql(aggregate)
+      val before = query.queryExecution.executedPlan
+      assert(collect(before) { case node: ShuffleExchangeExec => node }.size == 1)
+      query.collect()
+      val after = query.queryExecution.executedPlan
+      val exchange = collectFirst(after) { case stage: ShuffleQueryStageExec => stage.shuffle }.get
+      assert(exchange.isInstanceOf[AdaptiveExchangeExec] && after.toString.contains("Exchange hashpartitioning(k"))
+      assert(!after.toString.contains("AdaptiveExchange"))
+    }
+  }
+
+  private val byFiles = "written by Spark, as "
+
+  private val plain = Table(
+    ("settings", "reason"),
+    (Seq("adaptiveWrites" -> "false"), "spark.apportion.adaptiveWrites is false"),
+    (Seq("rules.disabled" -> "DecideShuffleReads"), ""),
+    (Seq("rules.disabled" -> "AdaptiveWrites"), ""),
+    (Seq("mode" -> "observe"), ""),
+    (Seq("enabled" -> "false"), "")
+  )
+
+  test("Spark writes its shuffles in its own number of partitions where adaptive writes are off") {
+    forAll(plain) { (settings, reason) =>
+      val shuffles = exchangesOf(aggregate, settings: _*)
+      assert(shuffles.map(_.getClass.getSimpleName) == Seq("ShuffleExchangeExec"))
+      assert(shuffles.map(_.outputPartitioning.numPartitions) == Seq(200))
+      if (reason.nonEmpty) assert(decisionOf(aggregate, settings: _*).sources("subpartitions") == byFiles + reason)
+    }
+  }
+
+  test("without Spark's coalescing, each shuffle partition has a task of its own, unless a parallelism is set") {
+    val off = "spark.sql.adaptive.coalescePartitions.enabled" -> "false"
+    val decision = decisionOf(aggregate, off)
+    assert(decision.kind == "unchanged" && decision.tasks == 200)
+    assert(decision.reason.contains("spark.sql.adaptive.coalescePartitions.enabled is false"))
+    assert(decisionOf(aggregate, off, "parallelism" -> "3").tasks == 3)
+  }
+
+  private val sparks = Table(
+    "query",
+    "SELECT /*+ REPARTITION(7) */ id FROM numbers",
+    "SELECT /*+ REPARTITION(7, k) */ id, k FROM numbers",
+    "SELECT /*+ REBALANCE */ id FROM numbers",
+    "SELECT count(*) FROM numbers"
+  )
+
+  test("round robin, a single partition, and numbers that the query sets stay Spark's") {
+    forAll(sparks)(query => assert(!exchangesOf(query).exists(_.isInstanceOf[AdaptiveExchangeExec])))
+  }
+
+  test("the shuffle that the last stage of a cached plan reads stays Spark's") {
+    withSession() { session =>
+      val cached = session.sql(aggregate).cache()
+      try {
+        cached.collect()
+        val plan = cached.queryExecution.withCachedData
+        val shuffles = plan.collect { case relation: org.apache.spark.sql.execution.columnar.InMemoryRelation =>
+          collect(relation.cachedPlan) { case stage: ShuffleQueryStageExec => stage.shuffle }
+        }.flatten
+        assert(shuffles.nonEmpty && !shuffles.exists(_.isInstanceOf[AdaptiveExchangeExec]))
+      } finally cached.unpersist()
+    }
+  }
+
+  test("an input whose rows may differ in another attempt is written in one block per partition") {
+    withSession("spark.sql.execution.sortBeforeRepartition" -> "false") { session =>
+      val unordered = "SELECT k, count(*) AS n FROM numbers GROUP BY k"
+      val query =
+        session.sql(s"SELECT n, max(k) FROM (SELECT /*+ REPARTITION(4) */ k, k + n AS n FROM ($unordered)) GROUP BY n")
+      query.collect()
+      val last = collect(query.queryExecution.executedPlan) { case stage: ShuffleQueryStageExec => stage.shuffle }.head
+      assert(last.isInstanceOf[AdaptiveExchangeExec])
+      assert(last.metrics(AdaptiveExchangeExec.Blocks).value > 100)
+    }
+  }
+}

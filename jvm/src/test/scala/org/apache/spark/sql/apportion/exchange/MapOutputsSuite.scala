@@ -1,0 +1,41 @@
+package org.apache.spark.sql.apportion.exchange
+
+import io.apportion.SparkSuite
+import io.apportion.decision.ranges.PartitionTree
+import org.apache.spark.{MapOutputTrackerMaster, SparkEnv}
+import org.apache.spark.scheduler.MapStatus
+import org.apache.spark.storage.{BlockId, ShuffleBlockId}
+import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanHelper, ShuffleQueryStageExec}
+
+class MapOutputsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
+
+  test("all blocks of a map output come from one attempt, also if another attempt finishes in between") {
+    withSession("dataVolumePerTask" -> "1kb") { session =>
+      val query = session.sql("SELECT id % 19999, count(*) FROM numbers GROUP BY 1")
+      query.collect()
+      val exchange = collectFirst(query.queryExecution.executedPlan) { case stage: ShuffleQueryStageExec =>
+        stage.shuffle.asInstanceOf[AdaptiveExchangeExec]
+      }.get
+      val tree = PartitionTree.of(exchange.outputPartitioning.numPartitions)
+      val outputs = MapOutputs.of(exchange.shuffleId)
+      val part = TreePart(1, 2, 0, Int.MaxValue)
+      val runs = part.runs(tree)
+      assert(runs.exists(_.isShared) && runs.exists(!_.isShared))
+      val before = attempts(outputs.blocks(part, runs.head).flatMap(_._2.map(_._1)))
+      finishAgain(exchange.shuffleId, tree.blocks)
+      val after = runs.flatMap(run => attempts(outputs.blocks(part, run).flatMap(_._2.map(_._1)))).toSet
+      assert(before.nonEmpty && after == before)
+      assert(attempts(MapOutputs.of(exchange.shuffleId).blocks(part, runs.head).flatMap(_._2.map(_._1))) != before)
+    }
+  }
+
+  private def attempts(blocks: Iterator[BlockId]): Set[Long] = blocks.collect { case block: ShuffleBlockId =>
+    block.mapId
+  }.toSet
+
+  private def finishAgain(shuffle: Int, blocks: Int): Unit = {
+    val tracker = SparkEnv.get.mapOutputTracker.asInstanceOf[MapOutputTrackerMaster]
+    val status = MapStatus(SparkEnv.get.blockManager.shuffleServerId, Array.fill(blocks)(1L), 999)
+    tracker.registerMapOutput(shuffle, 0, status)
+  }
+}
