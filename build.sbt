@@ -30,6 +30,8 @@ def compilerOptions(java: Int) = Seq(
   "-deprecation",
   "-feature",
   "-unchecked",
+  // Lines of stack traces, but not the names of local variables, which are 6 % of the jars.
+  "-g:line",
   "-Xlint",
   "-Werror"
 )
