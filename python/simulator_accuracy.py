@@ -45,11 +45,9 @@ _VOLUME = "spark.apportion.dataVolumePerTask"
 CSV = "measurements/simulator-accuracy.csv"
 """File with all queries, relative to the folder of the page."""
 
-# All configurations have the same number of shuffle partitions, so that a prediction can use the
-# logged sizes, and Spark's own scans.
+# All configurations have the same number of shuffle partitions, and Spark's own scans.
 COMMON = {
     "spark.sql.shuffle.partitions": "128",
-    "spark.apportion.subpartitions": "spark",
     "spark.apportion.sources.enabled": "false",
     "spark.apportion.mode": "active",
     _VOLUME: "4MB",

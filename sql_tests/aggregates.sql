@@ -2,7 +2,6 @@
 -- set: spark.apportion.mode = active
 -- set: spark.apportion.dataVolumePerTask = 18KB
 -- set: spark.sql.shuffle.partitions = 16
--- set: spark.apportion.subpartitions = spark
 
 -- setup
 CREATE TEMPORARY VIEW events AS

@@ -3,7 +3,6 @@
 -- set: spark.apportion.ranges = balanced
 -- set: spark.apportion.dataVolumePerTask = 8KB
 -- set: spark.sql.shuffle.partitions = 16
--- set: spark.apportion.subpartitions = spark
 -- set: spark.sql.autoBroadcastJoinThreshold = -1
 
 -- setup

@@ -1,6 +1,5 @@
 -- Switched off, Spark decides alone and nothing is recorded.
 -- set: spark.sql.shuffle.partitions = 16
--- set: spark.apportion.subpartitions = spark
 -- set: spark.apportion.mode = active
 
 -- setup
@@ -17,6 +16,6 @@ SELECT k, sum(id) AS total FROM pairs GROUP BY k
 -- set: spark.sql.adaptive.enabled = false
 SELECT k, sum(id) AS total FROM pairs GROUP BY k
 
--- name: without Spark's coalescing Apportion still decides
+-- name: without Spark's coalescing the tasks of Spark stay
 -- set: spark.sql.adaptive.coalescePartitions.enabled = false
 SELECT k, sum(id) AS total FROM pairs GROUP BY k

@@ -1,7 +1,6 @@
 -- Empty inputs: an exchange group without bytes has one task.
 -- set: spark.apportion.mode = active
 -- set: spark.sql.shuffle.partitions = 16
--- set: spark.apportion.subpartitions = spark
 -- set: spark.sql.autoBroadcastJoinThreshold = -1
 
 -- setup

@@ -1,7 +1,6 @@
 -- Even keys: ten buckets over five tasks, by Spark's hash and by surrogates.
 -- set: spark.apportion.mode = active
 -- set: spark.sql.shuffle.partitions = 16
--- set: spark.apportion.subpartitions = spark
 -- set: spark.apportion.dataVolumePerTask = 16KB
 
 -- setup

@@ -3,7 +3,6 @@
 -- set: spark.apportion.dataVolumePerTask = 20KB
 -- set: spark.apportion.minTaskVolume = 5KB
 -- set: spark.sql.shuffle.partitions = 16
--- set: spark.apportion.subpartitions = spark
 -- set: spark.sql.autoBroadcastJoinThreshold = -1
 
 -- setup

@@ -2,7 +2,6 @@
 -- set: spark.apportion.mode = active
 -- set: spark.apportion.dataVolumePerTask = 12KB
 -- set: spark.sql.shuffle.partitions = 16
--- set: spark.apportion.subpartitions = spark
 -- set: spark.sql.autoBroadcastJoinThreshold = -1
 -- set: spark.sql.adaptive.autoBroadcastJoinThreshold = 8KB
 
@@ -16,7 +15,7 @@ CREATE TEMPORARY VIEW taxis AS SELECT id AS taxi, id % 2 AS electric FROM range(
 -- name: the join becomes a broadcast
 SELECT count(*) AS n, max(route) AS last FROM trips JOIN taxis USING (taxi)
 
--- name: without Spark's coalescing too
+-- name: without Spark's coalescing the tasks of Spark stay
 -- set: spark.sql.adaptive.coalescePartitions.enabled = false
 SELECT count(*) AS n, max(route) AS last FROM trips JOIN taxis USING (taxi)
 

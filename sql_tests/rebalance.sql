@@ -3,7 +3,6 @@
 -- set: spark.apportion.dataVolumePerTask = 16KB
 -- set: spark.sql.adaptive.advisoryPartitionSizeInBytes = 16KB
 -- set: spark.sql.shuffle.partitions = 8
--- set: spark.apportion.subpartitions = spark
 
 -- setup
 CREATE TEMPORARY VIEW files AS

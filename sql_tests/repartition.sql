@@ -2,7 +2,6 @@
 -- set: spark.apportion.mode = active
 -- set: spark.apportion.dataVolumePerTask = 16KB
 -- set: spark.sql.shuffle.partitions = 16
--- set: spark.apportion.subpartitions = spark
 -- set: spark.sql.autoBroadcastJoinThreshold = -1
 
 -- setup
@@ -45,6 +44,5 @@ FROM (SELECT /*+ REPARTITION(5, shelf) */ * FROM boxes) a JOIN range(0, 30, 1, 2
 
 -- name: a number of subpartitions that is no power of two is raised to one
 -- set: spark.sql.shuffle.partitions = 200
--- set: spark.apportion.subpartitions = spark
 -- set: spark.apportion.dataVolumePerTask = 10KB
 SELECT count(*) AS n FROM (SELECT content, count(*) FROM boxes GROUP BY content)

@@ -2,7 +2,6 @@
 -- set: spark.apportion.mode = active
 -- set: spark.sql.adaptive.advisoryPartitionSizeInBytes = 16KB
 -- set: spark.sql.shuffle.partitions = 16
--- set: spark.apportion.subpartitions = spark
 
 -- setup
 CREATE TEMPORARY VIEW samples AS SELECT sha2(string(id), 256) AS sample FROM range(0, 1000, 1, 2)
@@ -21,7 +20,6 @@ SELECT count(*) AS n FROM (SELECT sample, count(*) FROM samples GROUP BY sample)
 -- name: an explicit parallelism that is no power of two, above the number of subpartitions that Spark plans
 -- set: spark.apportion.parallelism = 40
 -- set: spark.sql.shuffle.partitions = 20
--- set: spark.apportion.subpartitions = spark
 SELECT count(*) AS n FROM (SELECT sample, count(*) FROM samples GROUP BY sample)
 
 -- name: an explicit parallelism does not hold for a single partition
@@ -45,6 +43,7 @@ SELECT count(*) AS n FROM (SELECT sample, count(*) FROM samples GROUP BY sample)
 SELECT count(*) AS n FROM (SELECT sample, count(*) FROM samples GROUP BY sample)
 
 -- name: a volume of one byte
+-- set: spark.apportion.maxParallelism = 32
 -- set: spark.apportion.dataVolumePerTask = 1
 SELECT count(*) AS n FROM (SELECT sample, count(*) FROM samples GROUP BY sample)
 

@@ -2,7 +2,6 @@
 -- set: spark.apportion.mode = active
 -- set: spark.apportion.dataVolumePerTask = 16KB
 -- set: spark.sql.shuffle.partitions = 16
--- set: spark.apportion.subpartitions = spark
 -- set: spark.sql.autoBroadcastJoinThreshold = -1
 
 -- setup

@@ -107,6 +107,14 @@ class Decision:
     """Limits that changed the number, in order."""
     subpartitions: int
     """N: number of shuffle partitions, which is also the maximum number of tasks."""
+    levels: list[int]
+    """Numbers of groups of partitions that map tasks wrote; empty if Spark wrote the shuffles."""
+    blocks: int | None
+    """Blocks that map tasks wrote; None if Spark wrote the shuffles."""
+    sparks_blocks: int | None
+    """Maximum number of blocks that Spark would have written; None if Spark wrote the shuffles."""
+    bytes_read_twice: int
+    """Bytes that tasks read beyond those of their own shuffle partitions."""
     parallelism: int
     """P: number of tasks decided. With mode="observe", Spark runs another number."""
     tasks: int
@@ -324,6 +332,8 @@ def _decision(record: Mapping[str, Any]) -> Decision:
     if isinstance(values["decided_at"], datetime.datetime):
         values["decided_at"] = values["decided_at"].astimezone(datetime.timezone.utc)
     values["slots_lost"] = record.get("slots_lost") or 0
+    values["levels"] = record.get("levels") or []
+    values["bytes_read_twice"] = record.get("bytes_read_twice") or 0
     values["ranges"] = [(span["start"], span["end"]) for span in _objects(record["ranges"])]
     requirement = record.get("requirement")
     values["requirement"] = requirement_from_row(

@@ -30,8 +30,7 @@ class SettingsKeywords(TypedDict, total=False):
     write_target_file_size: int | str | None
     max_blocks_per_task: int | None
     splits_with_other_shuffle_managers: bool | None
-    subpartitions: Literal["estimated", "spark"] | None
-    max_blocks_per_shuffle: int | None
+    adaptive_writes: bool | None
     history_path: str | None
     sources_enabled: bool | None
     sources_parallelism: int | None

@@ -149,8 +149,7 @@ class Settings:
     max_blocks_per_task: int | None = None
     splits_with_other_shuffle_managers: bool | None = None
     # Shuffle partitions
-    subpartitions: Literal["estimated", "spark"] | None = None
-    max_blocks_per_shuffle: int | None = None
+    adaptive_writes: bool | None = None
     history_path: str | None = None
     # File scans
     sources_enabled: bool | None = None

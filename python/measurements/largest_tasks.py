@@ -353,8 +353,8 @@ def _page(outcomes: Sequence[Outcome], on: Environment, seed: int) -> Iterator[s
     )
     yield ""
     yield (
-        "Apportion estimates the bytes of a shuffle from its sources. These queries are hard "
-        "cases: their shuffles have many more bytes than their sources."
+        "Map tasks divide the rows of a shuffle before they have seen all of them. These queries "
+        "are hard cases: their shuffles have many more bytes than their sources."
     )
     yield ""
     yield "- files: Parquet columns with few values, sorted or not. Shuffles store them row by row."

@@ -126,7 +126,6 @@ def run_all(memory: str, cases: Sequence[Case]) -> tuple[Environment, list[Outco
             f"spark.sql.shuffle.partitions={_PARTITIONS}",
             "spark.sql.autoBroadcastJoinThreshold=-1",
             "spark.sql.adaptive.autoBroadcastJoinThreshold=-1",
-            "spark.apportion.subpartitions=spark",
         ],
     )
     slot = _slot_memory(spark)

@@ -3,7 +3,7 @@
     python python/measurements/partition_counts.py docs/partition-counts.md
 
 runs queries on Spark with fixed numbers of shuffle partitions and its default coalescing, and on
-Apportion with its own numbers. The runs alternate in one session. Spark's default of 200 is the
+Apportion with adaptive writes. The runs alternate in one session. Spark's default of 200 is the
 baseline.
 """
 
@@ -175,7 +175,7 @@ def _page(results: Mapping[str, Results], picture: str) -> Iterator[str]:
     yield ""
     yield (
         f"This page compares Spark's default of {DEFAULT} shuffle partitions with other numbers, "
-        "and with the numbers that Apportion chooses."
+        "and with Apportion's adaptive writes."
     )
     yield ""
     yield f"![Speedup by the number of shuffle partitions, with Apportion as a line.]({picture})"
@@ -218,15 +218,12 @@ def _page(results: Mapping[str, Results], picture: str) -> Iterator[str]:
 _WHAT_FOLLOWS = (
     "## How Apportion uses this",
     "",
+    "- Few partitions are the fastest, because map tasks write few blocks.",
     "- Up to `spark.shuffle.sort.bypassMergeThreshold` (200), each map task writes one file per "
-    "partition. Numbers from about 100 to 200 are the slowest of all. Apportion uses 256 instead.",
-    "- 256 partitions cost little compared with 200. A shuffle whose bytes are uncertain gets 256.",
-    "- A map task sorts its rows if there are more than 200 partitions. Shuffles with a million "
-    "rows per map task get 200.",
-    "- Numbers from 1,024 on cost more. Apportion goes there only for bytes that need them.",
-    "- Few partitions are the fastest. Apportion uses them if the bytes are known to be few.",
+    "partition. Numbers from about 100 to 200 are the slowest of all.",
+    "- With adaptive writes, map tasks write few blocks for any number of partitions.",
     "",
-    "[Number of shuffle partitions](shuffle-partitions.md) has the rule.",
+    "[How the number of partitions is decided](adaptive-writes.md) explains adaptive writes.",
 )
 
 

@@ -18,7 +18,6 @@ from tests.records import RECORD
 def session(spark: SparkSession) -> SparkSession:
     """A session that has run one aggregate: 16 subpartitions, 4 tasks."""
     session = spark.newSession()
-    session.conf.set("spark.apportion.subpartitions", "spark")
     session.conf.set("spark.sql.shuffle.partitions", "16")
     session.conf.set("spark.apportion.parallelism", "4")
     session.sql("SELECT id % 10 AS k, count(*) FROM range(0, 100, 1, 2) GROUP BY k").collect()
@@ -37,7 +36,8 @@ def test_a_decision_has_the_values_of_its_query(session: SparkSession) -> None:
     assert (decision.layout, decision.kind) == ("even", "explicit")
     assert decision.input_bytes > decision.largest_task_bytes > 0
     assert decision.sources["parallelism"] == "session setting"
-    assert decision.reason == "4 tasks: parallelism is set to 4 (session setting)."
+    assert decision.reason.startswith("4 tasks: parallelism is set to 4 (session setting)")
+    assert (decision.levels, decision.blocks, decision.bytes_read_twice) == ([16], 16, 0)
     assert decision.decided_at.tzinfo is datetime.timezone.utc
     age = datetime.datetime.now(datetime.timezone.utc) - decision.decided_at
     assert datetime.timedelta(0) <= age < datetime.timedelta(minutes=10)

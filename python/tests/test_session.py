@@ -114,9 +114,12 @@ def test_submit_arguments_and_spark_defaults_are_kept(tmp_path: Path) -> None:
 def test_the_history_is_set_when_spark_starts(tmp_path: Path) -> None:
     code = f"""{BUILDER}
 for _ in range(2):
-    spark = apportion.configure(builder, history_path="{tmp_path}").getOrCreate()
+    spark = apportion.configure(
+        builder, history_path="{tmp_path}", target_task_time="1s"
+    ).getOrCreate()
 assert spark.conf.get("spark.apportion.history.path") == "{tmp_path}"
-spark.sql("SELECT id % 9, count(*) FROM range(0, 100, 1, 2) GROUP BY 1").collect()
+slow = "java_method('java.lang.Thread', 'sleep', 10L)"
+spark.sql(f"SELECT {{slow}} FROM (SELECT DISTINCT id % 50 FROM range(0, 99, 1, 2))").collect()
 spark.stop()
 """
     finished = run(code)
@@ -196,7 +199,7 @@ client = SparkSession.builder.remote("sc://localhost")
 assert apportion.configure(client, parallelism=2).getOrCreate() is spark
 spark.range(0, 100, 1, 2).selectExpr("id % 10 AS k").groupBy("k").count().collect()
 [decision] = apportion.decisions(spark)
-assert (decision.parallelism, decision.ranges) == (2, [(0, 1), (1, 2)]), decision
+assert (decision.parallelism, decision.ranges) == (2, [(0, 128), (128, 256)]), decision
 try:
     apportion.decide(spark, [])
 except apportion.ApportionError as error:

@@ -31,7 +31,6 @@ SETTINGS = {
     "spark.apportion.mode": "active",
     "spark.apportion.dataVolumePerTask": "8KB",
     "spark.sql.shuffle.partitions": "16",
-    "spark.apportion.subpartitions": "spark",
     "spark.apportion.sources.enabled": "false",
     "spark.sql.autoBroadcastJoinThreshold": "64KB",
 }
@@ -83,15 +82,14 @@ def test_results_of_tpc_queries_are_the_same_with_and_without_apportion(
 
 
 @each_query(FEW)
-def test_balanced_ranges_and_estimated_partitions_add_no_shuffles_and_keep_results(
+def test_balanced_ranges_add_no_shuffles_and_keep_results(
     request: pytest.FixtureRequest, benchmark: tpc.Benchmark, number: int
 ) -> None:
     session = request.getfixturevalue(benchmark)
     query = without_ties(session, tpc.queries(benchmark)[number])
-    decided = {"spark.apportion.subpartitions": "estimated", "spark.apportion.ranges": "balanced"}
     with confs(session, {ENABLED: "false", **PLANNED_ONCE}):
         spark_shuffles, spark_rows = _shuffles(session, query)
-    with confs(session, {**decided, **PLANNED_ONCE}):
+    with confs(session, {"spark.apportion.ranges": "balanced", **PLANNED_ONCE}):
         shuffles, rows = _shuffles(session, query)
     assert shuffles <= spark_shuffles
     assert rows.equals(spark_rows)

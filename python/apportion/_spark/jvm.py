@@ -48,7 +48,8 @@ class StageMetrics(TypedDict):
     taskMillis: int
     """Total run time of the tasks."""
     blocksWritten: int
-    """Shuffle blocks written, tasks times subpartitions; 0 before `watch_stages`."""
+    """Shuffle blocks written; 0 before `watch_stages`. Without adaptive writes, tasks times
+    subpartitions."""
     spilledBytes: int
     """Bytes that the tasks spilled to disk."""
 

@@ -75,7 +75,7 @@ def tiny_tasks(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
         text=f"{count_text(stage.tasks, 'task')} read {size_text(stage.shuffle_total)}, so "
         f"{size_text(mean)} each. The median task took {seconds_text(stage.median)}.",
         apportion=f"decides {fewer.text} {fewer.why}, with a target of "
-        f"{size_text(fewer.target_bytes)} per task.{_largest_text(fewer)}",
+        f"{size_text(fewer.target_bytes)} per task.{_largest_text(fewer)}{_need_text(confs)}",
         without=_fewer_tasks_settings(stage, fewer.tasks_high, confs),
         helps=True,
         gain=gain,
@@ -139,7 +139,7 @@ def large_tasks(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
         f"{size_text(mean)} each, with {stage.slots:.0f} task slots. The stage took "
         f"{seconds_text(stage.seconds)}.",
         apportion=f"decides {more.text} {more.why}, with a target of "
-        f"{size_text(more.target_bytes)} per task.",
+        f"{size_text(more.target_bytes)} per task.{_need_text(confs)}",
         without=_more_tasks_settings(stage, more, confs),
         helps=True,
         gain=gain,
@@ -279,6 +279,11 @@ def _largest_text(layout: Decided) -> str:
     if high is None or high <= low:
         return f" The largest task reads {size_text(low)} or more."
     return f" The largest task reads {size_text(low)} to {size_text(high)}."
+
+
+def _need_text(confs: SparkConfs) -> str:
+    """Return a sentence if Apportion would keep the tasks of Spark, as the user wants them."""
+    return "" if confs.flag(f"{_COALESCE}enabled") else f" It needs {_COALESCE}enabled=true too."
 
 
 def _fewer_tasks_settings(stage: MeasuredStage, tasks: int, confs: SparkConfs) -> list[str]:

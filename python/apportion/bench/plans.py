@@ -69,7 +69,7 @@ def count_plan(spark: SparkSession, result: DataFrame, job_group: str) -> PlanCo
     operators = Counter(node.operator for node in nodes)
     stages = jvm.stage_metrics(spark, job_group)
     return PlanCounts(
-        exchanges=operators["ShuffleExchangeExec"],
+        exchanges=operators["ShuffleExchangeExec"] + operators["AdaptiveExchangeExec"],
         reused_exchanges=operators["ReusedExchangeExec"],
         broadcast_joins=operators["BroadcastHashJoinExec"]
         + operators["BroadcastNestedLoopJoinExec"],

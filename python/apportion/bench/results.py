@@ -31,7 +31,7 @@ class Run:
     largest_task_bytes: int
     """Bytes read by the largest reduce task."""
     blocks_written: int
-    """Sum over all shuffles of map tasks times subpartitions."""
+    """Blocks of all shuffles. Without adaptive writes, map tasks times subpartitions."""
     spilled_bytes: int = 0
     """Bytes that tasks spilled to disk."""
     limited_decisions: int = 0

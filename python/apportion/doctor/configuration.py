@@ -14,8 +14,9 @@ from apportion.settings import PREFIX, Settings, find, registry
 EXTENSIONS = "spark.sql.extensions"
 _ADAPTIVE = "spark.sql.adaptive.enabled"
 _COALESCING = "spark.sql.adaptive.coalescePartitions."
-# Apportion uses this number with subpartitions=spark, and if it cannot estimate the data.
-_STILL_READ = f"{_COALESCING}initialPartitionNum"
+_COALESCES = f"{_COALESCING}enabled"
+# Apportion makes at least this number of shuffle partitions.
+_STILL_READ = {_COALESCES, f"{_COALESCING}initialPartitionNum"}
 
 
 def arguments(setup: Setup) -> Iterator[Finding]:
@@ -91,11 +92,14 @@ def _switches(conf: Conf) -> Iterator[Finding]:
 
 
 def coalescing(setup: Setup) -> Iterator[Finding]:
-    """Find Spark settings that have no effect with Apportion."""
+    """Find settings of Spark's coalescing that stop Apportion, or have no effect with it."""
+    if setup.conf.is_false(_COALESCES):
+        advice = "Apportion keeps the tasks of shuffles as Spark makes them: remove this setting"
+        yield Finding("Spark's coalescing", setup.conf.shown(_COALESCES), "warning", advice)
     unused = [
         entry
         for entry in setup.conf
-        if entry.key.startswith(_COALESCING) and entry.key != _STILL_READ
+        if entry.key.startswith(_COALESCING) and entry.key not in _STILL_READ
     ]
     if unused:
         yield Finding(

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from apportion._spark.jvm import EXTENSION
 from apportion.doctor.configuration import EXTENSIONS
 from apportion.doctor.finding import Finding, Setup, Verdict
 
 _PLUGINS = "spark.plugins"
-_COMET = "org.apache.comet.CometSparkSessionExtensions"
 _KYUUBI = "org.apache.kyuubi.sql.KyuubiSparkSQLExtension"
 _KYUUBI_PARTITIONS = "spark.sql.optimizer.dynamicShufflePartitions"
 
@@ -27,7 +25,10 @@ _KNOWN = {
         "its writes, and Iceberg splits the scans of its tables itself"
     ),
     _KYUUBI: "Kyuubi's rules do not change shuffle reads",
-    _COMET: "Comet replaces Spark's exchanges after Apportion has chosen their shuffle partitions",
+    "org.apache.comet.CometSparkSessionExtensions": (
+        "Comet writes its shuffles itself, in Spark's number of partitions, and Apportion decides "
+        "how many tasks read them"
+    ),
     "org.apache.gluten.GlutenPlugin": (
         "Gluten replaces Spark's operators when a stage is created, after Apportion's decision"
     ),
@@ -48,11 +49,6 @@ def compatibility(setup: Setup) -> Iterator[Finding]:
 
 
 def _examined(setup: Setup, name: str) -> tuple[Verdict, str]:
-    if name == _COMET and _comes_first(setup, _COMET):
-        return "warning", (
-            "Comet comes first and replaces Spark's exchanges, so Apportion cannot choose their "
-            f"shuffle partitions: name {EXTENSION} before it in {EXTENSIONS}"
-        )
     partitions = setup.conf.find(_KYUUBI_PARTITIONS)
     if name == _KYUUBI and partitions and partitions.value.lower() == "true":
         return "warning", (
@@ -60,9 +56,3 @@ def _examined(setup: Setup, name: str) -> tuple[Verdict, str]:
             f"partitions, and the last extension in {EXTENSIONS} wins: set it to false"
         )
     return "ok", _KNOWN.get(name, "the doctor does not know this extension")
-
-
-def _comes_first(setup: Setup, other: str) -> bool:
-    names = setup.conf.listed(EXTENSIONS)
-    # If the conf does not name Apportion, `configure` puts it first.
-    return EXTENSION in names and names.index(other) < names.index(EXTENSION)

@@ -40,8 +40,8 @@ def restrictions(setup: Setup) -> Iterator[Finding]:
         )
     else:
         advice = (
-            f"{service}: Apportion chooses numbers of tasks as usual, but does not split skewed "
-            f"partitions and does not read map outputs locally. Set {_SPLITS}=true if your service "
-            "reads the output of single map tasks fast"
+            f"{service}: Apportion decides how many tasks read shuffles, without adaptive writes, "
+            f"splits and local reads. Set {_SPLITS}=true if your service reads the output of "
+            "single map tasks fast"
         )
     yield Finding("Shuffle manager", setup.conf.shown(_MANAGER), "ok", advice)

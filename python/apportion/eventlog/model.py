@@ -28,12 +28,20 @@ class LoggedShuffle:
     not_split: str | None = None
     """Why tasks read whole partitions: `join-type`, `operator`, `switched-off` or another kind."""
     partitions_set_by: str | None = None
-    """`estimate`, `history`, `spark` or `same-shuffle`; None if the query set the number."""
-    estimated_low: int | None = None
-    """Lower bound of the estimated bytes that set the number of partitions; None if no estimate
-    did."""
-    estimated_high: int | None = None
-    """Upper bound of the estimated bytes; None also if there is no upper bound."""
+    """`adaptive` if map tasks decided how finely they wrote, `spark` if Spark wrote the shuffle;
+    None if the query or an operator set the number. Logs of older versions have other texts."""
+    groups: list[int] = dataclasses.field(default_factory=list)
+    """Number of groups of partitions of each level of the tree, in ascending order; empty if Spark
+    wrote the shuffle."""
+    bytes_by_level: list[int] = dataclasses.field(default_factory=list)
+    """Stored bytes in the blocks of each level."""
+
+    @property
+    def levels(self) -> list[int]:
+        """Numbers of groups of the levels that have bytes."""
+        return [
+            groups for groups, size in zip(self.groups, self.bytes_by_level, strict=True) if size
+        ]
 
 
 @dataclasses.dataclass(frozen=True)

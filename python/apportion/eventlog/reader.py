@@ -8,6 +8,7 @@ import datetime
 import functools
 import threading
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -575,11 +576,20 @@ def _shuffles(record: Event, sizes: list[list[int]]) -> list[LoggedShuffle]:
             held=_held(fields.get("held") or {}),
             not_split=_optional_text(fields.get("not_split")),
             partitions_set_by=_optional_text(fields.get("partitions_set_by")),
-            estimated_low=_optional_int(fields.get("estimated_low")),
-            estimated_high=_optional_int(fields.get("estimated_high")),
+            **_tree(fields),
         )
         for partition_bytes, fields in zip(sizes, inputs, strict=True)
     ]
+
+
+def _tree(fields: Event) -> dict[str, list[int]]:
+    """Return the levels of the tree that map tasks wrote."""
+    groups = list(map(int, fields.get("groups", ())))
+    sizes = list(map(int, fields.get("bytes_by_level", ())))
+    ascending = all(0 < coarse < fine for coarse, fine in pairwise([*groups, 2**31]))
+    if not ascending or len(sizes) != len(groups) or not all(0 <= n < _LARGEST for n in sizes):
+        raise InvalidRecordError("the levels of a shuffle contradict each other")
+    return {"groups": groups, "bytes_by_level": sizes}
 
 
 def _policy(fields: Event | None) -> LoggedPolicy | None:

@@ -5,14 +5,21 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
+from functools import cached_property
 
 from apportion._util.units import count_text
 from apportion.errors import ApportionError
 from apportion.simulate import logged_policy
-from apportion.simulate.arithmetic import coalescing, memory, subpartitions, writes
+from apportion.simulate.arithmetic import (
+    adaptive_writes,
+    coalescing,
+    memory,
+    subpartitions,
+    writes,
+)
 from apportion.simulate.arithmetic.decider import Layout, decide
 from apportion.simulate.arithmetic.inputs import ShuffleInput
-from apportion.simulate.arithmetic.policy import Confs, Policy
+from apportion.simulate.arithmetic.policy import COALESCING, Confs, Policy
 from apportion.simulate.arithmetic.ranges import Range, sum_each, sums
 from apportion.simulate.scenarios import AS_LOGGED, Scenario
 from apportion.simulate.workload import Group, LoggedStage, Shuffle, ShuffleWrite, Workload
@@ -22,8 +29,6 @@ MAX_TASKS = 5_000_000
 MAX_SUBPARTITIONS = 1_000_000
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _INITIAL_PARTITIONS = "spark.sql.adaptive.coalescePartitions.initialPartitionNum"
-_BYPASS = "spark.shuffle.sort.bypassMergeThreshold"
-_EXACT_SIZES = "spark.shuffle.minNumPartitionsToHighlyCompress"
 _NO_ROW_BYTES = (
     "volume_measure=estimated is ignored: a log has the bytes of rows only if it was recorded "
     "with this setting"
@@ -62,7 +67,12 @@ class Layouts:
         )
         self._logged_layouts: Layouts | None = None
         # The group that reads the output of a stage, by the place of the stage.
-        self._readers: dict[int, Group] | None = None
+        self._readers = {
+            writer: group
+            for group in workload.groups
+            for shuffle in group.shuffles
+            for writer in shuffle.writers
+        }
 
     def check(self, tasks: int) -> None:
         """Raise `ApportionError` if a query has too many tasks to simulate."""
@@ -94,31 +104,32 @@ class Layouts:
     def write_change(self, place: int) -> float:
         """Return the change of the time in which each task of a stage writes its shuffle."""
         write = self._workload.stages[place].writes
-        if write is None or self._is_unchanged:
+        if write is None or not write.seconds_per_file or self._is_unchanged:
             return 0.0
-        before, after = (
-            writes.files(each._partitions_of(place, write), each._confs.number(_BYPASS) or 1)
-            for each in (self._for_log(), self)
-        )
-        return writes.change(write.seconds, before, after)
+        before, after = (each._files(place, write) for each in (self._for_log(), self))
+        return write.seconds_per_file * (after - before)
 
-    def _partitions_of(self, place: int, write: ShuffleWrite) -> int:
-        """Return the number of partitions that a stage writes in this scenario."""
-        if self._readers is None:
-            self._readers = {
-                writer: group
-                for stage in self._workload.stages
-                for group in stage.groups
-                for shuffle in group.shuffles
-                for writer in shuffle.writers
-            }
-        if place in self._readers:
-            return self._subpartitions(self._readers[place])
-        is_ours = self._workload.ran_plain and self._confs.enabled and write.is_free
-        if not is_ours:
-            return write.partitions
-        policy = Policy.from_confs(self._confs, self.slots)
-        return subpartitions.unestimated(self._defaults(self._confs), policy)
+    def _files(self, place: int, write: ShuffleWrite) -> int:
+        """Return the number of files that each task of a stage opens to write its shuffle."""
+        bypass_up_to = self._confs.number(writes.BYPASS) or 1
+        group = self._readers.get(place)
+        is_free = self._is_free(group) if group else write.is_free
+        is_adaptive = is_free and self._confs.writes_adaptively
+        if group:
+            partitions = self._subpartitions(group)
+        elif is_adaptive:
+            partitions = self._planned
+        else:
+            partitions = (self._spark_number() if is_free else None) or write.partitions
+        if not is_adaptive:
+            return writes.files(partitions, bypass_up_to)
+        task_bytes = self._written.get(place) or [0]
+        row_bytes = sum(task_bytes) / len(task_bytes) * write.expansion
+        levels = [partitions]
+        if group is None or not group.shuffles[0].contiguous:
+            policy = self._policy(group, self.slots) if group else self._session_policy
+            levels = adaptive_writes.written_levels(partitions, sum(task_bytes), policy)
+        return adaptive_writes.files(levels, partitions, row_bytes, bypass_up_to)
 
     def _groups(self, groups: Sequence[Group]) -> list[Read]:
         if not self._confs.enabled:
@@ -157,6 +168,9 @@ class Layouts:
     def _decided(self, group: Group, slots: int) -> Read:
         if logged_policy.is_unchanged(group.decision):
             return self._unchanged(group)
+        policy = self._policy(group, slots)
+        if policy.parallelism is None and not self._confs.flag(COALESCING):
+            return self._coalesced(group, sum_each(self._resized(group)), 1)
         expansion = self._expansion(group)
         inputs = [
             ShuffleInput(
@@ -164,11 +178,13 @@ class Layouts:
                 written=self._written_of(shuffle),
                 splittable=shuffle.splittable,
                 held=memory.divided(shuffle.held, expansion),
+                groups=self._written_groups(shuffle, sizes, policy),
             )
             for sizes, shuffle in zip(self._resized(group), group.shuffles, strict=True)
         ]
         broadcast = int(group.decision.broadcast_bytes * self._scale)
-        layout = decide(inputs, broadcast, self._policy(group, self._confs, slots))
+        layout = decide(inputs, broadcast, policy)
+        self._note_averages(group, layout.tasks)
         if group.decision.layout == "local":
             return self._local(group, layout.tasks)
         task_bytes = layout.task_bytes
@@ -266,7 +282,6 @@ class Layouts:
     def _resized(self, group: Group) -> list[list[int]]:
         """Return the bytes of each shuffle's subpartitions in this scenario."""
         number, scale = self._subpartitions(group), self._scale
-        self._note_averages(group)
         if number > MAX_SUBPARTITIONS:
             raise ApportionError(
                 f"a shuffle of query {self._workload.query} has {number:,} shuffle partitions in "
@@ -278,9 +293,20 @@ class Layouts:
             resized.append(sizes if scale == 1 else [int(size * scale) for size in sizes])
         return resized
 
-    def _note_averages(self, group: Group) -> None:
+    def _written_groups(self, shuffle: Shuffle, sizes: Sequence[int], policy: Policy) -> int | None:
+        """Return the groups of subpartitions that each map task writes, over all levels."""
+        is_adaptive = shuffle.is_free and self._confs.writes_adaptively
+        if shuffle.contiguous or not is_adaptive:
+            return None
+        return sum(adaptive_writes.written_levels(len(sizes), sum(sizes), policy))
+
+    def _note_averages(self, group: Group, tasks: int) -> None:
         """Add a note if the log does not show skew among neighbouring subpartitions."""
-        width = max((shuffle.subpartitions_per_sum for shuffle in group.shuffles), default=1)
+        largest = max(group.shuffles, key=lambda shuffle: sum(shuffle.bytes))
+        width = largest.subpartitions_per_sum
+        groups = max(largest.levels, default=tasks)
+        if tasks > groups and not self._is_unchanged:
+            width = max(width, group.decision.subpartitions // groups)
         note = f"the log has only averages over {width} neighbouring shuffle partitions"
         if width > 1 and note not in self.notes:
             self.notes.append(note)
@@ -288,60 +314,55 @@ class Layouts:
     def _subpartitions(self, group: Group) -> int:
         """Return N in this scenario. A number that the query sets stays fixed."""
         logged = group.decision.subpartitions
-        if all(shuffle.partitions_set_by is None for shuffle in group.logged.shuffles):
+        if not self._is_free(group):
             return logged
-        if not self._confs.enabled:
-            initial = self._confs.number(_INITIAL_PARTITIONS)
-            return initial or self._confs.number(_SHUFFLE_PARTITIONS) or logged
-        chosen = self._chosen(group, self._confs, self.slots, self._scale)
-        if not self._logged.enabled:
+        if not self._confs.writes_adaptively:
+            return self._spark_number() or logged
+        chosen = self._adaptive_number(group)
+        if all(not shuffle.levels for shuffle in group.shuffles):
             return chosen
-        before = self._chosen(group, self._logged, self._workload.slots, 1)
+        before = self._for_log()._adaptive_number(group)
         if chosen == before:
             return logged
-        # The logged number can differ from the formula, for example if shuffles have to agree.
-        return min(max(1, logged * chosen // before), subpartitions.MAX_SUBPARTITIONS)
+        # The logged number can differ from the formula, which does not know all tables.
+        return min(max(1, logged * chosen // before), adaptive_writes.MAX_PARTITIONS)
 
-    def _chosen(self, group: Group, confs: Confs, slots: int, scale: float) -> int:
-        """Return the number of subpartitions that Apportion chooses for the estimated bytes."""
-        policy = self._policy(group, confs, slots)
-        defaults = self._defaults(confs)
-        if confs.setting("subpartitions") == "spark":
-            return subpartitions.unestimated(defaults, policy)
-        low, high = self._estimate(group)
-        map_tasks = [len(self._written_of(shuffle)) for shuffle in group.shuffles]
-        rows = (
-            shuffle.rows * scale / max(count, 1)
-            for shuffle, count in zip(group.shuffles, map_tasks, strict=True)
-        )
-        return subpartitions.estimated(
-            int(low * scale),
-            None if high is None else int(high * scale),
-            sum(map_tasks),
-            defaults,
-            policy,
-            max(rows, default=0),
-        )
+    @staticmethod
+    def _is_free(group: Group) -> bool:
+        return any(shuffle.is_free for shuffle in group.shuffles)
 
-    def _policy(self, group: Group, confs: Confs, slots: int) -> Policy:
-        task_memory = confs.task_memory(self._slots_per_executor) if group.is_assumed else None
-        return logged_policy.policy(group.logged, confs, slots, task_memory)
+    def _spark_number(self) -> int | None:
+        initial = None
+        if self._confs.flag(COALESCING):
+            initial = self._confs.number(_INITIAL_PARTITIONS)
+        return initial or self._confs.number(_SHUFFLE_PARTITIONS)
 
-    def _defaults(self, confs: Confs) -> subpartitions.Defaults:
-        return subpartitions.Defaults(
-            confs.number(_SHUFFLE_PARTITIONS) or 1,
-            confs.number(_BYPASS) or 1,
-            confs.number(_EXACT_SIZES) or 1,
+    def _adaptive_number(self, group: Group) -> int:
+        """Return the number of subpartitions with adaptive writes."""
+        first = group.shuffles[0]
+        if not first.contiguous:
+            return self._planned
+        row_bytes = int(first.row_bytes * self._scale)
+        return adaptive_writes.ranges(row_bytes, self._planned, self._policy(group, self.slots))
+
+    @cached_property
+    def _planned(self) -> int:
+        """Return the number of subpartitions of all shuffles with adaptive writes."""
+        policy = self._session_policy
+        free = [group for group in self._workload.groups if self._is_free(group)]
+        return adaptive_writes.partitions(
+            self._spark_number() or 1,
+            int(self._workload.scanned_bytes * self._scale),
+            policy.data_volume_per_task,
+            [policy, *(self._policy(group, self.slots) for group in free)],
         )
 
-    def _estimate(self, group: Group) -> tuple[int, int | None]:
-        """Return the interval of the estimated bytes, with None for no upper bound."""
-        estimates = [
-            (shuffle.estimated_low, shuffle.estimated_high)
-            for shuffle in group.logged.shuffles
-            if shuffle.estimated_low is not None
-        ]
-        # All shuffles of a group have the estimate for the group.
-        known = next(((low, high) for low, high in estimates if low is not None), None)
-        # A plain log has no estimate. Most estimates have a high upper end.
-        return known or (group.bytes, None if group.is_assumed else group.bytes)
+    @cached_property
+    def _session_policy(self) -> Policy:
+        return Policy.from_confs(self._confs, self.slots)
+
+    def _policy(self, group: Group, slots: int) -> Policy:
+        task_memory = None
+        if group.is_assumed:
+            task_memory = self._confs.task_memory(self._slots_per_executor)
+        return logged_policy.policy(group.logged, self._confs, slots, task_memory)

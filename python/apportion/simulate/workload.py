@@ -24,6 +24,8 @@ _READ = ("local bytes read", "remote bytes read")
 _LIMIT = "TakeOrderedAndProject"
 # Metric of an exchange: nanoseconds in which tasks write files.
 _WRITE_TIME = "shuffle write time"
+# Metric of an exchange whose map tasks decide how finely they write.
+_BLOCKS = "shuffle blocks written"
 # Metrics of an exchange: bytes and number of the rows that tasks write.
 _ROWS = ("data size", "shuffle records written")
 _BROADCAST = ("data size", "number of output rows")
@@ -47,8 +49,12 @@ class Shuffle:
     """Execution memory of the reading stage for one byte."""
     subpartitions_per_sum: int = 1
     """Number of neighbouring subpartitions that share one logged average."""
-    rows: int = 0
-    """Rows that were written; 0 if Apportion decided, because the log has its estimate then."""
+    row_bytes: int = 0
+    """Bytes of the rows that were written, before they were compressed."""
+    is_free: bool = True
+    """Whether neither the query nor an operator sets the number of subpartitions."""
+    levels: list[int] = dataclasses.field(default_factory=list)
+    """Numbers of groups of subpartitions that map tasks wrote; empty if Spark wrote the shuffle."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,8 +98,10 @@ class ShuffleWrite:
     partitions: int
     is_free: bool
     """Whether Spark, and so Apportion, may choose the number of partitions."""
-    seconds: float
-    """Time of a task to open and write files, as a mean over the tasks."""
+    seconds_per_file: float
+    """Mean time of a task to open and write a file; 0 if the log does not show it."""
+    expansion: float = 1.0
+    """Ratio of the bytes of rows to the stored bytes."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,7 +183,7 @@ class Workload:
     @property
     def was_decided(self) -> bool:
         """Whether Apportion decided the tasks for any shuffle."""
-        return any(not group.is_assumed for stage in self.stages for group in stage.groups)
+        return any(not group.is_assumed for group in self.groups)
 
     def changed_confs(self, changes: Mapping[str, str]) -> dict[str, str]:
         """Return the confs with changes.
@@ -187,6 +195,16 @@ class Workload:
         if self.ran_plain and is_ours and ENABLED not in changes:
             confs[ENABLED] = "true"
         return confs
+
+    @property
+    def groups(self) -> list[Group]:
+        """The groups of shuffles of all stages."""
+        return [group for stage in self.stages for group in stage.groups]
+
+    @property
+    def scanned_bytes(self) -> int:
+        """Bytes of the files that the query scans."""
+        return sum(scan.bytes for stage in self.stages for scan in stage.scans)
 
     @property
     def reads_shuffles(self) -> bool:
@@ -387,7 +405,7 @@ class _Stages:
             delay=max(delay, 0) / 1000,
             limits=limits and len(places) == 1,
             limits_for=places[0] if is_last else None,
-            writes=_write(owner, run) if owner else None,
+            writes=self._write(owner, run) if owner else None,
         )
 
     def _groups(self, owner: Fragment, run: _Run) -> list[Group]:
@@ -421,7 +439,7 @@ class _Stages:
                         contiguous=False,
                         splittable=False,
                         held=shuffle.held,
-                        rows=self._written(read).rows,
+                        row_bytes=self._written(read).expanded,
                     )
                     for read, shuffle in zip(each.group.shuffles, each.logged.shuffles, strict=True)
                 ],
@@ -453,20 +471,51 @@ class _Stages:
 
     def _shuffles(self, owner: Fragment, logged: LoggedDecision) -> list[Shuffle]:
         by_number = {fragment.query_stage: fragment for fragment in owner.inputs}
-        return [
-            Shuffle(
-                bytes=shuffle.bytes,
-                # The last stage, because a global sort runs a stage that samples rows first.
-                writers=self._ends_of(owner.input_of(shuffle.exchange_metric) or by_number[number])[
-                    -1:
-                ],
-                contiguous=shuffle.range_partitioned,
-                splittable=shuffle.splittable,
-                held=shuffle.held,
-                subpartitions_per_sum=logged.subpartitions_per_sum,
+        is_observed = logged.decision.layout == "observed"
+        shuffles = []
+        for number, shuffle in zip(logged.decision.stages, logged.shuffles, strict=True):
+            read = owner.input_of(shuffle.exchange_metric) or by_number[number]
+            # With mode=observe, Apportion does not look for numbers that the query sets.
+            is_free = is_observed and undecided.free_partitions(read.root.text) > 0
+            shuffles.append(
+                Shuffle(
+                    bytes=shuffle.bytes,
+                    # The last stage, because a global sort runs a stage that samples rows first.
+                    writers=self._ends_of(read)[-1:],
+                    contiguous=shuffle.range_partitioned,
+                    splittable=shuffle.splittable,
+                    held=shuffle.held,
+                    subpartitions_per_sum=logged.subpartitions_per_sum,
+                    row_bytes=self._written(read).expanded,
+                    is_free=is_free or shuffle.partitions_set_by is not None,
+                    levels=shuffle.levels,
+                )
             )
-            for number, shuffle in zip(logged.decision.stages, logged.shuffles, strict=True)
-        ]
+        return shuffles
+
+    def _write(self, owner: Fragment, run: _Run) -> ShuffleWrite | None:
+        """Return the shuffle that a stage writes; None without one, or without its time."""
+        metrics = owner.root.metrics
+        nanos = run.metrics.get(metrics.get(_WRITE_TIME, -1))
+        found = plan_text.partitioning(owner.root.text)
+        if nanos is None or found is None:
+            return None
+        partitions, tasks = max(found.number, 1), len(run.seconds)
+        size, rows = (max(run.metrics.get(metrics.get(name, -1), 0), 0) for name in _ROWS)
+        stored = sum(run.written)
+        files = writes.files(partitions, self._confs.number(writes.BYPASS) or 1)
+        if _BLOCKS in metrics:
+            seconds_per_file = writes.SECONDS_PER_FILE
+        elif files == 1:
+            seconds_per_file = 0.0
+        else:
+            seconds = writes.full_seconds(
+                max(nanos, 0) / 1e9 / tasks, partitions, rows / tasks, stored / tasks
+            )
+            seconds_per_file = min(seconds, sum(run.seconds) / tasks) / files
+        is_free = undecided.free_partitions(owner.root.text) > 0
+        expansion = size / stored if stored else 1.0
+        return ShuffleWrite(partitions, is_free, seconds_per_file, max(expansion, 1.0))
 
     def _scans_of(self, fragment: Fragment, query: Query) -> list[Scan]:
         """Return the scans of files in a fragment, each with its decision."""
@@ -486,19 +535,6 @@ class _Stages:
                     decided.remove(match)
                 scans.append(Scan(files, size, match))
         return scans
-
-
-def _write(owner: Fragment, run: _Run) -> ShuffleWrite | None:
-    nanos = run.metrics.get(owner.root.metrics.get(_WRITE_TIME, -1))
-    found = plan_text.partitioning(owner.root.text)
-    if nanos is None or found is None:
-        return None
-    partitions, tasks = max(found.number, 1), len(run.seconds)
-    rows = max(run.metrics.get(owner.root.metrics.get(_ROWS[1], -1), 0), 0) / tasks
-    size = sum(run.written) / tasks
-    seconds = writes.full_seconds(max(nanos, 0) / 1e9 / tasks, partitions, rows, size)
-    is_free = undecided.free_partitions(owner.root.text) > 0
-    return ShuffleWrite(partitions, is_free, min(seconds, sum(run.seconds) / tasks))
 
 
 def _is_sound(logged: LoggedDecision) -> bool:

@@ -313,15 +313,6 @@ def test_a_wrong_setup_has_one_problem_with_advice(
     assert findings(machine, "warning") == []
 
 
-def comet_first(machine: Machine) -> None:
-    machine.defaults(f"spark.sql.extensions {COMET},{EXTENSION}")
-
-
-def test_comet_is_fine_where_configure_puts_apportion_first(machine: Machine) -> None:
-    machine.defaults(f"spark.sql.extensions {COMET}")
-    assert {finding.verdict for finding in doctor.examine()} == {"ok"}
-
-
 def test_properties_files_are_read_as_java_reads_them(machine: Machine) -> None:
     machine.defaults(
         f"spark.sql.extensions  {DELTA},\\",
@@ -355,7 +346,7 @@ def test_a_remote_shuffle_service_is_named_with_its_restrictions(
     (found,) = (each for each in machine.examine(**{"spark.shuffle.manager": manager})
                 if each.check == "Shuffle manager")  # fmt: skip
     assert found.advice.startswith(service)
-    assert "does not split skewed partitions" in found.advice
+    assert "without adaptive writes, splits and local reads" in found.advice
 
 
 def test_secrets_are_never_shown(machine: Machine) -> None:
@@ -385,6 +376,10 @@ def coalescing_that_is_set(machine: Machine) -> None:
     )
 
 
+def coalescing_off(machine: Machine) -> None:
+    machine.defaults("spark.sql.adaptive.coalescePartitions.enabled false")
+
+
 def apportion_off(machine: Machine) -> None:
     machine.defaults(f"spark.sql.extensions {EXTENSION}", "spark.apportion.enabled false")
 
@@ -412,9 +407,9 @@ def another_python_for_tasks(machine: Machine) -> None:
 @pytest.mark.parametrize(
     ("set_up", "check", "advice"),
     [
-        (comet_first, "Other extensions", f"name {EXTENSION} before it"),
         (kyuubi_that_chooses_subpartitions, "Other extensions", "set it to false"),
         (coalescing_that_is_set, "Spark's coalescing", "no effect while Apportion is on"),
+        (coalescing_off, "Spark's coalescing", "as Spark makes them"),
         (apportion_off, "Adaptive execution", "Apportion is switched off"),
         (apportion_that_observes, "Mode", "only records decisions"),
         (rules_that_are_off, "Rules", "switched off: ScanTasks, LocalReads"),
@@ -441,7 +436,7 @@ def test_coalescing_settings_that_apportion_reads_have_no_warning(machine: Machi
 @pytest.mark.parametrize(
     ("name", "advice"),
     [
-        (f"{EXTENSION},{COMET}", "after Apportion has chosen"),
+        (f"{EXTENSION},{COMET}", "Comet writes its shuffles itself"),
         (f"org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions,{EXTENSION}", "keeps"),
         (f"{KYUUBI},{EXTENSION}", "do not change shuffle reads"),
         (f"com.example.Own,{EXTENSION}", "does not know this extension"),

@@ -29,7 +29,7 @@ spark.sql("SELECT id % 10, count(*) FROM range(0, 100, 1, 2) GROUP BY id % 10").
 print(spark.sparkContext.uiWebUrl, spark.sparkContext.applicationId, flush=True)
 sys.stdin.read()
 """
-REASON = "2 tasks: parallelism is set to 2 (submit-time conf)."
+REASON = "2 tasks: parallelism is set to 2 (submit-time conf)"
 
 
 class Live:

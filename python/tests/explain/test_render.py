@@ -54,7 +54,10 @@ def query() -> QueryView:
         stage(9, 3, [25, 26], shuffle_read_bytes=2048),
     ]
     ran.decisions = [
-        LoggedDecision(decision_from_json(DECIDED), [LoggedShuffle([1024, 0, 2048, 1024])])
+        LoggedDecision(
+            decision_from_json(DECIDED),
+            [LoggedShuffle([1024, 0, 2048, 1024], groups=[1, 4], bytes_by_level=[1024, 3072])],
+        )
     ]
     return view(Application(), ran)
 
@@ -84,6 +87,7 @@ result (result): 2 tasks
   reads stage 0
   HashAggregate: 2 tasks: because.
     ▄▁|█▄ 4 shuffle partitions, 4 KiB
+    written: 8 blocks; 1 KiB in 1 group of partitions, 3 KiB in 4
     largest task 2.9 KiB, mean 2 KiB
     parallelism: hint on the query block, line 2
   Ran as Spark stage 9, 2 tasks, 0.0 s of task time, 4 KiB read from shuffles.

@@ -27,7 +27,6 @@ SETTINGS = {
     "spark.apportion.mode": "active",
     "spark.apportion.dataVolumePerTask": "64KB",
     "spark.apportion.volume.measure": "estimated",
-    "spark.apportion.subpartitions": "spark",
     "spark.apportion.sources.enabled": "false",
     "spark.sql.shuffle.partitions": "16",
     "spark.sql.autoBroadcastJoinThreshold": "64KB",
@@ -47,7 +46,8 @@ MASKS = [
     (r"Peak concurrency: \d+ tasks?", "Peak concurrency: # tasks"),
     (r"[\d.]+ ([KMG]i)?B\b", "# B"),
     (r"^  Critical path: .*", "  Critical path: #"),
-    (r"^    (time|tasks|overhead|rows): .*", r"    \1: #"),
+    (r"^    (time|tasks|overhead|rows|written): .*", r"    \1: #"),
+    (r", written in \d+ blocks? instead of up to \d+", ""),
     # Spark cuts paths by their length. The other lines depend on memory and on chance.
     (r"^ +(scans .*|(Outside of the plan|spilled to disk|failed attempts): .*)\n", ""),
     (r"\*\(\d+\)", "*(#)"),

@@ -16,7 +16,7 @@ SCALA = ROOT / "jvm/src/main"
 MOST_FILES = 12
 
 # What a newcomer reads to follow a decision from the bytes to the tasks.
-SCALA_CORE = ("decision", "groups", "reads", "rules", "settings", "sizing")
+SCALA_CORE = ("decision", "groups", "reads", "rules", "settings", "shufflewrites")
 PYTHON_CORE = ("_spark", "_util", "cli", "doctor", "testing")
 PYTHON_CORE_FILES = ("__init__.py", "decision.py", "errors.py", "session.py", "settings.py")
 OPTIONAL = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ def test_slots_prints_a_table_for_each_query(query: Path) -> None:
     assert "0 (shuffle)" in shown.stdout
     assert "1 (result)" in shown.stdout
     assert shown.stdout.count("Slots (min / target / max):") == 2
-    assert "Peak concurrency: 4 tasks. 3 slots available." in shown.stdout
+    assert re.search(r"Peak concurrency: \d+ tasks\. 3 slots available\.", shown.stdout)
 
 
 @pytest.mark.usefixtures("spark")

@@ -25,8 +25,8 @@ POLICY = {
 }  # fmt: skip
 INPUT = {
     "exchange_metric": WRITTEN, "range_partitioned": False, "splittable": False,
-    "not_split": "operator", "partitions_set_by": "estimate", "estimated_low": 8 << 20,
-    "estimated_high": 8 << 20,
+    "not_split": "operator", "partitions_set_by": "adaptive", "groups": [1, 4],
+    "bytes_by_level": [0, 8 << 20],
 }  # fmt: skip
 
 
@@ -36,7 +36,10 @@ def decision(query: int = 3, sizes: Sequence[Sequence[int]] = (SIZES,), **more: 
         **RECORD,
         "query": query,
         "input_bytes": sum(map(sum, sizes)),
-        "sources": {"dataVolumePerTask": "default", "subpartitions": "estimate of 8 MiB"},
+        "sources": {
+            "dataVolumePerTask": "default",
+            "subpartitions": "spark.sql.shuffle.partitions, 4",
+        },
         "source_kinds": {"dataVolumePerTask": "default"},
         "subpartition_bytes": sizes,
         "inputs": [INPUT] * len(sizes),
@@ -83,12 +86,12 @@ def node(name: str, *children: Event, text: str = "", **metrics: int) -> Event:
     }  # fmt: skip
 
 
-def plan() -> Event:
+def plan(partitioning: str = "hashpartitioning(key#1, 4)") -> Event:
     scan = node(
         "Scan parquet ", scan_time=SCANNED, number_of_files_read=FILES,
         size_of_files_read=FILE_BYTES,
     )  # fmt: skip
-    exchange = node("Exchange", scan, text="hashpartitioning(key#1, 4)", data_size=WRITTEN)
+    exchange = node("Exchange", scan, text=partitioning, data_size=WRITTEN)
     read = node("AQEShuffleRead", node("ShuffleQueryStage", exchange, text="0"))
     return node("AdaptiveSparkPlan", node("HashAggregate", read, time=AGGREGATED))
 

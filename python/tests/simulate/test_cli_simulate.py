@@ -38,9 +38,9 @@ def test_simulate_prints_the_measured_run_the_replay_and_spark(log: Path) -> Non
 
 
 def test_options_apply_to_all_scenarios_except_the_replay(log: Path) -> None:
-    table = rows(log, "--slots", "4", "--scenario", "small:data_volume_per_task=1MB")
+    table = rows(log, "--slots", "4", "--scenario", "active:mode=active")
     assert [(name, row["slots"], row["tasks"]) for name, row in table.items()] == [
-        ("logged", 2, 4), ("replay", 2, 4), ("set", 4, 6), ("small", 4, 10), ("spark", 4, 6),
+        ("logged", 2, 4), ("replay", 2, 4), ("set", 4, 6), ("active", 4, 4), ("spark", 4, 6),
     ]  # fmt: skip
 
 

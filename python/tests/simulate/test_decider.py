@@ -12,11 +12,9 @@ from pyspark.sql import SparkSession
 import apportion
 from apportion._util.checks import power_down, power_nearest, power_up
 from apportion.decision import HeldRows
-from apportion.simulate.arithmetic import subpartitions
 from apportion.simulate.arithmetic.decider import (
     decide,
     decide_source,
-    likely_tasks,
     wave_price,
 )
 from apportion.simulate.arithmetic.inputs import ShuffleInput
@@ -121,65 +119,15 @@ def test_tasks_are_rounded_to_full_waves_if_that_costs_less() -> None:
     assert wave_price(layout.task_bytes, 4) < wave_price([80 * MB] * 10, 4)
 
 
+def test_blocks_of_partition_groups_count_in_parts() -> None:
+    shuffle = [ShuffleInput([1] * 64, written=[1] * 10, groups=16)]
+    layout = decide(shuffle, 0, Policy(MB, max_blocks_per_task=60))
+    assert layout.tasks == 4
+
+
 def test_tasks_of_a_scan_are_not_rounded() -> None:
     assert decide_source(10 * MB, Policy(4 * MB)) == 3
     assert decide_source(10 * MB, Policy(4 * MB, parallelism=7)) == 7
-
-
-GB = 1 << 30
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "map_tasks", "defaults", "settings", "number"),
-    [
-        # The cases of SubpartitionFormulaSuite.
-        (0, 0, 1, {}, {}, 2),
-        (GB, GB, 8, {}, {}, 32),
-        (MB, GB, 8, {}, {}, 32),
-        (MB, 200 * GB, 8, {}, {}, 256),
-        (0, None, 8, {}, {}, 256),
-        (0, None, 8, {"partitions": 8}, {}, 8),
-        (0, None, 8, {"partitions": 1500}, {}, 1500),
-        (0, None, 8, {"partitions": 4000}, {}, 4096),
-        (50 * GB, None, 400, {}, {}, 1024),
-        (120 * GB, 120 * GB, 8, {}, {}, 1024),
-        (300 * GB, 300 * GB, 8, {}, {}, 8192),
-        (4 * GB, 4 * GB, 8, {}, {}, 256),
-        (4 * GB, 4 * GB, 8, {"bypass_up_to": 1}, {}, 128),
-        (16 * MB, 16 * MB, 2, {}, {"slots": 9}, 16),
-        (200 * GB, 200 * GB, 1600, {}, {"max_parallelism": 100}, 64),
-        (0, 0, 1, {}, {"min_parallelism": 5}, 16),
-        (200 * GB, 200 * GB, 1600, {}, {"max_blocks_per_shuffle": 1 << 16}, 200),
-        (0, None, 5000, {"partitions": 10000}, {}, 10000),
-        (GB // 2, GB // 2, 8, {}, {"balanced": True}, 64),
-        (0, None, 8, {}, {"parallelism": 150}, 150),
-        (GB, GB, 8, {}, {"parallelism": 150, "balanced": True}, 2048),
-    ],
-)
-def test_the_number_of_partitions_follows_the_estimated_bytes(
-    low: int,
-    high: int | None,
-    map_tasks: int,
-    defaults: dict[str, int],
-    settings: dict[str, Any],
-    number: int,
-) -> None:
-    spark, policy = subpartitions.Defaults(**defaults), Policy(64 * MB, **settings)
-    assert subpartitions.estimated(low, high, map_tasks, spark, policy) == number
-
-
-def test_map_tasks_of_a_million_rows_keep_the_partitions_of_spark() -> None:
-    spark, policy = subpartitions.Defaults(), Policy(64 * MB)
-    numbers = [
-        subpartitions.estimated(low, None, 8, spark, policy, rows_per_map_task=rows)
-        for low, rows in ((MB, 999_999), (MB, 1_000_000), (20 * GB, 1_000_000))
-    ]
-    assert numbers == [256, 200, 512]
-
-
-def test_without_an_estimate_the_number_of_partitions_is_that_of_spark() -> None:
-    assert likely_tasks(10 * MB, Policy(MB)) == 8
-    assert subpartitions.unestimated(subpartitions.Defaults(200), Policy(MB)) == 256
 
 
 def test_malformed_settings_of_a_log_have_their_defaults() -> None:

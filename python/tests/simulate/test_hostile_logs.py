@@ -71,7 +71,10 @@ def test_decisions_with_invalid_numbers_are_left_out(tmp_path: Path) -> None:
         logs.decision(sizes=[[-1, 0, 0, 0]]),
         logs.decision(sizes=[[2**70, 0, 0, 0]]),
         logs.decision(policy={**logs.POLICY, "broadcast_ratio": 7}),
-        logs.decision(inputs=[{**logs.INPUT, "estimated_low": -1}]),
+        logs.decision(inputs=[{**logs.INPUT, "groups": [4, 1]}]),
+        logs.decision(inputs=[{**logs.INPUT, "groups": [0, 4]}]),
+        logs.decision(inputs=[{**logs.INPUT, "groups": [4]}]),
+        logs.decision(inputs=[{**logs.INPUT, "bytes_by_level": [0, -1]}]),
     ]
     path = logs.write(tmp_path / "log", [*logs.application(), *logs.query(decided=absurd)])
     found = simulate(eventlog.read(path), [MORE])

@@ -58,8 +58,7 @@ def test_the_replay_equals_the_measured_run(application: Application) -> None:
 def test_a_smaller_target_size_makes_smaller_tasks(application: Application) -> None:
     found = outcome(application, conf={VOLUME: str(2 * MB)})
     assert tasks(found) == [2, 4]
-    # There are 8 subpartitions now, for twice the tasks that are likely: 2, 0.5, 1, 0.5, 2, ... MB.
-    assert found.largest_task_bytes == 2.5 * MB
+    assert found.largest_task_bytes == max(logs.SIZES)
     assert found.stages[0].is_as_logged
     assert not found.stages[1].is_as_logged
 
@@ -85,11 +84,9 @@ def test_more_slots_get_more_tasks_in_reactive_mode(application: Application) ->
 
 def test_more_data_takes_longer_and_gets_more_tasks(application: Application) -> None:
     found = outcome(application, scale=100)
-    # The estimate of 800 MiB gets Spark's 200 partitions, raised to 256. The partition of 400 MiB
-    # becomes 64 partitions.
-    assert tasks(found) == [2, 256]
+    assert tasks(found) == [2, 4]
     assert found.makespan > 50
-    assert found.largest_task_bytes == 6.25 * MB
+    assert found.largest_task_bytes == 100 * max(logs.SIZES)
 
 
 def test_tasks_of_lost_executors_run_again(application: Application) -> None:
@@ -127,6 +124,8 @@ def test_tasks_of_a_scan_follow_the_bytes_of_its_files(tmp_path: Path) -> None:
     spark = {"spark.apportion.enabled": "false"}
     assert tasks(outcome(application, conf=spark)) == [2, 2]
     assert tasks(outcome(application, conf=spark, scale=100)) == [29, 13]
+    # Twice 3,600 MB / 4 MB are 2,048 partitions, 8 times the number for 36 MB.
+    assert tasks(outcome(application, scale=100))[1] == 32
 
 
 def test_observed_scans_differ_from_observed_shuffles(tmp_path: Path) -> None:
@@ -233,12 +232,60 @@ def test_a_note_names_averages_of_neighbours(tmp_path: Path) -> None:
     assert "the log has only averages over 2 neighbouring shuffle partitions" in notes
 
 
+def test_a_note_names_partitions_of_a_group_that_several_tasks_read(tmp_path: Path) -> None:
+    coarse = {**logs.INPUT, "groups": [2, 4], "bytes_by_level": [8 << 20, 0]}
+    query = logs.query(decided=[logs.decision(inputs=[coarse])])
+    application = log_of(tmp_path, logs.application(), query)
+    note = "the log has only averages over 2 neighbouring shuffle partitions"
+    assert outcome(application, conf={VOLUME: str(8 * MB)}).notes == []
+    assert outcome(application, conf={VOLUME: str(2 * MB)}).notes == [note]
+
+
+WITHOUT = {"spark.apportion.adaptiveWrites": "false"}
+
+
+def test_without_adaptive_writes_shuffles_have_the_partitions_of_spark(tmp_path: Path) -> None:
+    spark = {**WITHOUT, "spark.sql.shuffle.partitions": "2", VOLUME: str(MB)}
+    application = log_of(tmp_path, logs.application(), logs.query())
+    assert tasks(outcome(application, conf=spark)) == [2, 2]
+    plain = {**logs.INPUT, "partitions_set_by": "spark", "groups": [], "bytes_by_level": []}
+    query = logs.query(decided=[logs.decision(inputs=[plain])])
+    application = log_of(tmp_path, logs.application({**logs.CONF, **WITHOUT}), query)
+    adaptive = {"spark.apportion.adaptiveWrites": "true", VOLUME: str(MB // 4)}
+    assert tasks(outcome(application, conf=adaptive)) == [2, 32]
+
+
+def test_without_coalescing_each_partition_has_a_task_unless_a_number_is_set(
+    application: Application,
+) -> None:
+    off = {"spark.sql.adaptive.coalescePartitions.enabled": "false"}
+    off["spark.sql.shuffle.partitions"] = "8"
+    assert tasks(outcome(application, conf=off)) == [2, 8]
+    assert tasks(outcome(application, conf={**off, "spark.apportion.parallelism": "3"})) == [2, 3]
+
+
+def test_an_observed_log_has_the_partitions_that_spark_may_choose(tmp_path: Path) -> None:
+    unknown = {**logs.INPUT, "partitions_set_by": None, "groups": [], "bytes_by_level": []}
+    decided = logs.decision(
+        layout="observed", ranges=[], largest_task_bytes=4 * MB, inputs=[unknown]
+    )
+    application = log_of(
+        tmp_path, logs.application({**logs.CONF, **OBSERVING}), logs.query(decided=[decided])
+    )
+    auto = {"spark.apportion.mode": "auto", VOLUME: str(MB // 4)}
+    assert tasks(outcome(application, conf=auto)) == [2, 4]
+    exchange = "hashpartitioning(key#1, 4), ENSURE_REQUIREMENTS, [plan_id=7]"
+    query = logs.query(decided=[decided], sparkPlanInfo=logs.plan(exchange))
+    free = log_of(tmp_path, logs.application({**logs.CONF, **OBSERVING}), query)
+    assert tasks(outcome(free, conf=auto)) == [2, 32]
+
+
 def test_confs_of_the_session_apply_to_its_queries(tmp_path: Path) -> None:
     query = logs.query(modifiedConfigs={VOLUME: str(2 * MB)})
     application = log_of(tmp_path, logs.application(), query)
     (note,) = outcome(application, scale=1).notes
     assert note.startswith("result keeps its 2 logged tasks. The calculation from this log gives 4")
-    assert tasks(outcome(application, conf={VOLUME: str(MB)})) == [2, 8]
+    assert tasks(outcome(application, conf={VOLUME: str(8 * MB)})) == [2, 2]
 
 
 def test_the_fit_finds_overhead_and_throughput(tmp_path: Path) -> None:

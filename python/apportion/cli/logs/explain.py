@@ -83,8 +83,7 @@ def explain(
     stage 1 (shuffle): 3 tasks
       reads stage 0
       HashAggregate: 3 tasks: parallelism is set to 3 (hint on the query block, line 3).
-        ▆|█|▇ 3 shuffle partitions, 1.9 KiB
-        largest task 736 B, mean 652 B
+        largest task 1.9 KiB, mean 1.8 KiB
         slots (min / target / max): 3 / 3 / 3
     ...
     ```

@@ -27,7 +27,13 @@ from apportion.explanation.render.plots import (
 from apportion.explanation.render.sql_text import marked_sql
 from apportion.explanation.views.facts import facts, marks
 from apportion.explanation.views.streams import StreamView, pause_text, time_text
-from apportion.explanation.views.view import QueryView, StageView, averages_text, memory_text
+from apportion.explanation.views.view import (
+    QueryView,
+    StageView,
+    averages_text,
+    memory_text,
+    written_text,
+)
 
 # Queries in the list at the start. The others are behind a click, so that the slowest query is on
 # the first screen.
@@ -166,8 +172,8 @@ def partitions_plot(logged: LoggedDecision) -> Markup:
         f"{averages_text(logged)}{ranges}; "
         f"largest task {size_text(largest)}, mean {size_text(mean)}"
     )
-    if memory := memory_text(decision):
-        caption += f"; {memory}"
+    for more in (written_text(logged), memory_text(decision)):
+        caption += f"; {more}" if more else ""
     plot = ranges_plot(sums, decision.ranges, caption)
     return Markup('<figure class="plot">{}<figcaption>{}</figcaption></figure>').format(
         plot, caption

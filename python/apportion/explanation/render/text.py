@@ -8,7 +8,13 @@ from apportion._util.units import count_text, size_text
 from apportion.eventlog import LoggedDecision
 from apportion.explanation.views.facts import facts
 from apportion.explanation.views.streams import StreamView, pause_text, time_text
-from apportion.explanation.views.view import QueryView, StageView, averages_text, memory_text
+from apportion.explanation.views.view import (
+    QueryView,
+    StageView,
+    averages_text,
+    memory_text,
+    written_text,
+)
 
 _BARS = "▁▂▃▄▅▆▇█"
 # Maximum number of bars of a plot. More shuffle partitions share bars.
@@ -48,7 +54,7 @@ def plot(values: Sequence[int], ranges: Sequence[tuple[int, int]]) -> str:
     width = -(-len(values) // _MAX_BARS) or 1
     bars = [max(values[start : start + width]) for start in range(0, len(values), width)]
     largest = max(bars, default=0) or 1
-    starts = {start // width for start, _ in ranges if start}
+    starts = {start // width for start, _ in ranges} - {0}
     return "".join(
         ("|" if place in starts else "") + _BARS[bar * (len(_BARS) - 1) // largest]
         for place, bar in enumerate(bars)
@@ -124,6 +130,8 @@ def _decision(logged: LoggedDecision) -> Iterator[str]:
         partitions = count_text(len(sums), "shuffle partition")
         averages = averages_text(logged)
         yield f"    {plot(sums, decision.ranges)} {partitions}, {size_text(sum(sums))}{averages}"
+    if written := written_text(logged):
+        yield f"    written: {written}"
     largest, mean = size_text(decision.shown_largest_bytes), size_text(decision.mean_task_bytes)
     yield f"    largest task {largest}, mean {mean}"
     if decision.note:

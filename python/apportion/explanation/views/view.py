@@ -342,6 +342,25 @@ def memory_text(decision: Decision) -> str:
     return ", ".join(parts)
 
 
+def written_text(logged: LoggedDecision) -> str:
+    """Return the blocks and levels that map tasks wrote; empty if Spark wrote the shuffles."""
+    decision = logged.decision
+    if decision.blocks is None:
+        return ""
+    sizes: dict[int, int] = {}
+    for shuffle in logged.shuffles:
+        for groups, size in zip(shuffle.groups, shuffle.bytes_by_level, strict=True):
+            sizes[groups] = sizes.get(groups, 0) + size
+    levels = [(groups, size_text(size)) for groups, size in sorted(sizes.items()) if size]
+    parts = [count_text(decision.blocks, "block")]
+    if levels:
+        coarsest = f"{levels[0][1]} in {count_text(levels[0][0], 'group')} of partitions"
+        parts.append(", ".join([coarsest, *(f"{text} in {groups}" for groups, text in levels[1:])]))
+    if decision.bytes_read_twice:
+        parts.append(f"{size_text(decision.bytes_read_twice)} read twice")
+    return "; ".join(parts)
+
+
 def averages_text(logged: LoggedDecision) -> str:
     """Return a remark for a plot of averages; empty if the bytes of each partition are known."""
     width = logged.subpartitions_per_sum

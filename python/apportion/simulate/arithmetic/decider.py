@@ -100,9 +100,7 @@ def _widest_range(inputs: Sequence[ShuffleInput], policy: Policy) -> int | None:
 
     Spark writes no block for zero bytes.
     """
-    blocks = sum_each(
-        [[len(shuffle.written) * (size > 0) for size in shuffle.bytes] for shuffle in inputs]
-    )
+    blocks = sum_each([[shuffle.blocks(size) for size in shuffle.bytes] for shuffle in inputs])
     widest = policy.max_subpartitions_per_task
     total, start = 0, 0
     for end, count in enumerate(blocks):

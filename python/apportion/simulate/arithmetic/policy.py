@@ -15,6 +15,7 @@ MAX_REDUCER_PARTITIONS = "spark.sql.adaptive.coalescePartitions.maxReducerPartit
 # Blocks in batches that cost as much as one request: `BlocksPerRequest` in `Policy.scala`.
 _BLOCKS_PER_REQUEST = 32
 ADVISORY_SIZE = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
+COALESCING = "spark.sql.adaptive.coalescePartitions.enabled"
 MAX_PARTITION_BYTES = "spark.sql.files.maxPartitionBytes"
 OPEN_COST = "spark.sql.files.openCostInBytes"
 _MEMORY_SHARE = "spark.memory.fraction"
@@ -24,7 +25,7 @@ _RESERVED = 300 << 20
 _ENGINES = (".GlutenPlugin", "com.nvidia.spark.SQLPlugin", ".CometPlugin")
 _DEFAULTS: dict[str, str] = {
     ADVISORY_SIZE: "64MB",
-    "spark.sql.adaptive.coalescePartitions.enabled": "true",
+    COALESCING: "true",
     "spark.sql.adaptive.coalescePartitions.minPartitionSize": "1MB",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "true",
     "spark.shuffle.manager": "sort",
@@ -37,7 +38,6 @@ _DEFAULTS: dict[str, str] = {
     "spark.memory.offHeap.size": "0",
     _MEMORY_SHARE: "0.6",
     "spark.shuffle.sort.bypassMergeThreshold": "200",
-    "spark.shuffle.minNumPartitionsToHighlyCompress": "2000",
 }
 
 
@@ -134,19 +134,35 @@ class Confs:
         return self.flag("spark.dynamicAllocation.enabled") and not is_local
 
     @property
+    def writes_adaptively(self) -> bool:
+        """Whether map tasks decide how finely they write: `PlainWrites` and `PlainShuffles`."""
+        return (
+            self.enabled
+            and bool(self.setting("adaptive_writes"))
+            and self.flag(COALESCING)
+            and not {"AdaptiveWrites", "DecideShuffleReads"} & set(self._rules_disabled())
+            and self._has_plain_shuffles()
+            and not self._has_other_engine()
+        )
+
+    def _rules_disabled(self) -> list[str]:
+        return str(self.setting("rules_disabled") or "").split(",")
+
+    @property
     def fetches_in_batch(self) -> bool:
         """Whether Spark fetches the blocks of a map task in one request."""
-        exclusions = (
-            "spark.io.encryption.enabled",
-            "spark.shuffle.push.enabled",
-            "spark.shuffle.useOldFetchProtocol",
-        )
-        manager = (self.text("spark.shuffle.manager") or "").rpartition(".")[2].lower()
         return (
             self.flag("spark.sql.adaptive.fetchShuffleBlocksInBatch")
-            and not any(map(self.flag, exclusions))
-            and manager in ("sort", "tungsten-sort", "sortshufflemanager")
+            and not self.flag("spark.io.encryption.enabled")
+            and self._has_plain_shuffles()
         )
+
+    def _has_plain_shuffles(self) -> bool:
+        """Return whether the shuffle manager is Spark's own, without the push-based shuffle."""
+        manager = (self.text("spark.shuffle.manager") or "").rpartition(".")[2].lower()
+        exclusions = ("spark.shuffle.push.enabled", "spark.shuffle.useOldFetchProtocol")
+        is_own = manager in ("sort", "tungsten-sort", "sortshufflemanager")
+        return is_own and not any(map(self.flag, exclusions))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,7 +183,6 @@ class Policy:
     max_blocks_per_task: int = 1 << 15
     fetches_in_batch: bool = False
     max_subpartitions_per_task: int | None = None
-    max_blocks_per_shuffle: int = 1 << 24
     task_memory: int | None = None
     """Bytes of execution memory that the rows of a task may fill; None for no limit."""
 
@@ -189,7 +204,6 @@ class Policy:
             max_blocks_per_task=confs.setting("max_blocks_per_task"),
             fetches_in_batch=confs.fetches_in_batch,
             max_subpartitions_per_task=confs.number(MAX_REDUCER_PARTITIONS),
-            max_blocks_per_shuffle=confs.setting("max_blocks_per_shuffle"),
         )
 
     @property

@@ -12,8 +12,8 @@ from apportion.eventlog import LoggedDecision, PlanNode, plan_text
 from apportion.eventlog.fragments import Fragment
 from apportion.eventlog.model import LoggedShuffle
 from apportion.simulate.arithmetic import coalescing
+from apportion.simulate.arithmetic.adaptive_writes import MAX_PARTITIONS
 from apportion.simulate.arithmetic.policy import MULTIPLIED_ROWS, REQUESTED_SIZE, Confs
-from apportion.simulate.arithmetic.subpartitions import MAX_SUBPARTITIONS
 from apportion.simulate.plain_logs.groups import ReadGroup, UnknownReadsError, read_groups
 from apportion.simulate.plain_logs.held_rows import RowTotals, held
 
@@ -81,7 +81,7 @@ def assumed(fragment: Fragment, facts: StageFacts) -> list[Assumed]:
     numbers = [_number(group) for group in groups]
     if total <= 0 or not numbers or not all(numbers):
         return []
-    most = min(_MOST_PARTITIONS + 100 * tasks, MAX_SUBPARTITIONS)
+    most = min(_MOST_PARTITIONS + 100 * tasks, MAX_PARTITIONS)
     stored = sum(
         number * len(group.shuffles) for number, group in zip(numbers, groups, strict=True)
     )
@@ -159,6 +159,10 @@ def _logged(
         rounded=None,
         clamps=[],
         subpartitions=number,
+        levels=[],
+        blocks=None,
+        sparks_blocks=None,
+        bytes_read_twice=0,
         parallelism=tasks,
         tasks=tasks,
         ranges=[],

@@ -1,0 +1,109 @@
+"""Partitions and blocks of shuffles whose map tasks decide how finely they write.
+
+The sources are `AdaptiveWrites.scala`, `PartitionTree.scala`, `BlockChooser.scala` and
+`WriteGoal.scala`. All partitions of a shuffle count as equally large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from apportion._util.checks import power_up
+from apportion.simulate.arithmetic.policy import Policy
+
+MAX_PARTITIONS = 32768
+# Partitions for each task that the bytes of a query's inputs need, and their maximum.
+_HEADROOM = 2
+_MAX_BY_BYTES = 8192
+# Number of parts of a group of partitions in the next level.
+_PARTS = 8
+_MIN_GROUPS = 2
+# Maximum bytes that tasks read twice, as a fraction of all bytes.
+_READ_TWICE = 0.25
+# Partitions for each task if partitions are ranges of sort keys.
+_RANGES_PER_TASK = 4
+# With more blocks in the tree, a map task never opens a file for each block.
+_MAX_FILES = 400
+# Bytes of rows that a map task sorts by their block, instead of opening files.
+_SMALL_OUTPUT = 256 << 10
+
+
+def partitions(spark_number: int, input_bytes: int, volume: int, policies: Iterable[Policy]) -> int:
+    """Return the number of partitions of all shuffles of a query: a power of two.
+
+    `input_bytes` are the bytes of the tables that the query reads, `volume` is the target size of
+    the session, and `policies` are those of the stages that read shuffles.
+    """
+    by_bytes = min(input_bytes // volume * _HEADROOM, _MAX_BY_BYTES)
+    by_tasks = max(map(_partitions_for, policies))
+    return power_up(min(max(spark_number, by_bytes, by_tasks), MAX_PARTITIONS))
+
+
+def ranges(row_bytes: int, most: int, policy: Policy) -> int:
+    """Return the number of partitions of a shuffle whose partitions are ranges of sort keys.
+
+    Its `row_bytes` are counted before the first row is written. `most` is the planned number.
+    """
+    filled = min(row_bytes // _slot_bytes(policy), _slots(policy))
+    tasks = max(row_bytes // policy.data_volume_per_task, filled, _min_tasks(policy))
+    return 1 if tasks <= 1 else min(power_up(tasks * _RANGES_PER_TASK), most)
+
+
+def levels(number: int) -> list[int]:
+    """Return the numbers of groups of the tree of a power of two of partitions."""
+    groups = [number]
+    while groups[0] // _PARTS >= _MIN_GROUPS:
+        groups.insert(0, groups[0] // _PARTS)
+    return groups
+
+
+def written_levels(number: int, size: int, policy: Policy) -> list[int]:
+    """Return the numbers of groups that map tasks write for a shuffle of `size` stored bytes."""
+    tasks = _min_tasks(policy)
+    least = tasks if tasks & (tasks - 1) == 0 else tasks * _RANGES_PER_TASK
+    tree = levels(number)
+    written = [groups for groups in tree if groups >= least] or tree[-1:]
+    left = float(size)
+    for place, groups in enumerate(written):
+        target = policy.data_volume_per_task if groups >= _slots(policy) else _slot_bytes(policy)
+        left -= groups * target * _allowance(tree, groups)
+        if left <= 0:
+            return written[: place + 1]
+    return written
+
+
+def _allowance(tree: list[int], groups: int) -> float:
+    """Return the part of a task's bytes that a group may have before it is divided."""
+    depth = len(tree) - 1
+    if depth <= 1:
+        return _READ_TWICE
+    return _READ_TWICE / 2 if groups == tree[0] else _READ_TWICE / 2 / (depth - 1)
+
+
+def files(written: list[int], number: int, row_bytes: float, bypass_up_to: int) -> int:
+    """Return the number of files that a map task opens for its `row_bytes`.
+
+    `written` are the levels that it writes. Spark opens files for up to `bypass_up_to` blocks.
+    """
+    can_open = written[0] <= bypass_up_to and sum(levels(number)) <= _MAX_FILES
+    return sum(written) if can_open and row_bytes > _SMALL_OUTPUT else 1
+
+
+def _partitions_for(policy: Policy) -> int:
+    """Return the number of partitions with which the tasks that are set can be even."""
+    tasks = _min_tasks(policy)
+    if policy.balanced:
+        return tasks * 8
+    return tasks if tasks & (tasks - 1) == 0 else tasks * 2
+
+
+def _min_tasks(policy: Policy) -> int:
+    return policy.lower_bound if policy.parallelism is None else policy.parallelism
+
+
+def _slots(policy: Policy) -> int:
+    return 1 if policy.slots is None else policy.slots
+
+
+def _slot_bytes(policy: Policy) -> int:
+    return min(policy.min_task_volume, policy.data_volume_per_task)
