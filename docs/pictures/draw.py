@@ -15,6 +15,7 @@ from playwright.sync_api import sync_playwright
 
 import apportion
 from apportion._util.checks import power_nearest
+from apportion.simulate.arithmetic.adaptive_writes import levels
 from apportion.simulate.arithmetic.ranges import Range, balanced, even, sums
 
 FOLDER = Path(__file__).parent
@@ -78,6 +79,33 @@ def _bars(top: int, title: str, found: Sequence[Range]) -> list[str]:
         label = f"task {k + 1}: {total} MiB"
         parts.append(_text((left + right) / 2, top + 132, label, color, "middle"))
     return parts
+
+
+def tree() -> str:
+    """A map task writes into 4 groups of 32 partitions, and into the parts of a heavy group."""
+    n, left, step, heavy = 32, 42, 20, 1
+    coarse, fine = levels(n)
+    tasks = even(n, coarse)
+    parts = [_text(left, 28, "blocks that a map task writes", weight=600)]
+    for group, (start, end) in enumerate(even(n, coarse)):
+        x, wide = left + step * start, step * (end - start)
+        parts.append(_rect(x, 62, wide - 4, 34, SHADES[0]))
+        parts.append(_text(x + wide / 2 - 2, 84, f"group {group + 1}", PAPER, "middle"))
+        for place in range(start, end):
+            x = left + step * place
+            shade, stroke = (SHADES[1], "none") if group == heavy else (CARD, LINE)
+            parts.append(_rect(x, 122, step - 4, 34, shade, stroke))
+        middle = left + step * (start + end) / 2 - 2
+        parts.append(_arrow(middle, 160, middle, 188))
+        parts.append(_box(middle - 55, 190, 110, f"task {group + 1}"))
+    parts.append(_text(left, 54, f"{coarse} groups: all rows at first", FAINT))
+    parts.append(_text(left, 114, f"{fine} partitions: later rows of a heavy group", FAINT))
+    used = coarse + len(range(*tasks[heavy]))
+    written = (
+        f"{used} blocks instead of {n}. Task {heavy + 1} reads group {heavy + 1} and its parts."
+    )
+    parts.append(_text(left, 250, written))
+    return _svg(268, "Blocks of a map task with adaptive writes", parts)
 
 
 def formula() -> str:
@@ -149,8 +177,8 @@ def flow() -> str:
     """The steps of a query, and the packages of Apportion in each."""
     steps = [
         ("SQL text", "hints/", "query block of each hint"),
-        ("physical plan", "sizing/", "shuffle partitions of each exchange"),
-        ("stages run", "", "Spark writes the shuffles"),
+        ("physical plan", "shufflewrites/", "shuffle partitions, and how they are written"),
+        ("stages run", "", "map tasks write the shuffles"),
         ("bytes", "decision/", "number of tasks, ranges"),
         ("next stage", "reads/", "reads these ranges"),
         ("event", "report/", "table, EXPLAIN, UI, event log"),
@@ -163,12 +191,12 @@ def flow() -> str:
             parts.append(_arrow(115, top + 34, 115, top + 52))
         if room:
             parts.append(_text(220, top + 24, room, ACCENT, weight=600))
-        parts.append(_text(320, top + 24, does, FAINT if not room else INK))
+        parts.append(_text(340, top + 24, does, FAINT if not room else INK))
     return _svg(350, "Steps of a query", parts)
 
 
 PICTURES: dict[str, Callable[[], str]] = {
-    f"{draw.__name__}.svg": draw for draw in (stages, volume, formula, ranges, waves, flow)
+    f"{draw.__name__}.svg": draw for draw in (stages, tree, volume, formula, ranges, waves, flow)
 }
 
 
