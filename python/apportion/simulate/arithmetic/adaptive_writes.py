@@ -25,7 +25,7 @@ _RANGES_PER_TASK = 4
 # With more blocks in the tree, a map task never opens a file for each block.
 _MAX_FILES = 400
 # Bytes of rows that a map task sorts by their block, instead of opening files.
-_SMALL_OUTPUT = 256 << 10
+_SMALL_OUTPUT = 1 << 20
 
 
 def partitions(spark_number: int, input_bytes: int, volume: int, policies: Iterable[Policy]) -> int:

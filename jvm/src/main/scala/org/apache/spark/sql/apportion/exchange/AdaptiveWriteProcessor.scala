@@ -67,8 +67,8 @@ private[apportion] final class AdaptiveWriteProcessor(metrics: Map[String, SQLMe
 private object AdaptiveWriteProcessor {
   private type Placed = Product2[Int, InternalRow]
 
-  /** Bytes of rows that take as long to sort as the empty blocks of a writer with a file per block. */
-  private val SmallOutput = 256 << 10
+  /** Bytes of rows that take as long to sort as 4 files take to write and to merge, where files are slow. */
+  private val SmallOutput = 1 << 20
 
   private def handle(dependency: ShuffleDependency[_, _, _], opensFiles: Boolean): ShuffleHandle = {
     val rows = dependency.asInstanceOf[ShuffleDependency[Int, InternalRow, InternalRow]]
