@@ -7,7 +7,7 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,7 @@ def rows(driver: Driver, queries: list[int]) -> list[list[Any]]:
 
 
 def lose(what: str, cluster: Cluster, dice: random.Random) -> None:
-    """Kill a worker or its executor, or delete the shuffle files of an executor."""
+    """Kill a worker or its executor, or damage the shuffle files of an executor."""
     if what == "worker":
         cluster.kill_worker()
     elif what == "executor":
@@ -74,17 +74,38 @@ def lose(what: str, cluster: Cluster, dice: random.Random) -> None:
         files = sorted((cluster.directory / "local").rglob("shuffle_*.data"))
         lost = dice.choice(files).parents[1] if files else None
         for file in files:
-            if lost in file.parents:
-                file.unlink(missing_ok=True)
+            # An executor that ends deletes its files.
+            with suppress(FileNotFoundError):
+                if lost in file.parents:
+                    DAMAGES[what](file)
+
+
+def truncate(file: Path) -> None:
+    os.truncate(file, file.stat().st_size // 2)
+
+
+def corrupt(file: Path) -> None:
+    """Overwrite the file where it is. Spark writes a new one, and renames it."""
+    with file.open("r+b") as stream:
+        stream.write(b"\x5a" * file.stat().st_size)
+
+
+DAMAGES: dict[str, Callable[[Path], None]] = {
+    "delete": Path.unlink,
+    "truncate": truncate,
+    "corrupt": corrupt,
+}
+"""Damages to the shuffle files of an executor."""
 
 
 @pytest.mark.parametrize("at_once", [1, 4])
-@pytest.mark.parametrize("number", range(10))
+@pytest.mark.parametrize("number", range(15))
 def test_no_row_changes_and_nothing_hangs_in_random_schedules_of_losses(
     number: int, at_once: int, cluster: Cluster
 ) -> None:
     dice = random.Random(100 * at_once + number)
-    with driver_of(cluster, executor__cores="1") as driver:
+    speculates = {"speculation": "true", "speculation__multiplier": "1.1"} if number % 2 else {}
+    with driver_of(cluster, executor__cores="1", **speculates) as driver:
         driver.has_executors(WORKERS)
         off = {"spark.apportion.enabled": "false"}
         begun = [driver.begin("query", text=text, settings=off) for text in QUERIES]
@@ -100,6 +121,6 @@ def test_no_row_changes_and_nothing_hangs_in_random_schedules_of_losses(
             for _ in range(dice.randint(1, 2)):
                 time.sleep(dice.uniform(0, 1.5))
                 eventually("an executor", lambda: driver.call("executors") > 0)
-                lose(dice.choice(["worker", "executor", "files"]), cluster, dice)
+                lose(dice.choice(["worker", "executor", *DAMAGES]), cluster, dice)
             cluster.resize(WORKERS)
             assert rows(driver, begun) == [expected[query] for query in picked], settings
