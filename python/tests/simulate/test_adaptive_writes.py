@@ -82,10 +82,10 @@ def test_the_number_of_sorted_ranges_follows_the_counted_rows(
 @pytest.mark.parametrize(
     ("written", "number", "row_bytes", "bypass_up_to", "files"),
     [
-        ([4, 32], 256, MB, 200, 36),
+        ([4, 32], 256, 2 * MB, 200, 36),
         ([4, 32], 256, 1000, 200, 1),
-        ([8, 64], 512, MB, 200, 1),
-        ([4, 32], 256, MB, 1, 1),
+        ([8, 64], 512, 2 * MB, 200, 1),
+        ([4, 32], 256, 2 * MB, 1, 1),
     ],
 )
 def test_map_tasks_of_few_rows_or_many_blocks_write_one_file(
