@@ -208,8 +208,7 @@ object DecisionRecord {
     col(
       "layout",
       StringType,
-      "even, balanced, skew (parts of the map outputs of large partitions), keys (parts of the keys of large partitions), " +
-        "local, files, unchanged, or observed (Spark's layout)"
+      "even, balanced, skew (parts of map outputs), keys (parts of keys), local, files, unchanged, or observed (Spark's layout)"
     )(_.layout),
     col(
       "largest_task_bytes",
