@@ -1,5 +1,6 @@
 package io.apportion.report
 
+import com.fasterxml.jackson.annotation.JsonProperty
 import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
 import io.apportion.decision.{Policy, SourceKind}
@@ -20,7 +21,7 @@ import org.apache.spark.scheduler.SparkListenerEvent
  *  - `inputs`: for each shuffle, the other fields of [[ShuffleFields]].
  *  - `scan_metric`: see [[EventFields]].
  */
-final case class DecisionEvent(decision: JsonNode) extends SparkListenerEvent
+final case class DecisionEvent(@JsonProperty("decision") decision: JsonNode) extends SparkListenerEvent
 
 object DecisionEvent {
 

@@ -1,6 +1,7 @@
 package io.apportion.report
 
 import org.apache.spark.sql.apportion.Redacted
+import com.fasterxml.jackson.annotation.JsonProperty
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.scheduler.SparkListenerEvent
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -16,7 +17,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
  *    a `text`. If known, `start` and `stop` are the first and the last character of its place in the text of the query.
  *    The plan of a subquery starts again at depth 0.
  */
-final case class QueryEvent(query: JsonNode) extends SparkListenerEvent
+final case class QueryEvent(@JsonProperty("query") query: JsonNode) extends SparkListenerEvent
 
 object QueryEvent {
   private val json = new ObjectMapper
