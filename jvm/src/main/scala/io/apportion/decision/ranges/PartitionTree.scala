@@ -76,9 +76,6 @@ final class PartitionTree private (val groups: Array[Int]) extends Serializable 
   def blocksOf(partition: Int): Seq[(Int, Int)] =
     groups.indices.map(level => blockOf(level, partition) -> width(level))
 
-  /** Coarsest level with at least this many groups; the last level if none has. */
-  def levelWith(minGroups: Long): Int = groups.indices.find(groups(_) >= minGroups).getOrElse(last)
-
   /**
    * Blocks that hold rows of the partitions `[from, until)`, in ascending order. Some blocks also hold rows of other
    * partitions: those of groups that contain the range, or overlap its ends.
