@@ -12,7 +12,7 @@ from apportion._spark.jars import SparkVersion
 from tests import programs
 
 MAIN = Path(__file__).resolve().parents[2] / "jvm" / "src" / "main"
-SOURCES = MAIN / "scala", MAIN / "scala-spark-4"
+SOURCES = MAIN / "scala", MAIN / "scala-spark-4", MAIN / "scala-spark-checksums"
 # Methods with a default that a trait of Spark 4.3 adds, by the class that extends it: the JVM finds
 # the default without the compiler's help. CacheManager alone calls this one, on logical plans.
 MORE_METHODS = {"io/apportion/scans/ListedFileIndex.class": {"public boolean isTimeTravel();"}}
@@ -135,7 +135,7 @@ def test_the_built_jar_matches_the_sources(tmp_path: Path) -> None:
         pytest.skip(f"{jar.name} is compiled against Spark {spark.minor}")
     programs.run(
         *("java", "-cp", jars.spark_home() / "jars" / "*", "scala.tools.nsc.Main", "-usejavacp"),
-        *("-release", str(spark.oldest_java), "-d", tmp_path),
+        *("-release", str(spark.oldest_java), "-g:line", "-d", tmp_path),
         *(each for folder in SOURCES for each in folder.rglob("*.scala")),
     )
     with zipfile.ZipFile(jar) as classes:
