@@ -19,7 +19,7 @@ from apportion.simulate.arithmetic import (
 )
 from apportion.simulate.arithmetic.decider import Layout, decide
 from apportion.simulate.arithmetic.inputs import ShuffleInput
-from apportion.simulate.arithmetic.policy import COALESCING, Confs, Policy
+from apportion.simulate.arithmetic.policy import COALESCING, SHUFFLE_PARTITIONS, Confs, Policy
 from apportion.simulate.arithmetic.ranges import Range, sum_each, sums
 from apportion.simulate.scenarios import AS_LOGGED, Scenario
 from apportion.simulate.workload import Group, LoggedStage, Shuffle, ShuffleWrite, Workload
@@ -27,8 +27,6 @@ from apportion.simulate.workload import Group, LoggedStage, Shuffle, ShuffleWrit
 # Larger scenarios raise an error, because they would not fit into memory.
 MAX_TASKS = 5_000_000
 MAX_SUBPARTITIONS = 1_000_000
-_SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
-_INITIAL_PARTITIONS = "spark.sql.adaptive.coalescePartitions.initialPartitionNum"
 _NO_ROW_BYTES = (
     "volume_measure=estimated is ignored: a log has the bytes of rows only if it was recorded "
     "with this setting"
@@ -120,7 +118,7 @@ class Layouts:
         elif is_adaptive:
             partitions = self._planned
         else:
-            partitions = (self._spark_number() if is_free else None) or write.partitions
+            partitions = (self._confs.shuffle_partitions if is_free else None) or write.partitions
         if not is_adaptive:
             return writes.files(partitions, bypass_up_to)
         task_bytes = self._written.get(place) or [0]
@@ -128,7 +126,9 @@ class Layouts:
         levels = [partitions]
         if group is None or not group.shuffles[0].contiguous:
             policy = self._policy(group, self.slots) if group else self._session_policy
-            levels = adaptive_writes.written_levels(partitions, sum(task_bytes), policy)
+            levels = adaptive_writes.written_levels(
+                partitions, sum(task_bytes), policy, len(task_bytes), max(write.expansion, 1.0)
+            )
         return adaptive_writes.files(levels, partitions, row_bytes, bypass_up_to)
 
     def _groups(self, groups: Sequence[Group]) -> list[Read]:
@@ -285,7 +285,7 @@ class Layouts:
         if number > MAX_SUBPARTITIONS:
             raise ApportionError(
                 f"a shuffle of query {self._workload.query} has {number:,} shuffle partitions in "
-                f"this scenario; the maximum is {MAX_SUBPARTITIONS:,}: lower {_SHUFFLE_PARTITIONS}"
+                f"this scenario; the maximum is {MAX_SUBPARTITIONS:,}: lower {SHUFFLE_PARTITIONS}"
             )
         resized = []
         for shuffle in group.shuffles:
@@ -298,7 +298,12 @@ class Layouts:
         is_adaptive = shuffle.is_free and self._confs.writes_adaptively
         if shuffle.contiguous or not is_adaptive:
             return None
-        return sum(adaptive_writes.written_levels(len(sizes), sum(sizes), policy))
+        map_tasks = sum(len(self._written.get(place, ())) for place in shuffle.writers)
+        expansion = max(shuffle.row_bytes / max(sum(shuffle.bytes), 1), 1.0)
+        levels = adaptive_writes.written_levels(
+            len(sizes), sum(sizes), policy, max(map_tasks, 1), expansion
+        )
+        return sum(levels)
 
     def _note_averages(self, group: Group, tasks: int) -> None:
         """Add a note if the log does not show skew among neighbouring subpartitions."""
@@ -317,7 +322,7 @@ class Layouts:
         if not self._is_free(group):
             return logged
         if not self._confs.writes_adaptively:
-            return self._spark_number() or logged
+            return self._confs.shuffle_partitions or logged
         chosen = self._adaptive_number(group)
         if all(not shuffle.levels for shuffle in group.shuffles):
             return chosen
@@ -331,19 +336,13 @@ class Layouts:
     def _is_free(group: Group) -> bool:
         return any(shuffle.is_free for shuffle in group.shuffles)
 
-    def _spark_number(self) -> int | None:
-        initial = None
-        if self._confs.flag(COALESCING):
-            initial = self._confs.number(_INITIAL_PARTITIONS)
-        return initial or self._confs.number(_SHUFFLE_PARTITIONS)
-
     def _adaptive_number(self, group: Group) -> int:
         """Return the number of subpartitions with adaptive writes."""
         first = group.shuffles[0]
         if not first.contiguous:
             return self._planned
         row_bytes = int(first.row_bytes * self._scale)
-        return adaptive_writes.ranges(row_bytes, self._planned, self._policy(group, self.slots))
+        return adaptive_writes.ranges(row_bytes, self._policy(group, self.slots))
 
     @cached_property
     def _planned(self) -> int:
@@ -351,7 +350,7 @@ class Layouts:
         policy = self._session_policy
         free = [group for group in self._workload.groups if self._is_free(group)]
         return adaptive_writes.partitions(
-            self._spark_number() or 1,
+            self._confs.shuffle_partitions or 1,
             int(self._workload.scanned_bytes * self._scale),
             policy.data_volume_per_task,
             [policy, *(self._policy(group, self.slots) for group in free)],

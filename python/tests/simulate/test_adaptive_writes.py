@@ -45,13 +45,13 @@ def test_each_level_of_the_tree_has_eight_times_the_groups() -> None:
     ("size", "settings", "written"),
     [
         (MB, {}, [4]),
-        # A group may have an eighth of 64 MB before it is divided.
-        (32 * MB, {}, [4]),
-        (33 * MB, {}, [4, 32]),
+        # A group may have a twentieth of 64 MB before it is divided.
+        (12 * MB, {}, [4]),
+        (13 * MB, {}, [4, 32]),
         (289 * MB, {}, [4, 32, 256]),
         (100 * GB, {}, [4, 32, 256]),
         # Groups of 1 MB fill eight slots.
-        (MB, {"slots": 8}, [4, 32]),
+        (MB, {"slots": 8}, [32]),
         (MB, {"parallelism": 16}, [32]),
         (MB, {"parallelism": 10}, [256]),
         (MB, {"min_parallelism": 500}, [256]),
@@ -68,7 +68,7 @@ def test_map_tasks_write_more_groups_for_more_bytes(
     [
         (MB, {}, 1),
         (640 * MB, {}, 64),
-        (100 * GB, {}, 256),
+        (100 * GB, {}, 8192),
         (2 * MB, {"slots": 8}, 8),
         (MB, {"parallelism": 3}, 16),
     ],
@@ -76,7 +76,7 @@ def test_map_tasks_write_more_groups_for_more_bytes(
 def test_the_number_of_sorted_ranges_follows_the_counted_rows(
     row_bytes: int, settings: dict[str, Any], number: int
 ) -> None:
-    assert adaptive_writes.ranges(row_bytes, 256, Policy(64 * MB, **settings)) == number
+    assert adaptive_writes.ranges(row_bytes, Policy(64 * MB, **settings)) == number
 
 
 @pytest.mark.parametrize(

@@ -20,12 +20,18 @@ _PARTS = 8
 _MIN_GROUPS = 2
 # Maximum bytes that tasks read twice, as a fraction of all bytes.
 _READ_TWICE = 0.25
+# Part of a task's bytes that a group of the first level may have before it is divided, if its block
+# is not small.
+_FIRST_ALLOWANCE = 0.05
+_SMALL_BLOCK = 16 << 10
 # Partitions for each task if partitions are ranges of sort keys.
 _RANGES_PER_TASK = 4
 # With more blocks in the tree, a map task never opens a file for each block.
 _MAX_FILES = 400
-# Bytes of rows that a map task sorts by their block, instead of opening files.
-_SMALL_OUTPUT = 1 << 20
+# Bytes of rows per block that a map task sorts by their block, instead of opening files, and their
+# maximum. A map task keeps these rows before it chooses their blocks.
+_BYTES_PER_FILE = 256 << 10
+_MAX_KEPT = 8 << 20
 
 
 def partitions(spark_number: int, input_bytes: int, volume: int, policies: Iterable[Policy]) -> int:
@@ -39,14 +45,14 @@ def partitions(spark_number: int, input_bytes: int, volume: int, policies: Itera
     return power_up(min(max(spark_number, by_bytes, by_tasks), MAX_PARTITIONS))
 
 
-def ranges(row_bytes: int, most: int, policy: Policy) -> int:
+def ranges(row_bytes: int, policy: Policy) -> int:
     """Return the number of partitions of a shuffle whose partitions are ranges of sort keys.
 
-    Its `row_bytes` are counted before the first row is written. `most` is the planned number.
+    Its `row_bytes` are counted before the first row is written.
     """
     filled = min(row_bytes // _slot_bytes(policy), _slots(policy))
     tasks = max(row_bytes // policy.data_volume_per_task, filled, _min_tasks(policy))
-    return 1 if tasks <= 1 else min(power_up(tasks * _RANGES_PER_TASK), most)
+    return 1 if tasks <= 1 else min(power_up(tasks * _RANGES_PER_TASK), _MAX_BY_BYTES)
 
 
 def levels(number: int) -> list[int]:
@@ -57,19 +63,45 @@ def levels(number: int) -> list[int]:
     return groups
 
 
-def written_levels(number: int, size: int, policy: Policy) -> list[int]:
-    """Return the numbers of groups that map tasks write for a shuffle of `size` stored bytes."""
+def written_levels(
+    number: int, size: int, policy: Policy, map_tasks: int = 1, expansion: float = 1.0
+) -> list[int]:
+    """Return the numbers of groups that map tasks write for a shuffle of `size` stored bytes.
+
+    `expansion` is the number of uncompressed bytes for a stored byte.
+    """
     tasks = _min_tasks(policy)
     least = tasks if tasks & (tasks - 1) == 0 else tasks * _RANGES_PER_TASK
     tree = levels(number)
     written = [groups for groups in tree if groups >= least] or tree[-1:]
+    limits = [groups * _limit(tree, groups, policy, map_tasks) for groups in written]
+    # The groups of the first rows are chosen once these rows are known.
+    start = 0
+    while (
+        start < len(written) - 1
+        and min(size, _kept(written[start]) / expansion * map_tasks) > limits[start]
+    ):
+        start += 1
     left = float(size)
-    for place, groups in enumerate(written):
-        target = policy.data_volume_per_task if groups >= _slots(policy) else _slot_bytes(policy)
-        left -= groups * target * _allowance(tree, groups)
+    for place in range(start, len(written)):
+        left -= limits[place]
         if left <= 0:
-            return written[: place + 1]
-    return written
+            return written[start : place + 1]
+    return written[start:]
+
+
+def _limit(tree: list[int], groups: int, policy: Policy, map_tasks: int) -> float:
+    """Return the stored bytes that a group may have before it is divided."""
+    target = policy.data_volume_per_task if groups >= _slots(policy) else _slot_bytes(policy)
+    limit = target * _allowance(tree, groups)
+    if groups > tree[0]:
+        return limit
+    return min(limit, max(target * _FIRST_ALLOWANCE, map_tasks * _SMALL_BLOCK))
+
+
+def _kept(groups: int) -> int:
+    """Return the bytes of rows that a map task keeps before it chooses their blocks."""
+    return min(groups * _BYTES_PER_FILE, _MAX_KEPT)
 
 
 def _allowance(tree: list[int], groups: int) -> float:
@@ -86,7 +118,7 @@ def files(written: list[int], number: int, row_bytes: float, bypass_up_to: int) 
     `written` are the levels that it writes. Spark opens files for up to `bypass_up_to` blocks.
     """
     can_open = written[0] <= bypass_up_to and sum(levels(number)) <= _MAX_FILES
-    return sum(written) if can_open and row_bytes > _SMALL_OUTPUT else 1
+    return sum(written) if can_open and row_bytes > _kept(written[0]) else 1
 
 
 def _partitions_for(policy: Policy) -> int:

@@ -16,6 +16,8 @@ MAX_REDUCER_PARTITIONS = "spark.sql.adaptive.coalescePartitions.maxReducerPartit
 _BLOCKS_PER_REQUEST = 32
 ADVISORY_SIZE = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 COALESCING = "spark.sql.adaptive.coalescePartitions.enabled"
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+_INITIAL_PARTITIONS = "spark.sql.adaptive.coalescePartitions.initialPartitionNum"
 MAX_PARTITION_BYTES = "spark.sql.files.maxPartitionBytes"
 OPEN_COST = "spark.sql.files.openCostInBytes"
 _MEMORY_SHARE = "spark.memory.fraction"
@@ -32,7 +34,7 @@ _DEFAULTS: dict[str, str] = {
     "spark.sql.adaptive.fetchShuffleBlocksInBatch": "true",
     MAX_PARTITION_BYTES: "128MB",
     OPEN_COST: "4MB",
-    "spark.sql.shuffle.partitions": "200",
+    SHUFFLE_PARTITIONS: "200",
     "spark.driver.memory": "1g",
     "spark.executor.memory": "1g",
     "spark.memory.offHeap.size": "0",
@@ -89,6 +91,12 @@ class Confs:
     def flag(self, key: str) -> bool:
         """Return whether a conf is true."""
         return (self.text(key) or "false").strip().lower() == "true"
+
+    @property
+    def shuffle_partitions(self) -> int | None:
+        """Number of partitions with which Spark writes a shuffle."""
+        initial = self.number(_INITIAL_PARTITIONS) if self.flag(COALESCING) else None
+        return initial or self.number(SHUFFLE_PARTITIONS)
 
     def default_parallelism(self, slots: int) -> int:
         """Return Spark's default parallelism with a number of task slots."""
@@ -183,6 +191,8 @@ class Policy:
     max_blocks_per_task: int = 1 << 15
     fetches_in_batch: bool = False
     max_subpartitions_per_task: int | None = None
+    sparks_partitions: int | None = None
+    """Number of subpartitions with which Spark would write a shuffle; None if it is unknown."""
     task_memory: int | None = None
     """Bytes of execution memory that the rows of a task may fill; None for no limit."""
 
@@ -204,6 +214,7 @@ class Policy:
             max_blocks_per_task=confs.setting("max_blocks_per_task"),
             fetches_in_batch=confs.fetches_in_batch,
             max_subpartitions_per_task=confs.number(MAX_REDUCER_PARTITIONS),
+            sparks_partitions=confs.shuffle_partitions,
         )
 
     @property

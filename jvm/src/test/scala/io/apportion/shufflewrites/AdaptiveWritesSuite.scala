@@ -114,11 +114,10 @@ class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   }
 
   test("map tasks start with groups as fine as an earlier run of the same shuffle needed") {
-    withSession("dataVolumePerTask" -> "2kb", "minTaskVolume" -> "2kb") { session =>
-      val query = "SELECT id % 19999, count(*) FROM numbers GROUP BY 1"
-      val first = only(decisionsOf(session, session.sql(query)))
-      val second = only(decisionsOf(session, session.sql(query)))
-      assert(first.levels.head == 4 && second.levels.head > 4 && second.bytesReadTwice < first.bytesReadTwice)
+    withSession("dataVolumePerTask" -> "8mb") { session =>
+      val query = "SELECT md5(string(id)), count(*) FROM range(0, 1000000, 1, 2) GROUP BY 1"
+      def firstLevel = only(decisionsOf(session, session.sql(query))).levels.head
+      assert(Seq(firstLevel, firstLevel) == Seq(4, 32))
     }
   }
 

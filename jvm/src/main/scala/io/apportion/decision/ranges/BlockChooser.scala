@@ -1,5 +1,7 @@
 package io.apportion.decision.ranges
 
+import java.util.Arrays
+
 /**
  * Chooses the block of each row that a map task writes. The task starts with coarse groups. Before it writes so much into
  * a group that the group's rows of all map tasks would be more than a task should read, it divides the group: it writes
@@ -22,6 +24,7 @@ final class BlockChooser(tree: PartitionTree, level: Int, limits: Array[Long], r
   private val halves = new Array[Long](tree.blocks)
   private var ratio = 1.0
   private var isMeasured = false
+  private var divisions = 0
   setLimits()
 
   /**
@@ -45,6 +48,23 @@ final class BlockChooser(tree: PartitionTree, level: Int, limits: Array[Long], r
     block
   }
 
+  /**
+   * Divides the groups until the first rows fit, and forgets these rows, so that their blocks can be chosen again. Then no
+   * group keeps rows that came before it was divided.
+   *
+   * @param partitions partition of each row
+   * @param rowBytes   uncompressed bytes of each row
+   */
+  def startAgain(partitions: Array[Int], rowBytes: Array[Int]): Unit = {
+    var before = -1
+    while (before != divisions) {
+      before = divisions
+      Arrays.fill(bytes, 0)
+      partitions.indices.foreach(i => choose(partitions(i), rowBytes(i)))
+    }
+    Arrays.fill(bytes, 0)
+  }
+
   /** Number of blocks that the map task has written. */
   def written: Int = bytes.count(_ > 0)
 
@@ -59,6 +79,7 @@ final class BlockChooser(tree: PartitionTree, level: Int, limits: Array[Long], r
   }
 
   private def divide(block: Int): Unit = {
+    divisions += 1
     val level = tree.level(block)
     val start = tree.start(block)
     val (width, size) = (tree.width(level + 1), tree.subtree(level + 1))
@@ -70,5 +91,14 @@ final class BlockChooser(tree: PartitionTree, level: Int, limits: Array[Long], r
     halves(block) =
       if (level == tree.depth) Long.MaxValue / 2
       else ((limits(level) * ratio).min(rowLimits(level).toDouble) / 2).toLong
+  }
+}
+
+object BlockChooser {
+
+  /** A chooser for partitions without groups. */
+  def apply(partitions: PartitionTree): BlockChooser = {
+    require(partitions.depth == 0, s"there are levels: $partitions")
+    new BlockChooser(partitions, 0, Array.empty, Array.empty)
   }
 }

@@ -21,6 +21,16 @@ class BlockChooserSuite extends AnyFunSuite {
     assert(blocks.choose(5, 101) == tree.blockOf(2, 5))
   }
 
+  test("the first rows are written as finely as the last of them") {
+    val rows = Seq.fill(6)(0 -> 40) :+ (7 -> 40)
+    val blocks = chooser(100)
+    blocks.setRatio(1)
+    blocks.startAgain(rows.map(_._1).toArray, rows.map(_._2).toArray)
+    assert(blocks.written == 0)
+    val chosen = rows.map { case (partition, bytes) => blocks.choose(partition, bytes) }
+    assert(chosen == Seq.fill(6)(tree.blockOf(2, 0)) :+ tree.blockOf(0, 7))
+  }
+
   test("a group of the last level is never divided") {
     val blocks = chooser(10)
     blocks.setRatio(1)

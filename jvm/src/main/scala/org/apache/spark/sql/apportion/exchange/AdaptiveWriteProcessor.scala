@@ -1,6 +1,5 @@
 package org.apache.spark.sql.apportion.exchange
 
-import scala.collection.mutable
 import scala.util.control.NonFatal
 
 import org.apache.spark.{ShuffleDependency, SparkEnv, TaskContext}
@@ -8,7 +7,6 @@ import org.apache.spark.scheduler.MapStatus
 import org.apache.spark.shuffle.{ShuffleHandle, ShuffleWriteMetricsReporter, ShuffleWriter}
 import org.apache.spark.shuffle.sort.{BypassMergeSortShuffleHandle, SerializedShuffleHandle}
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLShuffleWriteMetricsReporter}
 
 /**
@@ -32,13 +30,12 @@ private[apportion] final class AdaptiveWriteProcessor(metrics: Map[String, SQLMe
       mapId: Long,
       context: TaskContext
   ): MapStatus = {
-    val placed = rows.asInstanceOf[Iterator[Placed]]
-    val first = if (canOpenFiles) firstRows(placed) else Nil
-    val opensFiles = canOpenFiles && placed.hasNext
+    val placed = rows.asInstanceOf[PlacedRows]
+    val opensFiles = canOpenFiles && placed.isLarge
     val writer = SparkEnv.get.shuffleManager
       .getWriter[Int, InternalRow](handle(dependency, opensFiles), mapId, context, createMetricsReporter(context))
     try {
-      writer.write(first.iterator ++ placed)
+      writer.write(placed)
       writer.stop(success = true).get
     } catch {
       case failure: Exception =>
@@ -47,29 +44,12 @@ private[apportion] final class AdaptiveWriteProcessor(metrics: Map[String, SQLMe
     }
   }
 
-  private def firstRows(rows: Iterator[Placed]): Seq[Placed] = {
-    val copies = mutable.ArrayBuffer.empty[Placed]
-    var bytes = 0L
-    while (bytes < SmallOutput && rows.hasNext) {
-      val next = rows.next()
-      val row = next._2.asInstanceOf[UnsafeRow]
-      bytes += row.getSizeInBytes
-      copies += next._1 -> row.copy()
-    }
-    copies.toSeq
-  }
-
   private def stopAfterFailure(writer: ShuffleWriter[_, _]): Unit =
     try writer.stop(success = false)
     catch { case NonFatal(failure) => logDebug("Could not stop the writer", failure) }
 }
 
 private object AdaptiveWriteProcessor {
-  private type Placed = Product2[Int, InternalRow]
-
-  /** Bytes of rows that take as long to sort as 4 files take to write and to merge, where files are slow. */
-  private val SmallOutput = 1 << 20
-
   private def handle(dependency: ShuffleDependency[_, _, _], opensFiles: Boolean): ShuffleHandle = {
     val rows = dependency.asInstanceOf[ShuffleDependency[Int, InternalRow, InternalRow]]
     if (opensFiles) new BypassMergeSortShuffleHandle(rows.shuffleId, rows)

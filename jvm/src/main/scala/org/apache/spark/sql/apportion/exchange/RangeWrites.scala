@@ -4,7 +4,7 @@ import java.util.Comparator
 
 import scala.collection.mutable
 
-import io.apportion.decision.ranges.PartitionTree
+import io.apportion.decision.ranges.{BlockChooser, PartitionTree}
 import org.apache.spark._
 import org.apache.spark.rdd.{PartitionPruningRDD, RDD}
 import org.apache.spark.sql.catalyst.InternalRow
@@ -14,7 +14,7 @@ import org.apache.spark.sql.catalyst.plans.physical.RangePartitioning
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.util.{LongAccumulator, MutablePair}
+import org.apache.spark.util.LongAccumulator
 
 /**
  * Writes of rows that are partitioned by ranges of sort keys. Spark samples the keys before it writes the first row. The
@@ -37,17 +37,16 @@ private[apportion] final class RangeWrites(range: RangePartitioning, rows: RowsT
   override val dependency: ShuffleDependency[Int, InternalRow, InternalRow] = {
     val (keys, output, bounds, ordering, blocks) =
       (range.ordering.map(_.child), rows.output, this.bounds, this.ordering, rows.blocks)
+    val tree = PartitionTree(partitions)
     val placed = rows.rdd.mapPartitionsWithIndexInternal { (index, input) =>
       val keyOf = UnsafeProjection.create(keys, output)
       keyOf.initialize(index)
-      val written = new mutable.BitSet(bounds.length + 1)
-      TaskContext.get().addTaskCompletionListener[Unit](_ => blocks += written.size)
-      val placedRow = new MutablePair[Int, InternalRow]()
-      input.map { row =>
-        val partition = RangeWrites.partitionOf(keyOf(row), bounds, ordering)
-        written += partition
-        placedRow.update(partition, row): Product2[Int, InternalRow]
-      }
+      new PlacedRows(
+        input,
+        row => RangeWrites.partitionOf(keyOf(row), bounds, ordering),
+        BlockChooser(tree),
+        blocks
+      )
     }
     rows.dependency(placed, partitions, canOpenFiles = partitions <= goal.maxFiles)
   }
@@ -80,7 +79,7 @@ private[apportion] final class RangeWrites(range: RangePartitioning, rows: RowsT
       }
       RangePartitioner.determineBounds(
         candidates,
-        goal.ranges(rowBytes.value, range.numPartitions).min(candidates.size)
+        goal.ranges(rowBytes.value).min(candidates.size)
       )
     }
   }

@@ -52,9 +52,9 @@ final case class WriteGoal(
    *
    * @param bytes uncompressed bytes of all rows; compressed rows need fewer tasks
    */
-  def ranges(bytes: Long, max: Int): Int = {
+  def ranges(bytes: Long): Int = {
     val tasks = Seq(bytes / taskBytes, (bytes / slotBytes).min(slots.toLong), bytes / rowBytes, minTasks.toLong).max
-    if (tasks <= 1) 1 else PowersOfTwo.up(tasks * WriteGoal.RangesPerTask).min(max.toLong).toInt
+    if (tasks <= 1) 1 else PowersOfTwo.up(tasks * WriteGoal.RangesPerTask).min(WriteGoal.MaxRanges).toInt
   }
 }
 
@@ -65,4 +65,7 @@ object WriteGoal {
 
   /** Sampled bounds are not exact, so tasks become more even if each reads several ranges. */
   private val RangesPerTask = 4L
+
+  /** Maximum number of ranges. It may be above the number of partitions that the user set, as it follows from the bytes. */
+  private val MaxRanges = 8192L
 }
