@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import SparkSession
 
-MOST = 2.0
+MOST = 1.1
 """Largest allowed ratio of a task's bytes to the bytes of Spark's largest task."""
 
 KB, MB = 1 << 10, 1 << 20

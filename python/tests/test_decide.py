@@ -99,26 +99,26 @@ def test_even_ranges_match_flink(session: SparkSession, vector: dict[str, Any]) 
 def test_decide_returns_all_fields_of_a_decision(session: SparkSession) -> None:
     decision = apportion.decide(
         session,
-        [Input([300_000] * 128), Input([64_000], broadcast=True)],
+        [Input([250_000] * 128), Input([64_000], broadcast=True)],
         data_volume_per_task="1MB",
         max_parallelism=100,
         mode="active",
     )
-    assert decision.input_bytes == 38_400_000
+    assert decision.input_bytes == 32_000_000
     assert decision.broadcast_bytes == 64_000
     assert decision.data_volume_per_task == 1 << 20
     assert decision.broadcast_cap == 1 << 19
-    assert decision.raw == 40
+    assert decision.raw == 33
     assert decision.rounded == 32
     assert decision.clamps == []
     assert decision.subpartitions == 128
     assert decision.parallelism == decision.tasks == 32
     assert decision.ranges == [(k, k + 4) for k in range(0, 128, 4)]
-    assert decision.largest_task_bytes == decision.mean_task_bytes == 1_200_000
+    assert decision.largest_task_bytes == decision.mean_task_bytes == 1_000_000
     assert decision.sources["dataVolumePerTask"] == "session setting"
     assert decision.sources["minParallelism"] == "default"
     assert (decision.layout, decision.kind) == ("even", "formula")
-    assert decision.reason.startswith("32 tasks: 36.6 MiB at 1 MiB per task")
+    assert decision.reason.startswith("32 tasks: 30.5 MiB at 1 MiB per task")
 
 
 def test_decide_uses_the_settings_of_the_session(session: SparkSession) -> None:

@@ -42,6 +42,6 @@ def test_the_page_of_largest_tasks_names_the_worst_case() -> None:
     ]
     environment = Environment("4.2.0", "17", "0.1.0", "local[2]", 2)
     page = largest_tasks.page(outcomes, environment, 1)
-    assert "In 1 of 2 generated queries, no task read more than 2 times" in page
+    assert "In 1 of 2 generated queries, no task read more than 1.1 times" in page
     assert "The worst ratio is 3.00 (window of a join by 100)." in page
     assert "| 4 | 6 | 3.00 |" in page

@@ -18,7 +18,7 @@ from apportion.simulate.arithmetic.decider import (
     wave_price,
 )
 from apportion.simulate.arithmetic.inputs import ShuffleInput
-from apportion.simulate.arithmetic.policy import Confs, Policy
+from apportion.simulate.arithmetic.policy import SHUFFLE_PARTITIONS, Confs, Policy
 
 MB = 1 << 20
 
@@ -132,7 +132,7 @@ def test_tasks_of_a_scan_are_not_rounded() -> None:
 
 def test_malformed_settings_of_a_log_have_their_defaults() -> None:
     confs = Confs({"spark.apportion.dataVolumePerTask": "much", "spark.apportion.ranges": "odd"})
-    usual = Policy(64 * MB, slots=4, steady_slots=4, fetches_in_batch=True)
+    usual = Policy(64 * MB, slots=4, steady_slots=4, fetches_in_batch=True, sparks_partitions=200)
     assert Policy.from_confs(confs, 4) == usual
 
 
@@ -152,7 +152,8 @@ def test_the_extension_decides_the_same(spark: SparkSession) -> None:
         ]
         asked += [apportion.Input([broadcast], broadcast=True)] * bool(broadcast)
         theirs = apportion.decide(session, asked, **settings)
-        confs = Confs(apportion.Settings(**settings).to_conf())
+        partitions = {SHUFFLE_PARTITIONS: session.conf.get(SHUFFLE_PARTITIONS) or ""}
+        confs = Confs({**apportion.Settings(**settings).to_conf(), **partitions})
         policy = dataclasses.replace(
             Policy.from_confs(confs, spark.sparkContext.defaultParallelism),
             task_memory=theirs.task_memory,

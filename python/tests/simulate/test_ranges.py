@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apportion.simulate.arithmetic.ranges import balanced, even, sum_each, sums
+from apportion.simulate.arithmetic.ranges import balanced, even, halved, sum_each, sums
 
 SIZES = st.lists(st.integers(0, 50), min_size=1, max_size=9)
 
@@ -32,6 +32,16 @@ def test_even_ranges_have_equal_widths(
     subpartitions: int, tasks: int, ranges: list[tuple[int, int]]
 ) -> None:
     assert even(subpartitions, tasks) == ranges
+
+
+def test_larger_ranges_are_halved_until_they_are_small_or_have_one_subpartition() -> None:
+    sizes = [1, 1, 1, 1, 9, 1, 1, 1]
+    assert halved([(0, 4), (4, 8)], sizes, limit=4) == [(0, 4), (4, 5), (5, 6), (6, 8)]
+
+
+def test_an_empty_half_is_no_range() -> None:
+    assert halved([(0, 8)], [0, 0, 0, 0, 3, 0, 3, 0], limit=4) == [(0, 6), (6, 8)]
+    assert halved([(0, 8)], [3, 3, 0, 0, 0, 0, 0, 0], limit=4) == [(0, 1), (1, 8)]
 
 
 @given(SIZES, st.integers(1, 5))

@@ -12,11 +12,21 @@ from apportion._util.checks import power_down, power_nearest, power_up
 from apportion.simulate.arithmetic import memory, skew
 from apportion.simulate.arithmetic.inputs import ShuffleInput
 from apportion.simulate.arithmetic.policy import Policy
-from apportion.simulate.arithmetic.ranges import Range, balanced, even, sum_each, sums
+from apportion.simulate.arithmetic.ranges import (
+    Range,
+    RangePacker,
+    balanced,
+    even,
+    halved,
+    sum_each,
+    sums,
+)
 
 # Cost to start a wave and to launch a task, in bytes that a task reads in that time: `Waves.scala`.
 _WAVE_COST = 4 << 20
 _LAUNCH_COST = 32 << 10
+# Maximum ratio of the bytes of the largest even range to the largest that Spark would make.
+_LARGER_THAN_SPARKS = 1.1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,7 +34,7 @@ class Layout:
     """Decided tasks of a group."""
 
     tasks: int
-    """P. Balanced ranges can be fewer."""
+    """P. Balanced ranges can be fewer, and halves of even ranges more."""
     ranges: list[Range]
     task_bytes: list[int]
     """Shuffle bytes of each task: first the ranges, then the splits."""
@@ -55,7 +65,7 @@ def decide(inputs: Sequence[ShuffleInput], broadcast: int, policy: Policy) -> La
     if tasks < unlimited:
         clamps = [*clamps, "subpartitions"]
     if not policy.balanced:
-        ranges = even(subpartitions, tasks)
+        ranges = _even(sizes, tasks, policy)
     else:
         explicit = policy.parallelism is not None
         chosen, ranges = _in_waves(sizes, tasks, max_width, policy, explicit)
@@ -120,6 +130,26 @@ def _for_fan_in(
     needed = -(-subpartitions // width)
     needed = min(power_up(needed) if policy.is_power_of_two else needed, policy.upper_bound)
     return (needed, [*clamps, "fanIn"]) if needed > tasks else (tasks, clamps)
+
+
+def _even(sizes: Sequence[int], tasks: int, policy: Policy) -> list[Range]:
+    """Return even ranges, with halves of those that Spark would make smaller."""
+    ranges = even(len(sizes), tasks)
+    if policy.parallelism is not None:
+        return ranges
+    halves = halved(ranges, sizes, int(_largest_of_spark(sizes, policy) * _LARGER_THAN_SPARKS))
+    return halves if len(halves) <= policy.upper_bound else ranges
+
+
+def _largest_of_spark(sizes: Sequence[int], policy: Policy) -> int:
+    """Return the bytes of the largest task that Spark would make."""
+    volume = policy.data_volume_per_task
+    filled = [(start, max(end, start + 1)) for start, end in RangePacker(sizes).ranges(volume)]
+    largest = max(sums(sizes, filled), default=0)
+    if policy.sparks_partitions is None or policy.sparks_partitions >= len(sizes):
+        return largest
+    each = max(-(-sum(sizes) // policy.sparks_partitions), 1)
+    return max(min(largest, max(volume // each, 1) * each), max(sizes))
 
 
 def _in_waves(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from math import inf
 
@@ -14,6 +14,27 @@ Range = tuple[int, int]
 def even(subpartitions: int, tasks: int) -> list[Range]:
     """Return ranges of equally many subpartitions. Their widths differ by at most one."""
     return list(pairwise(k * subpartitions // tasks for k in range(tasks + 1)))
+
+
+def halved(ranges: Iterable[Range], sizes: Sequence[int], limit: float) -> list[Range]:
+    """Return ranges of at most `limit` bytes or one subpartition: halves of larger ranges.
+
+    An empty half is no range of its own.
+    """
+    before = [0, *accumulate(sizes)]
+
+    def halves(start: int, end: int) -> list[Range]:
+        if end - start <= 1 or before[end] - before[start] <= limit:
+            return [(start, end)]
+        middle = (start + end) // 2
+        left, right = halves(start, middle), halves(middle, end)
+        if before[middle] == before[start]:
+            return [(start, right[0][1]), *right[1:]]
+        if before[end] == before[middle]:
+            return [*left[:-1], (left[-1][0], end)]
+        return left + right
+
+    return [half for start, end in ranges for half in halves(start, end)]
 
 
 def balanced(sizes: Sequence[int], tasks: int, max_width: int | None = None) -> list[Range]:

@@ -1,6 +1,6 @@
 package io.apportion.decision
 
-import io.apportion.decision.ranges.{Bytes, PowersOfTwo, Ranges, Waves}
+import io.apportion.decision.ranges.{Bytes, PartitionTree, PowersOfTwo, RangePacker, Ranges, Waves}
 import io.apportion.memory.{HeldRows, MemoryLimit}
 
 /**
@@ -10,6 +10,9 @@ import io.apportion.memory.{HeldRows, MemoryLimit}
  * number of subpartitions then have the same width. The limits of the [[Policy]] apply last.
  */
 object Decider {
+
+  /** Maximum ratio of the bytes of the largest task to the largest that Spark would make, unless no task can be smaller. */
+  private val LargerThanSparks = 1.1
 
   def decide(inputs: Seq[Input], policy: Policy): Decision = {
     val (broadcasts, shuffles) = inputs.partition(_.broadcast)
@@ -34,7 +37,7 @@ object Decider {
       if (split.isDefined) (unlimited, split.get._1)
       else if (shuffles.isEmpty) (limited, Ranges.none)
       else if (policy.balanced) balanced(limited, Bytes.sumEach(shuffles.map(_.bytes)), maxWidth, policy)
-      else (limited, Ranges.even(subpartitions, limited.tasks))
+      else (limited, even(limited, shuffles, policy))
     val (ranges, splits) = split.orElse(KeySplits.plan(shuffles, whole, policy)).getOrElse((whole, Nil))
     val tasks = if (ranges.size + splits.size == 0) chosen.tasks else ranges.size + splits.map(_.tasks.size).sum
     val bytesByInput = shuffles.map(input => ranges.bytesOf(input.bytes))
@@ -67,7 +70,7 @@ object Decider {
         subpartitions,
         limitedBy,
         maxWidth,
-        ranges.size,
+        whole.size,
         MemoryLimit.total(shuffles.map(_.heldBytes)),
         policy
       )
@@ -184,6 +187,36 @@ object Decider {
       end += 1
     }
     widest.max(1)
+  }
+
+  /**
+   * Even ranges. After rounding to a power of two, they can have up to 1.5 times the target size. Where Spark would make
+   * smaller ranges of the same subpartitions, they are halved.
+   */
+  private def even(limited: ClampedTasks, shuffles: Seq[Input], policy: Policy): Ranges = {
+    val bytes = Bytes.sumEach(shuffles.map(_.bytes))
+    val ranges = Ranges.even(bytes.length, limited.tasks)
+    if (limited.isExplicit) ranges
+    else {
+      val readTwice = Bytes.sum(shuffles.map(_.readTwice(ranges)).toArray)
+      val read = 1 + (readTwice.toDouble / Bytes.sum(bytes).max(1)).min(PartitionTree.MaxReadTwice)
+      val halved = ranges.halved(bytes, (largestOfSpark(bytes, policy) * LargerThanSparks / read).toLong)
+      if (halved.size <= policy.upperBound) halved else ranges
+    }
+  }
+
+  /** Bytes of Spark's largest task. Spark fills tasks in order (`ShufflePartitionsUtil.coalescePartitions`). */
+  private def largestOfSpark(bytes: Array[Long], policy: Policy): Long = {
+    val volume = policy.dataVolumePerTask
+    val packer = new RangePacker(bytes)
+    val filled = packer.ranges(volume).map { case (from, end) => packer.sum(from, end.max(from + 1)) }
+    val largest = filled.foldLeft(0L)(_ max _)
+    if (policy.sparksPartitions >= bytes.length) largest
+    else {
+      // Fewer and larger subpartitions fill tasks less. Their sizes are unknown, so they count as equal.
+      val each = ceilDivide(Bytes.sum(bytes), policy.sparksPartitions.toLong).max(1)
+      largest.min((volume / each).max(1) * each).max(bytes.foldLeft(0L)(_ max _))
+    }
   }
 
   /** Balanced ranges and their number of tasks, which is rounded to full waves if the policy says so. */

@@ -13,6 +13,7 @@ import io.apportion.memory.{HeldBytes, HeldRows}
  *                  subpartition that is not empty
  * @param blocks    for indexes of subpartitions, the bytes that each map task wrote to each of these; `None` if a task
  *                  must read whole subpartitions
+ * @param readTwice bytes that tasks read more than once if they read these ranges
  * @param held      execution memory for the rows
  * @param hasKeys   whether tasks may read rows of some keys of a subpartition, if they read all inputs so
  */
@@ -22,6 +23,7 @@ final class Input(
     val mapTasks: Int = 0,
     val fetched: Option[Array[Long]] = None,
     val blocks: Option[Seq[Int] => Seq[Array[Long]]] = None,
+    val readTwice: Ranges => Long = _ => 0,
     val held: HeldRows = HeldRows.None,
     val hasKeys: Boolean = false
 ) {
@@ -64,7 +66,7 @@ object Kind {
  *
  * @param parallelism         P, the number of tasks after all limits
  * @param tasks               number of tasks that run. It is lower than P if P tasks would not make the largest task
- *                            smaller, and it can be higher if subpartitions are split.
+ *                            smaller, and it can be higher if ranges are halved or subpartitions are split.
  * @param ranges              consecutive subpartitions that each task reads; split subpartitions are in `splits`
  * @param kind                last limit that changed the number of tasks, or the formula
  * @param inputBytes          bytes of all shuffle inputs

@@ -36,6 +36,7 @@ object Rounding {
  * @param fetchesInBatch          whether Spark fetches the blocks of one map task in one request
  * @param maxSubpartitionsPerTask maximum number of subpartitions per range
  * @param taskMemory              bytes of execution memory that a task may fill with rows; `None` for no limit
+ * @param sparksPartitions        number of subpartitions with which Spark would write a shuffle
  * @param exactSizesUpTo          maximum number of subpartitions for which Spark keeps each size; only reasons use it
  * @param setBy                   sources of the values, by the names of the settings; only reports use them
  */
@@ -57,6 +58,7 @@ final case class Policy(
     fetchesInBatch: Boolean = false,
     maxSubpartitionsPerTask: Int = Int.MaxValue,
     taskMemory: Option[Long] = None,
+    sparksPartitions: Int = Int.MaxValue,
     exactSizesUpTo: Int = 2000,
     setBy: Map[String, ValueSource] = Map.empty
 ) {

@@ -78,6 +78,7 @@ private[apportion] object GroupRead {
         mapTasks = stage.shuffle.numMappers,
         fetched = group.leaves(place).tree.map(_.blocks(stage.shuffle.numMappers)),
         blocks = blocks,
+        readTwice = ranges => group.leaves(place).tree.fold(0L)(_.readTwice(ranges)),
         held = held(place).dividedBy(factor),
         hasKeys = group.hasKeys
       )

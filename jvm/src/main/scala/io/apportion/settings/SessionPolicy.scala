@@ -36,6 +36,7 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
       fetchesInBatch = conf.fetchShuffleBlocksInBatch && ShuffleReads.inBatch(sparkContext),
       maxSubpartitionsPerTask = maxReducerPartitions.getOrElse(Int.MaxValue),
       taskMemory = taskMemory(broadcasts),
+      sparksPartitions = conf.numShufflePartitions,
       exactSizesUpTo = Cluster.exactSizesUpTo(sparkContext),
       setBy = Settings.all.map(setting => setting.name -> setBy(setting.key)).toMap +
         (Settings.DataVolumePerTask.name -> volumeSetBy) ++

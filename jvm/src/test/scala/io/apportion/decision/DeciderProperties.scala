@@ -1,5 +1,6 @@
 package io.apportion.decision
 
+import io.apportion.decision.ranges.{Bytes, Ranges}
 import org.scalacheck.{Gen, Properties, Test}
 import org.scalacheck.Prop.forAll
 
@@ -36,6 +37,14 @@ object DeciderProperties extends Properties("Decider") {
 
   private def shuffles(inputs: Seq[Input]) = inputs.filterNot(_.broadcast).map(_.bytes)
 
+  /** Bytes of the largest task if tasks are filled in order, up to the target size. */
+  private def largestOfSpark(bytes: Array[Long], volume: Long): Long = {
+    val tasks = bytes.foldLeft(List(0L)) { (tasks, size) =>
+      if (Bytes.add(tasks.head, size) <= volume) Bytes.add(tasks.head, size) :: tasks.tail else size :: tasks
+    }
+    tasks.max
+  }
+
   private def exactSum(bytes: Iterable[Long]) = bytes.map(BigInt(_)).sum
 
   property("ranges cover all shuffle partitions once, in order") = checkAll { (in, _, decision) =>
@@ -46,8 +55,24 @@ object DeciderProperties extends Properties("Decider") {
     decision.ranges.toSeq.forall { case (start, end) => start < end }
   }
 
-  property("there is a range for every task") =
-    checkAll((_, _, decision) => decision.ranges.size == decision.parallelism)
+  property("there is a range for every task, and more only where Spark's tasks would be smaller") = checkAll {
+    (in, policy, decision) =>
+      val bytes = Bytes.sumEach(shuffles(in))
+      val even = Ranges.even(bytes.length, decision.parallelism)
+      if (decision.ranges.size > decision.parallelism)
+        policy.parallelism.isEmpty && (!exactSum(bytes).isValidLong || even.bytesOf(bytes).max > largestOfSpark(
+          bytes,
+          policy.dataVolumePerTask
+        ))
+      else decision.ranges == even
+  }
+
+  property("no task reads more than 1.1 times the bytes of Spark's largest, where no setting limits their number") =
+    forAll(inputs, policies) { (in, policy) =>
+      val decision = Decider.decide(in, policy.copy(maxParallelism = 1 << 20, parallelism = None))
+      val bytes = Bytes.sumEach(shuffles(in))
+      !exactSum(bytes).isValidLong || decision.largestTaskBytes <= largestOfSpark(bytes, policy.dataVolumePerTask) * 1.1
+    }
 
   property("the parallelism is within the bounds, and at most the number of shuffle partitions") = checkAll {
     (in, policy, decision) =>

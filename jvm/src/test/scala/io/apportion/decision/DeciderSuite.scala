@@ -256,7 +256,8 @@ class DeciderSuite extends AnyFunSuite {
     (
       Seq(shuffle(320 * MiB, 128)),
       volume64,
-      "4 tasks: 320 MiB at 64 MiB per task makes 5, rounded to 4 (power of two)."
+      "8 tasks: 320 MiB at 64 MiB per task makes 5, rounded to 4 (power of two), divided into 8 so that no task is much " +
+        "larger than Spark's."
     ),
     (
       Seq(shuffle(96 * MiB, 128), broadcast(16 * MiB)),
@@ -341,6 +342,24 @@ class DeciderSuite extends AnyFunSuite {
     test(s"limitedByPartitions $name") {
       assert(Decider.decide(inputs, policy).limitedByPartitions == limit)
     }
+  }
+
+  test("a range with several small partitions beside a large one is halved, and the others are not") {
+    val bytes = Array.fill(8)(30 * MiB)
+    bytes(5) = 60 * MiB
+    val decision = Decider.decide(Seq(new Input(bytes)), volume64)
+    assert(decision.parallelism == 4)
+    assert(decision.ranges.toSeq == Seq(0 -> 2, 2 -> 4, 4 -> 5, 5 -> 6, 6 -> 8))
+    assert(
+      decision.reason.endsWith(
+        "rounded to 4 (power of two), divided into 5 so that no task is much larger than Spark's."
+      )
+    )
+  }
+
+  test("ranges are not halved beyond maxParallelism, nor if the number of tasks is set") {
+    for (policy <- Seq(volume64.copy(maxParallelism = 4), volume64.copy(parallelism = Some(4))))
+      assert(Decider.decide(Seq(shuffle(320 * MiB, 128)), policy).tasks == 4)
   }
 
   test("no range spans more partitions than Spark's limit") {

@@ -13,6 +13,27 @@ final class Ranges private (val starts: Array[Int], val ends: Array[Int]) {
    */
   def bytesOf(bytes: Array[Long]): Array[Long] = Bytes.sums(bytes, starts, ends)
 
+  /**
+   * Ranges that have at most `limit` bytes, or one subpartition: larger ranges are cut in halves, again and again. Halves
+   * of a group of a [[PartitionTree]] consist of whole smaller groups. An empty half is no range of its own.
+   *
+   * @param bytes bytes of each subpartition
+   */
+  def halved(bytes: Array[Long], limit: Long): Ranges = {
+    val prefix = Bytes.prefixSums(bytes)
+    def halves(from: Int, until: Int): Seq[(Int, Int)] =
+      if (until - from <= 1 || prefix(until) - prefix(from) <= limit) Seq(from -> until)
+      else {
+        val middle = (from + until) >>> 1
+        val (left, right) = (halves(from, middle), halves(middle, until))
+        if (prefix(middle) == prefix(from)) (from -> right.head._2) +: right.tail
+        else if (prefix(until) == prefix(middle)) left.init :+ (left.last._1 -> until)
+        else left ++ right
+      }
+    if (bytesOf(bytes).forall(_ <= limit)) this
+    else Ranges.of(toSeq.flatMap { case (from, until) => halves(from, until) })
+  }
+
   override def equals(other: Any): Boolean = other match {
     case that: Ranges => starts.sameElements(that.starts) && ends.sameElements(that.ends)
     case _            => false
