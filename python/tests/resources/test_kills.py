@@ -42,6 +42,8 @@ QUERIES = [
 CHOICES: dict[str, list[str]] = {
     "ranges": ["even", "balanced"],
     "dataVolumePerTask": ["4k", "1m"],
+    # With a number that is no power of two, several tasks read the same groups of partitions.
+    "parallelism": ["-1", "6"],
     "minParallelism": ["1", "6"],
     "resources.minSlots": ["0", "1"],
     "resources.request": ["false", "true"],

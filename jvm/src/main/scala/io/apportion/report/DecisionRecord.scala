@@ -197,7 +197,7 @@ object DecisionRecord {
     col(
       "parallelism",
       IntegerType,
-      "tasks that were decided; with `mode=observe`, tasks that Apportion would have decided"
+      "tasks that were decided, before ranges are halved or split; with `mode=observe`, tasks that Apportion would have decided"
     )(_.parallelism),
     col("tasks", IntegerType, "tasks that Spark launches")(_.tasks),
     col(
