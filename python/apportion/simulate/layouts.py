@@ -342,7 +342,7 @@ class Layouts:
         if not first.contiguous:
             return self._planned
         row_bytes = int(first.row_bytes * self._scale)
-        return adaptive_writes.ranges(row_bytes, self._policy(group, self.slots))
+        return adaptive_writes.ranges(row_bytes, self._planned, self._policy(group, self.slots))
 
     @cached_property
     def _planned(self) -> int:

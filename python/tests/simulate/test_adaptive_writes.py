@@ -68,7 +68,9 @@ def test_map_tasks_write_more_groups_for_more_bytes(
     [
         (MB, {}, 1),
         (640 * MB, {}, 64),
-        (100 * GB, {}, 8192),
+        (10 * GB, {}, 256),
+        (100 * GB, {}, 2048),
+        (1000 * GB, {}, 8192),
         (2 * MB, {"slots": 8}, 8),
         (MB, {"parallelism": 3}, 16),
     ],
@@ -76,7 +78,7 @@ def test_map_tasks_write_more_groups_for_more_bytes(
 def test_the_number_of_sorted_ranges_follows_the_counted_rows(
     row_bytes: int, settings: dict[str, Any], number: int
 ) -> None:
-    assert adaptive_writes.ranges(row_bytes, Policy(64 * MB, **settings)) == number
+    assert adaptive_writes.ranges(row_bytes, 256, Policy(64 * MB, **settings)) == number
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,10 @@ _READ_TWICE = 0.25
 # is not small.
 _FIRST_ALLOWANCE = 0.05
 _SMALL_BLOCK = 16 << 10
-# Partitions for each task if partitions are ranges of sort keys.
+# Partitions for each task if partitions are ranges of sort keys, and the maximum above the planned
+# number.
 _RANGES_PER_TASK = 4
+_MAX_RANGES = 8192
 # With more blocks in the tree, a map task never opens a file for each block.
 _MAX_FILES = 400
 # Bytes of rows per block that a map task sorts by their block, instead of opening files, and their
@@ -45,14 +47,17 @@ def partitions(spark_number: int, input_bytes: int, volume: int, policies: Itera
     return power_up(min(max(spark_number, by_bytes, by_tasks), MAX_PARTITIONS))
 
 
-def ranges(row_bytes: int, policy: Policy) -> int:
+def ranges(row_bytes: int, planned: int, policy: Policy) -> int:
     """Return the number of partitions of a shuffle whose partitions are ranges of sort keys.
 
-    Its `row_bytes` are counted before the first row is written.
+    Its `row_bytes` are counted before the first row is written. It has more partitions than the
+    `planned` number only if the tasks need them.
     """
     filled = min(row_bytes // _slot_bytes(policy), _slots(policy))
     tasks = max(row_bytes // policy.data_volume_per_task, filled, _min_tasks(policy))
-    return 1 if tasks <= 1 else min(power_up(tasks * _RANGES_PER_TASK), _MAX_BY_BYTES)
+    if tasks <= 1:
+        return 1
+    return max(min(power_up(tasks * _RANGES_PER_TASK), planned), min(power_up(tasks), _MAX_RANGES))
 
 
 def levels(number: int) -> list[int]:

@@ -79,7 +79,7 @@ private[apportion] final class RangeWrites(range: RangePartitioning, rows: RowsT
       }
       RangePartitioner.determineBounds(
         candidates,
-        goal.ranges(rowBytes.value).min(candidates.size)
+        goal.ranges(rowBytes.value, range.numPartitions).min(candidates.size)
       )
     }
   }

@@ -50,11 +50,17 @@ final case class WriteGoal(
    * Number of ranges to divide rows into if their bytes are known before they are written: enough for the tasks that
    * read them, and to make these tasks even.
    *
-   * @param bytes uncompressed bytes of all rows; compressed rows need fewer tasks
+   * @param bytes   uncompressed bytes of all rows; compressed rows need fewer tasks
+   * @param planned number of shuffle partitions. There are more ranges only if the tasks need them: each one adds a block
+   *                per map task.
    */
-  def ranges(bytes: Long): Int = {
+  def ranges(bytes: Long, planned: Int): Int = {
     val tasks = Seq(bytes / taskBytes, (bytes / slotBytes).min(slots.toLong), bytes / rowBytes, minTasks.toLong).max
-    if (tasks <= 1) 1 else PowersOfTwo.up(tasks * WriteGoal.RangesPerTask).min(WriteGoal.MaxRanges).toInt
+    if (tasks <= 1) 1
+    else {
+      val even = PowersOfTwo.up(tasks * WriteGoal.RangesPerTask).min(planned.toLong)
+      even.max(PowersOfTwo.up(tasks).min(WriteGoal.MaxRanges)).toInt
+    }
   }
 }
 
@@ -66,6 +72,6 @@ object WriteGoal {
   /** Sampled bounds are not exact, so tasks become more even if each reads several ranges. */
   private val RangesPerTask = 4L
 
-  /** Maximum number of ranges. It may be above the number of partitions that the user set, as it follows from the bytes. */
+  /** Maximum number of ranges, unless the number of shuffle partitions is higher. */
   private val MaxRanges = 8192L
 }

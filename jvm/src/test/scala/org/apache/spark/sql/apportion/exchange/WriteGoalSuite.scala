@@ -1,0 +1,23 @@
+package org.apache.spark.sql.apportion.exchange
+
+import org.scalatest.funsuite.AnyFunSuite
+import org.scalatest.prop.TableDrivenPropertyChecks._
+
+class WriteGoalSuite extends AnyFunSuite {
+  private val MiB = 1L << 20
+  private val goal =
+    WriteGoal(64 * MiB, slots = 1, slotBytes = MiB, rowBytes = Long.MaxValue, minTasks = 1, maxFiles = 200)
+
+  test("a sort has 4 ranges per task up to the number of shuffle partitions, and above that one per task") {
+    val counted = Table(
+      ("bytes", "ranges"),
+      (MiB, 1),
+      (640 * MiB, 64),
+      (64 * 200 * MiB, 256),
+      (64 * 300 * MiB, 512),
+      (64 * 100000 * MiB, 8192)
+    )
+    forAll(counted)((bytes, ranges) => assert(goal.ranges(bytes, planned = 256) == ranges))
+    assert(goal.ranges(64 * 100000 * MiB, planned = 16384) == 16384)
+  }
+}
