@@ -20,7 +20,7 @@ private[exchange] final class KeptRows {
   private var end, start = 0
   private var sum = 0L
 
-  /** Bytes of all rows that were added. */
+  /** Bytes of all rows that were added, and of the two numbers for each of them. */
   def bytes: Long = sum
 
   def isEmpty: Boolean = removed == added
@@ -47,7 +47,7 @@ private[exchange] final class KeptRows {
     if (first == null) first = new UnsafeRow(row.numFields)
     added += 1
     end += size
-    sum += size
+    sum += size + 8
   }
 
   /** Partition of the row that [[remove]] returns next. */

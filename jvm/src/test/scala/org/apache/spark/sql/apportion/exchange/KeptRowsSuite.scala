@@ -1,0 +1,38 @@
+package org.apache.spark.sql.apportion.exchange
+
+import scala.util.Random
+
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.unsafe.Platform
+import org.scalatest.funsuite.AnyFunSuite
+
+class KeptRowsSuite extends AnyFunSuite {
+
+  private def row(bytes: Array[Byte]): UnsafeRow = {
+    val row = new UnsafeRow(1)
+    row.pointTo(bytes, Platform.BYTE_ARRAY_OFFSET.toLong, bytes.length)
+    row
+  }
+
+  test("rows leave as they came, also if a row is larger than a page") {
+    val random = new Random(1)
+    val rows = Seq.fill(2000)(8 * random.nextInt(200)).updated(700, 100000).map { size =>
+      val bytes = new Array[Byte](size)
+      random.nextBytes(bytes)
+      bytes
+    }
+    val kept = new KeptRows
+    rows.zipWithIndex.foreach { case (bytes, partition) => kept.add(partition, row(bytes)) }
+    assert(kept.partitions.toSeq == rows.indices && kept.sizes.toSeq == rows.map(_.length))
+    rows.zipWithIndex.foreach { case (bytes, partition) =>
+      assert(!kept.isEmpty && kept.nextPartition == partition && kept.remove().getBytes.sameElements(bytes))
+    }
+    assert(kept.isEmpty)
+  }
+
+  test("rows without bytes count, so that their number has a limit") {
+    val kept = new KeptRows
+    Seq.fill(10)(row(Array.empty)).foreach(kept.add(0, _))
+    assert(kept.bytes == 80)
+  }
+}
