@@ -38,6 +38,7 @@ object Decider {
       else if (shuffles.isEmpty) (limited, Ranges.none)
       else if (policy.balanced) balanced(limited, Bytes.sumEach(shuffles.map(_.bytes)), maxWidth, policy)
       else (limited, even(limited, shuffles, policy))
+    val halved = Option.when(!policy.balanced && whole.size > limited.tasks)(whole.size)
     val (ranges, splits) = split.orElse(KeySplits.plan(shuffles, whole, policy)).getOrElse((whole, Nil))
     val tasks = if (ranges.size + splits.size == 0) chosen.tasks else ranges.size + splits.map(_.tasks.size).sum
     val bytesByInput = shuffles.map(input => ranges.bytesOf(input.bytes))
@@ -70,7 +71,8 @@ object Decider {
         subpartitions,
         limitedBy,
         maxWidth,
-        whole.size,
+        ranges.size,
+        halved,
         MemoryLimit.total(shuffles.map(_.heldBytes)),
         policy
       )
@@ -99,7 +101,7 @@ object Decider {
       clamps = chosen.clamps,
       subpartitions = 0,
       bytesByInput = Nil,
-      reason = Reason.of(chosen, chosen.tasks, bytes, 0, raw, raw, 0, None, Int.MaxValue, 0, 0, policy)
+      reason = Reason.of(chosen, chosen.tasks, bytes, 0, raw, raw, 0, None, Int.MaxValue, 0, None, 0, policy)
     )
   }
 
@@ -198,8 +200,8 @@ object Decider {
     val ranges = Ranges.even(bytes.length, limited.tasks)
     if (limited.isExplicit) ranges
     else {
-      val readTwice = Bytes.sum(shuffles.map(_.readTwice(ranges)).toArray)
-      val read = 1 + (readTwice.toDouble / Bytes.sum(bytes).max(1)).min(PartitionTree.MaxReadTwice)
+      val readTwice = shuffles.map(input => input.readTwice(ranges) * Bytes.sum(input.bytes)).sum
+      val read = 1 + (readTwice / Bytes.sum(bytes).max(1)).min(PartitionTree.MaxReadTwice)
       val halved = ranges.halved(bytes, (largestOfSpark(bytes, policy) * LargerThanSparks / read).toLong)
       if (halved.size <= policy.upperBound) halved else ranges
     }
@@ -214,8 +216,8 @@ object Decider {
     if (policy.sparksPartitions >= bytes.length) largest
     else {
       // Fewer and larger subpartitions fill tasks less. Their sizes are unknown, so they count as equal.
-      val each = ceilDivide(Bytes.sum(bytes), policy.sparksPartitions.toLong).max(1)
-      largest.min((volume / each).max(1) * each).max(bytes.foldLeft(0L)(_ max _))
+      val each = ceilDivide(packer.total, policy.sparksPartitions.toLong).max(1)
+      largest.min((volume / each).max(1) * each).max(packer.largest)
     }
   }
 

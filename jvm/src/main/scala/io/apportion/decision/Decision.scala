@@ -13,7 +13,7 @@ import io.apportion.memory.{HeldBytes, HeldRows}
  *                  subpartition that is not empty
  * @param blocks    for indexes of subpartitions, the bytes that each map task wrote to each of these; `None` if a task
  *                  must read whole subpartitions
- * @param readTwice bytes that tasks read more than once if they read these ranges
+ * @param readTwice bytes that tasks with these ranges read in addition, as other tasks read them too; as a fraction of all
  * @param held      execution memory for the rows
  * @param hasKeys   whether tasks may read rows of some keys of a subpartition, if they read all inputs so
  */
@@ -23,7 +23,7 @@ final class Input(
     val mapTasks: Int = 0,
     val fetched: Option[Array[Long]] = None,
     val blocks: Option[Seq[Int] => Seq[Array[Long]]] = None,
-    val readTwice: Ranges => Long = _ => 0,
+    val readTwice: Ranges => Double = _ => 0,
     val held: HeldRows = HeldRows.None,
     val hasKeys: Boolean = false
 ) {

@@ -21,6 +21,7 @@ private[decision] object Reason {
       limitedBy: Option[Double],
       maxWidth: Int,
       ranges: Int,
+      halved: Option[Int],
       heldBytes: Long,
       policy: Policy
   ): String = {
@@ -50,8 +51,8 @@ private[decision] object Reason {
     }
     val isByBytes = !chosen.clamps.headOption.exists(Set[Clamp](Kind.Explicit, Kind.Source))
     val start = Option.when(isByBytes)(formula(tasks, inputBytes, broadcastTaken, raw, rounded, policy))
-    val rest =
-      steps ++ divided(ranges, chosen.tasks, policy) ++ layout(ranges, subpartitions, policy) ++ noWaves(policy)
+    val divided = halved.map(n => s"divided into $n so that no task is much larger than Spark's")
+    val rest = steps ++ divided ++ layout(ranges, subpartitions, policy) ++ noWaves(policy)
     s"${count(tasks.toLong, "task")}: ${(start ++ rest).mkString(", ")}."
   }
 
@@ -73,9 +74,6 @@ private[decision] object Reason {
       else ""
     s"${Bytes.text(inputBytes)}$rows at $target$broadcast$result"
   }
-
-  private def divided(ranges: Int, tasks: Int, policy: Policy): Option[String] =
-    Option.when(!policy.balanced && ranges > tasks)(s"divided into $ranges so that no task is much larger than Spark's")
 
   private def layout(ranges: Int, subpartitions: Int, policy: Policy): Option[String] =
     Option.when(policy.balanced && ranges > 0) {

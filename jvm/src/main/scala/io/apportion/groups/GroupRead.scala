@@ -78,7 +78,8 @@ private[apportion] object GroupRead {
         mapTasks = stage.shuffle.numMappers,
         fetched = group.leaves(place).tree.map(_.blocks(stage.shuffle.numMappers)),
         blocks = blocks,
-        readTwice = ranges => group.leaves(place).tree.fold(0L)(_.readTwice(ranges)),
+        readTwice =
+          ranges => group.leaves(place).tree.fold(0.0)(_.readTwice(ranges).toDouble / Bytes.sum(stored).max(1)),
         held = held(place).dividedBy(factor),
         hasKeys = group.hasKeys
       )

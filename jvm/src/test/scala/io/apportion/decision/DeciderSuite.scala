@@ -357,6 +357,14 @@ class DeciderSuite extends AnyFunSuite {
     )
   }
 
+  test("ranges are halved if tasks would read more than Spark's with the bytes that they read twice") {
+    def tasks(readTwice: Double) = {
+      val input = new Input(Array.fill(128)(2 * MiB), readTwice = _ => readTwice)
+      Decider.decide(Seq(input), volume64).tasks
+    }
+    assert((tasks(0), tasks(0.09), tasks(0.2)) == ((4, 4, 8)))
+  }
+
   test("ranges are not halved beyond maxParallelism, nor if the number of tasks is set") {
     for (policy <- Seq(volume64.copy(maxParallelism = 4), volume64.copy(parallelism = Some(4))))
       assert(Decider.decide(Seq(shuffle(320 * MiB, 128)), policy).tasks == 4)
