@@ -11,51 +11,68 @@ import java.util.Arrays
  * tasks that read a part of the group read these too. With limits of [[PartitionTree.allowance]] of a task's bytes, tasks
  * read at most [[PartitionTree.MaxReadTwice]] of all bytes in addition, for any number of rows in any group.
  *
- * @param level  level to start with
+ * @param first  level to start with
  * @param limits for each level, the maximum bytes of a group in this map task before the group is divided, as they are
  *               stored
  * @param rowLimits the same for the uncompressed bytes
  */
-final class BlockChooser(tree: PartitionTree, level: Int, limits: Array[Long], rowLimits: Array[Long]) {
-  private val blockOf = Array.tabulate(tree.partitions)(tree.blockOf(level, _))
+final class BlockChooser(tree: PartitionTree, first: Int, limits: Array[Long], rowLimits: Array[Long]) {
+  private val blockOf = new Array[Int](tree.partitions)
   private val bytes = new Array[Long](tree.blocks)
 
-  /** For each block, half of the uncompressed bytes that it may have before its group is divided. */
-  private val halves = new Array[Long](tree.blocks)
-  private var ratio = 1.0
-  private var isMeasured = false
-  private var divisions = 0
-  setLimits()
+  /** For each block, the uncompressed bytes that it may have before its group is divided. */
+  private val most = new Array[Long](tree.blocks)
 
   /**
-   * Whether the ratio of uncompressed to stored bytes would help. It is 1 until it is measured. Most map tasks never
-   * measure it, as they do not come near a limit with it.
+   * For each level, the ratio of uncompressed to stored bytes. Until it is measured, it is the ratio of the level above:
+   * the fewer rows of a map task a group has, the less these rows are alike.
    */
-  var needsRatio: Boolean = false
+  private val ratios = Array.fill(tree.depth)(1.0)
+  private val isMeasured = new Array[Boolean](tree.depth)
 
-  def setRatio(uncompressedToStored: Double): Unit = {
-    ratio = uncompressedToStored.max(1)
-    isMeasured = true
-    needsRatio = false
+  private val hasSample = new Array[Boolean](tree.depth)
+  private val isSample = new Array[Boolean](tree.blocks)
+  private var divisions = 0
+  toFirstLevel()
+  setLimits()
+  addSample(blockOf(0))
+
+  /** Whether the ratio of uncompressed to stored bytes of a block's rows is wanted, for [[setRatio]]. */
+  def needsRatio(block: Int): Boolean = isSample(block)
+
+  /** Uncompressed bytes of a block to measure: no more than it may have if its rows cannot be compressed. */
+  def bytesToMeasure(block: Int): Long = limits(tree.level(block))
+
+  def setRatio(block: Int, uncompressedToStored: Double): Unit = {
+    val level = tree.level(block)
+    isSample(block) = false
+    isMeasured(level) = true
+    ratios(level) = uncompressedToStored.max(1)
+    (level + 1 until tree.depth).takeWhile(!isMeasured(_)).foreach(below => ratios(below) = ratios(level))
     setLimits()
   }
 
   /** Block for a row of a partition. */
   def choose(partition: Int, rowBytes: Int): Int = {
     var block = blockOf(partition)
-    if (bytes(block) + rowBytes > halves(block)) block = nearLimit(partition, rowBytes)
+    while (bytes(block) + rowBytes > most(block)) {
+      divide(block)
+      block = blockOf(partition)
+      addSample(block)
+    }
     bytes(block) += rowBytes
     block
   }
 
   /**
-   * Divides the groups until the first rows fit, and forgets these rows, so that their blocks can be chosen again. Then no
+   * Divides groups until the first rows fit, and forgets these rows, so that their blocks can be chosen again. Then no
    * group keeps rows that came before it was divided.
    *
    * @param partitions partition of each row
    * @param rowBytes   uncompressed bytes of each row
    */
   def startAgain(partitions: Array[Int], rowBytes: Array[Int]): Unit = {
+    toFirstLevel()
     var before = -1
     while (before != divisions) {
       before = divisions
@@ -68,14 +85,15 @@ final class BlockChooser(tree: PartitionTree, level: Int, limits: Array[Long], r
   /** Number of blocks that the map task has written. */
   def written: Int = bytes.count(_ > 0)
 
-  private def nearLimit(partition: Int, rowBytes: Int): Int = {
-    needsRatio = !isMeasured
-    var block = blockOf(partition)
-    while (bytes(block) + rowBytes > halves(block) * 2) {
-      divide(block)
-      block = blockOf(partition)
+  private def toFirstLevel(): Unit = blockOf.indices.foreach(i => blockOf(i) = tree.blockOf(first, i))
+
+  /** Measures the first block of each level. The last level has no limits. */
+  private def addSample(block: Int): Unit = {
+    val level = tree.level(block)
+    if (level < tree.depth && !hasSample(level)) {
+      hasSample(level) = true
+      isSample(block) = true
     }
-    block
   }
 
   private def divide(block: Int): Unit = {
@@ -88,9 +106,8 @@ final class BlockChooser(tree: PartitionTree, level: Int, limits: Array[Long], r
 
   private def setLimits(): Unit = (0 until tree.blocks).foreach { block =>
     val level = tree.level(block)
-    halves(block) =
-      if (level == tree.depth) Long.MaxValue / 2
-      else ((limits(level) * ratio).min(rowLimits(level).toDouble) / 2).toLong
+    most(block) =
+      if (level == tree.depth) Long.MaxValue else (limits(level) * ratios(level)).min(rowLimits(level).toDouble).toLong
   }
 }
 

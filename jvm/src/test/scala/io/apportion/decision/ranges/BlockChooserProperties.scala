@@ -37,7 +37,6 @@ object BlockChooserProperties extends Properties("BlockChooser") {
       shuffle.tree.groups.indices.map(level => (target * shuffle.tree.allowance(level) / shuffle.rows.size).toLong)
     val none = limits.map(_ => Long.MaxValue)
     val chooser = new BlockChooser(shuffle.tree, shuffle.startLevel, limits.toArray, none.toArray)
-    chooser.setRatio(1)
     rows.map(partition => partition -> chooser.choose(partition, RowBytes))
   }
 

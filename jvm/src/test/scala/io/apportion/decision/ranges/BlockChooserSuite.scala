@@ -10,7 +10,6 @@ class BlockChooserSuite extends AnyFunSuite {
 
   test("a group is divided before it has more bytes than the limit, and other groups are not") {
     val blocks = chooser(100)
-    blocks.setRatio(1)
     assert(Seq.fill(2)(blocks.choose(0, 60)) == Seq(tree.blockOf(0, 0), tree.blockOf(1, 0)))
     assert(blocks.choose(7, 60) == tree.blockOf(0, 7))
     assert(blocks.written == 3)
@@ -24,7 +23,6 @@ class BlockChooserSuite extends AnyFunSuite {
   test("the first rows are written as finely as the last of them") {
     val rows = Seq.fill(6)(0 -> 40) :+ (7 -> 40)
     val blocks = chooser(100)
-    blocks.setRatio(1)
     blocks.startAgain(rows.map(_._1).toArray, rows.map(_._2).toArray)
     assert(blocks.written == 0)
     val chosen = rows.map { case (partition, bytes) => blocks.choose(partition, bytes) }
@@ -33,31 +31,47 @@ class BlockChooserSuite extends AnyFunSuite {
 
   test("a group of the last level is never divided") {
     val blocks = chooser(10)
-    blocks.setRatio(1)
     assert(Seq.fill(5)(blocks.choose(3, 8)).takeRight(2) == Seq.fill(2)(tree.blockOf(2, 3)))
   }
 
-  test("the ratio of uncompressed to stored bytes is needed once a group has half of its limit") {
+  test("one block of each level is measured, until its ratio of uncompressed to stored bytes is set") {
     val blocks = chooser(100)
-    blocks.choose(0, 40)
-    assert(!blocks.needsRatio)
-    blocks.choose(0, 20)
-    assert(blocks.needsRatio)
-    blocks.setRatio(4)
-    // 400 uncompressed bytes are 100 stored ones.
-    assert(
-      Seq.fill(6)(blocks.choose(0, 60)).distinct == Seq(tree.blockOf(0, 0), tree.blockOf(1, 0)) && !blocks.needsRatio
-    )
+    val top = blocks.choose(0, 60)
+    assert(blocks.needsRatio(top) && !blocks.needsRatio(blocks.choose(7, 60)))
+    assert(blocks.bytesToMeasure(top) == 100)
+    blocks.setRatio(top, 1)
+    val divided = blocks.choose(0, 60)
+    assert(divided == tree.blockOf(1, 0) && blocks.needsRatio(divided) && !blocks.needsRatio(top))
   }
 
-  test("without the ratio, groups are divided as if rows could not be compressed") {
+  test("a group may have as many uncompressed bytes as are stored as its limit") {
     val blocks = chooser(100)
-    assert(Seq.fill(2)(blocks.choose(0, 60)).last == tree.blockOf(1, 0) && blocks.needsRatio)
+    blocks.setRatio(tree.blockOf(0, 0), 4)
+    // 400 uncompressed bytes are 100 stored ones.
+    assert(Seq.fill(7)(blocks.choose(0, 60)) == Seq.fill(6)(tree.blockOf(0, 0)) :+ tree.blockOf(1, 0))
+  }
+
+  test("until the ratio of a level is measured, it is that of the level above") {
+    val blocks = chooser(100)
+    blocks.setRatio(tree.blockOf(0, 0), 4)
+    blocks.choose(0, 400)
+    assert(Seq.fill(2)(blocks.choose(0, 200)) == Seq.fill(2)(tree.blockOf(1, 0)))
+    blocks.setRatio(tree.blockOf(1, 0), 2)
+    assert(blocks.choose(0, 1) == tree.blockOf(2, 0))
+  }
+
+  test("the first rows start again at the first level, with the ratio that they turned out to have") {
+    val rows = Seq.fill(7)(0 -> 40)
+    val blocks = chooser(100)
+    rows.foreach { case (partition, bytes) => blocks.choose(partition, bytes) }
+    blocks.setRatio(tree.blockOf(0, 0), 3)
+    blocks.startAgain(rows.map(_._1).toArray, rows.map(_._2).toArray)
+    assert(blocks.choose(0, 40) == tree.blockOf(0, 0))
   }
 
   test("the limit of uncompressed bytes does not depend on the ratio") {
     val blocks = chooser(1000, rowLimit = 100)
-    blocks.setRatio(8)
+    blocks.setRatio(tree.blockOf(0, 0), 8)
     assert(Seq.fill(2)(blocks.choose(0, 60)).last == tree.blockOf(1, 0))
   }
 

@@ -6,8 +6,12 @@ import org.apache.spark.SparkEnv
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.storage.ShuffleBlockId
 
-/** Measures how well the rows of a shuffle can be compressed. */
-private final class CompressedSample {
+/**
+ * Measures how well the rows of a block can be compressed.
+ *
+ * @param wanted uncompressed bytes to measure, unless fewer are enough
+ */
+private final class CompressedSample(wanted: Long) {
   private var stored, uncompressed = 0L
   private val counter = new OutputStream {
     override def write(byte: Int): Unit = stored += 1
@@ -23,13 +27,13 @@ private final class CompressedSample {
     if (isComplete) stream.close()
   }
 
-  def isComplete: Boolean = uncompressed >= CompressedSample.Bytes
+  def isComplete: Boolean = uncompressed >= wanted.min(CompressedSample.Enough)
 
   def ratio: Double = uncompressed.toDouble / stored.max(1)
 }
 
 private object CompressedSample {
 
-  /** Size of a sample: half of the blocks in which LZ4, Spark's default, compresses. */
-  private val Bytes = 16 << 10
+  /** Half of the bytes that LZ4, Spark's default, compresses together. */
+  private val Enough = 16L << 10
 }

@@ -2,6 +2,8 @@ package org.apache.spark.sql.apportion.exchange
 
 import java.util.function.ToIntFunction
 
+import scala.collection.mutable
+
 import io.apportion.decision.ranges.BlockChooser
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
@@ -22,7 +24,7 @@ private[exchange] final class PlacedRows(
     blocks: SQLMetric
 ) extends Iterator[Product2[Int, InternalRow]] {
   private val placed = new MutablePair[Int, InternalRow]()
-  private var sample: CompressedSample = _
+  private val samples = mutable.Map.empty[Int, CompressedSample]
   private lazy val kept = firstRows()
   private var isOpen = true
 
@@ -49,7 +51,7 @@ private[exchange] final class PlacedRows(
 
   private def choose(partition: Int, row: UnsafeRow): Int = {
     val block = chooser.choose(partition, row.getSizeInBytes)
-    if (chooser.needsRatio) measure(row)
+    if (chooser.needsRatio(block)) measure(block, row)
     block
   }
 
@@ -67,12 +69,12 @@ private[exchange] final class PlacedRows(
     kept
   }
 
-  private def measure(row: UnsafeRow): Unit = {
-    if (sample == null) sample = new CompressedSample
+  private def measure(block: Int, row: UnsafeRow): Unit = {
+    val sample = samples.getOrElseUpdate(block, new CompressedSample(chooser.bytesToMeasure(block)))
     sample.add(row)
     if (sample.isComplete) {
-      chooser.setRatio(sample.ratio)
-      sample = null
+      chooser.setRatio(block, sample.ratio)
+      samples -= block
     }
   }
 }
