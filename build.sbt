@@ -95,11 +95,12 @@ def sparkProject(build: SparkBuild): Project =
         yield config / unmanagedSourceDirectories ++= build.spark.shims.map((config / sourceDirectory).value / _),
       Compile / packageBin / artifactPath := jarFolder.value / build.jarName(version.value),
       // The suites of a JVM run one after the other, as it has one Spark. Two of them, as a small query keeps one core busy.
+      // Suites of one package take similar times, so they are divided by a hash of their names.
       Test / testGrouping := {
         val options = (Test / forkOptions).value
         val folder = target.value
         (Test / definedTests).value
-          .groupBy(test => if (test.name.matches(".*\\.(aqe|hints)\\..*")) "aqe-and-hints" else "others")
+          .groupBy(test => math.floorMod(test.name.hashCode, 2).toString)
           .map { case (name, tests) =>
             val ofItsOwn = s"-Dspark.sql.warehouse.dir=${folder / "warehouse" / name}"
             Tests.Group(name, tests, Tests.SubProcess(options.withRunJVMOptions(options.runJVMOptions :+ ofItsOwn)))
