@@ -1,4 +1,4 @@
-"""No task of Apportion reads more than twice the bytes of Spark's largest one."""
+"""No task of Apportion reads many more bytes than Spark's largest one."""
 
 from __future__ import annotations
 
