@@ -100,7 +100,7 @@ def sparkProject(build: SparkBuild): Project =
         val options = (Test / forkOptions).value
         val folder = target.value
         (Test / definedTests).value
-          .groupBy(test => math.floorMod(test.name.hashCode, 2).toString)
+          .groupBy(test => java.lang.Math.floorMod(test.name.hashCode, 2).toString)
           .map { case (name, tests) =>
             val ofItsOwn = s"-Dspark.sql.warehouse.dir=${folder / "warehouse" / name}"
             Tests.Group(name, tests, Tests.SubProcess(options.withRunJVMOptions(options.runJVMOptions :+ ofItsOwn)))
