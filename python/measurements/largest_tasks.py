@@ -436,7 +436,7 @@ def main(
 ) -> None:
     """Run generated queries with Apportion off and on, and compare their largest tasks.
 
-    Exit codes: 0 if no task reads more than 1.1 times the bytes of Spark's largest task, 1 otherwise.
+    Exit codes: 0 if no task reads more than 1.1 times the bytes of Spark's largest, 1 otherwise.
     """
     # The Python functions run in this Python, which has pandas and pyarrow.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
