@@ -23,7 +23,6 @@ from apportion._util import cache, figures
 from apportion._util.units import count_text
 from apportion.bench import suites, summary
 from apportion.bench.environment import Environment
-from apportion.bench.ratios import Estimate
 from apportion.bench.results import Conditions, Results, resume
 from apportion.bench.runner import run_query, warm_up
 from apportion.bench.suites import Suite
@@ -196,8 +195,8 @@ def _page(results: Mapping[str, Results], picture: str) -> Iterator[str]:
             yield f"| {part.title} | {speedups} | {chosen.faster} | {worst} |"
     yield ""
     yield (
-        f"[All numbers]({CSV}) have their 95 % intervals. If an interval contains 1, the "
-        "difference is not significant."
+        f"[All numbers]({CSV}) have 95 % intervals, if there are enough rounds of queries. If an "
+        "interval contains 1, the difference is not significant."
     )
     yield ""
     yield from _WHAT_FOLLOWS
@@ -247,9 +246,9 @@ def results_csv(results: Mapping[str, Results]) -> str:
         for name in sorted(found, key=lambda each: int(each) if each.isdecimal() else 0):
             each = found[name]
             is_baseline = name == str(DEFAULT)
-            speedup = (1.0, 1.0, 1.0) if is_baseline else tuple(each.faster)
+            bounds = [f"{bound:.2f}" for bound in each.faster.interval or ()] or ["", ""]
             worst = ("", "") if is_baseline else (each.worst_query, f"{each.worst_ratio:.2f}")
-            row = [part.name, name, *(f"{value:.2f}" for value in speedup), *worst]
+            row = [part.name, name, f"{each.faster.value:.2f}", *bounds, *worst]
             writer.writerow([*row, each.reduce_tasks, each.blocks_written])
     return text.getvalue()
 
@@ -285,15 +284,11 @@ def draw(results: Mapping[str, Results], file: Path) -> None:
 
 def _draw(axes: Axes, title: str, found: Mapping[str, VariantSummary]) -> None:
     counts = sorted([DEFAULT, *COUNTS])
-    same = Estimate(1.0, 1.0, 1.0)
-    values = [same if count == DEFAULT else found[str(count)].faster for count in counts]
+    values = [found[str(count)].faster for count in counts]
     axes.errorbar(
         counts,
         [each.value for each in values],
-        yerr=(
-            [each.value - each.low for each in values],
-            [each.high - each.value for each in values],
-        ),
+        yerr=list(zip(*(each.bars for each in values), strict=True)),
         fmt="o-",
         markersize=4,
         linewidth=1,
@@ -301,7 +296,8 @@ def _draw(axes: Axes, title: str, found: Mapping[str, VariantSummary]) -> None:
     )
     chosen = found[CHOSEN].faster
     axes.axhline(chosen.value, color="C1", linestyle="--", label=CHOSEN)
-    axes.axhspan(chosen.low, chosen.high, color="C1", alpha=0.15, linewidth=0)
+    if chosen.interval:
+        axes.axhspan(*chosen.interval, color="C1", alpha=0.15, linewidth=0)
     axes.axhline(1, color="black", linewidth=0.8)
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter("{x:g}")

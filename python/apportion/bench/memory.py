@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 
 from apportion._util.tables import FittedTable
 from apportion._util.units import size_text
-from apportion.bench.ratios import Estimate
 from apportion.bench.results import Results
 from apportion.bench.summary import summarise
+from apportion.ratios import Estimate
 
 
 @dataclasses.dataclass(frozen=True)

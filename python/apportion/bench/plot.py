@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from apportion._util.figures import figure, save
-from apportion.bench.ratios import Estimate
 from apportion.bench.report import title
 from apportion.bench.results import Results
 from apportion.bench.summary import VariantSummary, ratio
+from apportion.ratios import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,10 +68,7 @@ def _draw_queries(axes: Axes, results: Results, variant: str, marker: str, color
     axes.errorbar(
         [place for place, _ in ratios],
         [estimate.value for _, estimate in ratios],
-        yerr=(
-            [estimate.value - estimate.low for _, estimate in ratios],
-            [estimate.high - estimate.value for _, estimate in ratios],
-        ),
+        yerr=list(zip(*(estimate.bars for _, estimate in ratios), strict=True)) or None,
         fmt=marker,
         markersize=4,
         elinewidth=1,
@@ -84,6 +81,8 @@ def _draw_mean(axes: Axes, variant: str, mean: Estimate | None, color: str) -> N
     text = f"{variant}: no query ran under every variant"
     if mean is not None:
         axes.axhline(mean.value, color=color, linestyle="--", linewidth=1)
-        axes.axhspan(mean.low, mean.high, color=color, alpha=0.15, linewidth=0)
+        text = f"{variant}: geometric mean (dashed) {mean}"
+    if mean is not None and mean.interval:
+        axes.axhspan(*mean.interval, color=color, alpha=0.15, linewidth=0)
         text = f"{variant}: geometric mean (dashed) with 95 % interval {mean}"
     axes.set_title(text, loc="left", fontsize="small")

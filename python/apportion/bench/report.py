@@ -111,8 +111,7 @@ def _ratio(results: Results, query: str, variant: str) -> Text:
     estimate = ratio(results, query, variant)
     if estimate is None:
         return Text(_FAILED if variant in results.queries[query].failures else "-")
-    # A ratio is coloured only if all rounds agree.
-    style = _FASTER if estimate.low > 1 else _SLOWER if estimate.high < 1 else ""
+    style = _FASTER if estimate.is_faster else _SLOWER if estimate.is_slower else ""
     return Text(str(estimate), style)
 
 

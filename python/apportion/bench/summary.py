@@ -7,9 +7,9 @@ import statistics
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from apportion.bench import ratios
-from apportion.bench.ratios import Estimate
+from apportion import ratios
 from apportion.bench.results import QueryResult, Results, Run
+from apportion.ratios import Estimate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +23,7 @@ class VariantSummary:
     failed: int
     """Number of all queries that failed."""
     faster: Estimate
-    """Geometric mean of the queries' ratios with its 95 % interval; 1 for the baseline."""
+    """Geometric mean of the queries' ratios; 1 for the baseline."""
     worst_query: str
     worst_ratio: float
     seconds: float
@@ -66,10 +66,7 @@ def as_json(results: Results, summaries: Iterable[VariantSummary]) -> dict[str, 
             query: {name: _as_dict(ratio(results, query, name)) for name in names}
             for query in results.queries
         },
-        "variants": [
-            {**dataclasses.asdict(summary), "faster": _as_dict(summary.faster)}
-            for summary in summaries
-        ],
+        "variants": [dataclasses.asdict(summary) for summary in summaries],
     }
 
 
@@ -83,7 +80,7 @@ def _paired(results: Results, result: QueryResult, variant: str) -> list[float]:
     if result.failures.keys() & {baseline, variant}:
         return []
     ours, theirs = ([run.seconds for run in result.runs[name]] for name in (baseline, variant))
-    return ratios.paired(ours, theirs)
+    return ratios.of_rounds(ours, theirs)
 
 
 def _summary(results: Results, variant: str) -> VariantSummary:
@@ -130,5 +127,5 @@ def _largest_to_mean(runs: Iterable[list[Run]]) -> float | None:
     return statistics.geometric_mean(medians) if medians else None
 
 
-def _as_dict(estimate: Estimate | None) -> dict[str, float] | None:
-    return estimate._asdict() if estimate else None
+def _as_dict(estimate: Estimate | None) -> dict[str, Any] | None:
+    return dataclasses.asdict(estimate) if estimate else None

@@ -3,7 +3,7 @@
     before = [apportion.report.runs.read("before/app-1")]
     after = [apportion.report.runs.read("after/app-1")]
     comparison = apportion.report.comparison.compare(before, after)
-    print([(query.title, query.wall_ratio.median) for query in comparison.queries])
+    print([(query.title, query.wall_ratio.value) for query in comparison.queries])
 
 The logs need no Spark to be read.
 """

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import statistics
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from apportion import ratios
 from apportion._util.plain import plain
 from apportion.eventlog import Unread
+from apportion.ratios import Estimate
 from apportion.report.matching import Match, matches
 from apportion.report.runs import LogRuns, QueryRun
 
@@ -17,23 +18,6 @@ SLOWER = 1.05
 """Wall time after, in proportion to before, above which a query is a regression."""
 MIN_SECONDS = 1.0
 """Smallest increase of the wall time of a regression."""
-_MOST_RUNS = 300
-"""Runs of a side whose pairs are counted. Of more runs, evenly spaced ones count."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Ratio:
-    """A time before divided by the time after, over all pairs of a run before and a run after."""
-
-    median: float
-    low: float
-    high: float
-    pairs: int
-
-    @property
-    def has_spread(self) -> bool:
-        """Whether there are several pairs."""
-        return self.pairs > 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,9 +48,9 @@ class QueryComparison:
     """Number of its first run after, in Spark's UI."""
     before: Numbers
     after: Numbers
-    wall_ratio: Ratio | None
-    """None if a side has no time."""
-    core_ratio: Ratio | None
+    wall_ratio: Estimate | None
+    """Time before divided by the time after. None if a side has no time."""
+    core_ratio: Estimate | None
     saved_core_seconds: float
     """Mean core-seconds before minus after, times the runs after."""
     is_regression: bool
@@ -212,22 +196,9 @@ def _numbers(runs: Sequence[QueryRun], succeeded: Sequence[QueryRun]) -> Numbers
     )
 
 
-def _ratio(before: Sequence[float], after: Sequence[float]) -> Ratio | None:
-    old, new = sorted(filter(None, before)), sorted(filter(None, after))
-    if not old or not new:
-        return None
-    pairs = itertools.product(_thinned(old), _thinned(new))
-    return Ratio(
-        median=statistics.median(first / second for first, second in pairs),
-        low=old[0] / new[-1],
-        high=old[-1] / new[0],
-        pairs=len(old) * len(new),
-    )
-
-
-def _thinned(values: Sequence[float]) -> Sequence[float]:
-    step = (len(values) - 1) / (_MOST_RUNS - 1)
-    return values if step <= 1 else [values[round(place * step)] for place in range(_MOST_RUNS)]
+def _ratio(before: Sequence[float], after: Sequence[float]) -> Estimate | None:
+    old, new = list(filter(None, before)), list(filter(None, after))
+    return ratios.of_runs(old, new) if old and new else None
 
 
 def _totals(queries: Sequence[QueryComparison]) -> Totals:

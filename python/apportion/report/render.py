@@ -14,7 +14,8 @@ from apportion._util.units import (
     size_text,
     wrapped,
 )
-from apportion.report.comparison import Comparison, Numbers, QueryComparison, Ratio, Side
+from apportion.ratios import FEWEST_RUNS, Estimate
+from apportion.report.comparison import Comparison, Numbers, QueryComparison, Side
 
 _RULE = "-" * WIDTH
 _MOST_LETTERS = 200
@@ -23,11 +24,14 @@ _LEGEND = (
     "query are for one run: medians of times and tasks, and means of the others. Totals use the "
     "mean of one run, times the number of runs after."
 )
-_SPREAD = (
-    "Brackets have the lowest and the highest ratio of a run before and a run after. If 1 is "
-    "between them, the difference is not significant."
+_INTERVAL = (
+    "Brackets are 95 % intervals. If 1 is in an interval, the difference is not significant. Of 20 "
+    "queries without a change, about one is outside by chance."
 )
-_NO_SPREAD = "Queries without brackets ran once on each side. A single run shows no spread."
+_TOO_FEW = (
+    f"A query without brackets has fewer than {FEWEST_RUNS} runs on a side. These are too few to "
+    "tell whether the difference is significant."
+)
 
 
 def text(comparison: Comparison, top: int) -> str:
@@ -50,10 +54,10 @@ def _lines(comparison: Comparison, top: int) -> Iterator[str]:
     if comparison.queries:
         yield from wrapped(_LEGEND)
         ratios = [query.wall_ratio for query in comparison.queries if query.wall_ratio]
-        if any(ratio.has_spread for ratio in ratios):
-            yield from wrapped(_SPREAD)
-        if not all(ratio.has_spread for ratio in ratios):
-            yield from wrapped(_NO_SPREAD)
+        if any(ratio.interval for ratio in ratios):
+            yield from wrapped(_INTERVAL)
+        if not all(ratio.interval for ratio in ratios):
+            yield from wrapped(_TOO_FEW)
         yield ""
         yield from _queries(comparison, top)
     yield from _not_compared(comparison, top)
@@ -187,20 +191,12 @@ def _row(
     return f"  {name:<20}{before:>17} {after:>17}  {ratio}".rstrip()
 
 
-def _ratio(ratio: Ratio | None) -> str:
-    if ratio is None:
-        return ""
-    if not ratio.has_spread:
-        return _digits(ratio.median)
-    return f"{_digits(ratio.median)} ({_digits(ratio.low)} to {_digits(ratio.high)})"
+def _ratio(ratio: Estimate | None) -> str:
+    return str(ratio) if ratio else ""
 
 
 def _quotient(before: float, after: float) -> str:
-    return _digits(before / after) if before and after else ""
-
-
-def _digits(ratio: float) -> str:
-    return f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}"
+    return str(Estimate(before / after)) if before and after else ""
 
 
 def _not_compared(comparison: Comparison, top: int) -> Iterator[str]:

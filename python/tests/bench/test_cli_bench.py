@@ -91,11 +91,11 @@ def test_bench_shows_a_saved_result(results: Results) -> None:
     assert result.exit_code == 1
     text = flat(result.stdout)
     assert "made-up at scale 0.5: time of a / of each variant, median of 3 rounds" in text
-    assert "q1 6.00 4.00 (2.00 to 4.00) 4 → 4" in text
-    assert "q2 1.00 1.00 (1.00 to 1.00) 4 → 8" in text
+    assert "q1 6.00 4.00 4 → 4" in text
+    assert "q2 1.00 1.00 4 → 8" in text
     assert "q3 1.00 failed 4 → failed" in text
     assert "a baseline 7.0 4.0 8 4 60 1.50" in text
-    assert "b 2.00 (1.00 to 4.00) 1.00 (q2) 3.0 4.0 12 6 60 1.50" in text
+    assert "b 2.00 1.00 (q2) 3.0 4.0 12 6 60 1.50" in text
     assert Path("again.png").is_file()
     assert "query q3 failed under b: no luck" in result.stderr
     assert "query q2 returns a different result under b" in result.stderr
@@ -132,9 +132,8 @@ class TestOnSpark:
         text = flat(result.stdout)
         assert "tpch at scale 0.01: time of spark / of each variant, 1 round" in text
         assert "Tasks: spark → spark-size, even, balanced" in text
-        ratio = r"[\d.]+ \([\d.]+ to [\d.]+\)"
-        assert re.search(rf" 6 [\d.]+ ({ratio} ){{3}}\d+ → \d+, \d+, \d+ ", text)
-        assert re.search(rf" balanced {ratio} [\d.]+ \([16]\) ", text)
+        assert re.search(r" 6 [\d.]+ ([\d.]+ ){3}\d+ → \d+, \d+, \d+ ", text)
+        assert re.search(r" balanced [\d.]+ [\d.]+ \([16]\) ", text)
         assert "All runs: bench-tpch.json" in result.stderr
         assert Path("p.svg").is_file()
         assert load(Path("bench-tpch.json")).queries.keys() == {"1", "6"}

@@ -16,32 +16,34 @@ def compared(before: list[QueryRun], after: list[QueryRun]) -> Comparison:
     return compare([log(*before)], [log(*after)])
 
 
-def test_a_ratio_has_the_median_and_the_bounds_of_all_pairs() -> None:
-    result = compared([run(10), run(12), run(14)], [run(5), run(6)])
-    (query,) = result.queries
-    assert query.wall_ratio
-    assert (query.wall_ratio.low, query.wall_ratio.high) == (10 / 6, 14 / 5)
-    assert query.wall_ratio.median == pytest.approx((2 + 14 / 6) / 2)
-    assert query.wall_ratio.pairs == 6
-    assert "(1.67 to 2.80)" in text(result, 20)
-
-
-def test_a_single_run_on_each_side_shows_no_spread() -> None:
-    result = compared([run(10)], [run(5)])
+def test_a_ratio_of_five_runs_a_side_has_an_interval() -> None:
+    result = compared([run(each) for each in (10, 11, 12, 13, 14)], [run(6)] * 5)
     ratio = result.queries[0].wall_ratio
     assert ratio
-    assert not ratio.has_spread
+    assert ratio.value == 2
+    assert ratio.interval == (10 / 6, 14 / 6)
     shown = text(result, 20)
-    assert "A single run shows no spread." in shown
-    assert "2.00 (" not in shown
+    assert "2.00 (1.67 to 2.33)" in shown
+    assert "Brackets are 95 % intervals." in shown
+    assert "too few" not in shown
 
 
-def test_many_runs_are_thinned_but_keep_their_bounds() -> None:
-    result = compared([run(float(each)) for each in range(1, 2001)], [run(1)] * 2000)
+def test_fewer_runs_on_a_side_claim_nothing() -> None:
+    result = compared([run(10)] * 100, [run(5)] * 4)
     ratio = result.queries[0].wall_ratio
     assert ratio
-    assert (ratio.low, ratio.high, ratio.pairs) == (1, 2000, 4_000_000)
-    assert ratio.median == pytest.approx(1000, rel=0.01)
+    assert ratio.interval is None
+    shown = text(result, 20)
+    assert "A query without brackets has fewer than 5 runs on a side." in shown
+    assert "2.00\n" in shown
+    assert "intervals" not in shown
+
+
+def test_a_missing_interval_is_null_in_json() -> None:
+    (few,) = compared([run(10)], [run(5)]).as_json()["queries"]
+    assert few["wall_ratio"] == {"value": 2, "interval": None}
+    (many,) = compared([run(10)] * 5, [run(6)] * 5).as_json()["queries"]
+    assert many["wall_ratio"] == {"value": 1.666667, "interval": [1.666667, 1.666667]}
 
 
 @pytest.mark.parametrize(
@@ -84,7 +86,7 @@ def test_failed_runs_are_counted_and_not_compared() -> None:
     result = compared([run(10), failed], [run(10), failed, failed])
     assert (result.before.failed_runs, result.after.failed_runs) == (1, 2)
     assert result.queries[0].wall_ratio
-    assert result.queries[0].wall_ratio.median == 1
+    assert result.queries[0].wall_ratio.value == 1
     assert result.queries[0].after.failed_runs == 2
     assert "not compared: 1 before, 2 after." in text(result, 20)
 
