@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Hashable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-import yaml
-
-from apportion.policies import checks
+from apportion.policies import checks, formats
 from apportion.policies.checks import PolicyError
 from apportion.policies.rules import KEYS, Policies, Rule
+
+# Spark does not read larger files.
+_MOST_BYTES = 16 << 20
 
 
 def load(path: str | Path) -> Policies:
@@ -36,12 +34,13 @@ def check(path: str | Path) -> list[str]:
 
 def _read(path: Path) -> tuple[list[Rule], list[str]]:
     try:
-        text = path.read_text("utf-8")
-        root = _json(text) if path.suffix == ".json" else _yaml(text)
+        if (size := path.stat().st_size) > _MOST_BYTES:
+            raise PolicyError(f"it has {size} bytes. Allowed: at most {_MOST_BYTES}")
+        root = formats.read(path.read_text("utf-8"), is_json=path.suffix == ".json")
         entries = checks.check_keys(root, "the file", ("rules",)).get("rules")
         if not isinstance(entries, list):
             raise PolicyError("the file needs a list of rules with the key rules")
-    except (OSError, UnicodeDecodeError, ValueError, yaml.YAMLError) as error:
+    except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())
         raise PolicyError(f"{path}: {reason}") from None
     rules, problems = [], []
@@ -72,43 +71,3 @@ def _rule(entry: object) -> Rule:
 
 def _given(keys: Any, key: str) -> object:
     return (keys[key] or ()) if key in keys else None
-
-
-def _json(text: str) -> object:
-    return json.loads(text, object_pairs_hook=_without_duplicates)
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise PolicyError(f"Duplicate field '{key}'")
-        found[key] = value
-    return found
-
-
-class _Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """Reads scalars as Jackson does in Spark: no dates, and `on` or `yes` are text."""
-
-    yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
-        pairs = [(self.construct_object(key, True), value) for key, value in node.value]
-        _without_duplicates([(str(key), value) for key, value in pairs])
-        mapping: dict[Hashable, Any] = super().construct_mapping(node, deep)
-        return mapping
-
-
-for _tag, _pattern, _first in (
-    ("bool", r"(?:true|True|TRUE|false|False|FALSE)", "tTfF"),
-    ("int", r"(?:0|[-+]?[1-9][0-9]*)", "-+0123456789"),
-    ("float", r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?", "-+0123456789."),
-    ("null", r"(?:~|null|Null|NULL|)", ["~", "n", "N", ""]),
-):
-    _Loader.add_implicit_resolver(
-        f"tag:yaml.org,2002:{_tag}", re.compile(f"^{_pattern}$"), list(_first)
-    )
-
-
-def _yaml(text: str) -> object:
-    return yaml.load(text, _Loader)

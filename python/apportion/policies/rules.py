@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from apportion import settings as registry
 from apportion.errors import SettingError
-from apportion.policies import checks
+from apportion.policies import checks, formats
 from apportion.policies.checks import PolicyError
 
 KEYS = ("name", "match", "settings", "hints", "blocks", "force")
@@ -84,17 +83,12 @@ class Policies:
 
     def to_yaml(self) -> str:
         """Return the text of the file in YAML, with the comments of the rules."""
-        lines = ["rules:" if self.rules else "rules: []"]
-        for rule in self.rules:
-            lines += [f"  # {line}".rstrip() for line in (rule.comment or "").splitlines()]
-            written = list(_yaml(rule.as_data()))
-            lines += [f"  {'-' if first else ' '} {line}" for first, line in _marked(written)]
-        return "\n".join(lines) + "\n"
+        entries = ((rule.comment or "", rule.as_data()) for rule in self.rules)
+        return formats.to_yaml(entries, "rules")
 
     def to_json(self) -> str:
         """Return the text of the file in JSON, which has no comments."""
-        data = {"rules": [rule.as_data() for rule in self.rules]}
-        return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+        return formats.to_json({"rules": [rule.as_data() for rule in self.rules]})
 
     def save(self, path: str | Path) -> None:
         """Write the file: JSON if its name ends in .json, otherwise YAML.
@@ -102,27 +96,7 @@ class Policies:
         The new file replaces the old one in one step, so that Spark never reads half of it.
         """
         target = Path(path)
-        text = self.to_json() if target.suffix == ".json" else self.to_yaml()
+        content = self.to_json() if target.suffix == ".json" else self.to_yaml()
         temporary = target.with_name(f".{target.name}.new")
-        temporary.write_text(text, "utf-8")
+        temporary.write_text(content, "utf-8")
         temporary.replace(target)
-
-
-def _marked(lines: Sequence[str]) -> Iterable[tuple[bool, str]]:
-    return ((index == 0, line) for index, line in enumerate(lines))
-
-
-def _yaml(data: Mapping[str, Any]) -> Iterable[str]:
-    """Yield the lines of a mapping. Texts are quoted as in JSON, which is valid YAML."""
-    for key, value in data.items():
-        if isinstance(value, Mapping):
-            yield f"{key}:"
-            for name, inner in value.items():
-                text = name if name.replace(".", "").isalnum() else _quoted(name)
-                yield f"  {text}: {_quoted(inner)}"
-        else:
-            yield f"{key}: {_quoted(value)}"
-
-
-def _quoted(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
