@@ -7,7 +7,7 @@ Policies([rule]).save("policies.yaml")
 """
 
 from apportion.policies.checks import PolicyError
-from apportion.policies.files import check, load
+from apportion.policies.files import Problem, check, load
 from apportion.policies.rules import Policies, Rule
 
-__all__ = ["Policies", "PolicyError", "Rule", "check", "load"]
+__all__ = ["Policies", "PolicyError", "Problem", "Rule", "check", "load"]

@@ -2,109 +2,175 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, TypeVar
 
 from apportion import settings as registry
 from apportion.errors import ApportionError, SettingError, did_you_mean
 from apportion.hints import grammar
+from apportion.policies import expressions
+from apportion.redaction import without_secrets
 from apportion.settings import PREFIX, Setting, Settings
 from apportion.sql.blocks import read
 from apportion.sql.hint_comments import Hint
 
+KEYS = ("name", "match", "settings", "hints", "blocks", "force")
 CONDITIONS = (
     "fingerprint", "user", "application", "jobTag", "table", "sql", "writes", "catalog"
 )  # fmt: skip
-_IDENTIFIER = re.compile(r"(?:\w+|`(?:[^`]|``)+`)(?:\.(?:\w+|`(?:[^`]|``)+`))*", re.ASCII)
-# Syntax of Java's regular expressions that Python does not have.
-_ONLY_IN_JAVA = re.compile(r"\\[pPQEhRXGz]|\(\?<[A-Za-z]|[+*?}]\+|&&|\[[^\]]*\[")
+# Words that Spark reads as numbers, such as 12 and 1e5, are not names.
+_PART = r"(?:(?!\d+(?:e\d+)?(?:[lsydf]|bd)?\b)\w+|`(?:[^`]|``)+`)"
+_IDENTIFIER = re.compile(rf"{_PART}(?:\.{_PART})*", re.ASCII | re.IGNORECASE)
 _LARGEST_SHOWN = 200
+_T = TypeVar("_T")
 
 
 class PolicyError(ApportionError, ValueError):
     """A policy file or a rule is wrong."""
 
+    def __init__(self, *problems: str) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = [without_secrets(problem) for problem in problems]
+        """One sentence for each wrong part."""
 
-def check_keys(node: object, where: str, known: Sequence[str]) -> Mapping[str, Any]:
-    """Return a mapping with known keys only.
 
-    Raises `PolicyError` for anything else.
-    """
+class _Checks:
+    """Checks of several parts. At the end of the `with` block, it raises all their problems."""
+
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+
+    def __enter__(self) -> _Checks:
+        return self
+
+    def __exit__(
+        self, kind: type | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None and self.problems:
+            raise PolicyError(*self.problems)
+
+    def run(self, check: Callable[..., _T], *arguments: Any) -> _T | None:
+        """Return the result of a check; None if it has problems."""
+        try:
+            return check(*arguments)
+        except PolicyError as error:
+            self.problems += error.problems
+            return None
+
+
+def check_keys(node: object, where: str, known: Sequence[str]) -> None:
+    """Raise `PolicyError` for each unknown key, and for data without keys."""
     allowed = ", ".join(known)
     if not isinstance(node, Mapping):
         raise PolicyError(f"{where} must have keys and values. Allowed keys: {allowed}")
-    for key in node:
-        if key not in known:
-            raise PolicyError(
-                f"{where} has the unknown key {key}.{did_you_mean(str(key), known)} "
+    unknown = [str(key) for key in node if key not in known]
+    if unknown:
+        raise PolicyError(
+            *(
+                f"{where} has the unknown key {cut(key)}.{did_you_mean(key, known)} "
                 f"Allowed: {allowed}"
+                for key in unknown
             )
+        )
+
+
+def checked_rule(node: object) -> dict[str, Any]:
+    """Return the keys and values of a rule as it is in a file.
+
+    Raises `PolicyError` with the problems of all parts.
+    """
+    values: dict[str, Any] = {}
+    with _Checks() as checks:
+        checks.run(check_keys, node, "the rule", KEYS)
+        if isinstance(node, Mapping):
+            for key, check in _PARTS.items():
+                if key in node or key == "match":
+                    values[key] = checks.run(check, node.get(key))
+            if not checks.problems and values.keys().isdisjoint(("settings", "hints", "blocks")):
+                checks.problems.append("it sets nothing. Add settings, hints or blocks")
+    return values
+
+
+def _checked_name(node: object) -> str:
+    if not isinstance(node, str):
+        raise PolicyError("name must be text")
     return node
 
 
-def checked_match(node: object) -> dict[str, str | list[str]]:
-    """Return conditions by name. Raises `PolicyError` if one is wrong, or if there is none."""
+def _checked_force(node: object) -> bool:
+    if not isinstance(node, bool):
+        raise PolicyError(f"force is {shown(node)}. Allowed: true, false")
+    return node
+
+
+def _checked_match(node: object) -> dict[str, str | list[str]]:
     if node is None:
         raise PolicyError('it has no match. To match every query, write user: "*" under match')
-    conditions = check_keys(node, "match", CONDITIONS)
-    if not conditions:
-        raise PolicyError(f"match has no conditions. Allowed: {', '.join(CONDITIONS)}")
     match: dict[str, str | list[str]] = {}
-    for name, value in conditions.items():
-        texts = [value] if isinstance(value, str) else value
-        if (
-            not isinstance(texts, list | tuple)
-            or not texts
-            or not all(isinstance(text, str) and text.strip() for text in texts)
-        ):
-            raise PolicyError(f"{name} is {shown(value)}. Allowed: text, or a list of texts")
-        if name == "sql":
-            _check_expression(list(texts))
-        match[name] = value if isinstance(value, str) else list(texts)
+    with _Checks() as checks:
+        checks.run(check_keys, node, "match", CONDITIONS)
+        for name, value in node.items() if isinstance(node, Mapping) else ():
+            if name in CONDITIONS and (checked := checks.run(_checked_condition, name, value)):
+                match[name] = checked
+        if not match and not checks.problems:
+            raise PolicyError(f"match has no conditions. Allowed: {', '.join(CONDITIONS)}")
     return match
 
 
-def _check_expression(texts: Sequence[str]) -> None:
-    if len(texts) != 1:
-        raise PolicyError("sql takes one regular expression")
-    (text,) = texts
-    problem = "Java has no (?P" if "(?P" in text else None
-    try:
-        re.compile(text)
-    except re.error as error:
-        problem = problem or (None if _ONLY_IN_JAVA.search(text) else str(error))
-    if problem:
-        raise PolicyError(f"sql is {text!r}, which is not a regular expression: {problem}")
+def _checked_condition(name: str, value: object) -> str | list[str]:
+    texts = [value] if isinstance(value, str) else value
+    if (
+        not isinstance(texts, list | tuple)
+        or not texts
+        or not all(isinstance(text, str) and text.strip() for text in texts)
+    ):
+        raise PolicyError(f"{name} is {shown(value)}. Allowed: text, or a list of texts")
+    if name == "sql":
+        if len(texts) != 1:
+            raise PolicyError("sql takes one regular expression")
+        try:
+            expressions.check(texts[0])
+        except ValueError as error:
+            raise PolicyError(
+                f"sql is '{cut(texts[0])}', which is not a regular expression: {error}"
+            ) from None
+    return value if isinstance(value, str) else list(texts)
 
 
-def checked_settings(node: object) -> dict[str, bool | int | float | str]:
-    """Return settings by name. Raises `PolicyError` for a name or a value that is not allowed."""
-    if node is None:
-        return {}
+def _checked_settings(node: object) -> dict[str, bool | int | float | str]:
     if not isinstance(node, Mapping) or not node:
         raise PolicyError("settings must have names and values")
     values: dict[str, bool | int | float | str] = {}
     keywords: dict[str, Any] = {}
-    for name, value in node.items():
-        setting = _setting(str(name))
-        if value is None or isinstance(value, list | tuple | Mapping):
-            raise PolicyError(f"{name} is {shown(value)}. Allowed: one value")
-        try:
-            checked = setting.check(value)
-        except SettingError:
-            raise PolicyError(
-                f"{setting.name} is {value}. Allowed: {setting.allowed_text}"
-            ) from None
-        if setting.key == registry.ENABLED and checked is True:
-            raise PolicyError(
-                f"{setting.name} is true. Allowed: false. A rule cannot switch Apportion on"
-            )
-        # Text such as 64MB reads better than a number of bytes.
-        values[setting.name] = value if isinstance(value, str) else checked
-        keywords[setting.keyword] = checked
-    _check_contradictions(keywords)
+    with _Checks() as checks:
+        for name, value in node.items():
+            if found := checks.run(_checked_setting, str(name), value):
+                setting, checked = found
+                # Text such as 64MB reads better than a number of bytes.
+                values[setting.name] = value if isinstance(value, str) else checked
+                keywords[setting.keyword] = checked
+        if not checks.problems:
+            _check_contradictions(keywords)
     return values
+
+
+def _checked_setting(name: str, value: object) -> tuple[Setting, bool | int | float | str]:
+    setting = _setting(name)
+    if value is None or isinstance(value, list | tuple | Mapping):
+        raise PolicyError(f"{setting.name} is {shown(value)}. Allowed: one value")
+    text = cut(value) if isinstance(value, str) else shown(value)
+    try:
+        checked = setting.check(value)
+    except SettingError:
+        raise PolicyError(f"{setting.name} is {text}. Allowed: {setting.allowed_text}") from None
+    if setting.key == registry.ENABLED and checked is True:
+        raise PolicyError(
+            f"{setting.name} is true. Allowed: false. A rule cannot switch Apportion on"
+        )
+    return setting, checked
 
 
 def _setting(name: str) -> Setting:
@@ -114,7 +180,7 @@ def _setting(name: str) -> Setting:
     if setting is None:
         short = name.removeprefix(PREFIX)
         suggestion = did_you_mean(short, [each.name for each in usable])
-        raise PolicyError(f"unknown setting {name}.{suggestion}")
+        raise PolicyError(f"unknown setting {cut(name)}.{suggestion}")
     if setting.not_in_policies is not None:
         raise PolicyError(f"a rule cannot set {setting.name}: {setting.not_in_policies}")
     return setting
@@ -133,21 +199,23 @@ def _check_contradictions(keywords: Mapping[str, Any]) -> None:
         )
 
 
-def checked_hints(value: object, where: str) -> str | None:
-    """Return the text of hints. Raises `PolicyError`, which begins with `where`, if it is wrong."""
-    if value is None:
-        return None
+def _checked_hints(value: object, where: str = "hints") -> str:
     if not isinstance(value, str):
         raise PolicyError(f"{where} is {shown(value)}. Allowed: text, such as PARALLELISM(8)")
-    for hint in _hints(value, where):
-        if hint.name not in grammar.APPORTION:
-            name = hint.text.split("(")[0].strip()
-            allowed = ", ".join(grammar.APPORTION)
-            raise PolicyError(f"{where}: unknown hint {name}. Allowed: {allowed}")
-        for complaint in grammar.check(hint):
-            suggestion = f" ({complaint.suggestion})" if complaint.suggestion else ""
-            raise PolicyError(f"{where}: hint {hint.text}: {complaint.message}{suggestion}")
+    problems = [f"{where}: {each}" for hint in _hints(value, where) for each in _complaints(hint)]
+    if problems:
+        raise PolicyError(*problems)
     return value
+
+
+def _complaints(hint: Hint) -> Iterable[str]:
+    if hint.name not in grammar.APPORTION:
+        name = hint.text.split("(")[0].strip()
+        yield f"unknown hint {cut(name)}. Allowed: {', '.join(grammar.APPORTION)}"
+        return
+    for complaint in grammar.check(hint):
+        suggestion = f" ({complaint.suggestion})" if complaint.suggestion else ""
+        yield f"hint {cut(hint.text)}: {complaint.message}{suggestion}"
 
 
 def _hints(value: str, where: str) -> Iterable[Hint]:
@@ -156,28 +224,45 @@ def _hints(value: str, where: str) -> Iterable[Hint]:
     comments = [comment for each in statements for comment, _ in each.comments]
     if len(comments) != 1 or comments[0].stray or not comments[0].hints:
         raise PolicyError(
-            f"{where}: cannot read the hints {value!r}. Write PARALLELISM(8), RANGES(balanced), "
-            "for example"
+            f"{where}: cannot read the hints '{cut(value)}'. Write PARALLELISM(8), "
+            "RANGES(balanced), for example"
         )
     return comments[0].hints
 
 
-def checked_blocks(node: object) -> dict[str, str]:
-    """Return hints by the names of blocks. Raises `PolicyError` if one is wrong."""
-    if node is None:
-        return {}
+def _checked_blocks(node: object) -> dict[str, str]:
     if not isinstance(node, Mapping) or not node:
         raise PolicyError("blocks must have names of blocks, each with hints")
-    blocks = {}
-    for name, hints in node.items():
-        if not isinstance(name, str) or not _IDENTIFIER.fullmatch(name):
-            raise PolicyError(f"block {name} is not a name")
-        if hints is None:
-            raise PolicyError(f"block {name} is null. Allowed: text, such as PARALLELISM(8)")
-        blocks[name] = checked_hints(hints, f"block {name}") or ""
+    blocks: dict[str, str] = {}
+    with _Checks() as checks:
+        for name, hints in node.items():
+            checked = checks.run(_checked_block, name, hints)
+            if checked is not None:
+                blocks[name] = checked
     return blocks
 
 
+def _checked_block(name: object, hints: object) -> str:
+    if not isinstance(name, str) or not _IDENTIFIER.fullmatch(name):
+        raise PolicyError(f"block {cut(str(name))} is not a name")
+    return _checked_hints(hints, f"block {cut(name)}")
+
+
+_PARTS: Mapping[str, Callable[[object], object]] = {
+    "name": _checked_name,
+    "match": _checked_match,
+    "settings": _checked_settings,
+    "hints": _checked_hints,
+    "blocks": _checked_blocks,
+    "force": _checked_force,
+}
+
+
 def shown(value: object) -> str:
-    """Return a value for a message, cut after some characters."""
-    return ("null" if value is None else str(value))[:_LARGEST_SHOWN]
+    """Return a value as in JSON for a message, cut after some characters."""
+    return cut(json.dumps(value, ensure_ascii=False, default=str, skipkeys=True))
+
+
+def cut(text: str) -> str:
+    """Return a text for a message, cut after some characters."""
+    return text if len(text) <= _LARGEST_SHOWN else f"{text[:_LARGEST_SHOWN]}..."

@@ -10,7 +10,7 @@ import typer
 from apportion._util.units import count_text
 from apportion.cli.support.console import err, out
 from apportion.policies.checks import PolicyError
-from apportion.policies.files import check, load
+from apportion.policies.files import Problem, check, load
 from apportion.policies.rules import Policies, Rule
 
 _HAS_PROBLEMS = 1
@@ -42,40 +42,45 @@ def policies_command(
     ```
 
     Spark leaves out each wrong rule, and applies the others. It does not use a file that it cannot
-    read.
+    read. Of rare regular expressions, only Spark can tell whether they are right. They have a line,
+    but are no problem.
 
     Exit codes: 0 no problems, 1 problems, 2 wrong usage or a file that cannot be read. The other
     files are checked in any case.
     """
-    problems: list[str] = []
+    problems: list[Problem] = []
     unreadable: list[str] = []
-    wrong = 0
+    read = 0
     for file in files:
         try:
             found = check(file)
-            if action == "show" and not found:
+            if action == "show" and not any(each.is_certain for each in found):
                 _show(load(file))
         except PolicyError as error:
             unreadable.append(str(error))
         else:
             problems += found
-            wrong += bool(found)
-    for problem in problems:
-        out.print(problem, markup=False, highlight=False, soft_wrap=True)
-    if action == "check":
-        count = len(files)
-        summary = (
-            f"{count_text(len(problems), 'problem')} in {wrong} of {count_text(count, 'file')}"
-            if problems
-            else f"{count_text(count, 'file')}, no problems"
-        )
-        err.print(summary, markup=False)
+            read += 1
+    certain = [problem for problem in problems if problem.is_certain]
+    for problem in problems if action == "check" else certain:
+        out.print(str(problem), markup=False, highlight=False, soft_wrap=True)
+    if action == "check" and read:
+        err.print(_summary(certain, len(problems) - len(certain), read), markup=False)
     for message in unreadable:
         err.print(f"Error: {message}", markup=False, soft_wrap=True)
     if unreadable:
         raise typer.Exit(_IS_UNREADABLE)
-    if problems:
+    if certain:
         raise typer.Exit(_HAS_PROBLEMS)
+
+
+def _summary(certain: list[Problem], undecided: int, read: int) -> str:
+    files = count_text(read, "file")
+    left = f", {count_text(undecided, 'rule')} for Spark to check" if undecided else ""
+    if not certain:
+        return f"{files}, no {'other ' if undecided else ''}problems{left}"
+    wrong = len({problem.file for problem in certain})
+    return f"{count_text(len(certain), 'problem')} in {wrong} of {files}{left}"
 
 
 def _show(policies: Policies) -> None:

@@ -9,10 +9,8 @@ from typing import Any
 
 from apportion import settings as registry
 from apportion.errors import SettingError
-from apportion.policies import checks, formats
-from apportion.policies.checks import PolicyError
-
-KEYS = ("name", "match", "settings", "hints", "blocks", "force")
+from apportion.policies import expressions, formats
+from apportion.policies.checks import KEYS, checked_rule
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,20 +39,23 @@ class Rule:
     """Text above the rule in the file."""
 
     def __post_init__(self) -> None:
-        if self.name is not None and not isinstance(self.name, str):
-            raise PolicyError("name must be text")
-        if not isinstance(self.force, bool):
-            raise PolicyError(f"force is {checks.shown(self.force)}. Allowed: true, false")
-        values = {
-            "match": checks.checked_match(self.match),
-            "settings": checks.checked_settings(_by_name(self.settings) or None),
-            "hints": checks.checked_hints(self.hints, "hints"),
-            "blocks": checks.checked_blocks(self.blocks or None),
+        given = {
+            "name": self.name,
+            "match": self.match,
+            "settings": _by_name(self.settings) or None,
+            "hints": self.hints,
+            "blocks": self.blocks or None,
+            "force": None if self.force is False else self.force,
         }
+        values = checked_rule({key: value for key, value in given.items() if value is not None})
         for field, value in values.items():
             object.__setattr__(self, field, value)
-        if not (self.settings or self.hints or self.blocks):
-            raise PolicyError("it sets nothing. Add settings, hints or blocks")
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether Spark accepts the rule for certain; False if only Java can tell about `sql`."""
+        sql = self.match.get("sql", "")
+        return expressions.check(sql if isinstance(sql, str) else sql[0])
 
     def as_data(self) -> dict[str, Any]:
         """Return the keys and values of the rule in a file, without those that are not set."""
@@ -83,8 +84,9 @@ class Policies:
 
     def to_yaml(self) -> str:
         """Return the text of the file in YAML, with the comments of the rules."""
-        entries = ((rule.comment or "", rule.as_data()) for rule in self.rules)
-        return formats.to_yaml(entries, "rules")
+        return formats.to_yaml(
+            ((rule.comment or "", rule.as_data()) for rule in self.rules), "rules"
+        )
 
     def to_json(self) -> str:
         """Return the text of the file in JSON, which has no comments."""

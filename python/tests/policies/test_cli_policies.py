@@ -47,6 +47,31 @@ def test_a_wrong_rule_exits_with_1(folder: Path) -> None:
     assert result.stderr == "1 problem in 1 of 2 files\n"
 
 
+def test_all_problems_of_a_rule_are_shown(folder: Path) -> None:
+    (folder / "wrong.yaml").write_text(
+        "rules: [{match: {usr: a}, settings: {paralelism: 8}, hints: RANGES(odd)}]"
+    )
+    result = _policies("check", "wrong.yaml")
+    assert [line.split(": ", 2)[1] for line in result.stdout.splitlines()] == ["rule 1"] * 3
+    assert result.stderr == "3 problems in 1 of 1 file\n"
+
+
+def test_an_expression_that_only_spark_can_check_is_shown(folder: Path) -> None:
+    (folder / "rare.yaml").write_text(GOOD.replace("table: sales.*", "sql: '(?<=a)b'"))
+    result = _policies("check", "rare.yaml")
+    assert result.exit_code == 0
+    assert result.stdout == (
+        "rare.yaml: rule 1: sql is '(?<=a)b'. Only Spark can check this regular expression\n"
+    )
+    assert result.stderr == "1 file, no other problems, 1 rule for Spark to check\n"
+    assert "sql is (?<=a)b" in _policies("show", "rare.yaml").stdout
+
+
+def test_a_file_that_cannot_be_read_is_not_without_problems(folder: Path) -> None:
+    assert _policies("check", "none.yaml").stderr == "Error: none.yaml: No such file or directory\n"
+    assert _policies("check", "none.yaml", "good.yaml").stderr.startswith("1 file, no problems\n")
+
+
 def test_a_file_that_cannot_be_read_exits_with_2(folder: Path) -> None:
     result = _policies("check", "broken.yaml", "wrong.yaml")
     assert result.exit_code == 2

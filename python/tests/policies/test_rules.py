@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -10,47 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apportion.policies import Policies, PolicyError, Rule, check, load
+from apportion.policies import Policies, PolicyError, Rule, check, expressions, load
 
-ANN = "rules: [{{match: {{user: ann}}, {}}}]"
-
-WRONG_RULES = [
-    ("settings: {paralelism: 8}", "unknown setting paralelism. Did you mean parallelism?"),
-    ("settings: {max_parallelism: 8}", "unknown setting max_parallelism."),
-    ("settings: {parallelism: many}", "parallelism is many. Allowed: 1 or more, or -1 (decide)"),
-    ("settings: {parallelism: [8]}", "parallelism is [8]. Allowed: one value"),
-    ("settings: {history.path: /x}", "a rule cannot set history.path: it is set when Spark starts"),
-    ("settings: {hints.strict: true}", "a rule cannot set hints.strict: hints are checked before"),
-    ("settings: {enabled: true}", "enabled is true. Allowed: false"),
-    ("settings: {minParallelism: 64, maxParallelism: 8}", "min_parallelism is 64"),
-    ("settings: {}", "settings must have names and values"),
-    ("hints: PARALELISM(8)", "hints: unknown hint PARALELISM. Allowed: PARALLELISM, DATA_VOLUME"),
-    ("hints: PARALLELISM(0)", "hints: hint PARALLELISM(0): PARALLELISM takes a number from 1 to"),
-    ("hints: 'PARALLELISM(8) */ 1 --'", "cannot read the hints"),
-    ("hints: 8", "hints is 8. Allowed: text, such as PARALLELISM(8)"),
-    ("blocks: {c: RANGES(odd)}", "block c: hint RANGES(odd): RANGES takes even or balanced"),
-    ("blocks: {a b: RANGES(even)}", "block a b is not a name"),
-    ("settings: {mode: active}, force: 1", "force is 1. Allowed: true, false"),
-    ("settings: {mode: active}, name: 7", "name must be text"),
-    ("setings: {mode: active}", "unknown key setings. Did you mean settings?"),
-    ("force: true", "it sets nothing. Add settings, hints or blocks"),
-]
-WRONG_CONDITIONS = [
-    ("{}", "match has no conditions. Allowed: fingerprint, user, application"),
-    ("{usr: ann}", "match has the unknown key usr. Did you mean user?"),
-    ("{user: 7}", "user is 7. Allowed: text, or a list of texts"),
-    ("{user: []}", "user is []. Allowed: text, or a list of texts"),
-    ("{sql: '('}", "sql is '(', which is not a regular expression"),
-    ("{sql: '(?P<n>a)'}", "sql is '(?P<n>a)', which is not a regular expression"),
-    ("{sql: [a, b]}", "sql takes one regular expression"),
-]
-WRONG_FILES = [
-    ("", "the file must have keys and values. Allowed keys: rules"),
-    ("rules: 5", "the file needs a list of rules"),
-    ("rule: []", "unknown key rule. Did you mean rules?"),
-    ("rules: [", "line 1"),
-    ("rules: []\nrules: []", "Duplicate field 'rules'"),
-]
+# PolicyFileSuite reads the same file.
+GOLDEN: dict[str, list[dict[str, Any]]] = json.loads(
+    (Path(__file__).parents[3] / "jvm/src/test/resources/policies.golden.json").read_text("utf-8")
+)
 
 
 def file(folder: Path, text: str, name: str = "policies.yaml") -> Path:
@@ -59,35 +25,51 @@ def file(folder: Path, text: str, name: str = "policies.yaml") -> Path:
     return path
 
 
-@pytest.mark.parametrize(("rule", "problem"), WRONG_RULES)
-def test_a_wrong_rule_is_a_problem(tmp_path: Path, rule: str, problem: str) -> None:
-    path = file(tmp_path, ANN.format(rule))
+@pytest.mark.parametrize("case", GOLDEN["files"], ids=lambda case: case["file"][:80])
+def test_a_file_has_the_same_problems_as_in_spark(tmp_path: Path, case: dict[str, Any]) -> None:
+    path = file(tmp_path, case["file"])
+    if "unreadable" in case:
+        with pytest.raises(PolicyError, match=r"policies\.yaml: ") as error:
+            check(path)
+        assert all(name in str(error.value) for name in case["unreadable"])
+        return
+    found = check(path)
+    assert [each.rule for each in found] == [each["rule"] for each in case["problems"]]
+    for each, expected in zip(found, case["problems"], strict=True):
+        assert each.is_certain
+        assert str(each).startswith(f"{path}: rule {each.rule}")
+        assert all(name in each.message for name in expected["names"]), each.message
+    if not found:
+        assert len(load(path).rules) == len(case["accepted"])
+
+
+@pytest.mark.parametrize("case", GOLDEN["expressions"], ids=lambda case: case["sql"])
+def test_an_expression_is_judged_as_by_java(case: dict[str, Any]) -> None:
+    if case["certain"] and not case["accepted"]:
+        with pytest.raises(ValueError, match=r".+ (at \d+|closed)$"):
+            expressions.check(case["sql"])
+    else:
+        assert expressions.check(case["sql"]) == case["certain"]
+
+
+def test_an_expression_of_many_groups_is_left_to_java() -> None:
+    assert expressions.check("(" * 200 + ")" * 200)
+    assert not expressions.check("(" * 5000 + ")" * 5000)
+
+
+def test_a_rule_that_only_spark_can_check_is_no_certain_problem(tmp_path: Path) -> None:
+    path = file(tmp_path, r"rules: [{name: a, match: {sql: '\p{Lu}+'}, hints: RANGES(even)}]")
     (found,) = check(path)
-    assert found.startswith(f"{path}: rule 1")
-    assert problem in found
-
-
-@pytest.mark.parametrize(("match", "problem"), WRONG_CONDITIONS)
-def test_a_wrong_condition_is_a_problem(tmp_path: Path, match: str, problem: str) -> None:
-    (found,) = check(file(tmp_path, f"rules: [{{match: {match}, hints: RANGES(even)}}]"))
-    assert problem in found
-
-
-@pytest.mark.parametrize(("text", "problem"), WRONG_FILES)
-def test_a_wrong_file_is_an_error(tmp_path: Path, text: str, problem: str) -> None:
-    with pytest.raises(PolicyError, match=r"policies\.yaml: ") as error:
-        check(file(tmp_path, text))
-    assert problem in str(error.value)
+    assert (found.rule, found.name, found.is_certain) == (1, "a", False)
+    assert str(found) == (
+        rf"{path}: rule 1 (a): sql is '\p{{Lu}}+'. Only Spark can check this regular expression"
+    )
+    assert len(load(path).rules) == 1
 
 
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(PolicyError, match=r"none\.yaml: No such file or directory"):
         load(tmp_path / "none.yaml")
-
-
-def test_java_expressions_that_python_does_not_know_are_accepted(tmp_path: Path) -> None:
-    text = r"rules: [{match: {sql: '\p{Lu}+orders++'}, hints: RANGES(even)}]"
-    assert check(file(tmp_path, text)) == []
 
 
 ALIASES = "a: &a [x]\n" + "".join(
@@ -128,6 +110,27 @@ def test_a_file_that_spark_does_not_read_is_an_error(tmp_path: Path) -> None:
         out.truncate((16 << 20) + 1)
     with pytest.raises(PolicyError, match=r"it has 16777217 bytes\. Allowed: at most 16777216"):
         check(path)
+
+
+def test_a_long_value_is_cut_in_a_message(tmp_path: Path) -> None:
+    long = "x" * 100_000
+    rule = {
+        "match": {long: "a", "user": [[long]], "sql": f"({long}"},
+        "settings": {long: 1, "parallelism": long},
+        "hints": long,
+        "blocks": {f"{long}-": ""},
+        long: 1,
+    }
+    found = check(file(tmp_path, json.dumps({"rules": [rule]}), "policies.json"))
+    assert len(found) == 8
+    assert all(len(each.message) < 500 for each in found)
+
+
+def test_an_error_in_code_has_all_problems() -> None:
+    with pytest.raises(PolicyError) as error:
+        Rule({"usr": "ann"}, settings={"paralelism": 0, "max_parallelism": 0}, hints="RANGES(odd)")
+    assert len(error.value.problems) == 4
+    assert str(error.value) == "\n".join(error.value.problems)
 
 
 def test_scalars_mean_the_same_as_in_spark(tmp_path: Path) -> None:
