@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,11 @@ from hypothesis import strategies as st
 
 from apportion.policies import Policies, PolicyError, Rule, check, expressions, load
 
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs/policies.md"
 # PolicyFileSuite reads the same file.
 GOLDEN: dict[str, list[dict[str, Any]]] = json.loads(
-    (Path(__file__).parents[3] / "jvm/src/test/resources/policies.golden.json").read_text("utf-8")
+    (ROOT / "jvm/src/test/resources/policies.golden.json").read_text("utf-8")
 )
 
 
@@ -124,6 +127,12 @@ def test_a_long_value_is_cut_in_a_message(tmp_path: Path) -> None:
     found = check(file(tmp_path, json.dumps({"rules": [rule]}), "policies.json"))
     assert len(found) == 8
     assert all(len(each.message) < 500 for each in found)
+
+
+def test_the_example_in_the_docs_limits_shuffles_and_scans(tmp_path: Path) -> None:
+    (text,) = re.findall(r"```yaml\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    limits = load(file(tmp_path, text)).rules[1].settings
+    assert limits["maxParallelism"] == limits["sources.maxParallelism"]
 
 
 def test_an_error_in_code_has_all_problems() -> None:

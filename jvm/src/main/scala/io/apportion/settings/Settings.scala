@@ -76,7 +76,8 @@ object Settings {
     default = 32768,
     Allowed.AtLeast(1),
     "Maximum number of tasks of a stage that reads a shuffle. Apportion rounds it down to a power of two, unless " +
-      "balanced ranges use another `rounding`. Lower it to limit how much of a cluster one query can use."
+      "balanced ranges use another `rounding`. It does not limit scans: also set `sources.maxParallelism` to limit " +
+      "how much of a cluster one query can use."
   )
 
   val Parallelism: SettingEntry[Int] = SettingEntry.int(

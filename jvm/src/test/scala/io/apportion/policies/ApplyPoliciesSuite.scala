@@ -202,6 +202,26 @@ class ApplyPoliciesSuite extends SparkSuite with Eventually {
     }
   }
 
+  test("the maximums of a rule limit the tasks of shuffles and of scans") {
+    val path = folder.resolve("lines").toString
+    spark.range(0, 20000, 1, 8).selectExpr("string(id) AS value").write.text(path)
+    val small =
+      Seq("spark.sql.files.openCostInBytes" -> "0", "minTaskVolume" -> "1", "dataVolumePerTask" -> "1KB")
+    def tasks(settings: String*): (Seq[Int], Seq[Int]) =
+      withRules(s"{match: {table: lines}, settings: {${settings.mkString(", ")}}}") {
+        withSession(small: _*) { session =>
+          session.read.text(path).createTempView("lines")
+          val query = session.sql("SELECT value, count(*) FROM lines GROUP BY value")
+          val (scans, shuffles) = decisionsOf(session, query).partition(_.layout == "files")
+          (scans.map(_.tasks), shuffles.map(_.tasks))
+        }
+      }
+    val (unlimited, limited) = tasks("maxParallelism: 2")
+    assert(unlimited.size == 1 && unlimited.forall(_ > 3) && limited == Seq(2))
+    val (scans, shuffles) = tasks("maxParallelism: 2", "sources.maxParallelism: 3")
+    assert(scans.size == 1 && scans.forall(_ <= 3) && shuffles == Seq(2))
+  }
+
   test("a subquery and a query that is planned before it runs follow the rules") {
     val subquery =
       s"SELECT (SELECT max(n) FROM (SELECT k, count(*) AS n FROM numbers GROUP BY k)), count(*) FROM few GROUP BY k"
