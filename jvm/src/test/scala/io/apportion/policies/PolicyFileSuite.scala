@@ -1,12 +1,14 @@
 package io.apportion.policies
 
+import java.io.File
+
+import scala.jdk.CollectionConverters._
+import scala.util.Try
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.scalatest.funsuite.AnyFunSuite
-import org.scalatest.prop.TableDrivenPropertyChecks._
 
 class PolicyFileSuite extends AnyFunSuite {
-
-  private def rule(text: String): Either[String, PolicyFile] =
-    PolicyFile.parse(s"rules: [{match: {user: ann}, $text}]", isJson = false)
 
   test("YAML and JSON make the same rules") {
     val yaml = """rules:
@@ -39,71 +41,37 @@ class PolicyFileSuite extends AnyFunSuite {
     assert(found._2 == settings)
   }
 
-  private val wrongRules = Table[String, String](
-    ("rule", "problem"),
-    ("settings: {paralelism: 8}", "unknown setting paralelism. Did you mean parallelism?"),
-    ("settings: {parallelism: many}", "parallelism is many. Allowed: 1 or more, or -1 (decide)"),
-    ("settings: {parallelism: [8]}", "parallelism is [8]. Allowed: one value"),
-    ("settings: {history.path: /secret}", "a rule cannot set history.path: it is set when Spark starts"),
-    ("settings: {policies: /other.yaml}", "a rule cannot set policies: it is set when Spark starts"),
-    ("settings: {hints.strict: true}", "a rule cannot set hints.strict: hints are checked before"),
-    ("settings: {enabled: true}", "enabled is true. Allowed: false"),
-    (
-      "settings: {minParallelism: 64, maxParallelism: 8}",
-      "minParallelism is 64 and spark.apportion.maxParallelism is 8"
-    ),
-    ("settings: {}", "settings must have names and values"),
-    ("hints: PARALELISM(8)", "hints: unknown hint PARALELISM. Allowed: PARALLELISM, DATA_VOLUME"),
-    ("hints: PARALLELISM(0)", "hints: hint PARALLELISM(0): PARALLELISM takes a number from 1 to 2147483647, not 0"),
-    ("hints: 'PARALLELISM(8) */ 1 --'", "cannot read the hints"),
-    ("hints: 8", "hints is 8. Allowed: text, such as PARALLELISM(8)"),
-    ("blocks: {c: RANGES(odd)}", "block c: hint RANGES(odd): RANGES takes even or balanced, not odd"),
-    ("blocks: {a b: RANGES(even)}", "block a b is not a name"),
-    ("settings: {mode: active}, force: 1", "force is 1. Allowed: true, false"),
-    ("setings: {mode: active}", "unknown key setings. Did you mean settings?"),
-    ("force: true", "it sets nothing. Add settings, hints or blocks")
-  )
+  private def elements(node: JsonNode): Seq[JsonNode] = node.elements.asScala.toSeq
+  private def texts(node: JsonNode): Seq[String] = elements(node).map(_.asText)
 
-  forAll(wrongRules) { (text, problem) =>
-    test(s"a rule with $text is left out") {
-      val Right(file) = rule(text): @unchecked
-      assert(file.rules.isEmpty && file.problems.size == 1)
-      assert(file.problems.head.startsWith("rule 1: ") && file.problems.head.contains(problem), file.problems)
+  /** Files and expressions with the fields of their problems. Python's tests read the same file. */
+  private val golden = new ObjectMapper().readTree(new File("jvm/src/test/resources/policies.golden.json"))
+
+  for ((file, i) <- elements(golden.get("files")).zipWithIndex) {
+    val text = file.get("file").asText
+    test(s"file $i has its rules and problems: ${text.take(100).replace("\n", " ")}") {
+      PolicyFile.parse(text, isJson = false) match {
+        case Left(problem) =>
+          assert(file.has("unreadable"), problem)
+          assert(texts(file.get("unreadable")).forall(name => problem.contains(name)), problem)
+        case Right(read) =>
+          assert(!file.has("unreadable"))
+          assert(read.rules.map(_.number) == elements(file.get("accepted")).map(_.asInt))
+          // The log has only the first problem of a rule.
+          val firsts = elements(file.get("problems")).groupBy(_.get("rule").asInt).toSeq.sortBy(_._1).map(_._2.head)
+          assert(read.problems.size == firsts.size)
+          for ((problem, expected) <- read.problems.zip(firsts)) {
+            assert(problem.startsWith(s"rule ${expected.get("rule").asInt}"))
+            assert(texts(expected.get("names")).forall(name => problem.contains(name)), problem)
+          }
+      }
     }
   }
 
-  private val wrongConditions = Table[String, String](
-    ("match", "problem"),
-    ("{}", "match has no conditions. Allowed: fingerprint, user, application"),
-    ("{usr: ann}", "match has the unknown key usr. Did you mean user?"),
-    ("{user: 7}", "user is 7. Allowed: text, or a list of texts"),
-    ("{user: []}", "user is []. Allowed: text, or a list of texts"),
-    ("{sql: '('}", "sql is '(', which is not a regular expression"),
-    ("{sql: [a, b]}", "sql takes one regular expression")
-  )
-
-  forAll(wrongConditions) { (conditions, problem) =>
-    test(s"a rule that matches $conditions is left out") {
-      val text = s"rules: [{match: $conditions, settings: {mode: active}}, {match: {user: x}, hints: RANGES(even)}]"
-      val Right(file) = PolicyFile.parse(text, isJson = false): @unchecked
-      assert(file.rules.map(_.number) == Seq(2))
-      assert(file.problems.head.startsWith("rule 1: ") && file.problems.head.contains(problem), file.problems)
-    }
-  }
-
-  private val wrongFiles = Table[String, String](
-    ("text", "problem"),
-    ("", "the file must have keys and values. Allowed keys: rules"),
-    ("rules: 5", "the file needs a list of rules"),
-    ("rule: []", "unknown key rule. Did you mean rules?"),
-    ("rules: [", "line: 1"),
-    ("rules: []\nrules: []", "Duplicate field 'rules'")
-  )
-
-  forAll(wrongFiles) { (text, problem) =>
-    test(s"a file with ${text.replace("\n", " and ")} is refused") {
-      val Left(found) = PolicyFile.parse(text, isJson = false): @unchecked
-      assert(found.contains(problem))
+  for (expression <- elements(golden.get("expressions"))) {
+    val sql = expression.get("sql").asText
+    test(s"the expression $sql is accepted or refused") {
+      assert(Try(new SqlPattern(sql)).isSuccess == expression.get("accepted").asBoolean)
     }
   }
 }
