@@ -122,6 +122,8 @@ private[policies] object PolicyFile {
       catch {
         case failure: PatternSyntaxException =>
           Left(s"sql is '$text', which is not a regular expression: ${failure.getDescription} at ${failure.getIndex}")
+        // It would end the thread that reads the file.
+        case _: StackOverflowError => Left("sql is nested too deeply")
       }
     case _ => Left("sql takes one regular expression")
   }

@@ -74,4 +74,11 @@ class PolicyFileSuite extends AnyFunSuite {
       assert(Try(new SqlPattern(sql)).isSuccess == expression.get("accepted").asBoolean)
     }
   }
+
+  test("a rule whose expression is nested too deeply is left out") {
+    val sql = "(" * 200000 + ")" * 200000
+    val text = s"rules: [{match: {sql: '$sql'}, hints: RANGES(even)}]"
+    val Right(file) = PolicyFile.parse(text, isJson = false): @unchecked
+    assert(file.rules.isEmpty && file.problems == Seq("rule 1: sql is nested too deeply"))
+  }
 }
