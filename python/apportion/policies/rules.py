@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from apportion import settings as registry
+from apportion._util.paths import write_text
 from apportion.errors import SettingError
 from apportion.policies import expressions, formats
 from apportion.policies.checks import KEYS, checked_rule
@@ -98,7 +99,4 @@ class Policies:
         The new file replaces the old one in one step, so that Spark never reads half of it.
         """
         target = Path(path)
-        content = self.to_json() if target.suffix == ".json" else self.to_yaml()
-        temporary = target.with_name(f".{target.name}.new")
-        temporary.write_text(content, "utf-8")
-        temporary.replace(target)
+        write_text(target, self.to_json() if target.suffix == ".json" else self.to_yaml())
