@@ -26,7 +26,7 @@ _LEGEND = (
 )
 _INTERVAL = (
     "Brackets are 95 % intervals. If 1 is in an interval, the difference is not significant. Of 20 "
-    "queries without a change, about one is outside by chance."
+    "queries without a change, up to one seems different by chance."
 )
 _TOO_FEW = (
     f"A query without brackets has fewer than {FEWEST_RUNS} runs on a side. These are too few to "
