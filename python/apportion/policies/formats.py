@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 import yaml
 from yaml.reader import Reader
 
+# SnakeYAML's resolver, which Jackson uses. PyYAML's does not take 1e3 for a number, but dates.
+_WORDS = "yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF|true|True|TRUE|false|False|FALSE"
+_EXPONENT = "[eE][-+]?[0-9]+"
 _SCALARS = (
-    ("bool", r"(?:true|True|TRUE|false|False|FALSE)", "tTfF"),
-    ("int", r"(?:0|[-+]?[1-9][0-9]*)", "-+0123456789"),
-    ("float", r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?", "-+0123456789."),
-    ("null", r"(?:~|null|Null|NULL|)", ["~", "n", "N", ""]),
+    ("bool", f"(?:{_WORDS})", "yYnNoOtTfF"),
+    (
+        "int",
+        "[-+]?(?:0b[01][01_]*|0x[0-9a-fA-F][0-9a-fA-F_]*|0(?:[0-7_]*[0-7])?|[1-9][0-9_]*)",
+        "-+0123456789",
+    ),
+    (
+        "float",
+        rf"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?{_EXPONENT}|[0-9][0-9_]*\.[0-9_]*"
+        rf"|\.[0-9][0-9_]*(?:{_EXPONENT})?|\.(?:inf|Inf|INF|nan|NaN|NAN))",
+        "-+0123456789.",
+    ),
+    ("null", "(?:~|null|Null|NULL|)", ["~", "n", "N", ""]),
 )
 
 
@@ -22,8 +34,8 @@ def read(text: str, *, is_json: bool) -> Any:
     """Return the data in a text. Raises `ValueError` if it cannot be read."""
     try:
         data = _json(text) if is_json else yaml.load(text, _Loader)
-        # Text with half of a surrogate pair cannot be shown.
-        json.dumps(data, ensure_ascii=False).encode()
+        # Half of a surrogate pair cannot be shown, and Spark reads no infinite number.
+        json.dumps(data, ensure_ascii=False, allow_nan=False).encode()
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except yaml.YAMLError as error:
@@ -49,11 +61,7 @@ def to_yaml(entries: Iterable[tuple[str, dict[str, Any]]], key: str) -> str:
 
 
 def _json(text: str) -> Any:
-    return json.loads(text, object_pairs_hook=_mapping, parse_constant=_no_constant)
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a number")
+    return json.loads(text, object_pairs_hook=_mapping)
 
 
 def _mapping(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -66,7 +74,7 @@ def _mapping(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """Reads keys as text, and scalars without dates: `on` and `yes` are text."""
+    """Reads keys as text, and scalars as SnakeYAML does."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
 
@@ -79,11 +87,13 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
             raise _error(f"cannot use the tag {event.tag}", event)
         return super().compose_node(parent, index)
 
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise _error("a key must be text", key)
-        return {**_mapping([(k.value, self.construct_object(v, True)) for k, v in node.value])}
+        return _mapping(
+            [(key.value, self.construct_object(value, True)) for key, value in node.value]
+        )
 
 
 def _error(problem: str, place: Any) -> yaml.MarkedYAMLError:
