@@ -1,4 +1,4 @@
-"""Removes secrets from text that is shown or saved."""
+"""Removes secrets and control characters from text that is shown or saved."""
 
 from __future__ import annotations
 
@@ -14,6 +14,16 @@ _ASSIGNED = re.compile(rf"(?i)(\b(?:spark|fs)\.[\w.-]*(?:{_SECRET})[\w.-]*\s*=\s
 _USER = re.compile(r"(?<=://)[^/\s@]*@")
 # Parameters of a Spark Connect URL, such as sc://host:15002/;token=abc;user_id=me.
 _PARAMETERS = re.compile(r"(sc://[^\s/;]+/?;)[^\s'\"]*")
+# Control characters could be commands to a terminal. Consoles cannot print lone surrogates.
+_UNPRINTABLE = dict.fromkeys(
+    [*range(9), *range(11, 32), *range(127, 160), *range(0xD800, 0xE000)], "\ufffd"
+)
+
+
+def printable(text: str) -> str:
+    """Return a text without control characters, except for tabs and line ends."""
+    # Nearly all texts are printable, and this is many times faster.
+    return text if text.isprintable() else text.translate(_UNPRINTABLE)
 
 
 def without_secrets(text: str) -> str:

@@ -31,8 +31,8 @@ import apportion
 from apportion import streaming
 from apportion._spark import jvm
 from apportion.bench.environment import Environment
+from apportion.stream_record import StreamRecord
 from apportion.streaming.controller import Stream
-from apportion.streaming.record import StreamRecord
 from apportion.streaming.sizes import StateSizes
 
 if TYPE_CHECKING:

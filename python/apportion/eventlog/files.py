@@ -13,6 +13,7 @@ from pathlib import Path
 from apportion.errors import ApportionError
 from apportion.eventlog import compression
 from apportion.eventlog.compression import DamagedError, Stream, TruncatedError
+from apportion.redaction import printable
 
 # Paths of standard input. The second cannot be opened if standard input is a socket.
 STANDARD_INPUT = ("-", "/dev/stdin")
@@ -24,17 +25,6 @@ _ROLLED = re.compile(r"events_(\d+)_[^.]*(?P<suffix>(?:\.\w+)*)")
 # Databricks writes `eventlog`, and moves its content to a file with the time, such as
 # `eventlog-2021-06-15--15-00.gz`.
 _DATABRICKS = re.compile(r"eventlog(-\d{4}-\d\d-\d\d--\d\d-\d\d(\.\w+)?)?")
-
-# Control characters could be commands to a terminal. Consoles cannot print lone surrogates.
-_UNPRINTABLE = dict.fromkeys(
-    [*range(9), *range(11, 32), *range(127, 160), *range(0xD800, 0xE000)], "\ufffd"
-)
-
-
-def printable(text: str) -> str:
-    """Return a text without control characters, except for tabs and line ends."""
-    # Nearly all texts are printable, and this is many times faster.
-    return text if text.isprintable() else text.translate(_UNPRINTABLE)
 
 
 class Skipped:

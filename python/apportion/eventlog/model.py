@@ -9,6 +9,7 @@ from typing import Any
 
 from apportion.decision import NOTHING_HELD, Decision, HeldRows
 from apportion.errors import ApportionError
+from apportion.stream_record import StreamRecord
 
 
 @dataclasses.dataclass(frozen=True)
@@ -222,42 +223,6 @@ class Query:
 
 
 @dataclasses.dataclass(frozen=True)
-class LoggedStream:
-    """A batch of a stream, or a change of its state partitions.
-
-    The fields are the columns of `apportion_streams()`.
-    """
-
-    stream: str
-    query_id: str
-    run_id: str
-    at: int
-    """Time in milliseconds since 1970."""
-    event: str
-    """`batch`, `rescale`, `failure` or `ended`."""
-    batch: int
-    policy: str
-    partitions: int
-    target: int
-    slots: int
-    batch_millis: int
-    input_rows: int
-    input_rows_per_second: float
-    processed_rows_per_second: float
-    state_rows: int
-    state_bytes: int
-    reason: str
-    trigger_millis: int | None = None
-    backlog_rows: int | None = None
-    from_partitions: int | None = None
-    to_partitions: int | None = None
-    stop_millis: int | None = None
-    repartition_millis: int | None = None
-    start_millis: int | None = None
-    pause_millis: int | None = None
-
-
-@dataclasses.dataclass(frozen=True)
 class Unread:
     """A log that could not be read."""
 
@@ -289,7 +254,7 @@ class Application:
     and do not hold all of them."""
     other_stages: list[Stage] = dataclasses.field(default_factory=list)
     """Stages without a query."""
-    streams: dict[str, list[LoggedStream]] = dataclasses.field(default_factory=dict)
+    streams: dict[str, list[StreamRecord]] = dataclasses.field(default_factory=dict)
     """Records of each stream that Apportion controlled, by Spark's id of the query."""
     slots: list[tuple[int, int]] = dataclasses.field(default_factory=list)
     """Number of cores over time: `(milliseconds, cores)`."""

@@ -21,10 +21,10 @@ from apportion.decision import (
     decision_from_json,
     outcome_from_row,
 )
-from apportion.errors import ApportionError
+from apportion.errors import ApportionError, InputError
 from apportion.eventlog import deep_json, short_form
 from apportion.eventlog.deep_json import TooDeepError
-from apportion.eventlog.files import Skipped, lines, printable
+from apportion.eventlog.files import Skipped, lines
 from apportion.eventlog.large_logs import events
 from apportion.eventlog.large_logs.events import UnexpectedError
 from apportion.eventlog.large_logs.packing import PackedDict
@@ -33,13 +33,14 @@ from apportion.eventlog.model import (
     LoggedDecision,
     LoggedPolicy,
     LoggedShuffle,
-    LoggedStream,
     Operator,
     PlanNode,
     Query,
     Stage,
     Unread,
 )
+from apportion.redaction import printable
+from apportion.stream_record import StreamRecord
 
 _SQL = b"org.apache.spark.sql.execution.ui."
 _REPLANNED = _SQL + b"SparkListenerSQLAdaptiveExecutionUpdate"
@@ -441,7 +442,7 @@ class _Reader:
 
     def _stream(self, event: Event) -> None:
         if self._has_room("a record of a stream", self._line):
-            record = _stream_record(event["stream"])
+            record = StreamRecord.from_json(event["stream"])
             self.application.streams.setdefault(record.query_id, []).append(record)
 
     def _has_room(self, content: str, size: int, query: int | None = None) -> bool:
@@ -543,7 +544,7 @@ _PLAN_EVENTS = (
 
 def _problem(error: Exception) -> str:
     """Return what is wrong with an event, without values of the log, which can be huge."""
-    if isinstance(error, InvalidRecordError):
+    if isinstance(error, InvalidRecordError | InputError):
         return str(error)
     # The names of the fields come from this program, not from the log.
     if isinstance(error, KeyError):
@@ -614,52 +615,6 @@ def _policy(fields: Event | None) -> LoggedPolicy | None:
     if policy.min_parallelism > policy.max_parallelism or not 0 < policy.broadcast_ratio < 1:
         raise InvalidRecordError("the policy contradicts itself")
     return policy
-
-
-def _stream_record(fields: Event) -> LoggedStream:
-    def number(name: str) -> int:
-        value = int(fields[name])
-        # Before the first batch, Spark has the id -1.
-        if not -1 <= value < _LARGEST:
-            raise InvalidRecordError("a number is out of range")
-        return value
-
-    return LoggedStream(
-        stream=_text(fields["stream"]),
-        query_id=_text(fields["query_id"]),
-        run_id=_text(fields["run_id"]),
-        at=_millis(_instant(fields["at"])),
-        event=_text(fields["event"]),
-        batch=number("batch"),
-        policy=_text(fields["policy"]),
-        partitions=number("partitions"),
-        target=number("target"),
-        slots=number("slots"),
-        batch_millis=number("batch_millis"),
-        input_rows=number("input_rows"),
-        input_rows_per_second=_ratio(fields["input_rows_per_second"]),
-        processed_rows_per_second=_ratio(fields["processed_rows_per_second"]),
-        state_rows=number("state_rows"),
-        state_bytes=number("state_bytes"),
-        reason=_text(fields["reason"]),
-        trigger_millis=_optional_int(fields.get("trigger_millis")),
-        backlog_rows=_optional_int(fields.get("backlog_rows")),
-        from_partitions=_optional_int(fields.get("from_partitions")),
-        to_partitions=_optional_int(fields.get("to_partitions")),
-        stop_millis=_optional_int(fields.get("stop_millis")),
-        repartition_millis=_optional_int(fields.get("repartition_millis")),
-        start_millis=_optional_int(fields.get("start_millis")),
-        pause_millis=_optional_int(fields.get("pause_millis")),
-    )
-
-
-def _instant(text: str) -> float:
-    """Return a time with an offset, in ISO 8601, as milliseconds since 1970."""
-    # Python 3.10 does not read the letter for UTC.
-    time = datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
-    if time.tzinfo is None:
-        raise InvalidRecordError("a time has no offset")
-    return time.timestamp() * 1000
 
 
 def _optional_int(value: object) -> int | None:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from apportion._spark import jvm
 from apportion._util.units import read_bytes, read_seconds
 from apportion.errors import ApportionError, InputError
+from apportion.stream_record import StreamRecord, read_line
 from apportion.streaming.batches import Batch
 from apportion.streaming.checkpoint import Checkpoint
 from apportion.streaming.controller import Plan, Stream
 from apportion.streaming.policies import Backlog, BatchTime, Fixed, Load, Policy, Wanted
-from apportion.streaming.record import StreamRecord, read_line
 from apportion.streaming.simulation import StreamSimulation, simulate
 from apportion.streaming.sizes import Bounds
 

@@ -20,10 +20,10 @@ from pyspark import InheritableThread
 
 from apportion._spark import jvm
 from apportion.session import confs
+from apportion.stream_record import Event, StreamRecord
 from apportion.streaming.batches import Batch
 from apportion.streaming.checkpoint import PARTITIONS, Checkpoint, PendingRescale
 from apportion.streaming.policies import Fixed, Load, Policy, load_of
-from apportion.streaming.record import Event, StreamRecord
 from apportion.streaming.sizes import Bounds, StateSizes
 from apportion.streaming.stabilizer import Stabilizer
 

@@ -11,8 +11,8 @@ from urllib.request import url2pathname
 
 from apportion.errors import ApportionError, InputError
 from apportion.eventlog.files import Skipped, lines
+from apportion.stream_record import StreamRecord
 from apportion.streaming.batches import Batch
-from apportion.streaming.record import StreamRecord
 
 JOURNAL = Path("_apportion", "journal.jsonl")
 _RECORD = "io.apportion.streams.StreamEvent"

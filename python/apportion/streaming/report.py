@@ -12,8 +12,8 @@ from rich.text import Text
 
 from apportion._util.tables import FittedTable
 from apportion._util.units import count_text, seconds_text, size_text
+from apportion.stream_record import StreamRecord
 from apportion.streaming.journal import History
-from apportion.streaming.record import StreamRecord
 from apportion.streaming.simulation import Run, StreamSimulation
 
 _BARS = "▁▂▃▄▅▆▇█"

@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from apportion.stream_record import StreamRecord
 from apportion.streaming.journal import History
-from apportion.streaming.record import StreamRecord
 
 BEGIN = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
 TRIGGER = 10

@@ -102,15 +102,19 @@ def _stream_plots(stream: StreamView) -> dict[str, Markup]:
     """Return the plots of the durations of batches and of the state partitions."""
     if not stream.batches:
         return {}
-    first = stream.batches[0].at
+    batches = stream.batches
     pauses = [
-        Pause(change.at - change.pause_millis, change.at, f"{change.reason}: {pause_text(change)}")
+        Pause(
+            change.at_millis - change.pause_millis,
+            change.at_millis,
+            f"{change.reason}: {pause_text(change)}",
+        )
         for change in stream.changes
-        if change.pause_millis is not None and change.at >= first
+        if change.pause_millis is not None and change.at >= batches[0].at
     ]
-    durations = [(batch.at, batch.batch_millis) for batch in stream.batches]
+    durations = [(batch.at_millis, batch.batch_millis) for batch in batches]
     # Both plots have the time axis of the batches.
-    partitions = [(batch.at, batch.partitions) for batch in stream.batches]
+    partitions = [(batch.at_millis, batch.partitions) for batch in batches]
     return {
         "batches": batches_plot(durations, pauses, stream.trigger_millis),
         "partitions": steps_plot(partitions, pauses),

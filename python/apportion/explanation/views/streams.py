@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 from collections.abc import Sequence
 
 from apportion._util.units import count_text, seconds_text, size_text
-from apportion.eventlog import Application, LoggedStream
+from apportion.eventlog import Application
+from apportion.stream_record import StreamRecord
 
 _BATCH = "batch"
 
@@ -16,7 +16,7 @@ _BATCH = "batch"
 class StreamView:
     """A stream that Apportion controlled. `records` has at least one, oldest first."""
 
-    records: Sequence[LoggedStream]
+    records: Sequence[StreamRecord]
 
     @property
     def id(self) -> str:
@@ -30,12 +30,12 @@ class StreamView:
         return newest.stream if newest.stream == self.id else f"{newest.stream} ({self.id})"
 
     @property
-    def batches(self) -> list[LoggedStream]:
+    def batches(self) -> list[StreamRecord]:
         """The batches of the log, oldest first."""
         return [record for record in self.records if record.event == _BATCH]
 
     @property
-    def changes(self) -> list[LoggedStream]:
+    def changes(self) -> list[StreamRecord]:
         """Rescales, failures and ends, oldest first."""
         return [record for record in self.records if record.event != _BATCH]
 
@@ -63,7 +63,7 @@ class StreamView:
             lines.append(f"State: {last.state_rows:,} rows, {size}. Backlog: {backlog}.")
         return lines
 
-    def _load(self, batches: Sequence[LoggedStream]) -> str:
+    def _load(self, batches: Sequence[StreamRecord]) -> str:
         longest = max(batch.batch_millis for batch in batches)
         # The plural of a batch is irregular for `count_text`.
         number = "1 batch" if len(batches) == 1 else f"{len(batches)} batches"
@@ -75,7 +75,7 @@ class StreamView:
         return f"{text}; {above} took longer than the trigger's interval of {interval}."
 
 
-def pause_text(record: LoggedStream) -> str:
+def pause_text(record: StreamRecord) -> str:
     """Return the pause of a rescale and its parts, or '' for another record."""
     if record.pause_millis is None:
         return ""
@@ -88,10 +88,9 @@ def pause_text(record: LoggedStream) -> str:
     return f"paused {seconds_text(record.pause_millis / 1000)} ({', '.join(named)})"
 
 
-def time_text(record: LoggedStream) -> str:
+def time_text(record: StreamRecord) -> str:
     """Return the time of a record in UTC."""
-    time = datetime.datetime.fromtimestamp(record.at // 1000, datetime.timezone.utc)
-    return f"{time:%Y-%m-%d %H:%M:%S}"
+    return f"{record.at:%Y-%m-%d %H:%M:%S}"
 
 
 def stream_views(application: Application) -> list[StreamView]:
