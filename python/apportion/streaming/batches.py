@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
+
+from apportion.errors import InputError
+from apportion.redaction import printable
+from apportion.stream_record import LARGEST_COUNT, Count, Partitions, time_in_utc
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,23 +71,33 @@ class Batch:
         return sum(each.bytes for each in self.operators)
 
     @classmethod
-    def from_progress(cls, progress: Mapping[str, Any]) -> Batch:
-        """Return the batch of a progress report, which is parsed JSON."""
-        durations = progress.get("durationMs") or {}
-        millis = progress.get("batchDuration", durations.get("triggerExecution", 0))
-        began = datetime.datetime.fromisoformat(progress["timestamp"].replace("Z", "+00:00"))
+    def from_progress(cls, content: object) -> Batch:
+        """Return the batch of a progress report, which is parsed JSON.
+
+        Raises `InputError` for a missing field, and for a value of another type.
+        """
+        try:
+            progress = msgspec.convert(content, _Progress)
+            millis = progress.batch_duration
+            if millis is None:
+                millis = progress.duration_ms.get("triggerExecution", 0)
+            # It is below 0 if the clock was set back.
+            millis = _count(millis)
+            ended = progress.timestamp + datetime.timedelta(milliseconds=millis)
+        except (msgspec.ValidationError, OverflowError) as error:
+            raise InputError(f"not a batch of a stream: {error}") from None
         return cls(
-            id=progress["batchId"],
-            name=progress.get("name") or progress["id"],
-            query_id=progress["id"],
-            run_id=progress["runId"],
-            ended=began + datetime.timedelta(milliseconds=millis),
+            id=progress.batch_id,
+            name=printable(progress.name or progress.id),
+            query_id=printable(progress.id),
+            run_id=printable(progress.run_id),
+            ended=time_in_utc(ended),
             seconds=millis / 1000,
-            input_rows=progress.get("numInputRows", 0),
-            input_rows_per_second=_rate(progress, "inputRowsPerSecond"),
-            processed_rows_per_second=_rate(progress, "processedRowsPerSecond"),
-            backlog_rows=_backlog(progress),
-            operators=[_operator(each) for each in progress.get("stateOperators", [])],
+            input_rows=progress.num_input_rows,
+            input_rows_per_second=_rate(progress.input_rows_per_second),
+            processed_rows_per_second=_rate(progress.processed_rows_per_second),
+            backlog_rows=_backlog(progress.sources),
+            operators=[each.operator() for each in progress.state_operators],
         )
 
     def with_bytes(self, sizes: Mapping[str, Any] | None) -> Batch:
@@ -94,27 +109,58 @@ class Batch:
         )
 
 
-def _rate(progress: Mapping[str, Any], name: str) -> float:
+class _StateOperator(msgspec.Struct, rename="camel"):
+    """Spark's `StateOperatorProgress`."""
+
+    operator_name: str = ""
+    num_shuffle_partitions: Partitions = 0
+    num_rows_total: int = 0
+    memory_used_bytes: int = 0
+    commit_time_ms: int = 0
+    custom_metrics: dict[str, int] | None = None
+
+    def operator(self) -> Operator:
+        files = (self.custom_metrics or {}).get("rocksdbSstFileSize", 0)
+        return Operator(
+            name=self.operator_name,
+            partitions=self.num_shuffle_partitions,
+            rows=_count(self.num_rows_total),
+            bytes=_count(max(self.memory_used_bytes, files)),
+            commit_millis=_count(self.commit_time_ms),
+        )
+
+
+class _Progress(msgspec.Struct, rename="camel"):
+    """Spark's `StreamingQueryProgress`."""
+
+    id: str
+    run_id: str
+    timestamp: Annotated[datetime.datetime, msgspec.Meta(tz=True)]
+    batch_id: Count
+    name: str | None = None
+    batch_duration: int | None = None
+    duration_ms: dict[str, int] = {}
+    num_input_rows: Count = 0
     # The first batch has the rate NaN, which JSON writes as text or leaves out.
-    rate = progress.get(name)
-    return float(rate) if isinstance(rate, int | float) and 0 <= rate < float("inf") else 0.0
+    input_rows_per_second: Any = None
+    processed_rows_per_second: Any = None
+    state_operators: list[_StateOperator] = []
+    sources: list[dict[str, Any]] = []
 
 
-def _operator(operator: Mapping[str, Any]) -> Operator:
-    metrics = operator.get("customMetrics") or {}
-    return Operator(
-        name=operator.get("operatorName", ""),
-        partitions=operator.get("numShufflePartitions", 0),
-        rows=operator.get("numRowsTotal", 0),
-        bytes=max(operator.get("memoryUsedBytes", 0), metrics.get("rocksdbSstFileSize", 0)),
-        commit_millis=operator.get("commitTimeMs", 0),
-    )
+def _rate(value: object) -> float:
+    is_number = isinstance(value, int | float) and 0 <= value <= LARGEST_COUNT
+    return float(value) if is_number else 0.0  # type: ignore[arg-type]
 
 
-def _backlog(progress: Mapping[str, Any]) -> int | None:
-    sources = [_source_backlog(source) for source in progress.get("sources", [])]
-    known = [rows for rows in sources if rows is not None]
-    return sum(known) if known else None
+def _count(number: int) -> int:
+    """Return a number of rows, bytes or milliseconds. Spark writes -1 for an unknown one."""
+    return min(max(number, 0), LARGEST_COUNT)
+
+
+def _backlog(sources: Sequence[Mapping[str, Any]]) -> int | None:
+    known = [rows for rows in map(_source_backlog, sources) if rows is not None]
+    return _count(sum(known)) if known else None
 
 
 def _source_backlog(source: Mapping[str, Any]) -> int | None:
@@ -131,13 +177,13 @@ def _source_backlog(source: Mapping[str, Any]) -> int | None:
 def _offsets(value: object) -> dict[tuple[str, ...], int]:
     if isinstance(value, str):
         try:
-            value = json.loads(value)
-        except ValueError:
+            value = msgspec.json.decode(value)
+        except (msgspec.DecodeError, RecursionError, UnicodeError):
             return {}
     if not isinstance(value, dict):
         return {}
     # The log offset of files counts batches, not rows.
-    if "offset" in value:
+    if isinstance(value.get("offset"), int):
         return {("offset",): value["offset"]}
     return {
         (topic, partition): offset

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+import msgspec
+
 from apportion.errors import ApportionError, InputError
+from apportion.eventlog.deep_json import is_shallow
 from apportion.eventlog.files import Skipped, lines
 from apportion.stream_record import StreamRecord
 from apportion.streaming.batches import Batch
@@ -44,7 +45,7 @@ def read(path: str) -> tuple[list[History], list[str]]:
     for line in lines(file, skipped):
         try:
             record = _parsed(line)
-        except (InputError, LookupError, TypeError, ValueError, AttributeError):
+        except (ValueError, msgspec.DecodeError):
             if line.strip():
                 skipped.add("a line that is not a record of a stream, such as an incomplete one")
             continue
@@ -58,6 +59,10 @@ def read(path: str) -> tuple[list[History], list[str]]:
             "apportion.streaming.start controls, an event log, or a file with the JSON of "
             "StreamingQueryProgress in each line"
         )
+    for history in found.values():
+        # A clock can be set back.
+        history.records.sort(key=lambda record: record.at)
+        history.batches.sort(key=lambda batch: batch.ended)
     return list(found.values()), skipped.messages()
 
 
@@ -91,12 +96,16 @@ def _parsed(line: bytes) -> StreamRecord | Batch | None:
     # Most events of a log are not parsed.
     if b'"Event"' in line and _RECORD.encode() not in line and _PROGRESS.encode() not in line:
         return None
-    content: dict[str, Any] = json.loads(line)
+    if not is_shallow(line):
+        raise InputError("a record of a stream is not nested deeply")
+    content = msgspec.json.decode(line)
+    if not isinstance(content, dict):
+        raise InputError("a record of a stream is an object")
     event = content.get("Event")
     if event == _RECORD:
-        return StreamRecord.from_json(content["stream"])
+        return StreamRecord.from_json(content.get("stream"))
     if event == _PROGRESS:
-        return Batch.from_progress(content["progress"])
+        return Batch.from_progress(content.get("progress"))
     if event is not None:
         return None
     return Batch.from_progress(content) if "batchId" in content else StreamRecord.from_json(content)

@@ -37,6 +37,11 @@ _BYTES_PER_PARTITION = 512 << 20
 _POLICIES = ("fixed", "lag", "load")
 # Without rows, Spark looks for new ones after a moment.
 _IDLE = 0.1
+# Limit of the steps of a run: those for each batch of the log, and some more.
+_STEPS_PER_BATCH = 100
+_MORE_STEPS = 1000
+# The last second of `datetime`. Times of a damaged log can be beyond it, and before 1970.
+_LAST_TIME = 253_402_300_799
 
 Change = Callable[[float, Sequence[Batch], int], int]
 """Returns the partitions after a batch, for its end, the last batches, and the partitions now."""
@@ -175,7 +180,9 @@ class _Arrivals:
             read += each.rows
             self._read.append(read)
             # Spark looks for rows when a batch starts.
-            self.times.append(each.ended - each.seconds)
+            began = each.ended - each.seconds
+            # Batches of a damaged log overlap.
+            self.times.append(max(began, self.times[-1]) if self.times else began)
             self._rows.append(max(read + each.backlog, self._rows[-1] if self._rows else 0))
         # Rows of the last backlog were never read, and would have no batch.
         self.total = read
@@ -240,7 +247,14 @@ class _Stream:
         worst = hours = 0.0
         # The first batch after a start is not looked at.
         is_warm = False
+        steps_left = _MORE_STEPS + _STEPS_PER_BATCH * len(arrivals.times)
         while read < arrivals.total - 0.5:
+            steps_left -= 1
+            if not steps_left:
+                raise InputError(
+                    f"the run {name} has more than {_STEPS_PER_BATCH} times the batches of the "
+                    "log: give a longer `trigger` (--trigger)"
+                )
             rows = arrivals.rows(now) - read
             if rows < 0.5:
                 # Rows of the last batch arrive when it starts.
@@ -299,7 +313,9 @@ class _Stream:
             name="",
             query_id="",
             run_id="",
-            ended=datetime.datetime.fromtimestamp(ended, datetime.timezone.utc),
+            ended=datetime.datetime.fromtimestamp(
+                min(max(0, ended), _LAST_TIME), datetime.timezone.utc
+            ),
             seconds=seconds,
             input_rows=round(rows),
             input_rows_per_second=rows / max(seconds, self.trigger or 0.0, 1e-3),
