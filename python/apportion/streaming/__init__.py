@@ -63,7 +63,8 @@ def start(
 
     `build` returns the query as a `DataStreamWriter`, without `start`, checkpoint and trigger. It
     is called again for each rescale. `checkpoint` is the location of Spark's checkpoint. If a
-    rescale was interrupted there, it is finished first. `policy` is `BatchTime()` by default.
+    rescale was interrupted there, it is finished first. Failures of the policy, of the journal and
+    of the records are logged, and do not stop the query. `policy` is `BatchTime()` by default.
     `trigger` is the interval between batches; None starts a batch when the one before has ended.
 
     The number changes after the policy has wanted it for the time `stabilization`, and not sooner

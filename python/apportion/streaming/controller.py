@@ -6,9 +6,8 @@ again. `Checkpoint.begin` notes it first, so that the next start continues it af
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import json
+import functools
 import logging
 import threading
 import time
@@ -22,8 +21,9 @@ from apportion._spark import jvm
 from apportion.session import confs
 from apportion.stream_record import Event, StreamRecord
 from apportion.streaming.batches import Batch
+from apportion.streaming.bookkeeping import Attempt, Records
 from apportion.streaming.checkpoint import PARTITIONS, Checkpoint, PendingRescale
-from apportion.streaming.policies import Fixed, Load, Policy, load_of
+from apportion.streaming.policies import Fixed, Policy, Wanted, load_of
 from apportion.streaming.sizes import Bounds, StateSizes
 from apportion.streaming.stabilizer import Stabilizer
 
@@ -38,10 +38,6 @@ _log = logging.getLogger(__name__)
 
 # A load is that of this many batches.
 _BATCHES = 5
-_MOST_RECORDS = 1000
-# The journal is written as a whole, so not after each batch, and less often if it takes long.
-_JOURNAL_SECONDS = 10.0
-_JOURNAL_SHARE = 0.002
 _SLOTS_SECONDS = 10.0
 # A batch ends the wait for it, so this is only the longest time that `stop` takes.
 _WAIT_SECONDS = 0.5
@@ -80,15 +76,20 @@ class Stream:
         self._sizes = StateSizes(spark, plan.bounds)
         self._stabilizer = Stabilizer(plan.stabilization, plan.cooldown)
         self._batches: deque[Batch] = deque(maxlen=_BATCHES)
-        self._records: deque[StreamRecord] = deque(maxlen=_MOST_RECORDS)
-        self._lines: deque[str] = deque(maxlen=_MOST_RECORDS)
+        self._records = Records(spark, checkpoint)
+        self._policy_name = str(plan.policy.name)
         self._rescale: _Rescale | None = None
         self._is_refused = False
         self._is_warm = False
         self._last: Batch | None = None
         self._progress: jvm.Progress | None = None
-        self._slots = (float("-inf"), 1)
-        self._journal_due = float("-inf")
+        self._slots: int | None = None
+        self._slots_due = float("-inf")
+        attempt = functools.partial(Attempt, checkpoint.location)
+        self._watching = attempt("read the batches of its query")
+        self._counting = attempt("read the task slots")
+        self._deciding = attempt(f"ask the policy {self._policy_name}")
+        self._ending = attempt("stop its query")
         self._stopping = threading.Event()
         self._error: BaseException | None = None
         self._partitions = checkpoint.partitions()
@@ -110,7 +111,7 @@ class Stream:
     @property
     def records(self) -> list[StreamRecord]:
         """The last 1,000 records, oldest first."""
-        return list(self._records)
+        return list(self._records.newest)
 
     @property
     def rescales(self) -> list[StreamRecord]:
@@ -118,9 +119,12 @@ class Stream:
         return [record for record in self.records if record.event == "rescale"]
 
     def stop(self) -> None:
-        """Stop the query, and wait until its thread has ended."""
+        """Stop the query, and wait until its thread has ended.
+
+        Raises the query's error if it failed.
+        """
         self._stopping.set()
-        self._thread.join()
+        self.await_termination()
 
     def await_termination(self, timeout: float | None = None) -> bool:
         """Wait until the query ends, and return whether it did within `timeout` seconds.
@@ -134,35 +138,50 @@ class Stream:
 
     def _run(self) -> None:
         try:
-            while not self._stopping.is_set():
-                query = self._query
-                ended, batches = self._await_batches()
-                for batch in batches:
-                    # A rescale replaces the query, and later batches are those of the old one.
-                    if self._query is query:
-                        self._observe(batch)
-                if ended and self._query is query:
-                    query.awaitTermination()
-                    break
+            self._watch()
+        except Exception as error:
+            _log.exception("the stream in %s has ended with an error", self._checkpoint.location)
+            self._error = error
         except BaseException as error:
             self._error = error
+            raise
         finally:
-            # A lost connection must not hide the query's own error.
-            with contextlib.suppress(Exception):
+            # After an error outside the query, the query still runs.
+            with self._ending:
                 self._query.stop()
-                if self._last:
-                    self._record("ended", self._last, "the stream ended")
-                self._write_journal()
+            if self._last:
+                end = f" with an error: {_first_line(self._error)}" if self._error else ""
+                self._record("ended", self._last, f"the stream ended{end}")
+
+    def _watch(self) -> None:
+        """Observe batches until the query ends, or is to stop. Raises the query's error."""
+        is_ended = False
+        while not is_ended and not self._stopping.is_set():
+            query = self._query
+            is_ended, batches = self._await_batches()
+            for batch in batches:
+                # A rescale replaces the query, and later batches are those of the old one.
+                if self._query is query:
+                    self._observe(batch)
+            is_ended = is_ended and self._query is query
+        if self._query.isActive:
+            self._query.stop()
+        else:
+            self._query.awaitTermination()
 
     def _await_batches(self) -> tuple[bool, list[Batch]]:
         """Return whether the query has ended, and its new batches."""
         known = self._progress["timestamp"] if self._progress else None
-        found = jvm.await_batch(self._spark, self._query, known, _WAIT_SECONDS)
-        batches = [Batch.from_progress(report) for report in found["progress"]]
-        if batches:
-            self._progress = found["progress"][-1]
-            batches[-1] = batches[-1].with_bytes(found["bytes"])
-        return found["ended"], batches
+        with self._watching:
+            found = jvm.await_batch(self._spark, self._query, known, _WAIT_SECONDS)
+            if found["progress"]:
+                self._progress = found["progress"][-1]
+            batches = [Batch.from_progress(report) for report in found["progress"]]
+            if batches:
+                batches[-1] = batches[-1].with_bytes(found["bytes"])
+            return found["ended"], batches
+        self._stopping.wait(_WAIT_SECONDS)
+        return not self._query.isActive, []
 
     def _observe(self, batch: Batch) -> None:
         self._last = batch
@@ -177,30 +196,31 @@ class Stream:
         self._is_warm = self._is_warm or batch.partitions is not None
 
     def _decide(self, batch: Batch) -> None:
-        load = self._load()
-        if load is None:
+        partitions, slots = self._partitions, self._most_slots()
+        if partitions is None:
             return
-        wanted = self._plan.policy.wanted(load)
-        wanted = self._plan.bounds.apply(wanted, self._sizes.needed(load), load)
-        now = batch.ended.timestamp()
-        steady = self._stabilizer.steady(now, load.partitions, wanted)
+        wanted = Wanted(partitions, "the number stays, because the policy failed")
+        if slots is None:
+            wanted = Wanted(partitions, "the number stays, because the task slots are not known")
+        else:
+            with self._deciding:
+                batches, trigger = list(self._batches), self._plan.trigger
+                load = load_of(batches, partitions, slots, trigger)
+                needed = self._sizes.needed(load)
+                wanted = self._plan.bounds.apply(self._plan.policy.wanted(load), needed, load)
+        steady = self._stabilizer.steady(batch.ended.timestamp(), partitions, wanted)
         self._record("batch", batch, wanted.reason, target=wanted.partitions)
         if steady and not self._is_refused:
-            self._change(load.partitions, steady.partitions, steady.reason)
+            self._change(partitions, steady.partitions, steady.reason)
             self._stabilizer.changed(time.time())
 
-    def _load(self) -> Load | None:
-        if self._partitions is None:
-            return None
-        slots = self._most_slots()
-        return load_of(list(self._batches), self._partitions, slots, self._plan.trigger)
-
-    def _most_slots(self) -> int:
-        asked, slots = self._slots
-        if time.monotonic() - asked > _SLOTS_SECONDS:
-            slots = min(jvm.most_slots(self._spark), self._plan.bounds.most)
-            self._slots = (time.monotonic(), slots)
-        return slots
+    def _most_slots(self) -> int | None:
+        """Return the task slots; the last known number if Spark does not tell them."""
+        if time.monotonic() > self._slots_due:
+            self._slots_due = time.monotonic() + _SLOTS_SECONDS
+            with self._counting:
+                self._slots = min(jvm.most_slots(self._spark), self._plan.bounds.most)
+        return self._slots
 
     def _change(self, before: int, after: int, reason: str) -> None:
         pending = PendingRescale(
@@ -313,10 +333,10 @@ class Stream:
             at=batch.ended,
             event=event,
             batch=batch.id,
-            policy=self._plan.policy.name,
+            policy=self._policy_name,
             partitions=partitions,
             target=target or partitions,
-            slots=self._most_slots(),
+            slots=self._most_slots() or 0,
             batch_millis=_millis(batch.seconds),
             trigger_millis=None if self._plan.trigger is None else _millis(self._plan.trigger),
             input_rows=batch.input_rows,
@@ -332,18 +352,7 @@ class Stream:
             to_partitions=changed.to_partitions if changed else None,
             **millis,
         )
-        line = json.dumps(record.to_json())
-        self._records.append(record)
-        self._lines.append(line)
-        jvm.report_stream(self._spark, line)
-        if event != "batch" or time.monotonic() > self._journal_due:
-            self._write_journal()
-
-    def _write_journal(self) -> None:
-        began = time.monotonic()
-        self._checkpoint.write_journal(self._lines)
-        ended = time.monotonic()
-        self._journal_due = ended + max(_JOURNAL_SECONDS, (ended - began) / _JOURNAL_SHARE)
+        self._records.add(record)
 
 
 def _file_sink(progress: jvm.Progress | None) -> str | None:
@@ -358,5 +367,5 @@ def _millis(seconds: float) -> int:
     return max(0, round(seconds * 1000))
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -125,6 +125,9 @@ class Wanted:
     reason: str
     """Clause without the numbers of partitions, such as "batches took 41 s of a 30 s trigger"."""
 
+    def __post_init__(self) -> None:
+        checks.check("partitions", self.partitions, 0)
+
 
 @runtime_checkable
 class Policy(Protocol):
