@@ -6,11 +6,14 @@ is a batch too: its offsets are those of the batch before, with another number o
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from apportion._spark import jvm
 from apportion.errors import InputError
@@ -23,6 +26,7 @@ _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "RocksDBStateStoreProvider"
 _PENDING = "_apportion/rescale.json"
 _JOURNAL = "_apportion/journal.jsonl"
+_UNSUPPORTED = "STATE_REPARTITION_INVALID_CHECKPOINT.UNSUPPORTED_"
 # Files of a state store begin with their version: 7.zip, 7.changelog, 7_<id>.zip, 7.delta.
 _VERSION = re.compile(r"(\d+)[._]")
 
@@ -31,7 +35,8 @@ _VERSION = re.compile(r"(\d+)[._]")
 class PendingRescale:
     """A rescale that has begun.
 
-    It is written before the query stops, and deleted after the first batch that follows.
+    It is written before the query stops. It is deleted when the state is repartitioned, and when
+    the log of a file sink has the batch that did it.
     """
 
     from_partitions: int
@@ -39,6 +44,16 @@ class PendingRescale:
     reason: str
     file_sink: str | None
     """Path of a file sink; None for other sinks."""
+
+
+def is_unsupported(error: Exception) -> bool:
+    """Return whether Spark says that it can never repartition this state."""
+    # pyspark has no class for this exception, so py4j's error has it.
+    exception: Any = getattr(error, "java_exception", error)
+    # Only Spark's exceptions have a condition.
+    with contextlib.suppress(Exception):
+        return str(exception.getCondition()).startswith(_UNSUPPORTED)
+    return False
 
 
 class Checkpoint:
@@ -95,17 +110,23 @@ class Checkpoint:
             raise
 
     def complete_sink(self, file_sink: str | None) -> None:
-        """Add the last batch to the log of a file sink, if that batch was a repartition."""
-        batch = self.last_committed()
-        if file_sink and batch and self._is_repartition(batch):
+        """Add the last repartition to the log of a file sink, unless the log has it.
+
+        Later batches may have been committed since.
+        """
+        if not file_sink:
+            return
+        batches = sorted(self._ids("offsets"), reverse=True)
+        batch = next(filter(self._is_repartition, batches), None)
+        if batch is not None and batch != self.uncommitted_batch():
             jvm.add_empty_file_batch(self._spark, f"{file_sink}/_spark_metadata", batch)
 
     def pending(self) -> PendingRescale | None:
         """Return the rescale that has begun; None if there is none."""
         text = self._files.read(_PENDING)
         try:
-            return None if text is None else PendingRescale(**json.loads(text))
-        except (ValueError, TypeError) as error:
+            return None if text is None else msgspec.json.decode(text, type=PendingRescale)
+        except (ValueError, msgspec.DecodeError) as error:
             raise InputError(
                 f"{self.location}/{_PENDING} is not a rescale that Apportion wrote: {error}"
             ) from None
@@ -126,9 +147,12 @@ class Checkpoint:
         """Return the lines of the journal; empty if there is none."""
         return (self._files.read(_JOURNAL) or "").splitlines()
 
-    def _last(self, log: str) -> int | None:
+    def _ids(self, log: str) -> list[int]:
         names = [name for name, is_folder in self._files.list(log) if not is_folder]
-        return max((int(name) for name in names if name.isdecimal()), default=None)
+        return [int(name) for name in names if name.isdecimal()]
+
+    def _last(self, log: str) -> int | None:
+        return max(self._ids(log), default=None)
 
     def _conf(self, batch: int) -> dict[str, str]:
         lines = (self._files.read(f"offsets/{batch}") or "").splitlines()

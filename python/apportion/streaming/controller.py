@@ -16,13 +16,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pyspark import InheritableThread
+from pyspark.errors import StreamingQueryException
 
 from apportion._spark import jvm
 from apportion.session import confs
 from apportion.stream_record import Event, StreamRecord
 from apportion.streaming.batches import Batch
 from apportion.streaming.bookkeeping import Attempt, Records
-from apportion.streaming.checkpoint import PARTITIONS, Checkpoint, PendingRescale
+from apportion.streaming.checkpoint import (
+    PARTITIONS,
+    Checkpoint,
+    PendingRescale,
+    is_unsupported,
+)
 from apportion.streaming.policies import Fixed, Policy, Wanted, load_of
 from apportion.streaming.sizes import Bounds, StateSizes
 from apportion.streaming.stabilizer import Stabilizer
@@ -41,6 +47,9 @@ _BATCHES = 5
 _SLOTS_SECONDS = 10.0
 # A batch ends the wait for it, so this is only the longest time that `stop` takes.
 _WAIT_SECONDS = 0.5
+# A file sink fails at every tenth batch without the entry of a rescale, so more attempts come
+# before the start.
+_SINK_ATTEMPTS = 3
 _FILE_SINK = "FileSink["
 
 
@@ -78,8 +87,9 @@ class Stream:
         self._batches: deque[Batch] = deque(maxlen=_BATCHES)
         self._records = Records(spark, checkpoint)
         self._policy_name = str(plan.policy.name)
+        self._pending: PendingRescale | None = None
         self._rescale: _Rescale | None = None
-        self._is_refused = False
+        self._is_unsupported = False
         self._is_warm = False
         self._last: Batch | None = None
         self._progress: jvm.Progress | None = None
@@ -89,6 +99,8 @@ class Stream:
         self._watching = attempt("read the batches of its query")
         self._counting = attempt("read the task slots")
         self._deciding = attempt(f"ask the policy {self._policy_name}")
+        self._reading = attempt("read the state partitions of its checkpoint")
+        self._settling = attempt("end a rescale in its checkpoint and in the log of its sink")
         self._ending = attempt("stop its query")
         self._stopping = threading.Event()
         self._error: BaseException | None = None
@@ -186,6 +198,7 @@ class Stream:
     def _observe(self, batch: Batch) -> None:
         self._last = batch
         self._partitions = batch.partitions or self._partitions
+        self._settle()
         if self._rescale:
             self._end_rescale(self._rescale, batch)
         elif self._is_warm:
@@ -210,7 +223,7 @@ class Stream:
                 wanted = self._plan.bounds.apply(self._plan.policy.wanted(load), needed, load)
         steady = self._stabilizer.steady(batch.ended.timestamp(), partitions, wanted)
         self._record("batch", batch, wanted.reason, target=wanted.partitions)
-        if steady and not self._is_refused:
+        if steady and not self._is_unsupported and not self._pending:
             self._change(partitions, steady.partitions, steady.reason)
             self._stabilizer.changed(time.time())
 
@@ -227,33 +240,49 @@ class Stream:
             before, after, f"{before} -> {after} partitions: {reason}", _file_sink(self._progress)
         )
         _log.info("%s", pending.reason)
-        stopped = time.time()
-        self._checkpoint.begin(pending)
-        self._query.stop()
-        self._finish_batch()
-        finished = time.time()
+        self._pending = pending
         try:
-            self._repartition(after, pending.file_sink)
+            self._checkpoint.begin(pending)
         except Exception as error:
-            self._checkpoint.end()
-            refused = self._refuse(pending.reason, error)
-            if self._last:
-                self._record("failure", self._last, refused, changed=pending)
+            # The query still runs.
+            self._refuse(pending.reason, error, pending)
+            return
+        stopped = time.time()
+        self._query.stop()
+        finished = stopped
+        try:
+            self._finish_batch()
+            finished = time.time()
+            self._checkpoint.repartition(after)
+        except StreamingQueryException:
+            raise
+        except Exception as error:
+            self._refuse(pending.reason, error, pending)
         else:
+            self._partitions = after
             self._rescale = _Rescale(pending, stopped, finished, time.time())
+        self._settle_before_start()
         self._query = self._start()
         self._progress = None
         self._is_warm = False
         self._batches.clear()
 
-    def _repartition(self, partitions: int, file_sink: str | None) -> None:
-        self._checkpoint.repartition(partitions)
-        self._checkpoint.complete_sink(file_sink)
-        self._partitions = partitions
+    def _settle(self) -> None:
+        """Delete the note of a rescale, after the log of a file sink has its batch."""
+        if self._pending:
+            with self._settling:
+                self._checkpoint.complete_sink(self._pending.file_sink)
+                self._checkpoint.end()
+                self._pending = None
+
+    def _settle_before_start(self) -> None:
+        self._settle()
+        for _ in range(_SINK_ATTEMPTS - 1):
+            if self._pending and not self._stopping.wait(_WAIT_SECONDS):
+                self._settle()
 
     def _end_rescale(self, rescale: _Rescale, batch: Batch) -> None:
         self._rescale = None
-        self._checkpoint.end()
         ended = batch.ended.timestamp()
         self._record(
             "rescale",
@@ -266,28 +295,32 @@ class Stream:
             pause_millis=_millis(ended - rescale.stopped),
         )
 
-    def _refuse(self, rescale: str, error: Exception) -> str:
-        """Keep the number from now on, because Spark would refuse a change again."""
-        self._is_refused = True
-        reason = f"{rescale}: Spark cannot repartition the state: {_first_line(error)}"
+    def _refuse(self, rescale: str, error: Exception, pending: PendingRescale | None) -> None:
+        """Keep the number of the checkpoint, for ever if Spark cannot repartition the state."""
+        self._is_unsupported = is_unsupported(error)
+        cause = "Spark cannot repartition the state" if self._is_unsupported else "it failed"
+        reason = f"{rescale}: {cause}: {_first_line(error)}"
         _log.warning("%s", reason)
-        return reason
+        with self._reading:
+            self._partitions = self._checkpoint.partitions()
+        if self._last:
+            self._record("failure", self._last, reason, changed=pending)
 
     def _continue_rescale(self) -> None:
         """Finish the rescale that a crash has interrupted. The query is not running."""
-        pending = self._checkpoint.pending()
+        self._pending = pending = self._checkpoint.pending()
         wanted = self._checkpoint.unfinished_repartition()
         if wanted is None and pending and pending.to_partitions != self._partitions:
             self._finish_batch()
             wanted = pending.to_partitions
         if wanted is not None:
             try:
-                self._repartition(wanted, pending.file_sink if pending else None)
+                self._checkpoint.repartition(wanted)
             except Exception as error:
-                self._refuse(f"the interrupted rescale to {wanted} partitions", error)
-        elif pending:
-            self._checkpoint.complete_sink(pending.file_sink)
-        self._checkpoint.end()
+                self._refuse(f"the interrupted rescale to {wanted} partitions", error, pending)
+            else:
+                self._partitions = wanted
+        self._settle_before_start()
 
     def _finish_batch(self) -> None:
         """Run the batch that the stop has interrupted, and no other.

@@ -6,11 +6,12 @@ import json
 import logging
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 
-from apportion.streaming.checkpoint import PendingRescale
+from apportion.streaming.checkpoint import Checkpoint, PendingRescale
 from apportion.streaming.controller import Stream
 from apportion.streaming.policies import BatchTime, Load, Wanted
 
@@ -158,6 +159,107 @@ def test_the_error_of_the_query_is_logged_and_raised(
     assert stream.records[-1].reason == "the stream ended with an error: the disk is full"
 
 
+def test_a_note_that_cannot_be_written_leaves_the_query_alone(spark: FakeSpark) -> None:
+    spark.fail(f"write {PENDING}", SLOW_DOWN, times=1)
+    stream = spark.start(Twice(), cooldown=50)
+    spark.run(4)
+    assert (spark.calls["stop"], stream.partitions, events(stream)) == (0, 2, ["failure"])
+    spark.run(8)
+    stream.stop()
+    assert stream.partitions == 4
+
+
+def test_a_sink_that_fails_keeps_the_note_and_the_new_number(
+    spark: FakeSpark, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Three attempts come before the start, and one follows each batch.
+    spark.fail("complete_sink", SLOW_DOWN, times=6)
+    stream = spark.start(Twice())
+    spark.run(2)
+    assert (stream.partitions, spark.partitions()) == (4, 4)
+    spark.run(2)
+    assert PENDING in spark.files
+    # No rescale begins before the sink has the batch of this one.
+    spark.run(2)
+    stream.stop()
+    assert events(stream) == ["rescale", "ended"]
+    assert PENDING not in spark.files
+    assert spark.sink == set(range(spark.last("commits") + 1))
+    assert len(warnings(caplog)) == 1
+
+
+def test_the_next_start_completes_the_sink_of_a_rescale(spark: FakeSpark) -> None:
+    spark.fail("complete_sink", SLOW_DOWN)
+    stream = spark.start(Twice())
+    spark.run(5)
+    stream.stop()
+    assert spark.sink != set(range(spark.last("commits") + 1))
+    del spark.failures["complete_sink"]
+    stream = spark.start(Twice())
+    assert PENDING not in spark.files
+    assert spark.sink == set(range(spark.last("commits") + 1))
+    stream.stop()
+
+
+def test_a_batch_that_the_stop_has_interrupted_ends_before_the_rescale(spark: FakeSpark) -> None:
+    spark.interrupts_batches = True
+    stream = spark.start(Twice(), cooldown=1000)
+    spark.run(4)
+    spark.interrupts_batches = False
+    stream.stop()
+    assert stream.rescales[0].batch == 4
+    assert spark.sink == set(range(spark.last("commits") + 1))
+
+
+def test_the_error_of_an_interrupted_batch_ends_the_stream(spark: FakeSpark) -> None:
+    spark.interrupts_batches = True
+    spark.fail("await", StreamingQueryException("the disk is full"))
+    stream = spark.start(Twice())
+    spark.batches = 2
+    with pytest.raises(StreamingQueryException, match="the disk is full"):
+        stream.await_termination(5)
+    # The next start continues the rescale.
+    assert PENDING in spark.files
+    assert events(stream) == ["ended"]
+
+
+def test_a_refusal_is_tried_again_after_the_cooldown(spark: FakeSpark) -> None:
+    spark.fail("repartition", SLOW_DOWN, times=1)
+    stream = spark.start(Twice(), cooldown=50)
+    spark.run(4)
+    assert (events(stream), stream.partitions, spark.partitions()) == (["failure"], 2, 2)
+    assert not any(name.startswith("state/") for name in spark.files)
+    spark.run(8)
+    stream.stop()
+    assert events(stream) == ["failure", "rescale", "ended"]
+    assert (stream.partitions, spark.partitions()) == (4, 4)
+
+
+def test_a_state_that_spark_does_not_support_is_not_tried_again(spark: FakeSpark) -> None:
+    spark.fail("repartition", UnsupportedError("limit"))
+    stream = spark.start(Twice())
+    spark.run(20)
+    stream.stop()
+    assert (events(stream), stream.partitions) == (["failure", "ended"], 2)
+    assert spark.calls["repartition"] == 1
+
+
+def test_a_repartition_that_took_effect_counts_although_it_failed(spark: FakeSpark) -> None:
+    repartition = spark.repartition_state
+
+    def disconnected(*arguments: object) -> None:
+        repartition(*arguments)  # type: ignore[arg-type]
+        raise OSError("connection reset")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("apportion._spark.jvm.repartition_state", disconnected)
+        stream = spark.start(Twice(), cooldown=1000)
+        spark.run(3)
+    assert (stream.partitions, spark.partitions()) == (4, 4)
+    stream.stop()
+    assert spark.sink == set(range(spark.last("commits") + 1))
+
+
 def interrupted(spark: FakeSpark) -> None:
     """Leave a repartition to 4 partitions that has written some state."""
     stream = spark.start(Same())
@@ -166,3 +268,27 @@ def interrupted(spark: FakeSpark) -> None:
     batch = spark.begin_batch(4)
     spark.files[f"state/0/0/{batch + 1}.zip"] = ""
     spark.files[PENDING] = json.dumps(vars(PendingRescale(2, 4, "", "/out")))
+
+
+def test_the_next_start_makes_a_rescale_that_was_only_noted(spark: FakeSpark) -> None:
+    interrupted(spark)
+    del spark.files[f"offsets/{spark.last('offsets')}"]
+    stream = spark.start(Same())
+    assert (stream.partitions, spark.partitions(), PENDING in spark.files) == (4, 4, False)
+    stream.stop()
+
+
+def test_a_sink_does_not_get_a_batch_that_may_be_undone(spark: FakeSpark) -> None:
+    interrupted(spark)
+    fake: Any = spark
+    Checkpoint(fake, "/checkpoint").complete_sink("/out")
+    assert spark.last("offsets") not in spark.sink
+
+
+def test_an_interrupted_repartition_that_spark_does_not_support_is_undone(spark: FakeSpark) -> None:
+    interrupted(spark)
+    spark.fail("repartition", UnsupportedError("limit"))
+    stream = spark.start(Same())
+    stream.stop()
+    assert (stream.partitions, spark.partitions(), PENDING in spark.files) == (2, 2, False)
+    assert not any(name.startswith("state/") for name in spark.files)
