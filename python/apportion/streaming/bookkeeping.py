@@ -71,6 +71,7 @@ class Records:
         self._spark = spark
         self._checkpoint = checkpoint
         self._lines: deque[str] = deque(maxlen=_MOST_RECORDS)
+        self._has_earlier_lines = False
         self._due = float("-inf")
         self._reporting = Attempt(checkpoint.location, "report its records to Spark")
         self._writing = Attempt(checkpoint.location, "write its journal")
@@ -85,6 +86,14 @@ class Records:
         if record.event != "batch" or time.monotonic() > self._due:
             began = time.monotonic()
             with self._writing:
-                self._checkpoint.write_journal(self._lines)
+                self._write_journal()
             ended = time.monotonic()
             self._due = ended + max(_JOURNAL_SECONDS, (ended - began) / _JOURNAL_SHARE)
+
+    def _write_journal(self) -> None:
+        if not self._has_earlier_lines:
+            # Without them, the records of earlier runs would be lost.
+            earlier = self._checkpoint.read_journal()
+            self._lines = deque([*earlier, *self._lines], maxlen=_MOST_RECORDS)
+            self._has_earlier_lines = True
+        self._checkpoint.write_journal(self._lines)

@@ -68,6 +68,7 @@ def events(stream: Stream) -> list[str]:
     ("call", "task"),
     [
         (f"write {JOURNAL}", "write its journal"),
+        (f"read {JOURNAL}", "write its journal"),
         ("report_stream", "report its records to Spark"),
         ("most_slots", "read the task slots"),
         ("decide", "ask the policy twice"),
@@ -292,3 +293,20 @@ def test_an_interrupted_repartition_that_spark_does_not_support_is_undone(spark:
     stream.stop()
     assert (stream.partitions, spark.partitions(), PENDING in spark.files) == (2, 2, False)
     assert not any(name.startswith("state/") for name in spark.files)
+
+
+def test_the_journal_keeps_the_records_of_earlier_runs(
+    spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(2):
+        stream = spark.start(Same())
+        spark.run(3)
+        stream.stop()
+    batches = [json.loads(line)["batch"] for line in spark.files[JOURNAL].splitlines()]
+    assert batches == [0, 1, 2, 2, 3, 4, 5, 5]
+    monkeypatch.setattr("apportion.streaming.bookkeeping._MOST_RECORDS", 6)
+    stream = spark.start(Same())
+    spark.run(3)
+    stream.stop()
+    batches = [json.loads(line)["batch"] for line in spark.files[JOURNAL].splitlines()]
+    assert batches == [5, 5, 6, 7, 8, 8]
