@@ -99,13 +99,16 @@ class Checkpoint:
     def repartition(self, partitions: int) -> None:
         """Change the state partitions of the stopped query, or finish an unfinished change.
 
-        Raises Spark's own error, after the checkpoint is as it was before.
+        Raises Spark's own error, after the checkpoint is as it was before. An unfinished change
+        stays if another attempt can finish it, because another process may be writing it.
         """
+        before = self.uncommitted_batch()
         try:
             jvm.repartition_state(self._spark, self.location, partitions)
-        except Exception:
+        except Exception as error:
             batch = self.uncommitted_batch()
-            if batch and self._is_repartition(batch):
+            is_own = batch != before or is_unsupported(error)
+            if batch and is_own and self._is_repartition(batch):
                 self._undo(batch)
             raise
 

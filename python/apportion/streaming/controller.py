@@ -317,6 +317,9 @@ class Stream:
             try:
                 self._checkpoint.repartition(wanted)
             except Exception as error:
+                if self._checkpoint.unfinished_repartition() is not None:
+                    # With an unfinished repartition, the query does not start.
+                    raise
                 self._refuse(f"the interrupted rescale to {wanted} partitions", error, pending)
             else:
                 self._partitions = wanted

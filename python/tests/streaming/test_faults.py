@@ -271,6 +271,18 @@ def interrupted(spark: FakeSpark) -> None:
     spark.files[PENDING] = json.dumps(vars(PendingRescale(2, 4, "", "/out")))
 
 
+def test_the_repartition_of_another_writer_is_not_undone(spark: FakeSpark) -> None:
+    interrupted(spark)
+    before = dict(spark.files)
+    spark.fail("repartition before it begins", SLOW_DOWN, times=1)
+    with pytest.raises(OSError, match="503"):
+        spark.start(Same())
+    assert spark.files == before
+    stream = spark.start(Same())
+    assert (stream.partitions, spark.partitions(), PENDING in spark.files) == (4, 4, False)
+    stream.stop()
+
+
 def test_the_next_start_makes_a_rescale_that_was_only_noted(spark: FakeSpark) -> None:
     interrupted(spark)
     del spark.files[f"offsets/{spark.last('offsets')}"]
