@@ -29,7 +29,7 @@ from apportion.streaming.checkpoint import (
     PendingRescale,
     is_unsupported,
 )
-from apportion.streaming.policies import Fixed, Policy, Wanted, load_of
+from apportion.streaming.policies import Fixed, Load, Policy, Wanted, load_of
 from apportion.streaming.sizes import Bounds, StateSizes
 from apportion.streaming.stabilizer import Stabilizer
 
@@ -89,6 +89,7 @@ class Stream:
         self._policy_name = str(plan.policy.name)
         self._pending: PendingRescale | None = None
         self._rescale: _Rescale | None = None
+        self._before: Load | None = None
         self._is_unsupported = False
         self._is_warm = False
         self._last: Batch | None = None
@@ -212,13 +213,14 @@ class Stream:
         partitions, slots = self._partitions, self._most_slots()
         if partitions is None:
             return
+        load: Load | None = None
         wanted = Wanted(partitions, "the number stays, because the policy failed")
         if slots is None:
             wanted = Wanted(partitions, "the number stays, because the task slots are not known")
         else:
             with self._deciding:
                 batches, trigger = list(self._batches), self._plan.trigger
-                load = load_of(batches, partitions, slots, trigger)
+                load = load_of(batches, partitions, slots, trigger, self._before)
                 needed = self._sizes.needed(load)
                 wanted = self._plan.bounds.apply(self._plan.policy.wanted(load), needed, load)
         steady = self._stabilizer.steady(batch.ended.timestamp(), partitions, wanted)
@@ -226,6 +228,7 @@ class Stream:
         if steady and not self._is_unsupported and not self._pending:
             self._change(partitions, steady.partitions, steady.reason)
             self._stabilizer.changed(time.time())
+            self._before = load
 
     def _most_slots(self) -> int | None:
         """Return the task slots; the last known number if Spark does not tell them."""

@@ -53,6 +53,11 @@ class Load:
     """Bytes of the broadcast tables of the last batch."""
     largest_share: float | None = None
     """Share of the shuffled bytes in the largest partition, from 0 to 1."""
+    last_gain: float | None = None
+    """Share of the time of a row that the last rescale to more partitions has saved.
+
+    None without such a rescale, and after the input has doubled: then another one can save more.
+    """
 
     @property
     def tasks_at_once(self) -> int:
@@ -83,9 +88,16 @@ class Load:
 
 
 def load_of(
-    batches: Sequence[Batch], partitions: int, slots: int, trigger_seconds: float | None
+    batches: Sequence[Batch],
+    partitions: int,
+    slots: int,
+    trigger_seconds: float | None,
+    before: Load | None = None,
 ) -> Load:
-    """Return the load of a stream over its last batches, oldest first."""
+    """Return the load of a stream over its last batches, oldest first.
+
+    `before` is the load before the last rescale.
+    """
     first, last = batches[0], batches[-1]
     rows = sum(each.input_rows for each in batches)
     elapsed = (last.ended - first.ended).total_seconds()
@@ -93,20 +105,33 @@ def load_of(
     seconds = sum(each.seconds for each in batches)
     sizes = [each.shuffled for each in batches if any(each.shuffled)]
     sums = [sum(partition) for partition in zip(*sizes, strict=True)]
+    input_rate = arrived / elapsed if elapsed > 0 else last.input_rows_per_second
+    processing_rate = rows / seconds if seconds > 0 else 0.0
     return Load(
         partitions=partitions,
         slots=slots,
         batch_seconds=_median_by_time([each.seconds for each in batches]),
         trigger_seconds=trigger_seconds,
-        input_rate=arrived / elapsed if elapsed > 0 else last.input_rows_per_second,
-        processing_rate=rows / seconds if seconds > 0 else 0.0,
+        input_rate=input_rate,
+        processing_rate=processing_rate,
         backlog_rows=last.backlog_rows,
         state_rows=last.state_rows,
         state_bytes=last.state_bytes,
         batch_bytes=round(statistics.median(map(sum, sizes))) if sizes else 0,
         broadcast_bytes=last.broadcast_bytes,
         largest_share=max(sums) / sum(sums) if sums else None,
+        last_gain=_gain(before, partitions, input_rate, processing_rate),
     )
+
+
+def _gain(
+    before: Load | None, partitions: int, input_rate: float, processing_rate: float
+) -> float | None:
+    if before is None or before.partitions >= partitions or processing_rate <= 0:
+        return None
+    if input_rate > 2 * before.input_rate:
+        return None
+    return 1 - before.processing_rate / processing_rate
 
 
 def _median_by_time(seconds: Sequence[float]) -> float:
@@ -222,6 +247,11 @@ def _scaled(load: Load, needed: float, reason: str) -> Wanted:
         if useful is not None and useful < tasks:
             reason += f", limited because one partition gets {load.largest_share:.0%} of the bytes"
             tasks = max(useful, checks.power_up(load.tasks_at_once))
+        gain = load.last_gain
+        if tasks > load.partitions and gain is not None and gain < _LEAST_SAVED:
+            saved = f"{max(0.0, gain):.0%}"
+            reason += f", limited because the last rescale saved {saved} of the time of a row"
+            tasks = load.partitions
         return Wanted(tasks, reason)
     tasks = checks.power_up(math.ceil(load.tasks_at_once * needed / _HEADROOM)) or 1
     return Wanted(min(tasks, load.partitions, most), reason)

@@ -26,7 +26,7 @@ from apportion.errors import InputError, did_you_mean
 from apportion.streaming.batch_time import BatchTimes, Sample, fit
 from apportion.streaming.batches import Batch, Operator
 from apportion.streaming.journal import History
-from apportion.streaming.policies import Backlog, BatchTime, Fixed, Policy, load_of
+from apportion.streaming.policies import Backlog, BatchTime, Fixed, Load, Policy, load_of
 from apportion.streaming.sizes import Bounds
 from apportion.streaming.stabilizer import Stabilizer
 
@@ -335,9 +335,11 @@ class _Decisions:
         self._bounds = bounds
         self._stabilizer = stabilizer
         self._stream = stream
+        self._before: Load | None = None
 
     def __call__(self, now: float, batches: Sequence[Batch], partitions: int) -> int:
-        load = load_of(batches, partitions, self._stream.slots, self._stream.trigger)
+        stream = self._stream
+        load = load_of(batches, partitions, stream.slots, stream.trigger, self._before)
         size = self._bounds.bytes_per_partition
         needed = min(checks.power_up(-(-load.state_bytes // size)) or 1, self._bounds.most)
         wanted = self._bounds.apply(self._policy.wanted(load), needed, load)
@@ -345,6 +347,7 @@ class _Decisions:
         if steady is None:
             return partitions
         self._stabilizer.changed(now)
+        self._before = load
         return steady.partitions
 
 

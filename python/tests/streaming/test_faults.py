@@ -322,3 +322,16 @@ def test_the_journal_keeps_the_records_of_earlier_runs(
     stream.stop()
     batches = [json.loads(line)["batch"] for line in spark.files[JOURNAL].splitlines()]
     assert batches == [5, 5, 6, 7, 8, 8]
+
+
+def test_a_stream_stops_to_grow_when_a_rescale_saved_nothing(spark: FakeSpark) -> None:
+    spark.seconds = lambda partitions: 25.0
+    stream = spark.start(BatchTime())
+    spark.run(60)
+    stream.stop()
+    assert stream.partitions == 8
+    assert events(stream) == ["rescale", "ended"]
+    assert stream.records[-2].reason == (
+        "batches took 25.0 s of a 10.0 s trigger, limited because the last rescale saved 0% of "
+        "the time of a row"
+    )

@@ -99,6 +99,39 @@ def test_a_stream_that_just_shrank_does_not_want_to_grow_at_the_same_load() -> N
         assert BatchTime().wanted(after).partitions == wanted
 
 
+def batches(rows: int, seconds: int) -> list[Batch]:
+    progress = {"id": "a", "runId": "b", "numInputRows": rows, "batchDuration": 1000 * seconds}
+    return [
+        Batch.from_progress({**progress, "batchId": n, "timestamp": f"2026-03-01T10:0{n}:00Z"})
+        for n in range(5)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "seconds", "gain"),
+    # The rows double at once, and in the last case they are more than twice as many.
+    [(6000, 20, 0.0), (6000, 15, 0.25), (12_000, 20, 0.5), (13_000, 20, None), (0, 20, None)],
+)
+def test_the_gain_of_a_rescale_is_the_time_of_a_row(
+    rows: int, seconds: int, gain: float | None
+) -> None:
+    before = load_of(batches(6000, 20), 4, 64, 60.0)
+    assert before.last_gain is None
+    assert load_of(batches(rows, seconds), 8, 64, 60.0, before).last_gain == gain
+    # The number has not grown.
+    assert load_of(batches(rows, seconds), 4, 64, 60.0, before).last_gain is None
+
+
+@pytest.mark.parametrize("policy", [BatchTime(), Backlog()])
+def test_a_stream_does_not_grow_again_after_a_rescale_that_saved_little(policy: Policy) -> None:
+    late = load(batch_seconds=100.0, backlog_rows=10**6, last_gain=0.09)
+    wanted = policy.wanted(late)
+    assert wanted.partitions == 8
+    assert wanted.reason.endswith("the last rescale saved 9% of the time of a row")
+    assert policy.wanted(dataclasses.replace(late, last_gain=0.1)).partitions > 8
+    assert BatchTime().wanted(load(batch_seconds=1.0, last_gain=0.0)).partitions == 1
+
+
 def test_batch_time_wants_no_change_without_a_trigger_interval() -> None:
     assert BatchTime().wanted(load(trigger_seconds=None, batch_seconds=999.0)).partitions == 8
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import random
 
 import pytest
@@ -14,6 +15,7 @@ from apportion.streaming.journal import History
 from apportion.streaming.policies import Load, Wanted
 from apportion.streaming.simulation import StreamSimulation, parse_policy
 from tests.streaming.histories import (
+    BEGIN,
     OVERHEAD,
     ROW,
     TASK,
@@ -110,6 +112,21 @@ def test_a_steady_stream_does_not_rescale() -> None:
     for policy in (BatchTime(0.8), Backlog(300)):
         *_, run = simulate(steady(rows=80_000), [policy]).runs
         assert (run.rescales, run.pauses) == (0, 0)
+
+
+def test_a_stream_whose_batches_have_a_fixed_cost_rescales_once() -> None:
+    logged = history(
+        record(n, 5_000 + n % 3 * 5_000, batch_millis=9_000, slots=64) for n in range(300)
+    )
+    *_, run = simulate(logged, [BatchTime(0.8)], stabilization=60, cooldown=60).runs
+    assert [number for _, number in run.partitions] == [4, 8]
+
+
+def test_a_log_with_few_batches_in_a_century_is_not_simulated_for_hours() -> None:
+    later = BEGIN + datetime.timedelta(days=36_500)
+    records = [record(0, batch_millis=1), record(1, batch_millis=1, at=later)]
+    with pytest.raises(InputError, match="more than 100 times the batches of the log"):
+        simulate(history(records), [])
 
 
 def test_all_rows_are_processed() -> None:
