@@ -153,6 +153,7 @@ class FakeQuery:
 
     @property
     def isActive(self) -> bool:  # noqa: N802
+        self._spark.called("isActive")
         return self._spark.query_error is None
 
     def stop(self) -> None:

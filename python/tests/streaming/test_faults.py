@@ -160,6 +160,17 @@ def test_the_error_of_the_query_is_logged_and_raised(
     assert stream.records[-1].reason == "the stream ended with an error: the disk is full"
 
 
+def test_a_lost_jvm_ends_the_stream(spark: FakeSpark, caplog: pytest.LogCaptureFixture) -> None:
+    lost = ConnectionError("the JVM has ended")
+    stream = spark.start(Twice())
+    spark.run(3)
+    for call in ("await_batch", "isActive", "stop", "report_stream"):
+        spark.fail(call, lost)
+    with pytest.raises(ConnectionError, match="the JVM has ended"):
+        stream.await_termination(5)
+    assert "the stream in /checkpoint has ended with an error" in warnings(caplog)
+
+
 def test_a_note_that_cannot_be_written_leaves_the_query_alone(spark: FakeSpark) -> None:
     spark.fail(f"write {PENDING}", SLOW_DOWN, times=1)
     stream = spark.start(Twice(), cooldown=50)
