@@ -13,7 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark import InheritableThread
 from pyspark.errors import StreamingQueryException
@@ -407,4 +407,7 @@ def _millis(seconds: float) -> int:
 
 
 def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+    # The first line of py4j's error only names the call.
+    exception: Any = getattr(error, "java_exception", None)
+    text = str(error) if exception is None else str(exception.toString())
+    return (text.strip() or type(error).__name__).splitlines()[0]

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from apportion._spark import jvm
-from apportion.streaming.checkpoint import Checkpoint
+from apportion.streaming.checkpoint import Checkpoint, is_unsupported
 from tests.streaming import operators
 from tests.streaming.rescaled import HDFS, PROVIDER, Query, Stream, outputs
 
@@ -49,10 +48,10 @@ SUPPORTED: list[tuple[str, Query, str, dict[str, str]]] = [
     ("windows, format 2 without changelog", operators.windows, "append", FORMAT_2 | NO_CHANGELOG),
 ]
 
-# Name, query, settings, part of Spark's message.
+# Name, query, settings, part of Spark's message, whether it says that it never can.
 REFUSED = [
-    ("HDFS state store", operators.windows, {PROVIDER: HDFS}, "UNSUPPORTED_PROVIDER"),
-    ("limit", operators.global_limit, {}, "STDS_FAILED_TO_READ_STATE_SCHEMA"),
+    ("HDFS state store", operators.windows, {PROVIDER: HDFS}, "UNSUPPORTED_PROVIDER", True),
+    ("limit", operators.global_limit, {}, "STDS_FAILED_TO_READ_STATE_SCHEMA", False),
 ]
 
 
@@ -92,13 +91,14 @@ def test_a_repartition_does_not_change_the_output(
 
 @slow
 @pytest.mark.parametrize(
-    ("query", "settings", "message"),
+    ("query", "settings", "message", "never"),
     [pytest.param(*each[1:], id=each[0]) for each in REFUSED],
 )
 def test_spark_refuses_and_the_stream_continues(
     query: Query,
     settings: dict[str, str],
     message: str,
+    never: bool,
     repartitioning: SparkSession,
     tmp_path: Path,
 ) -> None:
@@ -108,6 +108,7 @@ def test_spark_refuses_and_the_stream_continues(
     assert refused.run(4) == constant.run(4)
     # Spark alone leaves an unfinished batch, with which the query does not start.
     checkpoint = Checkpoint(spark, str(refused.checkpoint))
-    with pytest.raises(Exception, match=message), jvm.short_errors():
+    with pytest.raises(Exception, match=message) as refusal:
         checkpoint.repartition(8)
+    assert is_unsupported(refusal.value) == never
     assert refused.run(2) == constant.run(2)
