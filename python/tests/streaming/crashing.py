@@ -1,15 +1,18 @@
 """Program that runs a stream, rescales it all the time, and kills itself at a step of a rescale.
 
-    python crashing.py FOLDER OPERATOR STEP SECONDS
+    python crashing.py FOLDER OPERATOR STEP SECONDS [SEED]
 
 With the step `none`, it reads all remaining input, and ends. `SECONDS` passes between the beginning
-of the step and the kill. The kill hits the JVM too, as it is in the same process group.
+of the step and the kill. The kill hits the JVM too, as it is in the same process group. With a
+seed, the journal, the log of the sink and others fail at random until the kill. With the step
+`late`, many rescales pass before it.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import sys
 import threading
@@ -24,6 +27,8 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import apportion
 from apportion import streaming
+from apportion._spark import jvm
+from apportion.streaming import bookkeeping, controller
 from apportion.streaming.checkpoint import Checkpoint
 from apportion.streaming.controller import Stream
 
@@ -46,6 +51,41 @@ class Alternate:
 
     def wanted(self, load: streaming.Load) -> streaming.Wanted:
         return streaming.Wanted(NEXT[load.partitions], "it is a test")
+
+
+FAULTY: list[tuple[Any, str]] = [
+    (Alternate, "wanted"),
+    (Checkpoint, "write_journal"),
+    (Checkpoint, "read_journal"),
+    (Checkpoint, "begin"),
+    (jvm, "add_empty_file_batch"),
+    (jvm, "await_batch"),
+    (jvm, "most_slots"),
+    (jvm, "repartition_state"),
+    (jvm, "report_stream"),
+]
+# The kill comes after this time at the latest, because the faults can prevent all rescales.
+MOST_SECONDS = 30
+
+
+def fail_at_random(seed: int) -> None:
+    """Let each of these functions fail with a probability of its own."""
+    controller._SLOTS_SECONDS = bookkeeping._JOURNAL_SECONDS = 0
+    bookkeeping._JOURNAL_SHARE = 1
+    chance = random.Random(seed)
+    for owner, name in FAULTY:
+        share = chance.choice([0, 0.2, 0.6])
+        setattr(owner, name, failing(getattr(owner, name), random.Random(chance.random()), share))
+    threading.Thread(target=kill, args=[MOST_SECONDS], daemon=True).start()
+
+
+def failing(function: Callable[..., Any], chance: random.Random, share: float) -> Any:
+    def call(*arguments: Any) -> Any:
+        if chance.random() < share:
+            raise OSError(f"{function.__name__} failed")
+        return function(*arguments)
+
+    return call
 
 
 def kill_at(step: str, seconds: float) -> None:
@@ -81,14 +121,14 @@ def query(spark: SparkSession, base: Path, operator: str) -> DataFrame:
 
     if operator == "aggregate":
         return read("left").groupBy("k").agg(f.sum("v").alias("v"), f.count("v").alias("rows"))
-    if operator == "deduplicate":
+    if operator in ("deduplicate", "file sink"):
         return read("left").dropDuplicates(["k", "v"]).select("k", "v")
     left = read("left").alias("l")
     right = read("right").alias("r")
     return left.join(right, f.expr("l.id = r.id and l.at = r.at")).select("l.k", "l.v", "r.id")
 
 
-def run(base: Path, operator: str, step: str, seconds: float) -> None:
+def run(base: Path, operator: str, step: str, seconds: float, seed: int | None) -> None:
     provider = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     builder.config("spark.sql.shuffle.partitions", "4")
@@ -106,11 +146,16 @@ def run(base: Path, operator: str, step: str, seconds: float) -> None:
 
     def build() -> DataStreamWriter:
         mode = "update" if operator == "aggregate" else "append"
-        return query(spark, base, operator).writeStream.outputMode(mode).foreachBatch(write)
+        writer = query(spark, base, operator).writeStream.outputMode(mode)
+        if operator == "file sink":
+            return writer.format("json").option("path", str(base / "sink"))
+        return writer.foreachBatch(write)
 
     is_last = step == "none"
-    if not is_last:
+    if step in STEPS:
         kill_at(step, seconds)
+    if seed is not None:
+        fail_at_random(seed)
     # The last run continues an interrupted rescale, and begins no other.
     stabilization = "1d" if is_last else 0
     stream = streaming.start(
@@ -125,8 +170,11 @@ def run(base: Path, operator: str, step: str, seconds: float) -> None:
         stream.query.processAllAvailable()
         stream.stop()
     stream.await_termination()
+    if operator == "file sink":
+        write(spark.read.schema("k long, v long").json(str(base / "sink")), 0)
     spark.stop()
 
 
 if __name__ == "__main__":
-    run(Path(sys.argv[1]), sys.argv[2], sys.argv[3], float(sys.argv[4]))
+    base, operator, step, seconds, *seeds = sys.argv[1:]
+    run(Path(base), operator, step, float(seconds), int(seeds[0]) if seeds else None)

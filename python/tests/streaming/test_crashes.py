@@ -13,12 +13,16 @@ from typing import Any
 
 import pytest
 
+from apportion.streaming import read_line
 from tests.spark_version import since
 
 PROGRAM = Path(__file__).with_name("crashing.py")
 STEPS = ("begin", "finish", "repartition", "sink", "start", "end")
+OPERATORS = ("aggregate", "deduplicate", "join", "file sink")
 ROWS = 200
 SECONDS = 300
+# Random schedules of kills and faults. Each takes about a minute.
+SCHEDULES = 200
 
 pytestmark = since("4.2")
 
@@ -45,7 +49,7 @@ def expected(rows: list[dict[str, Any]], operator: str) -> Counter[tuple[int, ..
     if operator == "aggregate":
         sums = {k: [r["v"] for r in rows if r["k"] == k] for k in range(37)}
         return Counter((k, sum(values), len(values)) for k, values in sums.items())
-    if operator == "deduplicate":
+    if operator in ("deduplicate", "file sink"):
         return Counter({(r["k"], r["v"]) for r in rows})
     # The right side has only the first half of the last file.
     last = max(r["id"] for r in rows) - ROWS // 2
@@ -61,21 +65,26 @@ def written(base: Path, operator: str) -> Counter[tuple[int, ...]]:
     return Counter(tuple(row.values()) for row in rows)
 
 
-def run(base: Path, operator: str, step: str, seconds: float) -> int:
-    command = [sys.executable, str(PROGRAM), str(base), operator, step, str(seconds)]
+def run(base: Path, operator: str, step: str, *numbers: float) -> int:
+    command = [sys.executable, str(PROGRAM), str(base), operator, step, *map(str, numbers)]
     with (base / "log.txt").open("ab") as log:
         return subprocess.run(
             command, stdout=log, stderr=log, start_new_session=True, timeout=SECONDS, check=False
         ).returncode
 
 
-def check(base: Path, operator: str, kills: list[tuple[str, float]]) -> None:
+def check(base: Path, operator: str, kills: list[tuple[str, float]], *seeds: int) -> None:
     # Each run of the program reads at most four files before it is killed.
     rows = write_input(base, 4 * len(kills) + 8)
-    for step, seconds in kills:
-        assert run(base, operator, step, seconds) == -signal.SIGKILL, (base / "log.txt").read_text()
+    for place, (step, seconds) in enumerate(kills):
+        code = run(base, operator, step, seconds, *seeds[place : place + 1])
+        assert code == -signal.SIGKILL, (base / "log.txt").read_text()
     assert run(base, operator, "none", 0) == 0, (base / "log.txt").read_text()
     assert written(base, operator) == expected(rows, operator)
+    folder = base / "checkpoint/_apportion"
+    assert not (folder / "rescale.json").exists()
+    numbers = [read_line(line).batch for line in (folder / "journal.jsonl").open()]
+    assert numbers == sorted(numbers)
 
 
 @pytest.mark.slow
@@ -84,9 +93,19 @@ def test_a_kill_while_the_state_is_repartitioned_loses_and_repeats_nothing(tmp_p
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("operator", ["aggregate", "deduplicate", "join"])
+@pytest.mark.parametrize("operator", OPERATORS)
 def test_kills_at_each_step_lose_and_repeat_nothing(operator: str, tmp_path: Path) -> None:
     chance = random.Random(operator)
     kills = [(step, delay) for step in STEPS for delay in (0.0, chance.uniform(0.01, 1))]
     kills += [("repartition", chance.uniform(0, 2)) for _ in range(6)]
     check(tmp_path, operator, kills)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(SCHEDULES))
+def test_random_kills_and_faults_lose_and_repeat_nothing(seed: int, tmp_path: Path) -> None:
+    chance = random.Random(seed)
+    operator = OPERATORS[seed % len(OPERATORS)]
+    steps = [chance.choice([*STEPS, "late"]) for _ in range(chance.randint(1, 3))]
+    kills = [(step, chance.uniform(0, 1.5)) for step in steps]
+    check(tmp_path, operator, kills, *(chance.randrange(2**31) for _ in kills))
