@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
+import struct
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPException
+from lzma import LZMAError
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 from urllib.error import HTTPError, URLError
@@ -18,12 +20,21 @@ from urllib.request import urlopen
 
 from apportion._util.units import size_text
 from apportion.errors import ApportionError
+from apportion.eventlog import deep_json
+from apportion.eventlog.deep_json import TooDeepError
 
 _TIMEOUT_SECONDS = 30.0
 _MAX_LISTED = 5
 _PIECE = 1 << 20
+_LONGEST_REASON = 200
 # The list of all applications is the largest answer. An application has less than 1 KiB.
 _MAX_JSON = 64 << 20
+# What `zipfile` raises for a damaged, encrypted or unknown entry, and for a name that a file system
+# does not allow.
+_UNPACKING_ERRORS = (
+    zipfile.BadZipFile, zlib.error, LZMAError, struct.error,
+    EOFError, NotImplementedError, OSError, RuntimeError, ValueError,
+)  # fmt: skip
 _HISTORY = re.compile(r"/history/(?P<id>[^/]+)(/(?P<attempt>\d+)(?=/|$))?")
 
 
@@ -93,12 +104,12 @@ def _choose(url: str, base: str, listed: list[Any]) -> tuple[str, str]:
     elif not listed:
         raise ApportionError(f"{base} has no applications yet")
     else:
-        newest = ", ".join(str(entry["id"]) for entry in listed[:_MAX_LISTED])
+        newest = ", ".join(entry["id"] for entry in listed[:_MAX_LISTED])
         raise ApportionError(
             f"{base} has {len(listed)} applications: choose one with {base}/history/ID. "
             f"Newest: {newest}"
         )
-    id = str(chosen["id"])
+    id = chosen["id"]
     # The latest attempt comes first. Attempts have ids only if there can be several.
     attempt = (named and named["attempt"]) or chosen["attempts"][0].get("attemptId")
     suffix = f"/{quote(str(attempt), safe='')}" if attempt else ""
@@ -116,7 +127,10 @@ def _get_application(api: str, id: str) -> Any:
 
 
 def _is_application(answer: Any) -> bool:
-    return isinstance(answer, dict) and bool(answer.get("id") and answer.get("attempts"))
+    if not isinstance(answer, dict) or not isinstance(answer.get("id"), str):
+        return False
+    attempts = answer.get("attempts")
+    return isinstance(attempts, list) and bool(attempts) and isinstance(attempts[0], dict)
 
 
 def _download(url: str, directory: Path) -> bool:
@@ -135,13 +149,23 @@ def _download(url: str, directory: Path) -> bool:
                     if limit < 0:
                         raise ApportionError(too_large)
                     archive.write(piece)
+        except _NotFoundError:
+            return False
+        # The UI of a running application answers with a page.
+        if not zipfile.is_zipfile(archive):
+            return False
+        try:
             with zipfile.ZipFile(archive) as files:
                 # No more bytes are unpacked than an archive declares.
                 if sum(entry.file_size for entry in files.infolist()) > limit:
                     raise ApportionError(too_large)
                 files.extractall(directory)
-        except (_NotFoundError, zipfile.BadZipFile):
-            return False
+        except _UNPACKING_ERRORS as error:
+            reason = str(getattr(error, "strerror", None) or error)[:_LONGEST_REASON]
+            raise ApportionError(
+                f"the archive at {url} cannot be unpacked: {reason}. Try again, or give the path "
+                "of the event log"
+            ) from None
     return any(directory.iterdir())
 
 
@@ -149,7 +173,7 @@ def _conf(api: str) -> dict[str, str]:
     try:
         properties = _json(f"{api}/environment")["sparkProperties"]
         return {str(key): str(value) for key, value in properties}
-    except (_NotFoundError, LookupError, TypeError, ValueError) as error:
+    except (_NotFoundError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise ApportionError(f"{api} does not report the path of its event log: {error}") from None
 
 
@@ -162,8 +186,8 @@ def _json(url: str) -> Any:
                 "of the event log"
             )
         try:
-            return json.loads(content)
-        except ValueError:
+            return deep_json.loads(content)
+        except (ValueError, TooDeepError):
             raise _NotFoundError("the answer is not JSON") from None
 
 

@@ -255,6 +255,60 @@ def test_an_answer_that_is_too_long_raises(
     assert "has more than 20 B, which is the maximum" in error(spark_ui.root)
 
 
+def damaged(content: bytes, place: int, value: bytes) -> bytes:
+    """The archive with other bytes in one place, counted from the end if it is negative."""
+    start = place % len(content)
+    return content[:start] + value + content[start + len(value) :]
+
+
+DEFLATED = packed({"app-1": "x" * 1000}, zipfile.ZIP_DEFLATED)
+# The places of the fields follow from the format: the first local header has 30 bytes and a name.
+CENTRAL = DEFLATED.index(b"PK\x01\x02")
+ARCHIVES = {
+    "data": damaged(DEFLATED, 36, b"\xff" * 5),
+    "checksum": damaged(DEFLATED, CENTRAL + 16, b"\0\0\0\0"),
+    "encrypted": damaged(damaged(DEFLATED, 6, b"\1"), CENTRAL + 8, b"\1"),
+    "method": damaged(damaged(DEFLATED, 8, b"\x63"), CENTRAL + 10, b"\x63"),
+    "directory": damaged(DEFLATED, CENTRAL, b"XX"),
+    "long name": packed({"x" * 300: ""}),
+    "two kinds": packed({"a": "", "a/b": ""}),
+}
+
+
+@pytest.mark.parametrize("archive", ARCHIVES.values(), ids=ARCHIVES)
+def test_an_archive_that_cannot_be_unpacked_raises(spark_ui: Spark, archive: bytes) -> None:
+    spark_ui.lists("app-1")
+    spark_ui.answers["/api/v1/applications/app-1/logs"] = archive
+    url = f"{spark_ui.root}/api/v1/applications/app-1/logs"
+    message = error(spark_ui.root)
+    assert message.startswith(f"the archive at {url} cannot be unpacked: ")
+    assert len(message) < 500
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        b'[{"id": "app-1", "attempts": [5]}]',
+        b'[{"id": "app-1", "attempts": {"0": {}}}]',
+        b'[{"id": ["app-1"], "attempts": [{}]}]',
+        b'[{"id": "app-1", "attempts": [' + b"[" * 100_000,
+        b'[{"id": ' + b"[" * 15_000 + b"]" * 15_000 + b', "attempts": [{}]}]',
+    ],
+    ids=["attempt", "attempts", "id", "endless", "deep"],
+)
+def test_an_answer_of_another_form_raises(spark_ui: Spark, listed: bytes) -> None:
+    spark_ui.answers["/api/v1/applications"] = listed
+    assert "does not list applications" in error(spark_ui.root)
+
+
+def test_a_conf_of_another_form_raises(spark_ui: Spark) -> None:
+    spark_ui.runs("app-1")
+    deep = b'{"sparkProperties": [["a", ' + b"[" * 15_000 + b"]" * 15_000 + b"]]}"
+    for conf in (deep, b"[1]", b'{"sparkProperties": [1]}'):
+        spark_ui.answers["/api/v1/applications/app-1/environment"] = conf
+        assert "does not report the path of its event log" in error(spark_ui.root)
+
+
 def test_downloaded_files_stay_in_their_directory(spark_ui: Spark) -> None:
     spark_ui.lists("app-1")
     spark_ui.answers["/api/v1/applications/app-1/logs"] = packed({"../../app-1": "{}"})
