@@ -429,7 +429,8 @@ class _Reader:
             query.sql = _text(record["sql"]) if record.get("sql") else None
             fingerprint = record.get("fingerprint")
             query.fingerprint = _text(fingerprint) if fingerprint else None
-            query.operators = [_operator(operator) for operator in record.get("operators", ())]
+            operators = enumerate(record.get("operators", ()))
+            query.operators = [_operator(operator, place) for place, operator in operators]
 
     def _outcome(self, event: Event) -> None:
         record = event["outcome"]
@@ -707,9 +708,13 @@ def _metric_name(value: object) -> str:
 _short_text = functools.lru_cache(_NAMES)(_text)
 
 
-def _operator(info: Event) -> Operator:
+def _operator(info: Event, number: int) -> Operator:
     place = (int(info["start"]), int(info["stop"]) + 1) if "start" in info else (None, None)
-    return Operator(int(info["depth"]), _text(info["name"]), _text(info["text"]), *place)
+    depth = int(info["depth"])
+    # Each operator follows its parent.
+    if not 0 <= depth <= number:
+        raise InvalidRecordError("the depth of an operator is out of range")
+    return Operator(depth, _text(info["name"]), _text(info["text"]), *place)
 
 
 def _plan(info: Event) -> PlanNode:

@@ -457,3 +457,20 @@ def test_decisions_of_queries_without_a_start_are_left_out(tmp_path: Path) -> No
         "a decision outside a query",
         "a malformed event DecisionEvent: decided_at is not a time",
     ]
+
+
+@pytest.mark.parametrize("depth", [-1, 3, 10**9, 10**30])
+def test_an_operator_is_at_most_one_level_below_the_operators_before_it(
+    tmp_path: Path, depth: int
+) -> None:
+    operator = {"depth": 0, "name": "Project", "text": "Project"}
+    operators = [operator, {**operator, "depth": 1}, {**operator, "depth": depth}]
+    event = {
+        "Event": "io.apportion.report.QueryEvent",
+        "query": {"query": 3, "sql": "SELECT 1", "operators": operators},
+    }
+    application = read(tmp_path, lines([*EVENTS[:5], event]))
+    assert application.queries[3].operators == []
+    assert application.skipped == [
+        "a malformed event QueryEvent: the depth of an operator is out of range"
+    ]

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import pytest
 
 from apportion.decision import decision_from_json
-from apportion.eventlog import Application, LoggedDecision, LoggedShuffle, PlanNode, Query
+from apportion.eventlog import Application, LoggedDecision, LoggedShuffle, Operator, PlanNode, Query
 from apportion.explanation.render import html
 from apportion.explanation.render.plots import ranges_plot
 from apportion.explanation.views.view import view
@@ -127,3 +127,10 @@ def test_a_plot_has_at_most_400_bars(count: int) -> None:
     assert drawn.count("M") == min(count, 400) or 200 < drawn.count("M") < 400
     if count:
         assert f"shuffle partition{'s 0 to' if count > 1 else ''} {count - 1}: " in drawn
+
+
+def test_the_page_of_a_deep_plan_is_small() -> None:
+    deep = Query(1, "SELECT 1", operators=[Operator(depth, "Join", "Join") for depth in range(5000)])
+    made = html.render("nightly", [view(Application(), deep)])
+    assert "\n" + "  " * 99 + "<span" in made
+    assert len(made) < 5000 * 500

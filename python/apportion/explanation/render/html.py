@@ -40,6 +40,8 @@ from apportion.explanation.views.view import (
 _MOST_LISTED = 5
 # Rescales and failures of a stream. Older ones are left out.
 _MOST_CHANGES = 100
+# Levels of the plan that are indented, so that the page does not grow with the square of the plan.
+_MOST_INDENTS = 100
 # Colours of stages in the plot of running tasks, as in `profile.css`.
 _COLOURS = 5
 
@@ -90,6 +92,7 @@ def render(
         marks=marks,
         elsewhere=text.ELSEWHERE,
         most_listed=_MOST_LISTED,
+        most_indents=_MOST_INDENTS,
     )
 
 
