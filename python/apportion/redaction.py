@@ -7,10 +7,26 @@ import re
 HIDDEN = "*********(redacted)"
 """Text that Spark shows in place of a secret."""
 REDACTION = "spark.redaction.regex"
-# Default of spark.redaction.regex, with the names that later versions of Spark added.
-_SECRET = r"secret|password|token|access[.]?key|api[.]?key|credential|passphrase"
+# Default of spark.redaction.regex, with the names that later versions of Spark added, and the key of
+# an Azure account, which no version has.
+_SECRET = r"secret|password|token|(?:access|account|api)[.]?key|credential|passphrase"
 _SECRET_KEY = re.compile(f"(?i){_SECRET}")
-_ASSIGNED = re.compile(rf"(?i)(\b(?:spark|fs)\.[\w.-]*(?:{_SECRET})[\w.-]*\s*=\s*)[^\s,;()]+")
+# Bounded, so that the time is linear in the length of a text.
+_NAME = rf"[\w.-]{{0,200}}(?:{_SECRET})[\w.-]{{0,200}}"
+_QUOTED = r"""[^"]*"|'[^']*'"""
+_ASSIGNED = [
+    re.compile(f"(?i)({name})(?!{re.escape(HIDDEN)}){value}")
+    for name, value in (
+        # A Java option, such as -Djavax.net.ssl.trustStorePassword=x.
+        (rf"-D{_NAME}=", rf"""(?:"{_QUOTED}|[^\s'"]+)"""),
+        # A parameter of a JDBC URL.
+        (rf"[?&;]{_NAME}=", r"[^\s&;]+"),
+        (rf"\b(?:spark|fs)\.{_NAME}\s*=\s*", r"[^\s,;()]+"),
+        # A colon follows only a name that ends in a secret: `token.sql: no such file` has none.
+        (rf"\b[\w-]{{1,200}}\.[\w.-]{{0,200}}(?:{_SECRET})\s*:\s+", r"[^\s,;()]+"),
+        (r"\b(?:secret|access|account|api)[.]key\s*[:=]\s*", r"[^\s,;()]+"),
+    )
+]
 _USER = re.compile(r"(?<=://)[^/\s@]*@")
 # Parameters of a Spark Connect URL, such as sc://host:15002/;token=abc;user_id=me.
 _PARAMETERS = re.compile(r"(sc://[^\s/;]+/?;)[^\s'\"]*")
@@ -33,7 +49,9 @@ def without_secrets(text: str) -> str:
     'http://***@host/x'
     """
     text = _USER.sub("***@", _PARAMETERS.sub(r"\1***", text))
-    return _ASSIGNED.sub(rf"\1{HIDDEN}", text)
+    for assigned in _ASSIGNED:
+        text = assigned.sub(rf"\1{HIDDEN}", text)
+    return text
 
 
 def shown_value(key: str, value: str, pattern: str | None = None) -> str:

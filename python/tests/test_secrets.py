@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from apportion import ApportionError, SettingError, doctor
 from apportion.cli import _print_traceback
-from apportion.redaction import HIDDEN, shown_value
+from apportion.redaction import HIDDEN, shown_value, without_secrets
 
 
 @pytest.mark.parametrize(
@@ -16,6 +18,18 @@ from apportion.redaction import HIDDEN, shown_value
         ("sc://host:15002/;token=HIDE;user_id=me is", "sc://host:15002/;*** is"),
         ("spark.x.secret.key=HIDE fails", f"spark.x.secret.key={HIDDEN} fails"),
         ("fs.s3a.access.key = HIDE, x", f"fs.s3a.access.key = {HIDDEN}, x"),
+        ("fs.azure.account.key.a.dfs.net=HIDE== x", f"fs.azure.account.key.a.dfs.net={HIDDEN} x"),
+        ("jdbc:x://h/d?user=a&password=HI,D(E)&b=1", f"jdbc:x://h/d?user=a&password={HIDDEN}&b=1"),
+        ("jdbc:x://h;user=a;password=HIDE;b=1", f"jdbc:x://h;user=a;password={HIDDEN};b=1"),
+        ("-Djavax.net.trustStorePassword=HIDE -Db", f"-Djavax.net.trustStorePassword={HIDDEN} -Db"),
+        ("-Dx.password=HI,D(E)", f"-Dx.password={HIDDEN}"),
+        ("-Djavax.net.trustStorePassword='HIDE HIDE'", f"-Djavax.net.trustStorePassword={HIDDEN}"),
+        ("secret.key: HIDE", f"secret.key: {HIDDEN}"),
+        ("fs.s3a.secret.key: HIDE, x", f"fs.s3a.secret.key: {HIDDEN}, x"),
+        ("javax.trustStorePassword: HIDE", f"javax.trustStorePassword: {HIDDEN}"),
+        ("cannot read token.sql: No such file", "cannot read token.sql: No such file"),
+        ("a password: it is", "a password: it is"),
+        ("secrets.sql:12:3: error", "secrets.sql:12:3: error"),
         ("mailto me@host or a token = b", "mailto me@host or a token = b"),
         ("spark.sql.shuffle.partitions=7", "spark.sql.shuffle.partitions=7"),
     ],
@@ -30,6 +44,7 @@ def test_messages_of_errors_have_no_secrets(message: str, shown: str) -> None:
     [
         ("spark.ssl.keyPassword", "x", None, True),
         ("spark.hadoop.fs.s3a.access.key", "x", None, True),
+        ("spark.hadoop.fs.azure.account.key.a.dfs.core.windows.net", "x", None, True),
         ("spark.sql.shuffle.partitions", "7", None, False),
         ("spark.corporate", "x", "corp", True),
         ("spark.x", "corp", "corp", True),
@@ -40,6 +55,25 @@ def test_values_of_secret_confs_are_hidden(
     key: str, value: str, pattern: str | None, is_hidden: bool
 ) -> None:
     assert (shown_value(key, value, pattern) == HIDDEN) is is_hidden
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("spark.driver.extraJavaOptions", "-Xmx1g -Djavax.net.ssl.trustStorePassword=HIDE"),
+        ("spark.jdbc.url", "jdbc:postgresql://host/db?user=a&password=HIDE"),
+        ("spark.jdbc.url", "jdbc:sqlserver://host;user=a;password=HIDE"),
+    ],
+)
+def test_secrets_in_values_of_confs_are_hidden(key: str, value: str) -> None:
+    assert shown_value(key, value) == value.replace("HIDE", HIDDEN)
+
+
+def test_the_time_for_a_long_text_is_linear() -> None:
+    start = time.process_time()
+    without_secrets("spark.token" * 50_000)
+    without_secrets("-Da.token:" * 50_000)
+    assert time.process_time() - start < 5
 
 
 def test_the_url_of_a_server_is_shown_without_its_token() -> None:
