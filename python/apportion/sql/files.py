@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 from pathlib import Path
+
+import yaml
+
+from apportion.errors import ApportionError
 
 PROJECT_FILE = "dbt_project.yml"
 # The folders and their names unless the project file says otherwise. See
@@ -15,6 +19,8 @@ _FOLDERS = {
     "analysis-paths": "analyses",
     "test-paths": "tests",
 }
+
+_LONGEST_REASON = 200
 
 
 def find_sql_files(directory: Path) -> list[Path]:
@@ -32,24 +38,36 @@ def find_project_files(directory: Path) -> list[Path] | None:
 
     These are the sources with Jinja, and the compiled models if the project has been compiled.
     Installed packages are left out, because the project does not own them.
+
+    Raises `ApportionError` for a project file that is not YAML, and for a folder outside of the
+    project.
     """
+    project = directory / PROJECT_FILE
     try:
-        settings = (directory / PROJECT_FILE).read_text("utf-8", errors="replace")
+        settings = yaml.safe_load(project.read_text("utf-8", errors="replace"))
     except OSError:
         return None
-    folders = [name for key, usual in _FOLDERS.items() for name in _read(settings, key, usual)]
-    targets = _read(settings, "target-path", "target")
-    folders += [f"{target}/compiled" for target in targets]
-    files = [file for folder in folders for file in find_sql_files(directory / folder)]
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split())[:_LONGEST_REASON]
+        raise ApportionError(f"{project} is not YAML: {reason}") from None
+    named = settings if isinstance(settings, dict) else {}
+    folders = [(key, name) for key, usual in _FOLDERS.items() for name in _names(named, key, usual)]
+    for target in _names(named, "target-path", "target"):
+        folders.append(("target-path", f"{target}/compiled"))
+    root = directory.resolve()
+    for key, folder in folders:
+        if not (root / folder).resolve().is_relative_to(root):
+            raise ApportionError(
+                f"{project}: {key} has the folder {folder}, which is outside of the project: "
+                "write a folder inside of it"
+            )
+    files = [file for _, folder in folders for file in find_sql_files(directory / folder)]
     return list(dict.fromkeys(files))
 
 
-def _read(settings: str, key: str, usual: str) -> list[str]:
-    """Return the values of a top-level key: `key: a`, `key: [a, b]`, or a list below it."""
-    line = rf"^{key}[ \t]*:[ \t]*(?P<value>\[[^\]]*\]|[^\s#][^#\n]*|(?:\s*\n[ \t]*-[ \t][^\n]*)+)"
-    match = re.search(line, settings, re.MULTILINE)
-    if match is None:
-        return [usual]
-    parts = re.split(r"[\[\],\n]|^[ \t]*-[ \t]", match["value"], flags=re.MULTILINE)
-    values = (part.partition(" #")[0].strip().strip("'\"") for part in parts)
-    return [value for value in values if value and not value.startswith("{{")] or [usual]
+def _names(settings: Mapping[object, object], key: str, usual: str) -> list[str]:
+    """Return the folders of a key: a text or a list. Jinja has no value here."""
+    value = settings.get(key)
+    values = value if isinstance(value, list) else [value]
+    names = [name for name in values if isinstance(name, str) and "{{" not in name]
+    return names or [usual]

@@ -10,6 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
+from apportion.cli import app
 from apportion.cli.lint import lint_command
 from apportion.hints import CODES
 from apportion.sql.files import find_project_files
@@ -20,9 +21,9 @@ CLEAN = "SELECT /*+ PARALLELISM(8) */ a FROM t\n"
 
 
 def _lint(*arguments: str, stdin: str | bytes | None = None) -> Result:
-    app = typer.Typer()
-    app.command()(lint_command)
-    return CliRunner().invoke(app, list(arguments), input=stdin)
+    single = typer.Typer()
+    single.command()(lint_command)
+    return CliRunner().invoke(single, list(arguments), input=stdin)
 
 
 @pytest.fixture
@@ -173,6 +174,10 @@ PROJECT = {
         ("model-paths: ['m1', \"m2\"]  # two\n", {"m1", "m2", "macros", "snapshots", "target"}),
         ("model-paths:\n  - m1  # one\nname: shop\n", {"m1", "macros", "snapshots", "target"}),
         ("target-path: out\n", {"models", "macros", "snapshots"}),
+        ("model-paths:  # two\n- m1\n- m2\n", {"m1", "m2", "macros", "snapshots", "target"}),
+        ("'model-paths': [m1]\n", {"m1", "macros", "snapshots", "target"}),
+        ("target-path: \"{{ env_var('OUT') }}\"\n", {"models", "macros", "snapshots", "target"}),
+        ("- a list\n", {"models", "macros", "snapshots", "target"}),
     ],
 )  # fmt: skip
 def test_a_dbt_project_is_checked(tmp_path: Path, settings: str, checked: set[str]) -> None:
@@ -188,6 +193,29 @@ def test_a_dbt_project_is_checked(tmp_path: Path, settings: str, checked: set[st
     findings = json.loads(_lint(str(tmp_path), "--format", "json").stdout)
     orders = [file for file in found if file.name == "orders.sql"]
     assert [finding["file"] for finding in findings] == [str(file) for file in orders]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ("model-paths: [../other]", "model-paths has the folder ../other, which is outside of the"),
+        ("target-path: {tmp}", "target-path has the folder {tmp}/compiled, which is outside of"),
+        ("macro-paths: [link]", "macro-paths has the folder link, which is outside of the project"),
+        ("model-paths: [", "dbt_project.yml is not YAML: while parsing a flow node"),
+        ("a: " + "[" * 5000, "dbt_project.yml is not YAML: "),
+    ],
+    ids=["above", "absolute", "link", "broken", "deep"],
+)
+def test_a_wrong_dbt_project_is_wrong_usage(tmp_path: Path, settings: str, message: str) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/secret.sql").write_text(WRONG)
+    project = tmp_path / "shop"
+    project.mkdir()
+    (project / "link").symlink_to(tmp_path / "other")
+    (project / "dbt_project.yml").write_text(settings.replace("{tmp}", str(tmp_path)))
+    result = CliRunner().invoke(app, ["lint", str(project)])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message.replace("{tmp}", str(tmp_path)) in " ".join(result.stderr.split())
 
 
 def test_an_empty_dbt_project_is_wrong_usage(tmp_path: Path) -> None:
