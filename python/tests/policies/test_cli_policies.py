@@ -76,7 +76,15 @@ def test_a_file_that_cannot_be_read_exits_with_2(folder: Path) -> None:
     result = _policies("check", "broken.yaml", "wrong.yaml")
     assert result.exit_code == 2
     assert "wrong.yaml: rule 1" in result.stdout
-    assert "Error: broken.yaml: " in result.stderr
+    error, summary = result.stderr.splitlines()
+    assert error.startswith("Error: broken.yaml: ")
+    assert summary == "1 problem in 1 of 1 file"
+
+
+def test_no_success_is_shown_if_no_file_can_be_read(folder: Path) -> None:
+    result = _policies("check", "nofile.yaml")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "Error: nofile.yaml: No such file or directory\n"
 
 
 def test_show_lists_forced_rules_first(folder: Path) -> None:
