@@ -7,18 +7,17 @@ import re
 HIDDEN = "*********(redacted)"
 """Text that Spark shows in place of a secret."""
 REDACTION = "spark.redaction.regex"
-# Default of spark.redaction.regex, with the names that later versions of Spark added, and the key of
-# an Azure account, which no version has.
+# Default of spark.redaction.regex, with the names that later versions of Spark added, and keys of
+# Azure accounts, which no version has.
 _SECRET = r"secret|password|token|(?:access|account|api)[.]?key|credential|passphrase"
 _SECRET_KEY = re.compile(f"(?i){_SECRET}")
 # Bounded, so that the time is linear in the length of a text.
 _NAME = rf"[\w.-]{{0,200}}(?:{_SECRET})[\w.-]{{0,200}}"
-_QUOTED = r"""[^"]*"|'[^']*'"""
 _ASSIGNED = [
     re.compile(f"(?i)({name})(?!{re.escape(HIDDEN)}){value}")
     for name, value in (
         # A Java option, such as -Djavax.net.ssl.trustStorePassword=x.
-        (rf"-D{_NAME}=", rf"""(?:"{_QUOTED}|[^\s'"]+)"""),
+        (rf"-D{_NAME}=", r"""(?:"[^"]*"|'[^']*'|[^\s'"]+)"""),
         # A parameter of a JDBC URL.
         (rf"[?&;]{_NAME}=", r"[^\s&;]+"),
         (rf"\b(?:spark|fs)\.{_NAME}\s*=\s*", r"[^\s,;()]+"),
@@ -40,6 +39,11 @@ def printable(text: str) -> str:
     """Return a text without control characters, except for tabs and line ends."""
     # Nearly all texts are printable, and this is many times faster.
     return text if text.isprintable() else text.translate(_UNPRINTABLE)
+
+
+def one_line(text: str) -> str:
+    """Return a printable text without line ends, so that no name or value begins a line."""
+    return printable(text).replace("\n", "\ufffd")
 
 
 def without_secrets(text: str) -> str:

@@ -21,7 +21,7 @@ import typer.main
 
 from apportion.cli.support.console import QUERY_FAILED, USAGE_ERROR, fail, quiet
 from apportion.errors import ApportionError, QueryError
-from apportion.redaction import without_secrets
+from apportion.redaction import printable, without_secrets
 
 _EXAMPLES = """\
 Examples:
@@ -163,7 +163,7 @@ def _print_traceback(
 ) -> None:
     # Messages of other packages can have the URL of a server with its token.
     text = "".join(traceback.format_exception(kind, error, trace))
-    print(without_secrets(text), end="", file=sys.stderr)
+    print(printable(without_secrets(text)), end="", file=sys.stderr)
 
 
 def _version(wanted: bool) -> None:

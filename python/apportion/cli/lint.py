@@ -19,12 +19,15 @@ from apportion.cli.support.sources import SourceError, list_sources, read_source
 from apportion.errors import did_you_mean
 from apportion.hints import CODES, Finding, lint
 from apportion.hints.formats import CheckedFile, to_github, to_json, to_sarif
+from apportion.redaction import one_line
 from apportion.sql.files import PROJECT_FILE, find_project_files
 from apportion.sql.positions import Positions
 
 _HAS_FINDINGS = 1
 _IS_UNREADABLE = 2
 _FILES_WORTH_A_PROGRESS_BAR = 20
+# Characters of a line to show on each side of a finding's start. Some files are one long line.
+_CONTEXT = 120
 _STYLES = {"error": "bold red", "warning": "bold yellow"}
 
 
@@ -118,7 +121,7 @@ def _print(checked: list[CheckedFile], unreadable: list[str], format: str) -> No
         print(json.dumps(to_json(checked), indent=2))
     elif format == "github":
         for line in to_github(checked):
-            print(line)
+            out.write(f"{line}\n")
     elif format == "sarif":
         print(json.dumps(to_sarif(checked, version("apportion"), unreadable), indent=2))
     else:
@@ -132,7 +135,7 @@ def _print_text(checked: list[CheckedFile]) -> None:
             out.print(_headline(file.name, finding), soft_wrap=True)
             out.print(_excerpt(positions, finding), soft_wrap=True)
             if finding.suggestion:
-                out.print(Text(f"  = {finding.suggestion}\n"), soft_wrap=True)
+                out.print(Text(f"  = {one_line(finding.suggestion)}\n"), soft_wrap=True)
             else:
                 out.print()
     count = sum(len(file.findings) for file in checked)
@@ -146,25 +149,28 @@ def _print_text(checked: list[CheckedFile]) -> None:
 
 def _headline(name: str, finding: Finding) -> Text:
     return Text.assemble(
-        f"{name}:{finding.line}:{finding.column}: ",
+        f"{one_line(name)}:{finding.line}:{finding.column}: ",
         (f"{finding.severity} {finding.code}", _STYLES[finding.severity]),
-        f" {finding.message}",
+        f" {one_line(finding.message)}",
     )
 
 
 def _excerpt(positions: Positions, finding: Finding) -> Text:
-    """Return the first line of a finding, with carets under it."""
+    """Return the first line of a finding, or the part around it, with carets under it."""
     line = positions.text_of_line(finding.line)
-    before, rest = line[: finding.column - 1], line[finding.column - 1 :]
-    about = rest[: finding.length]
+    column = finding.column - 1
+    start, end = max(0, column - _CONTEXT), column + _CONTEXT
+    before = _flat(("…" if start else "") + line[start:column])
+    about = _flat(line[column : min(end, column + finding.length)])
+    after = _flat(line[min(end, column + finding.length) : end] + ("…" if end < len(line) else ""))
     number = str(finding.line)
     margin = " " * len(number)
     return Text.assemble(
-        f"  {number} | {_flat(line)}\n  {margin} | {' ' * cell_len(_flat(before))}",
-        ("^" * max(1, cell_len(_flat(about))), _STYLES[finding.severity]),
+        f"  {number} | {before}{about}{after}\n  {margin} | {' ' * cell_len(before)}",
+        ("^" * max(1, cell_len(about)), _STYLES[finding.severity]),
     )
 
 
 def _flat(text: str) -> str:
     # A tab gets the same width everywhere, so that the carets stay below the finding.
-    return text.replace("\t", "    ")
+    return one_line(text.replace("\t", "    "))

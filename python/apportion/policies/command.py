@@ -12,6 +12,7 @@ from apportion.cli.support.console import err, out
 from apportion.policies.checks import PolicyError
 from apportion.policies.files import Problem, check, load
 from apportion.policies.rules import Policies, Rule
+from apportion.redaction import one_line
 
 _HAS_PROBLEMS = 1
 _IS_UNREADABLE = 2
@@ -63,11 +64,11 @@ def policies_command(
             read += 1
     certain = [problem for problem in problems if problem.is_certain]
     for problem in problems if action == "check" else certain:
-        out.print(str(problem), markup=False, highlight=False, soft_wrap=True)
+        _print(str(problem))
     if action == "check" and read:
         err.print(_summary(certain, len(problems) - len(certain), read), markup=False)
     for message in unreadable:
-        err.print(f"Error: {message}", markup=False, soft_wrap=True)
+        err.print(f"Error: {one_line(message)}", markup=False, soft_wrap=True)
     if unreadable:
         raise typer.Exit(_IS_UNREADABLE)
     if certain:
@@ -89,9 +90,13 @@ def _show(policies: Policies) -> None:
     for number, rule in sorted(numbered, key=lambda pair: not pair[1].force):
         title = f"rule {number}" + (f" ({rule.name})" if rule.name else "")
         forced = ", forced" if rule.force else ""
-        out.print(f"{title}{forced}", markup=False, highlight=False, soft_wrap=True)
+        _print(f"{title}{forced}")
         for line in _lines(rule):
-            out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+            _print(f"  {line}")
+
+
+def _print(line: str) -> None:
+    out.print(one_line(line), markup=False, highlight=False, soft_wrap=True)
 
 
 def _lines(rule: Rule) -> list[str]:

@@ -130,7 +130,9 @@ def test_a_plot_has_at_most_400_bars(count: int) -> None:
 
 
 def test_the_page_of_a_deep_plan_is_small() -> None:
-    deep = Query(1, "SELECT 1", operators=[Operator(depth, "Join", "Join") for depth in range(5000)])
+    deep = Query(
+        1, "SELECT 1", operators=[Operator(depth, "Join", "Join") for depth in range(5000)]
+    )
     made = html.render("nightly", [view(Application(), deep)])
     assert "\n" + "  " * 99 + "<span" in made
     assert len(made) < 5000 * 500

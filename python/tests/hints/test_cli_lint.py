@@ -218,6 +218,30 @@ def test_a_wrong_dbt_project_is_wrong_usage(tmp_path: Path, settings: str, messa
     assert message.replace("{tmp}", str(tmp_path)) in " ".join(result.stderr.split())
 
 
+def test_control_characters_and_line_ends_of_names_are_not_printed(tmp_path: Path) -> None:
+    hostile = tmp_path / "a\n::error::owned\x1b]0;owned\x07.sql"
+    hostile.write_text("SELECT /*+ FOO('\x1b[2J') */ '\x1b]0;owned\x07', '\x9b' /*+ BAR */")
+    latin = tmp_path / "b\n::error::owned.sql"
+    latin.write_bytes(b"\xe9")
+    result = _lint(str(tmp_path))
+    assert result.exit_code == 2
+    assert "\ufffd]0;owned\ufffd', '\ufffd'" in result.stdout
+    assert not {"\x1b", "\x07", "\x9b"}.intersection(result.output)
+    assert not any(line.startswith("::") for line in result.output.splitlines())
+    github = _lint("--format", "github", str(hostile)).stdout
+    assert not {"\x1b", "\x07", "\x9b"}.intersection(github)
+
+
+def test_the_excerpt_of_a_long_line_is_short() -> None:
+    sql = "SELECT " + "a, " * 200_000 + "/*+ FOO */ b" + ", c" * 200_000
+    result = _lint("-", stdin=sql)
+    assert result.exit_code == 1
+    _, line, carets, *_ = result.stdout.splitlines()
+    assert len(result.stdout) < 2000
+    assert line[carets.index("^") :].startswith("/*+ FOO */ b, c")
+    assert (line[6], line[-1]) == ("…", "…")
+
+
 def test_an_empty_dbt_project_is_wrong_usage(tmp_path: Path) -> None:
     (tmp_path / "dbt_project.yml").write_text("name: shop\n")
     result = _lint(str(tmp_path))

@@ -96,3 +96,18 @@ def test_show_lists_forced_rules_first(folder: Path) -> None:
         "  if user is ann or bob, and table is sales.*",
         "  set parallelism=8",
     ]
+
+
+@pytest.mark.parametrize("action", ["show", "check"])
+def test_control_characters_and_line_ends_of_rules_are_not_printed(
+    folder: Path, action: str
+) -> None:
+    hostile = '"a\\n::error::owned\\x1b]0;owned\\x07\\x9b"'
+    rule = f"rules: [{{name: {hostile}, match: {{user: {hostile}}}, settings: {{parallelism: 8}}}}]"
+    (folder / "hostile.yaml").write_text(rule)
+    (folder / "wrong.yaml").write_text(rule.replace("8", hostile))
+    for name in ("hostile.yaml", "wrong.yaml", "none\n::error::owned.yaml"):
+        output = _policies(action, name).output
+        assert not {"\x1b", "\x07", "\x9b"}.intersection(output)
+        assert not any(line.startswith("::") for line in output.splitlines())
+    assert "\ufffd]0;owned" in _policies("show", "hostile.yaml").stdout

@@ -43,6 +43,15 @@ def test_it_shows_load_state_and_changes_with_reasons(checkpoint: Path) -> None:
     assert "6.0 s" in shown
 
 
+def test_control_characters_of_a_stream_are_not_printed(checkpoint: Path) -> None:
+    hostile = "\x1b]0;owned\x07\x9b"
+    write(checkpoint, [record(1, stream=hostile, reason=hostile).to_json()])
+    for options in ((), ("--format", "json"), ("--stream", "none")):
+        output = call(checkpoint, *options).output
+        assert "0;owned" in output
+        assert not set("\x1b\x07\x9b").intersection(output)
+
+
 def test_json_has_the_records(checkpoint: Path) -> None:
     (stream,) = json.loads(call(checkpoint, "--format", "json").stdout)["streams"]
     assert stream["stream"] == "clicks"

@@ -115,7 +115,7 @@ def advise_command(
             text = json.dumps(advice.as_json(), indent=2, ensure_ascii=False) + "\n"
         else:
             text = (render.html if chosen == "html" else render.text)(advice, top)
-        console.file.write(text)
+        console.write(text)
     if policies:
         written = from_advice(advice)
         written.save(policies)

@@ -106,7 +106,7 @@ def explain(
         )
         explained = _read(what, query or [], logs)
     with writing(output) as console:
-        console.file.write(getattr(explained, chosen)())
+        console.write(getattr(explained, chosen)())
     if chosen in ("json", "mermaid"):
         for note in explained.notes:
             err.print(note, markup=False, soft_wrap=True)

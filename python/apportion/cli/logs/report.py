@@ -80,9 +80,9 @@ def report_command(
     with writing(output) as console:
         if chosen == "json":
             content = json.dumps(comparison.as_json(), indent=2, ensure_ascii=False)
-            console.file.write(f"{content}\n")
+            console.write(f"{content}\n")
         else:
-            console.file.write(render.text(comparison, top))
+            console.write(render.text(comparison, top))
     if output:
         for unread in [*comparison.before.unread, *comparison.after.unread]:
             err.print(f"Not read: {unread.log}: {unread.reason}", markup=False, soft_wrap=True)

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from apportion import eventlog
 from apportion._util.figures import check
-from apportion.cli.support.console import err, writing
+from apportion.cli.support.console import Console, err, writing
 from apportion.cli.support.options import Output, OutputFormat, PlotFile, choose_format
 from apportion.cli.support.progress import counted, waiting
 from apportion.simulate import plot, report
@@ -148,7 +147,7 @@ def simulate_command(
 
 def _print(result: Simulation, format: str, console: Console) -> None:
     if format == "json":
-        console.file.write(json.dumps(result.as_json(), indent=2, ensure_ascii=False) + "\n")
+        console.write(json.dumps(result.as_json(), indent=2, ensure_ascii=False) + "\n")
         return
     single = len(result.workloads) == 1
     console.print(report.stages_table(result) if single else report.queries_table(result))

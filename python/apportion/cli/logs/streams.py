@@ -116,7 +116,7 @@ def streams_command(
         shown = _view(histories)
     with writing(output) as console:
         if chosen == "json":
-            console.file.write(json.dumps({"streams": content}, indent=2) + "\n")
+            console.write(json.dumps({"streams": content}, indent=2) + "\n")
         else:
             console.print(shown)
     for left_out in skipped:

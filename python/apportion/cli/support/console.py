@@ -7,25 +7,42 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NoReturn
 
 import typer
-from rich.console import Console
+from rich.console import Console as RichConsole
+from rich.console import ConsoleOptions, RenderableType
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from apportion._util.paths import write_text
 from apportion.decision import SHOWN_COLUMNS, Decision
+from apportion.redaction import printable
 
 QUERY_FAILED = 1
 USAGE_ERROR = 2
 _PIPED_WIDTH = 160
 # A column of long text needs this width. In a narrower terminal, the text is below its row.
 _LEAST_TEXT = 25
+
+
+class Console(RichConsole):
+    """A console whose texts have no control characters, which a terminal would obey."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+    def write(self, text: str) -> None:
+        """Write a text as it is, without a style."""
+        self.file.write(printable(text))
 
 
 def _width(is_terminal: bool) -> int | None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from apportion._util.paths import existing_path
 from apportion.cli.support.console import fail
 from apportion.errors import ApportionError, did_you_mean
+from apportion.redaction import one_line
 from apportion.sql.files import find_sql_files
 from apportion.sql.statements import Statement, split
 
@@ -52,21 +53,15 @@ def list_sources(path: str) -> list[str]:
 
 def read_source(name: str) -> Source:
     """Return the SQL of a file or of standard input (`-`). Raises `SourceError`."""
+    shown = "<stdin>" if name == _STANDARD_INPUT else name
     try:
-        if name == _STANDARD_INPUT:
-            return Source("<stdin>", _decode("<stdin>", sys.stdin.buffer.read()))
-        return Source(name, _decode(name, Path(name).read_bytes()))
-    except OSError as error:
-        raise SourceError(f"cannot read {name}: {error.strerror}") from error
-
-
-def _decode(name: str, content: bytes) -> str:
-    try:
-        return content.decode("utf-8-sig")
+        content = sys.stdin.buffer.read() if name == _STANDARD_INPUT else Path(name).read_bytes()
+        return Source(shown, content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise SourceError(
-            f"cannot read {name}: byte {error.start} is not UTF-8. SQL files must be UTF-8"
-        ) from error
+        reason = f"byte {error.start} is not UTF-8. SQL files must be UTF-8"
+    except OSError as error:
+        reason = error.strerror or str(error)
+    raise SourceError(f"cannot read {one_line(shown)}: {reason}")
 
 
 def read_statements(file: str) -> list[Statement]:
