@@ -90,7 +90,7 @@ def histogram(spark: SparkSession) -> dict[str, int]:
     # jmap collects garbage first. Objects behind weak references and cleaners need two runs.
     for _ in range(2):
         jmap = subprocess.run(
-            ["jmap", "-histo:live", str(jvm.process_id(spark))],
+            ["jmap", "-histo:live", str(_process_id(spark))],
             check=True,
             capture_output=True,
             text=True,
@@ -102,12 +102,20 @@ def histogram(spark: SparkSession) -> dict[str, int]:
         for row in rows
         if len(row) > 3 and row[1].isdecimal() and _COUNTED.fullmatch(row[3])
     }
-    return {LISTENERS: jvm.listeners(spark), THREADS: _threads(spark), **objects}
+    return {LISTENERS: _listeners(spark), THREADS: _threads(spark), **objects}
+
+
+def _process_id(spark: SparkSession) -> int:
+    return int(jvm.java_class("java.lang.ProcessHandle", spark._jvm).current().pid())
+
+
+def _listeners(spark: SparkSession) -> int:
+    return int(spark._jsparkSession.sparkContext().listenerBus().listeners().size())
 
 
 def _threads(spark: SparkSession) -> int:
     jstack = subprocess.run(
-        ["jstack", str(jvm.process_id(spark))], check=True, capture_output=True, text=True
+        ["jstack", str(_process_id(spark))], check=True, capture_output=True, text=True
     )
     # Pools start and end threads as they like. Threads of a stream have its name or its id.
     names = [line for line in jstack.stdout.splitlines() if line.startswith('"')]

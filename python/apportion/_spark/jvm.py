@@ -1,4 +1,4 @@
-"""Access to Spark's JVM. Only this module uses py4j and pyspark's private names."""
+"""Access to Spark's JVM. Few modules besides this one use pyspark's private names."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import contextlib
 import datetime
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypedDict
+from typing import IO, TYPE_CHECKING, Any, TypedDict
 
 from apportion._util import zones
 from apportion.errors import ApportionError, QueryError, SettingError, SparkEndedError
@@ -25,14 +25,12 @@ FEW_ROWS = 1000
 """Above this number, the rows of a result are not collected."""
 EXTENSION = "io.apportion.ApportionExtension"
 _BRIDGE = "io.apportion.PythonBridge"
-_MOST_MILLIS_OF_EVENTS = 60_000
 _NO_SUCH_FUNCTION = (
     "UNRESOLVABLE_TABLE_VALUED_FUNCTION",
     # Spark raises this if another catalog, such as Iceberg's, is the default.
     "MISSING_CATALOG_ABILITY.TABLE_VALUED_FUNCTIONS",
 )
 _CALENDAR_INTERVAL = re.compile(r"\binterval(?=[,>]|$)")
-_EXPLAINING = "running a query to explain it"
 
 
 class StageMetrics(TypedDict):
@@ -52,19 +50,6 @@ class StageMetrics(TypedDict):
     subpartitions."""
     spilledBytes: int
     """Bytes that the tasks spilled to disk."""
-
-
-class PlanNode(NamedTuple):
-    """One operator of an executed plan."""
-
-    operator: str
-    """Name of Spark's class, such as SortMergeJoinExec."""
-    files: int
-    """Number of files read; 0 unless the operator scans files."""
-    partitions: int
-    """Number of table partitions read; 0 unless the table is partitioned."""
-    dynamic_filters: int
-    """Number of partition filters with values from the other side of a join."""
 
 
 def start(options: Mapping[str, str], log: IO[bytes] | None = None) -> None:
@@ -106,7 +91,7 @@ def submitted(key: str) -> str:
     """
     from pyspark import SparkContext
 
-    return str(_class("java.lang.System", SparkContext._jvm).getProperty(key, ""))
+    return str(java_class("java.lang.System", SparkContext._jvm).getProperty(key, ""))
 
 
 def load(jar: Path) -> None:
@@ -117,15 +102,15 @@ def load(jar: Path) -> None:
     from py4j.protocol import Py4JError
     from pyspark import SparkContext
 
-    if _class(EXTENSION, SparkContext._jvm) is not None:
+    if java_class(EXTENSION, SparkContext._jvm) is not None:
         return
     # Spark reads spark.jars only when the JVM starts. In a program run by spark-submit, or in a
     # second session, the JVM runs already, but Spark's class loader accepts more jars.
-    thread = _class("java.lang.Thread", SparkContext._jvm).currentThread()
-    url = _class("java.io.File", SparkContext._jvm)(str(jar)).toURI().toURL()
+    thread = java_class("java.lang.Thread", SparkContext._jvm).currentThread()
+    url = java_class("java.io.File", SparkContext._jvm)(str(jar)).toURI().toURL()
     with contextlib.suppress(Py4JError):
         thread.getContextClassLoader().addURL(url)
-    if _class(EXTENSION, SparkContext._jvm) is None:
+    if java_class(EXTENSION, SparkContext._jvm) is None:
         raise ApportionError(
             f"the JVM that Spark runs in cannot load {EXTENSION}: start Spark with --jars {jar}"
         )
@@ -250,89 +235,11 @@ def discard_and_count(result: DataFrame) -> int:
 
 
 def execute(result: DataFrame) -> int:
-    """Run the plan of this DataFrame, so that `executed_plan` is final. Return the number of rows.
+    """Run the plan of this DataFrame, so that its final plan is known. Return the number of rows.
 
     A write has a plan of its own.
     """
     return int(result._jdf.queryExecution().toRdd().count())
-
-
-def executed_plan(result: DataFrame) -> Iterator[PlanNode]:
-    """Yield the operators of a DataFrame's plan after it ran, including subqueries.
-
-    A reused exchange or subquery is yielded as one operator; the operators below it are yielded
-    only where they ran. The class names and fields are those of Spark 3.5 to 4.2.
-    """
-    waiting = [result._jdf.queryExecution().executedPlan()]
-    seen = set()
-    while waiting:
-        plan = waiting.pop()
-        operator = plan.getClass().getSimpleName()
-        if operator.endswith("QueryStageExec"):
-            waiting.append(plan.plan())
-            continue
-        if operator == "AdaptiveSparkPlanExec":
-            waiting.append(plan.executedPlan())
-            continue
-        # Two filters can share one subquery object. Ids of query stages are a separate numbering.
-        if plan.id() in seen:
-            continue
-        seen.add(plan.id())
-        yield PlanNode(
-            operator,
-            files=_metric(plan, "numFiles"),
-            partitions=_metric(plan, "numPartitions") if "Scan" in operator else 0,
-            dynamic_filters=_dynamic_filters(plan, operator),
-        )
-        if not operator.startswith("Reused"):
-            waiting.extend(_elements(plan.children()))
-            waiting.extend(_elements(plan.subqueries()))
-
-
-@contextlib.contextmanager
-def event_log(spark: SparkSession, directory: Path) -> Iterator[None]:
-    """Write the events of the block to one file in `directory`, regardless of `spark.eventLog.*`.
-
-    Raises `ApportionError` for a Spark Connect client.
-    """
-    if not is_classic(spark):
-        raise _not_classic(_EXPLAINING)
-    jvm: Any = spark._jvm
-    context = spark._jsparkSession.sparkContext()
-    conf = _class("org.apache.spark.SparkConf", jvm)(False)
-    conf.set("spark.eventLog.compress", "false").set("spark.eventLog.rolling.enabled", "false")
-    listener = _class("org.apache.spark.scheduler.EventLoggingListener", jvm)(
-        context.applicationId(),
-        _class("scala.Option", jvm).empty(),
-        _class("java.io.File", jvm)(str(directory)).toURI(),
-        conf,
-    )
-    listener.start()
-    bus = context.listenerBus()
-    bus.addToEventLogQueue(listener)
-    try:
-        yield
-        # The jobs have ended, but their last events may still be in the queue.
-        bus.waitUntilEmpty(_MOST_MILLIS_OF_EVENTS)
-    finally:
-        bus.removeListener(listener)
-        listener.stop()
-
-
-@contextlib.contextmanager
-def job_description(spark: SparkSession) -> Iterator[Callable[[str], None]]:
-    """Yield a function that sets the description of the next jobs; reset it after the block.
-
-    Raises `ApportionError` for a Spark Connect client.
-    """
-    if not is_classic(spark):
-        raise _not_classic(_EXPLAINING)
-    context = spark.sparkContext
-    before = context.getLocalProperty("spark.job.description")
-    try:
-        yield context.setJobDescription
-    finally:
-        context.setLocalProperty("spark.job.description", before)  # type: ignore[arg-type]
 
 
 def session_conf(spark: SparkSession) -> dict[str, str]:
@@ -350,22 +257,12 @@ def time_zone(spark: SparkSession) -> datetime.tzinfo:
 
 def java_version(spark: SparkSession) -> str:
     """Return the Java version of a classic session, such as `17.0.15`."""
-    return str(_class("java.lang.System", spark._jvm).getProperty("java.version"))
-
-
-def process_id(spark: SparkSession) -> int:
-    """Return the process id of a classic session's driver."""
-    return int(_class("java.lang.ProcessHandle", spark._jvm).current().pid())
-
-
-def listeners(spark: SparkSession) -> int:
-    """Return the number of listeners on the listener bus of a classic session."""
-    return int(spark._jsparkSession.sparkContext().listenerBus().listeners().size())
+    return str(java_class("java.lang.System", spark._jvm).getProperty("java.version"))
 
 
 def extension_places(spark: SparkSession) -> list[str]:
     """Return the jars and folders that contain the extension in the JVM of a classic session."""
-    loader = _class("java.lang.Thread", spark._jvm).currentThread().getContextClassLoader()
+    loader = java_class("java.lang.Thread", spark._jvm).currentThread().getContextClassLoader()
     entry = EXTENSION.replace(".", "/") + ".class"
     resources = loader.getResources(entry)
     places = []
@@ -408,12 +305,14 @@ class CheckpointFiles:
 
     def __init__(self, spark: SparkSession, location: str) -> None:
         jvm: Any = spark._jvm
-        self._path = _class("org.apache.hadoop.fs.Path", jvm)
-        self._text = _class("org.apache.commons.io.IOUtils", jvm)
+        self._path = java_class("org.apache.hadoop.fs.Path", jvm)
+        self._text = java_class("org.apache.commons.io.IOUtils", jvm)
         self._root = self._path(location)
         conf = spark._jsparkSession.sessionState().newHadoopConf()
         manager = "org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager$"
-        companion = _class("java.lang.Class", jvm).forName(manager).getField("MODULE$").get(None)
+        companion = (
+            java_class("java.lang.Class", jvm).forName(manager).getField("MODULE$").get(None)
+        )
         self._manager = companion.create(self._root, conf)
 
     def list(self, folder: str) -> list[tuple[str, bool]]:
@@ -482,35 +381,14 @@ def add_empty_file_batch(spark: SparkSession, sink: str, batch: int) -> None:
     """
     jvm: Any = spark._jvm
     package = "org.apache.spark.sql.execution.streaming.sinks"
-    none = _class("scala.Option", jvm).empty()
-    log = _class(f"{package}.FileStreamSinkLog", jvm)(1, spark._jsparkSession, sink, none)
-    status = _class(f"{package}.SinkFileStatus", jvm)
+    none = java_class("scala.Option", jvm).empty()
+    log = java_class(f"{package}.FileStreamSinkLog", jvm)(1, spark._jsparkSession, sink, none)
+    status = java_class(f"{package}.SinkFileStatus", jvm)
     log.add(batch, spark._sc._gateway.new_array(status, 0))  # type: ignore[union-attr]
 
 
-def _metric(plan: Any, name: str) -> int:
-    metric = plan.metrics().get(name)
-    return int(metric.get().value()) if metric.isDefined() else 0
-
-
-def _dynamic_filters(plan: Any, operator: str) -> int:
-    filters = {"FileSourceScanExec": "partitionFilters", "BatchScanExec": "runtimeFilters"}
-    if operator not in filters:
-        return 0
-    names = [
-        expression.child().getClass().getSimpleName()
-        for expression in _elements(getattr(plan, filters[operator])())
-        if expression.getClass().getSimpleName() == "DynamicPruningExpression"
-    ]
-    # PlanAdaptiveDynamicPruningFilters inserts the literal true if pruning would not pay off.
-    return len([name for name in names if name != "Literal"])
-
-
-def _elements(values: Any) -> list[Any]:
-    return [values.apply(place) for place in range(values.size())]
-
-
-def _not_classic(what: str) -> ApportionError:
+def not_classic(what: str) -> ApportionError:
+    """Return the error for a Spark Connect client that calls for `what`."""
     return ApportionError(
         f"{what} needs a classic Spark session, and this one is a Spark Connect client. "
         "Use decisions(), which works on both"
@@ -519,21 +397,21 @@ def _not_classic(what: str) -> ApportionError:
 
 def _bridge(spark: SparkSession, what: str) -> Any:
     if not is_classic(spark):
-        raise _not_classic(what)
-    bridge = _class(_BRIDGE, spark._jvm)
+        raise not_classic(what)
+    bridge = java_class(_BRIDGE, spark._jvm)
     if bridge is None:
         raise missing_extension()
     return bridge
 
 
-def _class(name: str, jvm: Any) -> Any:
+def java_class(name: str, jvm: Any) -> Any:
     """Return the Java class, or None if the JVM does not find it."""
     from py4j.java_gateway import JavaClass
     from py4j.protocol import Py4JError
 
     try:
-        java_class = getattr(jvm, name)
+        found = getattr(jvm, name)
     except Py4JError:
         return None
     # py4j returns a package for an unknown name.
-    return java_class if isinstance(java_class, JavaClass) else None
+    return found if isinstance(found, JavaClass) else None
