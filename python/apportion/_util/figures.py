@@ -10,6 +10,7 @@ from apportion.errors import ApportionError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+CREATOR = "apportion"
 _FORMATS = (".png", ".svg")
 _DOTS_PER_INCH = 150
 
@@ -27,7 +28,8 @@ def save(drawn: Figure, file: Path) -> None:
     Raises `ApportionError` if the file cannot be written.
     """
     try:
-        drawn.savefig(file, dpi=_DOTS_PER_INCH)
+        field = "Creator" if file.suffix == ".svg" else "Software"
+        drawn.savefig(file, dpi=_DOTS_PER_INCH, metadata={field: CREATOR})
     except OSError as error:
         raise ApportionError(f"cannot write {file}: {error.strerror}") from error
 

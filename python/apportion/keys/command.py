@@ -16,7 +16,8 @@ from apportion._util.figures import check
 from apportion._util.identifiers import quoted
 from apportion._util.units import count_text
 from apportion.cli.support.console import err, fail, out
-from apportion.cli.support.options import Format, PlotFile, Tables
+from apportion.cli.support.options import Force, Format, PlotFile, Tables
+from apportion.cli.support.outputs import check_outputs
 from apportion.cli.support.progress import query_progress, waiting
 from apportion.cli.support.spark_session import Assignments, Master, start
 from apportion.cli.support.tables import find_tables, query_failed, register
@@ -65,6 +66,7 @@ def keys_command(
     ] = None,
     tables: Tables = None,
     plot_file: PlotFile = None,
+    force: Force = False,
     format: Format = "text",
     assignments: Assignments = None,
     master: Master = None,
@@ -91,6 +93,8 @@ def keys_command(
     if subpartitions is not None and subpartitions < tasks:
         fail(f"--subpartitions is {subpartitions}: allowed is {tasks} or more, one for each task")
     known_tables = find_tables(tables) if tables else {}
+    read = [table.path for table in known_tables.values()]
+    check_outputs("keys", [("--plot", plot_file)], read, force)
     spark = start(master, assignments or [])
     try:
         with short_errors(), waiting("Reading the tables' schemas"):

@@ -65,6 +65,7 @@ def test_advise_reads_a_directory_and_lists_unreadable_logs(tmp_path: Path) -> N
 
 def test_advise_prints_json_with_all_fields(tmp_path: Path) -> None:
     content = json.loads(advise_logs(GOLDEN, "--format", "json").stdout)
+    assert content.pop("format") == "apportion advise 1"
     assert set(content) == {"gain", "with_apportion", "jobs", "applications", "unread"}
     assert content["applications"][0]["queries"][0]["findings"] == []
     finding = sample().as_json()["applications"][0]["queries"][0]["findings"][0]

@@ -22,9 +22,10 @@ from apportion.bench.suites import Suite
 from apportion.bench.summary import VariantSummary
 from apportion.bench.variants import choose
 from apportion.cli.support.console import QUERY_FAILED, err, fail, out, quiet
-from apportion.cli.support.options import Format, PlotFile, choose_format
+from apportion.cli.support.options import Force, Format, PlotFile, choose_format
+from apportion.cli.support.outputs import check_outputs
 from apportion.cli.support.progress import counted, stoppable, waiting
-from apportion.cli.support.sources import read_queries
+from apportion.cli.support.sources import list_sources, read_queries
 from apportion.cli.support.spark_session import Master, start
 from apportion.cli.support.tables import find_tables, register
 from apportion.errors import did_you_mean
@@ -114,6 +115,7 @@ def bench(
     ] = False,
     format: Format = "text",
     plot_file: PlotFile = None,
+    force: Force = False,
     saved: Annotated[
         Path | None,
         typer.Option("--from", metavar="FILE", help="Show a saved result, and run nothing."),
@@ -175,11 +177,14 @@ def bench(
     if saved:
         if what:
             fail(f"--from shows {saved} and runs nothing: leave out {' '.join(what)}")
+        check_outputs("bench", [("--plot", plot_file)], [saved], force)
         results = load(saved)
         _show(results, plot_file, format)
         _fail_for_problems(results)
         return
     suite = _suite(what or [], scale, tables)
+    is_own = suite.scale is None
+    files = [name for path in what or [] for name in list_sources(path)] if is_own else []
     if queries is not None:
         suite = suite.only(queries)
     conf = suite.conf | parse_assignments(assignments or [])
@@ -194,12 +199,20 @@ def bench(
         conf={key: shown_value(key, value) for key, value in conf.items()},
         plans=plans,
     )
-    if tables:
-        find_tables(tables)  # Fail before Spark starts.
+    # Fail before Spark starts.
+    own = find_tables(tables) if tables else {}
     file = json_file or Path(f"bench-{suite.name}.json")
     job = _Job(suite, conditions, conf, file, master, data)
-    if memory is not None:
-        _sweep(job, memory.split(","), fresh, format)
+    memories = memory.split(",") if memory is not None else []
+    runs = [job.with_memory(each).file for each in memories] or [file]
+    check_outputs(
+        "bench",
+        [*(("--output", each) for each in runs), ("--plot", plot_file)],
+        [*files, *(table.path for table in own.values())],
+        force,
+    )
+    if memories:
+        _sweep(job, memories, fresh, format)
         return
     results = _measure(job, fresh)
     if _ended(results):

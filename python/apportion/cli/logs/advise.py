@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -15,7 +14,8 @@ from apportion.advise.advice import collected
 from apportion.advise.findings import ApplicationAdvice
 from apportion.advise.reading import default_folder, read_all
 from apportion.cli.support.console import err, fail, writing
-from apportion.cli.support.options import Output, choose_format
+from apportion.cli.support.options import Force, Output, choose_format
+from apportion.cli.support.outputs import POLICIES_MARK, check_outputs, json_text
 from apportion.cli.support.progress import counted
 from apportion.errors import ApportionError
 from apportion.eventlog import Unread
@@ -76,6 +76,7 @@ def advise_command(
         ),
     ] = None,
     output: Output = None,
+    force: Force = False,
 ) -> None:
     """Find stages that waste time, in Spark event logs with or without Apportion.
 
@@ -105,6 +106,7 @@ def advise_command(
         fail(f"there is no event log in {', '.join(map(str, paths))}")
     if query and len(found) > 1:
         fail("--query: only for a single log")
+    check_outputs("advise", [("--output", output), ("--policies", policies)], found, force)
     kept = default_folder() if resume and len(found) > 1 else None
     results = read_all(found, query or [], processes, kept)
     advice = collected(_all(results, found, is_kept=kept is not None))
@@ -112,13 +114,15 @@ def advise_command(
         raise ApportionError("; ".join(map(str, advice.unread[:5])))
     with writing(output) as console:
         if chosen == "json":
-            text = json.dumps(advice.as_json(), indent=2, ensure_ascii=False) + "\n"
+            text = json_text("advise", advice.as_json())
         else:
             text = (render.html if chosen == "html" else render.text)(advice, top)
         console.write(text)
     if policies:
         written = from_advice(advice)
-        written.save(policies)
+        is_json = policies.suffix == ".json"
+        with writing(policies) as console:
+            console.write(written.to_json() if is_json else POLICIES_MARK + written.to_yaml())
         rules = count_text(len(written.rules), "rule")
         err.print(f"{rules} written to {policies}", markup=False, soft_wrap=True)
     if output:

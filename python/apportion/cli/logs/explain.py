@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,15 +12,18 @@ from apportion import eventlog
 from apportion._spark.jvm import short_errors
 from apportion._util.units import count_text
 from apportion.cli.support.console import err, fail, writing
-from apportion.cli.support.options import Output, choose_format
+from apportion.cli.support.options import Force, Output, choose_format
+from apportion.cli.support.outputs import check_outputs
 from apportion.cli.support.progress import query_progress, waiting
 from apportion.cli.support.sources import read_statements
 from apportion.cli.support.spark_session import Assignments, Master, start
 from apportion.cli.support.tables import find_tables, query_failed, register
 from apportion.errors import QueryError
-from apportion.eventlog import locate
+from apportion.eventlog import files, locate
 from apportion.explanation import run_queries
 from apportion.explanation.explained import Explained, from_log, from_run
+
+_Check = Callable[[Iterable[str | Path]], None]
 
 EXAMPLES = """\
 More examples:
@@ -74,6 +78,7 @@ def explain(
         ),
     ] = None,
     output: Output = None,
+    force: Force = False,
 ) -> None:
     """Show the stages of queries: inputs, tasks with the reason, times, bytes and operators.
 
@@ -96,15 +101,19 @@ def explain(
     Exit codes: 0 shown, 1 a query failed, 2 wrong usage or a log that cannot be read.
     """
     chosen = choose_format(format, output, ["text", "html", "json", "mermaid"])
+
+    def check(inputs: Iterable[str | Path]) -> None:
+        check_outputs("explain", [("--output", output)], inputs, force)
+
     if what == "-" or what.lower().endswith(".sql"):
         _refuse("a log, not for SQL", {"--logs": logs})
-        explained = _run(what, query or [], tables, assignments or [], master)
+        explained = _run(what, query or [], tables, assignments or [], master, check)
     else:
         _refuse(
             f"SQL, not for {what}",
             {"--tables": tables, "--set": assignments, "--master": master},
         )
-        explained = _read(what, query or [], logs)
+        explained = _read(what, query or [], logs, check)
     with writing(output) as console:
         console.write(getattr(explained, chosen)())
     if chosen in ("json", "mermaid"):
@@ -121,10 +130,16 @@ def _refuse(allowed_for: str, options: dict[str, object]) -> None:
 
 
 def _run(
-    file: str, numbers: list[int], tables: Path | None, assignments: list[str], master: str | None
+    file: str,
+    numbers: list[int],
+    tables: Path | None,
+    assignments: list[str],
+    master: str | None,
+    check: _Check,
 ) -> Explained:
     statements = read_statements(file)
     known_tables = find_tables(tables) if tables else {}
+    check([file, *(table.path for table in known_tables.values())])
     spark = start(master, assignments)
     try:
         with short_errors(), waiting("Reading the tables' schemas"):
@@ -137,7 +152,8 @@ def _run(
     return from_run(application, numbers)
 
 
-def _read(what: str, numbers: list[int], logs: Path | None) -> Explained:
+def _read(what: str, numbers: list[int], logs: Path | None, check: _Check) -> Explained:
     with waiting(f"Reading {what}"), locate.event_log(what, logs) as log:
+        check(files.logs(log))
         application = eventlog.read(log)
     return from_log(application, what, numbers)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from apportion.cli.support.console import err, fail, writing
-from apportion.cli.support.options import Output, OutputFormat, choose_format
+from apportion.cli.support.options import Force, Output, OutputFormat, choose_format
+from apportion.cli.support.outputs import check_outputs, json_text
 from apportion.cli.support.progress import counted
 from apportion.errors import ApportionError
 from apportion.eventlog.files import logs
@@ -41,6 +41,7 @@ def report_command(
     ] = None,
     format: OutputFormat = None,
     output: Output = None,
+    force: Force = False,
 ) -> None:
     """Compare the same queries in event logs from before and after a change, such as Apportion.
 
@@ -71,6 +72,7 @@ def report_command(
         if not side:
             fail(f"there is no event log in {path}")
     names = [*found[0], *found[1]]
+    check_outputs("report", [("--output", output)], names, force)
     results = read_all(names, processes)
     read = [next(results) for _ in counted(names, "Reading")]
     comparison = compare(read[: len(found[0])], read[len(found[0]) :])
@@ -79,8 +81,7 @@ def report_command(
             raise ApportionError("; ".join(map(str, each.unread[:5])))
     with writing(output) as console:
         if chosen == "json":
-            content = json.dumps(comparison.as_json(), indent=2, ensure_ascii=False)
-            console.write(f"{content}\n")
+            console.write(json_text("report", comparison.as_json()))
         else:
             console.write(render.text(comparison, top))
     if output:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -11,8 +10,10 @@ import typer
 from apportion import eventlog
 from apportion._util.figures import check
 from apportion.cli.support.console import Console, err, writing
-from apportion.cli.support.options import Output, OutputFormat, PlotFile, choose_format
+from apportion.cli.support.options import Force, Output, OutputFormat, PlotFile, choose_format
+from apportion.cli.support.outputs import check_outputs, json_text
 from apportion.cli.support.progress import counted, waiting
+from apportion.eventlog.files import logs
 from apportion.simulate import plot, report
 from apportion.simulate.scenarios import Scenario, losses, parse, spark, with_assignments
 from apportion.simulate.simulation import Simulation, simulate
@@ -88,6 +89,7 @@ def simulate_command(
     plot_file: PlotFile = None,
     format: OutputFormat = None,
     output: Output = None,
+    force: Force = False,
 ) -> None:
     """Replay an event log with other settings, slots, lost executors or data sizes.
 
@@ -118,6 +120,7 @@ def simulate_command(
     chosen = choose_format(format, output, ["text", "json"])
     if plot_file:
         check(plot_file)
+    check_outputs("simulate", [("--output", output), ("--plot", plot_file)], logs(log), force)
     common = Scenario(
         "set",
         slots=slots,
@@ -147,7 +150,7 @@ def simulate_command(
 
 def _print(result: Simulation, format: str, console: Console) -> None:
     if format == "json":
-        console.write(json.dumps(result.as_json(), indent=2, ensure_ascii=False) + "\n")
+        console.write(json_text("simulate", result.as_json()))
         return
     single = len(result.workloads) == 1
     console.print(report.stages_table(result) if single else report.queries_table(result))

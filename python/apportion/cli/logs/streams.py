@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from typing import Annotated
@@ -14,7 +13,8 @@ from rich.text import Text
 
 from apportion._util.units import read_seconds
 from apportion.cli.support.console import err, fail, out, writing
-from apportion.cli.support.options import Output, OutputFormat, choose_format
+from apportion.cli.support.options import Force, Output, OutputFormat, choose_format
+from apportion.cli.support.outputs import check_outputs, json_text
 from apportion.errors import ApportionError, did_you_mean
 from apportion.streaming import journal, report
 from apportion.streaming.journal import History
@@ -73,6 +73,7 @@ def streams_command(
     ] = "10min",
     format: OutputFormat = None,
     output: Output = None,
+    force: Force = False,
 ) -> None:
     """Show streams that rescale: load, state, partitions, and changes with their reasons.
 
@@ -97,6 +98,7 @@ def streams_command(
             fail("--follow: not with --policy, --output and --format json")
         _follow(source, stream, every)
         return
+    check_outputs("streams", [("--output", output)], [source], force)
     histories, skipped = _read(source, stream)
     if policies:
         wanted = [parse_policy(each) for each in policies]
@@ -116,7 +118,7 @@ def streams_command(
         shown = _view(histories)
     with writing(output) as console:
         if chosen == "json":
-            console.write(json.dumps({"streams": content}, indent=2) + "\n")
+            console.write(json_text("streams", {"streams": content}))
         else:
             console.print(shown)
     for left_out in skipped:

@@ -16,6 +16,9 @@ Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="FILE", help="File to write. Default: the terminal."),
 ]
+Force = Annotated[
+    bool, typer.Option("--force", help="Replace files that this command did not write.")
+]
 Format = Annotated[
     Literal["text", "json"], typer.Option("--format", help="text for people, json for programs.")
 ]
