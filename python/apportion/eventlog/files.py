@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 from apportion.errors import ApportionError
@@ -129,6 +130,18 @@ def _rolled(directory: Path) -> list[Path]:
     ]
 
 
+def _missing_files(files: list[Path]) -> Iterator[str]:
+    """Yield the names of the files of a rolling log that are missing before the last one."""
+    found = [match for file in files if (match := _ROLLED.fullmatch(file.name))]
+    # A compacted file has the events of all files before it.
+    is_compacted = found and ".compact" in found[0]["suffix"]
+    numbers = [*([] if is_compacted else [0]), *(int(match[1]) for match in found)]
+    for before, after in pairwise(numbers):
+        if after > before + 1:
+            last = f" to events_{after - 1}" if after > before + 2 else ""
+            yield f"events_{before + 1}{last}"
+
+
 def _databricks(directory: Path) -> list[Path]:
     """Return the files of a rolling log of Databricks, or no files for another directory."""
     files = [file for file in directory.iterdir() if is_log_name(file.name)]
@@ -144,7 +157,10 @@ def lines(path: Path, skipped: Skipped) -> Iterator[bytes]:
     Raises `ApportionError` for an unsupported format, and for a file that cannot be read.
     """
     try:
-        for part in parts(path):
+        files = parts(path)
+        for missing in _missing_files(files):
+            skipped.add(f"{missing} of the rolling log, because of missing files")
+        for part in files:
             with _open(part) as stream:
                 yield from _split(stream, part, skipped)
     except OSError as error:

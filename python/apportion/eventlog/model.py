@@ -238,6 +238,11 @@ class Unread:
         return cls(log, "its process was killed, probably because of its memory")
 
 
+ESTIMATED_SLOTS = (
+    "the log lacks executors, so the most tasks that ran at the same time count as task slots"
+)
+
+
 @dataclasses.dataclass
 class Application:
     """The content of a log. Times are milliseconds since 1970."""
@@ -258,6 +263,8 @@ class Application:
     """Records of each stream that Apportion controlled, by Spark's id of the query."""
     slots: list[tuple[int, int]] = dataclasses.field(default_factory=list)
     """Number of cores over time: `(milliseconds, cores)`."""
+    has_estimated_slots: bool = False
+    """Whether `slots` is the most tasks that ran at the same time, as the log lacks executors."""
     executor_cores: int = 0
     """Cores of the executor that was added last; 0 if no executor was added."""
     skipped: list[str] = dataclasses.field(default_factory=list)

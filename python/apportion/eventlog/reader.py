@@ -6,9 +6,10 @@ import contextlib
 import dataclasses
 import datetime
 import functools
+import re
 import threading
-from collections.abc import Callable, Mapping
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Mapping
+from itertools import accumulate, pairwise
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -62,6 +63,8 @@ _LARGEST_IN_TASK = 2**60
 # The end of the year 9999, which is the last one of `datetime`, in milliseconds since 1970.
 _LAST_TIME = 253_402_300_799_999
 _MOST_CORES = 1_000_000
+# `local[*]` has the cores of an unknown machine.
+_LOCAL = re.compile(r"local(?:\[(\d{1,6})(?:,\d+)?\])?")
 # Names of metrics that are kept, and their characters.
 _NAMES, _LONGEST_NAME = 1000, 100
 # Levels of operators in a plan. Operators below them are left out.
@@ -164,10 +167,27 @@ class _Reader:
     def end(self) -> None:
         """Read the decisions for queries that the log does not have."""
         self._is_complete = True
+        self._estimate_slots()
         for number in list(self._early):
             self._handle_early(number)
         for number in list(self._replanned):
             self._use_last_plan(number)
+
+    def _estimate_slots(self) -> None:
+        """Set the task slots from the tasks if the log lacks the executors, or its start."""
+        application = self.application
+        if application.slots and application.started is not None:
+            return
+        stages = [query.stages for query in self._queries.values()] + [application.other_stages]
+        cpus = max(1, _metric(application.conf.get("spark.task.cpus")))
+        cores = cpus * max(map(_peak_tasks, stages))
+        master = _LOCAL.fullmatch(application.conf.get("spark.master", ""))
+        if not application.slots and master:
+            cores = int(master[1] or 1)
+        if cores <= max((known for _, known in application.slots), default=0):
+            return
+        application.has_estimated_slots = master is None
+        application.slots = [(application.started or 0, min(cores, _MOST_CORES))]
 
     def _handle_early(self, number: int) -> None:
         for line, name, event in self._early.pop(number, []):
@@ -298,24 +318,32 @@ class _Reader:
 
     def _stage(self, info: Event) -> Stage | None:
         key = (int(info["Stage ID"]), int(info["Stage Attempt ID"]))
-        if stage := self._known_stage(key):
-            return stage
+        name, planned = _text(info["Stage Name"]), int(info["Number of Tasks"])
+        parents = [int(parent) for parent in info.get("Parent IDs", ())]
+        profile = int(info.get("Resource Profile Id") or 0)
+        submitted = _time(info.get("Submission Time"))
+        if stage := self._known_stage(key) or self._new_stage(key):
+            stage.name, stage.tasks_planned, stage.parents = name, planned, parents
+            stage.profile, stage.submitted = profile, submitted
+        return stage
+
+    def _new_stage(self, key: tuple[int, int]) -> Stage | None:
         number = self._query_of_stage.get(key[0])
         query = None if number is None else self._query(number)
         if not self._has_room("a stage", _STAGE, query.id if query else None):
             return None
-        stage = Stage(
-            id=key[0],
-            attempt=key[1],
-            name=_text(info["Stage Name"]),
-            parents=[int(parent) for parent in info.get("Parent IDs", ())],
-            tasks_planned=int(info["Number of Tasks"]),
-            query=query.id if query else None,
-            profile=int(info.get("Resource Profile Id") or 0),
-            submitted=_time(info.get("Submission Time")),
-        )
+        stage = Stage(*key, name="", parents=[], tasks_planned=0, query=query.id if query else None)
         self._stages[key] = stage
         (query.stages if query else self.application.other_stages).append(stage)
+        return stage
+
+    def _stage_of_task(self, key: tuple[int, int]) -> Stage | None:
+        """Return the stage of a task. Its start can be in a file that is missing."""
+        if stage := self._known_stage(key):
+            return stage
+        stage = self._new_stage(key)
+        if stage:
+            self.skipped.add("the start of a stage, whose tasks are counted")
         return stage
 
     def _known_stage(self, key: tuple[int, int]) -> Stage | None:
@@ -325,29 +353,30 @@ class _Reader:
         return self._stages.get(key)
 
     def _task_end(self, event: Event) -> None:
-        stage = self._known_stage((int(event["Stage ID"]), int(event["Stage Attempt ID"])))
+        stage = self._stage_of_task((int(event["Stage ID"]), int(event["Stage Attempt ID"])))
         if stage is None:
             return
         info, metrics = event["Task Info"], event.get("Task Metrics")
         reason = event.get("Task End Reason") or {}
-        if info["Killed"] or reason.get("Reason") == "TaskKilled":
+        # Spark 1 has no such field, and leaves out metrics of 0.
+        if info.get("Killed") or reason.get("Reason") == "TaskKilled":
             stage.killed_millis += _task_millis(info)
             return
-        if info["Failed"] or not metrics:
+        if info.get("Failed") or not metrics:
             stage.failed_tasks += 1
             stage.memory_failures += _is_out_of_memory(reason)
             stage.wasted_millis += _task_millis(info)
             _count_reason(stage.failure_reasons, reason)
             return
-        read = metrics["Shuffle Read Metrics"]
+        read = metrics.get("Shuffle Read Metrics") or {}
         row = [
             _millis(info["Launch Time"]),
             _millis(info["Finish Time"]),
             int(metrics["Executor Run Time"]),
-            int(metrics["Input Metrics"]["Bytes Read"]),
-            int(read["Remote Bytes Read"]) + int(read["Local Bytes Read"]),
-            int(metrics["Shuffle Write Metrics"]["Shuffle Bytes Written"]),
-            int((metrics.get("Output Metrics") or {}).get("Bytes Written", 0)),
+            _in(metrics, "Input Metrics", "Bytes Read"),
+            int(read.get("Remote Bytes Read", 0)) + int(read.get("Local Bytes Read", 0)),
+            _in(metrics, "Shuffle Write Metrics", "Shuffle Bytes Written"),
+            _in(metrics, "Output Metrics", "Bytes Written"),
             int(metrics.get("Disk Bytes Spilled", 0)),
             int(metrics.get("JVM GC Time", 0)),
             int(read.get("Fetch Wait Time", 0)),
@@ -672,6 +701,20 @@ def _count_reason(counts: dict[str, int], reason: Event) -> None:
     name = reason.get("Class Name") or reason.get("Reason")
     if name and (text := _text(name)[:200]) and (text in counts or len(counts) < _MOST_REASONS):
         counts[text] = counts.get(text, 0) + 1
+
+
+def _in(metrics: Event, group: str, name: str) -> int:
+    return int((metrics.get(group) or {}).get(name, 0))
+
+
+def _peak_tasks(stages: Iterable[Stage]) -> int:
+    """Return the most tasks of stages that ran at the same time."""
+    changes = []
+    for stage in stages:
+        changes += [(time, 1) for time in stage.launched] + [(time, -1) for time in stage.finished]
+    # At the same time, ends come before starts.
+    changes.sort()
+    return max(accumulate(change for _, change in changes), default=0)
 
 
 def _task_millis(info: Event) -> int:

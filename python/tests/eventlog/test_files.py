@@ -81,9 +81,9 @@ def test_a_rolling_log_is_read_in_order(tmp_path: Path) -> None:
     log = tmp_path / "eventlog_v2_local-17"
     log.mkdir()
     (log / "appstatus_local-17").touch()
-    for index in (1, 2, 10):
+    for index in range(1, 11):
         (log / f"events_{index}_local-17.zstd").write_bytes(compress(b"%d\n" % index))
-    assert read(log)[0] == [b"1", b"2", b"10"]
+    assert read(log) == ([b"%d" % index for index in range(1, 11)], [])
 
 
 def test_a_compacted_file_replaces_earlier_files(tmp_path: Path) -> None:
@@ -93,6 +93,30 @@ def test_a_compacted_file_replaces_earlier_files(tmp_path: Path) -> None:
         (log / name).write_text(f"{name}\n")
     (log / "events_3_local-17").write_text("last\n")
     assert read(log)[0] == [b"events_2_local-17.compact", b"last"]
+
+
+@pytest.mark.parametrize(
+    ("names", "missing"),
+    [
+        (["1", "2"], []),
+        (["2"], ["events_1"]),
+        (["94", "95"], ["events_1 to events_93"]),
+        (["1", "3", "7"], ["events_2", "events_4 to events_6"]),
+        (["5.compact", "6"], []),
+        (["5.compact", "9"], ["events_6 to events_8"]),
+        (["1", "99999999999999999999"], ["events_2 to events_99999999999999999998"]),
+    ],
+)
+def test_missing_files_of_a_rolling_log_are_named(
+    tmp_path: Path, names: list[str], missing: list[str]
+) -> None:
+    log = tmp_path / "eventlog_v2_app"
+    log.mkdir()
+    for name in names:
+        number, _, suffix = name.partition(".")
+        (log / f"events_{number}_app{suffix and '.' + suffix}").write_text("{}\n")
+    remarks = [f"{each} of the rolling log, because of missing files" for each in missing]
+    assert read(log)[1] == remarks
 
 
 def test_a_directory_with_one_log_is_that_log(tmp_path: Path) -> None:

@@ -474,3 +474,70 @@ def test_an_operator_is_at_most_one_level_below_the_operators_before_it(
     assert application.skipped == [
         "a malformed event QueryEvent: the depth of an operator is out of range"
     ]
+
+
+def test_tasks_of_a_rolling_log_without_its_first_file_are_counted(tmp_path: Path) -> None:
+    log = tmp_path / "eventlog_v2_app-1"
+    log.mkdir()
+    # Of the executors, only the last one is in the file.
+    added = {**EVENTS[1], "Executor Info": {"Total Cores": 1}}
+    events = [
+        added,
+        task(5, 20, 100),
+        task(5, 21, 200),
+        task(5, 22, 1, Failed=True),
+        task(6, 28, 1),
+    ]
+    completed = stage("Completed", 5, **{"Parent IDs": [4], "Completion Time": 31})
+    (log / "events_94_app-1").write_text("\n".join(lines([*events, completed])))
+    application = eventlog.read(log)
+    first, second = application.other_stages
+    assert (first.id, first.name, first.parents, first.tasks_planned) == (5, "collect", [4], 2)
+    assert (list(first.launched), first.failed_tasks, first.completed) == ([20, 21], 1, 31)
+    assert (second.id, list(second.launched), second.name) == (6, [28], "")
+    assert application.slots == [(0, 3)]
+    assert application.skipped == [
+        "events_1 to events_93 of the rolling log, because of missing files",
+        "2 times: the start of a stage, whose tasks are counted",
+    ]
+    assert application.has_estimated_slots
+
+
+def test_tasks_of_spark_1_are_counted(tmp_path: Path) -> None:
+    plain = task(5, 20, 100)
+    del plain["Task Info"]["Killed"]
+    reads = {**plain, "Task Metrics": {"Executor Run Time": 8}}
+    remote = {"Executor Run Time": 8, "Shuffle Read Metrics": {"Remote Bytes Read": 7}}
+    events = [stage_of(5), plain, reads, {**plain, "Task Metrics": remote}]
+    application = read(tmp_path, lines([*EVENTS[:2], EVENTS[3], *events]))
+    (found,) = application.stages
+    assert list(found.shuffle_read_bytes) == [101, 0, 7]
+    assert list(found.shuffle_written_bytes) == [5, 0, 0]
+    assert application.skipped == []
+
+
+@pytest.mark.parametrize(
+    ("master", "cpus", "cores", "is_known"),
+    [
+        ("local[8]", None, 8, True),
+        ("local[8,3]", None, 8, True),
+        ("local", None, 1, True),
+        ("local[*]", None, 2, False),
+        ("local[*]", "3", 6, False),
+        ("local[*]", "many", 2, False),
+        ("yarn", None, 2, False),
+        (None, None, 2, False),
+    ],
+)
+def test_slots_of_a_log_without_executors_come_from_its_conf_or_its_tasks(
+    tmp_path: Path, master: str | None, cpus: str | None, cores: int, is_known: bool
+) -> None:
+    conf = {"spark.master": master, "spark.task.cpus": cpus}
+    given = {key: value for key, value in conf.items() if value}
+    environment = {"Event": "SparkListenerEnvironmentUpdate", "Spark Properties": given}
+    # Two tasks run at the same time, and the third after them.
+    tasks = [task(5, 20, 1), task(5, 21, 1), task(5, 30, 1)]
+    application = read(tmp_path, lines([EVENTS[3], environment, stage_of(5), *tasks]))
+    assert application.slots == [(2, cores)]
+    assert application.has_estimated_slots is not is_known
+    assert application.skipped == []

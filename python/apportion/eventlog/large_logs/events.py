@@ -40,10 +40,10 @@ _TaskMetrics = TypedDict(
         "Peak Execution Memory": Any,
         "Disk Bytes Spilled": Any,
         "JVM GC Time": Any,
-        "Input Metrics": _Input,
+        "Input Metrics": _Input | None,
         "Output Metrics": _Output | None,
-        "Shuffle Read Metrics": _ShuffleRead,
-        "Shuffle Write Metrics": _ShuffleWrite,
+        "Shuffle Read Metrics": _ShuffleRead | None,
+        "Shuffle Write Metrics": _ShuffleWrite | None,
     },
     total=False,
 )
