@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from apportion import eventlog
+from apportion._util.units import count_text
 from apportion.advise import balance, files, limits, pressure, task_counts
 from apportion.advise.findings import (
     NO_SQL,
@@ -30,8 +31,11 @@ from apportion.advise.stages import (
 )
 from apportion.advise.task_counts import UnadaptedStage
 from apportion.eventlog import Application, Query, Unread
+from apportion.eventlog.model import ESTIMATED_SLOTS
 
 _OLDEST_SPARK = (3, 5)
+_MOST_FAILURES = 5
+_LONGEST_FAILURE = 300
 
 
 def advise(application: Application, log: str, numbers: Sequence[int] = ()) -> ApplicationAdvice:
@@ -85,6 +89,7 @@ def advise(application: Application, log: str, numbers: Sequence[int] = ()) -> A
         queries=queries,
         notes=[
             *_notes(application, is_supported, engines, has_decisions),
+            *_failures(queries),
             *(f"left out: {skipped}" for skipped in application.skipped),
         ],
         is_supported=is_supported,
@@ -127,6 +132,7 @@ def _query(
         with_apportion=_gain([each for each in findings if each.helps], busy, slots),
         findings=findings,
         fingerprint=query.fingerprint,
+        failure=_first_line(query.failure) if query.failure else None,
     )
 
 
@@ -171,8 +177,22 @@ def _rank(advice: ApplicationAdvice | QueryAdvice | Finding) -> tuple[float, flo
 
 def _title(query: Query) -> str:
     """Return the first line of the description, which can be a long SQL text."""
-    lines = query.description.strip().splitlines()
-    return " ".join(lines[0].split()) if lines else "without a description"
+    return _first_line(query.description) or "without a description"
+
+
+def _first_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return " ".join(lines[0].split()) if lines else ""
+
+
+def _failures(queries: Sequence[QueryAdvice]) -> Iterator[str]:
+    failed = sorted(
+        (each for each in queries if each.failure is not None), key=lambda each: each.id
+    )
+    for query in failed[:_MOST_FAILURES]:
+        yield f"query {query.id} failed: {query.failure}"[:_LONGEST_FAILURE]
+    if len(failed) > _MOST_FAILURES:
+        yield f"{count_text(len(failed) - _MOST_FAILURES, 'more query')} failed"
 
 
 def _notes(
@@ -187,5 +207,7 @@ def _notes(
         yield f"Apportion needs Spark 3.5 or later; this is Spark {application.spark_version}"
     for name in sorted(engines):
         yield f"{name} replaces Spark's operators, so Apportion does not decide their tasks"
+    if application.has_estimated_slots:
+        yield ESTIMATED_SLOTS
     if has_decisions:
         yield "Apportion already decided tasks in this log"

@@ -220,6 +220,8 @@ class QueryAdvice:
     findings: list[Finding]
     fingerprint: str | None = None
     """Identity of the query in policy files; None if the log does not have it."""
+    failure: str | None = None
+    """First line of the error; None if the query did not fail."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -52,7 +52,7 @@ def html(advice: Advice, top: int) -> str:
         with_sections=_with_sections,
         without_sections=_without_sections,
         unsupported=_unsupported,
-        no_sql=NO_SQL,
+        remark=_remark,
     )
 
 
@@ -65,8 +65,7 @@ def _lines(advice: Advice, top: int) -> Iterator[str]:
         yield _RULE
         yield f"{count_text(len(others), 'log')} without findings:"
         for application in others:
-            reason = f": {NO_SQL}" if NO_SQL in application.notes else ""
-            yield from wrapped(f"{application.log}{reason}", "  ", first="- ")
+            yield from wrapped(f"{application.log}{_remark(application)}", "  ", first="- ")
         yield ""
     if advice.unread:
         yield _RULE
@@ -85,6 +84,13 @@ def _with_sections(advice: Advice) -> list[ApplicationAdvice]:
 def _without_sections(advice: Advice) -> list[ApplicationAdvice]:
     shown = {id(application) for application in _with_sections(advice)}
     return [application for application in advice.applications if id(application) not in shown]
+
+
+def _remark(application: ApplicationAdvice) -> str:
+    """Return what a log without findings has instead, in words."""
+    failed = sum(query.failure is not None for query in application.queries)
+    failures = f": {count_text(failed, 'query')} failed" if failed else ""
+    return f": {NO_SQL}" if NO_SQL in application.notes else failures
 
 
 def _unsupported(advice: Advice) -> str:

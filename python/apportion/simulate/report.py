@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from apportion._util.tables import FittedTable
 from apportion._util.units import count_text, size_text
+from apportion.eventlog.model import ESTIMATED_SLOTS
 from apportion.simulate.replay import NO_DECISION, Outcome, StageOutcome
 from apportion.simulate.simulation import Row, Simulation
 
@@ -97,7 +98,11 @@ def notes(simulation: Simulation) -> Iterator[str]:
             f"{BOUND} assumes equal shuffle partitions, because only their total bytes are known. "
             "The largest task and the times are lower bounds"
         )
+    if simulation.has_estimated_slots:
+        yield ESTIMATED_SLOTS
     for ran in queries:
+        if ran.has_failed:
+            yield f"query {ran.query} failed, so the simulation has only the tasks until then"
         if ran.profiles > 1:
             yield (
                 f"the stages of query {ran.query} have {ran.profiles} resource profiles. The "

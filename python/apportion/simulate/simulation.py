@@ -55,6 +55,8 @@ class Simulation:
     rows: list[Row]
     left_out: list[str]
     """Queries that are left out, with the reasons."""
+    has_estimated_slots: bool = False
+    """Whether the task slots of the log are an estimate, as in `Application`."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the results as data for JSON, without the times of single tasks."""
@@ -68,6 +70,7 @@ class Simulation:
             },
             "scenarios": [_row_as_json(row, self.workloads) for row in self.rows],
             "left_out": self.left_out,
+            "has_estimated_slots": self.has_estimated_slots,
         }
 
 
@@ -104,7 +107,7 @@ def simulate(
     for name in progress(list(by_name)):
         outcomes = [replay(ran, model, by_name[name]) for ran in workloads]
         rows.append(Row(name, by_name[name], outcomes))
-    return Simulation(workloads, model, rows, left_out)
+    return Simulation(workloads, model, rows, left_out, application.has_estimated_slots)
 
 
 def _by_name(scenarios: Sequence[Scenario]) -> dict[str, Scenario]:
@@ -134,6 +137,7 @@ def _row_as_json(row: Row, workloads: Sequence[Workload]) -> dict[str, Any]:
             {
                 "query": workload.query,
                 "description": workload.description,
+                "failed": workload.has_failed,
                 **_outcome_as_json(outcome),
                 "stages": [
                     {

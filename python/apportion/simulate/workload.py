@@ -179,6 +179,8 @@ class Workload:
     """Number of resource profiles of the stages."""
     ran_plain: bool = False
     """Whether the log has no decision of Apportion for the query."""
+    has_failed: bool = False
+    """Whether the query ended with an error, so that some of its tasks did not run."""
 
     @property
     def was_decided(self) -> bool:
@@ -239,6 +241,7 @@ def workload(application: Application, query: Query) -> Workload | None:
         slots_per_executor=min(per_executor, slots),
         most_slots=max([slots, *_slots_between(application, start, end)]),
         profiles=len({stage.profile for stage in query.stages if stage.launched}),
+        has_failed=query.failure is not None,
     )
 
 

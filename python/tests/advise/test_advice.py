@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apportion._util.units import core_time_text, seconds_text
+from apportion.advise import render
 from apportion.advise.advice import advise, collected, read
 from apportion.advise.findings import (
     NO_SQL,
@@ -19,7 +20,8 @@ from apportion.advise.findings import (
 )
 from apportion.advise.reading import read_all
 from apportion.errors import ApportionError
-from apportion.eventlog import Application, Unread
+from apportion.eventlog import Application, Query, Unread
+from apportion.eventlog.model import ESTIMATED_SLOTS
 
 from .applications import (
     FILE_BYTES,
@@ -167,3 +169,37 @@ def test_the_golden_log_has_no_findings() -> None:
     assert isinstance(advice, ApplicationAdvice)
     assert advice.count == 0
     assert [query.id for query in advice.queries] == [0, 1, 2]
+
+
+def test_estimated_slots_are_named() -> None:
+    made = application(stage(1, [10] * 4))
+    assert advice_for(made).notes == []
+    made.has_estimated_slots = True
+    assert advice_for(made).notes == [ESTIMATED_SLOTS]
+
+
+def failing(*messages: str | None) -> Application:
+    made = application(stage(1, [10] * 4))
+    for number, message in enumerate(messages):
+        made.queries[number] = Query(number, "the daily report", 0, 100, message)
+    return made
+
+
+def test_failed_queries_are_named() -> None:
+    advice = advice_for(failing(None, "PythonException: no\n  at line 1", "", "x" * 5000))
+    assert {each.id: each.failure for each in advice.queries} == {
+        0: None, 1: "PythonException: no", 2: None, 3: "x" * 5000,
+    }  # fmt: skip
+    assert advice.notes == [
+        "query 1 failed: PythonException: no",
+        f"query 3 failed: {'x' * 5000}"[:300],
+    ]
+
+
+def test_many_failed_queries_are_counted() -> None:
+    made = failing(*["an error"] * 8)
+    advice = advice_for(made)
+    assert advice.notes[4:] == ["query 4 failed: an error", "3 more queries failed"]
+    several = collected([advice, advise(made, "other")])
+    assert "log: 8 queries failed" in render.text(several, 20)
+    assert "log: 8 queries failed" in render.html(several, 20)

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from apportion.cli import app
+from apportion.eventlog.model import ESTIMATED_SLOTS
 
 from . import logs
 
@@ -58,6 +59,25 @@ def test_one_query_of_a_log_can_be_simulated(tmp_path: Path) -> None:
     assert "2 queries, one after the other" in simulate(log).stdout
     content = found(log, "--query", "4")
     assert [each["query"] for each in content["scenarios"][0]["queries"]] == [4]
+
+
+def test_estimated_slots_are_named(tmp_path: Path) -> None:
+    events = logs.application(conf={"spark.master": "local[*]"})[:2]
+    log = logs.write(tmp_path / "log", [*events, *logs.query(3)])
+    shown = simulate(log)
+    assert f"Note: {ESTIMATED_SLOTS}" in shown.stdout
+    assert found(log)["has_estimated_slots"]
+    assert rows(log)["logged"]["slots"] == 2
+
+
+def test_a_failed_query_is_named(tmp_path: Path) -> None:
+    query = logs.query(3)
+    query[-1]["errorMessage"] = "an error"
+    log = logs.write(tmp_path / "log", [*logs.application(), *query, *logs.query(4)])
+    note = "Note: query 3 failed, so the simulation has only the tasks until then"
+    assert note in simulate(log).stdout
+    queries = found(log)["scenarios"][0]["queries"]
+    assert [each["failed"] for each in queries] == [True, False]
 
 
 def test_simulate_writes_a_file_and_a_plot(log: Path, tmp_path: Path) -> None:
