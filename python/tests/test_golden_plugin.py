@@ -71,6 +71,14 @@ SELECT * FROM u
         ("-- name: a", "x.sql:1: statement 'a' has no SQL"),
         ("-- name: a\n-- only\n/* comments */ ;", "x.sql:1: statement 'a' has no SQL"),
         ("-- setup\n-- name: a\nSELECT 1", "x.sql:1: the setup has no SQL"),
+        (
+            "-- setup\nCACHE TABLE t;\nCACHE TABLE u;\n-- name: a\nSELECT 1",
+            "x.sql:1: the setup has 2 statements: begin each with its own header",
+        ),
+        (
+            "-- name: a\nSELECT 1; SELECT ';'; -- end",
+            "x.sql:1: statement 'a' has 2 statements: begin each with its own header",
+        ),
         ("\nSELECT 1", "x.sql:2: SQL above the first block: begin it with '-- name: ...'"),
         (
             "-- name: a\nSELECT 1\n-- name: a\nSELECT 2",
@@ -353,6 +361,17 @@ def test_a_statement_for_other_versions_is_skipped(project: pytest.Pytester) -> 
     project.runpytest("--apportion-update-golden").assert_outcomes(passed=1)
     _write(project, "x.sql", "-- name: a\n-- spark: >= 4.1\nFAIL never run\n")
     project.runpytest().assert_outcomes(skipped=1)
+
+
+@pytest.mark.parametrize(
+    "block", ["-- setup\nFAIL no table\n-- name: a\nSELECT 1\n", "-- name: a\nFAIL no table\n"]
+)
+def test_an_error_of_spark_is_printed_once(project: pytest.Pytester, block: str) -> None:
+    _write(project, "x.sql", block)
+    result = project.runpytest("-rN")
+    result.assert_outcomes(failed=1)
+    assert result.stdout.str().count("no table") == 1
+    result.stdout.no_fnmatch_line("*another exception*")
 
 
 def test_update_golden_writes_a_file_that_the_next_run_accepts(project: pytest.Pytester) -> None:

@@ -155,7 +155,8 @@ class SqlFile(pytest.File):
                 self._run = ScriptRun(self._script, _shown(self, self.path), spark)
             return self._run.run(statement)
         except StatementError as error:
-            _fail(str(error))
+            # Otherwise pytest would also print each error that led to this one.
+            raise pytest.fail.Exception(str(error), pytrace=False) from None
 
     def _compare(self, statement: Statement, entry: golden.Entry) -> None:
         shown = _shown(self, self._golden)

@@ -27,6 +27,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from apportion.errors import ApportionError
+from apportion.sql.statements import split_tokens
 
 
 class ScriptError(ApportionError):
@@ -112,6 +113,11 @@ def parse(text: str, path: str) -> Script:
         block = Block(section.line, section.sql, _settings(section, problems))
         if not section.has_sql:
             problems.add(section.line, f"{section.title} has no SQL")
+        # Spark reports SQL that cannot be split.
+        elif not (parts := split_tokens(section.sql)).problems and len(parts.statements) > 1:
+            count = len(parts.statements)
+            message = f"{section.title} has {count} statements: begin each with its own header"
+            problems.add(section.line, message)
         if section.kind == "setup":
             setups.append(block)
             continue
