@@ -22,6 +22,7 @@ from apportion._util.units import size_text
 from apportion.errors import ApportionError
 from apportion.eventlog import deep_json
 from apportion.eventlog.deep_json import TooDeepError
+from apportion.redaction import printable
 
 _TIMEOUT_SECONDS = 30.0
 _MAX_LISTED = 5
@@ -109,10 +110,10 @@ def _choose(url: str, base: str, listed: list[Any]) -> tuple[str, str]:
             f"{base} has {len(listed)} applications: choose one with {base}/history/ID. "
             f"Newest: {newest}"
         )
-    id = chosen["id"]
+    id = printable(chosen["id"])
     # The latest attempt comes first. Attempts have ids only if there can be several.
     attempt = (named and named["attempt"]) or chosen["attempts"][0].get("attemptId")
-    suffix = f"/{quote(str(attempt), safe='')}" if attempt else ""
+    suffix = f"/{quote(printable(str(attempt)), safe='')}" if attempt else ""
     return f"{api}/{quote(id, safe='')}{suffix}", id
 
 
@@ -172,7 +173,7 @@ def _download(url: str, directory: Path) -> bool:
 def _conf(api: str) -> dict[str, str]:
     try:
         properties = _json(f"{api}/environment")["sparkProperties"]
-        return {str(key): str(value) for key, value in properties}
+        return {printable(str(key)): printable(str(value)) for key, value in properties}
     except (_NotFoundError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise ApportionError(f"{api} does not report the path of its event log: {error}") from None
 

@@ -3,7 +3,7 @@
 | directive | meaning |
 |---|---|
 | `-- name: TEXT` | starts a statement: its SQL is the rest of the block |
-| `-- setup` | starts SQL without a golden entry: it runs once, before the statements below it |
+| `-- setup` | starts one statement without a golden entry: it runs once, before those below it |
 | `-- set: KEY = VALUE` | a setting for this statement or setup, reset after it |
 | `-- error: TEXT` | the statement fails, with TEXT in its message (Spark's includes a condition) |
 | `-- order: kept` | rows are compared in order (default: `sorted`) |

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -22,6 +23,7 @@ import pytest
 from apportion import ApportionError
 from apportion._util.units import size_text
 from apportion.eventlog import history_server, locate
+from tests.mutations import SEEDS, bounded, with_other_bytes, with_other_values
 
 
 class Spark:
@@ -307,6 +309,29 @@ def test_a_conf_of_another_form_raises(spark_ui: Spark) -> None:
     for conf in (deep, b"[1]", b'{"sparkProperties": [1]}'):
         spark_ui.answers["/api/v1/applications/app-1/environment"] = conf
         assert "does not report the path of its event log" in error(spark_ui.root)
+
+
+@SEEDS
+def test_answers_with_other_content_raise_no_other_error(
+    spark_ui: Spark, tmp_path: Path, seeds: range
+) -> None:
+    spark_ui.runs("app-1", enabled="true", dir=str(tmp_path))
+    (tmp_path / "app-1").touch()
+    right = dict(spark_ui.answers)
+    archive = packed({"eventlog_v2_app-1/events_1_app-1": "x" * 1000}, zipfile.ZIP_DEFLATED)
+    for draw in bounded(seeds):
+        spark_ui.answers.clear()
+        spark_ui.answers.update(right)
+        if draw.random() < 0.5:
+            spark_ui.answers["/api/v1/applications/app-1/logs"] = archive
+        path = draw.choice(sorted(spark_ui.answers))
+        if path.endswith("logs") or draw.random() < 0.3:
+            spark_ui.answers[path] = with_other_bytes(draw, spark_ui.answers[path])
+        else:
+            spark_ui.says(path, with_other_values(draw, json.loads(spark_ui.answers[path])))
+        url = draw.choice([spark_ui.root, f"{spark_ui.root}/history/app-1"])
+        with contextlib.suppress(ApportionError), locate.event_log(url):
+            pass
 
 
 def test_downloaded_files_stay_in_their_directory(spark_ui: Spark) -> None:

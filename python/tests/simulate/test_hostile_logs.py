@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
-import random
 from pathlib import Path
-from typing import Any
 
 import pytest
+import zstandard
 
 from apportion import ApportionError, eventlog
+from apportion.advise import render as advice_text
+from apportion.advise.advice import advise, collected
 from apportion.eventlog import reader
+from apportion.explanation.explained import from_log
+from apportion.policies.from_advice import from_advice
+from apportion.report import render as report_text
+from apportion.report.comparison import compare
+from apportion.report.runs import runs
 from apportion.simulate import Scenario, simulate
+from tests.mutations import (
+    SEEDS,
+    bounded,
+    with_other_bytes,
+    with_other_pieces,
+    with_other_values,
+)
 
 from . import logs
 
 MORE = Scenario("more", {"spark.apportion.dataVolumePerTask": "1000"}, slots=7, scale=3)
 SPARK = Scenario("spark", {"spark.apportion.enabled": "false"})
-HOSTILE: list[Any] = [None, -1, 0, 10**30, 2**62, "x" * 50, [], {}, [[]], 1.5, "\x1b[31m", True]
 
 
 def events() -> list[logs.Event]:
@@ -39,23 +52,82 @@ def test_a_truncated_log_raises_no_other_error(tmp_path: Path, part: int) -> Non
     simulated(path)
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_a_log_with_random_values_raises_no_other_error(tmp_path: Path, seed: int) -> None:
-    draw = random.Random(seed)
-    made = json.loads(json.dumps(events()))
-    for _ in range(3):
-        container = draw.choice(made)
-        while True:
-            keys = list(container) if isinstance(container, dict) else range(len(container))
-            key = draw.choice(keys)
-            if not isinstance(container[key], dict | list) or not container[key]:
-                break
-            if draw.random() < 0.2:
-                break
-            container = container[key]
-        if key != "Event":
-            container[key] = draw.choice(HOSTILE)
-    simulated(logs.write(tmp_path / "log", made))
+def used(path: Path) -> None:
+    """Use a log as each command does. Only errors of this project are allowed."""
+    with contextlib.suppress(ApportionError):
+        application = eventlog.read(path)
+        advice = collected([advise(application, "log")])
+        comparison = compare([runs(application, "before")], [runs(application, "after")])
+        shown = [advice_text.text(advice, 20), advice_text.html(advice, 20)]
+        shown += [report_text.text(comparison, 20), from_advice(advice).to_yaml()]
+        json.dumps([advice.as_json(), comparison.as_json()])
+        with contextlib.suppress(ApportionError):
+            explained = from_log(application, "log")
+            shown += [explained.text(), explained.html(), explained.mermaid(), explained.json()]
+        "".join(shown).encode()
+        simulate(application, [MORE, SPARK])
+
+
+STREAM = {
+    "stream": "clicks", "query_id": "q", "run_id": "r", "at": "2026-01-01T00:00:00Z",
+    "event": "batch", "batch": 1, "policy": "load", "partitions": 2, "target": 2, "slots": 2,
+    "batch_millis": 10, "input_rows": 1, "input_rows_per_second": 1.0,
+    "processed_rows_per_second": 1.0, "state_rows": 1, "state_bytes": 1, "reason": "a reason",
+}  # fmt: skip
+QUERY = {
+    "query": 3, "sql": "SELECT key, sum(v) FROM t GROUP BY key", "fingerprint": "ab12",
+    "operators": [
+        {"depth": 0, "name": "Aggregate", "text": "Aggregate [key]", "start": 0, "stop": 7},
+        {"depth": 1, "name": "Relation", "text": "Relation t"},
+    ],
+}  # fmt: skip
+
+
+def everything() -> list[logs.Event]:
+    """A log with each kind of event."""
+    failed = logs.task(50, 1150, 1650)
+    failed["Task Info"]["Failed"] = True
+    failed["Task End Reason"] = {"Reason": "ExceptionFailure", "Class Name": "OutOfMemoryError"}
+    return [
+        *logs.application(),
+        {"Event": "io.apportion.report.QueryEvent", "query": QUERY},
+        *logs.query(3),
+        *logs.query(4, decided=[]),
+        *logs.stage(50, 2000, 3000, [logs.task(50, 2000, 3000), failed], 9),
+        {"Event": "io.apportion.streams.StreamEvent", "stream": STREAM},
+        {"Event": "SparkListenerExecutorRemoved", "Timestamp": 4000, "Executor ID": "1"},
+        {"Event": "SparkListenerApplicationEnd", "Timestamp": 5000},
+    ]
+
+
+def test_a_log_with_each_kind_of_event_is_read(tmp_path: Path) -> None:
+    application = eventlog.read(logs.write(tmp_path / "log", everything()))
+    assert application.skipped == []
+    assert (len(application.queries), len(application.streams)) == (2, 1)
+    assert application.queries[3].sql == QUERY["sql"]
+    used(tmp_path / "log")
+
+
+@SEEDS
+def test_a_log_with_other_values_raises_no_other_error(tmp_path: Path, seeds: range) -> None:
+    for draw in bounded(seeds):
+        used(logs.write(tmp_path / "log", with_other_values(draw, everything())))
+
+
+@SEEDS
+def test_a_log_with_other_events_raises_no_other_error(tmp_path: Path, seeds: range) -> None:
+    for draw in bounded(seeds):
+        used(logs.write(tmp_path / "log", with_other_pieces(draw, everything())))
+
+
+@SEEDS
+def test_a_log_with_other_bytes_raises_no_other_error(tmp_path: Path, seeds: range) -> None:
+    path = logs.write(tmp_path / "log", everything())
+    plain = path.read_bytes()
+    contents = [plain, gzip.compress(plain), zstandard.ZstdCompressor().compress(plain)]
+    for draw in bounded(seeds):
+        path.write_bytes(with_other_bytes(draw, draw.choice(contents)))
+        used(path)
 
 
 def test_control_characters_in_names_are_replaced(tmp_path: Path) -> None:
