@@ -89,7 +89,8 @@ def _find_log(application: str, directory: Path) -> Path:
             f"there is no event log {application!r}: for SQL, name a file that ends in .sql, or - "
             "for standard input"
         )
-    if not directory.is_dir():
+    # A conf can have a text that is no path.
+    if not existing_path(str(directory)) or not directory.is_dir():
         raise ApportionError(
             f"there is no event log {application}, and no directory {directory} to search for an "
             "application with that id: give the directory of its log"

@@ -180,6 +180,7 @@ def test_the_log_of_a_running_application_behind_a_proxy_is_found(
         ),
         ({"enabled": "true", "dir": "hdfs://logs"}, "is hdfs://logs, which is not on this machine"),
         ({"enabled": "true", "dir": "/no/where"}, "no directory /no/where to search"),
+        ({"enabled": "true", "dir": "/no" * 2000}, "/no/no to search for an application"),
     ],
 )
 def test_a_running_application_without_a_readable_log_raises(
