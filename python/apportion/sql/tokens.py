@@ -157,7 +157,8 @@ class _Tokenizer:
                 kind = "symbol" if is_raw else _KINDS[group]
                 token = Token(kind, self._sql[position:end], position, end)
                 self._tokens.append(token)
-                is_string = kind in ("string", "quoted")
+                # The body of a function between dollars can have several statements.
+                is_string = group in ("string", "quoted")
                 if is_string and self._suspect is None and _END_OF_STATEMENT.search(token.text):
                     self._suspect = token
             position = end

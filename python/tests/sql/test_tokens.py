@@ -69,3 +69,11 @@ def test_an_unclosed_token_is_named(sql: str, start: int, noun: str) -> None:
         ("unreadable", sql[start:]),
     ]
     assert (problem.start, problem.message) == (start, f"the {noun} is never closed")
+
+
+def test_statements_between_dollars_are_no_reason_for_a_later_error() -> None:
+    sql = "CREATE FUNCTION f() AS $$ SELECT 1;\n$$; SELECT 'a"
+    tokens, (problem,) = tokenize(sql)
+    assert problem.message == "the string opened by ' is never closed"
+    assert sql[problem.start :] == "'a"
+    assert "$$ SELECT 1;\n$$" in [token.text for token in tokens]
