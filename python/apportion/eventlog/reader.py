@@ -709,7 +709,7 @@ def _in(metrics: Event, group: str, name: str) -> int:
 
 def _peak_tasks(stages: Iterable[Stage]) -> int:
     """Return the most tasks of stages that ran at the same time."""
-    changes = []
+    changes: list[tuple[int, int]] = []
     for stage in stages:
         changes += [(time, 1) for time in stage.launched] + [(time, -1) for time in stage.finished]
     # At the same time, ends come before starts.
