@@ -65,10 +65,10 @@ def policies_command(
     certain = [problem for problem in problems if problem.is_certain]
     for problem in problems if action == "check" else certain:
         _print(str(problem))
-    if action == "check" and read:
-        err.print(_summary(certain, len(problems) - len(certain), read), markup=False)
     for message in unreadable:
         err.print(f"Error: {one_line(message)}", markup=False, soft_wrap=True)
+    if action == "check" and read:
+        err.print(_summary(certain, len(problems) - len(certain), read), markup=False)
     if unreadable:
         raise typer.Exit(_IS_UNREADABLE)
     if certain:
