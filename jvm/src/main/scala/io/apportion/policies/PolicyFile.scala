@@ -121,8 +121,9 @@ private[policies] object PolicyFile {
       try Right(Some(new SqlPattern(text)))
       catch {
         case failure: PatternSyntaxException =>
-          Left(s"sql is '$text', which is not a regular expression: ${failure.getDescription} at ${failure.getIndex}")
-        // It would end the thread that reads the file.
+          val shown = text.take(MaxShown)
+          Left(s"sql is '$shown', which is not a regular expression: ${failure.getDescription} at ${failure.getIndex}")
+        // Only some versions of Java turn it into an exception. It would end the thread that reads the file.
         case _: StackOverflowError => Left("sql is nested too deeply")
       }
     case _ => Left("sql takes one regular expression")

@@ -79,6 +79,7 @@ class PolicyFileSuite extends AnyFunSuite {
     val sql = "(" * 200000 + ")" * 200000
     val text = s"rules: [{match: {sql: '$sql'}, hints: RANGES(even)}]"
     val Right(file) = PolicyFile.parse(text, isJson = false): @unchecked
-    assert(file.rules.isEmpty && file.problems == Seq("rule 1: sql is nested too deeply"))
+    assert(file.rules.isEmpty && file.problems.size == 1)
+    assert(file.problems.head.startsWith("rule 1: sql is ") && file.problems.head.length < 500)
   }
 }
