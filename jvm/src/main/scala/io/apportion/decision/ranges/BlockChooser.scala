@@ -76,11 +76,17 @@ final class BlockChooser(tree: PartitionTree, first: Int, limits: Array[Long], r
     var before = -1
     while (before != divisions) {
       before = divisions
-      Arrays.fill(bytes, 0)
+      forget()
       partitions.indices.foreach(i => choose(partitions(i), rowBytes(i)))
     }
-    Arrays.fill(bytes, 0)
+    forget()
   }
+
+  /** Whether some group was divided, so that [[startAgain]] can place rows better. */
+  def isDivided: Boolean = divisions > 0
+
+  /** Forgets the rows so far. */
+  def forget(): Unit = Arrays.fill(bytes, 0)
 
   /** Number of blocks that the map task has written. */
   def written: Int = bytes.count(_ > 0)

@@ -65,7 +65,7 @@ private[exchange] final class PlacedRows(
       kept.add(partition, row)
       if (kept.bytes >= limit) limit = (chooser.written * PlacedRows.BytesPerFile).min(PlacedRows.MaxBytes)
     }
-    chooser.startAgain(kept.partitions, kept.sizes)
+    if (chooser.isDivided) chooser.startAgain(kept.partitions, kept.sizes) else chooser.forget()
     kept
   }
 
