@@ -1,10 +1,11 @@
 package org.apache.spark.sql.apportion.exchange
 
-import java.io.{ByteArrayOutputStream, OutputStream}
+import java.io.OutputStream
 
 import org.apache.spark.SparkEnv
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.storage.ShuffleBlockId
+import org.apache.spark.unsafe.Platform
 
 /**
  * Measures how well the rows of a block can be compressed.
@@ -13,11 +14,23 @@ import org.apache.spark.storage.ShuffleBlockId
  */
 private final class CompressedSample(wanted: Long) {
   // Most samples are never complete. A compressing stream that is never closed would keep memory outside the heap.
-  private val rows = new ByteArrayOutputStream
+  private val rows = new Array[Byte](wanted.min(CompressedSample.Enough).toInt)
+  private var size = 0
 
-  def add(row: UnsafeRow): Unit = rows.write(row.getBytes, 0, row.getSizeInBytes)
+  /** Adds a row, or as much of it as the sample needs. */
+  def add(row: UnsafeRow): Unit = {
+    val added = row.getSizeInBytes.min(rows.length - size)
+    Platform.copyMemory(
+      row.getBaseObject,
+      row.getBaseOffset,
+      rows,
+      Platform.BYTE_ARRAY_OFFSET.toLong + size,
+      added.toLong
+    )
+    size += added
+  }
 
-  def isComplete: Boolean = rows.size >= wanted.min(CompressedSample.Enough)
+  def isComplete: Boolean = size == rows.length
 
   def ratio: Double = {
     var stored = 0L
@@ -27,9 +40,9 @@ private final class CompressedSample(wanted: Long) {
     }
     // The compression depends on the kind of block, not on its numbers.
     val stream = SparkEnv.get.serializerManager.wrapForCompression(ShuffleBlockId(0, 0, 0), counter)
-    rows.writeTo(stream)
+    stream.write(rows, 0, size)
     stream.close()
-    rows.size.toDouble / stored.max(1)
+    size.toDouble / stored.max(1)
   }
 }
 
