@@ -79,7 +79,9 @@ class PolicyFileSuite extends AnyFunSuite {
     val sql = "(" * 200000 + ")" * 200000
     val text = s"rules: [{match: {sql: '$sql'}, hints: RANGES(even)}]"
     val Right(file) = PolicyFile.parse(text, isJson = false): @unchecked
-    assert(file.rules.isEmpty && file.problems.size == 1)
-    assert(file.problems.head.startsWith("rule 1: sql is ") && file.problems.head.length < 500)
+    // Only some versions of Java turn the overflow of their stack into an exception.
+    val refused = s"rule 1: sql is '${"(" * 200}', which is not a regular expression: Stack overflow"
+    val Seq(problem) = file.problems: @unchecked
+    assert(file.rules.isEmpty && (problem == "rule 1: sql is nested too deeply" || problem.startsWith(refused)))
   }
 }
