@@ -81,7 +81,7 @@ def test_a_file_of_another_program_is_kept(command: str, option: str, file: str)
     name = {"-o": "--output"}.get(option, option)
     assert_refused(
         call(command, option, file),
-        f"{name} {file} exists, and apportion {command.split()[0]} did not write it",
+        f"{name} {file} exists, and does not show that apportion {command.split()[0]} wrote it",
         "replace it with --force",
     )
     assert Path(file).read_bytes() == before
@@ -117,7 +117,7 @@ def test_a_policy_file_with_own_changes_is_kept() -> None:
 
 def test_results_of_a_benchmark_are_kept_by_other_commands() -> None:
     Path("x.json").write_text('{\n "format": "apportion bench 1"}')
-    assert_refused(call("report log log -o x.json"), "apportion report did not write it")
+    assert_refused(call("report log log -o x.json"), "does not show that apportion report wrote it")
 
 
 @pytest.mark.parametrize(

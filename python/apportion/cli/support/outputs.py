@@ -14,12 +14,12 @@ from apportion._util.paths import existing_path
 from apportion.errors import ApportionError
 
 POLICIES_MARK = "# Written by apportion advise. Delete this line to keep your own changes.\n"
-# Beginnings of pages, plots and policy files. Texts, and lists in JSON, have no place for a mark.
-_MARKS = re.compile(
-    rb'\s*<!doctype html>.{,300}<meta name="generator" content="apportion">'
-    rb"|\x89PNG.{,300}Software\0%b|<\?xml.{,1500}<dc:title>%b<|%b"
-    % (CREATOR.encode(), CREATOR.encode(), re.escape(POLICIES_MARK.encode())),
-    re.DOTALL,
+# Marks of pages, plots and policy files. Texts, and lists in JSON, have no place for a mark.
+_MARKS = (
+    b'<meta name="generator" content="apportion">',
+    f"Software\0{CREATOR}".encode(),
+    f"<dc:title>{CREATOR}<".encode(),
+    POLICIES_MARK.encode(),
 )
 _LONGEST_MARK = 2000
 
@@ -38,7 +38,9 @@ def check_outputs(
     """
     others = [Path("/dev/stdin" if str(each) == "-" else each) for each in inputs]
     for option, file in outputs:
-        if file is None:
+        known = file and existing_path(str(file))
+        # A terminal, a device or a pipe loses nothing.
+        if file is None or (known and not known.is_file()):
             continue
         for other in others:
             if relation := _relation(file, other):
@@ -46,10 +48,10 @@ def check_outputs(
                     f"{option} {file} {relation} {other}, which apportion {command} reads or "
                     "writes too: name another file"
                 )
-        if not force and _is_foreign(file, command):
+        if known and not force and _is_foreign(known, command):
             raise ApportionError(
-                f"{option} {file} exists, and apportion {command} did not write it: name another "
-                "file, or replace it with --force"
+                f"{option} {file} exists, and does not show that apportion {command} wrote it: "
+                "name another file, or replace it with --force"
             )
         others.append(file)
 
@@ -61,29 +63,18 @@ def json_text(command: str, content: Mapping[str, Any]) -> str:
 
 
 def _relation(file: Path, other: Path) -> str:
-    known, path, folder = existing_path(str(file)), _resolved(file), _resolved(other)
-    # A terminal or a device can be read and written.
-    if known and not known.is_file():
-        return ""
+    path, folder = Path(os.path.realpath(file)), Path(os.path.realpath(other))
     # A hard link is another path of the same file.
-    is_same = known and existing_path(str(other)) and known.samefile(other)
-    return "is" if path == folder or is_same else "is in" if folder in path.parents else ""
-
-
-def _resolved(path: Path) -> Path:
-    return Path(os.path.realpath(path))
+    is_hard_link = existing_path(str(path)) and existing_path(str(other)) and path.samefile(other)
+    return "is" if path == folder or is_hard_link else "is in" if folder in path.parents else ""
 
 
 def _is_foreign(file: Path, command: str) -> bool:
-    """Return whether a file has content that the command did not write."""
-    known = existing_path(str(file))
-    # A device or a pipe loses nothing.
-    if not known or not known.is_file():
-        return False
+    """Return whether a file has content without a sign that the command wrote it."""
     try:
-        with known.open("rb") as stream:
+        with file.open("rb") as stream:
             start = stream.read(_LONGEST_MARK)
     except OSError:
         return True
     named = re.match(rb'\{\s*"format": "apportion %b ' % re.escape(command.encode()), start)
-    return bool(start) and not named and not _MARKS.match(start)
+    return bool(start) and not named and not any(mark in start for mark in _MARKS)
