@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from apportion import _html
 from apportion._spark import jvm
-from apportion._util import checks
+from apportion._util import checks, zones
 from apportion._util.units import size_text
 from apportion.errors import InputError
 from apportion.resources import Requirement, requirement_from_row
@@ -271,7 +271,8 @@ def decide(
         "inputs": [_request(stage_input, f"inputs[{i}]") for i, stage_input in enumerate(inputs)],
         "settings": {key.removeprefix(PREFIX): value for key, value in conf.items()},
     }
-    return decision_from_json(jvm.decide(spark, request), jvm.time_zone(spark))
+    zone = zones.time_zone(spark.conf.get(zones.SESSION_ZONE) or "UTC")
+    return decision_from_json(jvm.decide(spark, request), zone)
 
 
 def decisions(spark: SparkSession) -> Decisions:

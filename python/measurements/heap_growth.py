@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -106,7 +106,8 @@ def histogram(spark: SparkSession) -> dict[str, int]:
 
 
 def _process_id(spark: SparkSession) -> int:
-    return int(jvm.java_class("java.lang.ProcessHandle", spark._jvm).current().pid())
+    java: Any = spark._jvm
+    return int(java.java.lang.ProcessHandle.current().pid())
 
 
 def _listeners(spark: SparkSession) -> int:

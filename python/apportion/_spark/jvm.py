@@ -1,16 +1,14 @@
-"""Access to Spark's JVM. Few modules besides this one use pyspark's private names."""
+"""Access to Spark's JVM. Only this module uses py4j and pyspark's private names."""
 
 from __future__ import annotations
 
 import contextlib
-import datetime
 import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypedDict
 
-from apportion._util import zones
 from apportion.errors import ApportionError, QueryError, SettingError, SparkEndedError
 
 if TYPE_CHECKING:
@@ -25,6 +23,7 @@ FEW_ROWS = 1000
 """Above this number, the rows of a result are not collected."""
 EXTENSION = "io.apportion.ApportionExtension"
 _BRIDGE = "io.apportion.PythonBridge"
+_MOST_MILLIS_OF_EVENTS = 60_000
 _NO_SUCH_FUNCTION = (
     "UNRESOLVABLE_TABLE_VALUED_FUNCTION",
     # Spark raises this if another catalog, such as Iceberg's, is the default.
@@ -91,7 +90,7 @@ def submitted(key: str) -> str:
     """
     from pyspark import SparkContext
 
-    return str(java_class("java.lang.System", SparkContext._jvm).getProperty(key, ""))
+    return str(_class("java.lang.System", SparkContext._jvm).getProperty(key, ""))
 
 
 def load(jar: Path) -> None:
@@ -102,15 +101,15 @@ def load(jar: Path) -> None:
     from py4j.protocol import Py4JError
     from pyspark import SparkContext
 
-    if java_class(EXTENSION, SparkContext._jvm) is not None:
+    if _class(EXTENSION, SparkContext._jvm) is not None:
         return
     # Spark reads spark.jars only when the JVM starts. In a program run by spark-submit, or in a
     # second session, the JVM runs already, but Spark's class loader accepts more jars.
-    thread = java_class("java.lang.Thread", SparkContext._jvm).currentThread()
-    url = java_class("java.io.File", SparkContext._jvm)(str(jar)).toURI().toURL()
+    thread = _class("java.lang.Thread", SparkContext._jvm).currentThread()
+    url = _class("java.io.File", SparkContext._jvm)(str(jar)).toURI().toURL()
     with contextlib.suppress(Py4JError):
         thread.getContextClassLoader().addURL(url)
-    if java_class(EXTENSION, SparkContext._jvm) is None:
+    if _class(EXTENSION, SparkContext._jvm) is None:
         raise ApportionError(
             f"the JVM that Spark runs in cannot load {EXTENSION}: start Spark with --jars {jar}"
         )
@@ -131,11 +130,26 @@ def short_errors() -> Iterator[None]:
         raise QueryError(str(error).split(";\n")[0].strip()) from error
     except Exception as error:
         # If pyspark has no class for an exception, it raises Py4JJavaError, which a Spark Connect
-        # client cannot always import. Only the first line is not a stack or an executor log.
-        exception: Any = getattr(error, "java_exception", None)
-        if exception is None:
+        # client cannot always import.
+        if not hasattr(error, "java_exception"):
             raise
-        raise QueryError(exception.toString().splitlines()[0]) from error
+        raise QueryError(first_line(error)) from error
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message, which is not a stack or an executor log."""
+    # The first line of py4j's error only names the call.
+    exception: Any = getattr(error, "java_exception", None)
+    text = str(error) if exception is None else str(exception.toString())
+    return (text.strip() or type(error).__name__).splitlines()[0]
+
+
+def condition(error: BaseException) -> str:
+    """Return Spark's condition of an error, such as TABLE_OR_VIEW_NOT_FOUND; empty without one."""
+    exception: Any = getattr(error, "java_exception", error)
+    with contextlib.suppress(Exception):
+        return str(exception.getCondition())
+    return ""
 
 
 def decide(spark: SparkSession, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -191,12 +205,20 @@ def watch_stages(spark: SparkSession) -> None:
 
 def stage_metrics(spark: SparkSession, job_group: str) -> list[StageMetrics]:
     """Return the metrics of each finished stage of the job group."""
-    answer = _bridge(spark, "stage metrics").stageMetrics(spark._jsparkSession, job_group)
-    metrics: list[StageMetrics] = json.loads(answer)
-    store = spark._jsparkSession.sparkContext().statusStore()
-    for stage in metrics:
-        stage["spilledBytes"] = store.lastStageAttempt(stage["stage"]).diskBytesSpilled()
+    bridge = _bridge(spark, "stage metrics")
+    metrics: list[StageMetrics] = json.loads(bridge.stageMetrics(spark._jsparkSession, job_group))
     return metrics
+
+
+def final_plan(result: DataFrame) -> list[dict[str, Any]]:
+    """Return the operators of a DataFrame's plan after it ran, and of its subqueries.
+
+    Each has "operator" (name of Spark's class), and numbers of "files", of "partitions" of tables,
+    and of "dynamicFilters" (partition filters with values from the other side of a join).
+    """
+    bridge = _bridge(result.sparkSession, "the plan of a query")
+    plan: list[dict[str, Any]] = json.loads(bridge.finalPlan(result._jdf.queryExecution()))
+    return plan
 
 
 def has_at_most(result: DataFrame, rows: int) -> bool:
@@ -235,11 +257,36 @@ def discard_and_count(result: DataFrame) -> int:
 
 
 def execute(result: DataFrame) -> int:
-    """Run the plan of this DataFrame, so that its final plan is known. Return the number of rows.
+    """Run the plan of this DataFrame, so that `final_plan` has it. Return the number of rows.
 
     A write has a plan of its own.
     """
     return int(result._jdf.queryExecution().toRdd().count())
+
+
+@contextlib.contextmanager
+def event_log(spark: SparkSession, directory: Path) -> Iterator[None]:
+    """Write the events of a classic session to one file in `directory`, whatever its conf is."""
+    jvm: Any = spark._jvm
+    context = spark._jsparkSession.sparkContext()
+    conf = _class("org.apache.spark.SparkConf", jvm)(False)
+    conf.set("spark.eventLog.compress", "false").set("spark.eventLog.rolling.enabled", "false")
+    listener = _class("org.apache.spark.scheduler.EventLoggingListener", jvm)(
+        context.applicationId(),
+        _class("scala.Option", jvm).empty(),
+        _class("java.io.File", jvm)(str(directory)).toURI(),
+        conf,
+    )
+    listener.start()
+    bus = context.listenerBus()
+    bus.addToEventLogQueue(listener)
+    try:
+        yield
+        # The jobs have ended, but their last events may still be in the queue.
+        bus.waitUntilEmpty(_MOST_MILLIS_OF_EVENTS)
+    finally:
+        bus.removeListener(listener)
+        listener.stop()
 
 
 def session_conf(spark: SparkSession) -> dict[str, str]:
@@ -250,19 +297,14 @@ def session_conf(spark: SparkSession) -> dict[str, str]:
     return {row["key"]: row["value"] for row in spark.sql("SET").collect()}
 
 
-def time_zone(spark: SparkSession) -> datetime.tzinfo:
-    """Return the time zone of a session, or UTC for a zone that only Java knows."""
-    return zones.time_zone(spark.conf.get(zones.SESSION_ZONE) or "UTC")
-
-
 def java_version(spark: SparkSession) -> str:
     """Return the Java version of a classic session, such as `17.0.15`."""
-    return str(java_class("java.lang.System", spark._jvm).getProperty("java.version"))
+    return str(_class("java.lang.System", spark._jvm).getProperty("java.version"))
 
 
 def extension_places(spark: SparkSession) -> list[str]:
     """Return the jars and folders that contain the extension in the JVM of a classic session."""
-    loader = java_class("java.lang.Thread", spark._jvm).currentThread().getContextClassLoader()
+    loader = _class("java.lang.Thread", spark._jvm).currentThread().getContextClassLoader()
     entry = EXTENSION.replace(".", "/") + ".class"
     resources = loader.getResources(entry)
     places = []
@@ -305,14 +347,12 @@ class CheckpointFiles:
 
     def __init__(self, spark: SparkSession, location: str) -> None:
         jvm: Any = spark._jvm
-        self._path = java_class("org.apache.hadoop.fs.Path", jvm)
-        self._text = java_class("org.apache.commons.io.IOUtils", jvm)
+        self._path = _class("org.apache.hadoop.fs.Path", jvm)
+        self._text = _class("org.apache.commons.io.IOUtils", jvm)
         self._root = self._path(location)
         conf = spark._jsparkSession.sessionState().newHadoopConf()
         manager = "org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager$"
-        companion = (
-            java_class("java.lang.Class", jvm).forName(manager).getField("MODULE$").get(None)
-        )
+        companion = _class("java.lang.Class", jvm).forName(manager).getField("MODULE$").get(None)
         self._manager = companion.create(self._root, conf)
 
     def list(self, folder: str) -> list[tuple[str, bool]]:
@@ -381,9 +421,9 @@ def add_empty_file_batch(spark: SparkSession, sink: str, batch: int) -> None:
     """
     jvm: Any = spark._jvm
     package = "org.apache.spark.sql.execution.streaming.sinks"
-    none = java_class("scala.Option", jvm).empty()
-    log = java_class(f"{package}.FileStreamSinkLog", jvm)(1, spark._jsparkSession, sink, none)
-    status = java_class(f"{package}.SinkFileStatus", jvm)
+    none = _class("scala.Option", jvm).empty()
+    log = _class(f"{package}.FileStreamSinkLog", jvm)(1, spark._jsparkSession, sink, none)
+    status = _class(f"{package}.SinkFileStatus", jvm)
     log.add(batch, spark._sc._gateway.new_array(status, 0))  # type: ignore[union-attr]
 
 
@@ -398,20 +438,20 @@ def not_classic(what: str) -> ApportionError:
 def _bridge(spark: SparkSession, what: str) -> Any:
     if not is_classic(spark):
         raise not_classic(what)
-    bridge = java_class(_BRIDGE, spark._jvm)
+    bridge = _class(_BRIDGE, spark._jvm)
     if bridge is None:
         raise missing_extension()
     return bridge
 
 
-def java_class(name: str, jvm: Any) -> Any:
+def _class(name: str, jvm: Any) -> Any:
     """Return the Java class, or None if the JVM does not find it."""
     from py4j.java_gateway import JavaClass
     from py4j.protocol import Py4JError
 
     try:
-        found = getattr(jvm, name)
+        java_class = getattr(jvm, name)
     except Py4JError:
         return None
     # py4j returns a package for an unknown name.
-    return found if isinstance(found, JavaClass) else None
+    return java_class if isinstance(java_class, JavaClass) else None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from apportion import eventlog
 from apportion._spark import jvm
@@ -15,9 +15,6 @@ from apportion.eventlog.model import PlanNode
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
-
-_MOST_MILLIS_OF_EVENTS = 60_000
-_EXPLAINING = "running a query to explain it"
 
 
 def run_sql(
@@ -59,7 +56,7 @@ def run(
     frame: DataFrame | None = None
     rows: list[Row] | None = []
     with tempfile.TemporaryDirectory(prefix="apportion-") as directory:
-        with _event_log(spark, Path(directory)):
+        with jvm.event_log(spark, Path(directory)):
             for frame in frames:
                 # A write has another plan, so that a result with few rows is collected.
                 if jvm.has_at_most(frame, jvm.FEW_ROWS):
@@ -82,44 +79,11 @@ def run(
     return application, frame.columns if frame else [], rows[:head]
 
 
-@contextlib.contextmanager
-def _event_log(spark: SparkSession, directory: Path) -> Iterator[None]:
-    """Write the events of the block to one file in `directory`, regardless of `spark.eventLog.*`.
-
-    Raises `ApportionError` for a Spark Connect client.
-    """
-    if not jvm.is_classic(spark):
-        raise jvm.not_classic(_EXPLAINING)
-    gateway: Any = spark._jvm
-    context = spark._jsparkSession.sparkContext()
-    conf = jvm.java_class("org.apache.spark.SparkConf", gateway)(False)
-    conf.set("spark.eventLog.compress", "false").set("spark.eventLog.rolling.enabled", "false")
-    listener = jvm.java_class("org.apache.spark.scheduler.EventLoggingListener", gateway)(
-        context.applicationId(),
-        jvm.java_class("scala.Option", gateway).empty(),
-        jvm.java_class("java.io.File", gateway)(str(directory)).toURI(),
-        conf,
-    )
-    listener.start()
-    bus = context.listenerBus()
-    bus.addToEventLogQueue(listener)
-    try:
-        yield
-        # The jobs have ended, but their last events may still be in the queue.
-        bus.waitUntilEmpty(_MOST_MILLIS_OF_EVENTS)
-    finally:
-        bus.removeListener(listener)
-        listener.stop()
-
-
-@contextlib.contextmanager
+@contextmanager
 def _job_description(spark: SparkSession) -> Iterator[Callable[[str], None]]:
-    """Yield a function that sets the description of the next jobs; reset it after the block.
-
-    Raises `ApportionError` for a Spark Connect client.
-    """
+    """Yield a function that sets the description of the next jobs; reset it after the block."""
     if not jvm.is_classic(spark):
-        raise jvm.not_classic(_EXPLAINING)
+        raise jvm.not_classic("running a query to explain it")
     context = spark.sparkContext
     before = context.getLocalProperty("spark.job.description")
     try:

@@ -6,7 +6,6 @@ is a batch too: its offsets are those of the batch before, with another number o
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import re
@@ -48,12 +47,7 @@ class PendingRescale:
 
 def is_unsupported(error: Exception) -> bool:
     """Return whether Spark says that it can never repartition this state."""
-    # pyspark has no class for this exception, so py4j's error has it.
-    exception: Any = getattr(error, "java_exception", error)
-    # Only Spark's exceptions have a condition.
-    with contextlib.suppress(Exception):
-        return str(exception.getCondition()).startswith(_UNSUPPORTED)
-    return False
+    return jvm.condition(error).startswith(_UNSUPPORTED)
 
 
 class Checkpoint:

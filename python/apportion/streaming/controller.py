@@ -13,7 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark import InheritableThread
 from pyspark.errors import StreamingQueryException
@@ -163,7 +163,7 @@ class Stream:
             with self._ending:
                 self._query.stop()
             if self._last:
-                end = f" with an error: {_first_line(self._error)}" if self._error else ""
+                end = f" with an error: {jvm.first_line(self._error)}" if self._error else ""
                 self._record("ended", self._last, f"the stream ended{end}")
 
     def _watch(self) -> None:
@@ -302,7 +302,7 @@ class Stream:
         """Keep the number of the checkpoint, for ever if Spark cannot repartition the state."""
         self._is_unsupported = is_unsupported(error)
         cause = "Spark cannot repartition the state" if self._is_unsupported else "it failed"
-        reason = f"{rescale}: {cause}: {_first_line(error)}"
+        reason = f"{rescale}: {cause}: {jvm.first_line(error)}"
         _log.warning("%s", reason)
         with self._reading:
             self._partitions = self._checkpoint.partitions()
@@ -404,10 +404,3 @@ def _file_sink(progress: jvm.Progress | None) -> str | None:
 
 def _millis(seconds: float) -> int:
     return max(0, round(seconds * 1000))
-
-
-def _first_line(error: BaseException) -> str:
-    # The first line of py4j's error only names the call.
-    exception: Any = getattr(error, "java_exception", None)
-    text = str(error) if exception is None else str(exception.toString())
-    return (text.strip() or type(error).__name__).splitlines()[0]

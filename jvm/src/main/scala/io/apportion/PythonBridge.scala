@@ -5,6 +5,7 @@ import scala.jdk.CollectionConverters._
 
 import io.apportion.decision.{Decider, Input}
 import io.apportion.memory.HeldRows
+import io.apportion.outcomes.FinalPlan
 import io.apportion.policies.RuleSettings
 import io.apportion.report.{DecisionRecord, RowJson}
 import io.apportion.resources.SlotSettings
@@ -14,6 +15,7 @@ import org.apache.spark.apportion.{Cluster, ListenerBus, StageMetrics}
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.StreamBatches
+import org.apache.spark.sql.execution.QueryExecution
 import org.apache.spark.sql.streaming.StreamingQuery
 
 /** The methods that the Python package calls through py4j. Arguments and results are JSON. */
@@ -55,7 +57,19 @@ object PythonBridge {
         "shuffleReadBytes" -> stage.shuffleReadBytes,
         "largestTaskBytes" -> stage.largestTaskBytes,
         "blocksWritten" -> stage.blocksWritten,
-        "taskMillis" -> stage.taskMillis
+        "taskMillis" -> stage.taskMillis,
+        "spilledBytes" -> stage.spilledBytes
+      )
+    })
+
+  /** Returns the operators of a query's plan after it ran. */
+  def finalPlan(query: QueryExecution): String =
+    write(FinalPlan.operators(query.executedPlan).map { operator =>
+      ListMap[String, Any](
+        "operator" -> operator.name,
+        "files" -> operator.files,
+        "partitions" -> operator.partitions,
+        "dynamicFilters" -> operator.dynamicFilters
       )
     })
 

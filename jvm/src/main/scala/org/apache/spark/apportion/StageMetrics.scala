@@ -11,6 +11,7 @@ import org.apache.spark.status.api.v1.StageStatus
  * @param blocksWritten    shuffle blocks that the stage wrote: tasks times subpartitions; counted since
  *                         [[StageMetrics.watch]]
  * @param taskMillis       total run time of the tasks
+ * @param spilledBytes     bytes that the tasks spilled to disk
  */
 final case class StageMetrics(
     stage: Int,
@@ -19,7 +20,8 @@ final case class StageMetrics(
     shuffleReadBytes: Long,
     largestTaskBytes: Long,
     blocksWritten: Long,
-    taskMillis: Long
+    taskMillis: Long,
+    spilledBytes: Long
 )
 
 /** It is in Spark's namespace because the status store is private to Spark. */
@@ -49,7 +51,8 @@ object StageMetrics {
         shuffleReadBytes = reads.sum,
         largestTaskBytes = reads.maxOption.getOrElse(0L),
         blocksWritten = ShuffleBlocks.in(sparkContext).of(id),
-        taskMillis = attempt.executorRunTime
+        taskMillis = attempt.executorRunTime,
+        spilledBytes = attempt.diskBytesSpilled
       )
     }
   }
