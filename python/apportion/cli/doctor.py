@@ -77,7 +77,9 @@ def doctor(
 
     Exit codes: 0 no problem (warnings do not count), 1 a problem was found, 2 wrong usage.
     """
-    given = dict(_pair(assignment) for assignment in conf or [])
+    for wrong in [entry for entry in conf or [] if "=" not in entry]:
+        fail(f"--conf {wrong}: write KEY=VALUE")
+    given = dict(entry.split("=", 1) for entry in conf or [])
     if remote and given:
         fail("--conf has no effect with --remote: the Spark Connect server has its own conf")
     if remote:
@@ -90,13 +92,6 @@ def doctor(
     _show(findings, format)
     if not _are_fine(findings):
         raise typer.Exit(_PROBLEM_FOUND)
-
-
-def _pair(assignment: str) -> tuple[str, str]:
-    key, equals, value = assignment.partition("=")
-    if not equals:
-        fail(f"--conf {assignment}: write KEY=VALUE")
-    return key, value
 
 
 def _are_fine(findings: list[Finding]) -> bool:

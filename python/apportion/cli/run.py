@@ -22,9 +22,10 @@ from apportion.cli.support.options import Format, Tables
 from apportion.cli.support.progress import query_progress, stoppable, waiting
 from apportion.cli.support.sources import read_statements
 from apportion.cli.support.spark_session import Assignments, Master, start
-from apportion.cli.support.tables import find_tables, in_file, query_failed, register
+from apportion.cli.support.tables import in_file, query_failed
 from apportion.errors import QueryError
 from apportion.sql.statements import Statement
+from apportion.table_files import find_tables, register
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

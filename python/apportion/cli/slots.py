@@ -17,10 +17,11 @@ from apportion.cli.support.options import Format, Tables
 from apportion.cli.support.progress import waiting
 from apportion.cli.support.sources import read_statements
 from apportion.cli.support.spark_session import Assignments, Master, start
-from apportion.cli.support.tables import find_tables, query_failed, register
+from apportion.cli.support.tables import query_failed
 from apportion.errors import QueryError
 from apportion.resources import QuerySlots, TimedPlan
 from apportion.sql.statements import Statement
+from apportion.table_files import find_tables, register
 
 EXAMPLES = """\
 More examples:
@@ -75,13 +76,9 @@ def slots_command(
     try:
         with short_errors(), waiting("Planning"):
             register(spark, known_tables)
-            plans += [
-                (
-                    statement,
-                    resources.plan(spark, statement.text, slots, finish_within=finish_within),
-                )
-                for statement in statements
-            ]
+            for statement in statements:
+                plan = resources.plan(spark, statement.text, slots, finish_within=finish_within)
+                plans.append((statement, plan))
     except QueryError as error:
         query_failed(error, known_tables)
     if format == "json":
@@ -145,12 +142,7 @@ def _print_timed(plan: TimedPlan) -> None:
         for stage in plan.stages
     ]
     print_rows(columns, rows, right=range(2, 6))
-    slots = count_text(plan.slots, "slot")
-    result = f"ends after {seconds_text(plan.seconds)}"
-    if plan.in_time:
-        out.print(f"Deadline {deadline}: with {slots}, the query {result} (by {plan.source}).\n")
-    else:
-        out.print(
-            f"Deadline {deadline} cannot be met: with {slots}, the query {result} (by "
-            f"{plan.source}), and more slots do not help.\n"
-        )
+    slots, seconds = count_text(plan.slots, "slot"), seconds_text(plan.seconds)
+    end = f": with {slots}, the query ends after {seconds} (by {plan.source})"
+    late = f" cannot be met{end}, and more slots do not help"
+    out.print(f"Deadline {deadline}{end if plan.in_time else late}.\n")

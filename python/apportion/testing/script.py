@@ -115,9 +115,8 @@ def parse(text: str, path: str) -> Script:
             problems.add(section.line, f"{section.title} has no SQL")
         # Spark reports SQL that cannot be split.
         elif not (parts := split_tokens(section.sql)).problems and len(parts.statements) > 1:
-            count = len(parts.statements)
-            message = f"{section.title} has {count} statements: begin each with its own header"
-            problems.add(section.line, message)
+            found = f"{section.title} has {len(parts.statements)} statements"
+            problems.add(section.line, f"{found}: begin each with its own header")
         if section.kind == "setup":
             setups.append(block)
             continue

@@ -27,10 +27,10 @@ from apportion.cli.support.outputs import check_outputs
 from apportion.cli.support.progress import counted, stoppable, waiting
 from apportion.cli.support.sources import list_sources, read_queries
 from apportion.cli.support.spark_session import Master, start
-from apportion.cli.support.tables import find_tables, register
 from apportion.errors import did_you_mean
 from apportion.redaction import shown_value
 from apportion.settings import parse_assignments
+from apportion.table_files import find_tables, register
 
 EXAMPLES = """\
 More examples:

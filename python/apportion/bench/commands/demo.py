@@ -21,10 +21,10 @@ from apportion.bench.suites import skew, tpc
 from apportion.cli.support.console import QUERY_FAILED, fail, out
 from apportion.cli.support.progress import query_progress, stoppable, waiting
 from apportion.cli.support.spark_session import Assignments, Master, start
-from apportion.cli.support.tables import find_tables, register
 from apportion.decision import Decision
 from apportion.errors import ApportionError
 from apportion.session import confs
+from apportion.table_files import find_tables, register
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

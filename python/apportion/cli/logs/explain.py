@@ -17,11 +17,12 @@ from apportion.cli.support.outputs import check_outputs
 from apportion.cli.support.progress import query_progress, waiting
 from apportion.cli.support.sources import read_statements
 from apportion.cli.support.spark_session import Assignments, Master, start
-from apportion.cli.support.tables import find_tables, query_failed, register
+from apportion.cli.support.tables import query_failed
 from apportion.errors import QueryError
 from apportion.eventlog import files, locate
 from apportion.explanation import run_queries
 from apportion.explanation.explained import Explained, from_log, from_run
+from apportion.table_files import find_tables, register
 
 _Check = Callable[[Iterable[str | Path]], None]
 

@@ -45,13 +45,10 @@ class Console(RichConsole):
         self.file.write(printable(text))
 
 
-def _width(is_terminal: bool) -> int | None:
-    # Piped output has no width. Rich would assume 80 columns and wrap the tables.
-    return None if is_terminal or "COLUMNS" in os.environ else _PIPED_WIDTH
-
-
+# Piped output has no width. Rich would assume 80 columns and wrap the tables.
+_WIDTH = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPED_WIDTH
 # emoji=False, because rows and SQL of the user can contain text such as `:key:`.
-out = Console(width=_width(sys.stdout.isatty()), highlight=False, emoji=False)
+out = Console(width=_WIDTH, highlight=False, emoji=False)
 err = Console(stderr=True, highlight=False, emoji=False)
 
 
@@ -126,6 +123,5 @@ def print_rows(
 
 def print_decisions(decisions: Sequence[Decision]) -> None:
     """Print a row for each group of shuffles or scan, with its reason."""
-    cells = [decision.shown_cells() for decision in decisions]
-    rows = [(tuple(each[:-1]), each[-1]) for each in cells]
+    rows = [(cells[:-1], cells[-1]) for cells in map(Decision.shown_cells, decisions)]
     print_rows(SHOWN_COLUMNS, rows, right=range(1, 5))

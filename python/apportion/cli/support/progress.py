@@ -12,6 +12,7 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -52,14 +53,8 @@ def query_progress(spark: SparkSession, what: str) -> Iterator[None]:
     if not err.is_terminal:
         yield
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
     done = threading.Event()
-    with Progress(*columns, console=err, transient=True) as progress:
+    with Progress(*_columns(), console=err, transient=True) as progress:
         # The query runs in the main thread, so that Ctrl-C reaches it.
         watcher = threading.Thread(target=_watch, args=(spark, what, progress, done), daemon=True)
         watcher.start()
@@ -72,15 +67,9 @@ def query_progress(spark: SparkSession, what: str) -> Iterator[None]:
 
 def counted(names: Sequence[str], what: str = "Query") -> Iterator[str]:
     """Yield the names. On a terminal, show the current name and the remaining time."""
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
     with Progress(
-        *columns,
+        *_columns(),
+        TimeRemainingColumn(),
         console=err,
         transient=True,
         disable=not err.is_terminal,
@@ -91,6 +80,11 @@ def counted(names: Sequence[str], what: str = "Query") -> Iterator[str]:
             progress.update(bar, description=f"{what} {name}", refresh=True)
             yield name
             progress.advance(bar)
+
+
+def _columns() -> Sequence[ProgressColumn]:
+    text = TextColumn("{task.description}", markup=False)
+    return text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
 
 
 def _watch(spark: SparkSession, what: str, progress: Progress, done: threading.Event) -> None:

@@ -32,12 +32,9 @@ class SourceError(ApportionError):
 def read_sources(path: str) -> list[Source]:
     """Return the SQL of a file, of all `.sql` files below a directory, or of standard input (`-`).
 
-    Hidden files are skipped. Ends the command if there is nothing to read.
+    Hidden files are skipped. Ends the command if there is no file. Raises `SourceError`.
     """
-    try:
-        return [read_source(name) for name in list_sources(path)]
-    except SourceError as error:
-        fail(str(error))
+    return [read_source(name) for name in list_sources(path)]
 
 
 def list_sources(path: str) -> list[str]:

@@ -9,13 +9,9 @@ from typing import NoReturn
 from apportion.cli.support.console import QUERY_FAILED, fail
 from apportion.errors import QueryError, did_you_mean
 from apportion.sql.statements import Statement
-from apportion.table_files import Table, find_tables, register
-
-__all__ = ["Table", "find_tables", "query_failed", "register"]
+from apportion.table_files import Table
 
 _MISSING_TABLE = re.compile(r"\[TABLE_OR_VIEW_NOT_FOUND\] .*`(?P<table>[^`]+)` cannot be found\.")
-
-
 _PLACE = re.compile(r"\bline (\d+)(,? pos(?:ition)? )(\d+)")
 
 
