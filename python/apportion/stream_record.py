@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from apportion.errors import InputError
-from apportion.redaction import printable
+from apportion.redaction import one_line
 
 Event = Literal["batch", "rescale", "failure", "ended"]
 # Floats represent all whole numbers up to this one, and sums of many of them are finite.
@@ -99,7 +99,7 @@ class StreamRecord:
         except msgspec.ValidationError as error:
             raise InputError(f"not a record of a stream: {error}") from None
         texts: dict[str, Any] = {
-            name: printable(value) for name, value in vars(record).items() if isinstance(value, str)
+            name: one_line(value) for name, value in vars(record).items() if isinstance(value, str)
         }
         return dataclasses.replace(record, at=time_in_utc(record.at), **texts)
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import msgspec
 
 from apportion.errors import InputError
-from apportion.redaction import printable
+from apportion.redaction import one_line
 from apportion.stream_record import LARGEST_COUNT, Count, Partitions, time_in_utc
 
 
@@ -88,9 +88,9 @@ class Batch:
             raise InputError(f"not a batch of a stream: {error}") from None
         return cls(
             id=progress.batch_id,
-            name=printable(progress.name or progress.id),
-            query_id=printable(progress.id),
-            run_id=printable(progress.run_id),
+            name=one_line(progress.name or progress.id),
+            query_id=one_line(progress.id),
+            run_id=one_line(progress.run_id),
             ended=time_in_utc(ended),
             seconds=millis / 1000,
             input_rows=progress.num_input_rows,

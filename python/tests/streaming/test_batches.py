@@ -51,6 +51,10 @@ def test_a_query_without_a_name_has_its_id() -> None:
     assert batch(name="clicks").name == "clicks"
 
 
+def test_the_name_of_a_query_begins_no_line() -> None:
+    assert batch(name="clicks\nEnded").name == "clicks\ufffdEnded"
+
+
 def test_a_stateless_batch_has_no_partitions() -> None:
     assert batch(stateOperators=[]).partitions is None
 

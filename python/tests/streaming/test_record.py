@@ -55,8 +55,8 @@ def test_a_time_of_another_zone_becomes_utc() -> None:
 
 
 def test_texts_have_no_control_characters() -> None:
-    record = StreamRecord.from_json({**RECORD, "stream": "\x1b]0;owned\x07"})
-    assert record.stream == "\ufffd]0;owned\ufffd"
+    record = StreamRecord.from_json({**RECORD, "stream": "\x1b]0;owned\x07\nEnded"})
+    assert record.stream == "\ufffd]0;owned\ufffd\ufffdEnded"
 
 
 @pytest.mark.parametrize("line", ["", "{", "[]", "7", "[" * 100_000, '{"at": "\ud800"}'])
