@@ -6,7 +6,7 @@ import scala.collection.mutable
 
 import io.apportion.groups.ExchangeGroup
 import io.apportion.report.{DecisionLog, DecisionRecord, Outcome}
-import io.apportion.rules.CurrentQuery
+import io.apportion.rules.{CurrentQuery, LostQueries}
 import io.apportion.settings.Settings
 import org.apache.spark.apportion.{DecisionMetrics, ListenerBus}
 import org.apache.spark.scheduler._
@@ -26,24 +26,32 @@ private[apportion] final class OutcomeListener private (sparkContext: WeakRefere
 
   /** Stages that have not ended, by query. They refer to plans, so the end of the query removes them. */
   private val waiting = mutable.Map.empty[Long, List[Watched]]
+  private val lost = new LostQueries
   private val running = mutable.Map.empty[(Int, Int), Tasks]
 
   /** Shuffle that each stage of a running job writes. Jobs have stages that they skip, too. */
   private val written = mutable.Map.empty[Int, Int]
-  private val jobs = mutable.Map.empty[Int, Seq[Int]]
+  private val jobs = mutable.LinkedHashMap.empty[Int, Seq[Int]]
 
   private def watch(watched: Watched): Unit = synchronized {
+    waiting --= lost.among(waiting.keys)
     waiting.update(watched.query, waiting.getOrElse(watched.query, Nil) :+ watched)
   }
 
   override def onJobStart(event: SparkListenerJobStart): Unit = synchronized {
+    // The end of a job may be lost, as any event.
+    jobs.keys.take(jobs.size - MaxJobs + 1).toSeq.foreach(forgetJob)
     jobs.update(event.jobId, event.stageIds)
     for (stage <- event.stageInfos; shuffle <- ShuffleBlocks.writtenBy(stage)) written.update(stage.stageId, shuffle)
   }
 
-  override def onJobEnd(event: SparkListenerJobEnd): Unit = synchronized(
-    written --= jobs.remove(event.jobId).getOrElse(Nil)
-  )
+  override def onJobEnd(event: SparkListenerJobEnd): Unit = synchronized(forgetJob(event.jobId))
+
+  private def forgetJob(job: Int): Unit = {
+    val stages = jobs.remove(job).getOrElse(Nil)
+    written --= stages
+    running.filterInPlace { case ((stage, _), _) => !stages.contains(stage) }
+  }
 
   override def onStageSubmitted(event: SparkListenerStageSubmitted): Unit =
     synchronized(running.update(attemptOf(event.stageInfo), new Tasks))
@@ -202,6 +210,9 @@ private[apportion] object OutcomeListener {
       if (sorted.isEmpty) 0 else sorted((sorted.length - 1) / 2)
     }
   }
+
+  /** Maximum number of jobs that run at the same time. */
+  private val MaxJobs = 1000
 
   /** Maximum number of run times per stage for the median. */
   private val MaxTimes = 10000

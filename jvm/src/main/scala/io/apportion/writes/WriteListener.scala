@@ -5,6 +5,7 @@ import java.lang.ref.WeakReference
 import scala.collection.mutable
 
 import io.apportion.history.StageRun
+import io.apportion.rules.LostQueries
 import io.apportion.writes.statements.WriteEntries
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler._
@@ -17,23 +18,26 @@ private[writes] final class WriteListener private extends SparkListener {
   import WriteListener._
 
   private val waiting = mutable.Map.empty[Long, Watched]
-  private val queries = mutable.Map.empty[Int, Long]
-  private val jobs = mutable.Map.empty[Int, Seq[Int]]
+  private val lost = new LostQueries
 
-  private def watch(query: Long, watched: Watched): Unit = synchronized(waiting.update(query, watched))
+  /** Query of each stage that may write, by the id of the stage. */
+  private val queries = mutable.Map.empty[Int, Long]
+
+  private def watch(query: Long, watched: Watched): Unit = synchronized {
+    lost.among(waiting.keySet ++ queries.values).foreach(forget)
+    waiting.update(query, watched)
+  }
+
+  private def forget(query: Long): Unit = {
+    waiting -= query
+    queries.filterInPlace((_, other) => other != query)
+  }
 
   override def onJobStart(event: SparkListenerJobStart): Unit = synchronized {
     for {
       properties <- Option(event.properties)
       id <- Option(properties.getProperty(SQLExecution.EXECUTION_ID_KEY)) if waiting.contains(id.toLong)
-    } {
-      jobs.update(event.jobId, event.stageIds)
-      event.stageIds.foreach(queries.update(_, id.toLong))
-    }
-  }
-
-  override def onJobEnd(event: SparkListenerJobEnd): Unit = synchronized {
-    queries --= jobs.remove(event.jobId).getOrElse(Nil)
+    } event.stageIds.foreach(queries.update(_, id.toLong))
   }
 
   override def onStageCompleted(event: SparkListenerStageCompleted): Unit = {
@@ -52,7 +56,7 @@ private[writes] final class WriteListener private extends SparkListener {
   }
 
   override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
-    case end: SparkListenerSQLExecutionEnd => synchronized(waiting.remove(end.executionId))
+    case end: SparkListenerSQLExecutionEnd => synchronized(forget(end.executionId))
     case _                                 =>
   }
 }
