@@ -3,7 +3,9 @@ package io.apportion.history
 import java.io.{FileNotFoundException, IOException}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.UUID
+import java.util.concurrent.TimeUnit
 
+import scala.annotation.tailrec
 import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 import scala.util.Try
@@ -12,7 +14,7 @@ import com.fasterxml.jackson.databind.{DeserializationFeature, JsonNode, ObjectM
 import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.commons.io.IOUtils
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileSystem, Path}
+import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 import org.slf4j.LoggerFactory
 
 /** The files of a history: one for each entry, named by its fingerprint. Only one thread uses them at a time. */
@@ -33,26 +35,36 @@ private[history] final class HistoryFiles(directory: Path, conf: Configuration) 
       Runs.none
   }
 
-  /** Adds runs to a file and returns the new entry. Other applications may have changed the file since it was read. */
-  def add(fingerprint: String, runs: Runs): Runs = {
+  /**
+   * Adds runs to a file and returns the new entry. Other applications may change the file at the same time. A run is lost
+   * if one does so between the read and the write here, as there are no locks.
+   */
+  @tailrec def add(fingerprint: String, runs: Runs, attempts: Int = MaxAttempts): Runs = {
     val before = read(fingerprint)
     val after = before.add(runs)
-    if (after ne before) replace(file(fingerprint), format(fingerprint, after))
-    after
+    if ((after eq before) || replace(file(fingerprint), format(fingerprint, after))) after
+    else if (attempts > 1) add(fingerprint, runs, attempts - 1)
+    else throw new IOException(s"Other applications replace ${file(fingerprint)} all the time")
   }
 
-  /** Fingerprints of the newest entries, among the first files that the directory lists. */
+  /**
+   * Fingerprints of the newest entries, among the first files that the directory lists. Deletes files that applications
+   * left behind when they were killed.
+   */
   def newest(max: Int): Seq[String] =
     if (!fileSystem.exists(directory)) Nil
     else {
       val listed = fileSystem.listStatusIterator(directory)
-      Iterator
+      val (entries, others) = Iterator
         .continually(listed)
         .takeWhile(_.hasNext)
         .map(_.next())
-        .filter(status => status.isFile && FileName.pattern.matcher(status.getPath.getName).matches)
+        .filter(_.isFile)
         .take(MaxListed)
         .toSeq
+        .partition(status => FileName.pattern.matcher(status.getPath.getName).matches)
+      others.filter(isLeftBehind).foreach(status => Try(fileSystem.delete(status.getPath, false)))
+      entries
         .sortBy(-_.getModificationTime)
         .take(max)
         .map(_.getPath.getName.stripSuffix(Suffix))
@@ -83,23 +95,28 @@ private[history] final class HistoryFiles(directory: Path, conf: Configuration) 
     }
   }
 
-  /** Readers see the old file, no file or the new file, because some file systems cannot rename onto a file. */
-  private def replace(path: Path, text: String): Unit = {
+  /**
+   * Readers see the old file, no file or the new file, because some file systems cannot rename onto a file. Returns
+   * false if another application has put its file there in the meantime.
+   */
+  private def replace(path: Path, text: String): Boolean = {
     val temporary = new Path(directory, s".${path.getName}.${UUID.randomUUID()}")
+    var isRenamed = false
     try {
       val out = fileSystem.create(temporary, false)
       try out.write(text.getBytes(UTF_8))
       finally out.close()
-      def renamed = Try(fileSystem.rename(temporary, path)).getOrElse(false)
-      if (!renamed) {
+      def rename() = Try(fileSystem.rename(temporary, path))
+      isRenamed = rename().getOrElse(false)
+      if (!isRenamed) {
         fileSystem.delete(path, false)
-        if (!fileSystem.rename(temporary, path)) throw new IOException(s"Cannot rename $temporary to $path")
+        val again = rename()
+        isRenamed = again.getOrElse(false)
+        if (!isRenamed && !fileSystem.exists(path))
+          throw new IOException(s"Cannot rename $temporary to $path", again.failed.toOption.orNull)
       }
-    } catch {
-      case failure: Throwable =>
-        Try(fileSystem.delete(temporary, false))
-        throw failure
-    }
+      isRenamed
+    } finally if (!isRenamed) Try(fileSystem.delete(temporary, false))
   }
 }
 
@@ -108,6 +125,11 @@ private[history] object HistoryFiles {
   private val json = new ObjectMapper().enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
   private val Suffix = ".json"
   private val FileName = "[0-9a-f]{32}\\.json".r
+
+  /** Names that [[HistoryFiles.replace]] gives to a file until it is complete. */
+  private val TemporaryName = "\\.[0-9a-f]{32}\\.json\\.[0-9a-f-]{36}".r
+  private val LongestWriteMillis = TimeUnit.DAYS.toMillis(1)
+  private val MaxAttempts = 5
   private val MaxBytes = 1 << 16
   private val MaxListed = 10000
 
@@ -117,6 +139,10 @@ private[history] object HistoryFiles {
 
   /** The first format, with one run and without literals. */
   private val FirstFormat = "apportion-history-1"
+
+  private def isLeftBehind(status: FileStatus): Boolean =
+    TemporaryName.pattern.matcher(status.getPath.getName).matches &&
+      System.currentTimeMillis() - status.getModificationTime > LongestWriteMillis
 
   private def format(fingerprint: String, runs: Runs): String = {
     val root = json.createObjectNode.put("format", Format).put("fingerprint", fingerprint)

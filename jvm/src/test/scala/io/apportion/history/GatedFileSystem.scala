@@ -1,6 +1,7 @@
 package io.apportion.history
 
 import java.net.URI
+import java.nio.file.Files
 import java.util.concurrent.{ConcurrentLinkedQueue, CountDownLatch}
 
 import org.apache.hadoop.conf.Configuration
@@ -16,7 +17,10 @@ import org.apache.hadoop.fs.{
 import org.apache.hadoop.security.UserGroupInformation
 import org.apache.hadoop.util.Progressable
 
-/** Local files as `gated:/path`, which answers only while its gate is open, and keeps what it is asked for. */
+/**
+ * Local files as `gated:/path`, which answers only while its gate is open, and keeps what it is asked for. Other
+ * applications may write a file at the moment when it is deleted.
+ */
 final class GatedFileSystem extends RawLocalFileSystem {
   import GatedFileSystem._
 
@@ -57,6 +61,12 @@ final class GatedFileSystem extends RawLocalFileSystem {
     !exists(to) && super.rename(from, to)
   }
 
+  override def delete(path: Path, recursive: Boolean): Boolean = {
+    val isDeleted = super.delete(path, recursive)
+    Option(rivals.poll()).foreach(text => Files.writeString(pathToFile(path).toPath, text))
+    isDeleted
+  }
+
   override def close(): Unit = {
     calls.add("close")
     super.close()
@@ -66,6 +76,9 @@ final class GatedFileSystem extends RawLocalFileSystem {
 object GatedFileSystem {
   val Scheme = "gated"
   val calls = new ConcurrentLinkedQueue[String]
+
+  /** Contents that other applications write, each at the moment when a file is deleted. */
+  val rivals = new ConcurrentLinkedQueue[String]
   @volatile private var gate = new CountDownLatch(0)
 
   /** Nothing answers during the body, not even when it is interrupted. */

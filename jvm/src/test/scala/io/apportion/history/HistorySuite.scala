@@ -1,7 +1,11 @@
 package io.apportion.history
 
+import java.nio.file.attribute.FileTime
 import java.nio.file.{Files, Path}
 import java.security.PrivilegedAction
+import java.time.Instant
+import java.time.temporal.ChronoUnit.DAYS
+import java.util.UUID
 import java.util.concurrent.TimeUnit
 
 import scala.jdk.CollectionConverters._
@@ -32,10 +36,13 @@ class HistorySuite extends SparkSuite {
     Run(literals, bytes, leafBytes, at)
 
   /** Runs the body as an application of its own. Returns its result, and what the history logs. */
-  private def inApplication[A](directory: Path)(body: History => A): (A, Seq[String]) = {
+  private def inApplication[A](directory: Path)(body: History => A): (A, Seq[String]) =
+    inApplication(directory.toString)(body)
+
+  private def inApplication[A](path: String)(body: History => A): (A, Seq[String]) = {
     var result = Option.empty[A]
     val lines = Logged.by(classOf[History].getName) {
-      History.reopen(spark.sparkContext, directory.toString, patient)
+      History.reopen(spark.sparkContext, path, patient)
       try result = Some(body(current))
       finally end()
     }
@@ -324,6 +331,28 @@ class HistorySuite extends SparkSuite {
       calls.exists(_.startsWith("rename to ")) && calls.filter(_.startsWith("create")).forall(_.startsWith("create ."))
     )
     assert(runsIn(kept) == 2 && Files.list(kept).count == 1)
+  }
+
+  test("applications that write the same entry at the same time keep the runs of both") {
+    val kept = directory()
+    inApplication(kept)(_.add(fingerprint.plan, sized(1000)))
+    inApplication(kept)(_.add(fingerprint.plan, sized(2000, at = 2)))
+    val other = Files.readString(files(kept).head)
+    val (_, lines) = {
+      GatedFileSystem.rivals.add(other)
+      inApplication(s"${GatedFileSystem.Scheme}:$kept")(_.add(fingerprint.plan, sized(3000, at = 3)))
+    }
+    assert(lines.isEmpty && GatedFileSystem.rivals.isEmpty)
+    assert(runsIn(kept) == 3 && Files.list(kept).count == 1)
+  }
+
+  test("a file that a killed application left behind is deleted after a day") {
+    val kept = directory()
+    val names = Seq(2, 0).map(days => s".${fingerprint.plan}.json.${UUID.randomUUID()}" -> days)
+    for ((name, days) <- names)
+      Files.setLastModifiedTime(Files.createFile(kept.resolve(name)), FileTime.from(Instant.now.minus(days, DAYS)))
+    inApplication(kept)(_.runs("0" * 32))
+    assert(Files.list(kept).iterator.asScala.map(_.getFileName.toString).toSeq == Seq(names.last._1))
   }
 
   test("history files belong to the user of the application, not of the first query, and the file system is closed") {
