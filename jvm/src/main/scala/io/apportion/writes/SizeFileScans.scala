@@ -3,6 +3,7 @@ package io.apportion.writes
 import io.apportion.rules.{CurrentQuery, Guarded}
 import io.apportion.scans.FileScan
 import io.apportion.writes.statements.{SparkWrite, TableWrite}
+import org.apache.spark.apportion.WaitingJob
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
@@ -19,7 +20,7 @@ case class SizeFileScans(session: SparkSession) extends Guarded[SparkPlan] {
   override protected def waits: Boolean = true
 
   override protected def mustThrow(failure: Throwable): Boolean =
-    WriteSample.isCancelled(failure) || super.mustThrow(failure)
+    WaitingJob.isCancellation(failure) || super.mustThrow(failure)
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = SparkWrite.of(plan, session) match {
     case Some(write) if isRunning =>

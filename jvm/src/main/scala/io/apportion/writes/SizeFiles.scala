@@ -7,6 +7,7 @@ import io.apportion.groups.{ExchangeGroup, GroupRead, PolicyChange, ShuffleLeaf}
 import io.apportion.reads.PendingDecisions
 import io.apportion.rules.{CurrentQuery, Guarded, ValidChanges}
 import io.apportion.writes.statements.{QueryRoot, TableWrite}
+import org.apache.spark.apportion.WaitingJob
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadRule, QueryStageExec}
@@ -31,7 +32,7 @@ case class SizeFiles(session: SparkSession) extends AQEShuffleReadRule with Guar
 
   /** The sample runs as a part of the query, so cancelling it cancels the query. */
   override protected def mustThrow(failure: Throwable): Boolean =
-    WriteSample.isCancelled(failure) || super.mustThrow(failure)
+    WaitingJob.isCancellation(failure) || super.mustThrow(failure)
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan =
     SizeFiles.target(plan, conf, session).fold(plan) { case (write, target) => size(plan, write, target) }

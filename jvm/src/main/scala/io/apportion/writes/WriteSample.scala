@@ -9,7 +9,7 @@ import io.apportion.groups.{ExchangeGroup, ShuffleLeaf}
 import io.apportion.writes.statements.{FileWriter, TableWrite}
 import org.apache.hadoop.mapreduce.{Job, JobID, TaskAttemptID, TaskID, TaskType}
 import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl
-import org.apache.spark.{SparkException, TaskContext}
+import org.apache.spark.TaskContext
 import org.apache.spark.apportion.WaitingJob
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
@@ -59,21 +59,11 @@ private[writes] object WriteSample {
       case _ => None
     }
 
-  /**
-   * Whether a sample was cancelled, with its query. Spark 3.5 to 4.2 (`DAGScheduler`) have no error class for this that
-   * all versions know.
-   */
-  def isCancelled(failure: Throwable): Boolean = failure match {
-    case failed: SparkException =>
-      WaitingJob.isCancellation(failed) && failed.getMessage.contains(" cancelled")
-    case _ => false
-  }
-
   /** A failure of the query itself appears again when the query runs. */
   private def attempt[T](sample: => Option[T]): Option[T] =
     try sample
     catch {
-      case NonFatal(failure) if !isCancelled(failure) =>
+      case NonFatal(failure) if !WaitingJob.isCancellation(failure) =>
         log.warn("Cannot write a sample of the files, so their sizes are unknown", failure)
         None
     }

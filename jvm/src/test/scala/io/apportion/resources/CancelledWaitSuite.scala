@@ -4,7 +4,7 @@ import java.util.concurrent.{CompletableFuture, TimeUnit}
 
 import io.apportion.SparkSuite
 import io.apportion.rules.Logged
-import org.apache.spark.apportion.Listeners
+import org.apache.spark.apportion.{Listeners, WaitingJob}
 import org.apache.spark.{SparkContext, SparkException}
 import org.apache.spark.sql.SparkSession
 
@@ -72,6 +72,22 @@ class CancelledWaitSuite extends SparkSuite {
         assertNoJob()
       }
     }
+
+  test("only a cancelled job ends its query") {
+    val cancelled = Seq(
+      "Job 3 cancelled part of cancelled job group g",
+      "[SPARK_JOB_CANCELLED] Job 3 cancelled as part of cancellation of all jobs SQLSTATE: HY008",
+      "Job 3 cancelled because SparkContext was shut down"
+    )
+    assert(cancelled.forall(text => WaitingJob.isCancellation(new SparkException(text))))
+    val others = Seq(
+      null,
+      "[INTERNAL_ERROR] a rule fails",
+      "Task not serializable",
+      "Job aborted due to stage failure: a task cancelled its work"
+    )
+    assert(!others.exists(text => WaitingJob.isCancellation(new SparkException(text))))
+  }
 
   /** A method that sessions have since Spark 4. */
   private def call(session: SparkSession, name: String, arguments: String*): Unit = {

@@ -9,7 +9,6 @@ import io.apportion.report.DecisionLog
 import io.apportion.rules.Logged
 import org.apache.commons.io.FileUtils
 import org.apache.hadoop.fs.Path
-import org.apache.spark.SparkException
 import org.apache.spark.apportion.Listeners
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -364,12 +363,6 @@ class SizeFilesSuite extends SparkSuite with Eventually {
       finally session.experimental.extraOptimizations = Nil
       assert(!runsAgain)
     }
-  }
-
-  test("only a cancelled sample ends its query") {
-    assert(WriteSample.isCancelled(new SparkException("Job 3 cancelled part of cancelled job group g")))
-    val others = Seq("Task not serializable", "Job aborted due to stage failure: a task cancelled its work")
-    assert(!others.exists(text => WriteSample.isCancelled(new SparkException(text))))
   }
 
   test("without RebalanceWrites and SizeFiles, files are as Spark writes them") {

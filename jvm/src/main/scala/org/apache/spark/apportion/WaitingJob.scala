@@ -79,13 +79,15 @@ object WaitingJob {
   private val log = LoggerFactory.getLogger(getClass.getName.stripSuffix("$"))
 
   /**
-   * Whether this failure of a job means that it was cancelled. DAGScheduler.abortStage (3.5 to 4.2) starts the messages
-   * of other failures with these words. Spark 3.5 has no error class for a cancelled job.
+   * Whether this failure of a job means that it was cancelled. The message says so in all versions: `DAGScheduler` (3.5
+   * to 4.2) has no error class for this that all of them know.
    */
   def isCancellation(failure: Throwable): Boolean = failure match {
-    case failed: SparkException => !failed.getMessage.startsWith("Job aborted due to stage failure")
+    case failed: SparkException => Option(failed.getMessage).exists(Cancelled.findPrefixOf(_).isDefined)
     case _                      => false
   }
+
+  private val Cancelled = "(\\[SPARK_JOB_CANCELLED] )?Job \\d+ cancelled".r
 
   private val PauseNanos = TimeUnit.SECONDS.toNanos(1)
 
