@@ -1,6 +1,6 @@
 package io.apportion.writes
 
-import io.apportion.decision.{Clamp, Decider, Decision, Input, Kind, Part, Policy, Split}
+import io.apportion.decision.{Clamp, Decider, Decision, Input, Kind, Part, Policy, Sentence, Split}
 import io.apportion.decision.ranges.{Bytes, RangePacker, Ranges}
 
 /**
@@ -52,7 +52,9 @@ private[writes] object FileLayout {
           splits = splits,
           bytesByInput = shuffles.map(input => ranges.bytesOf(input.bytes)),
           skewed = sums.indices.filter(sums(_) > volume * LargestPart).diff(split),
-          reason = s"${if (tasks == 1) "1 task" else s"$tasks tasks"}: ${Bytes.text(base.inputBytes)} at $size$memory."
+          sentence = Sentence(
+            s"${if (tasks == 1) "1 task" else s"$tasks tasks"}: ${Bytes.text(base.inputBytes)} at $size$memory"
+          )
         )
       }
     }

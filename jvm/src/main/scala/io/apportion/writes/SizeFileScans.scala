@@ -23,7 +23,7 @@ case class SizeFileScans(session: SparkSession) extends Guarded[SparkPlan] {
     WaitingJob.isCancellation(failure) || super.mustThrow(failure)
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = SparkWrite.of(plan, session) match {
-    case Some(write) if isRunning =>
+    case Some(write) if isRunning && !write.isCoalesced =>
       (TargetFileSize.of(write.table, conf), write.query.collectLeaves()) match {
         case (Some(target), Seq(FileScan(scan))) => limited(plan, write, scan, target.bytes.toDouble)
         case _                                   => plan

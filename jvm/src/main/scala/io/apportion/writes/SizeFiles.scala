@@ -79,7 +79,7 @@ object SizeFiles {
       session: SparkSession
   ): Option[(TableWrite, TargetFileSize)] =
     for {
-      write <- TableWrite.of(plan, session)
+      write <- TableWrite.of(plan, session) if !write.isCoalesced
       target <- TargetFileSize.of(write.table, conf)
     } yield write -> target
 

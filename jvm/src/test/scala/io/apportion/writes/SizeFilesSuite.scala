@@ -282,6 +282,21 @@ class SizeFilesSuite extends SparkSuite with Eventually {
     }
   }
 
+  test("coalesce(1) writes one file, whether the rows come from a shuffle or a scan") {
+    inFolder { folder =>
+      withSession(settings: _*) { session =>
+        for ((rows, i) <- Seq(shuffled(session), rows(session)).zipWithIndex) {
+          rows.coalesce(1).write.parquet(s"$folder/source$i")
+          assert(sizes(s"$folder/source$i").size == 1)
+          session.read.parquet(s"$folder/source$i").coalesce(1).write.parquet(s"$folder/target$i")
+          assert(sizes(s"$folder/target$i").size == 1)
+        }
+        shuffled(session).coalesce(2).groupBy("text").agg(max("id"), max("k")).write.parquet(s"$folder/shuffled")
+        assert(sizes(s"$folder/shuffled").size > 1)
+      }
+    }
+  }
+
   test("a statement that only scans files starts another file at the target size") {
     inFolder { folder =>
       withSession(settings: _*) { session =>

@@ -4,8 +4,9 @@ import io.apportion.history.PlanFingerprint
 import io.apportion.rules.CurrentQuery
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.Attribute
-import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.{CoalesceExec, SparkPlan}
 import org.apache.spark.sql.execution.datasources.FileFormat
+import org.apache.spark.sql.execution.exchange.Exchange
 
 /**
  * A statement that writes files, as the plan of the stage whose tasks write them.
@@ -27,6 +28,9 @@ private[writes] class TableWrite(
     WriteEntries(PlanFingerprint.combined(table :+ PlanFingerprint.of(query).plan), PlanFingerprint.combined(table))
   }
 
+  /** Whether the query sets the number of its last tasks, as `coalesce(1)` does for one file. */
+  lazy val isCoalesced: Boolean = TableWrite.isCoalesced(query)
+
   /** Whether the statement can start another file after a number of rows. Other libraries than Spark do not. */
   def limitsRows: Boolean = false
 
@@ -44,6 +48,11 @@ private[writes] final case class WriteEntries(statement: String, table: String)
 private[writes] final case class FileWriter(format: FileFormat, options: Map[String, String], columns: Seq[Attribute])
 
 private[writes] object TableWrite {
+  private def isCoalesced(plan: SparkPlan): Boolean = plan match {
+    case _: CoalesceExec => true
+    case _: Exchange     => false
+    case _               => plan.children.exists(isCoalesced)
+  }
 
   /** The statement whose files the tasks of this plan write. */
   def of(plan: SparkPlan, session: SparkSession): Option[TableWrite] =
