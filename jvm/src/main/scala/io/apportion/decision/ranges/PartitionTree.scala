@@ -133,10 +133,17 @@ final class PartitionTree private (val groups: Array[Int]) extends Serializable 
     result
   }
 
+  /** Adds shares whose sum is the amount, unless it is less than 1 for each partition of the block. */
   private def addEvenly(amount: Double, block: Int, amounts: Array[Long]): Unit = {
     val wide = width(levels(block))
-    val share = math.round(amount / wide).max(1)
-    (0 until wide).foreach(part => amounts(starts(block) + part) = Bytes.add(amounts(starts(block) + part), share))
+    var before = 0L
+    var part = 0
+    while (part < wide) {
+      val next = math.round(amount * (part + 1) / wide)
+      amounts(starts(block) + part) = Bytes.add(amounts(starts(block) + part), (next - before).max(1))
+      before = next
+      part += 1
+    }
   }
 
   /** Block of the group that contains the group of a block; -1 on the first level. */
