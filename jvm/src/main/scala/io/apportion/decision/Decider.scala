@@ -1,6 +1,6 @@
 package io.apportion.decision
 
-import io.apportion.decision.ranges.{Bytes, PartitionTree, PowersOfTwo, RangePacker, Ranges, Waves}
+import io.apportion.decision.ranges.{Bytes, PowersOfTwo, Ranges}
 import io.apportion.memory.{HeldRows, MemoryLimit}
 
 /**
@@ -11,72 +11,46 @@ import io.apportion.memory.{HeldRows, MemoryLimit}
  */
 object Decider {
 
-  /** Maximum ratio of the bytes of the largest task to the largest that Spark would make, unless no task can be smaller. */
-  private val LargerThanSparks = 1.1
-
   def decide(inputs: Seq[Input], policy: Policy): Decision = {
     val (broadcasts, shuffles) = inputs.partition(_.broadcast)
-    val inputBytes = total(shuffles)
-    val broadcastBytes = total(broadcasts)
-    val subpartitions = shuffles.map(_.bytes.length).maxOption.getOrElse(0)
-    val volume = policy.dataVolumePerTask
-    val broadcastTaken = broadcastBytes.min(policy.broadcastCap).min(volume - 1)
-    val raw = ceilDivide(inputBytes, volume - broadcastTaken)
+    val (inputBytes, broadcastBytes) = (total(shuffles), total(broadcasts))
+    val raw = ceilDivide(inputBytes, policy.volumeBeside(broadcastBytes))
     val rounded = round(raw.max(1), policy)
-    val maxWidth = widestRange(shuffles, policy)
+    val widest = FanIn.widestRange(shuffles, policy)
 
-    val unlimited =
+    val wanted =
       if (inputs.isEmpty) ClampedTasks(policy.sourceParallelism, Seq(Kind.Source))
       else if (policy.parallelism.isDefined) ClampedTasks(policy.parallelism.get, Seq(Kind.Explicit))
-      else bounded(rounded, inputBytes, policy).forFanIn(subpartitions, maxWidth, policy).forMemory(shuffles, policy)
-    val limited = if (shuffles.isEmpty) unlimited else unlimited.limitedTo(subpartitions.max(1))
-    val limitedBy = limitedByPartitions(limited, rounded.min(policy.upperBound.toLong), subpartitions)
-
-    val split = SkewSplits.plan(shuffles, unlimited.tasks, maxWidth, policy)
-    val (chosen, whole) =
-      if (split.isDefined) (unlimited, split.get._1)
-      else if (shuffles.isEmpty) (limited, Ranges.none)
-      else if (policy.balanced) balanced(limited, Bytes.sumEach(shuffles.map(_.bytes)), maxWidth, policy)
-      else (limited, even(limited, shuffles, policy))
-    val halved = Option.when(!policy.balanced && whole.size > limited.tasks)(whole.size)
-    val (ranges, splits) = split.orElse(KeySplits.plan(shuffles, whole, policy)).getOrElse((whole, Nil))
-    val tasks = if (ranges.size + splits.size == 0) chosen.tasks else ranges.size + splits.map(_.tasks.size).sum
-    val bytesByInput = shuffles.map(input => ranges.bytesOf(input.bytes))
-    Decision(
-      parallelism = chosen.tasks,
-      tasks = tasks,
-      ranges = ranges,
-      kind = chosen.clamps.lastOption.getOrElse(Kind.Formula),
+      else
+        bounded(rounded, inputBytes, policy)
+          .forFanIn(subpartitionsOf(shuffles), widest, policy)
+          .forMemory(shuffles, policy)
+    val layout = Layout.of(shuffles, wanted, widest, policy)
+    val bytesByInput = shuffles.map(input => layout.ranges.bytesOf(input.bytes))
+    val decision = Decision(
+      parallelism = layout.number.tasks,
+      tasks = layout.tasks,
+      ranges = layout.ranges,
+      kind = layout.number.kind,
       inputBytes = inputBytes,
       broadcastBytes = broadcastBytes,
-      dataVolumePerTask = volume,
+      dataVolumePerTask = policy.dataVolumePerTask,
       broadcastCap = policy.broadcastCap,
       raw = raw,
       rounded = rounded,
-      clamps = chosen.clamps,
-      subpartitions = subpartitions,
+      clamps = layout.number.clamps,
+      subpartitions = subpartitionsOf(shuffles),
       bytesByInput = bytesByInput,
-      splits = splits,
-      limitedByPartitions = if (splits.isEmpty) limitedBy else None,
-      skewed =
-        SkewSplits.unsplit(shuffles, ranges, bytesByInput, SkewSplits.fairShare(inputBytes, chosen.tasks, policy)),
-      largestTaskMemory = largestTaskMemory(shuffles, bytesByInput, splits),
-      reason = Reason.of(
-        chosen,
-        tasks,
-        inputBytes,
-        broadcastTaken,
-        raw,
-        rounded,
-        subpartitions,
-        limitedBy,
-        maxWidth,
-        ranges.size,
-        halved,
-        MemoryLimit.total(shuffles.map(_.heldBytes)),
-        policy
-      )
+      splits = layout.splits,
+      halves = layout.halves,
+      limitedByPartitions = limitedByPartitions(layout, rounded.min(policy.upperBound.toLong), shuffles),
+      skewed = SkewSplits
+        .unsplit(shuffles, layout.ranges, bytesByInput, SkewSplits.fairShare(inputBytes, layout.number.tasks, policy)),
+      widestRange = widest,
+      heldMemory = MemoryLimit.total(shuffles.map(_.heldBytes)),
+      largestTaskMemory = largestTaskMemory(shuffles, bytesByInput, layout.splits)
     )
+    decision.copy(sentence = Reason.of(decision, policy))
   }
 
   /**
@@ -86,23 +60,23 @@ object Decider {
    */
   def decideSource(bytes: Long, policy: Policy): Decision = {
     val raw = ceilDivide(bytes, policy.dataVolumePerTask)
-    val chosen = policy.parallelism.fold(bounded(raw.max(1), bytes, policy))(p => ClampedTasks(p, Seq(Kind.Explicit)))
-    Decision(
-      parallelism = chosen.tasks,
-      tasks = chosen.tasks,
+    val number = policy.parallelism.fold(bounded(raw.max(1), bytes, policy))(p => ClampedTasks(p, Seq(Kind.Explicit)))
+    val decision = Decision(
+      parallelism = number.tasks,
+      tasks = number.tasks,
       ranges = Ranges.none,
-      kind = chosen.clamps.lastOption.getOrElse(Kind.Formula),
+      kind = number.kind,
       inputBytes = bytes,
       broadcastBytes = 0,
       dataVolumePerTask = policy.dataVolumePerTask,
       broadcastCap = 0,
       raw = raw,
       rounded = raw,
-      clamps = chosen.clamps,
+      clamps = number.clamps,
       subpartitions = 0,
-      bytesByInput = Nil,
-      reason = Reason.of(chosen, chosen.tasks, bytes, 0, raw, raw, 0, None, Int.MaxValue, 0, None, 0, policy)
+      bytesByInput = Nil
     )
+    decision.copy(sentence = Reason.of(decision, policy))
   }
 
   /**
@@ -113,22 +87,13 @@ object Decider {
   def parallelism(inputBytes: Long, policy: Policy): Int =
     bounded(round(ceilDivide(inputBytes, policy.dataVolumePerTask).max(1), policy), inputBytes, policy).tasks
 
-  /** Bytes of execution memory for the task that needs most. */
-  private def largestTaskMemory(shuffles: Seq[Input], bytesByInput: Seq[Array[Long]], splits: Seq[Split]): Long = {
-    val held = shuffles.map(_.held)
-    if (held.forall(_.isNone)) 0
-    else
-      splits
-        .flatMap(_.tasks)
-        .map(parts => HeldRows.needed(held, parts(_).bytes))
-        .foldLeft(MemoryLimit.largest(held, bytesByInput))(_ max _)
-  }
+  private[decision] def subpartitionsOf(shuffles: Seq[Input]): Int = shuffles.map(_.bytes.length).maxOption.getOrElse(0)
+
+  private[decision] def ceilDivide(dividend: Long, divisor: Long): Long =
+    if (dividend == 0) 0 else (dividend - 1) / divisor + 1
 
   private def total(inputs: Seq[Input]): Long =
     inputs.foldLeft(0L)((sum, input) => Bytes.add(sum, Bytes.sum(input.bytes)))
-
-  private def ceilDivide(dividend: Long, divisor: Long): Long =
-    if (dividend == 0) 0 else (dividend - 1) / divisor + 1
 
   private def round(raw: Long, policy: Policy): Long = if (policy.isPowerOfTwo) PowersOfTwo.nearest(raw) else raw
 
@@ -144,98 +109,24 @@ object Decider {
   }
 
   /**
-   * Ratio of the tasks that the bytes need to the number of subpartitions. `None` if there are enough subpartitions,
-   * or if the number of tasks is set.
+   * Ratio of the tasks that the bytes need to the number of subpartitions. `None` if there are enough subpartitions, if
+   * the number of tasks is set, or if subpartitions are split.
    */
-  private def limitedByPartitions(chosen: ClampedTasks, needed: Long, subpartitions: Int): Option[Double] =
-    Option.when(chosen.clamps.contains(Kind.Subpartitions) && !chosen.isExplicit && needed > subpartitions.max(1)) {
-      needed.toDouble / subpartitions.max(1)
-    }
-
-  /** Maximum number of subpartitions per range. No range of this width has more blocks than a task may fetch. */
-  private def widestRange(shuffles: Seq[Input], policy: Policy): Int =
-    widestWithin(blockCounts(shuffles), policy.maxBlocksPerRange).min(policy.maxSubpartitionsPerTask)
-
-  /**
-   * Maximum number of blocks of each subpartition. A map task without bytes for a subpartition has no block there
-   * (`MapOutputTracker.convertMapStatuses`), so an empty subpartition has none.
-   */
-  private def blockCounts(shuffles: Seq[Input]): Array[Long] = {
-    val counted = shuffles.filter(_.mapTasks > 0)
-    val blocks = new Array[Long](counted.map(_.bytes.length).maxOption.getOrElse(0))
-    counted.foreach { input =>
-      var i = 0
-      while (i < input.bytes.length) {
-        if (input.fetched.isDefined) blocks(i) += input.fetched.get(i)
-        else if (input.bytes(i) > 0) blocks(i) += input.mapTasks
-        i += 1
-      }
-    }
-    blocks
+  private def limitedByPartitions(layout: Layout, needed: Long, shuffles: Seq[Input]): Option[Double] = {
+    val subpartitions = subpartitionsOf(shuffles).max(1)
+    val isLimited = layout.number.clamps.contains(Kind.Subpartitions) && !layout.number.isExplicit
+    Option.when(isLimited && layout.splits.isEmpty && needed > subpartitions)(needed.toDouble / subpartitions)
   }
 
-  private def widestWithin(blocks: Array[Long], limit: Long): Int = {
-    var widest = Int.MaxValue
-    var sum = 0L
-    var start, end = 0
-    while (end < blocks.length) {
-      sum += blocks(end)
-      while (sum > limit) {
-        // The range from start to end, end included, is too wide by one subpartition.
-        widest = widest.min(end - start)
-        sum -= blocks(start)
-        start += 1
-      }
-      end += 1
-    }
-    widest.max(1)
-  }
-
-  /**
-   * Even ranges. After rounding to a power of two, they can have up to 1.5 times the target size. Where Spark would make
-   * smaller ranges of the same subpartitions, they are halved.
-   */
-  private def even(limited: ClampedTasks, shuffles: Seq[Input], policy: Policy): Ranges = {
-    val bytes = Bytes.sumEach(shuffles.map(_.bytes))
-    val ranges = Ranges.even(bytes.length, limited.tasks)
-    if (limited.isExplicit) ranges
-    else {
-      val readTwice = shuffles.map(input => input.readTwice(ranges) * Bytes.sum(input.bytes)).sum
-      val read = 1 + (readTwice / Bytes.sum(bytes).max(1)).min(PartitionTree.MaxReadTwice)
-      val halved = ranges.halved(bytes, (largestOfSpark(bytes, policy) * LargerThanSparks / read).toLong)
-      if (halved.size <= policy.upperBound) halved else ranges
-    }
-  }
-
-  /** Bytes of Spark's largest task. Spark fills tasks in order (`ShufflePartitionsUtil.coalescePartitions`). */
-  private def largestOfSpark(bytes: Array[Long], policy: Policy): Long = {
-    val volume = policy.dataVolumePerTask
-    val packer = new RangePacker(bytes)
-    val filled = packer.ranges(volume).map { case (from, end) => packer.sum(from, end.max(from + 1)) }
-    val largest = filled.foldLeft(0L)(_ max _)
-    if (policy.sparksPartitions >= bytes.length) largest
-    else {
-      // Fewer and larger subpartitions fill tasks less. Their sizes are unknown, so they count as equal.
-      val each = ceilDivide(packer.total, policy.sparksPartitions.toLong).max(1)
-      largest.min((volume / each).max(1) * each).max(packer.largest)
-    }
-  }
-
-  /** Balanced ranges and their number of tasks, which is rounded to full waves if the policy says so. */
-  private def balanced(
-      limited: ClampedTasks,
-      bytes: Array[Long],
-      maxWidth: Int,
-      policy: Policy
-  ): (ClampedTasks, Ranges) = {
-    val slots = if (policy.rounding == Rounding.Waves && !limited.isExplicit) policy.steadySlots else None
-    slots match {
-      case None    => (limited, Ranges.balanced(bytes, limited.tasks, maxWidth))
-      case Some(n) =>
-        val bounds = (policy.lowerBound, policy.upperBound.min(bytes.length.max(1)))
-        val (tasks, ranges) = Waves.cheapest(bytes, limited.tasks, n, bounds, maxWidth)
-        if (tasks == limited.tasks) (limited, ranges) else (ClampedTasks(tasks, limited.clamps :+ Kind.Waves), ranges)
-    }
+  /** Bytes of execution memory for the task that needs most. */
+  private def largestTaskMemory(shuffles: Seq[Input], bytesByInput: Seq[Array[Long]], splits: Seq[Split]): Long = {
+    val held = shuffles.map(_.held)
+    if (held.forall(_.isNone)) 0
+    else
+      splits
+        .flatMap(_.tasks)
+        .map(parts => HeldRows.needed(held, parts(_).bytes))
+        .foldLeft(MemoryLimit.largest(held, bytesByInput))(_ max _)
   }
 }
 
@@ -247,6 +138,8 @@ object Decider {
 private[decision] final case class ClampedTasks(tasks: Int, clamps: Seq[Clamp]) {
 
   def isExplicit: Boolean = clamps.contains(Kind.Explicit)
+
+  def kind: Kind = clamps.lastOption.getOrElse(Kind.Formula)
 
   def raisedTo(minTasks: Long, clamp: Clamp): ClampedTasks =
     if (minTasks > tasks) ClampedTasks(minTasks.toInt, clamps :+ clamp) else this

@@ -79,10 +79,13 @@ object Kind {
  * @param subpartitions       N, the number of subpartitions and maximum number of ranges; 0 without shuffle inputs
  * @param bytesByInput        for each shuffle input, the bytes that each range reads of it
  * @param splits              subpartitions that several tasks read in parts
+ * @param halves              number of ranges after some were halved; `None` if none was
  * @param limitedByPartitions ratio of the tasks that the bytes need to N; `None` if N is high enough
  * @param skewed              indexes of subpartitions that are too large for one task but not split
+ * @param widestRange         maximum number of subpartitions per range
+ * @param heldMemory          bytes of execution memory for the rows of all tasks together; 0 if they hold none
  * @param largestTaskMemory   bytes of execution memory for the rows that the largest task holds; 0 if it holds none
- * @param reason              the decision as a sentence
+ * @param sentence            the decision as a sentence
  */
 final case class Decision(
     parallelism: Int,
@@ -99,11 +102,17 @@ final case class Decision(
     subpartitions: Int,
     bytesByInput: Seq[Array[Long]],
     splits: Seq[Split] = Nil,
+    halves: Option[Int] = None,
     limitedByPartitions: Option[Double] = None,
     skewed: Seq[Int] = Nil,
+    widestRange: Int = Int.MaxValue,
+    heldMemory: Long = 0,
     largestTaskMemory: Long = 0,
-    reason: String
+    sentence: Sentence = Sentence("")
 ) {
+
+  /** The decision as a sentence. */
+  def reason: String = sentence.toString
 
   /** Shuffle bytes that each task reads: first the tasks of ranges, then the tasks of splits. */
   lazy val taskBytes: Array[Long] = {

@@ -121,6 +121,10 @@ final case class Policy(
 
   /** Maximum bytes of the target size per task that broadcast inputs take up. */
   def broadcastCap: Long = math.ceil(dataVolumePerTask * broadcastRatio).toLong
+
+  /** Target size per task for shuffles, beside broadcasts of this size. */
+  def volumeBeside(broadcastBytes: Long): Long =
+    dataVolumePerTask - broadcastBytes.min(broadcastCap).min(dataVolumePerTask - 1)
 }
 
 object Policy {

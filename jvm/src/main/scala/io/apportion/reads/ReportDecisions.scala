@@ -88,7 +88,7 @@ case class ReportDecisions(session: SparkSession, slotTracker: SlotTracker) exte
       bytesReadTwice =
         group.leaves.flatMap(_.tree).map(_.readTwice(described.ranges)).foldLeft(described.bytesReadTwice)(Bytes.add),
       requirement = group.hints.slots.map(_.value).orElse(described.requirement),
-      reason = DemoteBroadcasts.why(group).foldLeft(described.reason)(withRemark),
+      sentence = described.sentence.and(DemoteBroadcasts.why(group)),
       sources = described.sources ++
         group.leaves.flatMap(leaf => AdaptiveWrites.why(leaf.shuffle)).map("subpartitions" -> _.text) ++
         group.hints.slots.map("slots" -> _.setBy.text)
@@ -139,12 +139,12 @@ case class ReportDecisions(session: SparkSession, slotTracker: SlotTracker) exte
         largestTaskBytes = meanTaskBytes,
         ranges = Ranges.none,
         layout = "local",
-        reason = (blocksRemark(group) ++ Some("map outputs are read locally")).foldLeft(record.reason)(withRemark)
+        sentence = record.sentence.and(blocksRemark(group) ++ Some("map outputs are read locally"))
       )
     } else {
       val remarks = blocksRemark(group) ++ skewRemarks(read.decision, group.splittable.notSplit.text) ++
         fewKeysRemark(group, read.decision.taskBytes, read.policy) ++ memoryRemark(read.decision, read.policy)
-      record.copy(reason = remarks.foldLeft(record.reason)(withRemark))
+      record.copy(sentence = record.sentence.and(remarks))
     }
   }
 
@@ -176,8 +176,6 @@ case class ReportDecisions(session: SparkSession, slotTracker: SlotTracker) exte
     Option.when(empty > 0)(s"$empty of ${taskBytes.length} tasks are empty; see even_key")
   }
 
-  private def withRemark(reason: String, remark: String): String = s"${reason.stripSuffix(".")}, $remark."
-
   private def unchanged(group: ExchangeGroup, layouts: Seq[Seq[ShufflePartitionSpec]], why: String): DecisionRecord = {
     val isLocal = layouts.flatten.exists(isOfMapTasks)
     val taskBytes =
@@ -185,7 +183,7 @@ case class ReportDecisions(session: SparkSession, slotTracker: SlotTracker) exte
       else Bytes.sumEach(if (layouts.isEmpty) group.bytes else layouts.map(_.map(bytesOf).toArray))
     val record = DecisionRecord.unchanged(why, group.leaves.map(_.subpartitions).max, taskBytes)
     def policy = GroupRead.policy(group, new SessionPolicy(conf, session.sparkContext), None)
-    record.copy(reason = fewKeysRemark(group, taskBytes, policy).foldLeft(record.reason)(withRemark))
+    record.copy(sentence = record.sentence.and(fewKeysRemark(group, taskBytes, policy)))
   }
 
   private def isOfMapTasks(spec: ShufflePartitionSpec): Boolean = spec match {

@@ -2,7 +2,7 @@ package io.apportion.report
 
 import java.sql.Timestamp
 
-import io.apportion.decision.{Decision, Kind, Policy, ResourceRequirement}
+import io.apportion.decision.{Decision, Kind, Policy, ResourceRequirement, Sentence}
 import io.apportion.decision.ranges.{Bytes, Ranges}
 import io.apportion.tables.TableColumns
 import io.apportion.tables.TableColumns.column
@@ -41,7 +41,7 @@ final case class DecisionRecord(
     meanTaskBytes: Long,
     sources: Map[String, String] = Map.empty,
     kind: String,
-    reason: String,
+    sentence: Sentence,
     requirement: Option[ResourceRequirement] = None,
     slots: Option[Int] = None,
     slotsLost: Int = 0,
@@ -51,11 +51,14 @@ final case class DecisionRecord(
     outcome: Option[Outcome] = None
 ) {
 
+  /** The decision in one sentence. */
+  def reason: String = sentence.toString
+
   /** The record with the registered slots, and the number of slots that the query has lost. */
   def on(slots: Int, lost: Int): DecisionRecord = {
     val had = slots + lost
-    val remark = if (lost > 0) s", degraded: $slots of $had slots are left." else "."
-    copy(slots = Some(slots), slotsLost = lost, reason = reason.stripSuffix(".") + remark)
+    val remark = Option.when(lost > 0)(s"degraded: $slots of $had slots are left")
+    copy(slots = Some(slots), slotsLost = lost, sentence = sentence.and(remark))
   }
 
   /** The record of a decision that is not applied, with the tasks of Spark's plan and their largest and mean bytes. */
@@ -65,8 +68,9 @@ final case class DecisionRecord(
     layout = DecisionRecord.Observed,
     largestTaskBytes = largest,
     meanTaskBytes = mean,
-    reason =
-      s"Observed: ${reason.stripSuffix(".")}; Spark runs ${if (sparksTasks == 1) "1 task" else s"$sparksTasks tasks"}."
+    sentence = Sentence(
+      s"Observed: ${sentence.text}; Spark runs ${if (sparksTasks == 1) "1 task" else s"$sparksTasks tasks"}"
+    )
   )
 
   /** Slots to request: fewer than the tasks if tasks were only added to fill registered slots. */
@@ -104,7 +108,7 @@ object DecisionRecord {
     bytesReadTwice = decision.readForKeys,
     sources = policy.setBy.map { case (setting, source) => setting -> source.text },
     kind = decision.kind.name,
-    reason = decision.reason,
+    sentence = decision.sentence,
     requirement = Some(requirementOf(decision, policy)),
     limitedByPartitions = decision.limitedByPartitions,
     largestTaskMemory = policy.taskMemory.map(_ => decision.largestTaskMemory),
@@ -148,7 +152,7 @@ object DecisionRecord {
       largestTaskBytes = Bytes.largest(taskBytes),
       meanTaskBytes = if (taskBytes.isEmpty) 0 else inputBytes / taskBytes.length,
       kind = "unchanged",
-      reason = s"Unchanged: $why."
+      sentence = Sentence(s"Unchanged: $why")
     )
   }
 

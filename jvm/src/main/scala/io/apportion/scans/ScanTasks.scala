@@ -1,6 +1,6 @@
 package io.apportion.scans
 
-import io.apportion.decision.{Decider, Decision, Policy, SourceKind, ValueSource}
+import io.apportion.decision.{Decider, Decision, Policy, Sentence, SourceKind, ValueSource}
 import io.apportion.hints.{BlockHints, OperatorBlock}
 import io.apportion.outcomes.{EarlierRuns, OutcomeListener, StageMetrics}
 import io.apportion.report.{DecisionRecord, DecisionReporter, EventFields, SlotTracker}
@@ -165,9 +165,8 @@ case class ScanTasks(session: SparkSession, slotTracker: SlotTracker) extends Gu
       val tasks = decided.tasks.toLong
       if (isBounded || tasks == sparksTasks || tasks > 2L * sparksTasks || 2L * tasks < sparksTasks) (decided, false)
       else {
-        val reason = s"${decided.reason.stripSuffix(".")}; Apportion keeps Spark's $sparksTasks because the " +
-          "difference is small."
-        (decided.copy(parallelism = sparksTasks, tasks = sparksTasks, reason = reason), true)
+        val text = s"${decided.sentence.text}; Apportion keeps Spark's $sparksTasks because the difference is small"
+        (decided.copy(parallelism = sparksTasks, tasks = sparksTasks, sentence = Sentence(text)), true)
       }
     }
 

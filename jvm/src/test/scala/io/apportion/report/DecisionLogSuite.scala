@@ -1,5 +1,6 @@
 package io.apportion.report
 
+import io.apportion.decision.Sentence
 import org.scalatest.funsuite.AnyFunSuite
 
 class DecisionLogSuite extends AnyFunSuite {
@@ -16,7 +17,7 @@ class DecisionLogSuite extends AnyFunSuite {
     meanTaskBytes = 1,
     sources = settings,
     kind = "",
-    reason = ""
+    sentence = Sentence("")
   )
 
   private def groups(log: DecisionLog): Seq[(Long, Int)] = log.all.map(one => one.query.get -> one.group)

@@ -152,7 +152,7 @@ private[apportion] object PlannedStages {
 
     /** A part with the requirement of its block's hint, if there is one. */
     private def hinted(part: Part, hints: BlockHints): Part = hints.slots.fold(part) { slots =>
-      part.copy(need = slots.value, why = s"${part.why.stripSuffix(".")}; slots, ${slots.setBy.text}")
+      part.copy(need = slots.value, why = s"${part.why}; slots, ${slots.setBy.text}")
     }
 
     private def decided(operator: String, bytes: Option[Long], subpartitions: Int, policy: Policy): Part = {
@@ -184,7 +184,7 @@ private[apportion] object PlannedStages {
       case Some((decision, policy)) =>
         val tasks = decision.parallelism
         val need = policy.parallelism.fold(upTo(tasks))(ResourceRequirement.explicitly(_))
-        val part = Part(leaf.nodeName.trim, Some(decision.inputBytes), tasks, need, decision.reason)
+        val part = Part(leaf.nodeName.trim, Some(decision.inputBytes), tasks, need, decision.sentence.text)
         hinted(part, OperatorBlock.ofScan(leaf).fold(BlockHints.none)(_.hints))
       case None =>
         val known = leaf.outputPartitioning.numPartitions

@@ -1,0 +1,95 @@
+package io.apportion.decision
+
+import io.apportion.decision.ranges.{Bytes, PartitionTree, RangePacker, Ranges, Waves}
+
+/**
+ * Which subpartitions each task reads.
+ *
+ * @param number number of tasks before ranges are halved and subpartitions are split
+ * @param ranges consecutive subpartitions that a task reads
+ * @param splits subpartitions that several tasks read in parts
+ * @param halves number of ranges after some were halved; `None` if none was
+ */
+private[decision] final case class Layout(
+    number: ClampedTasks,
+    ranges: Ranges,
+    splits: Seq[Split] = Nil,
+    halves: Option[Int] = None
+) {
+
+  /** Number of tasks that run. */
+  def tasks: Int = if (ranges.size + splits.size == 0) number.tasks else ranges.size + splits.map(_.tasks.size).sum
+}
+
+private[decision] object Layout {
+
+  /** Maximum ratio of the bytes of the largest task to the largest that Spark would make, unless no task can be smaller. */
+  private val LargerThanSparks = 1.1
+
+  /**
+   * Layout of the tasks that read shuffles.
+   *
+   * @param wanted number of tasks, which may be higher than the number of subpartitions
+   * @param widest maximum number of subpartitions per range
+   */
+  def of(shuffles: Seq[Input], wanted: ClampedTasks, widest: Int, policy: Policy): Layout =
+    if (shuffles.isEmpty) Layout(wanted, Ranges.none)
+    else
+      SkewSplits.plan(shuffles, wanted.tasks, widest, policy) match {
+        case Some((ranges, splits)) => Layout(wanted, ranges, splits)
+        case None                   =>
+          val whole = ofWhole(shuffles, wanted.limitedTo(Decider.subpartitionsOf(shuffles).max(1)), widest, policy)
+          KeySplits.plan(shuffles, whole.ranges, policy).fold(whole) { case (ranges, splits) =>
+            whole.copy(ranges = ranges, splits = splits)
+          }
+      }
+
+  private def ofWhole(shuffles: Seq[Input], number: ClampedTasks, widest: Int, policy: Policy): Layout =
+    if (policy.balanced) balanced(Bytes.sumEach(shuffles.map(_.bytes)), number, widest, policy)
+    else {
+      val ranges = even(shuffles, number, policy)
+      Layout(number, ranges, halves = Option.when(ranges.size > number.tasks)(ranges.size))
+    }
+
+  /**
+   * Even ranges. After rounding to a power of two, they can have up to 1.5 times the target size. Where Spark would make
+   * smaller ranges of the same subpartitions, they are halved.
+   */
+  private def even(shuffles: Seq[Input], number: ClampedTasks, policy: Policy): Ranges = {
+    val bytes = Bytes.sumEach(shuffles.map(_.bytes))
+    val ranges = Ranges.even(bytes.length, number.tasks)
+    if (number.isExplicit) ranges
+    else {
+      val readTwice = shuffles.map(input => input.readTwice(ranges) * Bytes.sum(input.bytes)).sum
+      val read = 1 + (readTwice / Bytes.sum(bytes).max(1)).min(PartitionTree.MaxReadTwice)
+      val halved = ranges.halved(bytes, (largestOfSpark(bytes, policy) * LargerThanSparks / read).toLong)
+      if (halved.size <= policy.upperBound) halved else ranges
+    }
+  }
+
+  /** Bytes of Spark's largest task. Spark fills tasks in order (`ShufflePartitionsUtil.coalescePartitions`). */
+  private def largestOfSpark(bytes: Array[Long], policy: Policy): Long = {
+    val volume = policy.dataVolumePerTask
+    val packer = new RangePacker(bytes)
+    val filled = packer.ranges(volume).map { case (from, end) => packer.sum(from, end.max(from + 1)) }
+    val largest = filled.foldLeft(0L)(_ max _)
+    if (policy.sparksPartitions >= bytes.length) largest
+    else {
+      // Fewer and larger subpartitions fill tasks less. Their sizes are unknown, so they count as equal.
+      val each = Decider.ceilDivide(packer.total, policy.sparksPartitions.toLong).max(1)
+      largest.min((volume / each).max(1) * each).max(packer.largest)
+    }
+  }
+
+  /** Balanced ranges and their number of tasks, which is rounded to full waves if the policy says so. */
+  private def balanced(bytes: Array[Long], number: ClampedTasks, widest: Int, policy: Policy): Layout = {
+    val slots = if (policy.rounding == Rounding.Waves && !number.isExplicit) policy.steadySlots else None
+    slots match {
+      case None    => Layout(number, Ranges.balanced(bytes, number.tasks, widest))
+      case Some(n) =>
+        val bounds = (policy.lowerBound, policy.upperBound.min(bytes.length.max(1)))
+        val (tasks, ranges) = Waves.cheapest(bytes, number.tasks, n, bounds, widest)
+        Layout(if (tasks == number.tasks) number else ClampedTasks(tasks, number.clamps :+ Kind.Waves), ranges)
+    }
+  }
+}
