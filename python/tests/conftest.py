@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from apportion._spark import jars
@@ -25,6 +26,23 @@ def spark(apportion_spark: SparkSession) -> SparkSession:
     `spark.newSession()`.
     """
     return apportion_spark
+
+
+@pytest.fixture(autouse=True)
+def no_rule_fails() -> Iterator[None]:
+    """Fail a test in which a rule failed, although its query went on with Spark's plan."""
+    context = SparkContext._active_spark_context
+    before = rule_failures(context)
+    yield
+    if context is SparkContext._active_spark_context:
+        assert rule_failures(context) == before, "a rule failed, and Spark's log says which"
+
+
+def rule_failures(context: SparkContext | None) -> int:
+    if context is None or "apportion" not in context.getConf().get("spark.sql.extensions", ""):
+        return 0
+    metrics = context._jvm.org.apache.spark.apportion.DecisionMetrics.ofActive(context._jsc.sc())
+    return metrics.get().metricRegistry().counter("rules.failures").getCount()
 
 
 @pytest.fixture

@@ -2,8 +2,9 @@ package io.apportion
 
 import io.apportion.report.{DecisionLog, DecisionRecord}
 import org.apache.spark.SPARK_VERSION
+import org.apache.spark.apportion.DecisionMetrics
 import org.apache.spark.sql.{ActiveSession, DataFrame, SparkSession, SparkSessionExtensions}
-import org.scalatest.BeforeAndAfterAll
+import org.scalatest.{BeforeAndAfterAll, Failed, Outcome}
 import org.scalatest.funsuite.AnyFunSuite
 
 /** A suite with a Spark of its own, two slots wide, and small tables: `numbers` (id, k of 1,000 values) and `few` (30 rows). */
@@ -16,6 +17,20 @@ trait SparkSuite extends AnyFunSuite with BeforeAndAfterAll {
       SparkSession.builder().master("local[2]").config("spark.ui.enabled", "false").withExtensions(extension)
     submitTimeConf.foreach { case (key, value) => builder.config(key, value) }
     builder.getOrCreate()
+  }
+
+  /** Whether rules fail in these tests, on purpose. */
+  protected def rulesFail: Boolean = false
+
+  private def ruleFailures: Long =
+    DecisionMetrics.ofActive(spark.sparkContext).fold(0L)(_.metricRegistry.counter("rules.failures").getCount)
+
+  /** A test must not only get its rows: no rule may have failed on the way. */
+  override protected def withFixture(test: NoArgTest): Outcome = {
+    val before = ruleFailures
+    val outcome = super.withFixture(test)
+    if (outcome.isSucceeded && !rulesFail && ruleFailures > before) Failed("a rule failed, and the log says which")
+    else outcome
   }
 
   override protected def beforeAll(): Unit = createTables(spark)

@@ -6,6 +6,7 @@ import org.apache.spark.sql.SparkSessionExtensions
 
 /** A rule that throws must not be noticed by the query. */
 class GuardedSuite extends SparkSuite {
+  override protected def rulesFail: Boolean = true
 
   override protected def extension: SparkSessionExtensions => Unit = extensions => {
     new ApportionExtension().apply(extensions)

@@ -16,6 +16,7 @@ import org.apache.spark.sql.execution.metric.SQLMetric
 
 /** Operators of other libraries that throw when Apportion asks them something. Queries must not notice. */
 class InjectedExceptionsSuite extends SparkSuite {
+  override protected def rulesFail: Boolean = true
 
   override protected def extension: SparkSessionExtensions => Unit = { extensions =>
     extensions.injectQueryStagePrepRule(_ => WrapOperators)
