@@ -6,7 +6,7 @@ import java.util.concurrent.ConcurrentHashMap
 import io.apportion.decision.Policy
 import org.apache.spark.sql.apportion.ConfKeys
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.plans.logical.{CommandResult, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.logical.{CommandResult, LocalRelation, LogicalPlan}
 import org.apache.spark.sql.execution.command.{ResetCommand, SetCommand}
 import org.apache.spark.sql.internal.SQLConf
 import org.slf4j.LoggerFactory
@@ -44,7 +44,9 @@ case class SettingsCheck(session: SparkSession, checkValue: (String, SQLConf) =>
   private def isAboutSettings(plan: LogicalPlan): Boolean = plan match {
     case _: SetCommand | _: ResetCommand => true
     case result: CommandResult           => isAboutSettings(result.commandLogicalPlan)
-    case other                           => other.children.nonEmpty && other.children.forall(isAboutSettings)
+    // Dataset.collect analyzes such a plan to decode the rows of another one (ExpressionEncoder.resolveAndBind).
+    case relation: LocalRelation => relation.data.isEmpty
+    case other                   => other.children.nonEmpty && other.children.forall(isAboutSettings)
   }
 
   private def isUnknown(key: String): Boolean = !names.contains(key)
