@@ -16,6 +16,17 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
    * @param broadcasts bytes of the broadcast tables that each executor keeps in memory for the stage
    */
   def policy(slots: Option[Int] = None, broadcasts: Long = 0): Policy = {
+    val available = slots.orElse(clusterSlots)
+    ofAllStages.copy(
+      // If the number of slots follows demand, stages fill the registered slots but do not request them.
+      slots = if (Settings.Mode.get(conf) == "active") None else available,
+      steadySlots = if (slotsFollow) None else available,
+      taskMemory = taskMemory(broadcasts)
+    )
+  }
+
+  /** What is the same for all stages. It is read once, as there are many settings and a plan may have many stages. */
+  private lazy val ofAllStages: Policy = {
     val (volume, volumeSetBy) = dataVolumePerTask
     Policy(
       dataVolumePerTask = volume,
@@ -23,10 +34,7 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
       minParallelism = Settings.MinParallelism.get(conf),
       maxParallelism = Settings.MaxParallelism.get(conf),
       parallelism = Some(Settings.Parallelism.get(conf)).filter(_ != -1),
-      // If the number of slots follows demand, stages fill the registered slots but do not request them.
-      slots = if (Settings.Mode.get(conf) == "active") None else slots.orElse(clusterSlots),
       declaresSlots = reactive,
-      steadySlots = if (slotsFollow) None else slots.orElse(clusterSlots),
       minTaskVolume = Settings.MinTaskVolume.get(conf),
       sourceParallelism = sourceDefault.getOrElse(1),
       balanced = SessionPolicy.isBalanced(conf),
@@ -35,7 +43,6 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
       maxBlocksPerTask = Settings.MaxBlocksPerTask.get(conf),
       fetchesInBatch = conf.fetchShuffleBlocksInBatch && ShuffleReads.inBatch(sparkContext),
       maxSubpartitionsPerTask = maxReducerPartitions.getOrElse(Int.MaxValue),
-      taskMemory = taskMemory(broadcasts),
       sparksPartitions = conf.numShufflePartitions,
       exactSizesUpTo = Cluster.exactSizesUpTo(sparkContext),
       setBy = Settings.all.map(setting => setting.name -> setBy(setting.key)).toMap +
@@ -126,7 +133,7 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
   }
 
   /** Whether the number of task slots follows the demand of queries. */
-  private def slotsFollow: Boolean =
+  private lazy val slotsFollow: Boolean =
     Cluster.isDynamic(sparkContext) || (Settings.RequestExecutors.get(conf) && Cluster.canBeAsked(sparkContext))
 
   /** `None` if the conf is not set. Spark 4.3 knows the key, and refuses a default that is not a number. */
