@@ -51,15 +51,17 @@ final case class WriteGoal(
    * read them, and to make these tasks even.
    *
    * @param bytes   uncompressed bytes of all rows; compressed rows need fewer tasks
-   * @param planned number of shuffle partitions. There are more ranges only if the tasks need them: each one adds a block
-   *                per map task.
+   * @param planned number of shuffle partitions. There are more ranges only if the compressed rows need them: each one
+   *                adds a block per map task, and rows in small blocks compress less.
    */
   def ranges(bytes: Long, planned: Int): Int = {
-    val tasks = Seq(bytes / taskBytes, (bytes / slotBytes).min(slots.toLong), bytes / rowBytes, minTasks.toLong).max
+    val needed = Seq((bytes / slotBytes).min(slots.toLong), bytes / rowBytes, minTasks.toLong).max
+    val tasks = needed.max(bytes / taskBytes)
     if (tasks <= 1) 1
     else {
       val even = PowersOfTwo.up(tasks * WriteGoal.RangesPerTask).min(planned.toLong)
-      even.max(PowersOfTwo.up(tasks).min(WriteGoal.MaxRanges)).toInt
+      val compressed = needed.max(bytes / taskBytes / WriteGoal.Compression)
+      even.max(PowersOfTwo.up(compressed).min(WriteGoal.MaxRanges)).toInt
     }
   }
 }
@@ -71,6 +73,9 @@ object WriteGoal {
 
   /** Sampled bounds are not exact, so tasks become more even if each reads several ranges. */
   private val RangesPerTask = 4L
+
+  /** Usual ratio of the bytes of rows to their stored bytes, or less. */
+  private val Compression = 2L
 
   /** Maximum number of ranges, unless the number of shuffle partitions is higher. */
   private val MaxRanges = 8192L

@@ -8,16 +8,21 @@ class WriteGoalSuite extends AnyFunSuite {
   private val goal =
     WriteGoal(64 * MiB, slots = 1, slotBytes = MiB, rowBytes = Long.MaxValue, minTasks = 1, maxFiles = 200)
 
-  test("a sort has 4 ranges per task up to the number of shuffle partitions, and above that one per task") {
+  test("a sort has 4 ranges per task up to the number of shuffle partitions, and above that one per two tasks") {
     val counted = Table(
       ("bytes", "ranges"),
       (MiB, 1),
       (640 * MiB, 64),
       (64 * 200 * MiB, 256),
-      (64 * 300 * MiB, 512),
+      (64 * 300 * MiB, 256),
+      (64 * 600 * MiB, 512),
       (64 * 100000 * MiB, 8192)
     )
     forAll(counted)((bytes, ranges) => assert(goal.ranges(bytes, planned = 256) == ranges))
     assert(goal.ranges(64 * 100000 * MiB, planned = 16384) == 16384)
+  }
+
+  test("a sort has a range for each task that the memory needs") {
+    assert(goal.copy(rowBytes = 64 * MiB).ranges(64 * 300 * MiB, planned = 256) == 512)
   }
 }
