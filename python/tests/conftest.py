@@ -3,6 +3,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -39,10 +40,11 @@ def no_rule_fails() -> Iterator[None]:
 
 
 def rule_failures(context: SparkContext | None) -> int:
-    if context is None or "apportion" not in context.getConf().get("spark.sql.extensions", ""):
+    if context is None or "apportion" not in (context.getConf().get("spark.sql.extensions") or ""):
         return 0
-    metrics = context._jvm.org.apache.spark.apportion.DecisionMetrics.ofActive(context._jsc.sc())
-    return metrics.get().metricRegistry().counter("rules.failures").getCount()
+    jvm: Any = context._jvm
+    metrics = jvm.org.apache.spark.apportion.DecisionMetrics.ofActive(context._jsc.sc())
+    return int(metrics.get().metricRegistry().counter("rules.failures").getCount())
 
 
 @pytest.fixture
