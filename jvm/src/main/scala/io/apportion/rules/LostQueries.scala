@@ -5,7 +5,7 @@ import java.util.concurrent.TimeUnit
 import scala.collection.mutable
 
 /**
- * Finds queries whose end a listener was not told of, so that it can forget them: a busy listener bus drops events. The
+ * Finds queries whose end a listener did not hear, so that it can forget them: a busy listener bus drops events. The
  * events of a query that has ended may still be on their way, so a query is lost only some time after its end.
  */
 private[apportion] final class LostQueries(isRunning: Long => Boolean = CurrentQuery.running(_).isDefined) {

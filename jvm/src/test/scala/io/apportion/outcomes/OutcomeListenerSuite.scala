@@ -4,7 +4,7 @@ import io.apportion.SparkSuite
 import org.scalatest.concurrent.Eventually
 import org.scalatest.time.{Seconds, Span}
 
-/** What the listener keeps of queries. [[io.apportion.rules.LostQueriesSuite]] has queries whose end it is not told of. */
+/** What the listener keeps of queries. [[io.apportion.rules.LostQueriesSuite]] has queries whose end it does not hear. */
 class OutcomeListenerSuite extends SparkSuite with Eventually {
   implicit override val patienceConfig: PatienceConfig = PatienceConfig(timeout = Span(30, Seconds))
 

@@ -17,7 +17,7 @@ class LostQueriesSuite extends AnyFunSuite {
     assert(lost.among(Seq(2), now = delay * 7).isEmpty)
   }
 
-  test("a query whose end the listener was told of later is not lost") {
+  test("a query whose end the listener heard later is not lost") {
     val lost = new LostQueries(_ => false)
     assert(lost.among(Seq(7), now = 0).isEmpty)
     assert(lost.among(Nil, now = 1).isEmpty)
