@@ -69,6 +69,7 @@ class SettingsSuite extends SparkSuite {
       Seq("minParallelism" -> "5", "maxParallelism" -> "7", "resources.minSlots" -> "2", "resources.maxSlots" -> "1")
     withSession(wrong: _*) { session =>
       intercept[IllegalArgumentException](session.sql("SELECT 1"))
+      assert(session.sql("SET").filter("key = 'spark.apportion.minParallelism'").count() == 1)
       assert(session.sql("SET").collect().count(_.getString(0) == "spark.apportion.minParallelism") == 1)
       session.sql("SET spark.sql.shuffle.partitions=10")
       session.sql("SET spark.apportion.maxParallelism=8")
