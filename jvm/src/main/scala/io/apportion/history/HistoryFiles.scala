@@ -44,7 +44,7 @@ private[history] final class HistoryFiles(directory: Path, conf: Configuration) 
     val after = before.add(runs)
     if ((after eq before) || replace(file(fingerprint), format(fingerprint, after))) after
     else if (attempts > 1) add(fingerprint, runs, attempts - 1)
-    else throw new IOException(s"Other applications replace ${file(fingerprint)} all the time")
+    else throw new IOException(s"Cannot replace ${file(fingerprint)}: it exists again after $MaxAttempts deletions")
   }
 
   /**
