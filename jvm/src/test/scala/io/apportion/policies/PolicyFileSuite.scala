@@ -82,6 +82,7 @@ class PolicyFileSuite extends AnyFunSuite {
     // Only some versions of Java turn the overflow of their stack into an exception.
     val refused = s"rule 1: sql is '${"(" * 200}', which is not a regular expression: Stack overflow"
     val Seq(problem) = file.problems: @unchecked
-    assert(file.rules.isEmpty && (problem == "rule 1: sql is nested too deeply" || problem.startsWith(refused)))
+    assert(file.rules.isEmpty && problem.length < 500)
+    assert(problem == "rule 1: sql is nested too deeply" || problem.startsWith(refused))
   }
 }
