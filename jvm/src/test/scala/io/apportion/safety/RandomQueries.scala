@@ -56,8 +56,7 @@ object RandomQueries {
 
   /** One side has each key once, so no join makes more rows than its sides have. */
   private def join(depth: Int): Gen[String] = for {
-    left <- relation(depth - 1)
-    right <- relation(depth - 1)
+    (left, right) <- pair(depth)
     kind <- Gen.oneOf("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
     hint <- Gen.oneOf("", "/*+ MERGE(r) */", "/*+ SHUFFLE_HASH(r) */", "/*+ BROADCAST(r) */")
     on <- Gen.oneOf("a", "b")
@@ -65,8 +64,7 @@ object RandomQueries {
     s"(SELECT a, max(b) AS b, max(s) AS s FROM ($right) GROUP BY a) r ON l.$on = r.a"
 
   private def semiJoin(depth: Int): Gen[String] = for {
-    of <- relation(depth - 1)
-    other <- relation(depth - 1)
+    (of, other) <- pair(depth)
     condition <- Gen.oneOf("b IN (SELECT b FROM", "a NOT IN (SELECT a FROM", "a IN (SELECT b FROM")
   } yield s"SELECT * FROM ($of) WHERE $condition ($other) WHERE a IS NOT NULL AND b IS NOT NULL)"
 
@@ -79,8 +77,7 @@ object RandomQueries {
     relation(depth - 1).map(of => s"SELECT DISTINCT a % 50 AS a, b, s FROM ($of)")
 
   private def union(depth: Int): Gen[String] = for {
-    one <- relation(depth - 1)
-    other <- relation(depth - 1)
+    (one, other) <- pair(depth)
     all <- Gen.oneOf("UNION ALL", "INTERSECT", "EXCEPT ALL")
   } yield s"($one) $all ($other)"
 
@@ -95,8 +92,9 @@ object RandomQueries {
     )
   } yield s"SELECT /*+ $hint */ * FROM ($of)"
 
-  private def subquery(depth: Int): Gen[String] = for {
-    of <- relation(depth - 1)
-    other <- relation(depth - 1)
-  } yield s"SELECT * FROM ($of) WHERE a >= (SELECT min(b) FROM ($other))"
+  private def subquery(depth: Int): Gen[String] = pair(depth).map { case (of, other) =>
+    s"SELECT * FROM ($of) WHERE a >= (SELECT min(b) FROM ($other))"
+  }
+
+  private def pair(depth: Int): Gen[(String, String)] = Gen.zip(relation(depth - 1), relation(depth - 1))
 }
