@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import fcntl
+import functools
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -33,18 +34,21 @@ def spark(apportion_spark: SparkSession) -> SparkSession:
 def no_rule_fails() -> Iterator[None]:
     """Fail a test in which a rule failed, although its query went on with Spark's plan."""
     context = SparkContext._active_spark_context
-    before = rule_failures(context)
+    counter = failures_in(context)
+    before = counter and counter.getCount()
     yield
-    if context is SparkContext._active_spark_context:
-        assert rule_failures(context) == before, "a rule failed, and Spark's log says which"
+    if counter and context is SparkContext._active_spark_context:
+        assert counter.getCount() == before, "a rule failed, and Spark's log says which"
 
 
-def rule_failures(context: SparkContext | None) -> int:
+@functools.lru_cache(maxsize=1)
+def failures_in(context: SparkContext | None) -> Any:
+    """Return the counter of failed rules; None for an application without Apportion."""
     if context is None or "apportion" not in (context.getConf().get("spark.sql.extensions") or ""):
-        return 0
+        return None
     jvm: Any = context._jvm
-    metrics = jvm.org.apache.spark.apportion.DecisionMetrics.ofActive(context._jsc.sc())
-    return int(metrics.get().metricRegistry().counter("rules.failures").getCount())
+    metrics = jvm.org.apache.spark.apportion.DecisionMetrics.ofActive(context._jsc.sc()).get()
+    return metrics.metricRegistry().counter("rules.failures")
 
 
 @pytest.fixture
