@@ -12,6 +12,10 @@ trait SparkSuite extends AnyFunSuite with BeforeAndAfterAll {
   protected def extension: SparkSessionExtensions => Unit = new ApportionExtension
   protected def submitTimeConf: Map[String, String] = Map.empty
 
+  /** A query that sleeps for 1.5 seconds on two slots, and computes nothing meanwhile. */
+  protected val sleepingQuery: String =
+    "SELECT k, count(*) FROM few WHERE coalesce(reflect('java.lang.Thread', 'sleep', 100L), '') != 'x' GROUP BY k"
+
   protected lazy val spark: SparkSession = {
     val builder =
       SparkSession.builder().master("local[2]").config("spark.ui.enabled", "false").withExtensions(extension)

@@ -16,9 +16,6 @@ class ThirdOfMaximum extends RescalingPolicy {
 class SlotCoordinatorSuite extends SparkSuite {
   private val query = "SELECT k, count(*) FROM numbers GROUP BY k"
 
-  private val slow =
-    "SELECT k, count(*) FROM numbers WHERE aggregate(sequence(1, 1500), 0L, (a, x) -> a + x + id) > 0 GROUP BY k"
-
   private def changesOf(session: SparkSession): Seq[ResourceChange] = {
     Listeners.drain(session.sparkContext)
     SlotCoordinator.changesOf(session.sparkContext)
@@ -74,7 +71,7 @@ class SlotCoordinatorSuite extends SparkSuite {
     withSession("resources.rescaling" -> own, "resources.maxSlots" -> "90", "resources.pollInterval" -> "1s") {
       session =>
         val before = changesOf(session).size
-        session.sql(slow).collect()
+        session.sql(sleepingQuery).collect()
         val targets = changesOf(session).drop(before).flatMap(_.need).map(_.target)
         assert(targets.contains(30))
     }
@@ -90,7 +87,7 @@ class SlotCoordinatorSuite extends SparkSuite {
     )
     withSession(settings: _*) { session =>
       val before = changesOf(session).size
-      session.sql(slow).collect()
+      session.sql(sleepingQuery).collect()
       val targets = changesOf(session).drop(before).flatMap(_.need).map(_.target)
       assert(targets.contains(30) && !targets.contains(7))
     }
@@ -190,7 +187,7 @@ class SlotCoordinatorSuite extends SparkSuite {
     withSession(deadline :+ ("resources.pollInterval" -> "1s"): _*) { session =>
       QueryCosts.forget(session.sparkContext)
       val before = changesOf(session).size
-      session.sql(slow).collect()
+      session.sql(sleepingQuery).collect()
       assert(changesOf(session).drop(before).flatMap(_.need).forall(_.target >= 1))
     }
   }
@@ -205,7 +202,7 @@ class SlotCoordinatorSuite extends SparkSuite {
 
   test("a deadline that cannot be met is logged once, with the slots that help most") {
     withSession() { session =>
-      val hinted = slow.replace("SELECT k", "SELECT /*+ FINISH_WITHIN('1 s') */ k")
+      val hinted = sleepingQuery.replace("SELECT k", "SELECT /*+ FINISH_WITHIN('1 s') */ k")
       session.sql(hinted).collect()
       val lines = Logged.by(classOf[SlotCoordinator].getName) {
         session.sql(hinted).collect()

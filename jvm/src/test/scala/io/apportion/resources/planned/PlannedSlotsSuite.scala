@@ -88,13 +88,11 @@ class PlannedSlotsSuite extends SparkSuite {
   }
 
   test("the plan to end in time has the stages of earlier runs, on fewer slots for a later deadline") {
-    val slow =
-      "SELECT k, count(*) FROM numbers WHERE aggregate(sequence(1, 3000), 0L, (a, x) -> a + x + id) > 0 GROUP BY k"
     withSession() { session =>
-      session.sql(slow.replace("SELECT k", "SELECT /*+ FINISH_WITHIN('1 h') */ k")).collect()
+      session.sql(sleepingQuery.replace("SELECT k", "SELECT /*+ FINISH_WITHIN('1 h') */ k")).collect()
       Listeners.drain(session.sparkContext)
       def planned(within: String): Row = {
-        val text = slow.replace("'", "\\'")
+        val text = sleepingQuery.replace("'", "\\'")
         session.sql(s"SELECT plan.* FROM apportion_slots('$text', null, '$within') WHERE kind = 'query'").head()
       }
       val (hour, second) = (planned("1 hour"), planned("1 s"))
