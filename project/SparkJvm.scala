@@ -25,6 +25,8 @@ object SparkJvm {
     "-Dspark.app.name=apportion",
     "-Dspark.ui.enabled=false",
     "-Dspark.driver.host=localhost",
+    // Generated code that does not compile fails the query, instead of being interpreted.
+    "-Dspark.sql.codegen.fallback=false",
     s"-Dspark.sql.warehouse.dir=${target / "warehouse"}"
   )
 

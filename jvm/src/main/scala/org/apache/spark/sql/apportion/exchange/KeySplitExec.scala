@@ -57,12 +57,15 @@ case class KeySplitExec(keys: Seq[Expression], parts: Seq[(Int, Int)], child: Sp
       context.addMutableState(CodeGenerator.JAVA_INT, "numParts", name => s"$name = $all[2 * partitionIndex + 1];")
     context.currentVars = input
     val hash = BindReferences.bindReference(secondHash, child.output).genCode(context)
+    // A loop of its own, as in `FilterExec`: Spark may put this code into a method without a loop.
     s"""
-       |if ($n > 1) {
-       |  ${hash.code}
-       |  if (java.lang.Math.floorMod(${hash.value}, $n) != $part) continue;
-       |}
-       |${consume(context, input)}
+       |do {
+       |  if ($n > 1) {
+       |    ${hash.code}
+       |    if (java.lang.Math.floorMod(${hash.value}, $n) != $part) continue;
+       |  }
+       |  ${consume(context, input)}
+       |} while (false);
      """.stripMargin
   }
 
