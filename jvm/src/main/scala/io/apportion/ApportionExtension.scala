@@ -1,6 +1,6 @@
 package io.apportion
 
-import io.apportion.broadcasts.{AllowBroadcasts, DemoteBroadcasts, RememberBroadcasts}
+import io.apportion.broadcasts.{BroadcastHints, DemoteBroadcasts, RememberBroadcasts}
 import io.apportion.groups.UserRepartitions
 import io.apportion.hints.{AssignBlocks, ResolveBlockHints}
 import io.apportion.history.ApplicationUser
@@ -34,7 +34,7 @@ import org.apache.spark.sql.SparkSessionExtensions
  *     stage that writes files. `AdaptiveWrites` gives the shuffles of the query their number of partitions, and marks
  *     those that it replaces when their stages are created.
  *  1. When a stage has finished, Spark optimizes the rest of the query again. `DropRebalances` removes a rebalance that is
- *     not needed. `AllowBroadcasts` removes a hint of Spark's that comes from Apportion's number of partitions.
+ *     not needed. `BroadcastHints` corrects a hint of Spark's that depends on the number of partitions.
  *  1. Before each stage starts, after Spark's own rules, whose partitions the following rules replace: `AwaitSlots`;
  *     `DecideShuffleReads`, first with splits and then without, as Spark reverts a rule that breaks the plan's requirements;
  *     `SizeFiles`, which decides again for the stage that writes files; `LocalReads`, which needs the layout that is
@@ -67,7 +67,7 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
 
     // When stages have finished, before Spark plans the rest again
     extensions.injectRuntimeOptimizerRule(DropRebalances(_))
-    extensions.injectRuntimeOptimizerRule(AllowBroadcasts(_))
+    extensions.injectRuntimeOptimizerRule(BroadcastHints(_))
 
     // When stages have finished, before the next one starts
     extensions.injectQueryStageOptimizerRule(AwaitSlots(_))

@@ -5,7 +5,7 @@ import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 
 /** Joins with a table whose size is known when its shuffle has finished. */
-class AllowBroadcastsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
+class BroadcastHintsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   private val atRunTime = Seq(
     "spark.sql.autoBroadcastJoinThreshold" -> "-1",
     "spark.sql.adaptive.autoBroadcastJoinThreshold" -> "100KB"
@@ -34,11 +34,18 @@ class AllowBroadcastsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
+  test("a table of few keys is shuffled as under Spark, although its groups of partitions are large") {
+    for (number <- Seq(5, 30)) {
+      val query = s"SELECT a.id, b.key FROM numbers a JOIN ${keys(number)} b ON a.id = 2 * b.key"
+      assert(!isBroadcast(query, "enabled" -> "false") && !isBroadcast(query))
+    }
+  }
+
   test("partitions with rows are counted as if there were fewer partitions") {
-    assert(AllowBroadcasts.filled(45, 256, 200) == 44)
-    assert(AllowBroadcasts.filled(256, 256, 200) == 200)
-    assert(AllowBroadcasts.filled(1, 8192, 200) == 1)
-    assert(AllowBroadcasts.filled(500, 8192, 200) == 185)
-    assert(AllowBroadcasts.filled(3, 200, 200) == 3)
+    assert(BroadcastHints.filled(45, 256, 200) == 44)
+    assert(BroadcastHints.filled(256, 256, 200) == 200)
+    assert(BroadcastHints.filled(1, 8192, 200) == 1)
+    assert(BroadcastHints.filled(500, 8192, 200) == 185)
+    assert(BroadcastHints.filled(3, 200, 200) == 3)
   }
 }
