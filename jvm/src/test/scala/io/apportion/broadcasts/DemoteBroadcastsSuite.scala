@@ -49,7 +49,7 @@ class DemoteBroadcastsSuite extends SparkSuite with AdaptiveSparkPlanHelper with
   private val few = "(SELECT id AS k FROM numbers WHERE id < 5)"
 
   test("a finished shuffle that does not fit the driver is not broadcast, and the reason says so") {
-    val filtered = s"SELECT b.v FROM ${rows(900000)} a JOIN ${rows(800000)} b ON a.k = b.k WHERE b.v % 100000 = 0"
+    val filtered = s"SELECT b.v FROM ${rows(900000)} a JOIN ${rows(800000)} b ON a.k = b.k WHERE b.v % 1000 = 0"
     val large = s"SELECT a.k FROM ${rows(900000)} a JOIN ${rows(800000)} b ON a.k = b.k + 700000"
     assert(joins(filtered, atRuntime: _*)._1 == Seq("broadcast"))
     val (operators, decision) = joins(large, atRuntime: _*)
