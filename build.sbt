@@ -108,7 +108,7 @@ def sparkProject(build: SparkBuild): Project =
           .toSeq
       },
       Test / testOptions += Tests.Argument(TestFrameworks.ScalaTest, "-oDF"),
-      inConfig(Test)(sparkJvm)
+      inConfig(Test)(sparkJvm :+ (javaOptions ++= SparkJvm.fewerCompilations))
     )
 
 lazy val sparkProjects = new CompositeProject {
