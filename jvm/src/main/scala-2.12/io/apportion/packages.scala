@@ -2,6 +2,7 @@
 
 package io.apportion {
   package object broadcasts extends Scala213
+  package object caches extends Scala213
   package object decision extends Scala213
   package object groups extends Scala213
   package object hints extends Scala213

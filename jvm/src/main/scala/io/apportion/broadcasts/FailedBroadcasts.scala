@@ -1,9 +1,9 @@
 package io.apportion.broadcasts
 
-import scala.collection.mutable
 import scala.util.Failure
 import scala.util.control.NonFatal
 
+import io.apportion.caches.PerApplication
 import org.apache.spark.SparkContext
 import org.apache.spark.apportion.Cluster
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
@@ -18,16 +18,10 @@ import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
  * query alone (`BroadcastExchangeExec.relationFuture`).
  */
 private[apportion] object FailedBroadcasts extends AdaptiveSparkPlanHelper {
-  private val byContext = mutable.WeakHashMap.empty[SparkContext, SparkListener]
+  private val listeners = new PerApplication(_.addSparkListener(new Listener))
 
   /** Looks at the queries that end in an application from now on. */
-  def watch(sparkContext: SparkContext): Unit = synchronized {
-    if (!byContext.contains(sparkContext)) {
-      val listener = new Listener
-      byContext.put(sparkContext, listener)
-      sparkContext.addSparkListener(listener)
-    }
-  }
+  def watch(sparkContext: SparkContext): Unit = listeners.of(sparkContext)
 
   private final class Listener extends SparkListener {
     override def onOtherEvent(event: SparkListenerEvent): Unit = event match {

@@ -1,14 +1,9 @@
 package io.apportion.broadcasts
 
-import java.util.LinkedHashMap
-import java.util.Map.Entry
-
-import scala.collection.mutable
-
+import io.apportion.caches.{BoundedMap, PerApplication}
 import io.apportion.history.{History, LeafBytes, PlanFingerprint, Run}
 import io.apportion.memory.{BroadcastMemory, Heaps}
 import io.apportion.memory.operators.RowHolders
-import org.apache.spark.SparkContext
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 import org.apache.spark.sql.execution.SparkPlan
@@ -20,7 +15,7 @@ import org.apache.spark.sql.execution.joins.HashedRelationBroadcastMode
  * Sizes of the broadcast tables of earlier runs: failed ones in memory, and all in the history if there is one. Only
  * runs with the same literals count: with another literal, a filter may leave few rows.
  */
-private[apportion] final class KnownBroadcasts private (history: Option[History], failures: KnownBroadcasts.Failed) {
+private[apportion] final class KnownBroadcasts private (history: Option[History], failures: BoundedMap[String, Run]) {
   import KnownBroadcasts._
 
   /** Bytes of the hash table of these rows if their broadcast failed in this application. */
@@ -60,13 +55,13 @@ private[apportion] final class KnownBroadcasts private (history: Option[History]
 
 private[apportion] object KnownBroadcasts {
   private val MaxFailed = 1000
-  private val byContext = mutable.WeakHashMap.empty[SparkContext, Failed]
+
+  /** Failed broadcasts by the name of their rows. */
+  private val failures = new PerApplication(_ => new BoundedMap[String, Run](MaxFailed))
 
   /** The broadcasts that a session's application knows. */
-  def of(session: SparkSession): KnownBroadcasts = {
-    val failed = synchronized(byContext.getOrElseUpdate(session.sparkContext, new Failed))
-    new KnownBroadcasts(History.of(session), failed)
-  }
+  def of(session: SparkSession): KnownBroadcasts =
+    new KnownBroadcasts(History.of(session), failures.of(session.sparkContext))
 
   /** Bytes of the hash table of a broadcast that has started; `None` until its rows are known. */
   def tableBytes(stage: BroadcastQueryStageExec): Option[Long] = stage.broadcast match {
@@ -74,17 +69,6 @@ private[apportion] object KnownBroadcasts {
       val counted = stage.getRuntimeStatistics.rowCount.filter(_ > 0).map(_.toLong)
       counted.orElse(ParquetRows.of(rows, tooLarge = 1)).map(RowHolders.tableBytes(_, stage.output, keys))
     case _ => None
-  }
-
-  /** Failed broadcasts of this application by the name of their rows. */
-  private final class Failed {
-    private val known = new LinkedHashMap[String, Run](16, 0.75f, true) {
-      override def removeEldestEntry(eldest: Entry[String, Run]): Boolean = size > MaxFailed
-    }
-
-    def isEmpty: Boolean = synchronized(known.isEmpty)
-    def get(name: String): Option[Run] = synchronized(Option(known.get(name)))
-    def put(name: String, run: Run): Unit = synchronized(known.put(name, run))
   }
 
   private def describe(build: SparkPlan, bytes: Long): (String, Run) = {

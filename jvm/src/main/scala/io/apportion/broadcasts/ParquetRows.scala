@@ -1,10 +1,8 @@
 package io.apportion.broadcasts
 
-import java.util.LinkedHashMap
-import java.util.Map.Entry
-
 import scala.util.Try
 
+import io.apportion.caches.BoundedMap
 import io.apportion.history.PlanFingerprint
 import io.apportion.scans.FileScan
 import org.apache.hadoop.conf.Configuration
@@ -67,19 +65,12 @@ private[apportion] object ParquetRows {
   }
 
   /** Rows of files by path, length and time of the last change. Spark plans a query several times. */
-  private val known = new LinkedHashMap[(String, Long, Long), Long](16, 0.75f, true) {
-    override def removeEldestEntry(eldest: Entry[(String, Long, Long), Long]): Boolean = size > 1000
-  }
+  private val known = new BoundedMap[(String, Long, Long), Long](1000)
 
-  private def rowsOf(file: FileStatus, conf: Configuration): Long = {
-    val name = (file.getPath.toString, file.getLen, file.getModificationTime)
-    known.synchronized(Option(known.get(name))).getOrElse {
+  private def rowsOf(file: FileStatus, conf: Configuration): Long =
+    known.getOrCompute((file.getPath.toString, file.getLen, file.getModificationTime)) {
       val reader = ParquetFileReader.open(HadoopInputFile.fromStatus(file, conf))
-      val rows =
-        try reader.getRecordCount
-        finally reader.close()
-      known.synchronized(known.put(name, rows))
-      rows
+      try reader.getRecordCount
+      finally reader.close()
     }
-  }
 }

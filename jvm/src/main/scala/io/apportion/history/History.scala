@@ -1,14 +1,12 @@
 package io.apportion.history
 
-import java.lang.{Boolean => JBoolean}
-import java.util.LinkedHashMap
-import java.util.Map.Entry
 import java.util.concurrent._
 
 import scala.collection.mutable
 import scala.util.{Failure, Success, Try}
 import scala.util.control.NonFatal
 
+import io.apportion.caches.BoundedMap
 import io.apportion.settings.Settings
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
@@ -29,11 +27,11 @@ private[apportion] final class History private (files: HistoryFiles, timeouts: H
   import History._
 
   // This object's lock guards all these fields. No file is used under the lock.
-  private val known = bounded[String, Runs]
+  private val known = new BoundedMap[String, Runs](MaxKnown)
   private val reading = mutable.Map.empty[String, Future[_]]
-  private val unwritten = bounded[String, Runs]
-  private val recorded = bounded[Int, JBoolean]
-  private val stale = bounded[String, JBoolean]
+  private val unwritten = new BoundedMap[String, Runs](MaxKnown)
+  private val recorded = new BoundedMap[Int, Unit](MaxKnown)
+  private val stale = new BoundedMap[String, Unit](MaxKnown)
   private var isWriting = false
   private var isPrefetched = false
   private var isClosed = false
@@ -62,7 +60,7 @@ private[apportion] final class History private (files: HistoryFiles, timeouts: H
   def predict(fingerprint: PlanFingerprint, leafBytes: Long): Option[Long] = {
     val runs = find(fingerprint.plan)
     val predicted = runs.predict(fingerprint.literals, leafBytes)
-    for (last <- runs.alike(fingerprint.literals).lastOption if predicted.isEmpty && isFirst(stale, fingerprint.plan))
+    for (last <- runs.alike(fingerprint.literals).lastOption if predicted.isEmpty && stale.add(fingerprint.plan, ()))
       log.warn(
         s"History entry ${fingerprint.plan} in $files is ignored, as its runs are stale: " +
           s"the last run read ${last.leafBytes} bytes, and the query reads $leafBytes bytes now"
@@ -77,7 +75,7 @@ private[apportion] final class History private (files: HistoryFiles, timeouts: H
   def last(fingerprint: String): Option[Run] = find(fingerprint).recent.lastOption
 
   /** Whether this is the first call for the broadcast with this id. Spark plans often, but each table is added once. */
-  def isNew(broadcast: Int): Boolean = isFirst(recorded, broadcast)
+  def isNew(broadcast: Int): Boolean = recorded.add(broadcast, ())
 
   /** Adds a run to an entry: in memory immediately, and in the file later. */
   def add(fingerprint: String, run: Run): Unit = synchronized {
@@ -92,7 +90,7 @@ private[apportion] final class History private (files: HistoryFiles, timeouts: H
 
   private def find(fingerprint: String): Runs = {
     val read = synchronized {
-      if (known.containsKey(fingerprint)) None
+      if (known.contains(fingerprint)) None
       else reading.get(fingerprint).orElse(startReading(fingerprint)).map(_ -> waitLeft)
     }
     for ((answer, maxWait) <- read if maxWait > 0) {
@@ -123,7 +121,7 @@ private[apportion] final class History private (files: HistoryFiles, timeouts: H
    * Reads entries that later queries may need. Each is a separate task, so that reads for a query can come in between.
    */
   private def prefetch(fingerprints: Seq[String]): Unit = {
-    val unknown = synchronized(fingerprints.dropWhile(known.containsKey(_)))
+    val unknown = synchronized(fingerprints.dropWhile(known.contains))
     unknown.headOption.foreach { first =>
       read(first)
       submit("read")(prefetch(unknown.tail))
@@ -139,15 +137,7 @@ private[apportion] final class History private (files: HistoryFiles, timeouts: H
 
   /** Writes the entry that has waited longest; returns false if none waits. */
   private def writeOne(): Boolean = {
-    val next = synchronized {
-      val waiting = unwritten.entrySet.iterator
-      Option.when(waiting.hasNext) {
-        val entry = waiting.next()
-        val pair = entry.getKey -> entry.getValue
-        waiting.remove()
-        pair
-      }
-    }
+    val next = synchronized(unwritten.removeEldest())
     next.foreach { case (fingerprint, runs) =>
       try {
         val merged = files.add(fingerprint, runs)
@@ -201,7 +191,7 @@ private[apportion] final class History private (files: HistoryFiles, timeouts: H
     isWriting = false
     pausedUntil = Some(System.nanoTime() + pause)
     pause = (pause * 2).min(timeouts.longestPause)
-    if (!isClosed && isFirst(named, s"$action $files")) log.warn(s"Cannot $action the history in $files: $reason")
+    if (!isClosed && named.add(s"$action $files", ())) log.warn(s"Cannot $action the history in $files: $reason")
   }
 
   /** Writes the remaining entries, for at most `timeouts.end`, and closes the file system. */
@@ -251,7 +241,7 @@ private[apportion] object History {
   private val MaxQueued = 4000
   private val IdleSeconds = 10L
 
-  private val named = bounded[String, JBoolean]
+  private val named = new BoundedMap[String, Unit](MaxKnown)
   private val byApplication = new ConcurrentHashMap[SparkContext, History]
 
   /** The history of a session's application, if it keeps one. */
@@ -288,13 +278,6 @@ private[apportion] object History {
     thread
   }
 
-  private def bounded[K, V]: LinkedHashMap[K, V] = new LinkedHashMap[K, V](16, 0.75f, true) {
-    override def removeEldestEntry(eldest: Entry[K, V]): Boolean = size > MaxKnown
-  }
-
-  private def runsOf(map: LinkedHashMap[String, Runs], fingerprint: String): Runs =
-    map.getOrDefault(fingerprint, Runs.none)
-
-  private def isFirst[K](seen: LinkedHashMap[K, JBoolean], key: K): Boolean =
-    seen.synchronized(seen.put(key, true) == null)
+  private def runsOf(map: BoundedMap[String, Runs], fingerprint: String): Runs =
+    map.get(fingerprint).getOrElse(Runs.none)
 }

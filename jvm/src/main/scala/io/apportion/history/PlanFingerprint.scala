@@ -2,10 +2,9 @@ package io.apportion.history
 
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.MessageDigest
-import java.util.LinkedHashMap
-import java.util.Map.Entry
 import java.util.regex.Pattern
 
+import io.apportion.caches.BoundedMap
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, AdaptiveSparkPlanExec, QueryStageExec}
@@ -42,10 +41,7 @@ private[apportion] object PlanFingerprint {
   /**
    * Descriptions of exchanges by id. They are needed many times, because exchanges are nested and Spark plans often.
    */
-  private val known = new LinkedHashMap[Int, Description](16, 0.75f, true) {
-    override def removeEldestEntry(eldest: Entry[Int, Description]): Boolean = size > MaxKnown
-  }
-  private val MaxKnown = 256
+  private val known = new BoundedMap[Int, Description](256)
 
   private val IdsInText = Pattern.compile("#\\d+L?")
 
@@ -87,12 +83,7 @@ private[apportion] object PlanFingerprint {
     }
   }
 
-  private def ofExchange(exchange: Exchange): Description =
-    known.synchronized(Option(known.get(exchange.id))).getOrElse {
-      val description = describe(exchange.child)
-      known.synchronized(known.put(exchange.id, description))
-      description
-    }
+  private def ofExchange(exchange: Exchange): Description = known.getOrCompute(exchange.id)(describe(exchange.child))
 
   private def node(plan: SparkPlan, name: String, terms: Seq[Description], arguments: Seq[Any]): Description = {
     val leaf = if (plan.children.isEmpty) columns(plan) else ""

@@ -1,6 +1,6 @@
 package io.apportion.keys
 
-import java.util.{Collections, LinkedHashMap, Map => JMap}
+import io.apportion.caches.BoundedMap
 
 /**
  * Surrogates of keys that Spark's own hash partitioning spreads evenly. Spark puts a key into the subpartition with the
@@ -30,14 +30,11 @@ object EvenKeys {
   /** 2^64^ divided by the golden ratio. Its multiples are far from each other. */
   private final val Golden = 0x9e3779b97f4a7c15L
 
-  private val kept: JMap[(Int, Int), EvenKeys] =
-    Collections.synchronizedMap(new LinkedHashMap[(Int, Int), EvenKeys](MaxKept, 0.75f, true) {
-      override def removeEldestEntry(eldest: JMap.Entry[(Int, Int), EvenKeys]): Boolean = size > MaxKept
-    })
+  private val kept = new BoundedMap[(Int, Int), EvenKeys](MaxKept)
 
   /** The surrogates for these numbers, from a cache. */
   def of(tasks: Int, subpartitions: Int): EvenKeys =
-    kept.computeIfAbsent((tasks, subpartitions), _ => EvenKeys(tasks, subpartitions))
+    kept.getOrCompute((tasks, subpartitions))(EvenKeys(tasks, subpartitions))
 
   /**
    * Surrogate of a key: a BIGINT that Spark puts into the range of task `key mod tasks`. Keys less than `tasks` * 2^32^

@@ -1,19 +1,14 @@
 package io.apportion.outcomes
 
-import java.util.LinkedHashMap
-import java.util.Map.Entry
-
-import scala.collection.mutable
-
+import io.apportion.caches.PerApplication
 import io.apportion.decision.{Policy, SourceKind, ValueSource}
 import io.apportion.decision.ranges.Bytes
 import io.apportion.groups.{BroadcastBytes, ExchangeGroup}
-import io.apportion.history.{History, PlanFingerprint, Run, StageRun}
+import io.apportion.history.{History, PlanFingerprint, StageRun, StageRuns}
 import io.apportion.memory.HeldRows
 import io.apportion.memory.operators.RowHolders
 import io.apportion.report.DecisionRecord
 import io.apportion.settings.Settings
-import org.apache.spark.SparkContext
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec
@@ -46,14 +41,14 @@ private[apportion] final case class EarlierRun(policy: Policy, run: Option[Stage
  * measured for each byte and not multiplied, so they neither grow with each run nor keep the tasks of a run whose data
  * has shrunk.
  */
-private[apportion] final class EarlierRuns private (history: Option[History], inMemory: EarlierRuns.InMemory) {
+private[apportion] final class EarlierRuns private (runs: StageRuns) {
   import EarlierRuns._
 
   /** What is known about the stage that reads a group, and the policy for its tasks. */
   def forGroup(group: ExchangeGroup, policy: Policy): EarlierRun = {
     val run =
       // A fingerprint costs time, and most applications never spill.
-      if (history.isEmpty && inMemory.isEmpty || policy.parallelism.isDefined) None else find(nameOf(group))
+      if (runs.isEmpty || policy.parallelism.isDefined) None else runs.last(nameOf(group))
     val memory =
       for (run <- run; _ <- policy.taskMemory; text <- MemoryNeed.textOf(run))
         yield Memory -> ValueSource(SourceKind.EarlierRun, text)
@@ -78,7 +73,7 @@ private[apportion] final class EarlierRuns private (history: Option[History], in
 
   /** The run that shows how much memory a stage needs that only scans files, if more tasks may help. */
   def forScan(stage: SparkPlan): Option[StageRun] =
-    if (history.isEmpty && inMemory.isEmpty) None else find(nameOf(stage)).filter(run => run.needsMemory && run.helps)
+    if (runs.isEmpty) None else runs.last(nameOf(stage)).filter(run => run.needsMemory && run.helps)
 
   /** Receiver of what happened to a stage with one decision about shuffles. */
   def receiver(decided: Seq[(ExchangeGroup, DecisionRecord)]): StageMetrics => Unit = decided match {
@@ -117,51 +112,24 @@ private[apportion] final class EarlierRuns private (history: Option[History], in
       // A fingerprint costs time, and most stages neither spill nor fail, and do not follow a run that did.
       if (showsMemory || isTimed || decision.sources.contains(Memory)) {
         val entry = name
-        for (run <- MemoryNeed.learn(find(entry), stored, decision, metrics, isTimed)) {
-          inMemory.put(entry, run)
-          history.foreach(_.add(entry, Run("", stored, 0, System.currentTimeMillis(), Some(run))))
-        }
+        MemoryNeed.learn(runs.last(entry), stored, decision, metrics, isTimed).foreach(runs.add(entry, _))
       }
     }
-  }
-
-  private def find(name: String): Option[StageRun] = inMemory.get(name).orElse {
-    val recorded = history.flatMap(_.last(name)).flatMap(_.stage)
-    recorded.foreach(inMemory.put(name, _))
-    recorded
   }
 }
 
 private[apportion] object EarlierRuns {
-  private val MaxKnown = 10000
-
   /** Name of the source that a decision has if an earlier run showed its memory. */
   val Memory = "memory"
 
   /** Sources of a target size that the target time does not replace. */
   private val OfQuery: Set[SourceKind] = Set(SourceKind.Hint, SourceKind.Write, SourceKind.MultipliedRows)
 
-  private val byContext = mutable.WeakHashMap.empty[SparkContext, InMemory]
+  private[apportion] val inApplication = new PerApplication(_ => StageRuns.inApplication)
 
   /** The earlier runs that a session's application knows. */
-  def of(session: SparkSession): EarlierRuns = {
-    val inMemory = synchronized(byContext.getOrElseUpdate(session.sparkContext, new InMemory))
-    new EarlierRuns(History.of(session), inMemory)
-  }
-
-  /** Forgets the runs of an application, as if it had just started. */
-  private[apportion] def forget(sparkContext: SparkContext): Unit = synchronized(byContext.remove(sparkContext))
-
-  /** Runs of this application by the name of the stage. */
-  private final class InMemory {
-    private val known = new LinkedHashMap[String, StageRun](16, 0.75f, true) {
-      override def removeEldestEntry(eldest: Entry[String, StageRun]): Boolean = size > MaxKnown
-    }
-
-    def isEmpty: Boolean = synchronized(known.isEmpty)
-    def get(name: String): Option[StageRun] = synchronized(Option(known.get(name)))
-    def put(name: String, run: StageRun): Unit = synchronized(known.put(name, run))
-  }
+  def of(session: SparkSession): EarlierRuns =
+    new EarlierRuns(new StageRuns(History.of(session), inApplication.of(session.sparkContext)))
 
   /** Name of the stage that reads a group: what it reads, and the operators in it. */
   private def nameOf(group: ExchangeGroup): String = {

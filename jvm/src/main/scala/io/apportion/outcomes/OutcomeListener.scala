@@ -4,6 +4,7 @@ import java.lang.ref.WeakReference
 
 import scala.collection.mutable
 
+import io.apportion.caches.PerApplication
 import io.apportion.groups.ExchangeGroup
 import io.apportion.report.{DecisionLog, DecisionRecord, Outcome}
 import io.apportion.rules.{CurrentQuery, LostQueries}
@@ -112,7 +113,13 @@ private[apportion] final class OutcomeListener private (sparkContext: WeakRefere
 }
 
 private[apportion] object OutcomeListener {
-  private val byContext = mutable.WeakHashMap.empty[SparkContext, OutcomeListener]
+
+  /** The listener of an application. The first use adds it. */
+  private val listeners = new PerApplication(sparkContext => {
+    val listener = new OutcomeListener(new WeakReference(sparkContext))
+    sparkContext.addSparkListener(listener)
+    listener
+  })
 
   /**
    * A stage whose outcome is not known yet.
@@ -157,34 +164,25 @@ private[apportion] object OutcomeListener {
       ended: StageMetrics => Unit
   ): Unit =
     for (query <- decided.head.query)
-      in(session.sparkContext).watch(
-        new Watched(
-          decided.flatMap(_.shuffles).toSet,
-          scan,
-          new Log(DecisionLog.of(CurrentQuery.owner(Some(query), session))),
-          query,
-          decided.map(_.group),
-          decided.map(_.tasks).sum,
-          Settings.EventsEnabled.get(SQLConf.get),
-          ended
+      listeners
+        .of(session.sparkContext)
+        .watch(
+          new Watched(
+            decided.flatMap(_.shuffles).toSet,
+            scan,
+            new Log(DecisionLog.of(CurrentQuery.owner(Some(query), session))),
+            query,
+            decided.map(_.group),
+            decided.map(_.tasks).sum,
+            Settings.EventsEnabled.get(SQLConf.get),
+            ended
+          )
         )
-      )
 
   /** Number of queries that the listener of an application knows. */
   private[apportion] def waitingQueries(sparkContext: SparkContext): Int = {
-    val listener = in(sparkContext)
+    val listener = listeners.of(sparkContext)
     listener.synchronized(listener.waiting.size)
-  }
-
-  /** The listener of an application. The first call adds it. */
-  private def in(sparkContext: SparkContext): OutcomeListener = synchronized {
-    byContext.getOrElseUpdate(
-      sparkContext, {
-        val listener = new OutcomeListener(new WeakReference(sparkContext))
-        sparkContext.addSparkListener(listener)
-        listener
-      }
-    )
   }
 
   /** Tasks of a stage attempt so far. */

@@ -1,7 +1,6 @@
 package io.apportion.scans
 
-import java.util.{LinkedHashMap, Map => JavaMap}
-
+import io.apportion.caches.BoundedMap
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.exchange.Exchange
 
@@ -12,19 +11,11 @@ import org.apache.spark.sql.execution.exchange.Exchange
  * that it can reuse the first (`AdaptiveSparkPlanExec.createNonResultQueryStages`, 3.5 to 4.2).
  */
 private[apportion] final class ReportedStages {
-  private val stages = new LinkedHashMap[(Long, Int), Unit] {
-    override def removeEldestEntry(eldest: JavaMap.Entry[(Long, Int), Unit]): Boolean = size > 1000
-  }
+  private val stages = new BoundedMap[(Long, Int), Unit](1000)
 
   /** Whether no equal stage of the query was reported before. */
   def isNew(query: Long, stage: SparkPlan): Boolean = stage match {
-    case exchange: Exchange if exchange.conf.exchangeReuseEnabled =>
-      val hash = exchange.semanticHash()
-      synchronized {
-        val isFirst = !stages.containsKey((query, hash))
-        stages.put((query, hash), ())
-        isFirst
-      }
-    case _ => true
+    case exchange: Exchange if exchange.conf.exchangeReuseEnabled => stages.add((query, exchange.semanticHash()), ())
+    case _                                                        => true
   }
 }

@@ -19,7 +19,7 @@ private[shufflewrites] final class ReplaceExchange(override protected val sessio
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = plan match {
     case exchange: ShuffleExchangeExec =>
       exchange.getTagValue(AdaptiveWrites.Goal).fold(plan) { goal =>
-        val earlier = EarlierShuffles.of(session.sparkContext)
+        val earlier = EarlierShuffles.inApplication.of(session.sparkContext)
         val name = EarlierShuffles.nameOf(exchange)
         val adaptive = AdaptiveExchangeExec(
           exchange.outputPartitioning,

@@ -6,6 +6,7 @@ import java.util.Map.Entry
 import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
+import io.apportion.caches.PerApplication
 import org.apache.spark.SparkContext
 
 /**
@@ -43,8 +44,7 @@ private[apportion] object StreamLog {
   /** Maximum number of streams with a batch, and of other records. */
   val MostRecords = 1000
 
-  private val byContext = mutable.WeakHashMap.empty[SparkContext, StreamLog]
+  private val logs = new PerApplication(_ => new StreamLog)
 
-  def of(sparkContext: SparkContext): StreamLog =
-    byContext.synchronized(byContext.getOrElseUpdate(sparkContext, new StreamLog))
+  def of(sparkContext: SparkContext): StreamLog = logs.of(sparkContext)
 }

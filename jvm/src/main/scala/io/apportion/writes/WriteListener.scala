@@ -4,10 +4,10 @@ import java.lang.ref.WeakReference
 
 import scala.collection.mutable
 
+import io.apportion.caches.PerApplication
 import io.apportion.history.StageRun
 import io.apportion.rules.LostQueries
 import io.apportion.writes.statements.WriteEntries
-import org.apache.spark.SparkContext
 import org.apache.spark.scheduler._
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.SQLExecution
@@ -62,7 +62,13 @@ private[writes] final class WriteListener private extends SparkListener {
 }
 
 private[writes] object WriteListener {
-  private val byContext = mutable.WeakHashMap.empty[SparkContext, WriteListener]
+
+  /** The listener of an application. The first use adds it. */
+  private val listeners = new PerApplication(sparkContext => {
+    val listener = new WriteListener
+    sparkContext.addSparkListener(listener)
+    listener
+  })
 
   /**
    * A statement whose files are not written yet.
@@ -73,15 +79,5 @@ private[writes] object WriteListener {
 
   /** Adds the run of a query to the entries when its files are written. */
   def watch(session: SparkSession, query: Long, entries: WriteEntries, read: Long): Unit =
-    in(session.sparkContext).watch(query, Watched(new WeakReference(session), entries, read))
-
-  private def in(sparkContext: SparkContext): WriteListener = synchronized {
-    byContext.getOrElseUpdate(
-      sparkContext, {
-        val listener = new WriteListener
-        sparkContext.addSparkListener(listener)
-        listener
-      }
-    )
-  }
+    listeners.of(session.sparkContext).watch(query, Watched(new WeakReference(session), entries, read))
 }

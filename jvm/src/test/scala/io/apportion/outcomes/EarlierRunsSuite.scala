@@ -21,7 +21,7 @@ class EarlierRunsSuite extends SparkSuite with Eventually {
 
   /** Runs a query as a new application would. Its sort gets 100 rows for each row of the shuffle. */
   private def run(rows: Int): DecisionRecord = {
-    EarlierRuns.forget(spark.sparkContext)
+    EarlierRuns.inApplication.forget(spark.sparkContext)
     val fraction = 250000.0 / Cluster.recentTaskMemory(spark.sparkContext).get._1
     val settings = Seq("mode" -> "active", "memory.fraction" -> fraction.toString)
     withSession(settings :+ ("spark.sql.shuffle.partitions" -> "64"): _*) { session =>
@@ -53,7 +53,7 @@ class EarlierRunsSuite extends SparkSuite with Eventually {
 
   /** The decision about the only scan of a query. */
   private def scanOf(query: String, fraction: Double): DecisionRecord = {
-    EarlierRuns.forget(spark.sparkContext)
+    EarlierRuns.inApplication.forget(spark.sparkContext)
     withSession("memory.fraction" -> fraction.toString) { session =>
       session.sql(query).collect()
       def scans = DecisionLog.of(session).all.filter(_.layout == "files")

@@ -185,7 +185,7 @@ class SlotCoordinatorSuite extends SparkSuite {
 
   test("a query that has not run before gets a target once bytes have been read") {
     withSession(deadline :+ ("resources.pollInterval" -> "1s"): _*) { session =>
-      QueryCosts.forget(session.sparkContext)
+      QueryCosts.inApplication.forget(session.sparkContext)
       val before = changesOf(session).size
       session.sql(sleepingQuery).collect()
       assert(changesOf(session).drop(before).flatMap(_.need).forall(_.target >= 1))

@@ -95,7 +95,7 @@ class SizeFilesSuite extends SparkSuite with Eventually {
         def write() = shuffled(session).write.mode("overwrite").parquet(folder)
         write()
         eventually {
-          EarlierWrites.forget(spark.sparkContext)
+          EarlierWrites.inApplication.forget(spark.sparkContext)
           write()
           assert(lastReason(session).contains("in an earlier run"))
         }

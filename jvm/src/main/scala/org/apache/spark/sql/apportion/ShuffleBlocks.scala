@@ -1,9 +1,8 @@
 package org.apache.spark.sql.apportion
 
-import java.util.{Collections, LinkedHashMap, Map => JMap}
-
 import scala.collection.concurrent.TrieMap
 
+import io.apportion.caches.BoundedMap
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent, SparkListenerStageCompleted, StageInfo}
 import org.apache.spark.sql.apportion.exchange.AdaptiveExchangeExec
@@ -17,14 +16,14 @@ import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
 final class ShuffleBlocks private extends SparkListener with AdaptiveSparkPlanHelper {
   import ShuffleBlocks._
 
-  private val written = newest[(Int, Int)]
-  private val subpartitions = newest[Int]
-  private val counted = newest[Long]
+  private val written = new BoundedMap[Int, (Int, Int)](MaxKept)
+  private val subpartitions = new BoundedMap[Int, Int](MaxKept)
+  private val counted = new BoundedMap[Int, Long](MaxKept)
 
   /** Blocks that a stage wrote; 0 if the stage writes no shuffle, or its query is still running. */
   def of(stage: Int): Long =
-    Option(written.get(stage)).fold(0L) { case (shuffle, mapTasks) =>
-      counted.getOrDefault(shuffle, mapTasks.toLong * subpartitions.getOrDefault(shuffle, 0))
+    written.get(stage).fold(0L) { case (shuffle, mapTasks) =>
+      counted.get(shuffle).getOrElse(mapTasks.toLong * subpartitions.get(shuffle).getOrElse(0))
     }
 
   override def onStageCompleted(event: SparkListenerStageCompleted): Unit = {
@@ -49,10 +48,6 @@ final class ShuffleBlocks private extends SparkListener with AdaptiveSparkPlanHe
 object ShuffleBlocks {
   private val MaxKept = 10000
   private val byContext = TrieMap.empty[SparkContext, ShuffleBlocks]
-
-  private def newest[Value]: JMap[Int, Value] = Collections.synchronizedMap(new LinkedHashMap[Int, Value] {
-    override def removeEldestEntry(eldest: JMap.Entry[Int, Value]): Boolean = size > MaxKept
-  })
 
   /** Id of the shuffle that a stage writes. */
   def writtenBy(stage: StageInfo): Option[Int] = stage.shuffleDepId

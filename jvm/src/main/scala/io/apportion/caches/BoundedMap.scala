@@ -1,0 +1,37 @@
+package io.apportion.caches
+
+import java.util.LinkedHashMap
+import java.util.Map.Entry
+
+/** A map for several threads that forgets the entry which has not been used for the longest time if there are too many. */
+final class BoundedMap[K, V](max: Int) {
+  private val entries = new LinkedHashMap[K, V](16, 0.75f, true) {
+    override def removeEldestEntry(eldest: Entry[K, V]): Boolean = size > max
+  }
+
+  def isEmpty: Boolean = synchronized(entries.isEmpty)
+  def contains(key: K): Boolean = synchronized(entries.containsKey(key))
+  def get(key: K): Option[V] = synchronized(Option(entries.get(key)))
+  def put(key: K, value: V): Unit = synchronized(entries.put(key, value))
+
+  /** Removes and returns the entry that has not been used for the longest time. */
+  def removeEldest(): Option[(K, V)] = synchronized {
+    val all = entries.entrySet.iterator
+    Option.when(all.hasNext) {
+      val eldest = all.next()
+      val pair = eldest.getKey -> eldest.getValue
+      all.remove()
+      pair
+    }
+  }
+
+  /** Returns whether the key is new. */
+  def add(key: K, value: V): Boolean = synchronized(entries.put(key, value) == null)
+
+  /** The value of a key. If it is missing, it is computed outside the lock, so that several threads may compute it. */
+  def getOrCompute(key: K)(compute: => V): V = get(key).getOrElse {
+    val value = compute
+    put(key, value)
+    value
+  }
+}
