@@ -2,7 +2,7 @@ package io.apportion.hints
 
 import scala.annotation.tailrec
 
-import io.apportion.rules.{Guarded, ReflectiveCopy}
+import io.apportion.rules.{Guarded, PrivateCopy, ReflectiveCopy}
 import org.apache.spark.sql.apportion.{CachedPlans, QueryConf}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.optimizer.InlineCTE

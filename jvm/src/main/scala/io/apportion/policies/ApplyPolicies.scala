@@ -1,7 +1,7 @@
 package io.apportion.policies
 
-import io.apportion.hints.{PolicyHints, PrivateCopy}
-import io.apportion.rules.Guarded
+import io.apportion.hints.PolicyHints
+import io.apportion.rules.{Guarded, PrivateCopy}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.QueryConf
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan

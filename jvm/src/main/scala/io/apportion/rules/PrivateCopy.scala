@@ -1,4 +1,4 @@
-package io.apportion.hints
+package io.apportion.rules
 
 import org.apache.spark.sql.catalyst.expressions.{Attribute, SubqueryExpression}
 import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan}
