@@ -15,8 +15,13 @@ PYTHON = ROOT / "python"
 SCALA = ROOT / "jvm/src/main"
 MOST_FILES = 12
 
-# What a newcomer reads to follow a decision from the bytes to the tasks.
-SCALA_CORE = ("decision", "groups", "reads", "rules", "settings", "shufflewrites")
+# Rules of a decision, with the maximum number of files and lines that they can reach by imports.
+REACH = {
+    ("DecideShuffleReads", "LocalReads"): (53, 5000),
+    ("DecideShuffleReads", "LocalReads", "AdaptiveWrites", "ReportDecisions"): (99, 8050),
+}
+# Packages of Apportion that a decision needs. All others are optional for it.
+DECIDING = {"decision", "groups", "memory", "reads", "rules", "settings"}
 PYTHON_CORE = ("_spark", "_util", "cli", "doctor", "testing")
 PYTHON_CORE_FILES = ("__init__.py", "decision.py", "errors.py", "session.py", "settings.py")
 OPTIONAL = (
@@ -31,6 +36,9 @@ Edges = Mapping[str, set[str]]
 _PACKAGE = re.compile(r"^package ([\w.]+)", re.MULTILINE)
 # The names after the package begin with a capital letter.
 _IMPORT = re.compile(r"\bimport ((?:io\.apportion|org\.apache\.spark[\w.]*\.apportion)[\w.]*)")
+_IMPORTED = re.compile(r"\bimport ((?:io\.apportion|org\.apache\.spark)[\w.]*)\.(\{[^}]*\}|\w+)")
+_DEFINITION = re.compile(r"^(?:[a-z]+(?:\[\w+\])? )*(?:class|object|trait) (\w+)", re.MULTILINE)
+_CAPITALIZED = re.compile(r"\b[A-Z]\w*")
 _QUALIFIED = re.compile(r"(?<!import )(?<![\w.])(io\.apportion(?:\.[a-z]\w*)+)\.[A-Z]")
 
 
@@ -51,6 +59,46 @@ def scala_edges() -> Edges:
             if package and package != own[1]:
                 edges[own[1]].add(package)
     return edges
+
+
+def scala_reach(*names: str) -> set[Path]:
+    """Return the files that these files reach by imports and by names of their own package."""
+    code = {file: _code(file.read_text("utf-8")) for file in SCALA.glob("scala/**/*.scala")}
+    files: dict[str, set[Path]] = {}
+    for file, text in code.items():
+        for name in _DEFINITION.findall(text):
+            files.setdefault(f"{_package(text)}.{name}", set()).add(file)
+    reached: set[Path] = set()
+    waiting = [file for file in code if file.stem in names]
+    assert len(waiting) == len(names)
+    while waiting:
+        file = waiting.pop()
+        if file not in reached:
+            reached.add(file)
+            own = {f"{_package(code[file])}.{word}" for word in _CAPITALIZED.findall(code[file])}
+            imported = set(_imported(code[file]))
+            of_packages = {name for name in files if f"{name.rpartition('.')[0]}._" in imported}
+            for name in own | imported | of_packages:
+                waiting += files.get(name, ())
+    return reached
+
+
+def _imported(code: str) -> Iterator[str]:
+    """Yield the imported names, with the object of `import package.Object.name`."""
+    for package, names in _IMPORTED.findall(code):
+        yield package
+        for name in names.strip("{}").split(","):
+            yield f"{package}.{name.partition('=>')[0].strip()}"
+
+
+def _package(text: str) -> str:
+    found = _PACKAGE.search(text)
+    assert found
+    return found[1]
+
+
+def _code(text: str) -> str:
+    return re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.DOTALL)
 
 
 def python_edges() -> Edges:
@@ -140,10 +188,21 @@ def _lines(files: list[Path]) -> int:
     return sum(len(file.read_text("utf-8").splitlines()) for file in files)
 
 
-def test_the_core_is_at_most_5000_lines_of_scala() -> None:
-    root = SCALA / "scala/io/apportion"
-    files = [file for package in SCALA_CORE for file in (root / package).rglob("*.scala")]
-    assert 3000 < _lines([root / "ApportionExtension.scala", *files]) <= 5000
+@pytest.mark.parametrize("rules", REACH, ids=lambda rules: " and ".join(rules))
+def test_what_the_rules_reach_is_small(rules: tuple[str, ...]) -> None:
+    reached = scala_reach(*rules)
+    most_files, most_lines = REACH[rules]
+    assert len(reached) <= most_files, sorted(file.stem for file in reached)
+    assert most_lines * 0.8 < _lines([*reached]) <= most_lines
+
+
+def test_a_decision_needs_no_optional_package() -> None:
+    packages = {
+        _package(file.read_text("utf-8"))
+        for file in scala_reach("DecideShuffleReads", "LocalReads")
+    }
+    own = {package.split(".")[2] for package in packages if package.startswith("io.apportion.")}
+    assert own == DECIDING
 
 
 def test_the_core_is_at_most_5500_lines_of_python() -> None:

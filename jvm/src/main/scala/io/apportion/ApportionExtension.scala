@@ -2,9 +2,10 @@ package io.apportion
 
 import io.apportion.broadcasts.{BroadcastHints, DemoteBroadcasts, RememberBroadcasts}
 import io.apportion.groups.UserRepartitions
-import io.apportion.hints.{AssignBlocks, ResolveBlockHints}
+import io.apportion.hints.{AssignBlocks, GroupHints, ResolveBlockHints}
 import io.apportion.history.ApplicationUser
 import io.apportion.keys.KeyFunctionRegistry
+import io.apportion.outcomes.{EarlierRuns, OutcomeListener}
 import io.apportion.policies.ApplyPolicies
 import io.apportion.reads.{DecideShuffleReads, LocalReads, ReportDecisions}
 import io.apportion.report.DecisionTable
@@ -14,7 +15,7 @@ import io.apportion.scans.ScanTasks
 import io.apportion.settings.{Settings, SettingsCheck}
 import io.apportion.shufflewrites.AdaptiveWrites
 import io.apportion.streams.StreamTable
-import io.apportion.writes.{DropRebalances, RebalanceWrites, SizeFileScans, SizeFileShuffles, SizeFiles}
+import io.apportion.writes.{DropRebalances, RebalanceWrites, SizeFileScans, SizeFileShuffles, SizeFiles, WriteAdvisor}
 import org.apache.spark.apportion.ui.ShowTab
 import org.apache.spark.sql.SparkSessionExtensions
 
@@ -47,6 +48,10 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
     ApplicationUser.capture()
     extensions.injectCheckRule(SettingsCheck(_, RescalingPolicy.check))
 
+    // What changes the policy of a stage; the last one wins
+    val advisors = Seq(WriteAdvisor, GroupHints, EarlierRuns)
+    val reportSources = Seq(GroupHints, DemoteBroadcasts, SlotCoordinator, OutcomeListener)
+
     // Policies, and query blocks with their hints
     extensions.injectResolutionRule(ResolveBlockHints(_))
     extensions.injectPlanNormalizationRule(ApplyPolicies(_))
@@ -54,15 +59,15 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectPlanNormalizationRule(RebalanceWrites(_))
 
     // Before a scan runs
-    extensions.injectColumnar(AwaitSlots.columnarRule)
+    extensions.injectColumnar(AwaitSlots.columnarRule(_, advisors))
     extensions.injectColumnar(SizeFileScans.columnarRule)
-    extensions.injectColumnar(ScanTasks.columnarRule(_, SlotCoordinator))
+    extensions.injectColumnar(ScanTasks.columnarRule(_, reportSources))
 
     // Before a shuffle runs
     extensions.injectQueryPostPlannerStrategyRule(DemoteBroadcasts(_))
     extensions.injectQueryPostPlannerStrategyRule(UserRepartitions(_))
     extensions.injectQueryStagePrepRule(SizeFileShuffles(_))
-    extensions.injectQueryStagePrepRule(AdaptiveWrites(_))
+    extensions.injectQueryStagePrepRule(AdaptiveWrites(_, advisors))
     extensions.injectColumnar(AdaptiveWrites.columnarRule)
 
     // When stages have finished, before Spark plans the rest again
@@ -70,18 +75,18 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectRuntimeOptimizerRule(BroadcastHints(_))
 
     // When stages have finished, before the next one starts
-    extensions.injectQueryStageOptimizerRule(AwaitSlots(_))
-    extensions.injectQueryStageOptimizerRule(DecideShuffleReads(_))
-    extensions.injectQueryStageOptimizerRule(DecideShuffleReads(_, splits = false))
+    extensions.injectQueryStageOptimizerRule(AwaitSlots(_, advisors))
+    extensions.injectQueryStageOptimizerRule(DecideShuffleReads(_, advisors))
+    extensions.injectQueryStageOptimizerRule(DecideShuffleReads(_, advisors, splits = false))
     extensions.injectQueryStageOptimizerRule(SizeFiles(_))
     extensions.injectQueryStageOptimizerRule(LocalReads(_))
-    extensions.injectQueryStageOptimizerRule(ReportDecisions(_, SlotCoordinator))
+    extensions.injectQueryStageOptimizerRule(ReportDecisions(_, advisors, reportSources))
     extensions.injectQueryStageOptimizerRule(RememberBroadcasts(_))
 
     // For users
     extensions.injectTableFunction(DecisionTable.function)
     extensions.injectTableFunction(ResourceTable.function)
-    extensions.injectTableFunction(PlannedSlots.function)
+    extensions.injectTableFunction(PlannedSlots.function(advisors))
     extensions.injectTableFunction(StreamTable.function)
     extensions.injectCheckRule(ShowTab(_))
     KeyFunctionRegistry.descriptions.foreach(extensions.injectFunction)

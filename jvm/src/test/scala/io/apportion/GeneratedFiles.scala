@@ -154,7 +154,7 @@ object GeneratedFiles {
       "",
       table(
         Seq("function", "returns"),
-        Seq(DecisionTable.function, ResourceTable.function, PlannedSlots.function, StreamTable.function).map {
+        Seq(DecisionTable.function, ResourceTable.function, PlannedSlots.function(Nil), StreamTable.function).map {
           function =>
             val (call, meaning) = usage(function._2)
             Seq(s"`$call`", meaning)

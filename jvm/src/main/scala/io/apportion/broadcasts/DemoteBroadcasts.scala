@@ -4,6 +4,7 @@ import io.apportion.decision.ranges.Bytes
 import io.apportion.groups.ExchangeGroup
 import io.apportion.memory.{BroadcastMemory, Heaps}
 import io.apportion.memory.operators.RowHolders
+import io.apportion.report.ReportSource
 import io.apportion.rules.Guarded
 import io.apportion.settings.SessionPolicy
 import org.apache.spark.apportion.Cluster
@@ -117,7 +118,7 @@ case class DemoteBroadcasts(session: SparkSession) extends Guarded[SparkPlan] wi
   }
 }
 
-object DemoteBroadcasts {
+object DemoteBroadcasts extends ReportSource {
 
   /** The rows and the keys of a join's table. */
   private def exchangeOf(join: BroadcastHashJoinExec): (SparkPlan, Distribution) = {
@@ -128,7 +129,7 @@ object DemoteBroadcasts {
   private val Why = TreeNodeTag[String]("apportion.notBroadcast")
 
   /** Why the operator that reads a group is not a broadcast join, if this rule has replaced it. */
-  def why(group: ExchangeGroup): Option[String] = group.root match {
+  override def remark(group: ExchangeGroup): Option[String] = group.root match {
     case join: SortMergeJoinExec => (join.logicalLink ++ group.stages).flatMap(_.getTagValue(Why)).headOption
     case _                       => None
   }

@@ -1,7 +1,6 @@
 package io.apportion.groups
 
 import io.apportion.decision.ranges.Bytes
-import io.apportion.hints.{BlockHints, OperatorBlock}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
 import org.apache.spark.sql.catalyst.plans.physical.{HashPartitioning, UnknownPartitioning, UnspecifiedDistribution}
 import org.apache.spark.sql.execution._
@@ -40,15 +39,6 @@ final case class ExchangeGroup(
 
   /** Name of the operator that reads the shuffles, as the plan shows it. */
   def operator: String = consumers.headOption.fold("Output")(ExchangeGroup.operatorName)
-
-  /**
-   * Hints for the group. Hints of the query block whose operator reads all shuffles come first, then hints of other
-   * blocks in the same stage.
-   */
-  lazy val hints: BlockHints = {
-    val outermost = if (consumers.isEmpty) leaves.map(leaf => leaf.stage.getOrElse(leaf.node)) else consumers
-    OperatorBlock.ofEach(outermost +: inner.map(Seq(_))).map(_.hints).foldLeft(BlockHints.none)(_ orElse _)
-  }
 
   /** The shuffle of the group, if it has only one. */
   def single: Option[ShuffleExchangeLike] = Option.when(leaves.size == 1)(leaves.head.shuffle)

@@ -5,6 +5,7 @@ import io.apportion.decision.ranges.{Bytes, Ranges}
 import io.apportion.memory.HeldRows
 import io.apportion.settings.SessionPolicy
 import org.apache.spark.apportion.MapBlocks
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.exchange.KeySplitExec
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.execution._
@@ -131,24 +132,33 @@ private[apportion] object GroupRead {
   }
 
   /**
-   * Policy for a group. Hints on the query block override the advisory size of a write, which overrides the settings
-   * of the session. Spark's own coalescing also prefers the size of the write. Under a join that multiplies rows, the
-   * target size is at most `minTaskVolume`.
+   * Policy for a group. The advisors change the advisory size of a write, which overrides the settings of the session.
+   * Spark's own coalescing also prefers the size of the write. Under a join that multiplies rows, the target size is at
+   * most `minTaskVolume`.
    *
    * A rebalance, or a write with an advisory size, does not fill the task slots: the query asks for partitions of that
    * size. For a write, a table format chose the size, and does not know the memory of a task. So memory limits it.
    */
-  def policy(group: ExchangeGroup, session: SessionPolicy, slots: Option[Int]): Policy = {
+  def policy(
+      group: ExchangeGroup,
+      settings: SessionPolicy,
+      advisors: Seq[Advisor],
+      session: SparkSession,
+      slots: Option[Int] = None
+  ): GroupPolicy = {
     val written = group.single.flatMap(_.advisoryPartitionSize)
-    val sessionPolicy = session.policy(slots, BroadcastBytes.inMemory(group.broadcasts))
+    val sessionPolicy = settings.policy(slots, BroadcastBytes.inMemory(group.broadcasts))
     val memory = sessionPolicy.taskMemory.filter(_ => written.isDefined)
-    val unhinted =
+    val unadvised =
       if (written.isEmpty && !group.isRebalance) sessionPolicy
       else sessionPolicy.copy(slots = None, taskMemory = memory).withSources("mode" -> ForSize)
-    val policy = group.hints.over(PolicyChange.of(group)(written.fold(unhinted)(unhinted.withVolume(_, OfWrite))))
+    val advised = advisors.foldLeft(GroupPolicy(written.fold(unadvised)(unadvised.withVolume(_, OfWrite)))) {
+      (known, advisor) => advisor.advise(group, known, session)
+    }
+    val policy = advised.policy
     if (group.multipliesRows && policy.dataVolumePerTask > policy.minTaskVolume)
-      policy.withVolume(policy.minTaskVolume, UnderJoin)
-    else policy
+      advised.copy(policy = policy.withVolume(policy.minTaskVolume, UnderJoin))
+    else advised
   }
 }
 

@@ -3,38 +3,14 @@ package io.apportion.outcomes
 import io.apportion.caches.PerApplication
 import io.apportion.decision.{Policy, SourceKind, ValueSource}
 import io.apportion.decision.ranges.Bytes
-import io.apportion.groups.{BroadcastBytes, ExchangeGroup}
+import io.apportion.groups.{Advisor, BroadcastBytes, ExchangeGroup, GroupPolicy}
 import io.apportion.history.{History, PlanFingerprint, StageRun, StageRuns}
-import io.apportion.memory.HeldRows
-import io.apportion.memory.operators.RowHolders
 import io.apportion.report.DecisionRecord
 import io.apportion.settings.Settings
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec
 import org.apache.spark.sql.internal.SQLConf
-
-/**
- * What an earlier run shows about the tasks that read a group.
- *
- * @param policy the policy for the group, with what the run changes
- * @param run    the run, if one is known
- */
-private[apportion] final case class EarlierRun(policy: Policy, run: Option[StageRun]) {
-
-  /** Bytes of execution memory for one stored byte, if the run shows that more tasks may help. */
-  def memoryPerByte: Option[Double] =
-    run.filter(run => policy.taskMemory.isDefined && run.needsMemory && run.helps).map(_.memoryPerByte)
-
-  /** Memory for each shuffle of the group: what its operators hold, or what the run needed if that is more. */
-  def held(group: ExchangeGroup): Seq[HeldRows] =
-    if (policy.taskMemory.isEmpty) group.leaves.map(_ => HeldRows.None)
-    else {
-      val estimated = RowHolders.perStoredByte(group)
-      val needed = HeldRows.needed(estimated, group.bytes.map(Bytes.sum))
-      memoryPerByte.filter(_ * group.inputBytes > needed).fold(estimated)(ratio => estimated.map(_ => HeldRows(ratio)))
-    }
-}
 
 /**
  * What the stages of earlier runs needed. It is kept in memory, and in the history if there is one. Memory and time are
@@ -44,16 +20,19 @@ private[apportion] final case class EarlierRun(policy: Policy, run: Option[Stage
 private[apportion] final class EarlierRuns private (runs: StageRuns) {
   import EarlierRuns._
 
-  /** What is known about the stage that reads a group, and the policy for its tasks. */
-  def forGroup(group: ExchangeGroup, policy: Policy): EarlierRun = {
-    val run =
-      // A fingerprint costs time, and most applications never spill.
-      if (runs.isEmpty || policy.parallelism.isDefined) None else runs.last(nameOf(group))
-    val memory =
-      for (run <- run; _ <- policy.taskMemory; text <- MemoryNeed.textOf(run))
-        yield Memory -> ValueSource(SourceKind.EarlierRun, text)
-    EarlierRun(run.fold(policy)(timed(policy, _)).withSources(memory.toSeq: _*), run)
-  }
+  /** Adds what an earlier run of the stage shows that reads a group. */
+  private def advise(group: ExchangeGroup, known: GroupPolicy): GroupPolicy =
+    // A fingerprint costs time, and most applications never spill.
+    if (runs.isEmpty || known.policy.parallelism.isDefined) known
+    else
+      runs.last(nameOf(group)).fold(known) { run =>
+        val policy = timed(known.policy, run)
+        val memory = policy.taskMemory.flatMap(_ => MemoryNeed.textOf(run)).map(ValueSource(SourceKind.EarlierRun, _))
+        GroupPolicy(
+          policy.withSources(memory.map(Memory -> _).toSeq: _*),
+          policy.taskMemory.filter(_ => run.needsMemory && run.helps).map(_ => run.memoryPerByte)
+        )
+      }
 
   /** The policy with the bytes that a task reads in the target time, unless the query or a join sets the target size. */
   private def timed(policy: Policy, run: StageRun): Policy = {
@@ -118,7 +97,8 @@ private[apportion] final class EarlierRuns private (runs: StageRuns) {
   }
 }
 
-private[apportion] object EarlierRuns {
+private[apportion] object EarlierRuns extends Advisor {
+
   /** Name of the source that a decision has if an earlier run showed its memory. */
   val Memory = "memory"
 
@@ -126,6 +106,9 @@ private[apportion] object EarlierRuns {
   private val OfQuery: Set[SourceKind] = Set(SourceKind.Hint, SourceKind.Write, SourceKind.MultipliedRows)
 
   private[apportion] val inApplication = new PerApplication(_ => StageRuns.inApplication)
+
+  override def advise(group: ExchangeGroup, known: GroupPolicy, session: SparkSession): GroupPolicy =
+    of(session).advise(group, known)
 
   /** The earlier runs that a session's application knows. */
   def of(session: SparkSession): EarlierRuns =

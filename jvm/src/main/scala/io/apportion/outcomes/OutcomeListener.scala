@@ -6,7 +6,7 @@ import scala.collection.mutable
 
 import io.apportion.caches.PerApplication
 import io.apportion.groups.ExchangeGroup
-import io.apportion.report.{DecisionLog, DecisionRecord, Outcome}
+import io.apportion.report.{DecisionLog, DecisionRecord, Outcome, ReportSource}
 import io.apportion.rules.{CurrentQuery, LostQueries}
 import io.apportion.settings.Settings
 import org.apache.spark.apportion.{DecisionMetrics, ListenerBus}
@@ -112,7 +112,7 @@ private[apportion] final class OutcomeListener private (sparkContext: WeakRefere
   private def attemptOf(stage: StageInfo): (Int, Int) = (stage.stageId, stage.attemptNumber())
 }
 
-private[apportion] object OutcomeListener {
+private[apportion] object OutcomeListener extends ReportSource {
 
   /** The listener of an application. The first use adds it. */
   private val listeners = new PerApplication(sparkContext => {
@@ -150,8 +150,8 @@ private[apportion] object OutcomeListener {
   }
 
   /** Adds the outcome to the records of a stage that reads shuffles when its tasks have ended. */
-  def watch(session: SparkSession, decided: Seq[(ExchangeGroup, DecisionRecord)]): Unit =
-    watch(session, decided.map(_._2), None, EarlierRuns.of(session).receiver(decided))
+  override def decided(session: SparkSession, records: Seq[(ExchangeGroup, DecisionRecord)]): Unit =
+    watch(session, records.map(_._2), None, EarlierRuns.of(session).receiver(records))
 
   /** Adds the outcome to the record of a scan when its tasks have ended. */
   def watchScan(session: SparkSession, decision: DecisionRecord, metric: Long, ended: StageMetrics => Unit): Unit =

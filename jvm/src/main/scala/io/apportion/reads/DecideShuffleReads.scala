@@ -1,8 +1,10 @@
 package io.apportion.reads
 
 import io.apportion.decision.{Decider, Decision, Input, Policy}
-import io.apportion.groups.{ExchangeGroup, GroupRead, NotSplit, Splittable}
-import io.apportion.outcomes.EarlierRuns
+import io.apportion.decision.ranges.Bytes
+import io.apportion.groups.{Advisor, ExchangeGroup, GroupPolicy, GroupRead, NotSplit, Splittable}
+import io.apportion.memory.HeldRows
+import io.apportion.memory.operators.RowHolders
 import io.apportion.rules.{Guarded, ValidChanges}
 import io.apportion.settings.SessionPolicy
 import org.apache.spark.sql.SparkSession
@@ -20,14 +22,16 @@ import org.apache.spark.sql.internal.SQLConf
  * `repartition(columns)` that Spark left out (`AdaptiveSparkPlanExec.optimizeQueryStage`). So the rule runs a second
  * time, without splits.
  *
- * @param decide formula that makes the decisions; tests replace it
- * @param splits whether partitions may be split; if not, the rule only decides after Spark reverted its first
- *               decisions
+ * @param advisors what changes the policy of a group
+ * @param splits   whether partitions may be split; if not, the rule only decides after Spark reverted its first
+ *                 decisions
+ * @param decide   formula that makes the decisions; tests replace it
  */
 case class DecideShuffleReads(
     session: SparkSession,
-    decide: (Seq[Input], Policy) => Decision = Decider.decide,
-    splits: Boolean = true
+    advisors: Seq[Advisor],
+    splits: Boolean = true,
+    decide: (Seq[Input], Policy) => Decision = Decider.decide
 ) extends AQEShuffleReadRule
     with Guarded[SparkPlan] {
 
@@ -57,10 +61,10 @@ case class DecideShuffleReads(
     val settings = new SessionPolicy(conf, session.sparkContext)
     val slots = settings.clusterSlots.fold(groups.map(_ => Option.empty[Int]))(shareSlots(_, groups))
     groups.zip(slots).map { case (group, share) =>
-      val policy = GroupRead.policy(group, settings, share)
+      val known = GroupRead.policy(group, settings, advisors, session, share)
       val read = group.forbidden
-        .orElse(coalescingIsOff(policy))
-        .toLeft(decideGroup(group, policy))
+        .orElse(coalescingIsOff(known.policy))
+        .toLeft(GroupRead.plan(group, heldRows(group, known), known.policy, decide))
         .flatMap(read => unchangedReason(group, read).toLeft(read))
       group -> read
     }
@@ -72,10 +76,16 @@ case class DecideShuffleReads(
       s"${SQLConf.COALESCE_PARTITIONS_ENABLED.key} is false"
     )
 
-  private def decideGroup(group: ExchangeGroup, policy: Policy): GroupRead = {
-    val earlier = EarlierRuns.of(session).forGroup(group, policy)
-    GroupRead.plan(group, earlier.held(group), earlier.policy, decide)
-  }
+  /** Memory for each shuffle of a group: what its operators hold, or what an earlier run needed if that is more. */
+  private def heldRows(group: ExchangeGroup, known: GroupPolicy): Seq[HeldRows] =
+    if (known.policy.taskMemory.isEmpty) group.leaves.map(_ => HeldRows.None)
+    else {
+      val estimated = RowHolders.perStoredByte(group)
+      val needed = HeldRows.needed(estimated, group.bytes.map(Bytes.sum))
+      known.memoryPerByte
+        .filter(_ * group.inputBytes > needed)
+        .fold(estimated)(ratio => estimated.map(_ => HeldRows(ratio)))
+    }
 
   /**
    * Reason to keep the layout that Spark planned for a group, if it has splits or local reads that Apportion cannot

@@ -1,11 +1,9 @@
 package io.apportion.reads
 
-import io.apportion.broadcasts.DemoteBroadcasts
 import io.apportion.decision.{Decision, KeySkew, Policy}
 import io.apportion.decision.ranges.{Bytes, Ranges}
-import io.apportion.groups.{ExchangeGroup, GroupRead, ShuffleLeaf}
+import io.apportion.groups.{Advisor, ExchangeGroup, GroupRead, ShuffleLeaf}
 import io.apportion.memory.HeldRows
-import io.apportion.outcomes.OutcomeListener
 import io.apportion.report._
 import io.apportion.rules.Guarded
 import io.apportion.settings.{SessionPolicy, Settings}
@@ -18,7 +16,11 @@ import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec
 import org.apache.spark.sql.internal.SQLConf
 
 /** Reports the decisions that are still in the plan after all rules that Spark may revert. */
-case class ReportDecisions(session: SparkSession, slotTracker: SlotTracker) extends Guarded[SparkPlan] {
+case class ReportDecisions(
+    session: SparkSession,
+    advisors: Seq[Advisor],
+    sources: Seq[ReportSource]
+) extends Guarded[SparkPlan] {
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = report(plan, plan)((_, record) => record)
 
@@ -46,8 +48,8 @@ case class ReportDecisions(session: SparkSession, slotTracker: SlotTracker) exte
         (group, read, describeRun(group, record(group, read, layouts)))
       }
       val events = decided.map { case (group, read, record) => record -> fieldsOf(group, read.toOption) }
-      val records = new DecisionReporter(session, slotTracker).report(plan, events)
-      OutcomeListener.watch(session, decided.map(_._1).zip(records))
+      val records = new DecisionReporter(session, sources).report(plan, events)
+      sources.foreach(_.decided(session, decided.map(_._1).zip(records)))
       DecisionTexts.mark(plan, decided.map { case (group, _, record) => group -> record })
     }
     plan
@@ -66,6 +68,7 @@ case class ReportDecisions(session: SparkSession, slotTracker: SlotTracker) exte
       planned: Either[String, GroupRead],
       layouts: Map[Int, AQEShuffleReadExec]
   ): DecisionRecord = {
+    val declared = sources.flatMap(_.requirement(group)).headOption
     val reads = group.stages.flatMap(stage => layouts.get(stage.id).map(stage.id -> _))
     val outcome = planned.filterOrElse(
       read =>
@@ -87,11 +90,11 @@ case class ReportDecisions(session: SparkSession, slotTracker: SlotTracker) exte
       sparksBlocks = sparksBlocksOf(group),
       bytesReadTwice =
         group.leaves.flatMap(_.tree).map(_.readTwice(described.ranges)).foldLeft(described.bytesReadTwice)(Bytes.add),
-      requirement = group.hints.slots.map(_.value).orElse(described.requirement),
-      sentence = described.sentence.and(DemoteBroadcasts.why(group)),
+      requirement = declared.map(_._1).orElse(described.requirement),
+      sentence = described.sentence.and(sources.flatMap(_.remark(group))),
       sources = described.sources ++
         group.leaves.flatMap(leaf => AdaptiveWrites.why(leaf.shuffle)).map("subpartitions" -> _.text) ++
-        group.hints.slots.map("slots" -> _.setBy.text)
+        declared.map("slots" -> _._2.text)
     )
   }
 
@@ -182,7 +185,7 @@ case class ReportDecisions(session: SparkSession, slotTracker: SlotTracker) exte
       if (isLocal) Array.fill(layouts.head.size)(group.inputBytes / layouts.head.size)
       else Bytes.sumEach(if (layouts.isEmpty) group.bytes else layouts.map(_.map(bytesOf).toArray))
     val record = DecisionRecord.unchanged(why, group.leaves.map(_.subpartitions).max, taskBytes)
-    def policy = GroupRead.policy(group, new SessionPolicy(conf, session.sparkContext), None)
+    def policy = GroupRead.policy(group, new SessionPolicy(conf, session.sparkContext), advisors, session).policy
     record.copy(sentence = record.sentence.and(fewKeysRemark(group, taskBytes, policy)))
   }
 

@@ -8,7 +8,7 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.internal.SQLConf
 
 /** Records decisions in the log of the session, and posts them as events. */
-private[apportion] final class DecisionReporter(session: SparkSession, slotTracker: SlotTracker) {
+private[apportion] final class DecisionReporter(session: SparkSession, sources: Seq[ReportSource]) {
 
   /**
    * Records the decisions about a stage, and posts an event for each one. Returns the records with their numbers.
@@ -19,9 +19,9 @@ private[apportion] final class DecisionReporter(session: SparkSession, slotTrack
   def report(stage: SparkPlan, decided: Seq[(DecisionRecord, EventFields)]): Seq[DecisionRecord] = {
     val query = CurrentQuery.current(session)
     val retained = Settings.RetainedDecisions.get(SQLConf.get)
-    query.foreach(slotTracker.stageNeeds(session.sparkContext, _, decided.map(_._1.slotsAskedFor).sum))
+    for (id <- query; source <- sources) source.stageNeeds(session, id, decided.map(_._1.slotsAskedFor).sum)
     val (slots, lost) = query
-      .flatMap(slotTracker.registeredAndLost(session.sparkContext, _))
+      .flatMap(id => sources.flatMap(_.registeredAndLost(session, id)).headOption)
       .getOrElse((Cluster.recentSlots(session.sparkContext), 0))
     val records = decided.map(_._1.copy(query = query).on(slots, lost))
     val numbered = DecisionLog.of(CurrentQuery.owner(query, session)).add(records, retained)

@@ -2,6 +2,7 @@ package io.apportion.resources
 
 import scala.util.control.NonFatal
 
+import io.apportion.groups.Advisor
 import io.apportion.hints.AssignBlocks
 import io.apportion.resources.deadlines.QueryCosts
 import io.apportion.resources.planned.PlannedStages
@@ -18,7 +19,8 @@ import org.apache.spark.sql.execution.datasources.v2.V2CommandExec
  * Waits for `resources.minSlots` task slots before a stage starts, and tells the coordinator which stages are left. By
  * default it neither waits nor looks at the cluster.
  */
-case class AwaitSlots(session: SparkSession, isAdaptive: Boolean = true) extends Guarded[SparkPlan] {
+case class AwaitSlots(session: SparkSession, advisors: Seq[Advisor], isAdaptive: Boolean = true)
+    extends Guarded[SparkPlan] {
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
     if (isAdaptive || runsTasks(plan))
@@ -41,7 +43,7 @@ case class AwaitSlots(session: SparkSession, isAdaptive: Boolean = true) extends
     // A plan that is not adaptive is planned in this moment.
     def running = if (isAdaptive) query.executedPlan else stage
     def work = quietly(
-      new QueryWork(QueryCosts.of(session, query, running), PlannedStages.ahead(session, running, conf))
+      new QueryWork(QueryCosts.of(session, query, running), PlannedStages.ahead(session, running, conf, advisors))
     )
     SlotCoordinator.existing(session.sparkContext).filter(_.isTracked(id)) match {
       case Some(coordinator) => coordinator.await(id, settings, if (isAdaptive) work else None)
@@ -79,7 +81,7 @@ object AwaitSlots {
    * The rule for plans without shuffles and subqueries. Spark does not run these adaptively (`InsertAdaptiveSparkPlan`,
    * 3.5 to 4.2), but calls columnar rules for them when the query has its execution id.
    */
-  def columnarRule(session: SparkSession): ColumnarRule = new ColumnarRule {
-    override def preColumnarTransitions: Rule[SparkPlan] = AwaitSlots(session, isAdaptive = false)
+  def columnarRule(session: SparkSession, advisors: Seq[Advisor]): ColumnarRule = new ColumnarRule {
+    override def preColumnarTransitions: Rule[SparkPlan] = AwaitSlots(session, advisors, isAdaptive = false)
   }
 }

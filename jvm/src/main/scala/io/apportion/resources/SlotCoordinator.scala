@@ -8,13 +8,14 @@ import scala.collection.concurrent.TrieMap
 import scala.collection.mutable
 import scala.util.control.NonFatal
 
-import io.apportion.report.SlotTracker
+import io.apportion.report.ReportSource
 import io.apportion.resources.deadlines.{QueryRun, QueryTimes, SlotsForDeadline, TaskSpeed}
 import io.apportion.resources.planned.{PlannedStage, StageEstimates}
 import io.apportion.settings.Settings.MinSlots
 import org.apache.spark.apportion.{Cluster, ExecutorDemand, WaitingJob}
 import org.apache.spark.{SparkContext, Success}
 import org.apache.spark.scheduler._
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.ShuffleBlocks
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
@@ -342,16 +343,16 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
     }
 }
 
-private[apportion] object SlotCoordinator extends SlotTracker {
+private[apportion] object SlotCoordinator extends ReportSource {
   private val log = LoggerFactory.getLogger(getClass.getName.stripSuffix("$"))
   private val LongestSleepMillis = 1000L
   private val running = new ConcurrentHashMap[SparkContext, SlotCoordinator]
 
-  override def stageNeeds(sparkContext: SparkContext, query: Long, slots: Int): Unit =
-    existing(sparkContext).foreach(_.stageNeeds(query, slots))
+  override def stageNeeds(session: SparkSession, query: Long, slots: Int): Unit =
+    existing(session.sparkContext).foreach(_.stageNeeds(query, slots))
 
-  override def registeredAndLost(sparkContext: SparkContext, query: Long): Option[(Int, Int)] =
-    existing(sparkContext).flatMap(_.registeredAndLost(query))
+  override def registeredAndLost(session: SparkSession, query: Long): Option[(Int, Int)] =
+    existing(session.sparkContext).flatMap(_.registeredAndLost(query))
 
   /** The coordinator of an application, if a query has needed one. */
   def existing(sparkContext: SparkContext): Option[SlotCoordinator] = Option(running.get(sparkContext))

@@ -3,7 +3,7 @@ package io.apportion.scans
 import io.apportion.decision.{Decider, Decision, Policy, Sentence, SourceKind, ValueSource}
 import io.apportion.hints.{BlockHints, OperatorBlock}
 import io.apportion.outcomes.{EarlierRuns, OutcomeListener, StageMetrics}
-import io.apportion.report.{DecisionRecord, DecisionReporter, EventFields, SlotTracker}
+import io.apportion.report.{DecisionRecord, DecisionReporter, EventFields, ReportSource}
 import io.apportion.rules.{CurrentQuery, Guarded}
 import io.apportion.settings.{SessionPolicy, Settings}
 import io.apportion.scans.ScanTasks.{Ignore, ReportedScan}
@@ -26,7 +26,7 @@ import org.apache.spark.sql.internal.SQLConf
  * A task reads whole row groups or stripes of formats that have them, so tasks beyond their number read nothing. Files
  * that cannot be split, and the way in which Spark packs files, may change the number by a few tasks.
  */
-case class ScanTasks(session: SparkSession, slotTracker: SlotTracker) extends Guarded[SparkPlan] {
+case class ScanTasks(session: SparkSession, sources: Seq[ReportSource]) extends Guarded[SparkPlan] {
   private val reported = new ReportedStages
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan =
@@ -223,7 +223,7 @@ case class ScanTasks(session: SparkSession, slotTracker: SlotTracker) extends Gu
   private def reportInQuery(plan: SparkPlan, stage: Option[ScanStage], scans: Seq[ReportedScan]): Unit =
     if (scans.nonEmpty)
       CurrentQuery.current(session).filter(reported.isNew(_, plan)).foreach { _ =>
-        val records = new DecisionReporter(session, slotTracker).report(plan, scans.map(s => s.record -> s.fields))
+        val records = new DecisionReporter(session, sources).report(plan, scans.map(s => s.record -> s.fields))
         for ((scan, record) <- scans.zip(records); metric <- scan.fields.scanMetric)
           OutcomeListener.watchScan(session, record, metric, stage.fold(Ignore)(_.receiver(scan.bytes, record)))
       }
@@ -251,7 +251,7 @@ object ScanTasks {
   private val NearExplicit = 0.001
 
   /** The rule as a columnar rule, which also sees plans without a shuffle: Spark does not run these adaptively. */
-  def columnarRule(session: SparkSession, slotTracker: SlotTracker): ColumnarRule = new ColumnarRule {
-    override val preColumnarTransitions: Rule[SparkPlan] = ScanTasks(session, slotTracker)
+  def columnarRule(session: SparkSession, sources: Seq[ReportSource]): ColumnarRule = new ColumnarRule {
+    override val preColumnarTransitions: Rule[SparkPlan] = ScanTasks(session, sources)
   }
 }

@@ -2,9 +2,8 @@ package io.apportion.shufflewrites
 
 import io.apportion.decision.Policy
 import io.apportion.decision.ranges.{Bytes, PowersOfTwo}
-import io.apportion.groups.{ExchangeGroup, GroupRead, UserRepartitions}
+import io.apportion.groups.{Advisor, ExchangeGroup, GroupRead, UserRepartitions}
 import io.apportion.memory.operators.RowHolders
-import io.apportion.outcomes.EarlierRuns
 import io.apportion.rules.{CurrentQuery, Guarded, ReflectiveCopy, ValidChanges}
 import io.apportion.settings.SessionPolicy
 import org.apache.spark.apportion.Cluster
@@ -24,7 +23,7 @@ import org.apache.spark.sql.internal.SQLConf
  * write. A mark becomes an [[AdaptiveExchangeExec]] when the stage of the shuffle is created ([[ReplaceExchange]]). Until
  * then the plan has Spark's own exchanges, which Spark's rules and other libraries know.
  */
-case class AdaptiveWrites(session: SparkSession) extends Guarded[SparkPlan] {
+case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends Guarded[SparkPlan] {
   import AdaptiveWrites._
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
@@ -62,9 +61,9 @@ case class AdaptiveWrites(session: SparkSession) extends Guarded[SparkPlan] {
   }
 
   private def writeOf(group: ExchangeGroup, settings: SessionPolicy): Write = {
-    val earlier = EarlierRuns.of(session).forGroup(group, GroupRead.policy(group, settings, None))
-    val policy = earlier.policy
-    val byMemory = for (memory <- policy.taskMemory; ratio <- earlier.memoryPerByte) yield (memory / ratio).toLong
+    val known = GroupRead.policy(group, settings, advisors, session)
+    val policy = known.policy
+    val byMemory = for (memory <- policy.taskMemory; ratio <- known.memoryPerByte) yield (memory / ratio).toLong
     // With volume.measure=estimated, the target size counts uncompressed bytes.
     val target = (byMemory.toSeq :+ policy.dataVolumePerTask).min.max(1)
     val goals =

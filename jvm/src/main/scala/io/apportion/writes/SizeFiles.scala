@@ -3,7 +3,7 @@ package io.apportion.writes
 import java.util.Locale
 
 import io.apportion.decision.{Policy, Rounding, SourceKind, ValueSource}
-import io.apportion.groups.{ExchangeGroup, GroupRead, PolicyChange, ShuffleLeaf}
+import io.apportion.groups.{ExchangeGroup, GroupRead, ShuffleLeaf}
 import io.apportion.reads.PendingDecisions
 import io.apportion.rules.{CurrentQuery, Guarded, ValidChanges}
 import io.apportion.writes.statements.{QueryRoot, TableWrite}
@@ -141,7 +141,7 @@ case class SizeFileShuffles(session: SparkSession) extends Guarded[SparkPlan] {
         group <- ExchangeGroup.collect(plan) if group.forbidden.isEmpty
         ShuffleLeaf(exchange, _, None) <- group.leaves
       } {
-        PolicyChange.put(exchange, change)
+        WriteAdvisor.put(exchange, change)
         if (group.isRebalance && !write.limitsRows) refineInputs(exchange, target)
       }
     }
@@ -156,5 +156,5 @@ case class SizeFileShuffles(session: SparkSession) extends Guarded[SparkPlan] {
     for {
       group <- rebalance.children.flatMap(ExchangeGroup.collect)
       leaf <- group.leaves
-    } PolicyChange.putForReads(leaf.shuffle, SizeFiles.atMost(target))
+    } WriteAdvisor.putForReads(leaf.shuffle, SizeFiles.atMost(target))
 }

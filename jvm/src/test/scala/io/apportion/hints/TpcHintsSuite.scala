@@ -89,7 +89,7 @@ class TpcHintsSuite extends HintSuite {
 
   private def plan(query: String): SparkPlan = session.sql(query).queryExecution.executedPlan
 
-  private def isHinted(group: ExchangeGroup): Boolean = group.hints.parallelism.isDefined
+  private def isHinted(group: ExchangeGroup): Boolean = GroupHints.of(group).parallelism.isDefined
 
   private val known = mutable.Buffer.empty[Boolean]
 

@@ -11,10 +11,10 @@ class GuardedSuite extends SparkSuite {
   override protected def extension: SparkSessionExtensions => Unit = extensions => {
     new ApportionExtension().apply(extensions)
     extensions.injectQueryStageOptimizerRule(
-      DecideShuffleReads(_, (_, _) => throw new IllegalStateException("on purpose"))
+      DecideShuffleReads(_, Nil, decide = (_, _) => throw new IllegalStateException("on purpose"))
     )
     extensions.injectQueryStageOptimizerRule(
-      DecideShuffleReads(_, (_, _) => throw new NoSuchMethodError("another Spark"))
+      DecideShuffleReads(_, Nil, decide = (_, _) => throw new NoSuchMethodError("another Spark"))
     )
   }
 
@@ -35,7 +35,7 @@ class GuardedSuite extends SparkSuite {
   }
 
   test("a failure is reported once per query and rule") {
-    val rule = DecideShuffleReads(spark)
+    val rule = DecideShuffleReads(spark, Nil)
     assert(Guarded.report(rule, Some(1000001), new IllegalStateException("first")))
     assert(!Guarded.report(rule, Some(1000001), new IllegalStateException("again")))
     assert(Guarded.report(rule, Some(1000002), new IllegalStateException("another query")))

@@ -6,7 +6,7 @@ import io.apportion.groups.UserRepartitions
 import io.apportion.hints.{AssignBlocks, InvalidHint, ResolveBlockHints}
 import io.apportion.policies.ApplyPolicies
 import io.apportion.reads.{DecideShuffleReads, LocalReads, ReportDecisions}
-import io.apportion.resources.{AwaitSlots, SlotCoordinator}
+import io.apportion.resources.AwaitSlots
 import io.apportion.scans.ScanTasks
 import io.apportion.shufflewrites.AdaptiveWrites
 import io.apportion.settings.{RuleNames, Settings}
@@ -153,16 +153,16 @@ class RulesDisabledSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       ResolveBlockHints(spark),
       ApplyPolicies(spark),
       AssignBlocks(spark),
-      ScanTasks(spark, SlotCoordinator),
+      ScanTasks(spark, Nil),
       UserRepartitions(spark),
-      AdaptiveWrites(spark),
+      AdaptiveWrites(spark, Nil),
       DemoteBroadcasts(spark),
-      AwaitSlots(spark),
-      DecideShuffleReads(spark),
+      AwaitSlots(spark, Nil),
+      DecideShuffleReads(spark, Nil),
       LocalReads(spark),
       SizeFiles(spark),
       RebalanceWrites(spark),
-      ReportDecisions(spark, SlotCoordinator),
+      ReportDecisions(spark, Nil, Nil),
       RememberBroadcasts(spark)
     )
     assert(guarded.map(_.publicName) == RuleNames.all)

@@ -6,7 +6,6 @@ import java.util.concurrent.atomic.AtomicInteger
 
 import scala.util.Try
 
-import io.apportion.resources.SlotCoordinator
 import io.apportion.SparkSuite
 import io.apportion.decision.Decider
 import io.apportion.report.DecisionLog
@@ -250,7 +249,7 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       val scan = collectFirst(session.table("lines").queryExecution.executedPlan) { case its: FileSourceScanExec =>
         its
       }
-      val (decision, _) = ActiveSession.in(session)(ScanTasks(session, SlotCoordinator).decide(scan.get)).get
+      val (decision, _) = ActiveSession.in(session)(ScanTasks(session, Nil).decide(scan.get)).get
       assert(decision.reason.contains(s"lowered to $sparks by maxParallelism $sparks (as many as Spark makes)"))
     }
   }

@@ -1,6 +1,7 @@
 package io.apportion.resources.planned
 
 import io.apportion.decision.ResourceRequirement
+import io.apportion.groups.Advisor
 import io.apportion.hints.HintedTime
 import io.apportion.tables.{TableColumns, TableFunction}
 import io.apportion.tables.TableColumns.column
@@ -18,19 +19,19 @@ private[apportion] object PlannedSlots {
   private val AllStages = "query"
   private val SharingGroup = "group"
 
-  def function: TableFunction.Description = TableFunction(
+  def function(advisors: Seq[Advisor]): TableFunction.Description = TableFunction(
     "apportion_slots",
     "_FUNC_(query[, slots[, finish_within]]) - Plans a query without running it, and returns the task slots that each " +
       "stage needs. It also returns the share of each stage if stages that can run at the same time share this number " +
       "of slots. The default is the number of available slots. With a time such as '10 min', it returns the smallest " +
       "number of slots with which the query ends in time.",
     schema
-  )(rows)
+  )(rows(_, _, advisors))
 
-  private def rows(session: SparkSession, arguments: Seq[Expression]): Seq[Row] = {
+  private def rows(session: SparkSession, arguments: Seq[Expression], advisors: Seq[Advisor]): Seq[Row] = {
     val (query, given, finishWithin) = read(arguments)
     val slots = given.getOrElse(Cluster.slots(session.sparkContext))
-    val stages = PlannedStages.of(session, query)
+    val stages = PlannedStages.of(session, query, advisors)
     val needs = stages.map(_.need)
     val groups = SlotSharing.groups(needs).toSeq.sortBy(_._1)
     // Stages with different resource profiles never share slots.

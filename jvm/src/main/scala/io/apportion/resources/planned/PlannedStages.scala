@@ -4,14 +4,12 @@ import scala.collection.mutable
 
 import io.apportion.decision.{Decider, Policy, ResourceRequirement, ResourceSpec}
 import io.apportion.decision.ranges.Bytes
-import io.apportion.groups.{ExchangeGroup, GroupRead}
+import io.apportion.groups.{Advisor, ExchangeGroup, GroupRead}
 import io.apportion.history.LeafBytes
-import io.apportion.hints.{BlockHints, OperatorBlock}
-import io.apportion.report.SlotTracker
+import io.apportion.hints.{BlockHints, GroupHints, OperatorBlock}
 import io.apportion.scans.ScanTasks
 import io.apportion.settings.SessionPolicy
 import org.apache.spark.apportion.Cluster
-import org.apache.spark.SparkContext
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.QueryConf
 import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecution, SparkPlan, SubqueryExec}
@@ -47,10 +45,10 @@ private[apportion] final case class PlannedStage(
 /** Plans a query without running it, and estimates the task slots that its stages need. */
 private[apportion] object PlannedStages {
 
-  def of(session: SparkSession, sql: String): Seq[PlannedStage] = {
+  def of(session: SparkSession, sql: String, advisors: Seq[Advisor]): Seq[PlannedStage] = {
     val planned = plan(session, sql)
     val conf = QueryConf.atRoot(planned.normalized).getOrElse(session.sessionState.conf)
-    SQLConf.withExistingConf(conf)(new Planner(session, conf).stagesOf(planned.executedPlan))
+    SQLConf.withExistingConf(conf)(new Planner(session, conf, advisors).stagesOf(planned.executedPlan))
   }
 
   /** Plans a query without running it. */
@@ -61,8 +59,8 @@ private[apportion] object PlannedStages {
    * The stages of a running query that have not finished. Stages of depth 0 run, or can start. The bytes of finished
    * stages are known.
    */
-  def ahead(session: SparkSession, running: SparkPlan, conf: SQLConf): Seq[PlannedStage] =
-    new Planner(session, conf).stagesOf(currentPlan(running))
+  def ahead(session: SparkSession, running: SparkPlan, conf: SQLConf, advisors: Seq[Advisor]): Seq[PlannedStage] =
+    new Planner(session, conf, advisors).stagesOf(currentPlan(running))
 
   /** The current plan of a query. A command can have it below the root. */
   private def currentPlan(plan: SparkPlan): SparkPlan = plan match {
@@ -79,9 +77,9 @@ private[apportion] object PlannedStages {
       why: String
   )
 
-  private final class Planner(session: SparkSession, conf: SQLConf) {
+  private final class Planner(session: SparkSession, conf: SQLConf, advisors: Seq[Advisor]) {
     private val settings = new SessionPolicy(conf, session.sparkContext)
-    private val scans = ScanTasks(session, NoTracker)
+    private val scans = ScanTasks(session, Nil)
     private val stages = mutable.ArrayBuffer.empty[PlannedStage]
     private val numbers = mutable.Map.empty[SparkPlan, Int]
 
@@ -140,14 +138,14 @@ private[apportion] object PlannedStages {
     }
 
     private def ofGroup(group: ExchangeGroup): Part = {
-      val policy = GroupRead.policy(group, settings, None)
+      val policy = GroupRead.policy(group, settings, advisors, session).policy
       val subpartitions = group.leaves.map(_.subpartitions).max
       val bytes = Some(group.leaves.map(leaf => LeafBytes.of(leaf.shuffle)).foldLeft(0L)(Bytes.add)).filter(_ > 0)
       val part = group.forbidden match {
         case Some(why) => Part(group.operator, bytes, subpartitions, upTo(subpartitions), s"unchanged: $why")
         case None      => decided(group.operator, bytes, subpartitions, policy)
       }
-      hinted(part, group.hints)
+      hinted(part, GroupHints.of(group))
     }
 
     /** A part with the requirement of its block's hint, if there is one. */
@@ -229,11 +227,5 @@ private[apportion] object PlannedStages {
       case _: Exchange | _: ReusedExchangeExec | _: ShuffleQueryStageExec | _: BroadcastQueryStageExec => true
       case _                                                                                           => false
     }
-  }
-
-  /** Plans do not declare slots. */
-  private object NoTracker extends SlotTracker {
-    override def stageNeeds(sparkContext: SparkContext, query: Long, slots: Int): Unit = ()
-    override def registeredAndLost(sparkContext: SparkContext, query: Long): Option[(Int, Int)] = None
   }
 }

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.apportion.exchange
 
-import io.apportion.decision.ranges.{BlockChooser, PartitionTree, Ranges}
+import io.apportion.decision.ranges.{BlockChooser, PartitionTree}
 import org.apache.spark._
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
@@ -63,23 +63,4 @@ private[apportion] object TreeWrites {
     case Pmod(value, Literal(n: Int, _), _) if Integer.bitCount(n) == 1 => BitwiseAnd(value, Literal(n - 1))
     case other                                                          => other
   }
-}
-
-/**
- * Statistics of a finished shuffle.
- *
- * @param blockBytes bytes of each block of the tree, of all map tasks
- */
-final class TreeStatistics(shuffle: Int, val tree: PartitionTree, val blockBytes: Array[Long])
-    extends MapOutputStatistics(shuffle, tree.partitionBytes(blockBytes)) {
-
-  /** Maximum number of blocks of each partition. A block that several partitions share counts in parts. */
-  def blocks(mapTasks: Int): Array[Long] = tree.spread(blockBytes.map(bytes => if (bytes > 0) mapTasks.toLong else 0L))
-
-  /** Numbers of groups that map tasks wrote. */
-  def levels: Seq[Int] =
-    tree.groups.toSeq.zip(tree.byLevel(blockBytes)).collect { case (groups, bytes) if bytes > 0 => groups }
-
-  /** Bytes that the tasks of these ranges read more than once. */
-  def readTwice(ranges: Ranges): Long = tree.readTwice(blockBytes, ranges)
 }
