@@ -40,7 +40,7 @@ case class DecideShuffleReads(
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan =
     if (splits) decideFor(plan, ExchangeGroup.collect(plan))
-    else if (PendingDecisions.areOn(plan)) plan
+    else if (PendingDecisions.on(plan).nonEmpty) plan
     else decideFor(plan, ExchangeGroup.collect(plan).map(_.copy(splittable = DecideShuffleReads.Whole)))
 
   private def decideFor(plan: SparkPlan, groups: Seq[ExchangeGroup]): SparkPlan = {

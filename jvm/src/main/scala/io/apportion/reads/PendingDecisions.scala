@@ -29,12 +29,12 @@ private[apportion] object PendingDecisions {
     decided
   }
 
-  /** Whether the plan has decisions. */
-  def areOn(plan: SparkPlan): Boolean = plan.getTagValue(Tag).isDefined
+  /** The decisions on the plan. */
+  def on(plan: SparkPlan): Seq[Pending] = plan.getTagValue(Tag).getOrElse(Nil)
 
   /** Removes and returns the decisions on the plan. */
   def take(plan: SparkPlan): Seq[Pending] = {
-    val pending = plan.getTagValue(Tag).getOrElse(Nil)
+    val pending = on(plan)
     plan.unsetTagValue(Tag)
     pending
   }

@@ -38,8 +38,7 @@ case class SizeFiles(session: SparkSession) extends AQEShuffleReadRule with Guar
     SizeFiles.target(plan, conf, session).fold(plan) { case (write, target) => size(plan, write, target) }
 
   private def size(plan: SparkPlan, write: TableWrite, target: TargetFileSize): SparkPlan = {
-    val pending = PendingDecisions.take(plan)
-    PendingDecisions.attach(plan, pending)
+    val pending = PendingDecisions.on(plan)
     val groups = pending.map(_._1)
     val open = pending.collect { case (group, Right(read)) if SizeFiles.isOpen(read.policy) => group -> read }
     val earlier = EarlierWrites.of(session)
