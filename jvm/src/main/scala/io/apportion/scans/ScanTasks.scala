@@ -120,7 +120,7 @@ case class ScanTasks(session: SparkSession, sources: Seq[ReportSource]) extends 
       (chosen, made.min(Int.MaxValue).toInt)
     }
 
-    private val ofReader = scan.option(ScanTasks.Option).flatMap(tasksOfOption)
+    private val ofReader = scan.option(ScanTasks.ReaderOption).flatMap(tasksOfOption)
 
     private def policyBeside(sparks: Int): Policy = {
       val ofSession = settings.scanPolicy(own, sparks, volumeIsHinted = hints.dataVolumePerTask.isDefined)
@@ -211,7 +211,7 @@ case class ScanTasks(session: SparkSession, sources: Seq[ReportSource]) extends 
     val tasks = value.trim.toIntOption.filter(_ >= 1)
     if (tasks.isEmpty)
       logWarning(
-        s"Reader option ${ScanTasks.Option} is '$value', but must be a whole number of 1 or more. It is ignored."
+        s"Reader option ${ScanTasks.ReaderOption} is '$value', but must be a whole number of 1 or more. It is ignored."
       )
     tasks
   }
@@ -232,9 +232,9 @@ case class ScanTasks(session: SparkSession, sources: Seq[ReportSource]) extends 
 object ScanTasks {
 
   /** The reader option that sets the number of tasks that scan its files. */
-  val Option = "apportion.tasks"
+  val ReaderOption = "apportion.tasks"
 
-  private val ByReader = ValueSource(SourceKind.ReaderOption, s"reader option $Option")
+  private val ByReader = ValueSource(SourceKind.ReaderOption, s"reader option $ReaderOption")
 
   private val CutBy = "apportion.cutBy"
 
