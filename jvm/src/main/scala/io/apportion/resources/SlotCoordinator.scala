@@ -11,6 +11,7 @@ import scala.util.control.NonFatal
 import io.apportion.report.ReportSource
 import io.apportion.resources.deadlines.{QueryRun, QueryTimes, SlotsForDeadline, TaskSpeed}
 import io.apportion.resources.planned.{PlannedStage, StageEstimates}
+import io.apportion.rules.LostQueries
 import io.apportion.settings.Settings.MinSlots
 import org.apache.spark.apportion.{Cluster, ExecutorDemand, WaitingJob}
 import org.apache.spark.{SparkContext, Success}
@@ -39,6 +40,7 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
   private val ahead = mutable.Map.empty[Long, Seq[PlannedStage]]
   private val demand = if (Cluster.isDynamic(sparkContext)) Some(new ExecutorDemand) else None
   private val startup = new StartupTime
+  private val lost = new LostQueries(delay = TimeUnit.MILLISECONDS.toNanos(LongestDelayMillis))
 
   /** The run of a query that ends just now. */
   private val ended = mutable.Map.empty[Long, QueryRun]
@@ -76,8 +78,7 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
       run: Option[QueryRun],
       plan: Option[SlotsForDeadline]
   ): Unit = {
-    // Drop queries that have ended, because a busy listener bus loses events.
-    settings.keys.toSeq.filterNot(id => id == query || isRunning(id)).foreach(queryEnds(_, succeeded = false))
+    dropLost()
     settings.put(query, current)
     run.foreach(runs.put(query, _))
     for (run <- run; plan <- plan) report(query, run, plan)
@@ -305,7 +306,7 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
     val slots = Cluster.slots(sparkContext)
     val due = synchronized {
       update(_.slotsAre(slots, now()))
-      settings.keys.toSeq.filterNot(isRunning).foreach(queryEnds(_, succeeded = false))
+      dropLost()
       if (settings.isEmpty && state.declared.isEmpty) stopTimer()
       settings.toSeq.filter(_._2.isDue(now()))
     }
@@ -327,7 +328,8 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
     timer = None
   }
 
-  private def isRunning(query: Long): Boolean = SQLExecution.getQueryExecution(query) != null
+  /** Drops queries that have ended, because a busy listener bus loses events. */
+  private def dropLost(): Unit = lost.among(settings.keys).foreach(queryEnds(_, succeeded = false))
 
   private def trackedQueryOf(properties: Properties): Option[Long] =
     Option(properties)
@@ -346,6 +348,9 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
 private[apportion] object SlotCoordinator extends ReportSource {
   private val log = LoggerFactory.getLogger(getClass.getName.stripSuffix("$"))
   private val LongestSleepMillis = 1000L
+
+  /** Longest time that the end of a query is on its way. Meanwhile, the query keeps its slots. */
+  private[resources] val LongestDelayMillis = 10000L
   private val running = new ConcurrentHashMap[SparkContext, SlotCoordinator]
 
   override def stageNeeds(session: SparkSession, query: Long, slots: Int): Unit =

@@ -7,8 +7,13 @@ import scala.collection.mutable
 /**
  * Finds queries whose end a listener did not hear, so that it can forget them: a busy listener bus drops events. The
  * events of a query that has ended may still be on their way, so a query is lost only some time after its end.
+ *
+ * @param delay nanoseconds after which a query that has ended is lost
  */
-private[apportion] final class LostQueries(isRunning: Long => Boolean = CurrentQuery.running(_).isDefined) {
+private[apportion] final class LostQueries(
+    isRunning: Long => Boolean = CurrentQuery.running(_).isDefined,
+    delay: Long = LostQueries.LongestDelay
+) {
   private val endedAt = mutable.Map.empty[Long, Long]
 
   /** Returns the lost ones of these queries, each once. `now` is in nanoseconds. */
@@ -16,7 +21,7 @@ private[apportion] final class LostQueries(isRunning: Long => Boolean = CurrentQ
     val ended = queries.filterNot(isRunning).toSet
     endedAt.filterInPlace((query, _) => ended(query))
     ended.foreach(endedAt.getOrElseUpdate(_, now))
-    val lost = endedAt.collect { case (query, at) if now - at > LostQueries.LongestDelay => query }.toSet
+    val lost = endedAt.collect { case (query, at) if now - at > delay => query }.toSet
     endedAt --= lost
     lost
   }

@@ -5,7 +5,10 @@ import io.apportion.decision.ResourceRequirement
 import io.apportion.resources.deadlines.QueryCosts
 import io.apportion.rules.Logged
 import org.apache.spark.apportion.Listeners
+import org.apache.spark.scheduler.{SparkListener, SparkListenerJobEnd}
 import org.apache.spark.sql.SparkSession
+import org.scalatest.concurrent.{Eventually, PatienceConfiguration}
+import org.scalatest.time.{Millis, Span}
 
 /** Asks for a third of what a query can use; see the test that names it. */
 class ThirdOfMaximum extends RescalingPolicy {
@@ -13,7 +16,7 @@ class ThirdOfMaximum extends RescalingPolicy {
 }
 
 /** Queries and the slots that there are, two in these tests, which nobody can be asked for more of. */
-class SlotCoordinatorSuite extends SparkSuite {
+class SlotCoordinatorSuite extends SparkSuite with Eventually {
   private val query = "SELECT k, count(*) FROM numbers GROUP BY k"
 
   private def changesOf(session: SparkSession): Seq[ResourceChange] = {
@@ -127,14 +130,30 @@ class SlotCoordinatorSuite extends SparkSuite {
     }
   }
 
-  test("a query that ended without an event is dropped when another query begins") {
+  test("a query that ended without an event is dropped after some seconds") {
     withSession("resources.minSlots" -> "1") { session =>
       val coordination = SlotCoordinator.of(session.sparkContext).get
       val ended = 1L << 40
       coordination.await(ended, SlotSettings.of(session.sessionState.conf, session.sparkContext))
       assert(coordination.isTracked(ended))
-      session.sql(query).collect()
-      assert(!coordination.isTracked(ended))
+      val most = PatienceConfiguration.Timeout(Span(SlotCoordinator.LongestDelayMillis * 3, Millis))
+      eventually(most)(assert(!coordination.isTracked(ended)))
+    }
+  }
+
+  test("what a query has cost is known, even if its end is heard late") {
+    withSession(deadline: _*) { session =>
+      val late = new SparkListener {
+        override def onJobEnd(event: SparkListenerJobEnd): Unit = Thread.sleep(2500)
+      }
+      QueryCosts.inApplication.forget(session.sparkContext)
+      session.sparkContext.addSparkListener(late)
+      try {
+        session.sql(query).collect()
+        Listeners.drain(session.sparkContext)
+      } finally session.sparkContext.removeSparkListener(late)
+      val planned = session.sql(s"SELECT plan.source FROM apportion_slots('$query', null, '1 min')").collect().last
+      assert(planned.getString(0) == "earlier runs")
     }
   }
 
