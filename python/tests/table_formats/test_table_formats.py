@@ -1,4 +1,4 @@
-"""Delta Lake and Iceberg, from Maven: tables are the same, and their files have the target size."""
+"""Delta Lake and Iceberg, from Maven: tables are the same. Iceberg's files have the target size."""
 
 from __future__ import annotations
 
@@ -33,8 +33,6 @@ class Format:
     compact: str
     first_version: str
     """A query for the version after the first insert."""
-    sizes: str
-    """A query for the sizes of the files of the table `texts`."""
 
 
 COLUMNS = "CREATE TABLE items (id BIGINT, key INT, amount DECIMAL(12, 2))"
@@ -56,7 +54,6 @@ FORMATS = {
         },
         compact="OPTIMIZE items ZORDER BY (id)",
         first_version="SELECT 1",
-        sizes="SELECT max(_metadata.file_size) FROM texts GROUP BY _metadata.file_path",
     ),
     "iceberg": Format(
         spark="4.1",
@@ -79,7 +76,6 @@ FORMATS = {
         "sort_order => 'id DESC NULLS LAST', options => map('rewrite-all', 'true'))",
         first_version="SELECT snapshot_id FROM ice.db.items.snapshots "
         "ORDER BY committed_at LIMIT 1",
-        sizes="SELECT file_size_in_bytes FROM ice.db.texts.files",
     ),
 }
 READ = "SELECT key, count(*), sum(id), sum(amount) FROM items GROUP BY key"
@@ -102,6 +98,7 @@ STATEMENTS = {
     "overwritten": READ,
 }
 TARGET = 256 << 10
+SIZES = "SELECT file_size_in_bytes FROM ice.db.texts.files"
 # Hardly compressible rows of about 40 bytes.
 TEXTS = "SELECT md5(string(id)) AS text, max(id) AS id, CAST(id % 2 AS INT) AS day "
 MERGE = (
@@ -194,25 +191,25 @@ def test_table_formats_have_the_same_tables_with_apportion(
         assert "even" in in_merge, ran[order]["decided"]["merge"]
 
 
+@pytest.mark.parametrize("tables", ["iceberg"], indirect=True)
 @pytest.mark.parametrize("partitions", ["", "PARTITIONED BY (day)"])
-def test_files_of_table_formats_have_the_target_size(
+def test_files_of_iceberg_have_the_target_size(
     tables: Format, partitions: str, bare: Bare, tmp_path: Path
 ) -> None:
-    name = next(name for name, each in FORMATS.items() if each is tables)
     property_ = f"TBLPROPERTIES ('spark.apportion.write.targetFileSize' = '{TARGET}')"
     statements = {
-        "create": f"CREATE TABLE texts USING {name} {partitions} {property_} AS "
+        "create": f"CREATE TABLE texts USING iceberg {partitions} {property_} AS "
         f"{TEXTS} FROM range(0, 60000, 1, 4) GROUP BY ALL",
-        "sizes": tables.sizes,
-        "create another": f"CREATE TABLE others USING {name} {property_} AS SELECT * FROM texts "
+        "sizes": SIZES,
+        "create another": f"CREATE TABLE others USING iceberg {property_} AS SELECT * FROM texts "
         "DISTRIBUTE BY text",
         "merge into another": MERGE.replace("texts", "others"),
         "overwrite": f"INSERT OVERWRITE texts {TEXTS} FROM range(0, 120000, 1, 4) GROUP BY ALL",
-        "overwritten sizes": tables.sizes,
+        "overwritten sizes": SIZES,
         # The first one has another ratio of bytes than the statements before.
         "first merge": MERGE,
         "merge": MERGE,
-        "merged sizes": tables.sizes,
+        "merged sizes": SIZES,
         "rows": "SELECT count(*), sum(id), sum(day) FROM texts",
     }
     # Tasks read whole shuffle partitions.
@@ -226,11 +223,7 @@ def test_files_of_table_formats_have_the_target_size(
     # The ratio of the statement that created the table counts until the MERGE has one of its own.
     reasons = [each["reason"] for each in with_and_without[1]["decided"]["merge into another"]]
     assert any("write.targetFileSize" in reason for reason in reasons), reasons
-    written = ["sizes", "overwritten sizes"]
-    # Delta Lake itself says how the rows of a MERGE are placed in a table with partitions.
-    if not partitions:
-        written.append("merged sizes")
-    for each in written:
+    for each in ("sizes", "overwritten sizes", "merged sizes"):
         assert share_near(sized[each]) > 0.9 > share_near(plain[each]), each
 
 

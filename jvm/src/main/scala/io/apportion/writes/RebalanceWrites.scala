@@ -2,8 +2,8 @@ package io.apportion.writes
 
 import scala.annotation.tailrec
 
-import io.apportion.rules.{CurrentQuery, Guarded}
-import io.apportion.writes.statements.{DeltaWrite, QueryRoot, SparkWrite, WrittenTable}
+import io.apportion.rules.Guarded
+import io.apportion.writes.statements.{SparkWrite, WrittenTable}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.QueryConf
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet}
@@ -30,19 +30,8 @@ case class RebalanceWrites(session: SparkSession) extends Guarded[LogicalPlan] {
         case insert: InsertIntoHadoopFsRelationCommand if insert.bucketSpec.isEmpty =>
           val columns = insert.partitionColumns.filterNot(column => insert.staticPartitions.contains(column.name))
           insert.mapChildren(rebalanced(_, SparkWrite.tableOf(insert, session), columns))
-        case query => deltaTable(query).fold(query)(table => rebalanced(query, table, columnsOf(query, table)))
+        case other => other
       }
-
-  /** The table of Delta Lake that the rows of this plan are written to. */
-  private def deltaTable(plan: LogicalPlan): Option[WrittenTable] =
-    CurrentQuery
-      .current(session)
-      .flatMap(CurrentQuery.running)
-      .filter(query => QueryRoot.sameColumns(query.analyzed, plan))
-      .flatMap(DeltaWrite.table(_, session))
-
-  private def columnsOf(query: LogicalPlan, table: WrittenTable): Seq[Attribute] =
-    query.output.filter(column => table.partitionColumns.exists(conf.resolver(_, column.name)))
 
   private def rebalanced(query: LogicalPlan, table: => WrittenTable, columns: Seq[Attribute]): LogicalPlan =
     if (columns.isEmpty || isPlaced(query, AttributeSet(columns)) || hasFewTasks(query)) query

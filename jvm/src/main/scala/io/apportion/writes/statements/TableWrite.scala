@@ -60,7 +60,7 @@ private[writes] object TableWrite {
       for {
         query <- CurrentQuery.current(session).flatMap(CurrentQuery.running) if QueryRoot.isIn(plan)
         optimized <- CurrentQuery.optimizedPlan(query)
-        write <- IcebergWrite.of(plan, optimized).orElse(DeltaWrite.of(plan, query, optimized, session))
+        write <- IcebergWrite.of(plan, optimized)
       } yield write
     }
 }
