@@ -52,6 +52,12 @@ private[policies] final class PolicyWatcher(path: Path, conf: Configuration, tim
     current
   }
 
+  /** Closes the watcher, and waits until it no longer reads the file. For tests. */
+  private[policies] def end(): Unit = {
+    close()
+    thread.join()
+  }
+
   /** Waits until a look at the file that begins after this call has ended. For tests. */
   private[policies] def awaitLook(): Unit = {
     val before = looks
@@ -159,9 +165,13 @@ private[policies] object PolicyWatcher {
     if (sparkContext.isStopped) None
     else Option(byApplication.computeIfAbsent(sparkContext, open(_, path, PolicyTimes())))
 
+  /** The watcher of an application that has one. For tests. */
+  private[policies] def existing(sparkContext: SparkContext): Option[PolicyWatcher] =
+    Option(byApplication.get(sparkContext))
+
   /** Replaces the watcher of an application, as a new application does. */
   private[policies] def reopen(sparkContext: SparkContext, path: String, times: PolicyTimes): PolicyWatcher = {
-    Option(byApplication.remove(sparkContext)).foreach(_.close())
+    existing(sparkContext).foreach(_.close())
     val watcher = open(sparkContext, path, times)
     byApplication.put(sparkContext, watcher)
     watcher

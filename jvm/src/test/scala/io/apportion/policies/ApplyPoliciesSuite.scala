@@ -29,6 +29,8 @@ class ApplyPoliciesSuite extends SparkSuite with Eventually {
 
   /** Rules in force during the body. */
   private def withRules[T](rules: String*)(body: => T): T = {
+    // The watcher of the test before would read, and log, the new rules too.
+    PolicyWatcher.existing(spark.sparkContext).foreach(_.end())
     write(rules: _*)
     PolicyWatcher.reopen(spark.sparkContext, file.toString, PolicyTimes())
     body
