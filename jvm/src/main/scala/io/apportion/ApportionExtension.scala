@@ -1,7 +1,7 @@
 package io.apportion
 
 import io.apportion.broadcasts.{BroadcastHints, DemoteBroadcasts, RememberBroadcasts}
-import io.apportion.groups.UserRepartitions
+import io.apportion.groups.{MultipliedRows, UserRepartitions}
 import io.apportion.hints.{AssignBlocks, GroupHints, ResolveBlockHints}
 import io.apportion.history.ApplicationUser
 import io.apportion.keys.KeyFunctionRegistry
@@ -49,7 +49,7 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectCheckRule(SettingsCheck(_, RescalingPolicy.check))
 
     // What changes the policy of a stage; the last one wins
-    val advisors = Seq(WriteAdvisor, GroupHints, EarlierRuns)
+    val advisors = Seq(WriteAdvisor, GroupHints, MultipliedRows, EarlierRuns)
     val reportSources = Seq(GroupHints, DemoteBroadcasts, SlotCoordinator, OutcomeListener)
 
     // Policies, and query blocks with their hints

@@ -11,7 +11,7 @@ import org.apache.spark.sql.SparkSession
 final case class GroupPolicy(policy: Policy, memoryPerByte: Option[Double] = None)
 
 /**
- * What the rules ask packages that they do not know: writes of files, hints and earlier runs. `ApportionExtension` lists
+ * What the rules ask code that they do not know, such as hints, writes of files and earlier runs. `ApportionExtension` lists
  * the advisors. Each gets the policy of the one before, so the last one wins.
  */
 trait Advisor {

@@ -35,7 +35,6 @@ private[apportion] object GroupRead {
     ValueSource(SourceKind.RequestedSize, "not used, as a rebalance or a write asks for a partition size")
 
   private val OfWrite = ValueSource(SourceKind.Write, "advisory size of the write")
-  private val UnderJoin = ValueSource(SourceKind.MultipliedRows, "minTaskVolume, under a join that multiplies rows")
 
   /** Puts the layouts of these groups into a plan. Joins of shuffles that are split by map tasks are marked as skew joins. */
   def applyAll(plan: SparkPlan, reads: Seq[GroupRead]): SparkPlan = {
@@ -133,8 +132,7 @@ private[apportion] object GroupRead {
 
   /**
    * Policy for a group. The advisors change the advisory size of a write, which overrides the settings of the session.
-   * Spark's own coalescing also prefers the size of the write. Under a join that multiplies rows, the target size is at
-   * most `minTaskVolume`.
+   * Spark's own coalescing also prefers the size of the write.
    *
    * A rebalance, or a write with an advisory size, does not fill the task slots: the query asks for partitions of that
    * size. For a write, a table format chose the size, and does not know the memory of a task. So memory limits it.
@@ -152,13 +150,9 @@ private[apportion] object GroupRead {
     val unadvised =
       if (written.isEmpty && !group.isRebalance) sessionPolicy
       else sessionPolicy.copy(slots = None, taskMemory = memory).withSources("mode" -> ForSize)
-    val advised = advisors.foldLeft(GroupPolicy(written.fold(unadvised)(unadvised.withVolume(_, OfWrite)))) {
-      (known, advisor) => advisor.advise(group, known, session)
+    advisors.foldLeft(GroupPolicy(written.fold(unadvised)(unadvised.withVolume(_, OfWrite)))) { (known, advisor) =>
+      advisor.advise(group, known, session)
     }
-    val policy = advised.policy
-    if (group.multipliesRows && policy.dataVolumePerTask > policy.minTaskVolume)
-      advised.copy(policy = policy.withVolume(policy.minTaskVolume, UnderJoin))
-    else advised
   }
 }
 

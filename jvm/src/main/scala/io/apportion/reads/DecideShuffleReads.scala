@@ -61,7 +61,8 @@ case class DecideShuffleReads(
     val settings = new SessionPolicy(conf, session.sparkContext)
     val slots = settings.clusterSlots.fold(groups.map(_ => Option.empty[Int]))(shareSlots(_, groups))
     groups.zip(slots).map { case (group, share) =>
-      val known = GroupRead.policy(group, settings, advisors, session, share)
+      // Forbidden groups need none, and it may need the fingerprint of a plan.
+      lazy val known = GroupRead.policy(group, settings, advisors, session, share)
       val read = group.forbidden
         .orElse(coalescingIsOff(known.policy))
         .toLeft(GroupRead.plan(group, heldRows(group, known), known.policy, decide))
@@ -71,7 +72,7 @@ case class DecideShuffleReads(
   }
 
   /** People switch coalescing off to read each shuffle partition in a task of its own. */
-  private def coalescingIsOff(policy: Policy): Option[String] =
+  private def coalescingIsOff(policy: => Policy): Option[String] =
     Option.when(!conf.coalesceShufflePartitionsEnabled && policy.parallelism.isEmpty)(
       s"${SQLConf.COALESCE_PARTITIONS_ENABLED.key} is false"
     )

@@ -146,6 +146,16 @@ class OutcomeSuite extends SparkSuite {
     assert(tasks(4) == 1)
   }
 
+  test("a target time does not replace the target size under a join that multiplies rows") {
+    val query =
+      """SELECT /*+ BROADCAST(b) */ a.k, reflect('java.lang.Thread', 'sleep', 2L)
+        |FROM (SELECT id % 30 AS k, count(*) FROM numbers GROUP BY 1) a JOIN few b ON a.k < b.k""".stripMargin
+    withSession(settings :+ ("targetTaskTime" -> "1s"): _*) { session =>
+      val sources = Seq.fill(2)(run(session, query).sources("dataVolumePerTask"))
+      assert(sources == Seq.fill(2)("minTaskVolume, under a join that multiplies rows"))
+    }
+  }
+
   /** Fraction of the memory of a slot that is this number of bytes. */
   private def fractionFor(bytes: Double): String =
     (bytes / Cluster.recentTaskMemory(spark.sparkContext).get._1).toString
