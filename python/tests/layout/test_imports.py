@@ -15,6 +15,8 @@ PYTHON = ROOT / "python"
 SCALA = ROOT / "jvm/src/main"
 MOST_FILES = 12
 
+# What a newcomer reads to follow a decision from the bytes to the tasks.
+SCALA_CORE = ("decision", "groups", "reads", "rules", "settings", "shufflewrites")
 # Rules of a decision, with the maximum number of files and lines that they can reach by imports.
 REACH = {
     ("DecideShuffleReads", "LocalReads"): (53, 5000),
@@ -203,6 +205,12 @@ def test_a_decision_needs_no_optional_package() -> None:
     }
     own = {package.split(".")[2] for package in packages if package.startswith("io.apportion.")}
     assert own == DECIDING
+
+
+def test_the_core_is_at_most_5000_lines_of_scala() -> None:
+    root = SCALA / "scala/io/apportion"
+    files = [file for package in SCALA_CORE for file in (root / package).rglob("*.scala")]
+    assert 3000 < _lines([root / "ApportionExtension.scala", *files]) <= 5000
 
 
 def test_the_core_is_at_most_5500_lines_of_python() -> None:
