@@ -133,9 +133,9 @@ check: $(INSTALLED)
 
 .PHONY: scala-test scala-test-all
 scala-test: jars
-	@$(SBT) formatCheck test
+	@$(SBT) formatCheck benchmarks/compile test
 scala-test-all: jars
-	@$(SBT) formatCheck testAll benchmarks/compile
+	@$(SBT) formatCheck benchmarks/compile testAll
 
 # The jars are built while packages are fetched, and not by the build hook of the package.
 $(INSTALLED): pyproject.toml build.sbt

@@ -3,11 +3,9 @@ package org.apache.spark.apportion
 import scala.collection.mutable
 import scala.util.Random
 
-import io.apportion.report.SlotTracker
 import io.apportion.ApportionExtension
 import io.apportion.scans.ScanTasks
 import org.apache.hadoop.fs.{FileStatus, Path}
-import org.apache.spark.SparkContext
 import org.apache.spark.sql.{DataFrames, SparkSession}
 import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
 import org.apache.spark.sql.execution.datasources._
@@ -45,7 +43,7 @@ object ScanBenchmark {
           settings.foreach { case (key, value) => session.conf.set(s"spark.apportion.$key", value) }
           val listed = scan
           listed.selectedPartitions
-          val (decided, millis) = time(ScanTasks(session, NoSlots)(listed))
+          val (decided, millis) = time(ScanTasks(session, Nil)(listed))
           val tasks = tasksOf(decided)
           settings.foreach { case (key, _) => session.conf.unset(s"spark.apportion.$key") }
           (tasks, millis)
@@ -87,10 +85,5 @@ object ScanBenchmark {
     override protected def leafFiles: mutable.LinkedHashMap[Path, FileStatus] = mutable.LinkedHashMap.empty
     override protected def leafDirToChildrenFiles: Map[Path, Array[FileStatus]] = Map.empty
     override def sizeInBytes: Long = files.map(_.getLen).sum
-  }
-
-  private object NoSlots extends SlotTracker {
-    override def stageNeeds(sparkContext: SparkContext, query: Long, slots: Int): Unit = ()
-    override def registeredAndLost(sparkContext: SparkContext, query: Long): Option[(Int, Int)] = None
   }
 }
