@@ -82,7 +82,7 @@ def _bars(top: int, title: str, found: Sequence[Range]) -> list[str]:
 
 
 def tree() -> str:
-    """A map task writes into 4 groups of 32 partitions, and into the parts of a heavy group."""
+    """A map task writes into 2 groups of 32 partitions, and into the parts of a heavy group."""
     n, left, step, heavy = 32, 42, 20, 1
     coarse, fine = levels(n)
     tasks = even(n, coarse)

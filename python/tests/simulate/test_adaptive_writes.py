@@ -35,24 +35,25 @@ def test_the_number_of_partitions_is_a_power_of_two_for_any_size(
     assert adaptive_writes.partitions(spark_number, input_bytes, 64 * MB, [policy]) == number
 
 
-def test_each_level_of_the_tree_has_eight_times_the_groups() -> None:
-    assert [adaptive_writes.levels(number) for number in (1, 2, 8, 16, 256, 1024)] == [
-        [1], [2], [8], [2, 16], [4, 32, 256], [2, 16, 128, 1024],
+def test_the_tree_begins_with_two_groups_and_each_has_eight_parts_or_sixteen() -> None:
+    assert [adaptive_writes.levels(number) for number in (1, 2, 8, 16, 256, 1024, 4096)] == [
+        [1], [2], [2, 8], [2, 16], [2, 16, 256], [2, 16, 128, 1024], [2, 16, 256, 4096],
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("size", "settings", "written"),
     [
-        (MB, {}, [4]),
-        # A group may have a twentieth of 64 MB before it is divided.
-        (12 * MB, {}, [4]),
-        (13 * MB, {}, [4, 32]),
-        (289 * MB, {}, [4, 32, 256]),
-        (100 * GB, {}, [4, 32, 256]),
+        (MB, {}, [2]),
+        # A group of the first level may have 2 MB before it is divided, and each of its parts 14 MB.
+        (4 * MB, {}, [2]),
+        (5 * MB, {}, [2, 16]),
+        (228 * MB, {}, [2, 16]),
+        (229 * MB, {}, [2, 16, 256]),
+        (100 * GB, {}, [2, 16, 256]),
         # Groups of 1 MB fill eight slots.
-        (MB, {"slots": 8}, [32]),
-        (MB, {"parallelism": 16}, [32]),
+        (MB, {"slots": 8}, [16]),
+        (MB, {"parallelism": 16}, [16]),
         (MB, {"parallelism": 10}, [256]),
         (MB, {"min_parallelism": 500}, [256]),
     ],
@@ -61,6 +62,13 @@ def test_map_tasks_write_more_groups_for_more_bytes(
     size: int, settings: dict[str, Any], written: list[int]
 ) -> None:
     assert adaptive_writes.written_levels(256, size, Policy(64 * MB, **settings)) == written
+
+
+@pytest.mark.parametrize(
+    ("size", "written"), [(32 * MB, [2]), (33 * MB, [16]), (256 * MB, [16]), (257 * MB, [256])]
+)
+def test_map_tasks_of_few_rows_write_one_level(size: int, written: list[int]) -> None:
+    assert adaptive_writes.written_levels(256, size, Policy(64 * MB), map_tasks=100) == written
 
 
 @pytest.mark.parametrize(
@@ -84,10 +92,10 @@ def test_the_number_of_sorted_ranges_follows_the_counted_rows(
 @pytest.mark.parametrize(
     ("written", "number", "row_bytes", "bypass_up_to", "files"),
     [
-        ([4, 32], 256, 2 * MB, 200, 36),
-        ([4, 32], 256, 1000, 200, 1),
-        ([8, 64], 512, 2 * MB, 200, 1),
-        ([4, 32], 256, 2 * MB, 1, 1),
+        ([2, 16], 256, 5 * MB, 200, 18),
+        ([2, 16], 256, 4 * MB, 200, 1),
+        ([2, 32], 512, 5 * MB, 200, 1),
+        ([2, 16], 256, 5 * MB, 1, 1),
     ],
 )
 def test_map_tasks_of_few_rows_or_many_blocks_write_one_file(

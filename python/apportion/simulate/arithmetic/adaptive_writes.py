@@ -15,25 +15,23 @@ MAX_PARTITIONS = 32768
 # Partitions for each task that the bytes of a query's inputs need, and their maximum.
 _HEADROOM = 2
 _MAX_BY_BYTES = 8192
-# Number of parts of a group of partitions in the next level.
-_PARTS = 8
-_MIN_GROUPS = 2
+# Number of groups of the first level.
+_FIRST_GROUPS = 2
+# Binary logarithm of the parts of a group, unless they are twice as many.
+_LOG_PARTS = 3
 # Maximum bytes that tasks read twice, as a fraction of all bytes.
 _READ_TWICE = 0.25
-# Part of a task's bytes that a group of the first level may have before it is divided, if its block
-# is not small.
-_FIRST_ALLOWANCE = 0.05
-_SMALL_BLOCK = 16 << 10
+# Share of the first level in it, if map tasks have more rows than they keep.
+_FIRST_SHARE = 1 / 8
 # Partitions for each task if partitions are ranges of sort keys, and the maximum above the planned
 # number.
 _RANGES_PER_TASK = 4
 _MAX_RANGES = 8192
 # With more blocks in the tree, a map task never opens a file for each block.
 _MAX_FILES = 400
-# Bytes of rows per block that a map task sorts by their block, instead of opening files, and their
-# maximum. A map task keeps these rows before it chooses their blocks.
-_BYTES_PER_FILE = 256 << 10
-_MAX_KEPT = 8 << 20
+# Bytes of rows that a map task keeps at most before it chooses their blocks. If these are all of
+# its rows, it writes one file.
+_MAX_KEPT = 4 << 20
 
 
 def partitions(spark_number: int, input_bytes: int, volume: int, policies: Iterable[Policy]) -> int:
@@ -62,10 +60,11 @@ def ranges(row_bytes: int, planned: int, policy: Policy) -> int:
 
 def levels(number: int) -> list[int]:
     """Return the numbers of groups of the tree of a power of two of partitions."""
-    groups = [number]
-    while groups[0] // _PARTS >= _MIN_GROUPS:
-        groups.insert(0, groups[0] // _PARTS)
-    return groups
+    if number <= _FIRST_GROUPS:
+        return [number]
+    log = (number // _FIRST_GROUPS).bit_length() - 1
+    steps = max(1, log // _LOG_PARTS)
+    return [_FIRST_GROUPS << log * step // steps for step in range(steps + 1)]
 
 
 def written_levels(
@@ -79,13 +78,16 @@ def written_levels(
     least = tasks if tasks & (tasks - 1) == 0 else tasks * _RANGES_PER_TASK
     tree = levels(number)
     written = [groups for groups in tree if groups >= least] or tree[-1:]
-    limits = [groups * _limit(tree, groups, policy, map_tasks) for groups in written]
+    kept = _MAX_KEPT / expansion * map_tasks
+    limits = [
+        groups
+        * (policy.data_volume_per_task if groups >= _slots(policy) else _slot_bytes(policy))
+        * (_READ_TWICE if size <= kept else _allowance(tree, groups))
+        for groups in written
+    ]
     # The groups of the first rows are chosen once these rows are known.
     start = 0
-    while (
-        start < len(written) - 1
-        and min(size, _kept(written[start]) / expansion * map_tasks) > limits[start]
-    ):
+    while start < len(written) - 1 and min(size, kept) > limits[start]:
         start += 1
     left = float(size)
     for place in range(start, len(written)):
@@ -95,26 +97,17 @@ def written_levels(
     return written[start:]
 
 
-def _limit(tree: list[int], groups: int, policy: Policy, map_tasks: int) -> float:
-    """Return the stored bytes that a group may have before it is divided."""
-    target = policy.data_volume_per_task if groups >= _slots(policy) else _slot_bytes(policy)
-    limit = target * _allowance(tree, groups)
-    if groups > tree[0]:
-        return limit
-    return min(limit, max(target * _FIRST_ALLOWANCE, map_tasks * _SMALL_BLOCK))
-
-
-def _kept(groups: int) -> int:
-    """Return the bytes of rows that a map task keeps before it chooses their blocks."""
-    return min(groups * _BYTES_PER_FILE, _MAX_KEPT)
-
-
 def _allowance(tree: list[int], groups: int) -> float:
-    """Return the part of a task's bytes that a group may have before it is divided."""
+    """Return the part of a task's bytes that a group may have before it is divided.
+
+    This is for map tasks with more rows than they keep.
+    """
     depth = len(tree) - 1
     if depth <= 1:
         return _READ_TWICE
-    return _READ_TWICE / 2 if groups == tree[0] else _READ_TWICE / 2 / (depth - 1)
+    if groups == tree[0]:
+        return _READ_TWICE * _FIRST_SHARE
+    return _READ_TWICE * (1 - _FIRST_SHARE) / (depth - 1)
 
 
 def files(written: list[int], number: int, row_bytes: float, bypass_up_to: int) -> int:
@@ -123,7 +116,7 @@ def files(written: list[int], number: int, row_bytes: float, bypass_up_to: int) 
     `written` are the levels that it writes. Spark opens files for up to `bypass_up_to` blocks.
     """
     can_open = written[0] <= bypass_up_to and sum(levels(number)) <= _MAX_FILES
-    return sum(written) if can_open and row_bytes > _kept(written[0]) else 1
+    return sum(written) if can_open and row_bytes > _MAX_KEPT else 1
 
 
 def _partitions_for(policy: Policy) -> int:

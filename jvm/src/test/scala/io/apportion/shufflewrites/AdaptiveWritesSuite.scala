@@ -106,18 +106,18 @@ class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   test("a small shuffle is written in few blocks, and a large one in as many as its tasks need") {
     def decided(target: String) = decisionOf(aggregate, "dataVolumePerTask" -> target, "minTaskVolume" -> target)
     val small = decided("64mb")
-    assert(small.subpartitions == 256 && small.levels == Seq(4) && small.blocks.contains(8L))
+    assert(small.subpartitions == 256 && small.levels == Seq(2) && small.blocks.contains(4L))
     assert(small.sparksBlocks.contains(400L) && small.bytesReadTwice == 0)
-    assert(small.reason.contains("written in 8 blocks instead of up to 400"))
+    assert(small.reason.contains("written in 4 blocks instead of up to 400"))
     val large = decided("200b")
     assert(large.tasks > 16 && large.levels.last > 16 && large.blocks.exists(_ > 32))
   }
 
   test("map tasks start with groups as fine as an earlier run of the same shuffle needed") {
-    withSession("dataVolumePerTask" -> "8mb") { session =>
-      val query = "SELECT md5(string(id)), count(*) FROM range(0, 1000000, 1, 2) GROUP BY 1"
+    withSession("dataVolumePerTask" -> "64mb") { session =>
+      val query = "SELECT md5(string(id)), count(*) FROM range(0, 4000000, 1, 2) GROUP BY 1"
       def firstLevel = only(decisionsOf(session, session.sql(query))).levels.head
-      assert(Seq(firstLevel, firstLevel) == Seq(4, 32))
+      assert(Seq(firstLevel, firstLevel) == Seq(2, 16))
     }
   }
 

@@ -7,16 +7,16 @@ import java.util.Arrays
  * a group that the group's rows of all map tasks would be more than a task should read, it divides the group: it writes
  * the next rows into the group's parts.
  *
- * Not all rows have been seen when the block of a row is chosen, so each group keeps the rows that came before. The
- * tasks that read a part of the group read these too. With limits of [[PartitionTree.allowance]] of a task's bytes, tasks
- * read at most [[PartitionTree.MaxReadTwice]] of all bytes in addition, for any number of rows in any group.
+ * If all rows of the map task are known, each group is divided before its first row or never. Otherwise, a group keeps the
+ * rows that came before. The tasks that read a part of a group read the rest of its block too. So a group may only have a
+ * fraction of a task's bytes. With these fractions, tasks read at most [[PartitionTree.MaxReadTwice]] of all bytes in
+ * addition, for any number of rows in any group.
  *
  * @param first  level to start with
- * @param limits for each level, the maximum bytes of a group in this map task before the group is divided, as they are
- *               stored
- * @param rowLimits the same for the uncompressed bytes
+ * @param shares for each level, this map task's share of the bytes that a task should read, as they are stored
+ * @param rowShare the same for the uncompressed bytes
  */
-final class BlockChooser(tree: PartitionTree, first: Int, limits: Array[Long], rowLimits: Array[Long]) {
+final class BlockChooser(tree: PartitionTree, first: Int, shares: Array[Long], rowShare: Long) {
   private val blockOf = new Array[Int](tree.partitions)
   private val bytes = new Array[Long](tree.blocks)
 
@@ -33,6 +33,9 @@ final class BlockChooser(tree: PartitionTree, first: Int, limits: Array[Long], r
   private val hasSample = new Array[Boolean](tree.depth)
   private val isSample = new Array[Boolean](tree.blocks)
   private var divisions = 0
+
+  /** For each level, the part of its share that a group may have. */
+  private var allowances = Array.fill(tree.depth)(PartitionTree.MaxReadTwice)
   toFirstLevel()
   setLimits()
   addSample(blockOf(0))
@@ -41,7 +44,7 @@ final class BlockChooser(tree: PartitionTree, first: Int, limits: Array[Long], r
   def needsRatio(block: Int): Boolean = isSample(block)
 
   /** Uncompressed bytes of a block to measure: no more than it may have if its rows cannot be compressed. */
-  def bytesToMeasure(block: Int): Long = limits(tree.level(block))
+  def bytesToMeasure(block: Int): Long = limit(tree.level(block))
 
   def setRatio(block: Int, uncompressedToStored: Double): Unit = {
     val level = tree.level(block)
@@ -64,29 +67,37 @@ final class BlockChooser(tree: PartitionTree, first: Int, limits: Array[Long], r
     block
   }
 
+  /** Notes that more rows follow than were placed, so that groups may be divided after their first rows. */
+  def expectMore(): Unit = {
+    allowances = Array.tabulate(tree.depth)(tree.allowance)
+    setLimits()
+  }
+
   /**
-   * Divides groups until the first rows fit, and forgets these rows, so that their blocks can be chosen again. Then no
+   * Blocks of the first rows, chosen again now that these rows are known. Groups are divided until the rows fit, so no
    * group keeps rows that came before it was divided.
    *
    * @param partitions partition of each row
    * @param rowBytes   uncompressed bytes of each row
    */
-  def startAgain(partitions: Array[Int], rowBytes: Array[Int]): Unit = {
+  def place(partitions: Array[Int], rowBytes: Array[Int]): Array[Int] = {
+    val placed = new Array[Int](partitions.length)
     toFirstLevel()
     var before = -1
     while (before != divisions) {
       before = divisions
-      forget()
-      partitions.indices.foreach(i => choose(partitions(i), rowBytes(i)))
+      Arrays.fill(bytes, 0)
+      var i = 0
+      while (i < placed.length) {
+        placed(i) = choose(partitions(i), rowBytes(i))
+        i += 1
+      }
     }
-    forget()
+    placed
   }
 
-  /** Whether some group was divided, so that [[startAgain]] can place rows better. */
-  def isDivided: Boolean = divisions > 0
-
-  /** Forgets the rows so far. */
-  def forget(): Unit = Arrays.fill(bytes, 0)
+  /** Number of blocks that the map task can write. */
+  def blocks: Int = tree.blocks
 
   /** Number of blocks that the map task has written. */
   def written: Int = bytes.count(_ > 0)
@@ -110,10 +121,13 @@ final class BlockChooser(tree: PartitionTree, first: Int, limits: Array[Long], r
     (0 until tree.width(level)).foreach(i => blockOf(start + i) = block + 1 + i / width * size)
   }
 
-  private def setLimits(): Unit = (0 until tree.blocks).foreach { block =>
-    val level = tree.level(block)
-    most(block) =
-      if (level == tree.depth) Long.MaxValue else (limits(level) * ratios(level)).min(rowLimits(level).toDouble).toLong
+  private def limit(level: Int): Long = (shares(level) * allowances(level)).toLong
+
+  private def setLimits(): Unit = {
+    val ofLevel = Array.tabulate(tree.depth) { level =>
+      (limit(level) * ratios(level)).min(rowShare * allowances(level)).toLong
+    } :+ Long.MaxValue
+    (0 until tree.blocks).foreach(block => most(block) = ofLevel(tree.level(block)))
   }
 }
 
@@ -122,6 +136,6 @@ object BlockChooser {
   /** A chooser for partitions without groups. */
   def apply(partitions: PartitionTree): BlockChooser = {
     require(partitions.depth == 0, s"there are levels: $partitions")
-    new BlockChooser(partitions, 0, Array.empty, Array.empty)
+    new BlockChooser(partitions, 0, Array.empty, Long.MaxValue)
   }
 }

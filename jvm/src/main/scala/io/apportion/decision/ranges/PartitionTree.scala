@@ -150,12 +150,14 @@ final class PartitionTree private (val groups: Array[Int]) extends Serializable 
   private def parentOf(block: Int): Int = if (levels(block) == 0) -1 else blockOf(levels(block) - 1, starts(block))
 
   /**
-   * Part of a task's bytes that the group of a level may have before it is divided. The tasks that read the parts of a
-   * group read the bytes in it once each, so for each level they read at most this fraction of all bytes in addition. Most
-   * shuffles are small and never leave the first level, so it has half of the sum.
+   * Part of a task's bytes that the group of a level may have before it is divided, if the map task has more rows than it
+   * keeps. The tasks that read the parts of a group read the bytes in it once each, so for each level they read at most this
+   * fraction of all bytes in addition. The parts of the first groups are few, so it costs little to divide these early.
    */
   def allowance(level: Int): Double =
-    if (depth <= 1) MaxReadTwice else if (level == 0) MaxReadTwice / 2 else MaxReadTwice / 2 / (depth - 1)
+    if (depth <= 1) MaxReadTwice
+    else if (level == 0) MaxReadTwice * FirstShare
+    else MaxReadTwice * (1 - FirstShare) / (depth - 1)
 
   /** Sum of the amounts of the blocks of each level. */
   def byLevel(amounts: Array[Long]): Array[Long] = {
@@ -200,18 +202,24 @@ object PartitionTree {
     new PartitionTree(groups.toArray)
   }
 
-  /** Number of parts of a group. */
-  private val Parts = 8
+  /** Number of groups of the first level: a map task with few rows writes as many blocks. */
+  private val FirstGroups = 2
 
-  /** Minimum number of groups of the first level, unless there are fewer partitions. */
-  private val MinGroups = 2
+  /** Binary logarithm of the parts of a group, unless they are twice as many. */
+  private val LogParts = 3
 
-  /** Tree for a power of two of partitions. */
-  def of(partitions: Int): PartitionTree = {
-    val levels = Iterator.iterate(partitions)(_ / Parts).takeWhile(_ >= MinGroups).toList.reverse
-    if (levels.isEmpty) apply(partitions) else apply(levels: _*)
-  }
+  /** Tree for a power of two of partitions: two groups, each of which has 8 or 16 parts, and so on. */
+  def of(partitions: Int): PartitionTree =
+    if (partitions <= FirstGroups) apply(partitions)
+    else {
+      val log = Integer.numberOfTrailingZeros(partitions / FirstGroups)
+      val steps = (log / LogParts).max(1)
+      apply((0 to steps).map(step => FirstGroups << log * step / steps): _*)
+    }
 
   /** Maximum bytes that tasks read twice, as a fraction of all bytes. */
   val MaxReadTwice = 0.25
+
+  /** Share of the first level in it. */
+  private val FirstShare = 1.0 / 8
 }

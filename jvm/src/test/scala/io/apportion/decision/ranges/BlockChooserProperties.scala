@@ -11,8 +11,12 @@ object BlockChooserProperties extends Properties("BlockChooser") {
 
   private val RowBytes = 10
 
-  /** The rows of each map task, as partitions: equal or skewed map outputs, uniform or skewed partitions. */
-  private final case class Shuffle(tree: PartitionTree, startLevel: Int, rows: Seq[Seq[Int]])
+  /**
+   * The rows of each map task, as partitions: equal or skewed map outputs, uniform or skewed partitions.
+   *
+   * @param kept number of rows that a map task keeps before it chooses their blocks
+   */
+  private final case class Shuffle(tree: PartitionTree, startLevel: Int, rows: Seq[Seq[Int]], kept: Int)
 
   private val shuffles: Gen[Shuffle] = for {
     n <- Gen.choose(4, 9)
@@ -21,6 +25,7 @@ object BlockChooserProperties extends Properties("BlockChooser") {
     spread <- Gen.oneOf(0.0, 1.0, 3.0)
     skew <- Gen.oneOf(1.0, 3.0)
     level <- Gen.choose(0, 2)
+    kept <- Gen.oneOf(0, 50, 500, 5000)
   } yield {
     val random = new Random(seed)
     val tree = PartitionTree.of(1 << n)
@@ -28,16 +33,17 @@ object BlockChooserProperties extends Properties("BlockChooser") {
       val size = (200 * math.exp(spread * random.nextGaussian())).toInt.min(20000)
       Seq.fill(size)((math.pow(random.nextDouble(), skew) * tree.partitions).toInt)
     }
-    Shuffle(tree, level.min(tree.depth), rows)
+    Shuffle(tree, level.min(tree.depth), rows, kept)
   }
 
   /** Blocks of the rows of all map tasks, if the tasks that read them should read `target` bytes. */
   private def written(shuffle: Shuffle, target: Long): Seq[Seq[(Int, Int)]] = shuffle.rows.map { rows =>
-    val limits =
-      shuffle.tree.groups.indices.map(level => (target * shuffle.tree.allowance(level) / shuffle.rows.size).toLong)
-    val none = limits.map(_ => Long.MaxValue)
-    val chooser = new BlockChooser(shuffle.tree, shuffle.startLevel, limits.toArray, none.toArray)
-    rows.map(partition => partition -> chooser.choose(partition, RowBytes))
+    val shares = shuffle.tree.groups.map(_ => target / shuffle.rows.size)
+    val chooser = new BlockChooser(shuffle.tree, shuffle.startLevel, shares, Long.MaxValue)
+    val (first, next) = rows.splitAt(shuffle.kept)
+    if (next.nonEmpty) chooser.expectMore()
+    val placed = chooser.place(first.toArray, first.map(_ => RowBytes).toArray)
+    rows.zip(placed ++ next.map(chooser.choose(_, RowBytes)))
   }
 
   property("a row's block belongs to a group with the row's partition") = forAll(shuffles, Gen.choose(10L, 100000L)) {

@@ -5,8 +5,9 @@ import org.scalatest.funsuite.AnyFunSuite
 class BlockChooserSuite extends AnyFunSuite {
   private val tree = PartitionTree(2, 4, 8)
 
-  private def chooser(limit: Long, rowLimit: Long = Long.MaxValue) =
-    new BlockChooser(tree, 0, Array.fill(3)(limit), Array.fill(3)(rowLimit))
+  /** A chooser that divides groups at a limit if all rows are known: at a quarter of a task's bytes. */
+  private def chooser(limit: Long, rowLimit: Long = Long.MaxValue / 4) =
+    new BlockChooser(tree, 0, Array.fill(3)(4 * limit), 4 * rowLimit)
 
   test("a group is divided before it has more bytes than the limit, and other groups are not") {
     val blocks = chooser(100)
@@ -23,10 +24,18 @@ class BlockChooserSuite extends AnyFunSuite {
   test("the first rows are written as finely as the last of them") {
     val rows = Seq.fill(6)(0 -> 40) :+ (7 -> 40)
     val blocks = chooser(100)
-    blocks.startAgain(rows.map(_._1).toArray, rows.map(_._2).toArray)
-    assert(blocks.written == 0)
-    val chosen = rows.map { case (partition, bytes) => blocks.choose(partition, bytes) }
-    assert(chosen == Seq.fill(6)(tree.blockOf(2, 0)) :+ tree.blockOf(0, 7))
+    val chosen = blocks.place(rows.map(_._1).toArray, rows.map(_._2).toArray)
+    assert(chosen.toSeq == Seq.fill(6)(tree.blockOf(2, 0)) :+ tree.blockOf(0, 7))
+    assert(blocks.written == 2)
+  }
+
+  test("groups are divided earlier if more rows follow than are known") {
+    val rows = Seq.fill(6)(0 -> 16)
+    val blocks = chooser(100)
+    def placed = blocks.place(rows.map(_._1).toArray, rows.map(_._2).toArray).toSeq
+    assert(placed.forall(_ == tree.blockOf(0, 0)))
+    blocks.expectMore()
+    assert(placed.forall(_ == tree.blockOf(2, 0)))
   }
 
   test("a group of the last level is never divided") {
@@ -65,8 +74,8 @@ class BlockChooserSuite extends AnyFunSuite {
     val blocks = chooser(100)
     rows.foreach { case (partition, bytes) => blocks.choose(partition, bytes) }
     blocks.setRatio(tree.blockOf(0, 0), 3)
-    blocks.startAgain(rows.map(_._1).toArray, rows.map(_._2).toArray)
-    assert(blocks.choose(0, 40) == tree.blockOf(0, 0))
+    val chosen = blocks.place(rows.map(_._1).toArray, rows.map(_._2).toArray)
+    assert(chosen.forall(_ == tree.blockOf(0, 0)))
   }
 
   test("the limit of uncompressed bytes does not depend on the ratio") {

@@ -2,12 +2,14 @@ package org.apache.spark.sql.apportion.exchange
 
 import org.apache.spark.{PartitionIdPassthrough, ShuffleDependency}
 import org.apache.spark.rdd.RDD
+import org.apache.spark.scheduler.MapStatus
 import org.apache.spark.serializer.Serializer
 import org.apache.spark.shuffle.ShuffleWriteProcessor
 import org.apache.spark.shuffle.checksum.RowBasedChecksum
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRowChecksum
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.storage.BlockManagerId
 
 /**
  * A shuffle of rows into blocks. From Spark 4.1 on, it has a checksum of the rows of each block. If another attempt of a
@@ -32,6 +34,24 @@ private[apportion] object RowDependency {
       checksums(blocks),
       SQLConf.get.shuffleChecksumMismatchFullRetryEnabled
     )
+
+  def addToChecksum(
+      dependency: ShuffleDependency[Int, InternalRow, InternalRow],
+      block: Int,
+      row: InternalRow
+  ): Unit = {
+    val checksums = dependency.rowBasedChecksums
+    if (checksums.nonEmpty) checksums(block).update(block, row)
+  }
+
+  /** Result of a map task. */
+  def mapStatus(
+      dependency: ShuffleDependency[Int, InternalRow, InternalRow],
+      location: BlockManagerId,
+      sizes: Array[Long],
+      mapId: Long
+  ): MapStatus =
+    MapStatus(location, sizes, mapId, RowBasedChecksum.getAggregatedChecksumValue(dependency.rowBasedChecksums))
 
   /** As in `ShuffleExchangeExec.prepareShuffleDependency`, where each block has a checksum of its own. */
   private def checksums(blocks: Int): Array[RowBasedChecksum] =

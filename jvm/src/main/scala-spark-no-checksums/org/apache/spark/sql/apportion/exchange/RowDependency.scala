@@ -2,9 +2,11 @@ package org.apache.spark.sql.apportion.exchange
 
 import org.apache.spark.{PartitionIdPassthrough, ShuffleDependency}
 import org.apache.spark.rdd.RDD
+import org.apache.spark.scheduler.MapStatus
 import org.apache.spark.serializer.Serializer
 import org.apache.spark.shuffle.ShuffleWriteProcessor
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.storage.BlockManagerId
 
 /** A shuffle of rows into blocks. Before Spark 4.1, it has no checksums of rows. */
 private[apportion] object RowDependency {
@@ -20,4 +22,15 @@ private[apportion] object RowDependency {
       serializer,
       shuffleWriterProcessor = processor
     )
+
+  def addToChecksum(dependency: ShuffleDependency[Int, InternalRow, InternalRow], block: Int, row: InternalRow): Unit =
+    ()
+
+  /** Result of a map task. */
+  def mapStatus(
+      dependency: ShuffleDependency[Int, InternalRow, InternalRow],
+      location: BlockManagerId,
+      sizes: Array[Long],
+      mapId: Long
+  ): MapStatus = MapStatus(location, sizes, mapId)
 }

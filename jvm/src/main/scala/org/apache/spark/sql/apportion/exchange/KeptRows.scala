@@ -11,19 +11,21 @@ import org.apache.spark.unsafe.Platform
 private[exchange] final class KeptRows {
   import KeptRows._
 
-  private val pages = mutable.Queue.empty[Array[Byte]]
-  private var partitionOf, sizeOf = new Array[Int](64)
-  private var added, removed = 0
-  private var first: UnsafeRow = _
+  private val pages = mutable.ArrayBuffer.empty[Array[Byte]]
+  private var partitionOf, sizeOf, pageOf, startOf = new Array[Int](64)
+  private var added = 0
+  private var row: UnsafeRow = _
 
-  /** Position in the last page for the next row, and in the first page of the next row to remove. */
-  private var end, start = 0
+  /** The last page, and the position in it for the next row. */
+  private var page = Array.emptyByteArray
+  private var end = 0
   private var sum = 0L
 
-  /** Bytes of all rows that were added, and of the two numbers for each of them. */
+  /** Bytes of all rows that were added, and of the numbers for each of them. */
   def bytes: Long = sum
 
-  def isEmpty: Boolean = removed == added
+  /** Number of rows that were removed. */
+  var removed = 0
 
   /** Partitions of the rows that were added. */
   def partitions: Array[Int] = Arrays.copyOf(partitionOf, added)
@@ -31,42 +33,48 @@ private[exchange] final class KeptRows {
   /** Bytes of each row that was added. */
   def sizes: Array[Int] = Arrays.copyOf(sizeOf, added)
 
-  def add(partition: Int, row: UnsafeRow): Unit = {
-    val size = row.getSizeInBytes
-    if (pages.isEmpty || end + size > pages.last.length) {
-      pages += new Array[Byte](size.max(PageBytes))
+  def add(partition: Int, its: UnsafeRow): Unit = {
+    val size = its.getSizeInBytes
+    if (pages.isEmpty || end + size > page.length) {
+      page = new Array[Byte](size.max(PageBytes))
+      pages += page
       end = 0
     }
-    row.writeToMemory(pages.last, Platform.BYTE_ARRAY_OFFSET.toLong + end)
+    its.writeToMemory(page, Platform.BYTE_ARRAY_OFFSET.toLong + end)
     if (added == sizeOf.length) {
       partitionOf = Arrays.copyOf(partitionOf, 2 * added)
       sizeOf = Arrays.copyOf(sizeOf, 2 * added)
+      pageOf = Arrays.copyOf(pageOf, 2 * added)
+      startOf = Arrays.copyOf(startOf, 2 * added)
     }
     partitionOf(added) = partition
     sizeOf(added) = size
-    if (first == null) first = new UnsafeRow(row.numFields)
+    pageOf(added) = pages.length - 1
+    startOf(added) = end
+    if (row == null) row = new UnsafeRow(its.numFields)
     added += 1
     end += size
-    sum += size + 8
+    sum += size + NumberBytes
   }
 
-  /** Partition of the row that [[remove]] returns next. */
-  def nextPartition: Int = partitionOf(removed)
+  /** A row by its position. It is valid until the next call. */
+  def apply(i: Int): UnsafeRow = {
+    row.pointTo(pages(pageOf(i)), Platform.BYTE_ARRAY_OFFSET.toLong + startOf(i), sizeOf(i))
+    row
+  }
 
-  /** The first row that was not removed yet. It is valid until the next one is removed. */
+  /** The first row that was not removed yet. It is valid until the next call. */
   def remove(): UnsafeRow = {
-    val size = sizeOf(removed)
-    if (start + size > pages.head.length) {
-      pages.dequeue()
-      start = 0
-    }
-    first.pointTo(pages.head, Platform.BYTE_ARRAY_OFFSET.toLong + start, size)
+    val page = pageOf(removed)
+    if (removed > 0 && pageOf(removed - 1) < page) pages(page - 1) = null
     removed += 1
-    start += size
-    first
+    apply(removed - 1)
   }
 }
 
 private object KeptRows {
   private val PageBytes = 32 << 10
+
+  /** Bytes of a row's four numbers. */
+  private val NumberBytes = 16
 }

@@ -25,13 +25,37 @@ private[exchange] final class PlacedRows(
 ) extends Iterator[Product2[Int, InternalRow]] {
   private val placed = new MutablePair[Int, InternalRow]()
   private val samples = mutable.Map.empty[Int, CompressedSample]
-  private lazy val kept = firstRows()
+  private val kept = new KeptRows
   private var isOpen = true
 
-  /** Whether there are more rows than it takes a short time to sort. */
-  lazy val isLarge: Boolean = !kept.isEmpty && rows.hasNext
+  /** Block of each row that is kept. */
+  private lazy val blockOf: Array[Int] = keepFirst()
 
-  override def hasNext: Boolean = !kept.isEmpty || rows.hasNext || {
+  /** Whether there are more rows than are kept. */
+  lazy val isLarge: Boolean = blockOf.nonEmpty && rows.hasNext
+
+  /**
+   * Gives the rows of each block, in ascending order of the blocks, if all rows are kept.
+   *
+   * @param write receives a block and its rows
+   */
+  def foreachBlock(write: (Int, Iterator[UnsafeRow]) => Unit): Unit = {
+    val (first, last) = (Array.fill(chooser.blocks)(-1), new Array[Int](chooser.blocks))
+    val next = Array.fill(blockOf.length)(-1)
+    var i = 0
+    while (i < next.length) {
+      val block = blockOf(i)
+      if (first(block) < 0) first(block) = i else next(last(block)) = i
+      last(block) = i
+      i += 1
+    }
+    first.indices.filter(first(_) >= 0).foreach { block =>
+      write(block, Iterator.iterate(first(block))(next(_)).takeWhile(_ >= 0).map(kept(_)))
+    }
+    blocks += chooser.written
+  }
+
+  override def hasNext: Boolean = blockOf.length > kept.removed || rows.hasNext || {
     if (isOpen) {
       isOpen = false
       blocks += chooser.written
@@ -39,34 +63,35 @@ private[exchange] final class PlacedRows(
     false
   }
 
-  override def next(): Product2[Int, InternalRow] =
-    if (kept.isEmpty) {
+  override def next(): Product2[Int, InternalRow] = {
+    val i = kept.removed
+    if (i < blockOf.length) placed.update(blockOf(i), kept.remove())
+    else {
       val row = rows.next().asInstanceOf[UnsafeRow]
       placed.update(choose(partitionOf.applyAsInt(row), row), row)
-    } else {
-      val partition = kept.nextPartition
-      val row = kept.remove()
-      placed.update(chooser.choose(partition, row.getSizeInBytes), row)
     }
+    placed
+  }
+
+  // The lazy value holds a lock, and the JVM does not compile a loop inside it. The loop's body is a method of its own, as
+  // the JVM compiles methods by their calls, and a stage has few tasks.
+  private def keepFirst(): Array[Int] = {
+    while (kept.bytes < PlacedRows.MaxBytes && rows.hasNext) keepNext()
+    if (rows.hasNext) chooser.expectMore()
+    chooser.place(kept.partitions, kept.sizes)
+  }
+
+  private def keepNext(): Unit = {
+    val row = rows.next().asInstanceOf[UnsafeRow]
+    val partition = partitionOf.applyAsInt(row)
+    choose(partition, row)
+    kept.add(partition, row)
+  }
 
   private def choose(partition: Int, row: UnsafeRow): Int = {
     val block = chooser.choose(partition, row.getSizeInBytes)
     if (chooser.needsRatio(block)) measure(block, row)
     block
-  }
-
-  private def firstRows(): KeptRows = {
-    val kept = new KeptRows
-    var limit = PlacedRows.BytesPerFile
-    while (kept.bytes < limit && rows.hasNext) {
-      val row = rows.next().asInstanceOf[UnsafeRow]
-      val partition = partitionOf.applyAsInt(row)
-      choose(partition, row)
-      kept.add(partition, row)
-      if (kept.bytes >= limit) limit = (chooser.written * PlacedRows.BytesPerFile).min(PlacedRows.MaxBytes)
-    }
-    if (chooser.isDivided) chooser.startAgain(kept.partitions, kept.sizes) else chooser.forget()
-    kept
   }
 
   private def measure(block: Int, row: UnsafeRow): Unit = {
@@ -81,9 +106,6 @@ private[exchange] final class PlacedRows(
 
 private object PlacedRows {
 
-  /** Bytes of rows that take as long to sort as a file takes to write and to merge, where files are slow. */
-  private val BytesPerFile = 256L << 10
-
-  /** Maximum bytes of rows to keep. */
-  private val MaxBytes = 8L << 20
+  /** Bytes of rows that a map task keeps at most. Spark's memory manager does not count them. */
+  private val MaxBytes = 4L << 20
 }

@@ -26,16 +26,12 @@ private[apportion] final class TreeWrites(
     val level = goal.level(tree)
     // Each map task counts for all of them.
     val mapTasks = rows.rdd.getNumPartitions.max(1)
-    def share(bytes: Long, level: Int) = (bytes * tree.allowance(level) / mapTasks).toLong
-    val limits = tree.groups.indices.map(level => share(goal.groupBytes(tree.groups(level)), level)).toArray
-    // The parts of the first groups are few, so it is cheap to divide these groups early, unless blocks become small.
-    val early = (goal.groupBytes(tree.groups(0)) * TreeWrites.FirstAllowance / mapTasks).toLong
-    limits(0) = limits(0).min(early.max(TreeWrites.SmallBlock))
-    val rowLimits = tree.groups.indices.map(share(goal.rowBytes, _)).toArray
+    val shares = tree.groups.map(goal.groupBytes(_) / mapTasks)
+    val rowShare = goal.rowBytes / mapTasks
     val placed = rows.rdd.mapPartitionsWithIndexInternal { (index, input) =>
       val partitionOf = UnsafeProjection.create(Seq(partitionId), output)
       partitionOf.initialize(index)
-      new PlacedRows(input, partitionOf(_).getInt(0), new BlockChooser(tree, level, limits, rowLimits), blocks)
+      new PlacedRows(input, partitionOf(_).getInt(0), new BlockChooser(tree, level, shares, rowShare), blocks)
     }
     rows.dependency(placed, tree.blocks, goal.canOpenFiles(tree))
   }
@@ -48,12 +44,6 @@ private[apportion] final class TreeWrites(
 }
 
 private[apportion] object TreeWrites {
-
-  /** Part of a task's bytes that a group of the first level may have before it is divided, if blocks are not small. */
-  private val FirstAllowance = 0.05
-
-  /** Bytes that take about as long to read as it takes to write and to fetch one more block. */
-  private val SmallBlock = 16L << 10
 
   /**
    * Partition of a row. Spark takes the hash modulo the number of partitions. For a power of two, the last bits of the

@@ -14,7 +14,7 @@ class KeptRowsSuite extends AnyFunSuite {
     row
   }
 
-  test("rows leave as they came, also if a row is larger than a page") {
+  test("rows are found by their position and leave as they came, also if a row is larger than a page") {
     val random = new Random(1)
     val rows = Seq.fill(2000)(8 * random.nextInt(200)).updated(700, 100000).map { size =>
       val bytes = new Array[Byte](size)
@@ -24,15 +24,15 @@ class KeptRowsSuite extends AnyFunSuite {
     val kept = new KeptRows
     rows.zipWithIndex.foreach { case (bytes, partition) => kept.add(partition, row(bytes)) }
     assert(kept.partitions.toSeq == rows.indices && kept.sizes.toSeq == rows.map(_.length))
-    rows.zipWithIndex.foreach { case (bytes, partition) =>
-      assert(!kept.isEmpty && kept.nextPartition == partition && kept.remove().getBytes.sameElements(bytes))
+    assert(rows.indices.reverse.forall(i => kept(i).getBytes.sameElements(rows(i))))
+    rows.zipWithIndex.foreach { case (bytes, i) =>
+      assert(kept.removed == i && kept.remove().getBytes.sameElements(bytes))
     }
-    assert(kept.isEmpty)
   }
 
   test("rows without bytes count, so that their number has a limit") {
     val kept = new KeptRows
     Seq.fill(10)(row(Array.empty)).foreach(kept.add(0, _))
-    assert(kept.bytes == 80)
+    assert(kept.bytes == 160)
   }
 }

@@ -12,7 +12,7 @@ class MapOutputsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
 
   test("all blocks of a map output come from one attempt, also if another attempt finishes in between") {
     // With a number that is no power of two, map tasks write groups that several tasks read.
-    withSession("parallelism" -> "6") { session =>
+    withSession("parallelism" -> "3") { session =>
       val query = session.sql("SELECT id % 19999, count(*) FROM numbers GROUP BY 1")
       query.collect()
       val exchange = collectFirst(query.queryExecution.executedPlan) { case stage: ShuffleQueryStageExec =>
