@@ -54,7 +54,9 @@ def test_the_tree_begins_with_two_groups_and_each_has_eight_parts_or_sixteen() -
         # Groups of 1 MB fill eight slots.
         (MB, {"slots": 8}, [16]),
         (MB, {"parallelism": 16}, [16]),
-        (MB, {"parallelism": 10}, [256]),
+        # Groups overlap few ranges if the number of tasks is no power of two.
+        (MB, {"parallelism": 6}, [32]),
+        (MB, {"parallelism": 10}, [64]),
         (MB, {"min_parallelism": 500}, [256]),
     ],
 )

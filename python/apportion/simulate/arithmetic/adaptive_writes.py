@@ -15,7 +15,7 @@ MAX_PARTITIONS = 32768
 # Partitions for each task that the bytes of a query's inputs need, and their maximum.
 _HEADROOM = 2
 _MAX_BY_BYTES = 8192
-# Number of groups of the first level.
+# Number of groups of the first level, unless tasks need more.
 _FIRST_GROUPS = 2
 # Binary logarithm of the parts of a group, unless they are twice as many.
 _LOG_PARTS = 3
@@ -58,13 +58,17 @@ def ranges(row_bytes: int, planned: int, policy: Policy) -> int:
     return max(min(power_up(tasks * _RANGES_PER_TASK), planned), min(power_up(tasks), _MAX_RANGES))
 
 
-def levels(number: int) -> list[int]:
-    """Return the numbers of groups of the tree of a power of two of partitions."""
-    if number <= _FIRST_GROUPS:
+def levels(number: int, least: int = _FIRST_GROUPS) -> list[int]:
+    """Return the numbers of groups of the tree of a power of two of partitions.
+
+    Tasks need `least` groups, a power of two.
+    """
+    first = max(least, _FIRST_GROUPS)
+    if number <= first:
         return [number]
-    log = (number // _FIRST_GROUPS).bit_length() - 1
+    log = (number // first).bit_length() - 1
     steps = max(1, log // _LOG_PARTS)
-    return [_FIRST_GROUPS << log * step // steps for step in range(steps + 1)]
+    return [first << log * step // steps for step in range(steps + 1)]
 
 
 def written_levels(
@@ -76,25 +80,24 @@ def written_levels(
     """
     tasks = _min_tasks(policy)
     least = tasks if tasks & (tasks - 1) == 0 else tasks * _RANGES_PER_TASK
-    tree = levels(number)
-    written = [groups for groups in tree if groups >= least] or tree[-1:]
+    tree = levels(number, power_up(least))
     kept = _MAX_KEPT / expansion * map_tasks
     limits = [
         groups
         * (policy.data_volume_per_task if groups >= _slots(policy) else _slot_bytes(policy))
         * (_READ_TWICE if size <= kept else _allowance(tree, groups))
-        for groups in written
+        for groups in tree
     ]
     # The groups of the first rows are chosen once these rows are known.
     start = 0
-    while start < len(written) - 1 and min(size, kept) > limits[start]:
+    while start < len(tree) - 1 and min(size, kept) > limits[start]:
         start += 1
     left = float(size)
-    for place in range(start, len(written)):
+    for place in range(start, len(tree)):
         left -= limits[place]
         if left <= 0:
-            return written[start : place + 1]
-    return written[start:]
+            return tree[start : place + 1]
+    return tree[start:]
 
 
 def _allowance(tree: list[int], groups: int) -> float:

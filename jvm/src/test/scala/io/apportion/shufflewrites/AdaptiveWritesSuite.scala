@@ -113,6 +113,11 @@ class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(large.tasks > 16 && large.levels.last > 16 && large.blocks.exists(_ > 32))
   }
 
+  test("a number of tasks that is no power of two is written in fewer blocks than Spark writes") {
+    val decision = decisionOf(aggregate, "parallelism" -> "6")
+    assert(decision.tasks == 6 && decision.levels == Seq(32) && decision.blocks.exists(_ <= 64))
+  }
+
   test("map tasks start with groups as fine as an earlier run of the same shuffle needed") {
     withSession("dataVolumePerTask" -> "64mb") { session =>
       val query = "SELECT md5(string(id)), count(*) FROM range(0, 4000000, 1, 2) GROUP BY 1"

@@ -16,7 +16,7 @@ import java.util.Arrays
  * @param shares for each level, this map task's share of the bytes that a task should read, as they are stored
  * @param rowShare the same for the uncompressed bytes
  */
-final class BlockChooser(tree: PartitionTree, first: Int, shares: Array[Long], rowShare: Long) {
+final class BlockChooser(val tree: PartitionTree, first: Int, shares: Array[Long], rowShare: Long) {
   private val blockOf = new Array[Int](tree.partitions)
   private val bytes = new Array[Long](tree.blocks)
 
@@ -95,9 +95,6 @@ final class BlockChooser(tree: PartitionTree, first: Int, shares: Array[Long], r
     }
     placed
   }
-
-  /** Number of blocks that the map task can write. */
-  def blocks: Int = tree.blocks
 
   /** Number of blocks that the map task has written. */
   def written: Int = bytes.count(_ > 0)

@@ -202,20 +202,23 @@ object PartitionTree {
     new PartitionTree(groups.toArray)
   }
 
-  /** Number of groups of the first level: a map task with few rows writes as many blocks. */
+  /** Number of groups of the first level, unless tasks need more. A map task with few rows writes as many blocks. */
   private val FirstGroups = 2
 
   /** Binary logarithm of the parts of a group, unless they are twice as many. */
   private val LogParts = 3
 
-  /** Tree for a power of two of partitions: two groups, each of which has 8 or 16 parts, and so on. */
-  def of(partitions: Int): PartitionTree =
-    if (partitions <= FirstGroups) apply(partitions)
-    else {
-      val log = Integer.numberOfTrailingZeros(partitions / FirstGroups)
-      val steps = (log / LogParts).max(1)
-      apply((0 to steps).map(step => FirstGroups << log * step / steps): _*)
-    }
+  /**
+   * Tree for a power of two of partitions: some groups, each of which has 8 or 16 parts, and so on.
+   *
+   * @param least number of groups that tasks need, a power of two
+   */
+  def of(partitions: Int, least: Int = FirstGroups): PartitionTree = {
+    val first = least.max(FirstGroups).min(partitions)
+    val log = Integer.numberOfTrailingZeros(partitions / first)
+    val steps = (log / LogParts).max(1)
+    apply((0 to steps).map(step => first << log * step / steps).distinct: _*)
+  }
 
   /** Maximum bytes that tasks read twice, as a fraction of all bytes. */
   val MaxReadTwice = 0.25

@@ -84,7 +84,7 @@ case class AdaptiveExchangeExec(
    */
   private def treeOf(partitions: Int): PartitionTree =
     if (inputRDD.outputDeterministicLevel == DeterministicLevel.INDETERMINATE) PartitionTree(partitions)
-    else PartitionTree.of(partitions)
+    else goal.tree(partitions)
 
   override def numMappers: Int = inputRDD.getNumPartitions
 

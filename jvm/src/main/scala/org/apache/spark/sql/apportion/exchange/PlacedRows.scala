@@ -40,7 +40,7 @@ private[exchange] final class PlacedRows(
    * @param write receives a block and its rows
    */
   def foreachBlock(write: (Int, Iterator[UnsafeRow]) => Unit): Unit = {
-    val (first, last) = (Array.fill(chooser.blocks)(-1), new Array[Int](chooser.blocks))
+    val (first, last) = (Array.fill(chooser.tree.blocks)(-1), new Array[Int](chooser.tree.blocks))
     val next = Array.fill(blockOf.length)(-1)
     var i = 0
     while (i < next.length) {

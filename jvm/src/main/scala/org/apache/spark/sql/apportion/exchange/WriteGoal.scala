@@ -26,18 +26,20 @@ final case class WriteGoal(
   /** Bytes of a group that one task should read, if there are this many groups. */
   def groupBytes(groups: Int): Long = if (groups < slots) slotBytes.min(taskBytes) else taskBytes
 
-  /** Ranges fit the groups if the number of tasks is a power of two. Otherwise small groups overlap few ranges. */
-  private def minGroups: Long =
-    if (Integer.bitCount(minTasks) == 1) minTasks.toLong else minTasks * WriteGoal.RangesPerTask
+  /**
+   * Tree of groups for a power of two of partitions. Ranges fit the groups if the number of tasks is a power of two.
+   * Otherwise small groups overlap few ranges.
+   */
+  def tree(partitions: Int): PartitionTree = {
+    val groups = if (Integer.bitCount(minTasks) == 1) minTasks.toLong else minTasks * WriteGoal.RangesPerTask
+    PartitionTree.of(partitions, PowersOfTwo.up(groups.min(partitions.toLong)).toInt)
+  }
 
   /** Level at which map tasks start: a guess, so that large shuffles are written finely from the first row on. */
-  def level(tree: PartitionTree): Int =
-    tree.groups.indices
-      .find { level =>
-        val groups = tree.groups(level)
-        groups >= minGroups && likelyBytes / groups <= groupBytes(groups)
-      }
-      .getOrElse(tree.depth)
+  def level(tree: PartitionTree): Int = {
+    val level = tree.groups.indexWhere(groups => likelyBytes / groups <= groupBytes(groups))
+    if (level < 0) tree.depth else level
+  }
 
   /**
    * Whether map tasks with many rows write a file per block. Most of the blocks stay empty, but each costs a little time

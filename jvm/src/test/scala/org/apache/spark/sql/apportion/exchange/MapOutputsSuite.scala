@@ -1,7 +1,6 @@
 package org.apache.spark.sql.apportion.exchange
 
 import io.apportion.SparkSuite
-import io.apportion.decision.ranges.PartitionTree
 import io.apportion.decision.ranges.PartitionTree.BlockRun
 import org.apache.spark.{MapOutputTrackerMaster, SparkEnv}
 import org.apache.spark.scheduler.MapStatus
@@ -18,7 +17,7 @@ class MapOutputsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       val exchange = collectFirst(query.queryExecution.executedPlan) { case stage: ShuffleQueryStageExec =>
         stage.shuffle.asInstanceOf[AdaptiveExchangeExec]
       }.get
-      val tree = PartitionTree.of(exchange.outputPartitioning.numPartitions)
+      val tree = exchange.goal.tree(exchange.outputPartitioning.numPartitions)
       val outputs = MapOutputs.of(exchange.shuffleId)
       val part = TreePart(1, 2, 0, Int.MaxValue)
       val runs = part.runs(tree)

@@ -25,4 +25,16 @@ class WriteGoalSuite extends AnyFunSuite {
   test("a sort has a range for each task that the memory needs") {
     assert(goal.copy(rowBytes = 64 * MiB).ranges(64 * 300 * MiB, planned = 256) == 512)
   }
+
+  test("the first level has two groups, or as many as the number of tasks that is set needs") {
+    val trees = Table(
+      ("tasks", "groups"),
+      (1, Seq(2, 16, 256)),
+      (6, Seq(32, 256)),
+      (10, Seq(64, 256)),
+      (16, Seq(16, 256)),
+      (300, Seq(256))
+    )
+    forAll(trees)((tasks, groups) => assert(goal.copy(minTasks = tasks).tree(256).groups.toSeq == groups))
+  }
 }
