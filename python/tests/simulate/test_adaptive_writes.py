@@ -45,7 +45,7 @@ def test_the_tree_begins_with_two_groups_and_each_has_eight_parts_or_sixteen() -
     ("size", "settings", "written"),
     [
         (MB, {}, [2]),
-        # A group of the first level may have 2 MB before it is divided, and each of its parts 14 MB.
+        # A group of the first level may have 2 MB before it is divided, and its parts 14 MB each.
         (4 * MB, {}, [2]),
         (5 * MB, {}, [2, 16]),
         (228 * MB, {}, [2, 16]),

@@ -82,35 +82,39 @@ def written_levels(
     least = tasks if tasks & (tasks - 1) == 0 else tasks * _RANGES_PER_TASK
     tree = levels(number, power_up(least))
     kept = _MAX_KEPT / expansion * map_tasks
-    limits = [
-        groups
-        * (policy.data_volume_per_task if groups >= _slots(policy) else _slot_bytes(policy))
-        * (_READ_TWICE if size <= kept else _allowance(tree, groups))
+    targets = [
+        groups * (policy.data_volume_per_task if groups >= _slots(policy) else _slot_bytes(policy))
         for groups in tree
     ]
+
+    def limits(start: int) -> list[float]:
+        if size <= kept:
+            return [target * _READ_TWICE for target in targets]
+        return [target * _allowance(tree, place, start) for place, target in enumerate(targets)]
+
     # The groups of the first rows are chosen once these rows are known.
     start = 0
-    while start < len(tree) - 1 and min(size, kept) > limits[start]:
+    while start < len(tree) - 1 and min(size, kept) > limits(0)[start]:
         start += 1
     left = float(size)
     for place in range(start, len(tree)):
-        left -= limits[place]
+        left -= limits(start)[place]
         if left <= 0:
             return tree[start : place + 1]
     return tree[start:]
 
 
-def _allowance(tree: list[int], groups: int) -> float:
+def _allowance(tree: list[int], place: int, start: int) -> float:
     """Return the part of a task's bytes that a group may have before it is divided.
 
-    This is for map tasks with more rows than they keep.
+    This is for map tasks with more rows than they keep. `start` is the first level with rows.
     """
     depth = len(tree) - 1
-    if depth <= 1:
+    if depth - start <= 1:
         return _READ_TWICE
-    if groups == tree[0]:
+    if place == 0:
         return _READ_TWICE * _FIRST_SHARE
-    return _READ_TWICE * (1 - _FIRST_SHARE) / (depth - 1)
+    return _READ_TWICE * (1 if start else 1 - _FIRST_SHARE) / (depth - max(start, 1))
 
 
 def files(written: list[int], number: int, row_bytes: float, bypass_up_to: int) -> int:

@@ -34,8 +34,8 @@ final class BlockChooser(val tree: PartitionTree, first: Int, shares: Array[Long
   private val isSample = new Array[Boolean](tree.blocks)
   private var divisions = 0
 
-  /** For each level, the part of its share that a group may have. */
-  private var allowances = Array.fill(tree.depth)(PartitionTree.MaxReadTwice)
+  /** First level whose groups may be divided after their first rows. The shares are for it and the levels below. */
+  private var from = tree.depth - 1
   toFirstLevel()
   setLimits()
   addSample(blockOf(0))
@@ -67,21 +67,17 @@ final class BlockChooser(val tree: PartitionTree, first: Int, shares: Array[Long
     block
   }
 
-  /** Notes that more rows follow than were placed, so that groups may be divided after their first rows. */
-  def expectMore(): Unit = {
-    allowances = Array.tabulate(tree.depth)(tree.allowance)
-    setLimits()
-  }
-
   /**
    * Blocks of the first rows, chosen again now that these rows are known. Groups are divided until the rows fit, so no
    * group keeps rows that came before it was divided.
    *
    * @param partitions partition of each row
    * @param rowBytes   uncompressed bytes of each row
+   * @param isAll      whether no rows follow. Otherwise, groups may be divided after their first rows.
    */
-  def place(partitions: Array[Int], rowBytes: Array[Int]): Array[Int] = {
+  def place(partitions: Array[Int], rowBytes: Array[Int], isAll: Boolean): Array[Int] = {
     val placed = new Array[Int](partitions.length)
+    if (!isAll) divideFrom(first)
     toFirstLevel()
     var before = -1
     while (before != divisions) {
@@ -93,11 +89,17 @@ final class BlockChooser(val tree: PartitionTree, first: Int, shares: Array[Long
         i += 1
       }
     }
+    if (!isAll) divideFrom(placed.map(tree.level).min)
     placed
   }
 
   /** Number of blocks that the map task has written. */
   def written: Int = bytes.count(_ > 0)
+
+  private def divideFrom(level: Int): Unit = {
+    from = level
+    setLimits()
+  }
 
   private def toFirstLevel(): Unit = blockOf.indices.foreach(i => blockOf(i) = tree.blockOf(first, i))
 
@@ -118,21 +120,13 @@ final class BlockChooser(val tree: PartitionTree, first: Int, shares: Array[Long
     (0 until tree.width(level)).foreach(i => blockOf(start + i) = block + 1 + i / width * size)
   }
 
-  private def limit(level: Int): Long = (shares(level) * allowances(level)).toLong
+  private def limit(level: Int): Long = (shares(level) * tree.allowance(level, from)).toLong
 
   private def setLimits(): Unit = {
+    val rowLimit = rowShare * PartitionTree.MaxReadTwice / (tree.depth - from)
     val ofLevel = Array.tabulate(tree.depth) { level =>
-      (limit(level) * ratios(level)).min(rowShare * allowances(level)).toLong
+      (limit(level) * ratios(level)).min(rowLimit).toLong
     } :+ Long.MaxValue
     (0 until tree.blocks).foreach(block => most(block) = ofLevel(tree.level(block)))
-  }
-}
-
-object BlockChooser {
-
-  /** A chooser for partitions without groups. */
-  def apply(partitions: PartitionTree): BlockChooser = {
-    require(partitions.depth == 0, s"there are levels: $partitions")
-    new BlockChooser(partitions, 0, Array.empty, Long.MaxValue)
   }
 }

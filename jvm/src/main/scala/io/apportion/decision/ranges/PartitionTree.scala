@@ -153,11 +153,13 @@ final class PartitionTree private (val groups: Array[Int]) extends Serializable 
    * Part of a task's bytes that the group of a level may have before it is divided, if the map task has more rows than it
    * keeps. The tasks that read the parts of a group read the bytes in it once each, so for each level they read at most this
    * fraction of all bytes in addition. The parts of the first groups are few, so it costs little to divide these early.
+   *
+   * @param from first level with rows
    */
-  def allowance(level: Int): Double =
-    if (depth <= 1) MaxReadTwice
+  def allowance(level: Int, from: Int): Double =
+    if (depth - from <= 1) MaxReadTwice
     else if (level == 0) MaxReadTwice * FirstShare
-    else MaxReadTwice * (1 - FirstShare) / (depth - 1)
+    else MaxReadTwice * (if (from == 0) 1 - FirstShare else 1) / (depth - from.max(1))
 
   /** Sum of the amounts of the blocks of each level. */
   def byLevel(amounts: Array[Long]): Array[Long] = {

@@ -25,7 +25,7 @@ object BlockChooserProperties extends Properties("BlockChooser") {
     spread <- Gen.oneOf(0.0, 1.0, 3.0)
     skew <- Gen.oneOf(1.0, 3.0)
     level <- Gen.choose(0, 2)
-    kept <- Gen.oneOf(0, 50, 500, 5000)
+    kept <- Gen.oneOf(1, 50, 500, 5000)
   } yield {
     val random = new Random(seed)
     val tree = PartitionTree.of(1 << n)
@@ -41,8 +41,7 @@ object BlockChooserProperties extends Properties("BlockChooser") {
     val shares = shuffle.tree.groups.map(_ => target / shuffle.rows.size)
     val chooser = new BlockChooser(shuffle.tree, shuffle.startLevel, shares, Long.MaxValue)
     val (first, next) = rows.splitAt(shuffle.kept)
-    if (next.nonEmpty) chooser.expectMore()
-    val placed = chooser.place(first.toArray, first.map(_ => RowBytes).toArray)
+    val placed = chooser.place(first.toArray, first.map(_ => RowBytes).toArray, isAll = next.isEmpty)
     rows.zip(placed ++ next.map(chooser.choose(_, RowBytes)))
   }
 

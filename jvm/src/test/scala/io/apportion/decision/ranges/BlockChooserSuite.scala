@@ -24,7 +24,7 @@ class BlockChooserSuite extends AnyFunSuite {
   test("the first rows are written as finely as the last of them") {
     val rows = Seq.fill(6)(0 -> 40) :+ (7 -> 40)
     val blocks = chooser(100)
-    val chosen = blocks.place(rows.map(_._1).toArray, rows.map(_._2).toArray)
+    val chosen = blocks.place(rows.map(_._1).toArray, rows.map(_._2).toArray, isAll = true)
     assert(chosen.toSeq == Seq.fill(6)(tree.blockOf(2, 0)) :+ tree.blockOf(0, 7))
     assert(blocks.written == 2)
   }
@@ -32,10 +32,9 @@ class BlockChooserSuite extends AnyFunSuite {
   test("groups are divided earlier if more rows follow than are known") {
     val rows = Seq.fill(6)(0 -> 16)
     val blocks = chooser(100)
-    def placed = blocks.place(rows.map(_._1).toArray, rows.map(_._2).toArray).toSeq
-    assert(placed.forall(_ == tree.blockOf(0, 0)))
-    blocks.expectMore()
-    assert(placed.forall(_ == tree.blockOf(2, 0)))
+    def placed(isAll: Boolean) = blocks.place(rows.map(_._1).toArray, rows.map(_._2).toArray, isAll).toSeq
+    assert(placed(isAll = true).forall(_ == tree.blockOf(0, 0)))
+    assert(placed(isAll = false).forall(_ == tree.blockOf(2, 0)))
   }
 
   test("a group of the last level is never divided") {
@@ -74,7 +73,7 @@ class BlockChooserSuite extends AnyFunSuite {
     val blocks = chooser(100)
     rows.foreach { case (partition, bytes) => blocks.choose(partition, bytes) }
     blocks.setRatio(tree.blockOf(0, 0), 3)
-    val chosen = blocks.place(rows.map(_._1).toArray, rows.map(_._2).toArray)
+    val chosen = blocks.place(rows.map(_._1).toArray, rows.map(_._2).toArray, isAll = true)
     assert(chosen.forall(_ == tree.blockOf(0, 0)))
   }
 
@@ -82,6 +81,20 @@ class BlockChooserSuite extends AnyFunSuite {
     val blocks = chooser(1000, rowLimit = 100)
     blocks.setRatio(tree.blockOf(0, 0), 8)
     assert(Seq.fill(2)(blocks.choose(0, 60)).last == tree.blockOf(1, 0))
+  }
+
+  test("a first group may have as much of a task's memory as its parts if more rows follow") {
+    val blocks = chooser(Long.MaxValue / 4, rowLimit = 100)
+    blocks.place(Array(0), Array(24), isAll = false)
+    // Half of the limit for each of the two levels.
+    assert(Seq.fill(2)(blocks.choose(0, 24)) == Seq(tree.blockOf(0, 0), tree.blockOf(1, 0)))
+  }
+
+  test("parts have the share of their groups if no row was written before these were divided") {
+    val blocks = chooser(100)
+    blocks.place(Array(0, 7), Array(60, 60), isAll = false)
+    assert(Seq.fill(2)(blocks.choose(0, 20)) == Seq.fill(2)(tree.blockOf(1, 0)))
+    assert(blocks.choose(0, 1) == tree.blockOf(2, 0))
   }
 
   test("a tree whose levels do not divide each other is refused with its levels") {

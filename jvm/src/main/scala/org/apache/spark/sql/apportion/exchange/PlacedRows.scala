@@ -77,8 +77,7 @@ private[exchange] final class PlacedRows(
   // the JVM compiles methods by their calls, and a stage has few tasks.
   private def keepFirst(): Array[Int] = {
     while (kept.bytes < PlacedRows.MaxBytes && rows.hasNext) keepNext()
-    if (rows.hasNext) chooser.expectMore()
-    chooser.place(kept.partitions, kept.sizes)
+    chooser.place(kept.partitions, kept.sizes, isAll = !rows.hasNext)
   }
 
   private def keepNext(): Unit = {

@@ -37,6 +37,7 @@ private[apportion] final class RangeWrites(range: RangePartitioning, rows: RowsT
   override val dependency: ShuffleDependency[Int, InternalRow, InternalRow] = {
     val (keys, output, bounds, ordering, blocks) =
       (range.ordering.map(_.child), rows.output, this.bounds, this.ordering, rows.blocks)
+    // Its only level has no limits.
     val tree = PartitionTree(partitions)
     val placed = rows.rdd.mapPartitionsWithIndexInternal { (index, input) =>
       val keyOf = UnsafeProjection.create(keys, output)
@@ -44,7 +45,7 @@ private[apportion] final class RangeWrites(range: RangePartitioning, rows: RowsT
       new PlacedRows(
         input,
         row => RangeWrites.partitionOf(keyOf(row), bounds, ordering),
-        BlockChooser(tree),
+        new BlockChooser(tree, first = 0, shares = Array.empty, rowShare = Long.MaxValue),
         blocks
       )
     }
