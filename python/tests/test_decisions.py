@@ -37,7 +37,7 @@ def test_a_decision_has_the_values_of_its_query(session: SparkSession) -> None:
     assert decision.input_bytes > decision.largest_task_bytes > 0
     assert decision.sources["parallelism"] == "session setting"
     assert decision.reason.startswith("4 tasks: parallelism is set to 4 (session setting)")
-    assert (decision.levels, decision.blocks, decision.bytes_read_twice) == ([16], 16, 0)
+    assert (decision.levels, decision.blocks, decision.bytes_read_twice) == ([4], 8, 0)
     assert decision.decided_at.tzinfo is datetime.timezone.utc
     age = datetime.datetime.now(datetime.timezone.utc) - decision.decided_at
     assert datetime.timedelta(0) <= age < datetime.timedelta(minutes=10)
