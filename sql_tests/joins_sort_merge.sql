@@ -3,6 +3,7 @@
 -- set: spark.apportion.dataVolumePerTask = 10KB
 -- set: spark.sql.shuffle.partitions = 16
 -- set: spark.sql.autoBroadcastJoinThreshold = -1
+-- set: spark.apportion.rules.disabled = PreferHashJoins
 
 -- setup
 CREATE TEMPORARY VIEW orders AS

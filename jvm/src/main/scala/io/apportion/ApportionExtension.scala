@@ -4,6 +4,7 @@ import io.apportion.broadcasts.{BroadcastHints, DemoteBroadcasts, RememberBroadc
 import io.apportion.groups.{MultipliedRows, UserRepartitions}
 import io.apportion.hints.{AssignBlocks, GroupHints, ResolveBlockHints}
 import io.apportion.history.ApplicationUser
+import io.apportion.joins.PreferHashJoins
 import io.apportion.keys.KeyFunctionRegistry
 import io.apportion.outcomes.{EarlierRuns, OutcomeListener}
 import io.apportion.policies.ApplyPolicies
@@ -35,7 +36,8 @@ import org.apache.spark.sql.SparkSessionExtensions
  *     stage that writes files. `AdaptiveWrites` gives the shuffles of the query their number of partitions, and marks
  *     those that it replaces when their stages are created.
  *  1. When a stage has finished, Spark optimizes the rest of the query again. `DropRebalances` removes a rebalance that is
- *     not needed. `BroadcastHints` corrects a hint of Spark's that depends on the number of partitions.
+ *     not needed. `BroadcastHints` corrects a hint of Spark's that depends on the number of partitions. `PreferHashJoins` joins
+ *     small shuffles without sorts.
  *  1. Before each stage starts, after Spark's own rules, whose partitions the following rules replace: `AwaitSlots`;
  *     `DecideShuffleReads`, first with splits and then without, as Spark reverts a rule that breaks the plan's requirements;
  *     `SizeFiles`, which decides again for the stage that writes files; `LocalReads`, which needs the layout that is
@@ -50,7 +52,7 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
 
     // What changes the policy of a stage; the last one wins
     val advisors = Seq(WriteAdvisor, GroupHints, MultipliedRows, EarlierRuns)
-    val reportSources = Seq(GroupHints, DemoteBroadcasts, SlotCoordinator, OutcomeListener)
+    val reportSources = Seq(GroupHints, DemoteBroadcasts, PreferHashJoins, SlotCoordinator, OutcomeListener)
 
     // Policies, and query blocks with their hints
     extensions.injectResolutionRule(ResolveBlockHints(_))
@@ -73,6 +75,7 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
     // When stages have finished, before Spark plans the rest again
     extensions.injectRuntimeOptimizerRule(DropRebalances(_))
     extensions.injectRuntimeOptimizerRule(BroadcastHints(_))
+    extensions.injectRuntimeOptimizerRule(PreferHashJoins(_))
 
     // When stages have finished, before the next one starts
     extensions.injectQueryStageOptimizerRule(AwaitSlots(_, advisors))

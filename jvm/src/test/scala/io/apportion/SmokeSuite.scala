@@ -47,7 +47,7 @@ class SmokeSuite extends SparkSuite {
     val found = layouts(query, active :+ ("dataVolumePerTask" -> "64KB"): _*) { session =>
       session.range(0, 20000, 1, 20).selectExpr("id % 2 AS k", "sha2(string(id), 256) AS word").createTempView("heavy")
     }
-    assert(found.head.startsWith("SortMergeJoin: ") && found.head.endsWith(" skew"))
+    assert(found.head.startsWith("ShuffledHashJoin: ") && found.head.endsWith(" skew"))
   }
 
   test("a join that becomes a broadcast join reads map outputs locally") {

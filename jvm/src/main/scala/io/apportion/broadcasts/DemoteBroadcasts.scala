@@ -108,7 +108,7 @@ case class DemoteBroadcasts(session: SparkSession) extends Guarded[SparkPlan] wi
     // A broadcast that failed may have failed because of others at the same time, so it counts before its size.
     known
       .failed(table)
-      .orElse(RowHolders.tableBytes(table, keys))
+      .orElse(RowHolders.table(table, keys).map(_.filled.toLong))
       .orElse(known.recorded(table))
       .orElse(
         ParquetRows

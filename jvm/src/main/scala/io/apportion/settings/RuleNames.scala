@@ -24,6 +24,7 @@ object RuleNames {
     ),
     Entry("AdaptiveWrites", "Spark writes its shuffles itself, in its own number of partitions."),
     Entry("DemoteBroadcasts", "Spark broadcasts tables that do not fit the heap of the driver or the executors."),
+    Entry("PreferHashJoins", "Spark sorts both sides of joins whose smaller side fits a task's memory."),
     Entry("AwaitSlots", "Queries start without waiting for task slots, and no executors are requested."),
     Entry(
       "DecideShuffleReads",

@@ -74,12 +74,12 @@ class HintMatrixSuite extends HintSuite {
     (
       "a join",
       "SELECT /*+ PARALLELISM(8) */ a.id FROM numbers a JOIN few b ON a.k = b.id",
-      Seq("SortMergeJoin: 8")
+      Seq("ShuffledHashJoin: 8")
     ),
     (
       "a join, an aggregate and a sort",
       "SELECT /*+ PARALLELISM(8) */ b.k, sum(a.id) AS c FROM numbers a JOIN few b ON a.k = b.id GROUP BY b.k ORDER BY c",
-      Seq("HashAggregate: 8", "SortMergeJoin: 8", "Sort: 8")
+      Seq("HashAggregate: 8", "ShuffledHashJoin: 8", "Sort: 8")
     ),
     (
       "a nested block that inherits",
@@ -101,18 +101,18 @@ class HintMatrixSuite extends HintSuite {
       "a filter that is pushed below the hinted aggregate",
       """SELECT s.c, f.id FROM (SELECT /*+ PARALLELISM(8) */ k, count(*) AS c FROM numbers GROUP BY k) s
         |JOIN few f ON s.c = f.k WHERE s.k > 10""".stripMargin,
-      Seq("HashAggregate: 8", "SortMergeJoin: 3")
+      Seq("HashAggregate: 8", "ShuffledHashJoin: 3")
     ),
     (
       "a filter that is pushed below the hinted aggregate, in a block with a hint",
       """SELECT /*+ PARALLELISM(16) */ s.c, f.id FROM (
         |  SELECT /*+ PARALLELISM(8) */ k, count(*) AS c FROM numbers GROUP BY k) s JOIN few f ON s.c = f.k WHERE s.k > 10""".stripMargin,
-      Seq("HashAggregate: 8", "SortMergeJoin: 16")
+      Seq("HashAggregate: 8", "ShuffledHashJoin: 16")
     ),
     (
       "a DISTINCT below a filter",
       "SELECT s.k, f.id FROM (SELECT /*+ PARALLELISM(8) */ DISTINCT id % 97 AS k FROM numbers) s JOIN few f ON s.k + 1 = f.k WHERE s.k > 10",
-      Seq("HashAggregate: 8", "SortMergeJoin: 3")
+      Seq("HashAggregate: 8", "ShuffledHashJoin: 3")
     ),
     (
       "a hinted aggregate with an unused column",
@@ -133,31 +133,31 @@ class HintMatrixSuite extends HintSuite {
       "a join of two hinted blocks, which belongs to the enclosing block",
       """SELECT * FROM (SELECT /*+ PARALLELISM(8) */ k, count(*) AS c FROM numbers GROUP BY k) a
         |JOIN (SELECT /*+ PARALLELISM(16) */ k, count(*) AS d FROM few GROUP BY k) b ON a.c = b.d""".stripMargin,
-      Seq("HashAggregate: 16", "HashAggregate: 8", "SortMergeJoin: 3")
+      Seq("HashAggregate: 16", "HashAggregate: 8", "ShuffledHashJoin: 3")
     ),
     (
       "an aggregate of a hinted block in the same stage as a join without a hint",
       """SELECT f.id FROM few f JOIN (SELECT /*+ PARALLELISM(8) */ k, count(*) AS c FROM numbers GROUP BY k) s
         |ON f.id = s.k""".stripMargin,
-      Seq("SortMergeJoin: 8")
+      Seq("ShuffledHashJoin: 8")
     ),
     (
       "an aggregate of a hinted block in the same stage as a join of a hinted block",
       """SELECT /*+ PARALLELISM(16) */ f.id FROM few f JOIN (
         |  SELECT /*+ PARALLELISM(8) */ k, count(*) AS c FROM numbers GROUP BY k) s ON f.id = s.k""".stripMargin,
-      Seq("SortMergeJoin: 16")
+      Seq("ShuffledHashJoin: 16")
     ),
     (
       "a join in a nested block",
       """SELECT /*+ PARALLELISM(16) */ x, count(*) FROM (
         |  SELECT /*+ PARALLELISM(8) */ a.id % 9 AS x FROM numbers a JOIN few b ON a.k = b.id) GROUP BY x""".stripMargin,
-      Seq("HashAggregate: 16", "SortMergeJoin: 8")
+      Seq("HashAggregate: 16", "ShuffledHashJoin: 8")
     ),
     (
       "joins inside and outside, which Spark flattens",
       """SELECT /*+ PARALLELISM(16) */ s.id FROM (
         |  SELECT /*+ PARALLELISM(8) */ a.id, b.k FROM numbers a JOIN few b ON a.k = b.id) s JOIN numbers n ON s.id = n.k""".stripMargin,
-      Seq("SortMergeJoin: 16", "SortMergeJoin: 8")
+      Seq("ShuffledHashJoin: 16", "ShuffledHashJoin: 8")
     ),
     (
       "three levels",
@@ -191,12 +191,12 @@ class HintMatrixSuite extends HintSuite {
       "INTERSECT, which belongs to the enclosing block",
       """SELECT /*+ PARALLELISM(8) */ k, count(*) AS c FROM numbers GROUP BY k
         |INTERSECT SELECT /*+ PARALLELISM(16) */ k, count(*) FROM few GROUP BY k""".stripMargin,
-      Seq("HashAggregate: 16", "HashAggregate: 8", "SortMergeJoin: 3")
+      Seq("HashAggregate: 16", "HashAggregate: 8", "ShuffledHashJoin: 3")
     ),
     (
       "EXCEPT in a hinted block",
       "SELECT /*+ PARALLELISM(8) */ * FROM (SELECT k FROM numbers EXCEPT SELECT id FROM few)",
-      Seq("HashAggregate: 8", "SortMergeJoin: 8")
+      Seq("HashAggregate: 8", "ShuffledHashJoin: 8")
     ),
     (
       "EXCEPT ALL",
@@ -217,14 +217,14 @@ class HintMatrixSuite extends HintSuite {
       "a common table expression with a hint, used twice",
       """WITH c AS (SELECT /*+ PARALLELISM(8) */ k, count(*) AS n FROM numbers GROUP BY k)
         |SELECT /*+ PARALLELISM(16) */ * FROM c a JOIN c b ON a.n = b.k""".stripMargin,
-      Seq("HashAggregate: 8", "SortMergeJoin: 16")
+      Seq("HashAggregate: 8", "ShuffledHashJoin: 16")
     ),
     (
       "a common table expression without a hint, used in blocks with different hints",
       """WITH c AS (SELECT k, count(*) AS n FROM numbers GROUP BY k)
         |SELECT * FROM (SELECT /*+ PARALLELISM(8) */ max(k) AS m, n FROM c GROUP BY n) a
         |JOIN (SELECT /*+ PARALLELISM(16) */ k + n AS s FROM c WHERE k > 5) b ON a.m = b.s""".stripMargin,
-      Seq("HashAggregate: 16", "HashAggregate: 8", "HashAggregate: 8", "SortMergeJoin: 3")
+      Seq("HashAggregate: 16", "HashAggregate: 8", "HashAggregate: 8", "ShuffledHashJoin: 3")
     ),
     (
       "a common table expression that uses another one",
@@ -237,7 +237,7 @@ class HintMatrixSuite extends HintSuite {
       "a common table expression that is not deterministic, so that Spark does not repeat it",
       """WITH c AS (SELECT /*+ PARALLELISM(8) */ k, count(*) AS n, rand() AS r FROM numbers GROUP BY k)
         |SELECT /*+ PARALLELISM(16) */ a.k FROM c a JOIN c b ON a.n = b.k""".stripMargin,
-      Seq("HashAggregate: 8", "HashAggregate: 8", "Output: 8", "Output: 8", "SortMergeJoin: 16")
+      Seq("HashAggregate: 8", "HashAggregate: 8", "Output: 8", "Output: 8", "ShuffledHashJoin: 16")
     ),
     (
       "a recursive common table expression",
@@ -267,7 +267,7 @@ class HintMatrixSuite extends HintSuite {
       "an IN subquery",
       """SELECT /*+ PARALLELISM(16) */ id FROM numbers
         |WHERE k IN (SELECT /*+ PARALLELISM(8) */ count(*) FROM few GROUP BY k)""".stripMargin,
-      Seq("HashAggregate: 8", "SortMergeJoin: 16")
+      Seq("HashAggregate: 8", "ShuffledHashJoin: 16")
     ),
     (
       "a NOT IN subquery that is never null",
@@ -279,26 +279,26 @@ class HintMatrixSuite extends HintSuite {
       "an EXISTS subquery",
       """SELECT id FROM numbers a WHERE EXISTS (
         |  SELECT /*+ PARALLELISM(8) */ 1 FROM (SELECT id % 9 AS m, count(*) AS c FROM few GROUP BY id % 9) b WHERE b.c = a.k)""".stripMargin,
-      Seq("HashAggregate: 8", "SortMergeJoin: 3")
+      Seq("HashAggregate: 8", "ShuffledHashJoin: 3")
     ),
     (
       "a join in an IN subquery",
       """SELECT count(*), k FROM numbers WHERE id IN (
         |  SELECT /*+ PARALLELISM(8) */ a.id FROM numbers a JOIN few b ON a.k = b.id) GROUP BY k""".stripMargin,
-      Seq("HashAggregate: 3", "SortMergeJoin: 3", "SortMergeJoin: 8")
+      Seq("HashAggregate: 3", "ShuffledHashJoin: 3", "ShuffledHashJoin: 8")
     ),
     (
       "a self-join of a hinted block",
       """SELECT a.k FROM (SELECT /*+ PARALLELISM(8) */ k, count(*) AS c FROM numbers GROUP BY k) a
         |JOIN (SELECT /*+ PARALLELISM(8) */ k, count(*) AS c FROM numbers GROUP BY k) b ON a.c = b.k + 1""".stripMargin,
-      Seq("HashAggregate: 8", "HashAggregate: 8", "SortMergeJoin: 3")
+      Seq("HashAggregate: 8", "HashAggregate: 8", "ShuffledHashJoin: 3")
     ),
     (
       "a lateral subquery",
       """SELECT a.id, s.c FROM few a, LATERAL (
         |  SELECT /*+ PARALLELISM(8) */ b.m, count(*) AS c FROM (SELECT id % 9 AS m, k FROM numbers) b
         |  WHERE b.k < a.id GROUP BY b.m) s""".stripMargin,
-      Seq("HashAggregate: 8", "SortMergeJoin: 3")
+      Seq("HashAggregate: 8", "ShuffledHashJoin: 3")
     ),
     (
       "two numbers, between which the target size decides",

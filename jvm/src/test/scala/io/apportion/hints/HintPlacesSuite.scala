@@ -53,7 +53,7 @@ class HintPlacesSuite extends HintSuite {
       val plain = counts(session)
       val (a, b) = (plain.hint("parallelism", 8).as("a"), plain.hint("parallelism", 16).as("b"))
       val joined = a.join(b, col("a.c") === col("b.c"))
-      assert(stages(session, joined) == Seq("HashAggregate: 16", "HashAggregate: 8", "SortMergeJoin: 3"))
+      assert(stages(session, joined) == Seq("HashAggregate: 16", "HashAggregate: 8", "ShuffledHashJoin: 3"))
     }
   }
 
@@ -96,7 +96,7 @@ class HintPlacesSuite extends HintSuite {
       assert(stages(session, session.sql("SELECT * FROM plain")) == Seq("HashAggregate: 3"))
       assert(
         stages(session, session.sql("SELECT a.k FROM hinted a JOIN hinted b ON a.c = b.c")) ==
-          Seq("HashAggregate: 8", "HashAggregate: 8", "SortMergeJoin: 3")
+          Seq("HashAggregate: 8", "HashAggregate: 8", "ShuffledHashJoin: 3")
       )
     }
   }
@@ -188,7 +188,7 @@ class HintPlacesSuite extends HintSuite {
         over.collect()
         val decisions = DecisionLog.of(session).all.drop(before)
         // The last stage of a cached plan is Spark's.
-        assert(stages(decisions) == Seq("HashAggregate: 16", "SortMergeJoin: 8"))
+        assert(stages(decisions) == Seq("HashAggregate: 16", "ShuffledHashJoin: 8"))
         assert(over.queryExecution.withCachedData.toString.contains("InMemoryRelation"))
       } finally cached.unpersist()
     }
@@ -219,7 +219,12 @@ class HintPlacesSuite extends HintSuite {
         )
         assert(query.queryExecution.withCachedData.toString.contains("InMemoryRelation"))
         assert(
-          stages(session, query) == Seq("HashAggregate: 16", "HashAggregate: 8", "HashAggregate: 8", "SortMergeJoin: 3")
+          stages(session, query) == Seq(
+            "HashAggregate: 16",
+            "HashAggregate: 8",
+            "HashAggregate: 8",
+            "ShuffledHashJoin: 3"
+          )
         )
       } finally session.catalog.uncacheTable("numbers")
     }
@@ -244,7 +249,7 @@ class HintPlacesSuite extends HintSuite {
         """SELECT a.k, a.c, b.s FROM (SELECT /*+ PARALLELISM(8) */ k, count(*) AS c FROM numbers GROUP BY k) a
           |JOIN (SELECT /*+ PARALLELISM(16) */ k, count(*) AS s FROM numbers GROUP BY k) b ON a.c = b.s""".stripMargin
       )
-      assert(stages(session, query) == Seq("HashAggregate: 16", "HashAggregate: 8", "SortMergeJoin: 3"))
+      assert(stages(session, query) == Seq("HashAggregate: 16", "HashAggregate: 8", "ShuffledHashJoin: 3"))
       assert(query.queryExecution.executedPlan.toString.contains("ReusedExchange"))
     }
   }

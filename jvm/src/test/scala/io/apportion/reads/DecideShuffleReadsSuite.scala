@@ -66,10 +66,10 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       Seq("Sort: 8 of 32, even, explicit")
     ),
     (
-      "both sides of a sort-merge join are one group",
+      "both sides of a join are one group",
       "SELECT a.id FROM numbers a JOIN numbers b ON a.id = b.k",
       small :+ noBroadcast :+ ("parallelism" -> "16"),
-      Seq("SortMergeJoin: 16 of 256, even, explicit")
+      Seq("ShuffledHashJoin: 16 of 256, even, explicit")
     ),
     (
       "both sides of a shuffled hash join are one group",
@@ -274,7 +274,10 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       val decisions = DecisionLog.of(session).all.filter(_.subpartitions > 1).map(summary)
       session.sql("UNCACHE TABLE cached")
       assert(
-        decisions == Seq("SortMergeJoin: 3 of 256, even, explicit", "HashAggregate: 200 of 200, unchanged, unchanged")
+        decisions == Seq(
+          "ShuffledHashJoin: 3 of 256, even, explicit",
+          "HashAggregate: 200 of 200, unchanged, unchanged"
+        )
       )
     }
   }

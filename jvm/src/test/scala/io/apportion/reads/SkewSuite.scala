@@ -23,6 +23,7 @@ class SkewSuite extends SparkSuite with AdaptiveSparkPlanHelper {
 
   private val settings = Seq(
     "mode" -> "active",
+    "rules.disabled" -> "PreferHashJoins",
     "dataVolumePerTask" -> "256KB",
     "spark.sql.autoBroadcastJoinThreshold" -> "-1",
     "spark.sql.shuffle.partitions" -> "32"

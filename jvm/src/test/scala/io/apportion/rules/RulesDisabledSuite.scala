@@ -4,6 +4,7 @@ import io.apportion.SparkSuite
 import io.apportion.broadcasts.{DemoteBroadcasts, RememberBroadcasts}
 import io.apportion.groups.UserRepartitions
 import io.apportion.hints.{AssignBlocks, InvalidHint, ResolveBlockHints}
+import io.apportion.joins.PreferHashJoins
 import io.apportion.policies.ApplyPolicies
 import io.apportion.reads.{DecideShuffleReads, LocalReads, ReportDecisions}
 import io.apportion.resources.AwaitSlots
@@ -157,6 +158,7 @@ class RulesDisabledSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       UserRepartitions(spark),
       AdaptiveWrites(spark, Nil),
       DemoteBroadcasts(spark),
+      PreferHashJoins(spark),
       AwaitSlots(spark, Nil),
       DecideShuffleReads(spark, Nil),
       LocalReads(spark),

@@ -81,18 +81,18 @@ private[apportion] object RowHolders {
     of(group).zip(group.leaves).flatMap { case (holders, leaf) => leaf.stage.map(holders.of) }
 
   /**
-   * Bytes of the hash table of a join on these keys. `None` unless the rows are those of a finished shuffle, with all or
+   * Memory for the hash table of a join on these keys. `None` unless the rows are those of a finished shuffle, with all or
    * some of its columns.
    */
-  def tableBytes(build: SparkPlan, keys: Seq[Expression]): Option[Long] = {
+  def table(build: SparkPlan, keys: Seq[Expression]): Option[HeldRows] = {
     val shuffle = build match {
       case ProjectExec(_, child) => child
       case other                 => other
     }
     shuffle match {
       case ShuffleLeaf(ShuffleLeaf(_, _, Some(stage))) if stage.isMaterialized =>
-        val table = flow(build).hold(joinTable(keys)).leaves.map(_.holders.of(stage).filled).sum
-        Some((table * RowSizeRatio.stored(stage)).toLong)
+        val perByte = flow(build).hold(joinTable(keys)).leaves.head.holders.of(stage)
+        Some(perByte.dividedBy(1.0 / RowSizeRatio.stored(stage).max(1)))
       case _ => None
     }
   }
