@@ -75,7 +75,7 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
     // When stages have finished, before Spark plans the rest again
     extensions.injectRuntimeOptimizerRule(DropRebalances(_))
     extensions.injectRuntimeOptimizerRule(BroadcastHints(_))
-    extensions.injectRuntimeOptimizerRule(PreferHashJoins(_))
+    extensions.injectRuntimeOptimizerRule(new PreferHashJoins(_))
 
     // When stages have finished, before the next one starts
     extensions.injectQueryStageOptimizerRule(AwaitSlots(_, advisors))

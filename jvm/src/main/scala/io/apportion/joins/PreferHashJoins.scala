@@ -8,12 +8,13 @@ import io.apportion.rules.Guarded
 import io.apportion.settings.SessionPolicy
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.Expression
-import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide, JoinSelectionHelper}
+import org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage, QueryStageExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.joins.ShuffledHashJoinExec
+import org.apache.spark.sql.internal.SQLConf
 
 /**
  * Joins finished shuffles with hash tables, where Spark would sort both sides. A hash table cannot spill, so the whole side of
@@ -21,78 +22,99 @@ import org.apache.spark.sql.execution.joins.ShuffledHashJoinExec
  * Spark has a rule for this too, but it compares stored bytes, and it is off by default (`DynamicJoinSelection`, 3.5 to 4.2;
  * `ConvertSortMergeJoinToShuffledHashJoin`, 4.3).
  */
-case class PreferHashJoins(session: SparkSession) extends Guarded[LogicalPlan] with JoinSelectionHelper {
-  import PreferHashJoins._
+final class PreferHashJoins(override protected val session: SparkSession) extends Guarded[LogicalPlan] {
 
   override protected def applyGuarded(plan: LogicalPlan): LogicalPlan =
     if (!plan.exists(_.isInstanceOf[Join])) plan
     else {
       val memory = new SessionPolicy(conf, session.sparkContext).taskMemory(broadcasts = 0)
-      memory.fold(plan)(bytes => new Choice(bytes, bytes / MemoryShare - chosenBytes(plan)).of(plan, sortedBy = Nil))
+      memory.fold(plan)(new HashJoins(conf, _).in(plan))
     }
+}
+
+object PreferHashJoins extends ReportSource {
+  private[joins] val Why = TreeNodeTag[String]("apportion.hashJoin")
+
+  /** Why a join that reads a group is a hash join, if this rule has chosen it. */
+  override def remark(group: ExchangeGroup): Option[String] =
+    group.root.find(_.isInstanceOf[ShuffledHashJoinExec]).flatMap(_.logicalLink).flatMap(_.getTagValue(Why))
+}
+
+/**
+ * Chooses the joins of a plan.
+ *
+ * @param memory bytes of the memory of a task
+ */
+private final class HashJoins(conf: SQLConf, memory: Long) extends JoinSelectionHelper {
+
+  private val Hash = Some(HintInfo(Some(SHUFFLE_HASH)))
 
   /**
-   * Chooses the joins of a plan.
-   *
-   * @param memory bytes of the memory of a task
-   * @param free   bytes of it that the tables may take
+   * Bytes that the tables of the plan may take. Spark gives each of `n` running tasks at least 1 / 2n of an executor's memory
+   * (`ExecutionMemoryPool`), and blocks that are cached later may take half of that (`spark.memory.storageFraction`).
    */
-  private final class Choice(memory: Long, private var free: Long) {
+  private var free = memory / 4
 
-    /** @param sortedBy keys by which the operator above sorts the rows, unless they have this order already */
-    def of(plan: LogicalPlan, sortedBy: Seq[Expression]): LogicalPlan = plan match {
-      case join @ ExtractEquiJoinKeys(_, leftKeys, rightKeys, _, _, _, _, _) =>
-        val keepsOrder = Seq(leftKeys, rightKeys).exists(isSame(_, sortedBy))
-        val table = if (keepsOrder) None else smallestTable(join, leftKeys, rightKeys)
-        table.foreach { case (_, bytes) => free -= bytes }
-        val (left, right) = if (table.isEmpty) (leftKeys, rightKeys) else (Nil, Nil)
-        val below = join.mapChildren(child => of(child, if (child eq join.left) left else right)).asInstanceOf[Join]
-        table.fold(below) { case (side, bytes) => hinted(below, side, bytes) }
-      case _: Project | _: Filter => plan.mapChildren(of(_, sortedBy))
-      case window: Window         => window.mapChildren(of(_, window.partitionSpec))
-      case _                      => plan.mapChildren(of(_, Nil))
-    }
-
-    private def smallestTable(
-        join: Join,
-        leftKeys: Seq[Expression],
-        rightKeys: Seq[Expression]
-    ): Option[(BuildSide, Long)] =
-      if (!isFree(join.hint) || !join.children.forall(isFinished) || isBroadcast(join)) None
-      else {
-        val left = tableBytes(join.left, leftKeys, join.right).filter(_ => canBuildBroadcastLeft(join.joinType))
-        val right = tableBytes(join.right, rightKeys, join.left).filter(_ => canBuildBroadcastRight(join.joinType))
-        val sides = left.map(BuildLeft -> _) ++ right.map(BuildRight -> _)
-        sides.filter(_._2 <= free).toSeq.sortBy(_._2).headOption
-      }
-
-    private def hinted(join: Join, side: BuildSide, bytes: Long): Join = {
-      val info = Some(HintInfo(Some(SHUFFLE_HASH)))
-      val hint = if (side == BuildLeft) join.hint.copy(leftHint = info) else join.hint.copy(rightHint = info)
-      val result = join.copy(hint = hint)
-      result.copyTagsFrom(join)
-      result.setTagValue(
-        Why,
-        s"joined by a hash table of at most ${Bytes.text(bytes)} instead of sorts (a task has ${Bytes.text(memory)})"
-      )
-      result
-    }
+  def in(plan: LogicalPlan): LogicalPlan = {
+    plan.foreach(node => free -= chosenBytes(node))
+    choose(plan, sortedBy = Nil)
   }
 
-  /** Whether the query does not say how to join. Spark may know that most tasks have nothing to broadcast for. */
-  private def isFree(hint: JoinHint): Boolean =
-    Seq(hint.leftHint, hint.rightHint).flatten.flatMap(_.strategy).forall(_ == NO_BROADCAST_HASH)
-
-  /** Whether Spark broadcasts a side, now that their sizes are known. */
-  private def isBroadcast(join: Join): Boolean = {
-    def fits(side: LogicalPlan, hint: Option[HintInfo]) =
-      canBroadcastBySize(side, conf) && !hint.flatMap(_.strategy).contains(NO_BROADCAST_HASH)
-    canBuildBroadcastLeft(join.joinType) && fits(join.left, join.hint.leftHint) ||
-    canBuildBroadcastRight(join.joinType) && fits(join.right, join.hint.rightHint)
+  /** @param sortedBy keys by which the operator above sorts the rows, unless they have this order already */
+  private def choose(plan: LogicalPlan, sortedBy: Seq[Expression]): LogicalPlan = plan match {
+    case join @ ExtractEquiJoinKeys(_, leftKeys, rightKeys, _, _, left, right, hint) =>
+      val table =
+        if (!isFree(join) || isSame(leftKeys, sortedBy) || isSame(rightKeys, sortedBy)) None
+        else {
+          val ofLeft = if (canBuildBroadcastLeft(join.joinType)) tableBytes(left, leftKeys, right) else None
+          val ofRight = if (canBuildBroadcastRight(join.joinType)) tableBytes(right, rightKeys, left) else None
+          val sides = ofLeft.map(_ -> hint.copy(leftHint = Hash)) ++ ofRight.map(_ -> hint.copy(rightHint = Hash))
+          sides.toSeq.sortBy(_._1).headOption.filter(_._1 <= free)
+        }
+      table.foreach(free -= _._1)
+      val keys = if (table.isEmpty) (leftKeys, rightKeys) else (Nil, Nil)
+      val below = join.mapChildren(child => choose(child, if (child eq left) keys._1 else keys._2))
+      table.fold(below) { case (bytes, hint) => hinted(below.asInstanceOf[Join], hint, bytes) }
+    case _: Project | _: Filter => plan.mapChildren(choose(_, sortedBy))
+    case window: Window         => window.mapChildren(choose(_, window.partitionSpec))
+    case _                      => plan.mapChildren(choose(_, Nil))
   }
 
-  /** Whether all shuffles below have finished, so that the join runs next. */
-  private def isFinished(side: LogicalPlan): Boolean = side.collectLeaves().forall {
+  private def hinted(join: Join, hint: JoinHint, bytes: Long): Join = {
+    val result = join.copy(hint = hint)
+    result.copyTagsFrom(join)
+    result.setTagValue(
+      PreferHashJoins.Why,
+      s"joined by a hash table of at most ${Bytes.text(bytes)} instead of sorts (a task has ${Bytes.text(memory)})"
+    )
+    result
+  }
+
+  /** Bytes of the table of a join that has this hint already. */
+  private def chosenBytes(plan: LogicalPlan): Long = plan match {
+    case ExtractEquiJoinKeys(_, leftKeys, _, _, _, left, right, JoinHint(Hash, _))  => bytesOf(left, leftKeys, right)
+    case ExtractEquiJoinKeys(_, _, rightKeys, _, _, left, right, JoinHint(_, Hash)) => bytesOf(right, rightKeys, left)
+    case _                                                                          => 0
+  }
+
+  private def bytesOf(side: LogicalPlan, keys: Seq[Expression], other: LogicalPlan): Long =
+    tableBytes(side, keys, other).getOrElse(0)
+
+  /**
+   * Whether the join would sort, and runs next. The query must not say how to join. Spark may say that a broadcast is not worth
+   * it, as most tasks have no rows. A side that is small enough is broadcast.
+   */
+  private def isFree(join: Join): Boolean = {
+    def isBroadcast(side: LogicalPlan, hint: Option[HintInfo]) =
+      hint.flatMap(_.strategy).isEmpty && canBroadcastBySize(side, conf)
+    val JoinHint(ofLeft, ofRight) = join.hint
+    (ofLeft ++ ofRight).flatMap(_.strategy).forall(_ == NO_BROADCAST_HASH) &&
+    !(canBuildBroadcastLeft(join.joinType) && isBroadcast(join.left, ofLeft)) &&
+    !(canBuildBroadcastRight(join.joinType) && isBroadcast(join.right, ofRight)) &&
+    join.collectLeaves().forall(isFinished)
+  }
+
+  private def isFinished(leaf: LogicalPlan): Boolean = leaf match {
     case LogicalQueryStage(_, physical) =>
       physical.collectLeaves().forall {
         case stage: QueryStageExec => stage.isMaterialized
@@ -101,40 +123,12 @@ case class PreferHashJoins(session: SparkSession) extends Guarded[LogicalPlan] w
     case _ => false
   }
 
-  /** Bytes of the tables of joins that have hints already. */
-  private def chosenBytes(plan: LogicalPlan): Long = plan.collect {
-    case ExtractEquiJoinKeys(_, leftKeys, rightKeys, _, _, left, right, hint) =>
-      val sides = Seq((left, leftKeys, right, hint.leftHint), (right, rightKeys, left, hint.rightHint))
-      sides.map {
-        case (side, keys, other, Some(HintInfo(Some(SHUFFLE_HASH)))) => tableBytes(side, keys, other).getOrElse(0L)
-        case _                                                       => 0L
-      }.sum
-  }.sum
-
   /** Upper bound for a table with all rows of a side. `None` unless they are those of a finished shuffle, the smaller one. */
   private def tableBytes(side: LogicalPlan, keys: Seq[Expression], other: LogicalPlan): Option[Long] = side match {
     case LogicalQueryStage(_, stage: ShuffleQueryStageExec) if side.stats.sizeInBytes <= other.stats.sizeInBytes =>
       RowHolders.table(stage, keys).map(_.atMost.toLong)
     case _ => None
   }
-}
-
-object PreferHashJoins extends ReportSource {
-
-  /**
-   * Spark gives each of `n` running tasks at least 1 / 2n of an executor's memory (`ExecutionMemoryPool`), and blocks that are
-   * cached later may take half of that (`spark.memory.storageFraction`).
-   */
-  private val MemoryShare = 4
-
-  private val Why = TreeNodeTag[String]("apportion.hashJoin")
-
-  /** Why a join that reads a group is a hash join, if this rule has chosen it. */
-  override def remark(group: ExchangeGroup): Option[String] =
-    group.root
-      .collect { case join: ShuffledHashJoinExec => join.logicalLink.flatMap(_.getTagValue(Why)) }
-      .flatten
-      .headOption
 
   private def isSame(keys: Seq[Expression], others: Seq[Expression]): Boolean =
     keys.length == others.length && keys.zip(others).forall { case (key, other) => key.semanticEquals(other) }

@@ -158,7 +158,7 @@ class RulesDisabledSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       UserRepartitions(spark),
       AdaptiveWrites(spark, Nil),
       DemoteBroadcasts(spark),
-      PreferHashJoins(spark),
+      new PreferHashJoins(spark),
       AwaitSlots(spark, Nil),
       DecideShuffleReads(spark, Nil),
       LocalReads(spark),

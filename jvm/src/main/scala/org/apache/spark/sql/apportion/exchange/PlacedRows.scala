@@ -2,7 +2,7 @@ package org.apache.spark.sql.apportion.exchange
 
 import java.util.function.ToIntFunction
 
-import scala.collection.mutable
+import scala.collection.{mutable, AbstractIterator}
 
 import io.apportion.decision.ranges.BlockChooser
 import org.apache.spark.sql.catalyst.InternalRow
@@ -22,7 +22,7 @@ private[exchange] final class PlacedRows(
     partitionOf: ToIntFunction[UnsafeRow],
     chooser: BlockChooser,
     blocks: SQLMetric
-) extends Iterator[Product2[Int, InternalRow]] {
+) extends AbstractIterator[Product2[Int, InternalRow]] {
   private val placed = new MutablePair[Int, InternalRow]()
   private val samples = mutable.Map.empty[Int, CompressedSample]
   private val kept = new KeptRows
