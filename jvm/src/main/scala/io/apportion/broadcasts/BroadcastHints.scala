@@ -3,7 +3,7 @@ package io.apportion.broadcasts
 import io.apportion.rules.Guarded
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.exchange.AdaptiveExchangeExec
-import org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper
+import org.apache.spark.sql.catalyst.optimizer.InjectRuntimeFilter
 import org.apache.spark.sql.catalyst.plans.{LeftAnti, LeftOuter, RightOuter}
 import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, JoinHint, LogicalPlan, NO_BROADCAST_HASH}
 import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage, ShuffleQueryStageExec}
@@ -13,7 +13,10 @@ import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage, ShuffleQueryS
  * if most partitions of a side have no rows, because most tasks then end at once (`DynamicJoinSelection`, 3.5 to 4.2).
  * Apportion's partitions say something else: there are more of them, and the rows of a group may be in any of its partitions.
  */
-case class BroadcastHints(session: SparkSession) extends Guarded[LogicalPlan] with JoinSelectionHelper {
+case class BroadcastHints(session: SparkSession) extends Guarded[LogicalPlan] {
+  // One of Spark's objects that know joins. The trait behind it has other methods in other versions.
+  import InjectRuntimeFilter.{canBuildBroadcastLeft, canBuildBroadcastRight}
+
   override def publicName: String = "AdaptiveWrites"
 
   override protected def applyGuarded(plan: LogicalPlan): LogicalPlan = plan.transformDown {

@@ -8,7 +8,7 @@ import io.apportion.rules.Guarded
 import io.apportion.settings.SessionPolicy
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.Expression
-import org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper
+import org.apache.spark.sql.catalyst.optimizer.InjectRuntimeFilter
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
@@ -45,7 +45,9 @@ object PreferHashJoins extends ReportSource {
  *
  * @param memory bytes of the memory of a task
  */
-private final class HashJoins(conf: SQLConf, memory: Long) extends JoinSelectionHelper {
+private final class HashJoins(conf: SQLConf, memory: Long) {
+  // One of Spark's objects that know joins. The trait behind it has other methods in other versions.
+  import InjectRuntimeFilter.{canBroadcastBySize, canBuildBroadcastLeft, canBuildBroadcastRight}
 
   private val Hash = Some(HintInfo(Some(SHUFFLE_HASH)))
 
