@@ -89,7 +89,7 @@ final class BlockChooser(val tree: PartitionTree, first: Int, shares: Array[Long
         i += 1
       }
     }
-    if (!isAll) divideFrom(placed.map(tree.level).min)
+    if (!isAll) divideFrom(bytes.indices.filter(bytes(_) > 0).foldLeft(tree.depth)(_ min tree.level(_)))
     placed
   }
 
