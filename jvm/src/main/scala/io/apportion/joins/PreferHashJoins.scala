@@ -7,7 +7,8 @@ import io.apportion.report.ReportSource
 import io.apportion.rules.Guarded
 import io.apportion.settings.SessionPolicy
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.expressions.{Expression, UnsafeRow}
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.catalyst.optimizer.InjectRuntimeFilter
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -25,7 +26,12 @@ import org.apache.spark.sql.internal.SQLConf
 final class PreferHashJoins(override protected val session: SparkSession) extends Guarded[LogicalPlan] {
 
   override protected def applyGuarded(plan: LogicalPlan): LogicalPlan =
-    if (!plan.exists(_.isInstanceOf[Join])) plan
+    // Tables of long keys are in the heap even if Spark keeps rows outside of it (`LongToUnsafeRowMap`), so nothing is known.
+    if (
+      !plan
+        .exists(_.isInstanceOf[Join]) || session.sparkContext.getConf.getBoolean("spark.memory.offHeap.enabled", false)
+    )
+      plan
     else {
       val memory = new SessionPolicy(conf, session.sparkContext).taskMemory(broadcasts = 0)
       memory.fold(plan)(new HashJoins(conf, _).in(plan))
@@ -53,9 +59,10 @@ private final class HashJoins(conf: SQLConf, memory: Long) {
 
   /**
    * Bytes that the tables of the plan may take. Spark gives each of `n` running tasks at least 1 / 2n of an executor's memory
-   * (`ExecutionMemoryPool`), and blocks that are cached later may take half of that (`spark.memory.storageFraction`).
+   * (`ExecutionMemoryPool`), and blocks that are cached later may take half of that (`spark.memory.storageFraction`). No table
+   * can have more than 8 GiB (`LongToUnsafeRowMap`).
    */
-  private var free = memory / 4
+  private var free = (memory / 4).min(8L << 30)
 
   def in(plan: LogicalPlan): LogicalPlan = {
     plan.foreach(node => free -= chosenBytes(node))
@@ -68,10 +75,12 @@ private final class HashJoins(conf: SQLConf, memory: Long) {
       val table =
         if (!isFree(join) || isSame(leftKeys, sortedBy) || isSame(rightKeys, sortedBy)) None
         else {
-          val ofLeft = if (canBuildBroadcastLeft(join.joinType)) tableBytes(left, leftKeys, right) else None
-          val ofRight = if (canBuildBroadcastRight(join.joinType)) tableBytes(right, rightKeys, left) else None
+          val isLeftSmaller = left.stats.sizeInBytes <= right.stats.sizeInBytes
+          val ofLeft = if (isLeftSmaller && canBuildBroadcastLeft(join.joinType)) tableBytes(left, leftKeys) else None
+          val ofRight =
+            if (!isLeftSmaller && canBuildBroadcastRight(join.joinType)) tableBytes(right, rightKeys) else None
           val sides = ofLeft.map(_ -> hint.copy(leftHint = Hash)) ++ ofRight.map(_ -> hint.copy(rightHint = Hash))
-          sides.toSeq.sortBy(_._1).headOption.filter(_._1 <= free)
+          sides.headOption.filter(_._1 <= free)
         }
       table.foreach(free -= _._1)
       val keys = if (table.isEmpty) (leftKeys, rightKeys) else (Nil, Nil)
@@ -79,7 +88,10 @@ private final class HashJoins(conf: SQLConf, memory: Long) {
       table.fold(below) { case (bytes, hint) => hinted(below.asInstanceOf[Join], hint, bytes) }
     case _: Project | _: Filter => plan.mapChildren(choose(_, sortedBy))
     case window: Window         => window.mapChildren(choose(_, window.partitionSpec))
-    case _                      => plan.mapChildren(choose(_, Nil))
+    case sort: Sort             => sort.mapChildren(choose(_, if (sort.global) Nil else sort.order.map(_.child)))
+    case aggregate: Aggregate   =>
+      aggregate.mapChildren(choose(_, if (sorts(aggregate)) aggregate.groupingExpressions else Nil))
+    case _ => plan.mapChildren(choose(_, Nil))
   }
 
   private def hinted(join: Join, hint: JoinHint, bytes: Long): Join = {
@@ -92,15 +104,21 @@ private final class HashJoins(conf: SQLConf, memory: Long) {
     result
   }
 
+  /** Whether Spark may sort the rows of an aggregate, as the results of some functions have no fixed length (`AggUtils`). */
+  private def sorts(aggregate: Aggregate): Boolean = aggregate.aggregateExpressions.exists(_.exists {
+    case each: AggregateExpression =>
+      !each.aggregateFunction.aggBufferAttributes.forall(buffer => UnsafeRow.isMutable(buffer.dataType))
+    case _ => false
+  })
+
   /** Bytes of the table of a join that has this hint already. */
   private def chosenBytes(plan: LogicalPlan): Long = plan match {
-    case ExtractEquiJoinKeys(_, leftKeys, _, _, _, left, right, JoinHint(Hash, _))  => bytesOf(left, leftKeys, right)
-    case ExtractEquiJoinKeys(_, _, rightKeys, _, _, left, right, JoinHint(_, Hash)) => bytesOf(right, rightKeys, left)
-    case _                                                                          => 0
+    case ExtractEquiJoinKeys(_, leftKeys, _, _, _, left, _, JoinHint(Hash, _)) =>
+      tableBytes(left, leftKeys).getOrElse(0)
+    case ExtractEquiJoinKeys(_, _, rightKeys, _, _, _, right, JoinHint(_, Hash)) =>
+      tableBytes(right, rightKeys).getOrElse(0)
+    case _ => 0
   }
-
-  private def bytesOf(side: LogicalPlan, keys: Seq[Expression], other: LogicalPlan): Long =
-    tableBytes(side, keys, other).getOrElse(0)
 
   /**
    * Whether the join would sort, and runs next. The query must not say how to join. Spark may say that a broadcast is not worth
@@ -125,9 +143,9 @@ private final class HashJoins(conf: SQLConf, memory: Long) {
     case _ => false
   }
 
-  /** Upper bound for a table with all rows of a side. `None` unless they are those of a finished shuffle, the smaller one. */
-  private def tableBytes(side: LogicalPlan, keys: Seq[Expression], other: LogicalPlan): Option[Long] = side match {
-    case LogicalQueryStage(_, stage: ShuffleQueryStageExec) if side.stats.sizeInBytes <= other.stats.sizeInBytes =>
+  /** Upper bound for a table with all rows of a side. `None` unless they are those of a finished shuffle that counted them. */
+  private def tableBytes(side: LogicalPlan, keys: Seq[Expression]): Option[Long] = side match {
+    case LogicalQueryStage(_, stage: ShuffleQueryStageExec) if stage.getRuntimeStatistics.rowCount.isDefined =>
       RowHolders.table(stage, keys).map(_.atMost.toLong)
     case _ => None
   }

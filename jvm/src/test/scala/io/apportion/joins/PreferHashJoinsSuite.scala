@@ -90,6 +90,10 @@ class PreferHashJoinsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(joinsOf(windowed) == Seq("merge"))
     val byOther = s"SELECT *, row_number() OVER (PARTITION BY k ORDER BY id) FROM ($simple)"
     assert(joinsOf(byOther) == Seq("hash"))
+    // The longest text has no fixed length, so Spark sorts the rows of the aggregate.
+    assert(joinsOf(s"SELECT id, max(string(k)) FROM ($simple) GROUP BY id") == Seq("merge"))
+    assert(joinsOf(s"SELECT id, max(k) FROM ($simple) GROUP BY id") == Seq("hash"))
+    assert(joinsOf(s"$simple SORT BY a.id") == Seq("merge"))
   }
 
   test("the joins of a plan share the memory") {
@@ -97,5 +101,19 @@ class PreferHashJoinsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(joinsOf(three) == Seq("hash", "hash"))
     // 6.5 kB of memory for tables of 5 kB
     assert(joinsOf(three, Memory -> "0.00005").sorted == Seq("hash", "merge"))
+  }
+}
+
+class OffHeapJoinsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
+  override protected def submitTimeConf: Map[String, String] = Map(
+    "spark.sql.autoBroadcastJoinThreshold" -> "-1",
+    "spark.memory.offHeap.enabled" -> "true",
+    "spark.memory.offHeap.size" -> "1g"
+  )
+
+  test("joins are sorted if rows are outside the heap, as tables of long keys are not") {
+    val joined = spark.sql("SELECT a.id FROM numbers a JOIN few b ON a.id = b.id")
+    joined.collect()
+    assert(collect(joined.queryExecution.executedPlan) { case join: SortMergeJoinExec => join }.size == 1)
   }
 }
