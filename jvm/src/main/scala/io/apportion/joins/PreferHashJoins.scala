@@ -76,9 +76,10 @@ private final class HashJoins(conf: SQLConf, memory: Long) {
         if (!isFree(join) || isSame(leftKeys, sortedBy) || isSame(rightKeys, sortedBy)) None
         else {
           val isLeftSmaller = left.stats.sizeInBytes <= right.stats.sizeInBytes
+          val isRightSmaller = right.stats.sizeInBytes <= left.stats.sizeInBytes
           val ofLeft = if (isLeftSmaller && canBuildBroadcastLeft(join.joinType)) tableBytes(left, leftKeys) else None
           val ofRight =
-            if (!isLeftSmaller && canBuildBroadcastRight(join.joinType)) tableBytes(right, rightKeys) else None
+            if (isRightSmaller && canBuildBroadcastRight(join.joinType)) tableBytes(right, rightKeys) else None
           val sides = ofLeft.map(_ -> hint.copy(leftHint = Hash)) ++ ofRight.map(_ -> hint.copy(rightHint = Hash))
           sides.headOption.filter(_._1 <= free)
         }
