@@ -748,7 +748,10 @@ def _metric_name(value: object) -> str:
     return _short_text(value) if is_short else _text(value)
 
 
-_short_text = functools.lru_cache(_NAMES)(_text)
+@functools.lru_cache(_NAMES)
+def _short_text(value: str) -> str:
+    # Spark 2 adds these words to the names of all sizes and times, in `SQLMetrics`.
+    return _text(value).removesuffix(" total (min, med, max)")
 
 
 def _operator(info: Event, number: int) -> Operator:

@@ -11,6 +11,7 @@ import pytest
 from apportion import eventlog
 from apportion.decision import Outcome
 from apportion.eventlog import Application
+from apportion.eventlog.fragments import fragments
 from apportion.explanation.views.view import memory_text
 from tests.records import RECORD
 
@@ -165,6 +166,19 @@ def test_a_query_has_its_last_plan(application: Application) -> None:
     assert query.plan
     assert [node.name for node in query.plan.walk()] == ["Final", "Range"]
     assert query.plan.metrics == {"data size": 7}
+
+
+def test_a_shuffle_that_spark_2_reuses_has_two_readers(tmp_path: Path) -> None:
+    size = {"name": "data size total (min, med, max)", "accumulatorId": 7, "metricType": "size"}
+    shuffle = {**PLAN, "metrics": [size]}
+    reused = {"nodeName": "ReusedExchange", "simpleString": "ReusedExchange", "children": [shuffle]}
+    join = {"nodeName": "Union", "simpleString": "Union", "children": [shuffle, reused]}
+    start = {**next(event for event in EVENTS if "sparkPlanInfo" in event), "sparkPlanInfo": join}
+    plan = read(tmp_path, lines([start])).queries[3].plan
+    assert plan
+    writer, reader = fragments(plan)
+    assert reader.inputs == [writer, writer]
+    assert writer.accumulators() == {7}
 
 
 def test_a_stage_has_its_successful_tasks(application: Application) -> None:
