@@ -19,14 +19,29 @@ def from_advice(advice: Advice) -> Policies:
     The queries with the largest gain come first. A rule matches the query by its fingerprint. If
     the log does not have that, it matches the application by its name, and the tables by theirs.
     """
-    queries = [(each, query) for each in advice.applications for query in each.queries]
-    queries.sort(key=lambda pair: pair[1].gain.rank, reverse=True)
     rules: dict[object, Rule] = {}
-    for application, query in queries:
-        for rule in _rules(application, query):
+    for rule in _candidates(advice):
+        if _names_query(rule):
             # Later runs of the same query have the same conditions, and a smaller gain.
             rules.setdefault(tuple(sorted((k, str(v)) for k, v in rule.match.items())), rule)
     return Policies(list(rules.values()))
+
+
+def count_unmatched(advice: Advice) -> int:
+    """Return the number of queries without a rule, because only their application is known."""
+    return sum(not _names_query(rule) for rule in _candidates(advice))
+
+
+def _names_query(rule: Rule) -> bool:
+    # The application alone would match all its queries.
+    return "fingerprint" in rule.match or "table" in rule.match
+
+
+def _candidates(advice: Advice) -> Iterator[Rule]:
+    queries = [(each, query) for each in advice.applications for query in each.queries]
+    queries.sort(key=lambda pair: pair[1].gain.rank, reverse=True)
+    for application, query in queries:
+        yield from _rules(application, query)
 
 
 def _rules(application: ApplicationAdvice, query: QueryAdvice) -> Iterator[Rule]:

@@ -10,7 +10,7 @@ from apportion.advise.findings import (
     Kind,
     QueryAdvice,
 )
-from apportion.policies.from_advice import from_advice
+from apportion.policies.from_advice import count_unmatched, from_advice
 
 WAVES = {"ranges": "balanced", "rounding": "waves"}
 
@@ -58,10 +58,17 @@ def test_without_a_fingerprint_a_rule_matches_the_application_and_the_tables() -
     assert rule.settings == {}
 
 
+def test_no_rule_matches_all_queries_of_an_application() -> None:
+    spill = finding({"dataVolumePerTask": "9MB"}, kind=Kind.SPILL)
+    assert from_advice(advice(spill)).rules == []
+    assert count_unmatched(advice(spill)) == 1
+    assert count_unmatched(advice(spill, fingerprint="f00d")) == 0
+
+
 def test_the_scan_of_a_path_makes_no_rule_as_hints_name_tables() -> None:
     scans = finding({"sources.parallelism": "4"}, ["orders"], Kind.SMALL_SCAN_TASKS)
     assert from_advice(advice(scans)).rules == []
-    (rule,) = from_advice(advice(scans, finding(WAVES))).rules
+    (rule,) = from_advice(advice(scans, finding(WAVES), fingerprint="f00d")).rules
     assert (rule.hints, rule.settings) == (None, WAVES)
 
 

@@ -20,7 +20,7 @@ from apportion.cli.support.progress import counted
 from apportion.errors import ApportionError
 from apportion.eventlog import Unread
 from apportion.eventlog.files import logs
-from apportion.policies.from_advice import from_advice
+from apportion.policies.from_advice import count_unmatched, from_advice
 
 _STOPPED = 130
 
@@ -125,6 +125,13 @@ def advise_command(
             console.write(written.to_json() if is_json else POLICIES_MARK + written.to_yaml())
         rules = count_text(len(written.rules), "rule")
         err.print(f"{rules} written to {policies}", markup=False, soft_wrap=True)
+        if unmatched := count_unmatched(advice):
+            err.print(
+                f"Left out: {count_text(unmatched, 'query')}. The logs have no fingerprint and no "
+                "table for a rule. Run the queries with Apportion to log fingerprints.",
+                markup=False,
+                soft_wrap=True,
+            )
     if output:
         for unread in advice.unread:
             err.print(f"Not read: {unread.log}: {unread.reason}", markup=False, soft_wrap=True)
