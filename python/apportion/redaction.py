@@ -7,19 +7,19 @@ import re
 HIDDEN = "*********(redacted)"
 """Text that Spark shows in place of a secret."""
 REDACTION = "spark.redaction.regex"
-# Default of spark.redaction.regex, with the names that later versions of Spark added, and keys of
-# Azure accounts, which no version has.
-_SECRET = r"secret|password|token|(?:access|account|api)[.]?key|credential|passphrase"
+# Default of spark.redaction.regex, with the names that later versions of Spark added, keys of Azure
+# accounts and the short name of a password, which no version has.
+_SECRET = r"secret|password|pwd|token|(?:access|account|api)[.]?key|credential|passphrase"
 _SECRET_KEY = re.compile(f"(?i){_SECRET}")
 # Bounded, so that the time is linear in the length of a text.
 _NAME = rf"[\w.-]{{0,200}}(?:{_SECRET})[\w.-]{{0,200}}"
 _ASSIGNED = [
     re.compile(f"(?i)({name})(?!{re.escape(HIDDEN)}){value}")
     for name, value in (
-        # A Java option, such as -Djavax.net.ssl.trustStorePassword=x.
-        (rf"-D{_NAME}=", r"""(?:"[^"]*"|'[^']*'|[^\s'"]+)"""),
-        # A parameter of a JDBC URL.
-        (rf"[?&;]{_NAME}=", r"[^\s&;]+"),
+        # An option, such as -Djavax.net.ssl.trustStorePassword=x and --password x.
+        (rf"(?<![\w-])--?{_NAME}(?:=|\s+(?!-))", r"""(?:"[^"]*"|'[^']*'|[^\s'"]+)"""),
+        # A parameter of a JDBC URL or of a list, and the signature in the URL of an Azure file.
+        (rf"(?:^|[?&;])(?:{_NAME}|sig)=", r"[^\s&;]+"),
         (rf"\b(?:spark|fs)\.{_NAME}\s*=\s*", r"[^\s,;()]+"),
         # A colon follows only a name that ends in a secret: `token.sql: no such file` has none.
         (rf"\b[\w-]{{1,200}}\.[\w.-]{{0,200}}(?:{_SECRET})\s*:\s+", r"[^\s,;()]+"),

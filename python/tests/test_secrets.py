@@ -21,6 +21,11 @@ from apportion.redaction import HIDDEN, shown_value, without_secrets
         ("fs.azure.account.key.a.dfs.net=HIDE== x", f"fs.azure.account.key.a.dfs.net={HIDDEN} x"),
         ("jdbc:x://h/d?user=a&password=HI,D(E)&b=1", f"jdbc:x://h/d?user=a&password={HIDDEN}&b=1"),
         ("jdbc:x://h;user=a;password=HIDE;b=1", f"jdbc:x://h;user=a;password={HIDDEN};b=1"),
+        ("jdbc:x://h;user=a;pwd=HIDE;b=1", f"jdbc:x://h;user=a;pwd={HIDDEN};b=1"),
+        ("https://a.blob/c?sv=1&sig=HI%2FDE%3D&se=2", f"https://a.blob/c?sv=1&sig={HIDDEN}&se=2"),
+        ("password=HIDE;user=a", f"password={HIDDEN};user=a"),
+        ("job.py --password=HIDE --x", f"job.py --password={HIDDEN} --x"),
+        ("job.py --db-token 'HI DE' --x", f"job.py --db-token {HIDDEN} --x"),
         ("-Djavax.net.trustStorePassword=HIDE -Db", f"-Djavax.net.trustStorePassword={HIDDEN} -Db"),
         ("-Dx.password=HI,D(E)", f"-Dx.password={HIDDEN}"),
         ("-Djavax.net.trustStorePassword='HIDE HIDE'", f"-Djavax.net.trustStorePassword={HIDDEN}"),
@@ -29,6 +34,9 @@ from apportion.redaction import HIDDEN, shown_value, without_secrets
         ("javax.trustStorePassword: HIDE", f"javax.trustStorePassword: {HIDDEN}"),
         ("cannot read token.sql: No such file", "cannot read token.sql: No such file"),
         ("a password: it is", "a password: it is"),
+        ("a re-token is", "a re-token is"),
+        ("job.py --token --x", "job.py --token --x"),
+        ("x?design=1&b=2", "x?design=1&b=2"),
         ("secrets.sql:12:3: error", "secrets.sql:12:3: error"),
         ("mailto me@host or a token = b", "mailto me@host or a token = b"),
         ("spark.sql.shuffle.partitions=7", "spark.sql.shuffle.partitions=7"),
@@ -73,6 +81,9 @@ def test_the_time_for_a_long_text_is_linear() -> None:
     start = time.process_time()
     without_secrets("spark.token" * 50_000)
     without_secrets("-Da.token:" * 50_000)
+    without_secrets(" --token" * 50_000)
+    without_secrets("-" * 500_000)
+    without_secrets(";pwd" * 50_000)
     assert time.process_time() - start < 5
 
 
