@@ -240,9 +240,13 @@ def _scaled(load: Load, needed: float, reason: str) -> Wanted:
     most = checks.power_up(load.slots)
     if needed > 1:
         tasks = checks.power_up(math.ceil(load.tasks_at_once * needed))
-        if tasks > most:
-            reason += f", limited by {count_text(load.slots, 'task slot')}"
-            tasks = most
+    else:
+        tasks = checks.power_up(math.ceil(load.tasks_at_once * needed / _HEADROOM)) or 1
+        tasks = min(tasks, load.partitions)
+    if tasks > most or tasks == most < load.partitions:
+        reason += f", limited by {count_text(load.slots, 'task slot')}"
+        tasks = most
+    if needed > 1:
         useful = load.most_useful_tasks
         if useful is not None and useful < tasks:
             reason += f", limited because one partition gets {load.largest_share:.0%} of the bytes"
@@ -252,6 +256,4 @@ def _scaled(load: Load, needed: float, reason: str) -> Wanted:
             saved = f"{max(0.0, gain):.0%}"
             reason += f", limited because the last rescale saved {saved} of the time of a row"
             tasks = load.partitions
-        return Wanted(tasks, reason)
-    tasks = checks.power_up(math.ceil(load.tasks_at_once * needed / _HEADROOM)) or 1
-    return Wanted(min(tasks, load.partitions, most), reason)
+    return Wanted(tasks, reason)

@@ -62,6 +62,13 @@ def test_more_partitions_than_slots_are_not_wanted() -> None:
     assert wanted.reason.endswith(", limited by 10 task slots")
 
 
+@pytest.mark.parametrize("batch_seconds", [15.0, 25.0])
+def test_the_reason_of_a_fall_to_the_task_slots_has_their_number(batch_seconds: float) -> None:
+    wanted = BatchTime().wanted(load(batch_seconds=batch_seconds, slots=3))
+    assert wanted.partitions == 4
+    assert wanted.reason.endswith(" trigger, limited by 3 task slots")
+
+
 def test_a_hot_partition_limits_the_partitions_that_are_wanted() -> None:
     # The largest of 8 partitions has 65 %: 60 % that cannot be divided, and an eighth of the rest.
     late = load(batch_seconds=200.0, largest_share=0.65)
