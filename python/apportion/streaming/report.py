@@ -67,12 +67,14 @@ def _lines(history: History, last: StreamRecord) -> Iterator[str]:
         f"{'State':<{_LABEL}}{last.state_rows:,} rows, {size_text(last.state_bytes)}, "
         f"{size_text(each)} per partition"
     )
-    aim = "" if last.target == last.partitions else f", target {last.target}"
+    batches = [each for each in history.records if each.event in ("batch", "rescale")]
+    # An end and a failure decide nothing.
+    decided = batches[-1] if batches else last
+    aim = "" if decided.target == last.partitions else f", target {decided.target}"
     yield (
         f"{'Partitions':<{_LABEL}}{last.partitions}{aim}, "
         f"{count_text(last.slots, 'task slot')}, policy {last.policy}"
     )
-    batches = [each for each in history.records if each.event in ("batch", "rescale")]
     if len(batches) > 1:
         begin = batches[0].at.timestamp()
         ends = [record.at.timestamp() - begin for record in batches]
@@ -83,8 +85,10 @@ def _lines(history: History, last: StreamRecord) -> Iterator[str]:
             f"{'':<{_LABEL}}{sparkline(ends, times)} {seconds_text(min(times))} to "
             f"{seconds_text(max(times))} per batch"
         )
-    if last.reason:
-        yield f"{'Decision':<{_LABEL}}{last.reason}"
+    if batches and decided.reason:
+        yield f"{'Decision':<{_LABEL}}{decided.reason}"
+    if last.event == "ended":
+        yield f"{'End':<{_LABEL}}{last.reason}"
 
 
 def _backlog(rows: int | None) -> str:

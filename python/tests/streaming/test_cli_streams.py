@@ -43,6 +43,16 @@ def test_it_shows_load_state_and_changes_with_reasons(checkpoint: Path) -> None:
     assert "6.0 s" in shown
 
 
+def test_the_last_decision_and_the_end_of_a_stream_are_shown(checkpoint: Path) -> None:
+    late = record(1, target=8, reason="batches took 9.4 s of a 10.0 s trigger")
+    end = record(1, event="ended", reason="the stream ended with an error: no file")
+    write(checkpoint, [late.to_json(), end.to_json()])
+    shown = call(checkpoint).output
+    assert "Partitions  4, target 8, 4 task slots" in shown
+    assert "Decision    batches took 9.4 s of a 10.0 s trigger" in shown
+    assert "End         the stream ended with an error: no file" in shown
+
+
 def test_control_characters_of_a_stream_are_not_printed(checkpoint: Path) -> None:
     hostile = "\x1b]0;owned\x07\x9b"
     write(checkpoint, [record(1, stream=hostile, reason=hostile).to_json()])
