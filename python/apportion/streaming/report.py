@@ -204,6 +204,11 @@ def notes(simulation: StreamSimulation) -> Iterator[str]:
         yield (
             f"Note: the log has no rescale. A pause of {seconds_text(simulation.pause)} is assumed"
         )
+    yield (
+        f"Policies: stabilization {seconds_text(simulation.stabilization)}, cooldown "
+        f"{seconds_text(simulation.cooldown)}. The log does not have the times of the stream: set "
+        "them with --stabilization and --cooldown"
+    )
 
 
 def simulation_json(simulation: StreamSimulation) -> dict[str, Any]:

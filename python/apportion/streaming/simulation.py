@@ -80,6 +80,10 @@ class StreamSimulation:
     """Pause of each simulated rescale."""
     pauses_measured: int
     """Number of rescales in the log; with 0, `pause` is an assumption."""
+    stabilization: float
+    """Time of the policies for which a load must be steady. The log does not have the stream's."""
+    cooldown: float
+    """Shortest time between two rescales of the policies."""
     runs: list[Run]
     """The measured run, a replay of its numbers of partitions, and one run for each policy."""
 
@@ -163,7 +167,9 @@ def simulate(
         change = _Decisions(policy, bounds, Stabilizer(stabilization, cooldown), stream)
         first = policy.partitions if isinstance(policy, Fixed) else observed[0].partitions
         runs.append(stream.run(_name(policy), first, change))
-    return StreamSimulation(history.stream, trigger, slots, model, pause, len(measured), runs)
+    return StreamSimulation(
+        history.stream, trigger, slots, model, pause, len(measured), stabilization, cooldown, runs
+    )
 
 
 class _Arrivals:

@@ -77,6 +77,14 @@ def test_it_compares_policies(checkpoint: Path) -> None:
     assert "Pause of a rescale: 6.0 s, the median of 1 rescale in the log" in result.output
 
 
+def test_the_times_of_simulated_policies_are_shown(checkpoint: Path) -> None:
+    options = ("--policy", "load", "--cooldown", "30s")
+    result = call(checkpoint, *options)
+    assert "Policies: stabilization 300.0 s, cooldown 30.0 s." in result.output
+    (simulation,) = json.loads(call(checkpoint, *options, "--format", "json").stdout)["streams"]
+    assert (simulation["stabilization"], simulation["cooldown"]) == (300, 30)
+
+
 def test_json_has_the_runs(checkpoint: Path) -> None:
     output = call(checkpoint, "--policy", "fixed:2", "--format", "json").stdout
     (simulation,) = json.loads(output)["streams"]
