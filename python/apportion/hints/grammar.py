@@ -130,13 +130,8 @@ def _check_ratio(hint: Hint, argument: Argument) -> Complaint | None:
     value = float(digits.rstrip("bBdDfFlLsSyY"))
     if 0 < value < 1:
         return None
-    percent = f"{value / 100:g}" if 1 < value < 100 else ""
-    return _complain(
-        "APH307",
-        argument,
-        f"{hint.name} takes a number above 0 and below 1, not {argument.text}",
-        _suggest_argument(hint, argument, percent) if percent else None,
-    )
+    message = f"{hint.name} takes a number above 0 and below 1, not {argument.text}"
+    return _complain("APH307", argument, message)
 
 
 def _check_ranges(hint: Hint, argument: Argument) -> Complaint | None:

@@ -324,6 +324,12 @@ def test_wrong_hints_are_found(sql: str, expected: list[str]) -> None:
     assert all(f.severity == CODES[f.code][0] for f in findings)
 
 
+@pytest.mark.parametrize("ratio", ["2", "30"])
+def test_no_ratio_is_guessed_for_one_above_1(ratio: str) -> None:
+    (finding,) = lint(f"SELECT /*+ BROADCAST_RATIO({ratio}) */ 1")
+    assert finding.suggestion is None
+
+
 @pytest.mark.parametrize("sql", [*CLEAN, *CLEAN_FOR_SOME_VERSIONS])
 def test_right_hints_have_no_findings(sql: str) -> None:
     assert lint(sql) == []
