@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from apportion.eventlog import LoggedDecision, PlanNode, Query, plan_text
-from apportion.eventlog.fragments import Fragment
+from apportion.eventlog.fragments import Fragment, exchange_kind
 from apportion.eventlog.plan_text import kind
 
 # Origins of a repartition with a number. Spark 3.0 writes whether the number may change.
@@ -43,6 +43,8 @@ class PlanFacts:
     """Operators that compute rows, from the top of the plan."""
     tables: list[str] = dataclasses.field(default_factory=list)
     is_known: bool = False
+    query_has_shuffles: bool = True
+    """Whether the plan of the query has a shuffle."""
     reads_shuffles: bool = False
     partitions: int | None = None
     """Partitions of the shuffles that it reads; None if they differ or are not known."""
@@ -121,6 +123,11 @@ def is_adaptive(plan: PlanNode | None) -> bool:
     return plan is not None and any(node.name == "AdaptiveSparkPlan" for node in plan.walk())
 
 
+def has_shuffles(plan: PlanNode | None) -> bool:
+    """Return whether a plan has a shuffle. A query without a plan can have shuffles too."""
+    return plan is None or any(exchange_kind(node.name) == "shuffle" for node in plan.walk())
+
+
 def facts(fragment: Fragment, query: Query, decided: Sequence[LoggedDecision]) -> PlanFacts:
     """Return the facts about the stage that ran a fragment, with its decisions."""
     nodes = list(fragment.operators())
@@ -136,6 +143,7 @@ def facts(fragment: Fragment, query: Query, decided: Sequence[LoggedDecision]) -
             dict.fromkeys(name for node in nodes if (name := plan_text.table(node.name, node.text)))
         ),
         is_known=True,
+        query_has_shuffles=has_shuffles(query.plan),
         reads_shuffles=bool(shuffles),
         partitions=numbers.pop() if len(numbers) == 1 and all(partitionings) else None,
         was_decided=any(each.decision.layout != "observed" for each in decided),

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from apportion.advise.findings import Gain
-from apportion.advise.plan_facts import PlanFacts, engine, facts, is_adaptive
+from apportion.advise.plan_facts import PlanFacts, engine, facts, has_shuffles, is_adaptive
 from apportion.eventlog import Application, Query, Stage, placement
 from apportion.eventlog.fragments import Fragment, fragments
 from apportion.simulate.arithmetic.policy import Confs
@@ -168,7 +168,11 @@ def measured(
     cut = fragments(query.plan) if query.plan else []
     owners, decided = _owners(query, cut), placement.place(query, cut)
     known: dict[int, PlanFacts] = {}
-    unknown = PlanFacts(engine=engine(query.plan), is_adaptive=is_adaptive(query.plan))
+    unknown = PlanFacts(
+        engine=engine(query.plan),
+        is_adaptive=is_adaptive(query.plan),
+        query_has_shuffles=has_shuffles(query.plan),
+    )
     attempts: dict[int, list[Stage]] = {}
     for stage in query.stages:
         attempts.setdefault(stage.id, []).append(stage)

@@ -179,8 +179,9 @@ def unadapted(stage: MeasuredStage, confs: Confs) -> UnadaptedStage | None:
     Return None for other stages, and for engines that decide the tasks of their stages themselves.
     """
     facts = stage.facts
-    # The operators of some stages are not known, as for the later tasks of a limit.
-    reads = facts.reads_shuffles or stage.shuffle_total > 0
+    # The operators of some stages are not known, as for the later tasks of a limit. Logs can have
+    # bytes of shuffles for queries without shuffles.
+    reads = facts.reads_shuffles or (facts.query_has_shuffles and stage.shuffle_total > 0)
     if not reads or facts.is_adaptive or facts.is_stateful or facts.engine:
         return None
     number = confs.number("spark.sql.shuffle.partitions") or 200

@@ -10,7 +10,18 @@ from apportion.eventlog import Application, PlanNode, Stage
 from apportion.simulate.arithmetic.decider import likely_tasks
 from apportion.simulate.arithmetic.policy import Confs, Policy
 
-from .applications import MB, advice_for, application, kinds, measured_stages, only, plan, stage
+from .applications import (
+    MB,
+    READ,
+    WRITTEN,
+    advice_for,
+    application,
+    kinds,
+    measured_stages,
+    only,
+    plan,
+    stage,
+)
 
 DATA_VOLUME = "spark.apportion.dataVolumePerTask"
 GOLDEN = Path(__file__).parents[1] / "eventlog/golden"
@@ -160,6 +171,17 @@ def test_later_stages_of_a_limit_count_as_reading_shuffles() -> None:
     # A stage without known operators may be part of an adaptive query.
     adaptive = plan(reader="CollectLimit 20")
     made = application(first, later, tree=adaptive, conf=without_adaptive_execution())
+    assert Kind.ADAPTIVE_EXECUTION_OFF not in kinds(made)
+
+
+def test_a_query_without_a_shuffle_needs_no_adaptive_execution() -> None:
+    table = PlanNode("LocalTableScan", "LocalTableScan [k#2]", {}, [])
+    broadcast = PlanNode("BroadcastExchange", "BroadcastExchange", {"data size": WRITTEN}, [table])
+    join = "BroadcastHashJoin [k#1], [k#2], Inner, BuildRight"
+    tree = PlanNode("BroadcastHashJoin", join, {"time": READ}, [table, broadcast])
+    later = tiny(size=5, start=60_000)
+    later.id = 2
+    made = application(tiny(size=5), later, tree=tree, conf=without_adaptive_execution())
     assert Kind.ADAPTIVE_EXECUTION_OFF not in kinds(made)
 
 
