@@ -171,9 +171,14 @@ def _smaller_tasks(stage: MeasuredStage) -> list[str]:
     if not stage.shuffle_total:
         reads_files = stage.facts.files or (stage.facts.engine and sum(stage.input_bytes))
         return ["less spark.sql.files.maxPartitionBytes"] if reads_files else []
-    if stage.facts.is_adaptive and stage.tasks < (stage.facts.partitions or stage.tasks + 1):
+    partitions = stage.facts.partitions
+    if stage.facts.is_adaptive and (partitions is None or stage.tasks < partitions):
         half = max(1, stage.shuffle_total // stage.tasks // 2 >> 20)
-        return [f"{ADVISORY_SIZE}={half}MB"]
+        advisory = f"{ADVISORY_SIZE}={half}MB"
+        # Adaptive execution merges shuffle partitions, but cuts none (`CoalesceShufflePartitions`).
+        if partitions is not None and partitions < 2 * stage.tasks:
+            return [f"spark.sql.shuffle.partitions={2 * stage.tasks}, with {advisory}"]
+        return [advisory]
     return [f"spark.sql.shuffle.partitions above {stage.tasks}"]
 
 

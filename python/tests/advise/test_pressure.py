@@ -60,6 +60,20 @@ def test_settings_against_a_spill_depend_on_the_plan_and_on_the_master() -> None
     ]
 
 
+def test_a_smaller_advisory_size_needs_enough_shuffle_partitions() -> None:
+    def setting(partitions: int) -> str:
+        exchange = f"rangepartitioning(k#1 ASC NULLS FIRST, {partitions}), ENSURE_REQUIREMENTS"
+        tree = plan(exchange=exchange)
+        spilled = stage(
+            1, [5000] * 3, shuffle_read_bytes=[20 * MB] * 3, spilled_bytes=[30 * MB] * 3
+        )
+        return only(application(spilled, tree=tree), Kind.SPILL).without[0]
+
+    advisory = "spark.sql.adaptive.advisoryPartitionSizeInBytes=10MB"
+    assert setting(4) == f"spark.sql.shuffle.partitions=6, with {advisory}"
+    assert setting(6) == advisory
+
+
 def test_settings_against_a_lack_of_memory_on_a_gpu_are_those_of_rapids() -> None:
     gpu = plan(reader="GpuHashAggregate(keys=[k#1], functions=[])")
     finding = only(application(failed(30_000, memory=3), tree=gpu), Kind.OUT_OF_MEMORY)
