@@ -37,8 +37,7 @@ def small_files(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
         "table itself and a shuffle comes before the write.",
         without=[
             # Spark 3.1 and older ignore REBALANCE.
-            f"{'REBALANCE' if confs.is_since(3, 2) else 'REPARTITION'} hint before the write",
-            f"COALESCE({max(1, size // (128 << 20))}) hint",
+            f"{'REBALANCE' if confs.is_since(3, 2) else 'REPARTITION'} hint before the write"
         ],
         helps=helps,
         # The time is lost in later queries, which are not in this log.

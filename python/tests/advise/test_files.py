@@ -29,6 +29,15 @@ def test_small_output_files_are_found_without_a_gain_in_this_log() -> None:
     assert not finding.gain.is_known
 
 
+def test_no_setting_against_small_output_files_lowers_the_tasks_of_the_last_stage() -> None:
+    # A COALESCE hint would compute all rows of the last stage in as few tasks as files.
+    assert only(application(writer()), Kind.SMALL_FILES).without == [
+        "REBALANCE hint before the write"
+    ]
+    old = application(writer(), version="3.1.1", conf={"spark.sql.adaptive.enabled": "true"})
+    assert only(old, Kind.SMALL_FILES).without == ["REPARTITION hint before the write"]
+
+
 def test_the_number_of_files_is_a_bound_if_the_driver_did_not_count_them() -> None:
     finding = only(application(writer()), Kind.SMALL_FILES)
     assert "200 tasks wrote at least 200 files with 200 MiB, so at most 1 MiB each" in finding.text
