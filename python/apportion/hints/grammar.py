@@ -238,6 +238,7 @@ PREFERENCE = tuple(dict.fromkeys(JOIN_STRATEGIES.values()))
 COALESCE = "COALESCE"
 REPARTITIONS = (COALESCE, "REPARTITION", "REPARTITION_BY_RANGE", "REBALANCE")
 KNOWN = (*APPORTION, *JOIN_STRATEGIES, *REPARTITIONS)
+_HINTS_OF_DATABRICKS = ("RANGE_JOIN", "SKEW")
 
 # Likely names that differ too much from the known name for `find_nearest`.
 _ALSO_CALLED = {
@@ -308,6 +309,9 @@ def _find_form(hint: Hint) -> Form | None:
 def _report_unknown(hint: Hint) -> Complaint:
     name = hint.text.split("(")[0].rstrip()
     name_end = hint.start + len(name)
+    if hint.name in _HINTS_OF_DATABRICKS:
+        message = f"{name} is a hint of Databricks: Spark ignores it and only logs a warning"
+        return Complaint("APH202", hint.start, name_end, message)
     suggestion = suggest_hint(hint.name)
     message = f"unknown hint {name}: Spark ignores it and only logs a warning"
     if suggestion is None:

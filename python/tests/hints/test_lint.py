@@ -93,6 +93,7 @@ FINDINGS = [
     ("SELECT /*+ MIN_PARALLELISM(8) */ 1", ["APH201 MIN_PARALLELISM"]),
     ("SELECT /*+ max_parallelism(8) */ 1", ["APH201 max_parallelism"]),
     ("SELECT /*+ SKEW('a') */ 1 FROM a", ["APH202 SKEW"]),
+    ("SELECT /*+ Range_Join(a, 10) */ 1 FROM a", ["APH202 Range_Join"]),
     ("SELECT /*+ `My Hint` */ 1", ["APH202 `My Hint`"]),
     # Arguments of Apportion's hints.
     ("SELECT /*+ PARALLELISM */ 1", ["APH301 PARALLELISM"]),
