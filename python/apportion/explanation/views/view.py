@@ -60,7 +60,7 @@ class StageView:
     share: float | None = None
     """Its share of the query's task time; None if nothing ran."""
     is_critical: bool = False
-    """Whether it is on the critical path: the chain of stages with the longest total time."""
+    """Whether it is on the critical path: the chain of stages that the result waited for."""
     is_slowest: bool = False
     """Whether no other stage of the query runs longer."""
 

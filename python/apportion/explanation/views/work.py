@@ -218,18 +218,19 @@ def _wall_millis(own: Sequence[Stage]) -> int:
 
 
 def critical_path(fragments: Sequence[Fragment], works: Sequence[Ran | None]) -> list[int]:
-    """Return the chain of fragments with the longest total time, from the first to the result.
+    """Return the chain of fragments that the result waited for, from the first to the result.
 
-    The chain has the places of the fragments that ran. Each fragment reads the one before it.
+    Each fragment waited for the input that ended last. The chain has the places of the fragments
+    that ran. A fragment without tasks ends with its inputs.
     """
-    longest: dict[int, tuple[int, list[int]]] = {}
+    ends: dict[int, tuple[int, list[int]]] = {}
     for place, (fragment, work) in enumerate(zip(fragments, works, strict=True)):
-        before = [longest[id(read)] for read in fragment.inputs]
-        millis, chain = max(before, key=lambda known: known[0], default=(0, []))
-        if work and work.wall_millis:
-            millis, chain = millis + work.wall_millis, [*chain, place]
-        longest[id(fragment)] = (millis, chain)
-    return longest[id(fragments[-1])][1] if fragments else []
+        before = [ends[id(read)] for read in fragment.inputs]
+        end, chain = max(before, key=lambda known: known[0], default=(0, []))
+        if work and work.ended and work.wall_millis:
+            end, chain = work.ended, [*chain, place]
+        ends[id(fragment)] = (end, chain)
+    return ends[id(fragments[-1])][1] if fragments else []
 
 
 def _ratio(most: float, median: float) -> float | None:

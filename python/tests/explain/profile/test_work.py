@@ -66,10 +66,40 @@ def test_a_stage_has_its_share_of_the_task_time(made: QueryView) -> None:
     assert [each.share for each in made.stages] == [1 / 15, 7 / 15, 7 / 15]
 
 
-def test_the_critical_path_is_the_chain_with_the_longest_time(made: QueryView) -> None:
+def test_the_critical_path_is_shown_with_times(made: QueryView) -> None:
     assert made.critical == ["stage 1", "result"]
     assert made.critical_text == "Critical path: stage 1 (4.0 s), result (5.0 s)."
     assert [each.name for each in made.stages if each.is_slowest] == ["result"]
+
+
+def test_the_critical_path_has_the_input_that_ended_last() -> None:
+    query = example()
+    assert query.plan
+    # The scan of the orders waits for slots, so it is shorter and ends later.
+    query.stages[:2] = [
+        timed(1, metric_of(query.plan, "orders"), [(2900, 860)]),
+        timed(2, metric_of(query.plan, "items"), [(0, 2900)]),
+    ]
+    assert view(Application(), query).critical == ["stage 0", "result"]
+
+
+def test_the_critical_path_passes_through_stages_without_tasks() -> None:
+    drawn = """
+        BroadcastHashJoin
+          Exchange
+            Scan parquet db.items
+          BroadcastExchange
+            Exchange
+              Scan parquet db.orders
+    """
+    query = Query(1, "", plan=plan(drawn))
+    assert query.plan
+    query.stages = [
+        timed(1, metric_of(query.plan, "orders"), [(2900, 860)]),
+        timed(2, metric_of(query.plan, "items"), [(0, 2900)]),
+        timed(3, RESULT, [(4000, 5000)]),
+    ]
+    assert view(Application(), query).critical == ["shuffle 3", "result"]
 
 
 def test_the_text_has_times_skew_and_spills(made: QueryView) -> None:
