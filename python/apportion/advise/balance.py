@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from apportion._util.units import count_text, seconds_text, size_text
 from apportion.advise import limits
+from apportion.advise.files import smaller_scan_tasks
 from apportion.advise.findings import Decided, Finding, Kind, percent_text
 from apportion.advise.stages import ADAPTIVE, MeasuredStage, SparkConfs, median
 from apportion.advise.task_counts import decided
@@ -89,7 +90,7 @@ def idle_cores(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
         text=f"{count_text(stage.tasks, 'task')} ran for {seconds_text(stage.seconds)} on "
         f"{stage.slots:.0f} task slots. The slots were busy for {percent_text(busy)} of the time.",
         apportion=_more_tasks_text(stage, layout),
-        without=_more_tasks_settings(stage, layout),
+        without=_more_tasks_settings(stage, layout, confs),
         helps=helps,
         gain=stage.gain(0, possible),
         evidence={
@@ -128,7 +129,7 @@ def last_wave(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
         "spark.apportion.rounding=waves. These are not the defaults."
         if can_change
         else stage.facts.why_unchanged,
-        without=_tail_settings(stage, peak),
+        without=_tail_settings(stage, peak, confs),
         helps=False,
         gain=stage.gain(0, possible),
         evidence={
@@ -180,7 +181,7 @@ def _skew_settings(
         # a block that cannot be cut, such as a row group of Parquet.
         if size > 2 * stage.facts.file_bytes // stage.tasks:
             return ["smaller row groups or files", "a REPARTITION hint after the scan"]
-        return ["less spark.sql.files.maxPartitionBytes, if the files can be split"]
+        return [smaller_scan_tasks(stage, confs)]
     if stage.facts.splittable and (settings := _split_settings(stage, size, usual, confs)):
         return settings
     return ["aggregate before the shuffle, or spread the key over more values"]
@@ -209,7 +210,9 @@ def _more_tasks_text(stage: MeasuredStage, layout: Decided | None) -> str:
     return stage.facts.why_unchanged
 
 
-def _more_tasks_settings(stage: MeasuredStage, layout: Decided | None) -> list[str]:
+def _more_tasks_settings(
+    stage: MeasuredStage, layout: Decided | None, confs: SparkConfs
+) -> list[str]:
     if stage.facts.single:
         return ["a PARTITION BY for a window; a partial result before the last step"]
     if stage.facts.set_by_query:
@@ -220,13 +223,13 @@ def _more_tasks_settings(stage: MeasuredStage, layout: Decided | None) -> list[s
             f"less {ADVISORY_SIZE}" if stage.facts.is_adaptive else _MORE_PARTITIONS,
         ]
     if stage.facts.files:
-        return ["less spark.sql.files.maxPartitionBytes, if the files can be split"]
+        return [smaller_scan_tasks(stage, confs)]
     return [_REPARTITION]
 
 
-def _tail_settings(stage: MeasuredStage, peak: int) -> list[str]:
+def _tail_settings(stage: MeasuredStage, peak: int, confs: SparkConfs) -> list[str]:
     if stage.facts.reads_shuffles:
         return [f"spark.sql.shuffle.partitions as a multiple of {peak}", "more, smaller tasks"]
     if stage.facts.files:
-        return ["less spark.sql.files.maxPartitionBytes, for more and smaller tasks"]
+        return [smaller_scan_tasks(stage, confs)]
     return [_REPARTITION]

@@ -13,6 +13,7 @@ from apportion.simulate.arithmetic.files import file_tasks
 from apportion.simulate.arithmetic.policy import MAX_PARTITION_BYTES
 
 TARGET_FILE_SIZE = "spark.apportion.write.targetFileSize"
+WHOLE_FILES = "more, smaller files in a format that Spark can split"
 
 
 def small_files(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
@@ -102,8 +103,7 @@ def large_scan_tasks(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Findin
         return
     slots = int(stage.slots)
     tasks = file_tasks(facts.files, facts.file_bytes, confs, slots, slots)
-    # Spark would have cut larger files itself, if their format allows that.
-    are_whole = stage.tasks <= facts.files
+    are_whole = reads_whole_files(stage, confs)
     helps = not are_whole and stage.facts.is_adaptive and tasks > stage.tasks
     yield Finding(
         kind=Kind.LARGE_SCAN_TASKS,
@@ -113,9 +113,7 @@ def large_scan_tasks(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Findin
         apportion="cannot split the files: each task read whole files."
         if are_whole
         else f"decides {count_text(tasks, 'task')} by the size of the files.",
-        without=["more, smaller files in a format that Spark can split"]
-        if are_whole
-        else [f"less {MAX_PARTITION_BYTES}"],
+        without=[WHOLE_FILES if are_whole else f"less {MAX_PARTITION_BYTES}"],
         helps=helps,
         gain=gain,
         evidence=_evidence(stage, size),
@@ -126,6 +124,19 @@ def large_scan_tasks(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Findin
 
 
 _OPEN_COST = "spark.sql.files.openCostInBytes"
+
+
+def reads_whole_files(stage: MeasuredStage, confs: SparkConfs) -> bool:
+    """Return whether Spark did not cut files above its maximum, as their format prevents that."""
+    largest = max(stage.input_bytes, default=0)
+    return stage.tasks <= stage.facts.files and largest > confs.size(MAX_PARTITION_BYTES)
+
+
+def smaller_scan_tasks(stage: MeasuredStage, confs: SparkConfs) -> str:
+    """Return what makes a scan run more and smaller tasks, in words."""
+    if reads_whole_files(stage, confs):
+        return WHOLE_FILES
+    return f"less {MAX_PARTITION_BYTES}, if the files can be split"
 
 
 def _is_scan(stage: MeasuredStage) -> bool:

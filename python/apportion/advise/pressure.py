@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from apportion._util.units import count_text, seconds_text, size_text
 from apportion.advise import limits
+from apportion.advise.files import smaller_scan_tasks
 from apportion.advise.findings import Finding, Gain, Kind, percent_text
 from apportion.advise.stages import MeasuredStage, SparkConfs
 from apportion.advise.task_counts import decided
@@ -34,7 +35,7 @@ def spill(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
         "log does not have the size of the rows, so the number is not known."
         if helps
         else _unchanged(stage, confs),
-        without=[*_smaller_tasks(stage), *_more_memory(stage, confs)],
+        without=[*_smaller_tasks(stage, confs), *_more_memory(stage, confs)],
         helps=helps,
         gain=stage.gain(low / stage.peak, high / stage.peak),
         evidence={
@@ -124,7 +125,7 @@ def failures(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
             if helps
             else _unchanged(stage, confs)
         )
-        without = [*_smaller_tasks(stage), *_more_memory(stage, confs)]
+        without = [*_smaller_tasks(stage, confs), *_more_memory(stage, confs)]
     # At best, the attempts delayed nothing. At worst, they ran one after the other, but the tasks
     # that succeeded need their slots in any case.
     bound = stage.gain(0, min(wasted, stage.seconds - stage.task_seconds / stage.slots))
@@ -167,10 +168,10 @@ def _is_large(share: float, seconds: float, stage: MeasuredStage) -> bool:
     )
 
 
-def _smaller_tasks(stage: MeasuredStage) -> list[str]:
+def _smaller_tasks(stage: MeasuredStage, confs: SparkConfs) -> list[str]:
     if not stage.shuffle_total:
         reads_files = stage.facts.files or (stage.facts.engine and sum(stage.input_bytes))
-        return ["less spark.sql.files.maxPartitionBytes"] if reads_files else []
+        return [smaller_scan_tasks(stage, confs)] if reads_files else []
     partitions = stage.facts.partitions
     if stage.facts.is_adaptive and (partitions is None or stage.tasks < partitions):
         half = max(1, stage.shuffle_total // stage.tasks // 2 >> 20)

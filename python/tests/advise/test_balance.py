@@ -167,6 +167,26 @@ def test_a_limit_may_run_few_tasks() -> None:
     assert kinds(application(idle(), cores=16, tree=tree)) == set()
 
 
+@pytest.mark.parametrize("kind", [Kind.IDLE_CORES, Kind.LAST_WAVE, Kind.SKEW, Kind.SPILL])
+def test_a_smaller_size_of_partitions_is_not_proposed_for_files_that_spark_cannot_split(
+    kind: Kind,
+) -> None:
+    def setting(size: int) -> str:
+        slots = 64 if kind is Kind.IDLE_CORES else 9
+        millis = [6000] * 9 + [30_000 if kind is Kind.SKEW else 6000]
+        columns: dict[str, Any] = {
+            "input_bytes": [size] * 9 + [2 * size],
+            "spilled_bytes": [100 * MB] * 10,
+        }
+        scan = stage(0, millis, slots=slots, **columns)
+        metrics = {FILES: 10, FILE_BYTES: 11 * size}
+        return only(application(scan, cores=slots, driver_metrics=metrics), kind).without[0]
+
+    # Spark would have cut the files into pieces of at most 128 MiB.
+    assert setting(200 * MB) == "more, smaller files in a format that Spark can split"
+    assert setting(60 * MB) == "less spark.sql.files.maxPartitionBytes, if the files can be split"
+
+
 def wave(last: int) -> Stage:
     """Two waves on 4 slots: 4 tasks of 5 s, then one task."""
     millis = [5000] * 4 + [last]
