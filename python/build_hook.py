@@ -171,31 +171,46 @@ def java_major(printed: str) -> int | None:
 def sbt_launcher(root: Path) -> Path:
     """Return the launcher jar for the sbt version of the checkout at `root`.
 
-    Raises `BuildError` if the jar is not in the local Maven repository and cannot be fetched.
+    Raises `BuildError` if the jar is not in the local Maven repository and cannot be fetched, and
+    if it has another digest than `sbt.launcher.sha256` in `project/build.properties`.
     """
     from jgo.maven import MavenContext
 
-    artifact = f"org.scala-sbt:sbt-launch:{sbt_version(root)}"
+    artifact = f"org.scala-sbt:sbt-launch:{build_property(root, 'sbt.version')}"
     group, name, version = artifact.split(":")
     try:
-        launcher = MavenContext(timeout=60).project(group, name).at_version(version).artifact()
-        return Path(launcher.resolve())
+        project = MavenContext(timeout=60).project(group, name)
+        launcher = Path(project.at_version(version).artifact().resolve())
     except Exception as error:  # jgo does not document its exceptions.
         raise BuildError(
             f"sbt is not on PATH, and its launcher {artifact} cannot be fetched from Maven "
             f"Central: {error}. Check the network or install sbt, then try again"
         ) from error
+    # jgo only warns about a wrong checksum.
+    digest, allowed = file_digest(launcher), build_property(root, "sbt.launcher.sha256")
+    if digest != allowed:
+        raise BuildError(
+            f"{launcher} has the SHA-256 digest {digest}, and {build_properties(root)} allows "
+            f"{allowed}. Delete the file, then try again"
+        )
+    return launcher
 
 
-def sbt_version(root: Path) -> str:
-    """Return `sbt.version` in `project/build.properties`.
+def build_properties(root: Path) -> Path:
+    """Return the file with the version of sbt in the checkout at `root`."""
+    return root / "project" / "build.properties"
+
+
+def build_property(root: Path, name: str) -> str:
+    """Return a property in `project/build.properties`.
 
     Raises `BuildError` if the file does not set it.
     """
-    properties = root / "project" / "build.properties"
-    match = re.search(r"^\s*sbt\.version\s*=\s*(\S+)", properties.read_text("utf-8"), re.MULTILINE)
+    properties = build_properties(root)
+    line = rf"^\s*{re.escape(name)}\s*=\s*(\S+)"
+    match = re.search(line, properties.read_text("utf-8"), re.MULTILINE)
     if match is None:
-        raise BuildError(f"{properties} has no line sbt.version=...")
+        raise BuildError(f"{properties} has no line {name}=...")
     return match[1]
 
 

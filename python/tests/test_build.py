@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -179,15 +180,38 @@ def test_a_failed_download_of_the_sbt_launcher_is_an_error(
     )
 
 
+def test_an_sbt_launcher_with_another_digest_is_an_error(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import jgo.maven
+
+    launcher = tmp_path / "sbt-launch.jar"
+    launcher.write_bytes(b"launcher")
+    found = MagicMock()
+    found().project().at_version().artifact().resolve.return_value = launcher
+    monkeypatch.setattr(jgo.maven, "MavenContext", found)
+    properties = checkout / "project/build.properties"
+    digest = build_hook.file_digest(launcher)
+    write(properties, f"sbt.version=1.13.0\nsbt.launcher.sha256={digest}\n")
+    assert build_hook.sbt_launcher(checkout) == launcher
+    launcher.write_bytes(b"of a stranger")
+    with pytest.raises(BuildError) as error:
+        build_hook.sbt_launcher(checkout)
+    assert str(error.value) == (
+        f"{launcher} has the SHA-256 digest {build_hook.file_digest(launcher)}, and {properties} "
+        f"allows {digest}. Delete the file, then try again"
+    )
+
+
 def test_the_sbt_version_comes_from_build_properties(checkout: Path) -> None:
-    assert build_hook.sbt_version(checkout) == "1.13.0"
+    assert build_hook.build_property(checkout, "sbt.version") == "1.13.0"
 
 
 def test_build_properties_without_a_version_are_an_error(checkout: Path) -> None:
     properties = checkout / "project/build.properties"
     write(properties, "# sbt.version=1.13.0")
     with pytest.raises(BuildError) as error:
-        build_hook.sbt_version(checkout)
+        build_hook.build_property(checkout, "sbt.version")
     assert str(error.value) == f"{properties} has no line sbt.version=..."
 
 
