@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import statistics
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 from apportion import ratios
 from apportion._util.plain import plain
@@ -15,9 +15,12 @@ from apportion.report.matching import Match, matches
 from apportion.report.runs import LogRuns, QueryRun
 
 SLOWER = 1.05
-"""Wall time after, in proportion to before, above which a query is a regression."""
+"""Wall time after, in proportion to before, above which a query is slower."""
 MIN_SECONDS = 1.0
-"""Smallest increase of the wall time of a regression."""
+"""Smallest increase of the wall time of a slower query."""
+
+Verdict = Literal["regression", "few runs", "no regression"]
+_VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +56,9 @@ class QueryComparison:
     core_ratio: Estimate | None
     saved_core_seconds: float
     """Mean core-seconds before minus after, times the runs after."""
-    is_regression: bool
+    verdict: Verdict
+    """`regression` if the query is slower and the interval of its wall ratio is below 1; `few runs`
+    if it is slower and has no interval."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,19 +110,19 @@ class Comparison:
     after: Side
     totals: Totals
     queries: list[QueryComparison]
-    """Regressions with the largest increase first, then the others by saved core-seconds."""
+    """Regressions, then slower queries with few runs, both with the largest increase first; then
+    the others by saved core-seconds."""
     not_compared: list[QueryComparison]
     """Matched queries without a run that succeeded on one of the sides."""
 
     @property
     def regressions(self) -> list[QueryComparison]:
-        """Queries that are slower by more than 5 % and at least 1 s."""
-        return [query for query in self.queries if query.is_regression]
+        """Queries that are slower by more than 5 % and at least 1 s, and not by chance."""
+        return self.with_verdict("regression")
 
-    @property
-    def others(self) -> list[QueryComparison]:
-        """All other compared queries."""
-        return [query for query in self.queries if not query.is_regression]
+    def with_verdict(self, verdict: Verdict) -> list[QueryComparison]:
+        """Return the compared queries with a verdict."""
+        return [query for query in self.queries if query.verdict == verdict]
 
     def as_json(self) -> dict[str, Any]:
         """Return the comparison as data for JSON."""
@@ -142,17 +147,17 @@ def compare(before: Sequence[LogRuns | Unread], after: Sequence[LogRuns | Unread
     )
 
 
-def _rank(query: QueryComparison) -> tuple[bool, float]:
-    if query.is_regression:
-        return False, query.before.seconds - query.after.seconds
-    return True, -query.saved_core_seconds
+def _rank(query: QueryComparison) -> tuple[int, float]:
+    if query.verdict == "no regression":
+        return len(_VERDICTS), -query.saved_core_seconds
+    return _VERDICTS.index(query.verdict), query.before.seconds - query.after.seconds
 
 
 def _compared(match: Match) -> QueryComparison:
     old = [run for run in match.before if run.has_succeeded]
     new = [run for run in match.after if run.has_succeeded]
     before, after = _numbers(match.before, old), _numbers(match.after, new)
-    slower = after.seconds - before.seconds
+    wall_ratio = _ratio([run.seconds for run in old], [run.seconds for run in new])
     first = (new or match.after)[0]
     return QueryComparison(
         application=match.application,
@@ -160,15 +165,23 @@ def _compared(match: Match) -> QueryComparison:
         query=first.id,
         before=before,
         after=after,
-        wall_ratio=_ratio([run.seconds for run in old], [run.seconds for run in new]),
+        wall_ratio=wall_ratio,
         core_ratio=_ratio([run.core_seconds for run in old], [run.core_seconds for run in new]),
         saved_core_seconds=(before.mean_core_seconds - after.mean_core_seconds) * after.runs
         if old
         else 0.0,
-        is_regression=bool(old and new)
-        and slower >= MIN_SECONDS
-        and after.seconds > before.seconds * SLOWER,
+        verdict=_verdict(before, after, wall_ratio),
     )
+
+
+def _verdict(before: Numbers, after: Numbers, wall_ratio: Estimate | None) -> Verdict:
+    increase = after.seconds - before.seconds
+    is_slower = increase >= MIN_SECONDS and after.seconds > before.seconds * SLOWER
+    if not (is_slower and before.runs and after.runs):
+        return "no regression"
+    if wall_ratio is None or wall_ratio.interval is None:
+        return "few runs"
+    return "regression" if wall_ratio.is_slower else "no regression"
 
 
 def title(run: QueryRun) -> str:

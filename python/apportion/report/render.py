@@ -15,7 +15,7 @@ from apportion._util.units import (
     wrapped,
 )
 from apportion.ratios import FEWEST_RUNS, Estimate
-from apportion.report.comparison import Comparison, Numbers, QueryComparison, Side
+from apportion.report.comparison import Comparison, Numbers, QueryComparison, Side, Verdict
 
 _RULE = "-" * WIDTH
 _MOST_LETTERS = 200
@@ -31,6 +31,15 @@ _INTERVAL = (
 _TOO_FEW = (
     f"A query without brackets has fewer than {FEWEST_RUNS} runs on a side. These are too few to "
     "tell whether the difference is significant."
+)
+_SLOWER = (
+    "A slower query takes at least 1 s and over 5 % longer. It is a regression if the difference "
+    "is significant."
+)
+_LISTS: tuple[tuple[Verdict, str, str], ...] = (
+    ("regression", "regression", ":"),
+    ("few runs", "slower query", " with too few runs to tell:"),
+    ("no regression", "other query", ", by saved task time:"),
 )
 
 
@@ -58,6 +67,7 @@ def _lines(comparison: Comparison, top: int) -> Iterator[str]:
             yield from wrapped(_INTERVAL)
         if not all(ratio.interval for ratio in ratios):
             yield from wrapped(_TOO_FEW)
+        yield from wrapped(_SLOWER)
         yield ""
         yield from _queries(comparison, top)
     yield from _not_compared(comparison, top)
@@ -105,25 +115,18 @@ def _totals(comparison: Comparison) -> Iterator[str]:
 
 
 def _queries(comparison: Comparison, top: int) -> Iterator[str]:
-    yield _RULE
-    regressions = comparison.regressions
-    if not regressions:
-        yield "No regressions: no query is slower by more than 5 % and at least 1 s."
-    else:
-        count = count_text(len(regressions), "regression")
-        yield f"{count}, slower by more than 5 % and at least 1 s:"
-    yield ""
     is_single = len({query.application for query in comparison.queries}) == 1
-    for query in regressions[:top]:
-        yield from _query(query, is_single)
-    yield from _more(len(regressions) - top)
-    if others := comparison.others:
-        yield _RULE
-        yield f"{count_text(len(others), 'other query')}, by saved task time:"
-        yield ""
-        for query in others[:top]:
+    for verdict, noun, rest in _LISTS:
+        queries = comparison.with_verdict(verdict)
+        if queries:
+            yield _RULE
+            yield f"{count_text(len(queries), noun)}{rest}"
+            yield ""
+        elif verdict == "regression":
+            yield from (_RULE, "No regressions.", "")
+        for query in queries[:top]:
             yield from _query(query, is_single)
-        yield from _more(len(others) - top)
+        yield from _more(len(queries) - top)
 
 
 def _query(query: QueryComparison, is_single: bool) -> Iterator[str]:

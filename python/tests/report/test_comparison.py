@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+import random
 from array import array
 
 import pytest
@@ -53,8 +55,46 @@ def test_a_missing_interval_is_null_in_json() -> None:
 def test_a_regression_is_5_percent_and_1_second_slower(
     before: float, after: float, is_regression: bool
 ) -> None:
-    result = compared([run(before)], [run(after)])
+    result = compared([run(before)] * 5, [run(after)] * 5)
     assert bool(result.regressions) == is_regression
+
+
+def simulated(factor: float, runs: int, noise: float = 0.1, queries: int = 1000) -> Comparison:
+    """Compare queries of 30 s that take `factor` times as long after."""
+    draw = random.Random(5)
+
+    def times(seconds: float) -> list[QueryRun]:
+        return [
+            run(seconds * math.exp(draw.gauss(0, noise)), fingerprint=name, description=name)
+            for name in map(str, range(queries))
+            for _ in range(runs)
+        ]
+
+    return compared(times(30), times(30 * factor))
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.3])
+@pytest.mark.parametrize("runs", [1, 2, 5, 10])
+def test_at_most_one_of_40_equal_queries_is_a_regression(runs: int, noise: float) -> None:
+    share = len(simulated(1, runs, noise).regressions) / 1000
+    assert share <= 0.025 + 3 * math.sqrt(0.025 * 0.975 / 1000)
+
+
+def test_a_gain_and_a_loss_of_20_percent_are_found_in_ten_runs_a_side() -> None:
+    # About 91 % are found, so a sample of fewer queries can have less than 90 %.
+    gains, losses = (simulated(factor, 10, queries=4000) for factor in (0.8, 1 / 0.8))
+    faster = [each for each in gains.queries if each.wall_ratio and each.wall_ratio.is_faster]
+    assert gains.regressions == []
+    assert len(faster) / 4000 > 0.9
+    assert len(losses.regressions) / 4000 > 0.9
+
+
+def test_a_slower_query_with_few_runs_is_no_regression() -> None:
+    result = compared([run(10)] * 4, [run(20)] * 4)
+    assert [query.verdict for query in result.queries] == ["few runs"]
+    shown = text(result, 20)
+    assert "No regressions.\n" in shown
+    assert "1 slower query with too few runs to tell:" in shown
 
 
 def test_regressions_come_first_and_then_the_largest_savings() -> None:
@@ -66,10 +106,10 @@ def test_regressions_come_first_and_then_the_largest_savings() -> None:
         run(12, 10, fingerprint="slow", description="slow"),
         run(20, 10, fingerprint="slower", description="slower"),
     ]
-    result = compared(before, after)
+    result = compared(before * 5, after * 5)
     assert [query.title for query in result.queries] == ["slower", "slow", "large", "small"]
     shown = text(result, 1)
-    assert "2 regressions, slower by more than 5 % and at least 1 s:" in shown
+    assert "2 regressions:" in shown
     assert shown.count("1 more query: show them with --top.") == 2
 
 
