@@ -21,11 +21,10 @@ _RULE = "-" * WIDTH
 # Queries in the page before the findings. The others are behind a click.
 _MOST_BARS = 5
 _UNITS = {"seconds": "s", "minutes": "min", "hours": "h"}
-SWITCHES = [
+_SWITCHES = [
     '--jars "$(apportion jar)"',
     "--conf spark.sql.extensions=io.apportion.ApportionExtension",
 ]
-"""The two lines that add Apportion to a `spark-submit` command."""
 
 
 def text(advice: Advice, top: int) -> str:
@@ -42,7 +41,7 @@ def html(advice: Advice, top: int) -> str:
         advice=advice,
         top=top,
         most_bars=_MOST_BARS,
-        switches=SWITCHES,
+        switches=_switches(advice),
         gain_text=gain_text,
         seconds_text=seconds_text,
         shown=_shown,
@@ -106,6 +105,12 @@ def _with_apportion(application: ApplicationAdvice) -> str:
     return f"With Apportion{needs}: {gain_text(application.with_apportion)}."
 
 
+def _switches(advice: Advice) -> list[str]:
+    """Return the lines that add Apportion to `spark-submit`, if it helps an application."""
+    helps = any(each.is_supported and each.with_apportion.is_known for each in advice.applications)
+    return _SWITCHES if helps else []
+
+
 def _jobs(advice: Advice, top: int) -> Iterator[str]:
     yield f"{count_text(len(advice.applications), 'log')}, at stake:"
     yield from wrapped(f"- all findings: {gain_text(advice.gain)}", "  ", first="")
@@ -125,10 +130,11 @@ def _jobs(advice: Advice, top: int) -> Iterator[str]:
         columns += f"{job.logs:>4}  {job.findings:>8}  "
         yield from wrapped(job.name, " " * len(columns), first=columns)
     yield ""
-    yield "These two lines add Apportion to spark-submit:"
-    yield ""
-    yield from (f"    {line}" for line in SWITCHES)
-    yield ""
+    if switches := _switches(advice):
+        yield "These two lines add Apportion to spark-submit:"
+        yield ""
+        yield from (f"    {line}" for line in switches)
+        yield ""
 
 
 def _core_time(gain: Gain) -> str:

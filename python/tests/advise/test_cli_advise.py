@@ -130,6 +130,18 @@ def test_several_logs_begin_with_the_jobs_and_the_two_lines_of_apportion() -> No
     assert "0 to 0.23 h      0 to 0.23 h         3         3  nightly" in shown
 
 
+def test_the_two_lines_of_apportion_need_a_job_that_it_helps() -> None:
+    waiting = stage(1, [9000] * 8, shuffle_read_bytes=[MB] * 8, fetch_wait_millis=[3000] * 8)
+    large = stage(1, [20_000] * 2, slots=2, shuffle_read_bytes=[512 * MB] * 2)
+    old = advise(application(large, version="3.3.1"), "old")
+    advice = collected([advise(application(waiting), "waiting"), old])
+    assert old.with_apportion.is_known
+    assert all(each.count for each in advice.applications)
+    assert "io.apportion.ApportionExtension" not in render.text(advice, 20)
+    assert "io.apportion.ApportionExtension" not in render.html(advice, 20)
+    assert "io.apportion.ApportionExtension" in render.html(sample(logs=2), 20)
+
+
 def test_top_limits_the_findings_and_counts_the_others() -> None:
     made = application(stage(1, [20_000] * 2, slots=2, shuffle_read_bytes=[512 * MB] * 2), cores=16)
     (failing,) = made.stages
