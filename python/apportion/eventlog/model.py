@@ -188,6 +188,12 @@ class Stage:
         """Number of tasks that succeeded."""
         return len(self.launched)
 
+    @property
+    def task_millis(self) -> list[int]:
+        """Time from the launch of each task to its end."""
+        times = zip(self.launched, self.finished, strict=True)
+        return [max(end - start, 0) for start, end in times]
+
 
 @dataclasses.dataclass
 class Query:

@@ -90,7 +90,7 @@ result (result): 2 tasks
     written: 8 blocks; 1 KiB in 1 group of partitions, 3 KiB in 4
     largest task 2.9 KiB, mean 2 KiB
     parallelism: hint on the query block, line 2
-  Ran as Spark stage 9, 2 tasks, 0.0 s of task time, 4 KiB read from shuffles.
+  Ran as Spark stage 9, 2 tasks, 0.1 s of task time, 4 KiB read from shuffles.
     time: 0.0 s, 50% of the task time, on the critical path
     tasks: longest 0.0 s (1x the median), largest reads 2 KiB (1x the median)
     overhead: garbage collection 0%
@@ -98,7 +98,7 @@ result (result): 2 tasks
     pipeline ends, ShuffleQueryStage -> HashAggregate: exchange
 
 stage 0 (shuffle): 2 tasks
-  Ran as Spark stage 7, 2 tasks, 0.0 s of task time, 4 KiB written to a shuffle.
+  Ran as Spark stage 7, 2 tasks, 0.1 s of task time, 4 KiB written to a shuffle.
     time: 0.0 s, 50% of the task time, on the critical path
     tasks: longest 0.0 s (1x the median)
     overhead: garbage collection 0%

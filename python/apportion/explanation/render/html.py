@@ -142,7 +142,7 @@ def _cells(stage: StageView) -> list[str]:
     written = work.shuffle_written_bytes + work.output_bytes
     return [
         f"{work.wall_millis / 1000:.1f} s",
-        f"{work.run_millis / 1000:.1f} s",
+        f"{work.task_millis / 1000:.1f} s",
         "" if stage.share is None else f"{stage.share:.0%}",
         str(work.tasks),
         size_text(read) if read else "",

@@ -167,7 +167,7 @@ class QueryView:
             return ""
         stages = count_text(len(self.outside.stages), "Spark stage")
         return (
-            f"Outside of the plan: {stages}, {self.outside.run_millis / 1000:.1f} s of task time."
+            f"Outside of the plan: {stages}, {self.outside.task_millis / 1000:.1f} s of task time."
         )
 
     @property
@@ -240,7 +240,7 @@ def view(application: Application, query: Query) -> QueryView:
     works = [work_of(own) for own in attempts]
     critical = critical_path(plan_fragments, works)
     slowest = max((work.wall_millis for work in works if work), default=0)
-    total = sum(sum(stage.run_millis) for stage in query.stages)
+    total = sum(sum(stage.task_millis) for stage in query.stages)
     stages: list[StageView] = []
     depths: dict[int, int] = {}
     for number, (fragment, own, work) in enumerate(
@@ -267,7 +267,7 @@ def view(application: Application, query: Query) -> QueryView:
                 tables=_tables(fragment),
                 rows=counts.of_fragment(fragment),
                 rows_of=_rows_of(fragment, counts),
-                share=work.run_millis / total if work and total else None,
+                share=work.task_millis / total if work and total else None,
                 is_critical=number in critical,
                 is_slowest=is_slowest and not any(stage.is_slowest for stage in stages),
             )
@@ -288,7 +288,7 @@ def view(application: Application, query: Query) -> QueryView:
             stage.name: _running(own)
             for _, stage, own in sorted(
                 (
-                    (-stage.ran.run_millis, stage, own)
+                    (-stage.ran.task_millis, stage, own)
                     for stage, own in zip(stages, attempts, strict=True)
                     if stage.ran
                 ),

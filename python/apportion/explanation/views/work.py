@@ -38,8 +38,8 @@ class Ran:
     """End of the last task, in milliseconds since 1970."""
     wall_millis: int
     """Time with running attempts: from the first launch to the last end of each attempt."""
-    run_millis: int
-    """Total time of the tasks."""
+    task_millis: int
+    """Total time of the tasks, each from its launch to its end."""
     input_bytes: int
     shuffle_read_bytes: int
     shuffle_written_bytes: int
@@ -66,12 +66,12 @@ class Ran:
     @property
     def gc_share(self) -> float:
         """Garbage collection as a share of the task time."""
-        return self.gc_millis / self.run_millis if self.run_millis else 0.0
+        return self.gc_millis / self.task_millis if self.task_millis else 0.0
 
     @property
     def fetch_wait_share(self) -> float:
         """Waiting for shuffle blocks as a share of the task time."""
-        return self.fetch_wait_millis / self.run_millis if self.run_millis else 0.0
+        return self.fetch_wait_millis / self.task_millis if self.task_millis else 0.0
 
     @property
     def time_ratio(self) -> float | None:
@@ -108,7 +108,7 @@ class Ran:
         parts = [
             f"{'stage' if len(self.stages) == 1 else 'stages'} {', '.join(map(str, self.stages))}",
             count_text(self.tasks, "task"),
-            f"{self.run_millis / 1000:.1f} s of task time",
+            f"{self.task_millis / 1000:.1f} s of task time",
             *(f"{size_text(size)} {kind}" for kind, size in self.moved()),
         ]
         if self.failed_tasks:
@@ -170,13 +170,18 @@ def work_of(own: Sequence[Stage]) -> Ran | None:
         started=min((min(stage.launched) for stage in own if stage.launched), default=None),
         ended=max((max(stage.finished) for stage in own if stage.finished), default=None),
         wall_millis=_wall_millis(own),
-        run_millis=sum(sum(stage.run_millis) for stage in own),
+        task_millis=sum(sum(stage.task_millis) for stage in own),
         input_bytes=sum(sum(stage.input_bytes) for stage in own),
         shuffle_read_bytes=sum(sum(stage.shuffle_read_bytes) for stage in own),
         shuffle_written_bytes=sum(sum(stage.shuffle_written_bytes) for stage in own),
         output_bytes=sum(sum(stage.output_bytes) for stage in own),
         spilled_bytes=sum(sum(stage.spilled_bytes) for stage in own),
-        gc_millis=sum(sum(stage.gc_millis) for stage in own),
+        # Each task counts the collections of its whole executor, also while its code is loaded.
+        gc_millis=sum(
+            min(collected, millis)
+            for stage in own
+            for collected, millis in zip(stage.gc_millis, stage.task_millis, strict=True)
+        ),
         fetch_wait_millis=sum(sum(stage.fetch_wait_millis) for stage in own),
         peak_memory=max(stage.peak_memory for stage in own),
         memory_failures=sum(stage.memory_failures for stage in own),
@@ -195,7 +200,7 @@ def _tasks_of_longest(own: Sequence[Stage]) -> tuple[list[int], list[int]]:
     """
     totals: dict[int, int] = {}
     for stage in own:
-        totals[stage.id] = totals.get(stage.id, 0) + sum(stage.run_millis)
+        totals[stage.id] = totals.get(stage.id, 0) + sum(stage.task_millis)
     longest = max(totals, key=lambda id: (totals[id], id))
     attempts = [stage for stage in own if stage.id == longest]
     millis = [value for stage in attempts for value in stage.run_millis]

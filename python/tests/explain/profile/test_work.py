@@ -8,12 +8,15 @@ from array import array
 
 import pytest
 
+from apportion import eventlog
+from apportion.advise.advice import advise
 from apportion.eventlog import Application, PlanNode, Query, Stage
 from apportion.explanation.render import html, text
 from apportion.explanation.render.graph import heat
 from apportion.explanation.render.plots import slots_plot, ticks
 from apportion.explanation.views.view import QueryView, view
 from apportion.explanation.views.work import work_of
+from tests.eventlog.test_golden import GOLDEN
 from tests.explain.plans import plan
 from tests.explain.test_render import stage
 
@@ -163,6 +166,24 @@ def test_failed_attempts_are_shown_with_the_time_that_they_lost() -> None:
     made = view(Application(), query)
     assert "    failed attempts: 3, 1.5 s lost, 2 out of memory\n" in text.render(made)
     assert "3 failed, on the critical path" in html.render("one", [made])
+
+
+def test_the_task_time_is_the_same_as_in_advice() -> None:
+    application = eventlog.read(GOLDEN / "spark-4.2.zstd")
+    explained = {}
+    for query in application.queries.values():
+        made = view(application, query)
+        works = [*(each.ran for each in made.stages), made.outside]
+        explained[query.id] = sum(work.task_millis for work in works if work) / 1000
+    advised = advise(application, "the log").queries
+    assert {query.id: query.task_seconds for query in advised} == pytest.approx(explained)
+
+
+def test_garbage_collection_takes_at_most_the_time_of_the_task() -> None:
+    loading = timed(1, 1, [(0, 1000), (0, 1000)], gc_millis=[1350, 0])
+    work = work_of([loading])
+    assert work
+    assert (work.gc_millis, work.gc_share) == (1000, 0.5)
 
 
 def test_small_differences_are_no_skew() -> None:
