@@ -34,6 +34,8 @@ from apportion.eventlog import Application, Query, Unread
 from apportion.eventlog.model import ESTIMATED_SLOTS
 
 _OLDEST_SPARK = (3, 5)
+# Confs of each cluster of Databricks. Delta Lake has other confs below `spark.databricks`.
+_DATABRICKS = "spark.databricks.clusterUsageTags."
 _MOST_FAILURES = 5
 _LONGEST_FAILURE = 300
 
@@ -70,7 +72,8 @@ def advise(application: Application, log: str, numbers: Sequence[int] = ()) -> A
         *task_counts.fixed_partitions(unadapted, confs, seconds),
     ]
     findings.sort(key=_rank, reverse=True)
-    is_supported = confs.is_since(*_OLDEST_SPARK)
+    is_databricks = any(name.startswith(_DATABRICKS) for name in application.conf)
+    is_supported = confs.is_since(*_OLDEST_SPARK) and not is_databricks
     gains = [total([query.gain for query in queries], seconds, core_hours)]
     helped = [total([query.with_apportion for query in queries], seconds, core_hours)]
     return ApplicationAdvice(
@@ -88,7 +91,7 @@ def advise(application: Application, log: str, numbers: Sequence[int] = ()) -> A
         findings=findings,
         queries=queries,
         notes=[
-            *_notes(application, is_supported, engines, has_decisions),
+            *_notes(application, is_supported, is_databricks, engines, has_decisions),
             *_failures(queries),
             *(f"left out: {skipped}" for skipped in application.skipped),
         ],
@@ -198,12 +201,15 @@ def _failures(queries: Sequence[QueryAdvice]) -> Iterator[str]:
 def _notes(
     application: Application,
     is_supported: bool,
+    is_databricks: bool,
     engines: set[str],
     has_decisions: bool,
 ) -> Iterator[str]:
     if not application.queries:
         yield NO_SQL
-    if not is_supported:
+    if is_databricks:
+        yield "Apportion does not support Databricks"
+    elif not is_supported:
         yield f"Apportion needs Spark 3.5 or later; this is Spark {application.spark_version}"
     for name in sorted(engines):
         yield f"{name} replaces Spark's operators, so Apportion does not decide their tasks"

@@ -249,7 +249,7 @@ class ApplicationAdvice:
     notes: list[str]
     """Remarks, such as omitted parts of the log."""
     is_supported: bool = True
-    """Whether Apportion supports this version of Spark."""
+    """Whether Apportion supports this version and distribution of Spark."""
 
     @property
     def count(self) -> int:

@@ -93,15 +93,14 @@ def _remark(application: ApplicationAdvice) -> str:
 
 
 def _unsupported(advice: Advice) -> str:
-    old = sum(not application.is_supported for application in advice.applications)
-    logs = count_text(old, "log")
-    return f"{logs} of Spark before 3.5, which Apportion does not support." if old else ""
+    count = sum(not application.is_supported for application in advice.applications)
+    return f"Apportion does not support the Spark of {count_text(count, 'log')}." if count else ""
 
 
 def _with_apportion(application: ApplicationAdvice) -> str:
     if not application.with_apportion.is_known:
         return "With Apportion: no gain that this log shows."
-    needs = "" if application.is_supported else ", after an upgrade of Spark"
+    needs = "" if application.is_supported else ", on a supported Spark"
     return f"With Apportion{needs}: {gain_text(application.with_apportion)}."
 
 
@@ -119,8 +118,8 @@ def _jobs(advice: Advice, top: int) -> Iterator[str]:
         "  ",
         first="",
     )
-    if old := _unsupported(advice):
-        yield old
+    if unsupported := _unsupported(advice):
+        yield unsupported
     yield ""
     if not advice.jobs:
         return

@@ -123,6 +123,21 @@ def test_notes_name_logs_that_apportion_cannot_help() -> None:
     assert any(note.startswith("RAPIDS replaces") for note in gpu.notes)
 
 
+def test_databricks_is_not_supported() -> None:
+    cluster = {"spark.databricks.clusterUsageTags.clusterId": "0612-094512-abc"}
+    # Logs of Databricks have no version of Spark.
+    large = stage(1, [20_000] * 2, slots=2, shuffle_read_bytes=[512 * MB] * 2)
+    advice = advice_for(application(large, conf=cluster, version="", cores=16))
+    assert not advice.is_supported
+    assert advice.notes == ["Apportion does not support Databricks"]
+    assert "With Apportion, on a supported Spark: 0 s to 17.5 s" in render.text(
+        collected([advice]), 20
+    )
+    # Delta Lake has settings of this name on any Spark.
+    delta = {"spark.databricks.delta.schema.autoMerge.enabled": "true"}
+    assert advice_for(application(large, conf=delta)).is_supported
+
+
 def test_stages_outside_of_sql_are_counted_apart() -> None:
     made = application(stage(1, [5000]))
     outside = stage(0, [9000], overhead=0)

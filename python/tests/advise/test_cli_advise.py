@@ -42,7 +42,7 @@ def test_a_gain_on_an_old_version_of_spark_needs_an_upgrade() -> None:
     )
     made.skipped.append("a line that is not an event")
     shown = render.text(collected([advise(made, "log")]), 20)
-    assert "With Apportion, after an upgrade of Spark: 0 s to 17.5 s" in shown
+    assert "With Apportion, on a supported Spark: 0 s to 17.5 s" in shown
     assert "Note: left out: a line that is not an event." in shown
 
 
