@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +14,11 @@ from apportion.errors import ApportionError
 
 
 def directory() -> Path:
-    """Return the default directory for generated tables."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home, "apportion")
+    """Return the default directory for generated tables, in the cache directory of the system."""
+    local = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
+    of_system = {"darwin": "~/Library/Caches", "win32": local}
+    home = os.environ.get("XDG_CACHE_HOME") or of_system.get(sys.platform, "~/.cache")
+    return Path(home, "apportion").expanduser()
 
 
 def get_or_build(folder: Path, write: Callable[[Path], None], needed_bytes: int = 0) -> Path:
