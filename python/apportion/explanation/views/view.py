@@ -62,7 +62,7 @@ class StageView:
     is_critical: bool = False
     """Whether it is on the critical path: the chain of stages that the result waited for."""
     is_slowest: bool = False
-    """Whether no other stage of the query runs longer."""
+    """Whether no other stage of the query runs longer, without the time that it waits for slots."""
 
     @property
     def slots(self) -> int | None:
@@ -157,7 +157,7 @@ class QueryView:
 
     @property
     def slowest(self) -> StageView | None:
-        """The stage that ran longest; None if nothing ran."""
+        """The slowest stage; None if nothing ran."""
         return next((stage for stage in self.stages if stage.is_slowest), None)
 
     @property
@@ -239,7 +239,7 @@ def view(application: Application, query: Query) -> QueryView:
     attempts = attempts_of(plan_fragments, query.stages)
     works = [work_of(own) for own in attempts]
     critical = critical_path(plan_fragments, works)
-    slowest = max((work.wall_millis for work in works if work), default=0)
+    slowest = max((work.active_millis for work in works if work and work.wall_millis), default=None)
     total = sum(sum(stage.task_millis) for stage in query.stages)
     stages: list[StageView] = []
     depths: dict[int, int] = {}
@@ -252,7 +252,7 @@ def view(application: Application, query: Query) -> QueryView:
         named = [place for logged in decided for place in logged.operators]
         operators = origins.operators_of(fragment, named)
         counts = RowCounts(own, query.driver_metrics)
-        is_slowest = bool(work and slowest and work.wall_millis == slowest)
+        is_slowest = bool(work and work.wall_millis and work.active_millis == slowest)
         stages.append(
             StageView(
                 name=fragment.name,

@@ -64,6 +64,11 @@ class Ran:
     median_task_bytes: float
 
     @property
+    def active_millis(self) -> int:
+        """Maximum time in which a task ran. In the rest of the time, all tasks waited for slots."""
+        return min(self.wall_millis, self.task_millis)
+
+    @property
     def gc_share(self) -> float:
         """Garbage collection as a share of the task time."""
         return self.gc_millis / self.task_millis if self.task_millis else 0.0

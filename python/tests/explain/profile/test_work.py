@@ -105,6 +105,15 @@ def test_the_critical_path_passes_through_stages_without_tasks() -> None:
     assert view(Application(), query).critical == ["shuffle 3", "result"]
 
 
+def test_a_stage_that_waited_for_slots_is_not_the_slowest() -> None:
+    query = example()
+    assert query.plan
+    query.stages[0] = timed(1, metric_of(query.plan, "orders"), [(0, 500), (13_500, 500)])
+    slowest = view(Application(), query).slowest
+    assert slowest
+    assert slowest.name == "result"
+
+
 def test_the_text_has_times_skew_and_spills(made: QueryView) -> None:
     shown = text.render(made)
     assert "    time: 5.0 s, 47% of the task time, on the critical path\n" in shown
@@ -140,7 +149,7 @@ def test_only_the_slowest_stage_is_open_at_first(made: QueryView) -> None:
     assert re.findall(r'class="stage" id="(\S+)" open', page) == ["q3-result"]
 
 
-def test_the_page_has_a_table_of_stages_with_the_slowest_first(made: QueryView) -> None:
+def test_the_page_has_a_table_of_stages_with_the_longest_first(made: QueryView) -> None:
     page = html.render("one", [made])
     table = page[page.index("<tbody>") : page.index("</tbody>")]
     rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in table.split("</tr>")[:-1]]
