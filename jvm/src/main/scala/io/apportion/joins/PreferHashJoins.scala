@@ -7,8 +7,8 @@ import io.apportion.report.ReportSource
 import io.apportion.rules.Guarded
 import io.apportion.settings.SessionPolicy
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.expressions.{Expression, UnsafeRow}
-import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
+import org.apache.spark.sql.catalyst.expressions.{Expression, UnevaluableAggregateFunc, UnsafeRow}
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction
 import org.apache.spark.sql.catalyst.optimizer.InjectRuntimeFilter
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -105,11 +105,14 @@ private final class HashJoins(conf: SQLConf, memory: Long) {
     result
   }
 
-  /** Whether Spark may sort the rows of an aggregate, as the results of some functions have no fixed length (`AggUtils`). */
+  /**
+   * Whether Spark may sort the rows of an aggregate, as the results of some functions have no fixed length (`AggUtils`), and
+   * functions of pandas need the rows of a group one after the other.
+   */
   private def sorts(aggregate: Aggregate): Boolean = aggregate.aggregateExpressions.exists(_.exists {
-    case each: AggregateExpression =>
-      !each.aggregateFunction.aggBufferAttributes.forall(buffer => UnsafeRow.isMutable(buffer.dataType))
-    case _ => false
+    case _: UnevaluableAggregateFunc => true
+    case each: AggregateFunction     => !each.aggBufferAttributes.forall(it => UnsafeRow.isMutable(it.dataType))
+    case _                           => false
   })
 
   /** Bytes of the table of a join that has this hint already. */

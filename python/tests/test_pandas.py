@@ -1,0 +1,31 @@
+"""Queries with functions of pandas, which Spark runs in Python."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+
+def test_a_pandas_aggregate_of_a_join_has_its_rows_and_fails_no_rule(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    # Another Python on the path may be without pandas.
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", sys.executable)
+
+    def largest(values: Any) -> float:
+        return float(values.max())
+
+    # Spark finds the kind of the function by its types.
+    largest.__annotations__ = {"values": pandas.Series, "return": float}
+    session = spark.newSession()
+    session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    left, right = session.range(0, 300, 1, 2), session.range(0, 30, 1, 2)
+    joined = left.join(right, left["id"] % 30 == right["id"]).groupBy(right["id"])
+    rows = joined.agg(f.pandas_udf(largest, "double")(left["id"]).alias("most")).collect()
+    assert sorted((row["id"], row["most"]) for row in rows) == [(i, 270.0 + i) for i in range(30)]
