@@ -81,8 +81,11 @@ object RebalanceWrites {
       true
     case _ if query.isStreaming || !query.deterministic => true
     case aggregate: Aggregate                           => AttributeSet(aggregate.groupingExpressions).subsetOf(columns)
-    case unary @ (_: Project | _: Filter | _: SubqueryAlias | _: View) => isPlaced(unary.children.head, columns)
-    case _                                                             => false
+    // They leave rows in their tasks.
+    case unary @ (_: Project | _: Filter | _: SubqueryAlias | _: View | _: Generate | _: Sample | _: TypedFilter |
+        _: DeserializeToObject | _: MapElements | _: MapPartitions | _: SerializeFromObject) =>
+      isPlaced(unary.children.head, columns)
+    case _ => false
   }
 }
 

@@ -232,6 +232,8 @@ class SizeFilesSuite extends SparkSuite with Eventually {
     ("query", "change"),
     ("repartition", _.repartition(3)),
     ("coalesce", _.coalesce(2)),
+    ("coalesce below a generator", _.coalesce(2).selectExpr("*", "explode(array(1, 2)) AS n")),
+    ("coalesce below a typed filter", _.coalesce(2).filter((row: Row) => !row.isNullAt(0))),
     ("sort", _.orderBy("id")),
     ("limit", _.limit(1000)),
     ("hint", _.hint("rebalance"))
