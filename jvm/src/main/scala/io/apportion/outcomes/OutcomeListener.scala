@@ -21,23 +21,26 @@ import org.apache.spark.{ExceptionFailure, ExecutorLostFailure, SparkContext, Su
  * Finds the stage that runs the tasks of each decision, and adds what happened to the decision. The shuffles that a
  * stage reads identify it, or the metric of its scan.
  */
-private[apportion] final class OutcomeListener private (sparkContext: WeakReference[SparkContext])
-    extends SparkListener {
+private[apportion] final class OutcomeListener private[outcomes] (
+    sparkContext: WeakReference[SparkContext],
+    lost: LostQueries = new LostQueries
+) extends SparkListener {
   import OutcomeListener._
 
   /** Stages that have not ended, by query. They refer to plans, so the end of the query removes them. */
   private val waiting = mutable.Map.empty[Long, List[Watched]]
-  private val lost = new LostQueries
   private val running = mutable.Map.empty[(Int, Int), Tasks]
 
   /** Shuffle that each stage of a running job writes. Jobs have stages that they skip, too. */
   private val written = mutable.Map.empty[Int, Int]
   private val jobs = mutable.LinkedHashMap.empty[Int, Seq[Int]]
 
-  private def watch(watched: Watched): Unit = synchronized {
+  private[outcomes] def watch(watched: Watched): Unit = synchronized {
     waiting --= lost.among(waiting.keys)
     waiting.update(watched.query, waiting.getOrElse(watched.query, Nil) :+ watched)
   }
+
+  private[outcomes] def waitingQueries: Set[Long] = synchronized(waiting.keySet.toSet)
 
   override def onJobStart(event: SparkListenerJobStart): Unit = synchronized {
     // The end of a job may be lost, as any event.
@@ -132,7 +135,7 @@ private[apportion] object OutcomeListener extends ReportSource {
    * @param postsEvents whether to post an [[OutcomeEvent]] for each decision
    * @param ended       receives the outcome and the metrics of the stage
    */
-  private final class Watched(
+  private[outcomes] final class Watched(
       val shuffles: Set[Int],
       val scan: Option[Long],
       val log: Log,
@@ -144,7 +147,7 @@ private[apportion] object OutcomeListener extends ReportSource {
   )
 
   /** A log that may be garbage, with its session. */
-  private final class Log(log: DecisionLog) {
+  private[outcomes] final class Log(log: DecisionLog) {
     private val reference = new WeakReference(log)
     def get: Option[DecisionLog] = Option(reference.get)
   }
@@ -179,11 +182,9 @@ private[apportion] object OutcomeListener extends ReportSource {
           )
         )
 
-  /** Number of queries that the listener of an application knows. */
-  private[apportion] def waitingQueries(sparkContext: SparkContext): Int = {
-    val listener = listeners.of(sparkContext)
-    listener.synchronized(listener.waiting.size)
-  }
+  /** The queries that the listener of an application knows. */
+  private[outcomes] def waitingQueries(sparkContext: SparkContext): Set[Long] =
+    listeners.of(sparkContext).waitingQueries
 
   /** Tasks of a stage attempt so far. */
   private final class Tasks {

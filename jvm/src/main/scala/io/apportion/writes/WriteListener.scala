@@ -14,19 +14,20 @@ import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
 
 /** Adds the bytes that a statement wrote to the [[EarlierWrites]], when the stage that writes has ended. */
-private[writes] final class WriteListener private extends SparkListener {
+private[writes] final class WriteListener(lost: LostQueries = new LostQueries) extends SparkListener {
   import WriteListener._
 
   private val waiting = mutable.Map.empty[Long, Watched]
-  private val lost = new LostQueries
 
   /** Query of each stage that may write, by the id of the stage. */
   private val queries = mutable.Map.empty[Int, Long]
 
-  private def watch(query: Long, watched: Watched): Unit = synchronized {
+  def watch(query: Long, watched: Watched): Unit = synchronized {
     lost.among(waiting.keySet ++ queries.values).foreach(forget)
     waiting.update(query, watched)
   }
+
+  def waitingQueries: Set[Long] = synchronized(waiting.keySet.toSet)
 
   private def forget(query: Long): Unit = {
     waiting -= query
@@ -75,7 +76,7 @@ private[writes] object WriteListener {
    *
    * @param read bytes that the tasks that write will read
    */
-  private final case class Watched(session: WeakReference[SparkSession], entries: WriteEntries, read: Long)
+  final case class Watched(session: WeakReference[SparkSession], entries: WriteEntries, read: Long)
 
   /** Adds the run of a query to the entries when its files are written. */
   def watch(session: SparkSession, query: Long, entries: WriteEntries, read: Long): Unit =

@@ -1,10 +1,15 @@
 package io.apportion.outcomes
 
+import java.lang.ref.WeakReference
+
 import io.apportion.SparkSuite
+import io.apportion.outcomes.OutcomeListener.{Log, Watched}
+import io.apportion.report.DecisionLog
+import io.apportion.rules.LostQueries
 import org.scalatest.concurrent.Eventually
 import org.scalatest.time.{Seconds, Span}
 
-/** What the listener keeps of queries. [[io.apportion.rules.LostQueriesSuite]] has queries whose end it does not hear. */
+/** What the listener keeps of queries. */
 class OutcomeListenerSuite extends SparkSuite with Eventually {
   implicit override val patienceConfig: PatienceConfig = PatienceConfig(timeout = Span(30, Seconds))
 
@@ -17,6 +22,14 @@ class OutcomeListenerSuite extends SparkSuite with Eventually {
   for ((name, query) <- queries)
     test(s"nothing refers to the plan of $name after its end") {
       withSession()(session => util.Try(session.sql(query).collect()))
-      eventually(assert(OutcomeListener.waitingQueries(spark.sparkContext) == 0))
+      eventually(assert(OutcomeListener.waitingQueries(spark.sparkContext).isEmpty))
     }
+
+  test("a query whose end was lost is forgotten when another one runs") {
+    val listener = new OutcomeListener(new WeakReference(spark.sparkContext), new LostQueries(_ => false, delay = -1))
+    def stageOf(query: Long) =
+      new Watched(Set.empty, None, new Log(DecisionLog.of(spark)), query, Nil, 1, false, _ => ())
+    Seq(1L, 2L).foreach(query => listener.watch(stageOf(query)))
+    assert(listener.waitingQueries == Set(2L))
+  }
 }
