@@ -71,7 +71,7 @@ object RandomQueries {
   private def window(depth: Int): Gen[String] = for {
     of <- relation(depth - 1)
     function <- Gen.oneOf("row_number()", "rank()", "sum(a)")
-  } yield s"SELECT a, $function OVER (PARTITION BY b ORDER BY a, s) AS b, s FROM ($of)"
+  } yield s"SELECT a, $function OVER w AS b, max(s) OVER w AS s FROM ($of) WINDOW w AS (PARTITION BY b ORDER BY a, s)"
 
   private def distinct(depth: Int): Gen[String] =
     relation(depth - 1).map(of => s"SELECT DISTINCT a % 50 AS a, b, s FROM ($of)")
