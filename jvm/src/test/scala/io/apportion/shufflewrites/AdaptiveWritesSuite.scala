@@ -34,7 +34,7 @@ class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   )
 
   /** Target sizes at which map tasks write the first, some and all levels. */
-  private val targets = Seq("64mb", "16kb", "512b")
+  private val targets = Seq("64mb", "16kb", "2kb")
 
   private def withoutBroadcasts(session: SparkSession): Unit =
     session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
@@ -64,7 +64,7 @@ class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
 
   test("rows are the same as with Spark's shuffles, at every level of groups") {
     forAll(queries) { query =>
-      val expected = rowsOf(query, "enabled" -> "false")
+      val expected = rowsOf(query, "enabled" -> "false", "spark.sql.shuffle.partitions" -> "8")
       targets.foreach { target =>
         val rows = rowsOf(query, "dataVolumePerTask" -> target, "minTaskVolume" -> "1kb")
         if (query.contains("ORDER BY n") || query.contains("k DESC")) assert(rows == expected, s"target $target")
@@ -111,6 +111,7 @@ class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(small.reason.contains("written in 4 blocks instead of up to 400"))
     val large = decided("200b")
     assert(large.tasks > 16 && large.levels.last > 16 && large.blocks.exists(_ > 32))
+    assert(decided(targets.last).levels.last == 256)
   }
 
   test("a number of tasks that is no power of two is written in fewer blocks than Spark writes") {
