@@ -18,14 +18,16 @@ SLOWER = 1.05
 """Wall time after, in proportion to before, above which a query is slower."""
 MIN_SECONDS = 1.0
 """Smallest increase of the wall time of a slower query."""
+MORE_DATA = 1.1
+"""Scanned bytes after, in proportion to before, above which times are not comparable."""
 
-Verdict = Literal["regression", "few runs", "no regression"]
+Verdict = Literal["regression", "more data", "few runs", "no regression"]
 _VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
 @dataclasses.dataclass(frozen=True)
 class Numbers:
-    """Numbers of one run: medians of times and tasks, and means of the other numbers."""
+    """Numbers of one run: medians of times, tasks, scanned and shuffled bytes, and other means."""
 
     runs: int
     """Runs that succeeded. All other numbers are about them."""
@@ -34,11 +36,15 @@ class Numbers:
     seconds: float
     core_seconds: float
     tasks: float
+    scanned_bytes: float
+    shuffled_bytes: float
     spilled_bytes: float
     failed_tasks: float
     memory_failures: float
     mean_seconds: float
     mean_core_seconds: float
+    mean_scanned_bytes: float
+    mean_shuffled_bytes: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,12 +59,15 @@ class QueryComparison:
     after: Numbers
     wall_ratio: Estimate | None
     """Time before divided by the time after. None if a side has no time."""
+    wall_ratio_per_byte: Estimate | None
+    """The same of the times per scanned byte. None if a side scanned nothing."""
     core_ratio: Estimate | None
     saved_core_seconds: float
     """Mean core-seconds before minus after, times the runs after."""
     verdict: Verdict
     """`regression` if the query is slower and the interval of its wall ratio is below 1; `few runs`
-    if it is slower and has no interval."""
+    if it is slower and has no interval; `more data` in place of both if it scanned over 10 % more
+    bytes."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,6 +87,10 @@ class Totals:
     seconds_after: float
     core_seconds_before: float
     core_seconds_after: float
+    scanned_bytes_before: float
+    scanned_bytes_after: float
+    shuffled_bytes_before: float
+    shuffled_bytes_after: float
     spilled_bytes_before: float
     spilled_bytes_after: float
     failed_tasks_before: float
@@ -110,8 +123,8 @@ class Comparison:
     after: Side
     totals: Totals
     queries: list[QueryComparison]
-    """Regressions, then slower queries with few runs, both with the largest increase first; then
-    the others by saved core-seconds."""
+    """Regressions, then other slower queries with more data or few runs, each with the largest
+    increase first; then all others by saved core-seconds."""
     not_compared: list[QueryComparison]
     """Matched queries without a run that succeeded on one of the sides."""
 
@@ -166,6 +179,7 @@ def _compared(match: Match) -> QueryComparison:
         before=before,
         after=after,
         wall_ratio=wall_ratio,
+        wall_ratio_per_byte=_ratio(_seconds_per_byte(old), _seconds_per_byte(new)),
         core_ratio=_ratio([run.core_seconds for run in old], [run.core_seconds for run in new]),
         saved_core_seconds=(before.mean_core_seconds - after.mean_core_seconds) * after.runs
         if old
@@ -179,9 +193,17 @@ def _verdict(before: Numbers, after: Numbers, wall_ratio: Estimate | None) -> Ve
     is_slower = increase >= MIN_SECONDS and after.seconds > before.seconds * SLOWER
     if not (is_slower and before.runs and after.runs):
         return "no regression"
-    if wall_ratio is None or wall_ratio.interval is None:
-        return "few runs"
-    return "regression" if wall_ratio.is_slower else "no regression"
+    interval = wall_ratio.interval if wall_ratio else None
+    if interval and interval[1] >= 1:
+        return "no regression"
+    if has_more_data(before, after):
+        return "more data"
+    return "regression" if interval else "few runs"
+
+
+def has_more_data(before: Numbers, after: Numbers) -> bool:
+    """Return whether over 10 % more bytes were scanned after."""
+    return after.scanned_bytes > before.scanned_bytes * MORE_DATA
 
 
 def title(run: QueryRun) -> str:
@@ -201,12 +223,20 @@ def _numbers(runs: Sequence[QueryRun], succeeded: Sequence[QueryRun]) -> Numbers
         seconds=of(statistics.median, "seconds"),
         core_seconds=of(statistics.median, "core_seconds"),
         tasks=of(statistics.median, "tasks"),
+        scanned_bytes=of(statistics.median, "scanned_bytes"),
+        shuffled_bytes=of(statistics.median, "shuffled_bytes"),
         spilled_bytes=of(statistics.fmean, "spilled_bytes"),
         failed_tasks=of(statistics.fmean, "failed_tasks"),
         memory_failures=of(statistics.fmean, "memory_failures"),
         mean_seconds=of(statistics.fmean, "seconds"),
         mean_core_seconds=of(statistics.fmean, "core_seconds"),
+        mean_scanned_bytes=of(statistics.fmean, "scanned_bytes"),
+        mean_shuffled_bytes=of(statistics.fmean, "shuffled_bytes"),
     )
+
+
+def _seconds_per_byte(runs: Sequence[QueryRun]) -> list[float]:
+    return [run.seconds / run.scanned_bytes for run in runs if run.scanned_bytes]
 
 
 def _ratio(before: Sequence[float], after: Sequence[float]) -> Estimate | None:
@@ -224,6 +254,10 @@ def _totals(queries: Sequence[QueryComparison]) -> Totals:
         seconds_after=of("after", "mean_seconds"),
         core_seconds_before=of("before", "mean_core_seconds"),
         core_seconds_after=of("after", "mean_core_seconds"),
+        scanned_bytes_before=of("before", "mean_scanned_bytes"),
+        scanned_bytes_after=of("after", "mean_scanned_bytes"),
+        shuffled_bytes_before=of("before", "mean_shuffled_bytes"),
+        shuffled_bytes_after=of("after", "mean_shuffled_bytes"),
         spilled_bytes_before=of("before", "spilled_bytes"),
         spilled_bytes_after=of("after", "spilled_bytes"),
         failed_tasks_before=of("before", "failed_tasks"),

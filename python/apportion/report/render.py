@@ -15,14 +15,21 @@ from apportion._util.units import (
     wrapped,
 )
 from apportion.ratios import FEWEST_RUNS, Estimate
-from apportion.report.comparison import Comparison, Numbers, QueryComparison, Side, Verdict
+from apportion.report.comparison import (
+    Comparison,
+    Numbers,
+    QueryComparison,
+    Side,
+    Verdict,
+    has_more_data,
+)
 
 _RULE = "-" * WIDTH
 _MOST_LETTERS = 200
 _LEGEND = (
     "A ratio is the time before divided by the time after: above 1 is less time. The numbers of a "
-    "query are for one run: medians of times and tasks, and means of the others. Totals use the "
-    "mean of one run, times the number of runs after."
+    "query are for one run: medians of times, tasks, scanned and shuffled bytes, and means of the "
+    "others. Totals use the mean of one run, times the number of runs after."
 )
 _INTERVAL = (
     "Brackets are 95 % intervals. If 1 is in an interval, the difference is not significant. Of 20 "
@@ -34,10 +41,11 @@ _TOO_FEW = (
 )
 _SLOWER = (
     "A slower query takes at least 1 s and over 5 % longer. It is a regression if the difference "
-    "is significant."
+    "is significant, and if it did not scan over 10 % more bytes."
 )
 _LISTS: tuple[tuple[Verdict, str, str], ...] = (
     ("regression", "regression", ":"),
+    ("more data", "slower query", " with more data:"),
     ("few runs", "slower query", " with too few runs to tell:"),
     ("no regression", "other query", ", by saved task time:"),
 )
@@ -105,6 +113,8 @@ def _totals(comparison: Comparison) -> Iterator[str]:
     yield from _rows(
         (totals.seconds_before, totals.seconds_after),
         (totals.core_seconds_before, totals.core_seconds_after),
+        (totals.scanned_bytes_before, totals.scanned_bytes_after),
+        (totals.shuffled_bytes_before, totals.shuffled_bytes_after),
         (totals.spilled_bytes_before, totals.spilled_bytes_after),
         (totals.failed_tasks_before, totals.failed_tasks_after),
         (totals.memory_failures_before, totals.memory_failures_after),
@@ -134,15 +144,21 @@ def _query(query: QueryComparison, is_single: bool) -> Iterator[str]:
     before, after = query.before, query.after
     runs = "" if before.runs == after.runs == 1 else f" ({before.runs} and {after.runs} runs)"
     yield from wrapped(f"{application}query {query.query}: {_short(query.title)}{runs}")
+    if has_more_data(before, after):
+        old, new = size_text(round(before.scanned_bytes)), size_text(round(after.scanned_bytes))
+        yield f"The data grew from {old} to {new}. Compare the time per byte."
     yield _header("")
     yield from _rows(
         (before.seconds, after.seconds),
         (before.core_seconds, after.core_seconds),
+        (before.scanned_bytes, after.scanned_bytes),
+        (before.shuffled_bytes, after.shuffled_bytes),
         (before.spilled_bytes, after.spilled_bytes),
         (before.failed_tasks, after.failed_tasks),
         (before.memory_failures, after.memory_failures),
         tasks=(before.tasks, after.tasks),
         wall_ratio=_ratio(query.wall_ratio),
+        wall_ratio_per_byte=_ratio(query.wall_ratio_per_byte) if _has_other_data(query) else "",
         core_ratio=_ratio(query.core_ratio),
     )
     if before.failed_runs or after.failed_runs:
@@ -153,23 +169,34 @@ def _query(query: QueryComparison, is_single: bool) -> Iterator[str]:
     yield ""
 
 
+def _has_other_data(query: QueryComparison) -> bool:
+    before, after = query.before, query.after
+    return has_more_data(before, after) or has_more_data(after, before)
+
+
 def _rows(
     seconds: tuple[float, float],
     core_seconds: tuple[float, float],
+    scanned: tuple[float, float],
+    shuffled: tuple[float, float],
     spilled: tuple[float, float],
     failed: tuple[float, float],
     memory: tuple[float, float],
     *,
     tasks: tuple[float, float] | None = None,
     wall_ratio: str,
+    wall_ratio_per_byte: str = "",
     core_ratio: str,
 ) -> Iterator[str]:
     yield _row("Wall time", seconds, seconds_text, wall_ratio)
+    if wall_ratio_per_byte:
+        yield f"  {'Wall time per byte':<57}{wall_ratio_per_byte}"
     yield _row("Task time", core_seconds, core_time_text, core_ratio)
     if tasks:
         yield _row("Tasks", tasks)
-    if any(spilled):
-        yield _row("Spilled", spilled, lambda size: size_text(round(size)))
+    for name, sizes in ("Scanned", scanned), ("Shuffled", shuffled), ("Spilled", spilled):
+        if any(sizes):
+            yield _row(name, sizes, lambda size: size_text(round(size)))
     if any(failed):
         yield _row("Failed tasks", failed)
     if any(memory):

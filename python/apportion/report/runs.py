@@ -31,6 +31,9 @@ class QueryRun:
     """Time of all tasks, with failed and killed attempts, times the cores of a task."""
     tasks: int
     """Tasks that succeeded."""
+    scanned_bytes: int
+    shuffled_bytes: int
+    """Bytes that the tasks wrote to shuffles."""
     spilled_bytes: int
     failed_tasks: int
     """Attempts of tasks that failed."""
@@ -98,6 +101,8 @@ def _run(query: Query, cpus: int) -> QueryRun:
         seconds=max(end - start, 0) / 1000 if start is not None and end is not None else 0.0,
         core_seconds=millis * cpus / 1000,
         tasks=sum(stage.tasks for stage in stages),
+        scanned_bytes=sum(sum(stage.input_bytes) for stage in stages),
+        shuffled_bytes=sum(sum(stage.shuffle_written_bytes) for stage in stages),
         spilled_bytes=sum(sum(stage.spilled_bytes) for stage in stages),
         failed_tasks=sum(stage.failed_tasks for stage in stages),
         memory_failures=sum(stage.memory_failures for stage in stages),

@@ -39,6 +39,8 @@ def run(seconds: float = 10.0, core_seconds: float = 40.0, **values: object) -> 
         seconds=seconds,
         core_seconds=core_seconds,
         tasks=8,
+        scanned_bytes=0,
+        shuffled_bytes=0,
         spilled_bytes=0,
         failed_tasks=0,
         memory_failures=0,

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from array import array
 
 import pytest
@@ -97,6 +98,34 @@ def test_a_slower_query_with_few_runs_is_no_regression() -> None:
     assert "1 slower query with too few runs to tell:" in shown
 
 
+@pytest.mark.parametrize("runs", [1, 5])
+def test_a_slower_query_with_twice_the_data_is_no_regression(runs: int) -> None:
+    before = [run(10, scanned_bytes=2 << 30, shuffled_bytes=5 << 30)]
+    after = [run(20, scanned_bytes=4 << 30, shuffled_bytes=9 << 30)]
+    result = compared(before * runs, after * runs)
+    (query,) = result.queries
+    assert (query.verdict, result.regressions) == ("more data", [])
+    assert query.wall_ratio_per_byte
+    assert query.wall_ratio_per_byte.value == 1
+    shown = text(result, 20)
+    assert "1 slower query with more data:" in shown
+    assert "The data grew from 2 GiB to 4 GiB." in shown
+    assert re.search(r"Wall time per byte +1\.00", shown)
+    assert re.search(r"Shuffled +5 GiB +9 GiB", shown)
+
+
+def test_10_percent_more_data_does_not_excuse_a_regression() -> None:
+    before, after = run(10, scanned_bytes=1000), run(20, scanned_bytes=1100)
+    result = compared([before] * 5, [after] * 5)
+    assert len(result.regressions) == 1
+    assert "per byte" not in text(result, 20)
+
+
+def test_a_gain_from_less_data_shows_the_ratio_per_byte() -> None:
+    result = compared([run(10, scanned_bytes=2000)], [run(5, scanned_bytes=1000)])
+    assert re.search(r"Wall time per byte +1\.00", text(result, 20))
+
+
 def test_regressions_come_first_and_then_the_largest_savings() -> None:
     names = ("small", "large", "slow", "slower")
     before = [run(10, 100, fingerprint=name, description=name) for name in names]
@@ -180,12 +209,14 @@ def test_a_run_has_the_numbers_of_its_stages() -> None:
     stage = Stage(0, 0, "collect", [], 2, 0)
     stage.launched, stage.finished = array("q", [0, 100]), array("q", [1000, 600])
     stage.spilled_bytes = array("q", [5, 6])
+    stage.input_bytes, stage.shuffle_written_bytes = array("q", [7, 8]), array("q", [1, 2])
     stage.failed_tasks, stage.memory_failures, stage.wasted_millis = 2, 1, 300
     stage.killed_millis = 200
     query = Query(0, "report", submitted=0, completed=1500, stages=[stage])
     made = Application(name="nightly", queries={0: query}, conf={"spark.task.cpus": "2"})
     (only,) = runs(made, "log").runs
     assert (only.seconds, only.core_seconds, only.tasks) == (1.5, 4.0, 2)
+    assert (only.scanned_bytes, only.shuffled_bytes) == (15, 3)
     assert (only.spilled_bytes, only.failed_tasks, only.memory_failures) == (11, 2, 1)
     assert only.has_succeeded
 

@@ -62,7 +62,8 @@ def report_command(
     their plans, and otherwise by description. Literals and numbers may differ.
 
     Regressions come first: queries that are slower by more than 5 % and at least 1 s, and not by
-    chance. A regression needs five runs on both sides. The logs can be with or without Apportion.
+    chance. A regression needs five runs on both sides, and at most 10 % more scanned bytes. The
+    logs can be with or without Apportion.
 
     Exit codes: 0 compared, 2 wrong usage, or a side without a log that can be read.
     """
