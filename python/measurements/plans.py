@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from apportion._util import cache
-from apportion._util.cache import get_or_build
 from apportion.bench import suites
 from apportion.bench.environment import Environment
 from apportion.bench.plans import FIELDS, PlanCounts, is_worse
 from apportion.bench.results import Conditions, QueryResult, Results, resume
 from apportion.bench.runner import run_query
 from apportion.bench.suites import tpc
+from apportion.bench.suites.generated import get_or_build
 from apportion.bench.variants import Variant
 from apportion.cli.support.console import QUERY_FAILED, fail
 from apportion.cli.support.progress import counted, waiting

@@ -1,58 +1,15 @@
-"""Cache of generated tables on disk."""
+"""Directory for files that can be made again: generated tables and kept advice."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-import tempfile
-from collections.abc import Callable
 from pathlib import Path
-
-from apportion._util.units import size_text
-from apportion.errors import ApportionError
 
 
 def directory() -> Path:
-    """Return the default directory for generated tables, in the cache directory of the system."""
+    """Return the folder of Apportion in the cache directory of the system."""
     local = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
     of_system = {"darwin": "~/Library/Caches", "win32": local}
     home = os.environ.get("XDG_CACHE_HOME") or of_system.get(sys.platform, "~/.cache")
     return Path(home, "apportion").expanduser()
-
-
-def get_or_build(folder: Path, write: Callable[[Path], None], needed_bytes: int = 0) -> Path:
-    """Return `folder`, and build it with `write` if it does not exist.
-
-    `write` fills an empty temporary folder, which is then renamed, so an existing folder is always
-    complete. Files that `write` creates beside that folder are deleted. Raises `ApportionError` if
-    the parent directory cannot be written, or has less than `needed_bytes` of free space.
-    """
-    if folder.exists():
-        return folder
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        free = shutil.disk_usage(folder.parent).free
-        scratch_folder = tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent)
-    except OSError as error:
-        raise ApportionError(
-            f"cannot create {error.filename} for generated tables: {error.strerror}. "
-            "Choose another directory with --data"
-        ) from error
-    with scratch_folder as scratch:
-        if needed_bytes > free:
-            raise ApportionError(
-                f"generated tables need about {size_text(needed_bytes)}, and {folder.parent} has "
-                f"{size_text(free)} of free space: choose a smaller --scale, or another directory "
-                "with --data"
-            )
-        filled = Path(scratch, "filled")
-        filled.mkdir()
-        write(filled)
-        try:
-            filled.rename(folder)
-        except OSError:
-            # Another process has built the same folder in the meantime.
-            if not folder.exists():
-                raise
-    return folder

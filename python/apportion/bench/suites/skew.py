@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from apportion._util.cache import get_or_build
+from apportion.bench.suites.generated import get_or_build
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from apportion._util.cache import get_or_build
 from apportion._util.parallel import in_process
+from apportion.bench.suites.generated import get_or_build
 from apportion.errors import ApportionError
 
 if TYPE_CHECKING:
