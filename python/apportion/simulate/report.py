@@ -88,10 +88,10 @@ def notes(simulation: Simulation) -> Iterator[str]:
     undecided = sum(ran.reads_shuffles and not ran.was_decided for ran in queries)
     if undecided:
         yield (
-            f"{undecided} of {count_text(len(queries), 'query')} ran without Apportion, so the log "
-            "does not have the bytes of their shuffle partitions. `apportion advise LOG` shows "
-            "stages that waste time. To simulate partitions of different sizes, record the log "
-            "with Apportion enabled"
+            f"the log has no decisions for the shuffles of {undecided} of "
+            f"{count_text(len(queries), 'query')}, and so no bytes of their partitions. "
+            "`apportion advise LOG` shows stages that waste time. To simulate partitions of "
+            "different sizes, record the log with Apportion enabled"
         )
     if any(outcome.assumes_equal_partitions for row in simulation.rows for outcome in row.outcomes):
         yield (

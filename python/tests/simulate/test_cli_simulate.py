@@ -87,12 +87,21 @@ def test_simulate_writes_a_file_and_a_plot(log: Path, tmp_path: Path) -> None:
     assert (tmp_path / "a.svg").read_bytes().startswith(b"<?xml")
 
 
+def test_the_note_about_missing_decisions_counts_only_queries_with_shuffles(tmp_path: Path) -> None:
+    plain, scan = logs.query(3, decided=[]), logs.query(4, decided=[])
+    # The start, the job and the stage that scans stay.
+    del scan[6:-1]
+    shown = simulate(logs.write(tmp_path / "log", [*logs.application(), *plain, *scan])).stdout
+    assert "Note: the log has no decisions for the shuffles of 1 of 2 queries, and so" in shown
+    assert "ran without Apportion" not in shown
+
+
 def test_notes_name_queries_that_cannot_be_simulated(tmp_path: Path) -> None:
     events = [*logs.application(), *logs.query(decided=[]), *logs.query(4)[:-1]]
     log = logs.write(tmp_path / "log", events)
     log.write_text(f'{log.read_text()}{{"Event":')
     result = simulate(log, "--set", "data_volume_per_task=1MB")
-    assert "Note: 1 of 1 query ran without Apportion" in result.stdout
+    assert "Note: the log has no decisions for the shuffles of 1 of 1 query" in result.stdout
     assert "query 4 is left out: it has not ended" in result.stdout
     assert "Left out: a line that is not an event" in result.stderr
 
