@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as f
+from pyspark.sql.pandas import functions
 
 
 def test_a_pandas_aggregate_of_a_join_has_its_rows_and_fails_no_rule(
@@ -27,5 +27,7 @@ def test_a_pandas_aggregate_of_a_join_has_its_rows_and_fails_no_rule(
     session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
     left, right = session.range(0, 300, 1, 2), session.range(0, 30, 1, 2)
     joined = left.join(right, left["id"] % 30 == right["id"]).groupBy(right["id"])
-    rows = joined.agg(f.pandas_udf(largest, "double")(left["id"]).alias("most")).collect()
+    # Its types do not know functions whose types are set later.
+    pandas_udf: Any = functions.pandas_udf
+    rows = joined.agg(pandas_udf(largest, "double")(left["id"]).alias("most")).collect()
     assert sorted((row["id"], row["most"]) for row in rows) == [(i, 270.0 + i) for i in range(30)]
