@@ -15,6 +15,7 @@ from apportion._util import checks, zones
 from apportion._util.units import size_text
 from apportion.errors import InputError
 from apportion.resources import Requirement, requirement_from_row
+from apportion.session import confs
 from apportion.settings import PREFIX, Settings
 
 if TYPE_CHECKING:
@@ -281,7 +282,9 @@ def decisions(spark: SparkSession) -> Decisions:
     `Settings.retained_decisions` is the maximum number. Raises `ApportionError` if the session runs
     without Apportion.
     """
-    rows = jvm.table(spark, "apportion_decisions")
+    # Spark warns if it cuts the columns in the description of a plan. By default it shows 25.
+    with confs(spark, {"spark.sql.debug.maxToStringFields": "100"}):
+        rows = jvm.table(spark, "apportion_decisions")
     return Decisions(_decision(row.asDict(recursive=True)) for row in rows)
 
 

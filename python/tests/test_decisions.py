@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -48,6 +49,17 @@ def test_the_fields_of_a_decision_are_the_columns_of_apportion_decisions(
 ) -> None:
     columns = session.sql("SELECT * FROM apportion_decisions()").columns
     assert [field.name for field in dataclasses.fields(Decision)] == columns
+
+
+def test_spark_cuts_no_column_of_the_plan_that_reads_the_decisions(session: SparkSession) -> None:
+    apportion.decisions(session)
+    context: Any = session.sparkContext._jsc.sc()
+    context.listenerBus().waitUntilEmpty()
+    jvm: Any = session._jsparkSession
+    plan = jvm.sharedState().statusStore().executionsList().last().physicalPlanDescription()
+    assert "bytes_read_twice" in plan
+    assert "more fields" not in plan
+    assert session.conf.get("spark.sql.debug.maxToStringFields") == "25"
 
 
 def test_a_part_of_the_decisions_is_a_table_too(session: SparkSession) -> None:
