@@ -148,14 +148,14 @@ def bench(
     """Time queries with and without Apportion, alternating, and report the speedup.
 
     Each query runs under all variants before the next query starts. A ratio above 1 is faster than
-    the baseline, which is the first variant.
+    the baseline, which is the first variant. These numbers are an example:
 
     ```text
     $ apportion bench tpch --variants spark,even --rounds 4
     ...
     Variant  Times faster (95 %)  Worst query  Reduce tasks  Blocks written
-    spark    baseline                                    89          21,413
-    even     1.19 (1.10 to 1.30)    0.94 (18)            91             427
+    spark    baseline                                   100          10,000
+    even     1.20 (1.10 to 1.30)    0.90 (18)           100           1,000
     ```
 
     Built-in variants:
