@@ -32,6 +32,16 @@ _JDBC = re.compile(r"JDBCRelation\((.*)\)")
 # `Location: InMemoryFileIndex(1 paths)[file:/data/sales.parquet], PartitionFilters: ...`. Spark
 # writes `...` in place of the end of a long path, which may be in the middle of the name.
 _LOCATION = re.compile(r"Location: \w+(?:\s?\(\d+ paths?\))?\s?\[([^\],]+)[\],]")
+# `Execute InsertIntoHadoopFsRelationCommand file:/data/sales, false, Parquet, ...`; `Execute
+# InsertIntoHiveTable `db`.`sales`, ...`; `AppendData ..., IcebergWrite(table=db.sales, ...)`;
+# `Execute SaveIntoDataSourceCommand ..., [dbtable=sales, ...]`.
+_WRITE = re.compile(
+    r"Execute |AppendData|Overwrite(?:ByExpression|PartitionsDynamic)|ReplaceData|WriteDelta"
+    r"|(?:Atomic)?(?:Create|Replace)TableAsSelect"
+)
+_TARGET = re.compile(
+    r"\b(?:path=|table=|dbtable=|TableName: )([^,\])]+)|(\b\w+:/[^,\])]*|`[^`,]*`(?:\.`[^`,]*`)*)"
+)
 _FORMATS = {".avro", ".csv", ".json", ".orc", ".parquet", ".txt"}
 _NOT_TABLES = {"InMemoryTableScan", "LocalTableScan", "CommandResultScan"}
 
@@ -126,6 +136,13 @@ def table(name: str, text: str) -> str | None:
     if named:
         return named[0].removeprefix("spark_catalog.")
     return _last_part(text)
+
+
+def write_targets(name: str, text: str) -> list[str]:
+    """Return the paths and tables in the text of a command or a write, sorted."""
+    if not _WRITE.match(name):
+        return []
+    return sorted({match[1] or match[2] for match in _TARGET.finditer(text)})
 
 
 def _last_part(text: str) -> str | None:

@@ -33,7 +33,9 @@ _PARTIAL = re.compile(r"\b(?:partial|merge|final)_")
 # Literals in SQL text and in plans, and parts of names that differ between runs.
 _LITERAL = re.compile(r"'[^']*'|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\d+(?:\.\d+)?")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?\b")
-_DATE_OR_ID = re.compile(r"\d{4}-\d\d-\d\d|\d{6,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_DATE_OR_ID = re.compile(
+    r"\d{4}-\d\d-\d\d|\d{6,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=[/=])\d+(?![^/\s])"
+)
 
 
 def fingerprint(plan: PlanNode | None) -> str | None:
@@ -83,8 +85,9 @@ def _operator(node: PlanNode, name: str) -> str:
         table = plan_text.table(node.name, node.text)
         words = _DATE_OR_ID.sub("?", table or " ".join(name.split()[:2]))
         return f"Scan {words} {names}"
-    # The names of some commands have a path or a table.
-    return _DATE_OR_ID.sub("?", name)
+    # Spark 4.2 and later name some targets in the name of the operator, others only in its text.
+    targets = (each for each in plan_text.write_targets(name, node.text) if each not in name)
+    return _DATE_OR_ID.sub("?", " ".join([name, *targets]))
 
 
 def _terms(text: str) -> str:

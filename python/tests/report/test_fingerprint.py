@@ -100,6 +100,51 @@ def test_a_path_with_a_date_does_not_change_the_fingerprint() -> None:
     assert fingerprint(plan("2026-11-01")) != fingerprint(plan("clicks"))
 
 
+INSERT = "Execute InsertIntoHadoopFsRelationCommand {}, false, Parquet, [path={}], Overwrite, [id]"
+HIVE = "Execute InsertIntoHiveTable `spark_catalog`.`db`.`{}`, org.apache.hadoop.SerDe, false"
+ICEBERG = "AppendData org.apache.spark.Lambda/0x{0}@5f, IcebergWrite(table=c.db.{1}, format=ORC)"
+JDBC = "Execute SaveIntoDataSourceCommand Jdbc@{0}, [url=jdbc:x://host, dbtable={1}], Append"
+
+
+@pytest.mark.parametrize(
+    ("write", "other"),
+    [
+        (INSERT.format("file:/a/out", "/a/out"), INSERT.format("file:/b/out", "/b/out")),
+        (HIVE.format("sales"), HIVE.format("items")),
+        (ICEBERG.format("1", "sales"), ICEBERG.format("1", "items")),
+        (JDBC.format("1", "sales"), JDBC.format("1", "items")),
+    ],
+    ids=["path", "Hive table", "Iceberg table", "JDBC table"],
+)
+def test_writes_to_different_targets_have_different_fingerprints(write: str, other: str) -> None:
+    assert fingerprint(written(write)) != fingerprint(written(other))
+
+
+@pytest.mark.parametrize(
+    ("write", "same"),
+    [
+        (INSERT.format("file:/a/11/05", "/a/11/05"), INSERT.format("file:/a/1/2", "/a/1/2")),
+        (INSERT.format("s3a://b/day=1", "b"), INSERT.format("s3a://b/day=2", "b")),
+        (ICEBERG.format("1", "sales"), ICEBERG.format("2", "sales")),
+        (JDBC.format("1", "sales"), JDBC.format("2", "sales")),
+    ],
+    ids=["date in a path", "partition", "Iceberg table", "JDBC table"],
+)
+def test_writes_of_different_days_have_the_same_fingerprint(write: str, same: str) -> None:
+    assert fingerprint(written(write)) == fingerprint(written(same))
+
+
+def test_a_write_has_the_same_fingerprint_if_its_name_has_the_table() -> None:
+    older = node(ICEBERG.format("1", "sales"), scan(), name="AppendData")
+    text = "AppendData c.db.sales IcebergWrite(table=c.db.sales, format=ORC)"
+    assert fingerprint(older) == fingerprint(node(text, scan(), name="AppendData c.db.sales"))
+
+
+def written(text: str) -> eventlog.PlanNode:
+    words = text.split(" ")
+    return node(text, scan(), name=" ".join(words[: 2 if words[0] == "Execute" else 1]))
+
+
 def test_a_query_without_a_plan_has_no_fingerprint() -> None:
     assert fingerprint(None) is None
     assert fingerprint(node("AdaptiveSparkPlan isFinalPlan=false")) is None
