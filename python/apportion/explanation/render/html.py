@@ -144,7 +144,7 @@ def _cells(stage: StageView) -> list[str]:
         f"{work.wall_millis / 1000:.1f} s",
         f"{work.task_millis / 1000:.1f} s",
         "" if stage.share is None else f"{stage.share:.0%}",
-        str(work.tasks),
+        work.tasks_text,
         size_text(read) if read else "",
         size_text(written) if written else "",
         size_text(work.spilled_bytes) if work.spilled_bytes else "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from apportion._util.units import count_text, size_text
@@ -25,6 +26,8 @@ class Ran:
     stages: list[int]
     """Ids of Spark's stages."""
     tasks: int
+    tasks_of_stages: list[int]
+    """Number of tasks of each of Spark's stages."""
     most_tasks: int
     """Number of tasks of the largest of these stages. A stage that samples rows for a sort runs
     twice."""
@@ -62,6 +65,11 @@ class Ran:
     largest_task_bytes: int
     """Bytes that a task reads from files and shuffles."""
     median_task_bytes: float
+
+    @property
+    def tasks_text(self) -> str:
+        """The number of tasks, as a sum over Spark's stages: `200 + 200`."""
+        return " + ".join(map(str, self.tasks_of_stages))
 
     @property
     def active_millis(self) -> int:
@@ -112,7 +120,7 @@ class Ran:
         """Return a sentence about the stages, tasks and bytes."""
         parts = [
             f"{'stage' if len(self.stages) == 1 else 'stages'} {', '.join(map(str, self.stages))}",
-            count_text(self.tasks, "task"),
+            f"{self.tasks_text} {'task' if self.tasks == 1 else 'tasks'}",
             f"{self.task_millis / 1000:.1f} s of task time",
             *(f"{size_text(size)} {kind}" for kind, size in self.moved()),
         ]
@@ -166,9 +174,13 @@ def work_of(own: Sequence[Stage]) -> Ran | None:
     if not own:
         return None
     millis, sizes = _tasks_of_longest(own)
+    tasks: Counter[int] = Counter()
+    for stage in own:
+        tasks[stage.id] += stage.tasks
     return Ran(
-        stages=sorted({stage.id for stage in own}),
-        tasks=sum(len(stage.launched) for stage in own),
+        stages=sorted(tasks),
+        tasks=tasks.total(),
+        tasks_of_stages=[tasks[id] for id in sorted(tasks)],
         most_tasks=max(len(stage.launched) for stage in own),
         failed_tasks=sum(stage.failed_tasks for stage in own),
         profile=own[-1].profile,

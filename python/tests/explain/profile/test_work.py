@@ -229,6 +229,15 @@ def test_stages_outside_of_the_plan_are_counted() -> None:
     assert "Outside of the plan: 1 Spark stage" in html.render("one", [made])
 
 
+def test_the_tasks_of_a_stage_that_ran_twice_are_shown_as_a_sum() -> None:
+    query = example()
+    # A stage samples the rows of a scan before another one sorts them.
+    query.stages.insert(1, timed(9, next(iter(query.stages[1].accumulators)), [(0, 10), (0, 10)]))
+    made = view(Application(), query)
+    assert "  Ran as Spark stages 2, 9, 2 + 2 tasks, 7.0 s of task time" in text.render(made)
+    assert '<td class="number">2 + 2</td>' in html.render("one", [made])
+
+
 def test_rows_are_those_of_the_exchange_or_of_the_operator_below() -> None:
     scan = PlanNode("Scan a", "", {"number of output rows": 1}, [])
     sort = PlanNode("Sort", "", {"sort time": 2}, [scan])
