@@ -64,7 +64,7 @@ private object QueriesPage {
     "Status",
     "Duration",
     "Decisions",
-    "Tasks that ran",
+    "Tasks decided",
     "Largest task",
     "Spilled",
     "Out of memory",
