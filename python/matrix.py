@@ -43,8 +43,12 @@ CORE = (
     "python/tests/test_tables.py",
 )
 
-# Tests of a jar on a Spark that it is not compiled against.
-SMOKE = ("python/tests/test_decisions.py", "python/tests/test_jars.py")
+# Tests of a jar, and of a copy of Spark's code, on a Spark that no jar is compiled against.
+SMOKE = (
+    "python/tests/simulate/test_coalescing.py",
+    "python/tests/test_decisions.py",
+    "python/tests/test_jars.py",
+)
 
 IN_TWO = ("-n", "2", "--dist", "loadfile")
 

@@ -86,10 +86,14 @@ def coalesced_by_spark(
         return converters.asScala(jvm.java.util.List.of(element)).toSeq()
 
     statistics = jvm.org.apache.spark.MapOutputStatistics(0, array)
-    found = jvm.org.apache.spark.sql.execution.adaptive.ShufflePartitionsUtil.coalescePartitions(
+    util = jvm.org.apache.spark.sql.execution.adaptive.ShufflePartitionsUtil
+    # Spark 4.3 added a parameter, and py4j does not know the defaults of Scala.
+    added = "coalescePartitions$default$7"
+    more = [getattr(util, added)()] if added in dir(util) else []
+    found = util.coalescePartitions(
         seq(jvm.scala.Option.apply(statistics)),
         seq(jvm.scala.Option.empty()),
-        advisory, minimum, least, seq(0),
+        advisory, minimum, least, seq(0), *more,
     )  # fmt: skip
     if found.isEmpty():
         return []
