@@ -36,7 +36,7 @@ def configure(
     from apportion._spark.builder import ApportionBuilder, is_client, is_running
 
     conf = (settings or Settings()).merged(**keywords).to_conf()
-    if not is_client(builder._options):
+    if not is_client(builder):
         jars.find()
         is_running()
     for key, value in conf.items():

@@ -27,7 +27,7 @@ class ApportionBuilder(SparkSession.Builder):
         return self._with_extension(super().create)
 
     def _with_extension(self, make_session: Callable[[], SparkSession]) -> SparkSession:
-        if is_client(self._options):
+        if is_client(self):
             check_static(self._options, {})
             session = make_session()
             # Raises an error if the server was started without the extension.
@@ -40,7 +40,7 @@ class ApportionBuilder(SparkSession.Builder):
         options = self._options
         # Start the JVM with the user's options only: an option set here would hide the values from
         # the command line and spark-defaults.conf, which are merged below.
-        jvm.start(options)
+        jvm.start(self)
         jvm.load(jar)
         ours = {_EXTENSIONS: jvm.EXTENSION, _JARS: jar.as_uri()}
         self._options = options | {
@@ -67,9 +67,9 @@ def is_running() -> bool:
     return True
 
 
-def is_client(options: dict[str, str]) -> bool:
-    """Return whether these options connect to a remote Spark Connect server."""
-    remote = options.get("spark.remote") or os.environ.get("SPARK_REMOTE", "")
+def is_client(builder: SparkSession.Builder) -> bool:
+    """Return whether a builder connects to a remote Spark Connect server."""
+    remote = builder._options.get("spark.remote") or os.environ.get("SPARK_REMOTE", "")
     return remote.startswith("sc://")
 
 

@@ -1,4 +1,4 @@
-"""Access to Spark's JVM. Only this module uses py4j and pyspark's private names."""
+"""Access to Spark's JVM. Only this module uses py4j."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class StageMetrics(TypedDict):
     """Bytes that the tasks spilled to disk."""
 
 
-def start(options: Mapping[str, str], log: IO[bytes] | None = None) -> None:
-    """Start the JVM with these options as pyspark does, unless it runs already.
+def start(builder: SparkSession.Builder, log: IO[bytes] | None = None) -> None:
+    """Start the JVM with the options of a builder as pyspark does, unless it runs already.
 
     The JVM writes its standard output and error to `log` if it is given.
     """
@@ -61,7 +61,8 @@ def start(options: Mapping[str, str], log: IO[bytes] | None = None) -> None:
 
     # Only the client uses these: the JVM is a plain Spark even behind a local Connect server.
     client_only = {"spark.remote", "spark.api.mode"}
-    conf = SparkConf().setAll([(k, v) for k, v in options.items() if k not in client_only])
+    options = builder._options.items()
+    conf = SparkConf().setAll([(k, v) for k, v in options if k not in client_only])
     gateway = None
     if log is not None and SparkContext._gateway is None:
         launch: Any = launch_gateway

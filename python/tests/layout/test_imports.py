@@ -104,7 +104,7 @@ def _code(text: str) -> str:
 
 
 def python_edges() -> Edges:
-    modules = {_module(file): file for file in (PYTHON / "apportion").rglob("*.py")}
+    modules = python_files()
     edges: dict[str, set[str]] = {}
     for module, file in modules.items():
         own = _folder(module, modules)
@@ -173,6 +173,33 @@ def test_only_the_extension_imports_an_optional_package(optional: str) -> None:
         if any(each.startswith(optional) for each in imported) and not package.startswith(optional)
     }
     assert importing <= {"io.apportion"}
+
+
+# Names in pyspark that lead to the JVM or to the options of a builder.
+_PRIVATE = {"_gateway", "_jdf", "_jsc", "_jsparkSession", "_jsq", "_jvm", "_options", "_sc"}
+
+
+def python_files() -> dict[str, Path]:
+    return {_module(file): file for file in (PYTHON / "apportion").rglob("*.py")}
+
+
+def test_only_one_module_imports_py4j() -> None:
+    importing = {
+        module
+        for module, file in python_files().items()
+        if any(re.match(r"py4j\b|pyspark\.java_gateway\b", name) for name in _imports(file))
+    }
+    assert importing == {"apportion._spark.jvm"}
+
+
+def test_only_the_spark_package_uses_private_names_of_pyspark() -> None:
+    using = {
+        module
+        for module, file in python_files().items()
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr in _PRIVATE
+    }
+    assert using == {"apportion._spark.builder", "apportion._spark.jvm"}
 
 
 def folders() -> list[Path]:

@@ -55,7 +55,7 @@ def start(master: str | None, assignments: Iterable[str]) -> SparkSession:
     for key, value in conf.items():
         builder.config(key, value)
     configure(builder)
-    if is_client(builder._options):
+    if is_client(builder):
         raise ApportionError(
             "SPARK_REMOTE names a Spark Connect server, but the commands start their own Spark: "
             "unset SPARK_REMOTE"
@@ -64,7 +64,7 @@ def start(master: str | None, assignments: Iterable[str]) -> SparkSession:
     with tempfile.TemporaryFile() as log, waiting("Starting Spark"):
         try:
             with jvm.short_errors():
-                jvm.start(builder._options, log)
+                jvm.start(builder, log)
                 return builder.getOrCreate()
         except QueryError as error:
             # pyspark raises PySparkRuntimeError if no JVM came up. Any other cause is an error that
