@@ -8,7 +8,7 @@ import io.apportion.rules.{CurrentQuery, Guarded, ReflectiveCopy, ValidChanges}
 import io.apportion.settings.SessionPolicy
 import org.apache.spark.apportion.Cluster
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.apportion.exchange.{AdaptiveExchangeExec, WriteGoal}
+import org.apache.spark.sql.apportion.exchange.WriteGoal
 import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan, RebalancePartitions}
 import org.apache.spark.sql.catalyst.plans.physical.{HashPartitioning, Partitioning, RangePartitioning}
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -20,7 +20,7 @@ import org.apache.spark.sql.internal.SQLConf
 
 /**
  * Gives the shuffles of a query one large number of partitions, and marks those whose map tasks decide how finely they
- * write. A mark becomes an [[AdaptiveExchangeExec]] when the stage of the shuffle is created ([[ReplaceExchange]]). Until
+ * write. A mark becomes an `AdaptiveExchangeExec` when the stage of the shuffle is created ([[ReplaceExchange]]). Until
  * then the plan has Spark's own exchanges, which Spark's rules and other libraries know.
  */
 case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends Guarded[SparkPlan] {
@@ -29,19 +29,23 @@ case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
     UserRepartitions.clearKeptRepartitions(plan)
     lazy val settings = new SessionPolicy(conf, session.sparkContext)
-    val groups = groupsOf(plan).filter(isAdaptive).filterNot(pending(_).exists(SharedPlans.isShared(_, session)))
+    val groups = groupsOf(plan).filter(isAdaptive)
     PlainWrites.why(session, conf) match {
       case _ if groups.isEmpty => plan
       case Some(why)           =>
         val reason = WriteReason(WriteReason.Plain, s"written by Spark, as $why")
-        groups.flatMap(pending).foreach(_.setTagValue(Why, reason))
+        groups.filterNot(keepsNumber).flatMap(pending).foreach(_.setTagValue(Why, reason))
         plan
       case None =>
         val writes = groups.map(writeOf(_, settings))
-        val (n, why) = partitions(plan, writes.map(_.policy), settings)
+        val (n, why) = partitions(plan, writes.filterNot(_.keepsNumber).map(_.policy), settings)
         ValidChanges.applyAll(plan, writes)(change(_, _, n, WriteReason(WriteReason.Adaptive, why)))
     }
   }
+
+  /** Whether the shuffles of a group keep their number of partitions, so that Spark can plan the query again. */
+  private def keepsNumber(group: ExchangeGroup): Boolean = group.keepsCount.isDefined ||
+    pending(group).size < group.leaves.size || pending(group).exists(SharedPlans.isShared(_, session))
 
   override protected def applyWhenOff(plan: SparkPlan): SparkPlan = {
     UserRepartitions.clearKeptRepartitions(plan)
@@ -78,7 +82,7 @@ case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends
           maxFiles = Cluster.bypassUpTo(session.sparkContext)
         )
       }
-    Write(policy, goals.toMap, isComplete = goals.size == group.leaves.size)
+    Write(policy, goals.toMap, keepsNumber(group))
   }
 
   /**
@@ -86,23 +90,20 @@ case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends
    * shuffles in subqueries, join any two of them, and plan the query again.
    */
   private def partitions(plan: SparkPlan, policies: Seq[Policy], settings: SessionPolicy): (Int, String) = {
-    val running = plan.collectFirst {
-      case stage: ShuffleQueryStageExec if stage.shuffle.isInstanceOf[AdaptiveExchangeExec] => stage.shuffle
+    val running = plan.collect { case stage: ShuffleQueryStageExec =>
+      AdaptiveWrites.why(stage.shuffle).map(stage.shuffle.outputPartitioning.numPartitions -> _.text)
     }
-    running match {
-      case Some(shuffle) =>
-        (shuffle.outputPartitioning.numPartitions, AdaptiveWrites.why(shuffle).fold("as other shuffles")(_.text))
-      case None =>
-        val bytes = inputBytes(plan)
-        val volume = settings.policy().dataVolumePerTask
-        val choices = Seq(
-          conf.numShufflePartitions.toLong -> s"spark.sql.shuffle.partitions, ${conf.numShufflePartitions}",
-          (bytes / volume * Headroom).min(MaxByBytes) ->
-            s"the query reads ${Bytes.text(bytes)} at ${Bytes.text(volume)} per task",
-          policies.map(partitionsFor).max -> "the number of tasks"
-        )
-        val (n, why) = choices.maxBy(_._1)
-        (PowersOfTwo.up(n.min(Max)).toInt, why)
+    running.flatten.headOption.getOrElse {
+      val bytes = inputBytes(plan)
+      val volume = settings.policy().dataVolumePerTask
+      val choices = Seq(
+        conf.numShufflePartitions.toLong -> s"spark.sql.shuffle.partitions, ${conf.numShufflePartitions}",
+        (bytes / volume * Headroom).min(MaxByBytes) ->
+          s"the query reads ${Bytes.text(bytes)} at ${Bytes.text(volume)} per task",
+        policies.map(partitionsFor).foldLeft(0L)(_ max _) -> "the number of tasks"
+      )
+      val (n, why) = choices.maxBy(_._1)
+      (PowersOfTwo.up(n.min(Max)).toInt, why)
     }
   }
 
@@ -121,11 +122,11 @@ case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends
       byExchange.get(exchange.id).fold(exchange) { write =>
         // transformDown keeps a node if the new one is equal, so the tags of an equal one would be lost.
         val changed = withNumber(exchange.outputPartitioning, n)
-          .filter(_ => write.isComplete && exchange.outputPartitioning.numPartitions != n)
+          .filter(_ => !write.keepsNumber && exchange.outputPartitioning.numPartitions != n)
           .fold(exchange)(ReflectiveCopy.replaceFirstField(exchange, _))
         changed.copyTagsFrom(exchange)
         changed.setTagValue(Goal, write.goals(exchange.id))
-        changed.setTagValue(Why, why)
+        if (!write.keepsNumber) changed.setTagValue(Why, why)
         changed
       }
     }
@@ -144,13 +145,8 @@ object AdaptiveWrites {
   private val MaxByBytes = 8192L
   private val Max = 32768L
 
-  /**
-   * Planned writes of the exchanges of a group.
-   *
-   * @param goals      by the id of the exchange
-   * @param isComplete whether no shuffle of the group has started, so that their number of partitions may change
-   */
-  private final case class Write(policy: Policy, goals: Map[Int, WriteGoal], isComplete: Boolean)
+  /** Planned writes of the exchanges of a group. The goals are by the ids of the exchanges. */
+  private final case class Write(policy: Policy, goals: Map[Int, WriteGoal], keepsNumber: Boolean)
 
   /** Partitions that the tasks need which the query or a setting asks for, so that ranges are nearly even. */
   private def partitionsFor(policy: Policy): Long = {
@@ -163,9 +159,7 @@ object AdaptiveWrites {
 
   private def isAdaptive(group: ExchangeGroup): Boolean = {
     val exchanges = pending(group)
-    group.forbidden.isEmpty && group.keepsCount.isEmpty && exchanges.nonEmpty && exchanges.forall(canBeAdaptive) &&
-    // Ranges of tasks fit the groups of partitions only if both are powers of two.
-    (exchanges.size == group.leaves.size || Integer.bitCount(exchanges.head.outputPartitioning.numPartitions) == 1)
+    group.forbidden.isEmpty && exchanges.nonEmpty && exchanges.forall(canBeAdaptive)
   }
 
   private def pending(group: ExchangeGroup): Seq[ShuffleExchangeExec] =

@@ -11,6 +11,11 @@ class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
 
   private val aggregate = "SELECT k, count(*), sum(id) FROM numbers GROUP BY k"
 
+  /** From Spark 4.1 on, the aggregate above the union needs no shuffle. */
+  private val inUnion =
+    "SELECT k, sum(n) FROM (SELECT k, count(*) AS n FROM numbers GROUP BY k UNION ALL " +
+      "SELECT k, count(*) FROM few GROUP BY k) GROUP BY k"
+
   private val queries = Table(
     "query",
     aggregate,
@@ -25,6 +30,7 @@ class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     "SELECT k, count(*) AS n FROM numbers GROUP BY k ORDER BY n, k",
     "SELECT id % 7, k FROM numbers INTERSECT SELECT id, k FROM few",
     "SELECT k, count(*) FROM numbers GROUP BY k UNION ALL SELECT id, count(*) FROM few GROUP BY id",
+    inUnion,
     "SELECT /*+ REPARTITION(k) */ k, id FROM numbers",
     "SELECT /*+ REBALANCE(k) */ k, id FROM numbers",
     "SELECT k, count(*) FROM numbers WHERE id < 0 GROUP BY k",
@@ -140,6 +146,15 @@ class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(partitions(aggregate.replace("SELECT", "SELECT /*+ PARALLELISM(3000) */")) == Seq(8192))
     // 20,000 rows of 8 bytes
     assert(partitions(aggregate, "dataVolumePerTask" -> "200b") == Seq(2048))
+  }
+
+  test("map tasks also decide how finely they write where a union keeps Spark's number of partitions") {
+    since("4.1")
+    for (n <- Seq(200, 30, 7)) {
+      val decision = decisionOf(inUnion, "spark.sql.shuffle.partitions" -> n.toString)
+      assert(decision.subpartitions == n && decision.shuffles.size == 2)
+      assert(decision.blocks.exists(_ <= 4 * decision.levels.head) && decision.levels.size == 1)
+    }
   }
 
   test("an explicit parallelism above Spark's number of partitions works") {

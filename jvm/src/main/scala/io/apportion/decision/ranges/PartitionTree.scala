@@ -211,15 +211,20 @@ object PartitionTree {
   private val LogParts = 3
 
   /**
-   * Tree for a power of two of partitions: some groups, each of which has 8 or 16 parts, and so on.
+   * Tree for some partitions: a few groups, each of which has about 8 or 16 parts, and so on. A power of two has exactly
+   * these, other numbers have the nearest that divide them.
    *
-   * @param least number of groups that tasks need, a power of two
+   * @param least number of groups that tasks need, or somewhat less
    */
   def of(partitions: Int, least: Int = FirstGroups): PartitionTree = {
-    val first = least.max(FirstGroups).min(partitions)
-    val log = Integer.numberOfTrailingZeros(partitions / first)
+    val divisors = (1 to partitions).filter(partitions % _ == 0)
+    val first = divisors.find(_ >= least.max(FirstGroups)).getOrElse(partitions)
+    val log = 31 - Integer.numberOfLeadingZeros(partitions / first)
     val steps = (log / LogParts).max(1)
-    apply((0 to steps).map(step => first << log * step / steps).distinct: _*)
+    val groups = (1 until steps).scanLeft(first) { (above, step) =>
+      divisors.filter(_ % above == 0).minBy(each => (each - (first << log * step / steps)).abs)
+    }
+    apply((groups :+ partitions).distinct: _*)
   }
 
   /** Maximum bytes that tasks read twice, as a fraction of all bytes. */

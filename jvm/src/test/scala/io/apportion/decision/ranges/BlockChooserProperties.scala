@@ -18,8 +18,10 @@ object BlockChooserProperties extends Properties("BlockChooser") {
    */
   private final case class Shuffle(tree: PartitionTree, startLevel: Int, rows: Seq[Seq[Int]], kept: Int)
 
-  private val shuffles: Gen[Shuffle] = for {
-    n <- Gen.choose(4, 9)
+  private val shuffles: Gen[Shuffle] = shufflesOf(Gen.choose(4, 9).map(1 << _))
+
+  private def shufflesOf(numbers: Gen[Int]): Gen[Shuffle] = for {
+    partitions <- numbers
     mapTasks <- Gen.choose(1, 20)
     seed <- Gen.long
     spread <- Gen.oneOf(0.0, 1.0, 3.0)
@@ -28,7 +30,7 @@ object BlockChooserProperties extends Properties("BlockChooser") {
     kept <- Gen.oneOf(1, 50, 500, 5000)
   } yield {
     val random = new Random(seed)
-    val tree = PartitionTree.of(1 << n)
+    val tree = PartitionTree.of(partitions)
     val rows = Seq.fill(mapTasks) {
       val size = (200 * math.exp(spread * random.nextGaussian())).toInt.min(20000)
       Seq.fill(size)((math.pow(random.nextDouble(), skew) * tree.partitions).toInt)
@@ -53,14 +55,20 @@ object BlockChooserProperties extends Properties("BlockChooser") {
   }
 
   property("tasks read at most a quarter of all bytes twice, whatever the skew and the level at the start") =
-    forAll(shuffles, Gen.choose(0, 6)) { (shuffle, log) =>
-      val tree = shuffle.tree
-      val tasks = (1 << log).min(tree.partitions)
-      val total = shuffle.rows.map(_.size).sum.toLong * RowBytes
-      val blocks = new Array[Long](tree.blocks)
-      written(shuffle, (total / tasks).max(1)).flatten.foreach { case (_, block) => blocks(block) += RowBytes }
-      tree.readTwice(blocks, Ranges.even(tree.partitions, tasks)) <= total * PartitionTree.MaxReadTwice
-    }
+    forAll(shuffles, Gen.choose(0, 6))(readTwice(_, _) <= PartitionTree.MaxReadTwice)
+
+  property("tasks that do not fit the groups read at most half of all bytes twice") =
+    forAll(shufflesOf(Gen.choose(16, 600)), Gen.choose(0, 6))(readTwice(_, _) <= 2 * PartitionTree.MaxReadTwice)
+
+  /** Share of all bytes that a power of two of tasks read twice. */
+  private def readTwice(shuffle: Shuffle, log: Int): Double = {
+    val tree = shuffle.tree
+    val tasks = (1 << log).min(tree.partitions)
+    val total = shuffle.rows.map(_.size).sum.toLong * RowBytes
+    val blocks = new Array[Long](tree.blocks)
+    written(shuffle, (total / tasks).max(1)).flatten.foreach { case (_, block) => blocks(block) += RowBytes }
+    tree.readTwice(blocks, Ranges.even(tree.partitions, tasks)).toDouble / total
+  }
 
   property("few rows stay in the groups of the first level") = forAll(shuffles) { shuffle =>
     written(shuffle, Long.MaxValue).flatten.forall { case (_, block) =>

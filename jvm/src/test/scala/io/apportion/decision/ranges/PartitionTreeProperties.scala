@@ -47,6 +47,16 @@ object PartitionTreeProperties extends Properties("PartitionTree") {
       }
   }
 
+  property("any number of partitions makes a tree, with the groups that tasks need and few parts for each") =
+    forAll(Gen.choose(1, 20000), Gen.choose(0, 6)) { (partitions, log) =>
+      val tree = PartitionTree.of(partitions, 1 << log)
+      val parts = tree.groups.zip(tree.groups.drop(1)).map { case (coarse, fine) => fine / coarse }
+      val isSmooth = (2 to 13).foldLeft(partitions)((n, p) => Iterator.iterate(n)(_ / p).find(_ % p != 0).get) == 1
+      tree.partitions == partitions && tree.groups(0) >= (1 << log).min(partitions) && (!isSmooth || parts.forall(
+        _ <= 64
+      ))
+    }
+
   property("tasks that fit the groups share no block") = forAll(Gen.choose(0, 12), Gen.choose(0, 4)) { (n, coarser) =>
     val tree = PartitionTree.of(1 << n)
     val tasks = 1 << coarser.min(n)

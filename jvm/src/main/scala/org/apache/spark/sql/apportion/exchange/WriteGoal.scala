@@ -27,8 +27,8 @@ final case class WriteGoal(
   def groupBytes(groups: Int): Long = if (groups < slots) slotBytes.min(taskBytes) else taskBytes
 
   /**
-   * Tree of groups for a power of two of partitions. Ranges fit the groups if the number of tasks is a power of two.
-   * Otherwise small groups overlap few ranges.
+   * Tree of groups of partitions. Ranges fit the groups if the numbers of tasks and partitions are powers of two. Otherwise
+   * small groups overlap few ranges.
    */
   def tree(partitions: Int): PartitionTree = {
     val groups = if (Integer.bitCount(minTasks) == 1) minTasks.toLong else minTasks * WriteGoal.RangesPerTask
