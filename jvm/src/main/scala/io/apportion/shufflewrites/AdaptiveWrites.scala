@@ -68,8 +68,8 @@ case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends
     val known = GroupRead.policy(group, settings, advisors, session)
     val policy = known.policy
     val byMemory = for (memory <- policy.taskMemory; ratio <- known.memoryPerByte) yield (memory / ratio).toLong
-    // With volume.measure=estimated, the target size counts uncompressed bytes.
-    val target = (byMemory.toSeq :+ policy.dataVolumePerTask).min.max(1)
+    // With volume.measure=estimated, the target size counts uncompressed bytes. A task reads its part of each shuffle.
+    val target = ((byMemory.toSeq :+ policy.dataVolumePerTask).min / group.leaves.size).max(1)
     val goals =
       group.leaves.map(_.node).zip(RowHolders.of(group)).collect { case (exchange: ShuffleExchangeExec, holders) =>
         val inMemory = policy.taskMemory.fold(Long.MaxValue)(holders.rowBytesIn(_, exchange))

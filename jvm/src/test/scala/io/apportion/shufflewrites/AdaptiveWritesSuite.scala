@@ -120,6 +120,18 @@ class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(decided(targets.last).levels.last == 256)
   }
 
+  test("tasks that read several shuffles read few of their bytes twice") {
+    // More rows than a map task keeps
+    def side(factor: Int) = s"(SELECT id AS i, id * $factor AS v FROM range(0, 600000, 1, 2))"
+    val joined = s"SELECT a.v, b.v, c.v FROM ${side(2)} a JOIN ${side(3)} b ON a.i = b.i JOIN ${side(4)} c ON b.i = c.i"
+    val decision = decisionOf(joined, "dataVolumePerTask" -> "700kb", "spark.sql.autoBroadcastJoinThreshold" -> "-1")
+    assert(decision.shuffles.size == 3 && decision.tasks > 16)
+    assert(
+      decision.bytesReadTwice < decision.inputBytes / 4,
+      s"of ${decision.inputBytes} in ${decision.tasks} tasks ${decision.levels}"
+    )
+  }
+
   test("a number of tasks that is no power of two is written in fewer blocks than Spark writes") {
     val decision = decisionOf(aggregate, "parallelism" -> "6")
     assert(decision.tasks == 6 && decision.levels == Seq(32) && decision.blocks.exists(_ <= 64))
