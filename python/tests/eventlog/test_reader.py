@@ -268,8 +268,8 @@ def test_a_decision_has_the_outcome_of_its_stage(tmp_path: Path) -> None:
     (logged,) = read(tmp_path, lines(events)).queries[3].decisions
     assert logged.decision.outcome == Outcome(**outcome)
     assert memory_text(logged.decision) == (
-        "rows of the largest task need 30 B of 15 B memory, 10 B spilled to disk, "
-        "1 task ran out of memory"
+        "rows of the largest task need 30 B of 15 B memory, tasks used up to 20 B of memory, "
+        "10 B spilled to disk, 1 task ran out of memory"
     )
 
 

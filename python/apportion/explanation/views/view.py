@@ -329,12 +329,14 @@ def _running(stages: list[Stage]) -> list[tuple[int, int]]:
 
 
 def memory_text(decision: Decision) -> str:
-    """Return what the largest task needs of its memory, and what spilled; empty for nothing."""
+    """Return the memory that tasks need and used, and what spilled; empty for nothing."""
     parts = []
     if decision.largest_task_memory and decision.task_memory:
         need, most = size_text(decision.largest_task_memory), size_text(decision.task_memory)
         parts.append(f"rows of the largest task need {need} of {most} memory")
     if outcome := decision.outcome:
+        if outcome.peak_task_memory:
+            parts.append(f"tasks used up to {size_text(outcome.peak_task_memory)} of memory")
         if outcome.spilled_bytes:
             parts.append(f"{size_text(outcome.spilled_bytes)} spilled to disk")
         if outcome.memory_failures:
