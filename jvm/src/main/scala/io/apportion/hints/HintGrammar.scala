@@ -304,6 +304,8 @@ private[hints] object HintNames {
     JoinStrategyHint.strategies.flatMap(_.hintAliases) ++
       Set("COALESCE", "REPARTITION", "REPARTITION_BY_RANGE", "REBALANCE")
 
+  private val databricks = Set("RANGE_JOIN", "SKEW")
+
   /** Names that users of other systems may expect, with the Apportion hint to use instead. */
   private val alsoCalled = Seq("MIN_PARALLELISM", "MAX_PARALLELISM").map(_ -> s"$Parallelism(min, max)").toMap
 
@@ -313,7 +315,7 @@ private[hints] object HintNames {
 
   /** The known name that an unknown name probably means: at most a quarter of the letters differ, rounded up. */
   def nearest(name: String): Option[String] =
-    if (spark(normal(name))) None
+    if (spark(normal(name)) || databricks(normal(name))) None
     else alsoCalled.get(normal(name)).orElse(near(name, ours ++ spark.toSeq.sorted))
 
   def near(name: String, known: Seq[String]): Option[String] = {

@@ -80,6 +80,7 @@ class WrongHintsSuite extends SparkSuite {
   )
 
   private val right = Seq(
+    "RANGE_JOIN(n, 10)",
     "PARALLELISM(8)",
     "parallelism(4, 64)",
     "DATA_VOLUME('256MB')",
