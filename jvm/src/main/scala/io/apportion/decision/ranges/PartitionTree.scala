@@ -156,10 +156,14 @@ final class PartitionTree private (val groups: Array[Int]) extends Serializable 
    *
    * @param from first level with rows
    */
-  def allowance(level: Int, from: Int): Double =
-    if (depth - from <= 1) MaxReadTwice
-    else if (level == 0) MaxReadTwice * FirstShare
-    else MaxReadTwice * (if (from == 0) 1 - FirstShare else 1) / (depth - from.max(1))
+  def allowance(level: Int, from: Int): Double = mostReadTwice * {
+    if (depth - from <= 1) 1
+    else if (level == 0) FirstShare
+    else (if (from == 0) 1 - FirstShare else 1) / (depth - from.max(1))
+  }
+
+  /** A power of two of tasks fits the groups of a power of two of partitions. Other ranges overlap a group at each end. */
+  private val mostReadTwice = if (Integer.bitCount(partitions) == 1) MaxReadTwice else MaxReadTwice / 2
 
   /** Sum of the amounts of the blocks of each level. */
   def byLevel(amounts: Array[Long]): Array[Long] = {
@@ -211,10 +215,8 @@ object PartitionTree {
   private val LogParts = 3
 
   /**
-   * Tree for some partitions: a few groups, each of which has about 8 or 16 parts, and so on. A power of two has exactly
-   * these, other numbers have the nearest that divide them.
-   *
-   * @param least number of groups that tasks need, or somewhat less
+   * Tree for some partitions: at least `least` groups, each of which has 8 to 32 parts, and so on. For a power of two, the
+   * numbers of groups are powers of two. For other numbers, they are the nearest divisors.
    */
   def of(partitions: Int, least: Int = FirstGroups): PartitionTree = {
     val divisors = (1 to partitions).filter(partitions % _ == 0)

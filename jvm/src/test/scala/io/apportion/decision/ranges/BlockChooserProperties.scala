@@ -18,10 +18,8 @@ object BlockChooserProperties extends Properties("BlockChooser") {
    */
   private final case class Shuffle(tree: PartitionTree, startLevel: Int, rows: Seq[Seq[Int]], kept: Int)
 
-  private val shuffles: Gen[Shuffle] = shufflesOf(Gen.choose(4, 9).map(1 << _))
-
-  private def shufflesOf(numbers: Gen[Int]): Gen[Shuffle] = for {
-    partitions <- numbers
+  private val shuffles: Gen[Shuffle] = for {
+    partitions <- Gen.oneOf(Gen.choose(4, 9).map(1 << _), Gen.choose(16, 600))
     mapTasks <- Gen.choose(1, 20)
     seed <- Gen.long
     spread <- Gen.oneOf(0.0, 1.0, 3.0)
@@ -55,20 +53,14 @@ object BlockChooserProperties extends Properties("BlockChooser") {
   }
 
   property("tasks read at most a quarter of all bytes twice, whatever the skew and the level at the start") =
-    forAll(shuffles, Gen.choose(0, 6))(readTwice(_, _) <= PartitionTree.MaxReadTwice)
-
-  property("tasks that do not fit the groups read at most half of all bytes twice") =
-    forAll(shufflesOf(Gen.choose(16, 600)), Gen.choose(0, 6))(readTwice(_, _) <= 2 * PartitionTree.MaxReadTwice)
-
-  /** Share of all bytes that a power of two of tasks read twice. */
-  private def readTwice(shuffle: Shuffle, log: Int): Double = {
-    val tree = shuffle.tree
-    val tasks = (1 << log).min(tree.partitions)
-    val total = shuffle.rows.map(_.size).sum.toLong * RowBytes
-    val blocks = new Array[Long](tree.blocks)
-    written(shuffle, (total / tasks).max(1)).flatten.foreach { case (_, block) => blocks(block) += RowBytes }
-    tree.readTwice(blocks, Ranges.even(tree.partitions, tasks)).toDouble / total
-  }
+    forAll(shuffles, Gen.choose(0, 6)) { (shuffle, log) =>
+      val tree = shuffle.tree
+      val tasks = (1 << log).min(tree.partitions)
+      val total = shuffle.rows.map(_.size).sum.toLong * RowBytes
+      val blocks = new Array[Long](tree.blocks)
+      written(shuffle, (total / tasks).max(1)).flatten.foreach { case (_, block) => blocks(block) += RowBytes }
+      tree.readTwice(blocks, Ranges.even(tree.partitions, tasks)) <= total * PartitionTree.MaxReadTwice
+    }
 
   property("few rows stay in the groups of the first level") = forAll(shuffles) { shuffle =>
     written(shuffle, Long.MaxValue).flatten.forall { case (_, block) =>
