@@ -26,16 +26,14 @@ import org.apache.spark.sql.internal.SQLConf
 final class PreferHashJoins(override protected val session: SparkSession) extends Guarded[LogicalPlan] {
 
   override protected def applyGuarded(plan: LogicalPlan): LogicalPlan =
-    // Tables of long keys are in the heap even if Spark keeps rows outside of it (`LongToUnsafeRowMap`), so nothing is known.
-    if (
-      !plan
-        .exists(_.isInstanceOf[Join]) || session.sparkContext.getConf.getBoolean("spark.memory.offHeap.enabled", false)
-    )
-      plan
+    if (isOffHeap || !plan.exists(_.isInstanceOf[Join])) plan
     else {
       val memory = new SessionPolicy(conf, session.sparkContext).taskMemory(broadcasts = 0)
       memory.fold(plan)(new HashJoins(conf, _).in(plan))
     }
+
+  /** Tables of long keys are in the heap even if Spark keeps rows outside of it (`LongToUnsafeRowMap`), so nothing is known. */
+  private def isOffHeap = session.sparkContext.getConf.getBoolean("spark.memory.offHeap.enabled", false)
 }
 
 object PreferHashJoins extends ReportSource {
