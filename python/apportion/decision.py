@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import math
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 SHOWN_COLUMNS = ["Read by", "Input", "Shuffle partitions", "Tasks", "Largest task", "Why"]
 """Columns of tables for people."""
+_READING = threading.Lock()
 _OPEN_COST = "The bytes of files include spark.sql.files.openCostInBytes for each file."
 
 
@@ -282,8 +284,9 @@ def decisions(spark: SparkSession) -> Decisions:
     `Settings.retained_decisions` is the maximum number. Raises `ApportionError` if the session runs
     without Apportion.
     """
-    # Spark warns if it cuts the columns in the description of a plan. By default it shows 25.
-    with confs(spark, {"spark.sql.debug.maxToStringFields": "100"}):
+    # Spark warns if it cuts the columns in the description of a plan. By default it shows 25. Two
+    # threads would restore each other's value.
+    with _READING, confs(spark, {"spark.sql.debug.maxToStringFields": "100"}):
         rows = jvm.table(spark, "apportion_decisions")
     return Decisions(_decision(row.asDict(recursive=True)) for row in rows)
 
