@@ -12,7 +12,7 @@ import java.util.Arrays
  * fraction of a task's bytes. With these fractions, tasks read at most [[PartitionTree.MaxReadTwice]] of all bytes in
  * addition, for any number of rows in any group.
  *
- * @param first  level to start with
+ * @param first  level to start with if the map task has more rows than it keeps
  * @param shares for each level, this map task's share of the bytes that a task should read, as they are stored
  * @param rowShare the same for the uncompressed bytes
  */
@@ -24,8 +24,8 @@ final class BlockChooser(val tree: PartitionTree, first: Int, shares: Array[Long
   private val most = new Array[Long](tree.blocks)
 
   /**
-   * For each level, the ratio of uncompressed to stored bytes. Until it is measured, it is the ratio of the level above:
-   * the fewer rows of a map task a group has, the less these rows are alike.
+   * For each level, the ratio of uncompressed to stored bytes. Until it is measured, it is the ratio of another level, if
+   * possible of one above: the fewer rows of a map task a group has, the less these rows are alike.
    */
   private val ratios = Array.fill(tree.depth)(1.0)
   private val isMeasured = new Array[Boolean](tree.depth)
@@ -36,7 +36,7 @@ final class BlockChooser(val tree: PartitionTree, first: Int, shares: Array[Long
 
   /** First level whose groups may be divided after their first rows. The shares are for it and the levels below. */
   private var from = tree.depth - 1
-  toFirstLevel()
+  start(first)
   setLimits()
   addSample(blockOf(0))
 
@@ -51,7 +51,9 @@ final class BlockChooser(val tree: PartitionTree, first: Int, shares: Array[Long
     isSample(block) = false
     isMeasured(level) = true
     ratios(level) = uncompressedToStored.max(1)
-    (level + 1 until tree.depth).takeWhile(!isMeasured(_)).foreach(below => ratios(below) = ratios(level))
+    val below = (level + 1 until tree.depth).takeWhile(!isMeasured(_))
+    val above = if (isMeasured.take(level).contains(true)) Nil else 0 until level
+    (above ++ below).foreach(ratios(_) = ratios(level))
     setLimits()
   }
 
@@ -78,7 +80,7 @@ final class BlockChooser(val tree: PartitionTree, first: Int, shares: Array[Long
   def place(partitions: Array[Int], rowBytes: Array[Int], isAll: Boolean): Array[Int] = {
     val placed = new Array[Int](partitions.length)
     if (!isAll) divideFrom(first)
-    toFirstLevel()
+    start(if (isAll) 0 else first)
     var before = -1
     while (before != divisions) {
       before = divisions
@@ -101,7 +103,7 @@ final class BlockChooser(val tree: PartitionTree, first: Int, shares: Array[Long
     setLimits()
   }
 
-  private def toFirstLevel(): Unit = blockOf.indices.foreach(i => blockOf(i) = tree.blockOf(first, i))
+  private def start(level: Int): Unit = blockOf.indices.foreach(i => blockOf(i) = tree.blockOf(level, i))
 
   /** Measures the first block of each level. The last level has no limits. */
   private def addSample(block: Int): Unit = {

@@ -215,18 +215,21 @@ object PartitionTree {
   private val LogParts = 3
 
   /**
-   * Tree for some partitions: at least `least` groups, each of which has 8 to 32 parts, and so on. For a power of two, the
-   * numbers of groups are powers of two. For other numbers, they are the nearest divisors.
+   * Tree for some partitions: at least `least` groups, then at least `likely` ones, each of which has 8 to 32 parts, and so
+   * on. For a power of two, the numbers of groups are powers of two. For other numbers, they are the nearest divisors.
+   *
+   * @param likely number of groups that map tasks with many rows will likely need
    */
-  def of(partitions: Int, least: Int = FirstGroups): PartitionTree = {
+  def of(partitions: Int, least: Int = FirstGroups, likely: Int = 1): PartitionTree = {
     val divisors = (1 to partitions).filter(partitions % _ == 0)
     val first = divisors.find(_ >= least.max(FirstGroups)).getOrElse(partitions)
-    val log = 31 - Integer.numberOfLeadingZeros(partitions / first)
+    val start = divisors.find(groups => groups >= likely && groups % first == 0).getOrElse(partitions)
+    val log = 31 - Integer.numberOfLeadingZeros(partitions / start)
     val steps = (log / LogParts).max(1)
-    val groups = (1 until steps).scanLeft(first) { (above, step) =>
-      divisors.filter(_ % above == 0).minBy(each => (each - (first << log * step / steps)).abs)
+    val groups = (1 until steps).scanLeft(start) { (above, step) =>
+      divisors.filter(_ % above == 0).minBy(each => (each - (start << log * step / steps)).abs)
     }
-    apply((groups :+ partitions).distinct: _*)
+    apply((first +: groups :+ partitions).distinct: _*)
   }
 
   /** Maximum bytes that tasks read twice, as a fraction of all bytes. */

@@ -25,10 +25,11 @@ object BlockChooserProperties extends Properties("BlockChooser") {
     spread <- Gen.oneOf(0.0, 1.0, 3.0)
     skew <- Gen.oneOf(1.0, 3.0)
     level <- Gen.choose(0, 2)
+    likely <- Gen.choose(0, 7)
     kept <- Gen.oneOf(1, 50, 500, 5000)
   } yield {
     val random = new Random(seed)
-    val tree = PartitionTree.of(partitions)
+    val tree = PartitionTree.of(partitions, likely = 1 << likely)
     val rows = Seq.fill(mapTasks) {
       val size = (200 * math.exp(spread * random.nextGaussian())).toInt.min(20000)
       Seq.fill(size)((math.pow(random.nextDouble(), skew) * tree.partitions).toInt)
@@ -62,9 +63,10 @@ object BlockChooserProperties extends Properties("BlockChooser") {
       tree.readTwice(blocks, Ranges.even(tree.partitions, tasks)) <= total * PartitionTree.MaxReadTwice
     }
 
-  property("few rows stay in the groups of the first level") = forAll(shuffles) { shuffle =>
-    written(shuffle, Long.MaxValue).flatten.forall { case (_, block) =>
-      shuffle.tree.level(block) == shuffle.startLevel
+  property("few rows stay in the groups that a map task starts with") = forAll(shuffles) { shuffle =>
+    written(shuffle, Long.MaxValue).forall { rows =>
+      val level = if (rows.size <= shuffle.kept) 0 else shuffle.startLevel
+      rows.forall { case (_, block) => shuffle.tree.level(block) == level }
     }
   }
 }

@@ -6,8 +6,8 @@ class BlockChooserSuite extends AnyFunSuite {
   private val tree = PartitionTree(2, 4, 8)
 
   /** A chooser that divides groups at a limit if all rows are known: at a quarter of a task's bytes. */
-  private def chooser(limit: Long, rowLimit: Long = Long.MaxValue / 4) =
-    new BlockChooser(tree, 0, Array.fill(3)(4 * limit), 4 * rowLimit)
+  private def chooser(limit: Long, rowLimit: Long = Long.MaxValue / 4, first: Int = 0) =
+    new BlockChooser(tree, first, Array.fill(3)(4 * limit), 4 * rowLimit)
 
   test("a group is divided before it has more bytes than the limit, and other groups are not") {
     val blocks = chooser(100)
@@ -35,6 +35,18 @@ class BlockChooserSuite extends AnyFunSuite {
     def placed(isAll: Boolean) = blocks.place(rows.map(_._1).toArray, rows.map(_._2).toArray, isAll).toSeq
     assert(placed(isAll = true).forall(_ == tree.blockOf(0, 0)))
     assert(placed(isAll = false).forall(_ == tree.blockOf(2, 0)))
+  }
+
+  test("a map task starts with finer groups only if it has more rows than it keeps") {
+    def placed(isAll: Boolean) = chooser(100, first = 1).place(Array(0, 7), Array(60, 20), isAll).toSeq
+    assert(placed(isAll = true) == Seq(tree.blockOf(0, 0), tree.blockOf(0, 7)))
+    assert(placed(isAll = false) == Seq(tree.blockOf(1, 0), tree.blockOf(1, 7)))
+  }
+
+  test("the levels above the first level that is measured have its ratio") {
+    val blocks = chooser(100, first = 1)
+    blocks.setRatio(blocks.choose(0, 60), 2)
+    assert(blocks.place(Array(0), Array(200), isAll = true).toSeq == Seq(tree.blockOf(0, 0)))
   }
 
   test("a group of the last level is never divided") {

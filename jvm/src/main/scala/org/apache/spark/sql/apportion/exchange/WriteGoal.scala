@@ -28,16 +28,28 @@ final case class WriteGoal(
 
   /**
    * Tree of groups of partitions. Ranges fit the groups if the numbers of tasks and partitions are powers of two. Otherwise
-   * small groups overlap few ranges.
+   * small groups overlap few ranges. One level has the fewest groups that are likely small enough.
    */
   def tree(partitions: Int): PartitionTree = {
-    val groups = if (Integer.bitCount(minTasks) == 1) minTasks.toLong else minTasks * WriteGoal.RangesPerTask
-    PartitionTree.of(partitions, PowersOfTwo.up(groups.min(partitions.toLong)).toInt)
+    val wanted = if (Integer.bitCount(minTasks) == 1) minTasks.toLong else minTasks * WriteGoal.RangesPerTask
+    val least = PowersOfTwo.up(wanted.min(partitions.toLong)).toInt
+    Iterator
+      .iterate(least)(_ * 2)
+      .takeWhile(_ < partitions)
+      .map(PartitionTree.of(partitions, least, _))
+      .find(tree => level(tree) < tree.depth)
+      .getOrElse(PartitionTree.of(partitions, least))
   }
 
-  /** Level at which map tasks start: a guess, so that large shuffles are written finely from the first row on. */
+  /**
+   * Level at which map tasks with many rows start: a guess, so that they write large shuffles finely from the first row
+   * on, and do not have to divide their groups.
+   */
   def level(tree: PartitionTree): Int = {
-    val level = tree.groups.indexWhere(groups => likelyBytes / groups <= groupBytes(groups))
+    val level = tree.groups.indices.indexWhere { level =>
+      val groups = tree.groups(level)
+      likelyBytes / groups <= groupBytes(groups) * tree.allowance(level, from = level)
+    }
     if (level < 0) tree.depth else level
   }
 
@@ -45,8 +57,7 @@ final case class WriteGoal(
    * Whether map tasks with many rows write a file per block. Most of the blocks stay empty, but each costs a little time
    * and, once it is written, a buffer. So there may be twice as many as Spark would open files for.
    */
-  def canOpenFiles(tree: PartitionTree): Boolean =
-    tree.groups(level(tree)) <= maxFiles && tree.blocks <= 2 * WriteGoal.DefaultMaxFiles
+  def canOpenFiles(tree: PartitionTree): Boolean = tree.blocks <= 2 * maxFiles
 
   /**
    * Number of ranges to divide rows into if their bytes are known before they are written: enough for the tasks that
@@ -69,9 +80,6 @@ final case class WriteGoal(
 }
 
 object WriteGoal {
-
-  /** Default of `spark.shuffle.sort.bypassMergeThreshold`. */
-  private val DefaultMaxFiles = 200
 
   /** Sampled bounds are not exact, so tasks become more even if each reads several ranges. */
   private val RangesPerTask = 4L

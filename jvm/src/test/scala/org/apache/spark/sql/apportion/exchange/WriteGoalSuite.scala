@@ -37,4 +37,27 @@ class WriteGoalSuite extends AnyFunSuite {
     )
     forAll(trees)((tasks, groups) => assert(goal.copy(minTasks = tasks).tree(256).groups.toSeq == groups))
   }
+
+  test("a map task with many rows starts with the fewest groups that it will likely not have to divide") {
+    val trees = Table(
+      ("bytes", "groups", "start"),
+      (0L, Seq(2, 16, 256), 2),
+      (4 * MiB, Seq(2, 16, 256), 2),
+      (100 * MiB, Seq(2, 16, 256), 16),
+      (400 * MiB, Seq(2, 4, 32, 256), 32),
+      (640 * MiB, Seq(2, 64, 256), 64),
+      (1600 * MiB, Seq(2, 128, 256), 128),
+      (6400 * MiB, Seq(2, 16, 256), 256)
+    )
+    forAll(trees) { (bytes, groups, start) =>
+      val likely = goal.copy(likelyBytes = bytes)
+      val tree = likely.tree(256)
+      assert(tree.groups.toSeq == groups && tree.groups(likely.level(tree)) == start)
+    }
+  }
+
+  test("there are as many groups as a task slot can read a part of, if the shuffle is small") {
+    val small = goal.copy(slots = 64, likelyBytes = 100 * MiB)
+    assert(small.tree(256).groups.toSeq == Seq(2, 64, 256))
+  }
 }
