@@ -1,5 +1,6 @@
 package io.apportion.shufflewrites
 
+import io.apportion.caches.{BoundedMap, PerApplication}
 import io.apportion.decision.ranges.Bytes
 import io.apportion.groups.RowSizeRatio
 import io.apportion.history.LeafBytes
@@ -19,8 +20,9 @@ private[shufflewrites] final class ReplaceExchange(override protected val sessio
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = plan match {
     case exchange: ShuffleExchangeExec =>
       exchange.getTagValue(AdaptiveWrites.Goal).fold(plan) { goal =>
-        val earlier = EarlierShuffles.inApplication.of(session.sparkContext)
-        val name = EarlierShuffles.nameOf(exchange)
+        val earlier = ReplaceExchange.earlier.of(session.sparkContext)
+        // The hash code is enough: with a wrong number, map tasks only start with other groups.
+        val name = exchange.canonicalized.hashCode
         val adaptive = AdaptiveExchangeExec(
           exchange.outputPartitioning,
           exchange.child,
@@ -47,4 +49,11 @@ private[shufflewrites] final class ReplaceExchange(override protected val sessio
           case scan: DataSourceScanExec                             => LeafBytes.of(scan) / 4
         }
         .foldLeft(0L)(Bytes.add)
+}
+
+private object ReplaceExchange {
+  private val MaxKnown = 1000
+
+  /** Bytes of the shuffles that an application has written, by their canonical plans. */
+  private val earlier = new PerApplication(_ => new BoundedMap[Int, Long](MaxKnown))
 }

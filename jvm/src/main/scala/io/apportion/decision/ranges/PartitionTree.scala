@@ -15,16 +15,16 @@ import scala.collection.mutable
 final class PartitionTree private (val groups: Array[Int]) extends Serializable {
   import PartitionTree._
 
-  private val last = groups.length - 1
+  val depth: Int = groups.length - 1
 
   /** Number of shuffle partitions. */
-  val partitions: Int = groups(last)
+  val partitions: Int = groups(depth)
 
   /** For each level, the number of blocks of a group and of all its parts. */
   private val subtrees: Array[Int] = {
     val sizes = new Array[Int](groups.length)
-    sizes(last) = 1
-    for (level <- last - 1 to 0 by -1) sizes(level) = 1 + groups(level + 1) / groups(level) * sizes(level + 1)
+    sizes(depth) = 1
+    for (level <- depth - 1 to 0 by -1) sizes(level) = 1 + groups(level + 1) / groups(level) * sizes(level + 1)
     sizes
   }
 
@@ -50,8 +50,6 @@ final class PartitionTree private (val groups: Array[Int]) extends Serializable 
     }
     (levels, starts)
   }
-
-  def depth: Int = last
 
   def level(block: Int): Int = levels(block)
 

@@ -6,6 +6,7 @@ import io.apportion.decision.ranges.{Bytes, PartitionTree}
 import org.apache.spark._
 import org.apache.spark.rdd.{DeterministicLevel, RDD}
 import org.apache.spark.serializer.Serializer
+import org.apache.spark.sql.apportion.exchange.writer.{AdaptiveWriteProcessor, RowDependency, SerializedRowsSerializer}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.logical.Statistics
@@ -52,15 +53,13 @@ case class AdaptiveExchangeExec(
     AdaptiveExchangeExec.Blocks -> SQLMetrics.createMetric(sparkContext, "shuffle blocks written")
   ) ++ readMetrics ++ writeMetrics
 
-  private lazy val serializer: Serializer = new UnsafeRowSerializer(child.output.size, longMetric("dataSize"))
-
   @transient private lazy val inputRDD: RDD[InternalRow] = child.execute()
 
   @transient private lazy val writes: ShuffleWrites = {
     val rows = RowsToWrite(
       inputRDD,
       child.output,
-      serializer,
+      new SerializedRowsSerializer(child.output.size, longMetric("dataSize")),
       writeMetrics,
       longMetric(AdaptiveExchangeExec.Blocks)
     )

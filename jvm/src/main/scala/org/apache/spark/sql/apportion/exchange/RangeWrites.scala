@@ -7,6 +7,7 @@ import scala.collection.mutable
 import io.apportion.decision.ranges.{BlockChooser, PartitionTree}
 import org.apache.spark._
 import org.apache.spark.rdd.{PartitionPruningRDD, RDD}
+import org.apache.spark.sql.apportion.exchange.writer.PlacedRows
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.catalyst.expressions.codegen.LazilyGeneratedOrdering

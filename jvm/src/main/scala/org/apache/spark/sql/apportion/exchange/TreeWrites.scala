@@ -3,6 +3,7 @@ package org.apache.spark.sql.apportion.exchange
 import io.apportion.decision.ranges.{BlockChooser, PartitionTree}
 import org.apache.spark._
 import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.apportion.exchange.writer.PlacedRows
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning

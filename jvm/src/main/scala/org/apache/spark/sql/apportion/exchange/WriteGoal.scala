@@ -45,13 +45,10 @@ final case class WriteGoal(
    * Level at which map tasks with many rows start: a guess, so that they write large shuffles finely from the first row
    * on, and do not have to divide their groups.
    */
-  def level(tree: PartitionTree): Int = {
-    val level = tree.groups.indices.indexWhere { level =>
-      val groups = tree.groups(level)
-      likelyBytes / groups <= groupBytes(groups) * tree.allowance(level, from = level)
-    }
-    if (level < 0) tree.depth else level
-  }
+  def level(tree: PartitionTree): Int =
+    tree.groups.indices
+      .find(level => likelyBytes / tree.groups(level) <= groupBytes(tree.groups(level)) * tree.allowance(level, level))
+      .getOrElse(tree.depth)
 
   /**
    * Whether map tasks with many rows write a file per block. Most of the blocks stay empty, but each costs a little time

@@ -1,4 +1,4 @@
-package org.apache.spark.sql.apportion.exchange
+package org.apache.spark.sql.apportion.exchange.writer
 
 import java.util.zip.CheckedOutputStream
 
@@ -38,6 +38,7 @@ private[exchange] object KeptRowsWriter extends ShuffleChecksumSupport {
     val output = new LocalDiskShuffleMapOutputWriter(shuffle, mapId, blocks, files, env.conf)
     val checksums = createPartitionChecksums(blocks, env.conf)
     val serializer = dependency.serializer.newInstance()
+    val batch = new SerializedRows(RowBatches.capacity(blocks = 1))
     try {
       rows.foreachBlock { (block, its) =>
         val file = new TimeTrackingOutputStream(metrics, output.getPartitionWriter(block).openStream())
@@ -45,14 +46,19 @@ private[exchange] object KeptRowsWriter extends ShuffleChecksumSupport {
         val stream = serializer.serializeStream(
           env.serializerManager.wrapStream(ShuffleBlockId(shuffle, mapId, block), checked)
         )
-        try
+        def writeBatch(): Unit = {
+          stream.writeValue(batch)
+          batch.clear()
+        }
+        try {
           its.foreach { row =>
-            stream.writeKey(block)
-            stream.writeValue[InternalRow](row)
+            batch.add(row)
             RowDependency.addToChecksum(dependency, block, row)
             metrics.incRecordsWritten(1)
+            if (batch.isFull) writeBatch()
           }
-        finally stream.close()
+          writeBatch()
+        } finally stream.close()
       }
       val start = System.nanoTime()
       val sizes = output.commitAllPartitions(getChecksumValues(checksums)).getPartitionLengths

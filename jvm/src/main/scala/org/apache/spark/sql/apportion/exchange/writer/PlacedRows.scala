@@ -1,4 +1,4 @@
-package org.apache.spark.sql.apportion.exchange
+package org.apache.spark.sql.apportion.exchange.writer
 
 import java.util.function.ToIntFunction
 
@@ -24,7 +24,7 @@ private[exchange] final class PlacedRows(
     blocks: SQLMetric
 ) extends AbstractIterator[Product2[Int, InternalRow]] {
   private val placed = new MutablePair[Int, InternalRow]()
-  private val samples = mutable.Map.empty[Int, CompressedSample]
+  private val samples = mutable.Map.empty[Int, SerializedRows]
   private val kept = new KeptRows
   private var isOpen = true
 
@@ -94,10 +94,11 @@ private[exchange] final class PlacedRows(
   }
 
   private def measure(block: Int, row: UnsafeRow): Unit = {
-    val sample = samples.getOrElseUpdate(block, new CompressedSample(chooser.bytesToMeasure(block)))
+    val wanted = chooser.bytesToMeasure(block).min(PlacedRows.SampleBytes).toInt
+    val sample = samples.getOrElseUpdate(block, new SerializedRows(wanted))
     sample.add(row)
-    if (sample.isComplete) {
-      chooser.setRatio(block, sample.ratio)
+    if (sample.isFull) {
+      chooser.setRatio(block, sample.compressionRatio)
       samples -= block
     }
   }
@@ -107,4 +108,7 @@ private object PlacedRows {
 
   /** Bytes of rows that a map task keeps at most. Spark's memory manager does not count them. */
   private val MaxBytes = 4L << 20
+
+  /** Half of the bytes that LZ4, Spark's default, compresses together. */
+  private val SampleBytes = 16L << 10
 }

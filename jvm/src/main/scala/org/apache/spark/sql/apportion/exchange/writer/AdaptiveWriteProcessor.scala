@@ -1,4 +1,4 @@
-package org.apache.spark.sql.apportion.exchange
+package org.apache.spark.sql.apportion.exchange.writer
 
 import scala.util.control.NonFatal
 
@@ -10,11 +10,11 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLShuffleWriteMetricsReporter}
 
 /**
- * Chooses how each map task writes its shuffle. A task with few rows writes them from memory ([[KeptRowsWriter]]). Of
- * Spark's writers, one opens a file per block and does not sort the rows, but takes time for each block, written or not
- * (`BypassMergeSortShuffleWriter`). The other one sorts rows by their block and takes time for each row
- * (`UnsafeShuffleWriter`). Spark chooses by the number of blocks for all map tasks at once
- * (`SortShuffleManager.registerShuffle`), and cannot know that most blocks stay empty.
+ * Chooses how each map task writes its shuffle. A task with few rows writes them from memory ([[KeptRowsWriter]]). Other
+ * rows go to one of Spark's writers, in batches ([[RowBatches]]). `BypassMergeSortShuffleWriter` opens a file per block and
+ * needs no memory of tasks, but takes time for each block, written or not. `UnsafeShuffleWriter` sorts the batches in the
+ * memory of tasks, and spills them if it does not get enough. Spark chooses by the number of blocks for all map tasks at
+ * once (`SortShuffleManager.registerShuffle`), and cannot know that most blocks stay empty.
  *
  * @param canOpenFiles whether map tasks may write a file per block
  */
@@ -32,17 +32,23 @@ private[apportion] final class AdaptiveWriteProcessor(metrics: Map[String, SQLMe
   ): MapStatus = {
     val placed = rows.asInstanceOf[PlacedRows]
     val ofRows = dependency.asInstanceOf[ShuffleDependency[Int, InternalRow, InternalRow]]
+    val ofBatches = dependency.asInstanceOf[ShuffleDependency[Int, SerializedRows, SerializedRows]]
     val isFromMemory = !placed.isLarge && KeptRowsWriter.canWrite
     val handle =
-      if (isFromMemory || placed.isLarge && canOpenFiles) new BypassMergeSortShuffleHandle(ofRows.shuffleId, ofRows)
-      else new SerializedShuffleHandle(ofRows.shuffleId, ofRows)
-    val reporter = createMetricsReporter(context)
+      if (isFromMemory || placed.isLarge && canOpenFiles)
+        new BypassMergeSortShuffleHandle(ofBatches.shuffleId, ofBatches)
+      else new SerializedShuffleHandle(ofBatches.shuffleId, ofBatches)
+    val metrics = createMetricsReporter(context)
     // Spark notes each map task that asks for a writer, and deletes its files with the shuffle.
-    val writer = SparkEnv.get.shuffleManager.getWriter[Int, InternalRow](handle, mapId, context, reporter)
-    if (isFromMemory) KeptRowsWriter.write(placed, ofRows, mapId, reporter)
+    val writer = SparkEnv.get.shuffleManager
+      .getWriter[Int, SerializedRows](handle, mapId, context, new RowBatches.Metrics(metrics))
+    if (isFromMemory) KeptRowsWriter.write(placed, ofRows, mapId, metrics)
     else
       try {
-        writer.write(placed)
+        val batches =
+          new RowBatches(placed, dependency.partitioner.numPartitions, RowDependency.addToChecksum(ofRows, _, _))
+        writer.write(batches)
+        metrics.incRecordsWritten(batches.count)
         writer.stop(success = true).get
       } catch {
         case failure: Exception =>

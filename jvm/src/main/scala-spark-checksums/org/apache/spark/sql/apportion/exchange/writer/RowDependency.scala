@@ -1,4 +1,4 @@
-package org.apache.spark.sql.apportion.exchange
+package org.apache.spark.sql.apportion.exchange.writer
 
 import org.apache.spark.{PartitionIdPassthrough, ShuffleDependency}
 import org.apache.spark.rdd.RDD
@@ -56,7 +56,15 @@ private[apportion] object RowDependency {
   /** As in `ShuffleExchangeExec.prepareShuffleDependency`, where each block has a checksum of its own. */
   private def checksums(blocks: Int): Array[RowBasedChecksum] =
     if (SQLConf.get.shuffleOrderIndependentChecksumEnabled || SQLConf.get.shuffleChecksumMismatchFullRetryEnabled) {
-      val shared = UnsafeRowChecksum.createUnsafeRowChecksums(1).head
+      val shared = new ChecksumOfRows
       Array.fill(blocks)(shared)
     } else Array.empty
+}
+
+/** A checksum of rows. Spark's writers also pass batches, whose rows were added one by one. */
+private final class ChecksumOfRows extends UnsafeRowChecksum {
+  override def update(key: Any, value: Any): Unit = value match {
+    case _: SerializedRows => ()
+    case row               => super.update(key, row)
+  }
 }

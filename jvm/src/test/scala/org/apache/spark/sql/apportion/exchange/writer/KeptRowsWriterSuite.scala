@@ -1,13 +1,13 @@
-package org.apache.spark.sql.apportion.exchange
+package org.apache.spark.sql.apportion.exchange.writer
 
 import io.apportion.SparkSuite
-import io.apportion.decision.ranges.PartitionTree
 import org.apache.spark.{MapOutputTrackerMaster, SparkEnv}
 import org.apache.spark.internal.config.SHUFFLE_CHECKSUM_ALGORITHM
 import org.apache.spark.scheduler.MapStatus
 import org.apache.spark.shuffle.{IndexShuffleBlockResolver, ShuffleChecksumUtils}
 import org.apache.spark.shuffle.sort.SortShuffleManager
 import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.apache.spark.sql.apportion.exchange.AdaptiveExchangeExec
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanHelper, ShuffleQueryStageExec}
 
 class KeptRowsWriterSuite extends SparkSuite with AdaptiveSparkPlanHelper {
@@ -37,23 +37,30 @@ class KeptRowsWriterSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       assert(rows(number, "dataVolumePerTask" -> "1kb", "minTaskVolume" -> "1kb") == rows("enabled" -> "false"))
     }
 
-  test("few rows are counted with the bytes of their files, and their blocks with checksums") {
-    withSession() { session =>
-      val small = query(session, isLarge = false)
-      val rows = small.collect().length
-      val shuffle = shuffleOf(small)
-      val blocks = PartitionTree.of(shuffle.outputPartitioning.numPartitions).blocks
-      val bytes = mapOutputs(shuffle).map { output =>
-        val data = files.getDataFile(shuffle.shuffleId, output.mapId)
-        val index = files.getIndexFile(shuffle.shuffleId, output.mapId)
-        val algorithm = SparkEnv.get.conf.get(SHUFFLE_CHECKSUM_ALGORITHM)
-        val checksums = files.getChecksumFile(shuffle.shuffleId, output.mapId, algorithm)
-        assert(ShuffleChecksumUtils.compareChecksums(blocks, algorithm, checksums, data, index))
-        data.length
+  for ((name, isLarge) <- Seq("few" -> false, "many" -> true))
+    test(s"$name rows are counted as Spark counts them, with the bytes of their files and checksums of their blocks") {
+      val sparks = withSession("enabled" -> "false") { session =>
+        val plain = query(session, isLarge)
+        plain.collect()
+        collectFirst(plain.queryExecution.executedPlan) { case stage: ShuffleQueryStageExec => stage.shuffle }.get
       }
-      assert(shuffle.metrics("shuffleRecordsWritten").value == rows)
-      assert(shuffle.metrics("shuffleBytesWritten").value == bytes.sum && bytes.forall(_ > 0))
-      assert(shuffle.metrics("dataSize").value > rows && shuffle.metrics("shuffleWriteTime").value > 0)
+      withSession() { session =>
+        val adaptive = query(session, isLarge)
+        adaptive.collect()
+        val shuffle = shuffleOf(adaptive)
+        val blocks = shuffle.goal.tree(shuffle.outputPartitioning.numPartitions).blocks
+        val bytes = mapOutputs(shuffle).map { output =>
+          val data = files.getDataFile(shuffle.shuffleId, output.mapId)
+          val index = files.getIndexFile(shuffle.shuffleId, output.mapId)
+          val algorithm = SparkEnv.get.conf.get(SHUFFLE_CHECKSUM_ALGORITHM)
+          val checksums = files.getChecksumFile(shuffle.shuffleId, output.mapId, algorithm)
+          assert(ShuffleChecksumUtils.compareChecksums(blocks, algorithm, checksums, data, index))
+          data.length
+        }
+        for (metric <- Seq("shuffleRecordsWritten", "dataSize"))
+          assert(shuffle.metrics(metric).value == sparks.metrics(metric).value)
+        assert(shuffle.metrics("shuffleBytesWritten").value == bytes.sum && bytes.forall(_ > 0))
+        assert(shuffle.metrics("shuffleWriteTime").value > 0)
+      }
     }
-  }
 }

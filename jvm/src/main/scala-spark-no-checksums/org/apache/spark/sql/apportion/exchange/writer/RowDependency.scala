@@ -1,4 +1,4 @@
-package org.apache.spark.sql.apportion.exchange
+package org.apache.spark.sql.apportion.exchange.writer
 
 import org.apache.spark.{PartitionIdPassthrough, ShuffleDependency}
 import org.apache.spark.rdd.RDD
