@@ -17,6 +17,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -62,8 +63,22 @@ class JarsHook(BuildHookInterface[Any]):
         except (BuildError, OSError) as error:
             sys.exit(f"error: {message(error, Path(self.root))}")
         if version != "editable":
-            bundled = {str(jar): f"apportion/jars/{jar.name}" for jar in jars}
+            folder = Path(self.root) / "target" / "wheel"
+            bundled = {str(stored(jar, folder)): f"apportion/jars/{jar.name}" for jar in jars}
             build_data["force_include"].update(bundled)
+
+
+def stored(jar: Path, folder: Path) -> Path:
+    """Write a copy of a jar without compression, and return its path.
+
+    The wheel compresses it as a whole, which saves a quarter of the bytes: its classes are alike.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    copy = folder / jar.name
+    with zipfile.ZipFile(jar) as classes, zipfile.ZipFile(copy, "w") as copied:
+        for file in classes.infolist():
+            copied.writestr(zipfile.ZipInfo(file.filename, file.date_time), classes.read(file))
+    return copy
 
 
 def build_jars(root: Path) -> list[Path]:

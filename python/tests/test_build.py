@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ from build_hook import BuildError, JarsHook, build_jars, fingerprint
 
 ROOT = Path(__file__).resolve().parents[2]
 JARS = ["apportion-spark-4.2_2.13-0.1.0.jar", "apportion-spark-4.1_2.13-0.1.0.jar"]
+CLASS = b"\0" * 1000
 JAVA_17 = 'openjdk version "17.0.15" 2025-04-15'
 JAVA_11 = 'openjdk version "11.0.27" 2025-04-15'
 ADVICE = (
@@ -47,14 +49,16 @@ def checkout(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def sbt_runs(path: Path, checkout: Path) -> Path:
-    """A file with a line for each run of an sbt that writes two jars from build.sbt."""
+    """A file with a line for each run of an sbt that writes two jars."""
+    with zipfile.ZipFile(checkout / "classes.jar", "w", zipfile.ZIP_DEFLATED) as jar:
+        jar.writestr("io/apportion/A.class", CLASS)
     program(path / "java", f"echo '{JAVA_17}' >&2")
     log = path / "log"
     program(
         path / "sbt",
         f'echo "$@" >> {log}',
         "/bin/mkdir -p target/jars",
-        *(f"/bin/cp build.sbt target/jars/{jar}" for jar in JARS),
+        *(f"/bin/cp classes.jar target/jars/{jar}" for jar in JARS),
         f"echo '{' '.join(JARS)}' > target/jars/jars.txt",
     )
     return log
@@ -315,14 +319,19 @@ def hook(root: Path) -> JarsHook:
     return JarsHook(str(root), {}, None, SimpleNamespace(), str(root / "dist"), "wheel")  # type: ignore[arg-type]
 
 
-def test_a_wheel_bundles_exactly_the_jars(checkout: Path, sbt_runs: Path) -> None:
+def test_a_wheel_bundles_exactly_the_jars_and_compresses_each_as_a_whole(
+    checkout: Path, sbt_runs: Path
+) -> None:
     build_data: dict[str, Any] = {"force_include": {}}
     hook(checkout).initialize("standard", build_data)
-    assert build_data == {
-        "force_include": {
-            str(checkout / "target/jars" / jar): f"apportion/jars/{jar}" for jar in JARS
-        }
-    }
+    bundled = {Path(source): name for source, name in build_data["force_include"].items()}
+    assert list(bundled.values()) == [f"apportion/jars/{jar}" for jar in JARS]
+    for source in bundled:
+        with zipfile.ZipFile(source) as jar:
+            assert [(file.filename, file.compress_type) for file in jar.infolist()] == [
+                ("io/apportion/A.class", zipfile.ZIP_STORED)
+            ]
+            assert jar.read("io/apportion/A.class") == CLASS
 
 
 def test_an_editable_install_builds_the_jars_in_place(checkout: Path, sbt_runs: Path) -> None:
