@@ -22,32 +22,33 @@ private[exchange] final class RowBatches(
   private val batches = new Array[SerializedRows](blocks)
   private val capacity = RowBatches.capacity(blocks)
   private val taken = new MutablePair[Int, SerializedRows]()
-  private var isTaken = false
 
-  /** Block whose batch comes next, once there are no more rows. */
+  /** First block that may have rows in its batch, once there are no more rows. */
   private var rest = 0
 
   /** Number of rows so far. */
   var count = 0L
 
   override def hasNext: Boolean = {
-    if (isTaken) {
-      taken._2.clear()
-      isTaken = false
-    }
-    rows.hasNext || {
-      while (rest < blocks && (batches(rest) == null || batches(rest).isEmpty)) rest += 1
-      rest < blocks
-    }
+    clearTaken()
+    rows.hasNext || nextRest() < blocks
   }
 
   override def next(): Product2[Int, SerializedRows] = {
+    clearTaken()
     var full = -1
     while (full < 0 && rows.hasNext) full = addNext()
-    val block = if (full >= 0) full else batches.indexWhere(batch => batch != null && !batch.isEmpty)
-    isTaken = true
+    val block = if (full >= 0) full else nextRest()
     taken.update(block, batches(block))
     taken
+  }
+
+  private def clearTaken(): Unit = if (taken._2 != null) taken._2.clear()
+
+  /** The next block with rows in its batch, once there are no more rows. */
+  private def nextRest(): Int = {
+    while (rest < blocks && (batches(rest) == null || batches(rest).isEmpty)) rest += 1
+    rest
   }
 
   /** Adds the next row to its batch, and gives the block if the batch is full; -1 otherwise. */

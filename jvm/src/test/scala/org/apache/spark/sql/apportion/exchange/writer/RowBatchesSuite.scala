@@ -51,6 +51,15 @@ class RowBatchesSuite extends AnyFunSuite {
     assert(seen == rows && batches.count == rows.size)
   }
 
+  test("a batch is cleared before the next one, whether or not the next one was asked for first") {
+    val random = new Random(1)
+    val rows = Seq.fill(2000)(random.nextInt(2) -> row(24, random))
+    val batches = new RowBatches(rows.iterator, 2, (_, _) => ())
+    var bytes = 0L
+    while (bytes < 2000 * 24) bytes += batches.next()._2.rowBytes
+    assert(bytes == 2000 * 24 && !batches.hasNext && !batches.hasNext)
+  }
+
   test("there are far fewer batches than rows") {
     val random = new Random(1)
     val rows = Seq.fill(20000)(random.nextInt(4) -> row(24, random))
