@@ -54,7 +54,7 @@ final case class WriteGoal(
    * Whether map tasks with many rows write a file per block. Most of the blocks stay empty, but each costs a little time
    * and, once it is written, a buffer. So there may be twice as many as Spark would open files for.
    */
-  def canOpenFiles(tree: PartitionTree): Boolean = tree.blocks <= 2 * maxFiles
+  def canOpenFiles(tree: PartitionTree): Boolean = tree.blocks <= 2 * maxFiles.min(WriteGoal.DefaultMaxFiles)
 
   /**
    * Number of ranges to divide rows into if their bytes are known before they are written: enough for the tasks that
@@ -77,6 +77,9 @@ final case class WriteGoal(
 }
 
 object WriteGoal {
+
+  /** Default of `spark.shuffle.sort.bypassMergeThreshold`. */
+  private val DefaultMaxFiles = 200
 
   /** Sampled bounds are not exact, so tasks become more even if each reads several ranges. */
   private val RangesPerTask = 4L

@@ -56,6 +56,20 @@ class WriteGoalSuite extends AnyFunSuite {
     }
   }
 
+  test("map tasks open at most twice as many files as Spark by default, also if users let Spark open more") {
+    val files = Table(
+      ("maximum", "partitions", "opened"),
+      (200, 256, true),
+      (200, 512, false),
+      (1000, 512, false),
+      (1, 256, false)
+    )
+    forAll(files) { (most, partitions, opened) =>
+      val limited = goal.copy(maxFiles = most)
+      assert(limited.canOpenFiles(limited.tree(partitions)) == opened)
+    }
+  }
+
   test("there are as many groups as a task slot can read a part of, if the shuffle is small") {
     val small = goal.copy(slots = 64, likelyBytes = 100 * MiB)
     assert(small.tree(256).groups.toSeq == Seq(2, 64, 256))
