@@ -60,12 +60,12 @@ class JarsHook(BuildHookInterface[Any]):
         """Build the jars, and add only these jars to the wheel unless `version` is `editable`."""
         try:
             jars = build_jars(Path(self.root))
+            if version != "editable":
+                folder = Path(self.root) / "target" / "wheel"
+                bundled = {str(stored(jar, folder)): f"apportion/jars/{jar.name}" for jar in jars}
+                build_data["force_include"].update(bundled)
         except (BuildError, OSError) as error:
             sys.exit(f"error: {message(error, Path(self.root))}")
-        if version != "editable":
-            folder = Path(self.root) / "target" / "wheel"
-            bundled = {str(stored(jar, folder)): f"apportion/jars/{jar.name}" for jar in jars}
-            build_data["force_include"].update(bundled)
 
 
 def stored(jar: Path, folder: Path) -> Path:
