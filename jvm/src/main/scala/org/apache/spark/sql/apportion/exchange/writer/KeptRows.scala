@@ -7,14 +7,17 @@ import scala.collection.mutable
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.unsafe.Platform
 
-/** Copies of rows with their shuffle partitions, in the order in which they were added. */
+/**
+ * Copies of rows with their shuffle partitions, in the order in which they were added. A row above `MaxBytes` is not copied,
+ * as its source may fill the memory. It is the last row, and valid as long as its source leaves it in place.
+ */
 private[exchange] final class KeptRows {
   import KeptRows._
 
   private val pages = mutable.ArrayBuffer.empty[Array[Byte]]
   private var partitionOf, sizeOf, pageOf, startOf = new Array[Int](64)
   private var added = 0
-  private var row: UnsafeRow = _
+  private var row, large: UnsafeRow = _
 
   /** The last page, and the position in it for the next row. */
   private var page = Array.emptyByteArray
@@ -23,6 +26,8 @@ private[exchange] final class KeptRows {
 
   /** Bytes of all rows that were added, and of the numbers for each of them. */
   def bytes: Long = sum
+
+  def hasLarge: Boolean = large != null
 
   /** Number of rows that were removed. */
   var removed = 0
@@ -35,12 +40,15 @@ private[exchange] final class KeptRows {
 
   def add(partition: Int, its: UnsafeRow): Unit = {
     val size = its.getSizeInBytes
-    if (pages.isEmpty || end + size > page.length) {
-      page = new Array[Byte](size.max(PageBytes))
-      pages += page
-      end = 0
+    if (size > MaxBytes) large = its
+    else {
+      if (pages.isEmpty || end + size > page.length) {
+        page = new Array[Byte](size.max(PageBytes))
+        pages += page
+        end = 0
+      }
+      its.writeToMemory(page, Platform.BYTE_ARRAY_OFFSET.toLong + end)
     }
-    its.writeToMemory(page, Platform.BYTE_ARRAY_OFFSET.toLong + end)
     if (added == sizeOf.length) {
       partitionOf = Arrays.copyOf(partitionOf, 2 * added)
       sizeOf = Arrays.copyOf(sizeOf, 2 * added)
@@ -68,11 +76,14 @@ private[exchange] final class KeptRows {
     val page = pageOf(removed)
     if (removed > 0 && pageOf(removed - 1) < page) pages(page - 1) = null
     removed += 1
-    apply(removed - 1)
+    if (hasLarge && removed == added) large else apply(removed - 1)
   }
 }
 
 private object KeptRows {
+
+  /** Bytes of rows that a map task keeps at most. Spark's memory manager does not count them. */
+  val MaxBytes: Long = 4L << 20
   private val PageBytes = 32 << 10
 
   /** Bytes of a row's four numbers. */

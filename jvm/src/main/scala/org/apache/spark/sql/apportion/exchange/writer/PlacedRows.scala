@@ -31,8 +31,8 @@ private[exchange] final class PlacedRows(
   /** Block of each row that is kept. */
   private lazy val blockOf: Array[Int] = keepFirst()
 
-  /** Whether there are more rows than are kept. */
-  lazy val isLarge: Boolean = blockOf.nonEmpty && rows.hasNext
+  /** Whether there may be more rows than are copied. */
+  lazy val isLarge: Boolean = blockOf.nonEmpty && mayHaveMore
 
   /**
    * Gives the rows of each block, in ascending order of the blocks, if all rows are kept.
@@ -76,9 +76,12 @@ private[exchange] final class PlacedRows(
   // The lazy value holds a lock, and the JVM does not compile a loop inside it. The loop's body is a method of its own, as
   // the JVM compiles methods by their calls, and a stage has few tasks.
   private def keepFirst(): Array[Int] = {
-    while (kept.bytes < PlacedRows.MaxBytes && rows.hasNext) keepNext()
-    chooser.place(kept.partitions, kept.sizes, isAll = !rows.hasNext)
+    while (kept.bytes < KeptRows.MaxBytes && rows.hasNext) keepNext()
+    chooser.place(kept.partitions, kept.sizes, isAll = !mayHaveMore)
   }
+
+  /** A row that is not copied is lost when its source looks for the next one. */
+  private def mayHaveMore: Boolean = kept.hasLarge || rows.hasNext
 
   private def keepNext(): Unit = {
     val row = rows.next().asInstanceOf[UnsafeRow]
@@ -95,8 +98,11 @@ private[exchange] final class PlacedRows(
 
   private def measure(block: Int, row: UnsafeRow): Unit = {
     val wanted = chooser.bytesToMeasure(block).min(PlacedRows.SampleBytes).toInt
+    val part = new UnsafeRow(row.numFields)
     val sample = samples.getOrElseUpdate(block, new SerializedRows(wanted))
-    sample.add(row)
+    // A row may be larger than the sample. Its bytes are a multiple of 8.
+    part.pointTo(row.getBaseObject, row.getBaseOffset, row.getSizeInBytes.min(wanted / 8 * 8))
+    sample.add(part)
     if (sample.isFull) {
       chooser.setRatio(block, sample.compressionRatio)
       samples -= block
@@ -105,9 +111,6 @@ private[exchange] final class PlacedRows(
 }
 
 private object PlacedRows {
-
-  /** Bytes of rows that a map task keeps at most. Spark's memory manager does not count them. */
-  private val MaxBytes = 4L << 20
 
   /** Half of the bytes that LZ4, Spark's default, compresses together. */
   private val SampleBytes = 16L << 10

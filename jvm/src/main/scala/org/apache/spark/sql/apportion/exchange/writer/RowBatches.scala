@@ -20,7 +20,6 @@ private[exchange] final class RowBatches(
     onRow: (Int, InternalRow) => Unit
 ) extends AbstractIterator[Product2[Int, SerializedRows]] {
   private val batches = new Array[SerializedRows](blocks)
-  private val capacity = RowBatches.capacity(blocks)
   private val taken = new MutablePair[Int, SerializedRows]()
 
   /** First block that may have rows in its batch, once there are no more rows. */
@@ -56,7 +55,7 @@ private[exchange] final class RowBatches(
     val placed = rows.next()
     val block = placed._1
     val row = placed._2.asInstanceOf[UnsafeRow]
-    if (batches(block) == null) batches(block) = new SerializedRows(capacity)
+    if (batches(block) == null) batches(block) = new SerializedRows(RowBatches.capacity(blocks))
     val batch = batches(block)
     batch.add(row)
     onRow(block, row)

@@ -18,36 +18,40 @@ import org.apache.spark.unsafe.Platform
  * Rows of a block in the form in which `UnsafeRowSerializer` stores them: the size of each row, then the row. Spark's writers
  * take such a batch like one row. A row then passes through none of the five streams that each block has.
  *
- * @param capacity bytes of a batch. A larger row has a batch of its own.
+ * @param capacity bytes of a batch. A larger row is not copied, and ends the batch: it is valid as long as its source
+ *                 leaves it in place.
  */
 private[exchange] final class SerializedRows(capacity: Int) {
   private var bytes = new Array[Byte](capacity)
-  private var buffer = ByteBuffer.wrap(bytes)
   private var end = 0
   private var rows = 0
+  private var large: UnsafeRow = _
 
   def isEmpty: Boolean = rows == 0
 
   def add(row: UnsafeRow): Unit = {
     val size = row.getSizeInBytes
-    val next = end + SerializedRows.SizeBytes + size
-    if (next > bytes.length) {
-      bytes = Arrays.copyOf(bytes, next)
-      buffer = ByteBuffer.wrap(bytes)
-    }
-    buffer.putInt(end, size)
-    row.writeToMemory(bytes, Platform.BYTE_ARRAY_OFFSET.toLong + end + SerializedRows.SizeBytes)
+    val start = end + SerializedRows.SizeBytes
+    val next = if (size > capacity) start else start + size
+    if (next > bytes.length) bytes = Arrays.copyOf(bytes, next)
+    ByteBuffer.wrap(bytes).putInt(end, size)
+    if (size > capacity) large = row else row.writeToMemory(bytes, Platform.BYTE_ARRAY_OFFSET.toLong + start)
     end = next
     rows += 1
   }
 
   /** Whether another row of the mean size exceeds the capacity. */
-  def isFull: Boolean = end + end / rows > capacity
+  def isFull: Boolean = large != null || end + end / rows > capacity
 
   /** Bytes of the rows, without their sizes. */
-  def rowBytes: Long = end - rows.toLong * SerializedRows.SizeBytes
+  def rowBytes: Long =
+    end - rows.toLong * SerializedRows.SizeBytes + (if (large == null) 0 else large.getSizeInBytes)
 
-  def writeTo(out: OutputStream): Unit = out.write(bytes, 0, end)
+  def writeTo(out: OutputStream): Unit = {
+    out.write(bytes, 0, end)
+    // The buffer is for rows outside the heap.
+    if (large != null) large.writeToStream(out, new Array[Byte](capacity))
+  }
 
   /** Ratio of the bytes of the rows to the bytes that they are stored in. */
   def compressionRatio: Double = {
@@ -66,10 +70,7 @@ private[exchange] final class SerializedRows(capacity: Int) {
   def clear(): Unit = {
     end = 0
     rows = 0
-    if (bytes.length > 2 * capacity) {
-      bytes = new Array[Byte](capacity)
-      buffer = ByteBuffer.wrap(bytes)
-    }
+    large = null
   }
 }
 
@@ -85,13 +86,12 @@ private[exchange] object SerializedRows {
 private[exchange] final class SerializedRowsSerializer(numFields: Int, dataSize: SQLMetric)
     extends Serializer
     with Serializable {
-  private val ofRows = new UnsafeRowSerializer(numFields)
-
   override private[spark] def supportsRelocationOfSerializedObjects: Boolean = true
 
   override def newInstance(): SerializerInstance = new SerializerInstance {
     override def serializeStream(out: OutputStream): SerializationStream = new SerializedRowsStream(out, dataSize)
-    override def deserializeStream(in: InputStream): DeserializationStream = ofRows.newInstance().deserializeStream(in)
+    override def deserializeStream(in: InputStream): DeserializationStream =
+      new UnsafeRowSerializer(numFields).newInstance().deserializeStream(in)
 
     // As in UnsafeRowSerializer, a shuffle calls none of these.
     override def serialize[T: ClassTag](value: T): ByteBuffer = throw new UnsupportedOperationException

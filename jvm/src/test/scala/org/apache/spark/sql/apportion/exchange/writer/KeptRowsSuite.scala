@@ -30,6 +30,16 @@ class KeptRowsSuite extends AnyFunSuite {
     }
   }
 
+  test("a row of more bytes than all rows may have is not copied, and leaves last") {
+    val (small, large) = (new Array[Byte](8), new Array[Byte](5 << 20))
+    val kept = new KeptRows
+    kept.add(0, row(small))
+    assert(!kept.hasLarge)
+    kept.add(1, row(large))
+    assert(kept.hasLarge && kept.bytes > KeptRows.MaxBytes)
+    assert(kept.remove().getBytes.sameElements(small) && (kept.remove().getBaseObject eq large))
+  }
+
   test("rows without bytes count, so that their number has a limit") {
     val kept = new KeptRows
     Seq.fill(10)(row(Array.empty)).foreach(kept.add(0, _))

@@ -37,6 +37,17 @@ class KeptRowsWriterSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       assert(rows(number, "dataVolumePerTask" -> "1kb", "minTaskVolume" -> "1kb") == rows("enabled" -> "false"))
     }
 
+  test("rows of several mebibytes are Spark's rows, whatever their place among small ones") {
+    for (large <- Seq("id = 0", "id = 7", "id = 19", "id IN (0, 1, 18, 19)", "true")) {
+      val sql =
+        s"SELECT /*+ REPARTITION(id) */ id, repeat(string(id), if($large, 5000000, 1)) AS text FROM numbers WHERE id < 20"
+      def rows(settings: (String, String)*) = withSession(settings: _*) { session =>
+        session.sql(sql).selectExpr("id", "md5(text)").collect().toSeq.sortBy(_.getLong(0))
+      }
+      assert(rows() == rows("enabled" -> "false"), large)
+    }
+  }
+
   for ((name, isLarge) <- Seq("few" -> false, "many" -> true))
     test(s"$name rows are counted as Spark counts them, with the bytes of their files and checksums of their blocks") {
       val sparks = withSession("enabled" -> "false") { session =>

@@ -51,6 +51,19 @@ class RowBatchesSuite extends AnyFunSuite {
     assert(seen == rows && batches.count == rows.size)
   }
 
+  test("a row larger than a batch is not copied, and is written with the rows before it") {
+    val random = new Random(1)
+    val (small, large) = (row(24, random), row(100000, random))
+    val batches = new RowBatches(Iterator(small, large, small).map(0 -> _), 1, (_, _) => ())
+    val first = batches.next()._2
+    assert(first.rowBytes == 100024)
+    large.getBaseObject.asInstanceOf[Array[Byte]].update(99999, 7)
+    val output = new ByteArrayOutputStream
+    first.writeTo(output)
+    assert(output.toByteArray.last == 7 && output.size == 100024 + 2 * 4)
+    assert(batches.next()._2.rowBytes == 24 && !batches.hasNext)
+  }
+
   test("a batch is cleared before the next one, whether or not the next one was asked for first") {
     val random = new Random(1)
     val rows = Seq.fill(2000)(random.nextInt(2) -> row(24, random))
