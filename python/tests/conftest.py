@@ -3,7 +3,10 @@ from __future__ import annotations
 import fcntl
 import functools
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +18,12 @@ from apportion._spark import jars
 
 # pytest-xdist sets it for its workers, and tables would be folded to that width.
 os.environ.pop("COLUMNS", None)
+
+# A shuffle of Spark's 200 partitions opens hundreds of files, which is faster in memory.
+_MEMORY = Path("/dev/shm")
+if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free >= 4 << 30:
+    _local_dir = tempfile.TemporaryDirectory(dir=_MEMORY, prefix="apportion-")
+    os.environ.setdefault("SPARK_LOCAL_DIRS", _local_dir.name)
 
 # For a change of code that properties describe: pytest --hypothesis-profile=many.
 settings.register_profile("many", max_examples=10_000)
