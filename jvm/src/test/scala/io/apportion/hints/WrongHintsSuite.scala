@@ -102,9 +102,9 @@ class WrongHintsSuite extends SparkSuite {
 
   private def query(hint: String): String = s"SELECT 1,\n (SELECT /*+ $hint */ count(*)\n FROM numbers n) AS c"
 
-  private def refused(hint: String): AnalysisException = withSession("hints.strict" -> "true") { session =>
-    intercept[AnalysisException](session.sql(query(hint)))
-  }
+  private lazy val strict = newSession("hints.strict" -> "true")
+
+  private def refused(hint: String): AnalysisException = intercept[AnalysisException](strict.sql(query(hint)))
 
   test("the message of every wrong hint is as in the golden file") {
     val found = wrong.map(hint => s"$hint\n  ${refused(hint).getMessage}\n").mkString
@@ -126,10 +126,12 @@ class WrongHintsSuite extends SparkSuite {
   }
 
   test("each wrong hint gives one warning without hints.strict, and the query runs without the hint") {
-    wrong.foreach { hint =>
-      val found = warnings(withSession("parallelism" -> "3")(session => session.sql(query(hint)).collect()))
-      assert(found.size == 1, hint)
-      assert(refused(hint).getMessage.contains(found.head.stripSuffix(" The query runs without this hint.")))
+    withSession("parallelism" -> "3") { session =>
+      wrong.foreach { hint =>
+        val found = warnings(session.sql(query(hint)).collect())
+        assert(found.size == 1, hint)
+        assert(refused(hint).getMessage.contains(found.head.stripSuffix(" The query runs without this hint.")))
+      }
     }
   }
 
