@@ -1,15 +1,60 @@
-"""Types of the settings as keywords, for completion and type checks in editors.
+"""The settings by keyword, for completion and type checks in editors.
 
-A test compares them with the fields of `Settings`.
+`make generated` writes this file from the settings of the extension.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Literal, TypedDict
 
 
+@dataclasses.dataclass(frozen=True)
+class SettingsFields:
+    """The fields of `apportion.Settings`, which describes the values."""
+
+    enabled: bool | None = None
+    mode: Literal["auto", "active", "reactive", "observe"] | None = None
+    rules_disabled: str | None = None
+    policies: str | None = None
+    data_volume_per_task: int | str | None = None
+    min_parallelism: int | None = None
+    max_parallelism: int | None = None
+    parallelism: int | None = None
+    min_task_volume: int | str | None = None
+    broadcast_ratio: float | None = None
+    volume_measure: Literal["compressed", "estimated"] | None = None
+    ranges: Literal["even", "balanced"] | None = None
+    rounding: Literal["power-of-two", "exact", "waves"] | None = None
+    memory_enabled: bool | None = None
+    memory_fraction: float | None = None
+    target_task_time: int | str | None = None
+    write_target_file_size: int | str | None = None
+    max_blocks_per_task: int | None = None
+    splits_with_other_shuffle_managers: bool | None = None
+    adaptive_writes: bool | None = None
+    history_path: str | None = None
+    sources_enabled: bool | None = None
+    sources_parallelism: int | None = None
+    sources_max_parallelism: int | None = None
+    sources_default_parallelism: int | None = None
+    hints_strict: bool | None = None
+    resources_min_slots: int | None = None
+    resources_target_slots: int | None = None
+    resources_max_slots: int | None = None
+    resources_request: bool | None = None
+    resources_timeout: int | str | None = None
+    resources_stabilization: int | str | None = None
+    resources_cooldown: int | str | None = None
+    resources_rescaling: str | None = None
+    resources_finish_within: int | str | None = None
+    resources_poll_interval: int | str | None = None
+    retained_decisions: int | None = None
+    events_enabled: bool | None = None
+
+
 class SettingsKeywords(TypedDict, total=False):
-    """Settings by keyword. `apportion.Settings` describes the values."""
+    """The same as keyword arguments."""
 
     enabled: bool | None
     mode: Literal["auto", "active", "reactive", "observe"] | None

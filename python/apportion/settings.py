@@ -13,6 +13,7 @@ from typing import Any, Literal
 from apportion._util.checks import LARGEST_INT, power_down, power_up
 from apportion._util.units import read_bytes, read_seconds
 from apportion.errors import SettingError, did_you_mean
+from apportion.keywords import SettingsFields
 
 PREFIX = "spark.apportion."
 ENABLED = f"{PREFIX}enabled"
@@ -114,7 +115,7 @@ class Setting:
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class Settings(SettingsFields):
     """Values for Apportion's settings; None keeps the value of the session.
 
     `apportion settings` and the page Settings of the documentation describe each field.
@@ -126,52 +127,6 @@ class Settings:
     Raises `SettingError` for a value that is not allowed. Also raises it for a minimum and a
     maximum with no power of two between them, unless exact balanced ranges need none.
     """
-
-    # General
-    enabled: bool | None = None
-    mode: Literal["auto", "active", "reactive", "observe"] | None = None
-    rules_disabled: str | None = None
-    policies: str | None = None
-    # Tasks per stage
-    data_volume_per_task: int | str | None = None
-    min_parallelism: int | None = None
-    max_parallelism: int | None = None
-    parallelism: int | None = None
-    min_task_volume: int | str | None = None
-    broadcast_ratio: float | None = None
-    volume_measure: Literal["compressed", "estimated"] | None = None
-    ranges: Literal["even", "balanced"] | None = None
-    rounding: Literal["power-of-two", "exact", "waves"] | None = None
-    memory_enabled: bool | None = None
-    memory_fraction: float | None = None
-    target_task_time: int | str | None = None
-    write_target_file_size: int | str | None = None
-    max_blocks_per_task: int | None = None
-    splits_with_other_shuffle_managers: bool | None = None
-    # Shuffle partitions
-    adaptive_writes: bool | None = None
-    history_path: str | None = None
-    # File scans
-    sources_enabled: bool | None = None
-    sources_parallelism: int | None = None
-    sources_max_parallelism: int | None = None
-    sources_default_parallelism: int | None = None
-    # Hints
-    hints_strict: bool | None = None
-    # Task slots and executors
-    resources_min_slots: int | None = None
-    resources_target_slots: int | None = None
-    resources_max_slots: int | None = None
-    resources_request: bool | None = None
-    resources_timeout: int | str | None = None
-    resources_stabilization: int | str | None = None
-    resources_cooldown: int | str | None = None
-    resources_rescaling: str | None = None
-    resources_finish_within: int | str | None = None
-    resources_poll_interval: int | str | None = None
-    # Reporting
-    retained_decisions: int | None = None
-    events_enabled: bool | None = None
 
     def __post_init__(self) -> None:
         for keyword, setting in registry().items():

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from apportion import SettingError, Settings
-from apportion.keywords import SettingsKeywords
 from apportion.settings import check_static, find, parse_assignments, registry
 
 TYPES: dict[str, Any] = {
@@ -143,15 +142,6 @@ def test_numbers_of_numpy_and_text_of_config_files_are_allowed() -> None:
         broadcast_ratio=0.25,
         data_volume_per_task=64 << 20,
     )
-
-
-def test_keywords_have_the_types_of_the_settings() -> None:
-    fields = {field.name: field.type for field in dataclasses.fields(Settings)}
-    keywords = {
-        name: getattr(kind, "__forward_arg__", kind)
-        for name, kind in SettingsKeywords.__annotations__.items()
-    }
-    assert keywords == fields
 
 
 def test_bounds_with_a_power_of_two_between_them_are_allowed() -> None:

@@ -7,7 +7,7 @@ import io.apportion.keys.KeyFunctionRegistry
 import io.apportion.report.{DecisionRecord, DecisionTable}
 import io.apportion.resources.{ResourceHistory, ResourceTable}
 import io.apportion.resources.planned.PlannedSlots
-import io.apportion.settings.{Category, RuleNames, SettingEntry, Settings}
+import io.apportion.settings.{Allowed, Category, RuleNames, SettingEntry, Settings}
 import io.apportion.streams.{StreamRecord, StreamTable}
 import com.fasterxml.jackson.databind.{ObjectMapper, SerializationFeature}
 import org.apache.spark.sql.catalyst.expressions.ExpressionInfo
@@ -21,6 +21,7 @@ object GeneratedFiles {
 
   def all: Seq[GeneratedFile] = Seq(
     GeneratedFile("python/apportion/settings.json", settingsJson),
+    GeneratedFile("python/apportion/keywords.py", keywords),
     GeneratedFile("docs/settings.md", settings),
     GeneratedFile("docs/decisions.md", decisions),
     GeneratedFile("docs/slots.md", slots),
@@ -31,6 +32,49 @@ object GeneratedFiles {
   private def settingsJson: String = {
     val mapper = new ObjectMapper().enable(SerializationFeature.INDENT_OUTPUT)
     mapper.writeValueAsString(mapper.readTree(PythonBridge.settings())) + "\n"
+  }
+
+  /** The settings as fields in Python. */
+  private def keywords: String = {
+    val fields = Settings.all.map { setting =>
+      s"    ${snakeCase(setting.name)}: ${pythonType(setting)} | None"
+    }
+    lines(
+      "\"\"\"The settings by keyword, for completion and type checks in editors.",
+      "",
+      "`make generated` writes this file from the settings of the extension.",
+      "\"\"\"",
+      "",
+      "from __future__ import annotations",
+      "",
+      "import dataclasses",
+      "from typing import Literal, TypedDict",
+      "",
+      "",
+      "@dataclasses.dataclass(frozen=True)",
+      "class SettingsFields:",
+      "    \"\"\"The fields of `apportion.Settings`, which describes the values.\"\"\"",
+      "",
+      fields.map(_ + " = None").mkString("\n"),
+      "",
+      "",
+      "class SettingsKeywords(TypedDict, total=False):",
+      "    \"\"\"The same as keyword arguments.\"\"\"",
+      "",
+      fields.mkString("\n")
+    )
+  }
+
+  private def snakeCase(name: String): String =
+    name.replace('.', '_').flatMap(c => if (c.isUpper) s"_${c.toLower}" else c.toString)
+
+  private def pythonType(setting: SettingEntry[_]): String = (setting.kind, setting.allowed) match {
+    case ("boolean", _)                   => "bool"
+    case ("int", _)                       => "int"
+    case ("double", _)                    => "float"
+    case ("size" | "duration", _)         => "int | str"
+    case (_, Allowed.OneOf(choices @ _*)) => choices.map(choice => s"\"$choice\"").mkString("Literal[", ", ", "]")
+    case _                                => "str"
   }
 
   private def settings: String = lines(

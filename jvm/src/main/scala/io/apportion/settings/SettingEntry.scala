@@ -3,6 +3,7 @@ package io.apportion.settings
 import java.util.Locale
 import java.util.concurrent.TimeUnit
 
+import scala.collection.mutable
 import scala.util.Try
 
 import io.apportion.decision.ranges.Bytes
@@ -85,7 +86,7 @@ private[apportion] object Nearest {
  * @param default  the default value in the unit of the conf: bytes or seconds; `None` if the setting has no default
  * @param isStatic whether Spark refuses to change the setting while the application runs
  */
-final class SettingEntry[T] private (
+final class SettingEntry[T] private[settings] (
     val name: String,
     val category: Category,
     val kind: String,
@@ -122,25 +123,65 @@ object SettingEntry {
   /** Version of Apportion that has all of these settings. */
   val Since = "0.1.0"
 
-  def boolean(name: String, category: Category, default: Boolean, doc: String): SettingEntry[Boolean] = {
-    val entry = builder(name, doc).booleanConf.createWithDefault(default)
-    new SettingEntry(name, category, "boolean", Some(default), Allowed.Anything, doc, _.getConf(entry))
+  /** Minutes if they are a whole number, otherwise seconds. */
+  private def timeText(seconds: Long): String =
+    if (seconds > 0 && seconds % 60 == 0) s"${seconds / 60} min" else s"$seconds s"
+}
+
+/** Registers each setting that it declares with Spark. */
+private[settings] abstract class SettingRegistry {
+  import SettingEntry.{Prefix, Since}
+
+  private val declared = mutable.ArrayBuffer.empty[SettingEntry[_]]
+
+  /** All settings, in the order of their declarations. */
+  def all: Seq[SettingEntry[_]] = declared.toSeq
+
+  private def declare[T](
+      name: String,
+      category: Category,
+      kind: String,
+      default: Option[T],
+      allowed: Allowed[_],
+      doc: String,
+      isStatic: Boolean = false
+  )(read: SQLConf => T): SettingEntry[T] = {
+    val entry = new SettingEntry(name, category, kind, default, allowed, doc, read, isStatic)
+    declared += entry
+    entry
   }
 
-  def int(name: String, category: Category, default: Int, allowed: Allowed[Long], doc: String): SettingEntry[Int] = {
+  protected def boolean(name: String, category: Category, default: Boolean, doc: String): SettingEntry[Boolean] = {
+    val entry = builder(name, doc).booleanConf.createWithDefault(default)
+    declare(name, category, "boolean", Some(default), Allowed.Anything, doc)(_.getConf(entry))
+  }
+
+  protected def int(
+      name: String,
+      category: Category,
+      default: Int,
+      allowed: Allowed[Long],
+      doc: String
+  ): SettingEntry[Int] = {
     val entry = builder(name, doc).intConf
       .checkValue(value => allowed.accepts(value.toLong), mustBe(allowed))
       .createWithDefault(default)
-    new SettingEntry(name, category, "int", Some(default), allowed, doc, _.getConf(entry))
+    declare(name, category, "int", Some(default), allowed, doc)(_.getConf(entry))
   }
 
-  def long(name: String, category: Category, default: Long, allowed: Allowed[Long], doc: String): SettingEntry[Long] = {
+  protected def long(
+      name: String,
+      category: Category,
+      default: Long,
+      allowed: Allowed[Long],
+      doc: String
+  ): SettingEntry[Long] = {
     val entry =
       builder(name, doc).longConf.checkValue(allowed.accepts, mustBe(allowed)).createWithDefault(default)
-    new SettingEntry(name, category, "int", Some(default), allowed, doc, _.getConf(entry))
+    declare(name, category, "int", Some(default), allowed, doc)(_.getConf(entry))
   }
 
-  def double(
+  protected def double(
       name: String,
       category: Category,
       default: Double,
@@ -149,28 +190,34 @@ object SettingEntry {
   ): SettingEntry[Double] = {
     val entry =
       builder(name, doc).doubleConf.checkValue(allowed.accepts, mustBe(allowed)).createWithDefault(default)
-    new SettingEntry(name, category, "double", Some(default), allowed, doc, _.getConf(entry))
+    declare(name, category, "double", Some(default), allowed, doc)(_.getConf(entry))
   }
 
   /** A number of bytes. Values may have a unit, such as 64MB. */
-  def size(name: String, category: Category, default: Long, allowed: Allowed[Long], doc: String): SettingEntry[Long] = {
+  protected def size(
+      name: String,
+      category: Category,
+      default: Long,
+      allowed: Allowed[Long],
+      doc: String
+  ): SettingEntry[Long] = {
     val entry = sizeBuilder(name, allowed, doc).createWithDefault(default)
-    new SettingEntry(name, category, "size", Some(default), allowed, doc, _.getConf(entry))
+    declare(name, category, "size", Some(default), allowed, doc)(_.getConf(entry))
   }
 
   /** A number of bytes without a default. */
-  def optionalSize(
+  protected def optionalSize(
       name: String,
       category: Category,
       allowed: Allowed[Long],
       doc: String
   ): SettingEntry[Option[Long]] = {
     val entry = sizeBuilder(name, allowed, doc).createOptional
-    new SettingEntry(name, category, "size", None, allowed, doc, _.getConf(entry))
+    declare(name, category, "size", None, allowed, doc)(_.getConf(entry))
   }
 
   /** A time in seconds. Values may have a unit, such as 30s or 5min. `get` returns milliseconds. */
-  def duration(
+  protected def duration(
       name: String,
       category: Category,
       default: Long,
@@ -181,19 +228,13 @@ object SettingEntry {
       .timeConf(TimeUnit.SECONDS)
       .checkValue(allowed.accepts, mustBe(allowed))
       .createWithDefault(default)
-    new SettingEntry(
-      name,
-      category,
-      "duration",
-      Some(default),
-      allowed,
-      doc,
-      conf => TimeUnit.SECONDS.toMillis(conf.getConf(entry))
+    declare(name, category, "duration", Some(default), allowed, doc)(conf =>
+      TimeUnit.SECONDS.toMillis(conf.getConf(entry))
     )
   }
 
   /** Text with a default. */
-  def text(
+  protected def text(
       name: String,
       category: Category,
       default: String,
@@ -202,10 +243,10 @@ object SettingEntry {
   ): SettingEntry[String] = {
     val entry =
       builder(name, doc).stringConf.checkValue(allowed.accepts, mustBe(allowed)).createWithDefault(default)
-    new SettingEntry(name, category, "text", Some(default), allowed, doc, _.getConf(entry))
+    declare(name, category, "text", Some(default), allowed, doc)(_.getConf(entry))
   }
 
-  def choice(
+  protected def choice(
       name: String,
       category: Category,
       default: String,
@@ -216,11 +257,11 @@ object SettingEntry {
       .transform(_.toLowerCase(Locale.ROOT))
       .checkValue(allowed.accepts, mustBe(allowed))
       .createWithDefault(default)
-    new SettingEntry(name, category, "choice", Some(default), allowed, doc, _.getConf(entry))
+    declare(name, category, "choice", Some(default), allowed, doc)(_.getConf(entry))
   }
 
   /** A location without a default. Sessions cannot set it, as the application opens it with its own access rights. */
-  def staticLocation(
+  protected def staticLocation(
       name: String,
       category: Category,
       allowed: Allowed.Location,
@@ -233,11 +274,16 @@ object SettingEntry {
       .stringConf
       .checkValue(allowed.accepts, mustBe(allowed))
       .createOptional
-    new SettingEntry(name, category, "text", None, allowed, doc, _.getConf(entry), isStatic = true)
+    declare(name, category, "text", None, allowed, doc, isStatic = true)(_.getConf(entry))
   }
 
   /** A set of names, separated by commas, empty by default. Every rule reads it, so the last value is kept parsed. */
-  def names(name: String, category: Category, allowed: Allowed.SomeOf, doc: String): SettingEntry[Set[String]] = {
+  protected def names(
+      name: String,
+      category: Category,
+      allowed: Allowed.SomeOf,
+      doc: String
+  ): SettingEntry[Set[String]] = {
     @volatile var last = ("", Set.empty[String])
     def parsed(value: String): Set[String] = {
       val known = last
@@ -256,15 +302,7 @@ object SettingEntry {
       }
     }
     val entry = builder(name, doc).stringConf.transform { value => parsed(value); value }.createOptional
-    new SettingEntry(
-      name,
-      category,
-      "list",
-      None,
-      allowed,
-      doc,
-      _.getConf(entry).fold(Set.empty[String])(parsed)
-    )
+    declare(name, category, "list", None, allowed, doc)(_.getConf(entry).fold(Set.empty[String])(parsed))
   }
 
   private def builder(name: String, doc: String) =
@@ -274,8 +312,4 @@ object SettingEntry {
     builder(name, doc).bytesConf(ByteUnit.BYTE).checkValue(allowed.accepts, mustBe(allowed))
 
   private def mustBe(allowed: Allowed[_]): String = s"Allowed: ${allowed.text}."
-
-  /** Minutes if they are a whole number, otherwise seconds. */
-  private def timeText(seconds: Long): String =
-    if (seconds > 0 && seconds % 60 == 0) s"${seconds / 60} min" else s"$seconds s"
 }

@@ -4,7 +4,7 @@ import io.apportion.decision
 import org.apache.spark.sql.internal.SQLConf
 
 /** All settings of Apportion. Spark's `SET -v`, the Python package and the documentation read them from here. */
-object Settings {
+object Settings extends SettingRegistry {
 
   /** Registers all settings with Spark, before a session reads its conf: Spark then refuses wrong values. */
   def register(): Unit = all.foreach(_.key)
@@ -12,7 +12,7 @@ object Settings {
   /** Whether Apportion only records decisions. */
   def isObserving(conf: SQLConf): Boolean = Mode.get(conf) == "observe"
 
-  val Enabled: SettingEntry[Boolean] = SettingEntry.boolean(
+  val Enabled: SettingEntry[Boolean] = boolean(
     "enabled",
     Category.General,
     default = true,
@@ -20,7 +20,7 @@ object Settings {
       "it to false to compare with plain Spark, or to find out whether Apportion causes a problem."
   )
 
-  val Mode: SettingEntry[String] = SettingEntry.choice(
+  val Mode: SettingEntry[String] = choice(
     "mode",
     Category.General,
     default = "auto",
@@ -33,7 +33,7 @@ object Settings {
       "see decisions before they take effect."
   )
 
-  val RulesDisabled: SettingEntry[Set[String]] = SettingEntry.names(
+  val RulesDisabled: SettingEntry[Set[String]] = names(
     "rules.disabled",
     Category.General,
     Allowed.SomeOf(RuleNames.all: _*),
@@ -41,7 +41,7 @@ object Settings {
       "it if a rule fails; the log names the rule. To switch off all rules, set `enabled` to false."
   )
 
-  val Policies: SettingEntry[Option[String]] = SettingEntry.staticLocation(
+  val Policies: SettingEntry[Option[String]] = staticLocation(
     "policies",
     Category.General,
     Allowed.Location("a YAML or JSON file, such as /folder/policies.yaml or hdfs://host/policies.json"),
@@ -50,7 +50,7 @@ object Settings {
       "tune jobs whose SQL and settings you cannot edit."
   )
 
-  val DataVolumePerTask: SettingEntry[Option[Long]] = SettingEntry.optionalSize(
+  val DataVolumePerTask: SettingEntry[Option[Long]] = optionalSize(
     "dataVolumePerTask",
     Category.TasksPerStage,
     Allowed.AtLeast(1, " byte"),
@@ -60,7 +60,7 @@ object Settings {
       "Lower it if tasks spill or run out of memory. Raise it if stages have many short tasks."
   )
 
-  val MinParallelism: SettingEntry[Int] = SettingEntry.int(
+  val MinParallelism: SettingEntry[Int] = int(
     "minParallelism",
     Category.TasksPerStage,
     default = 1,
@@ -70,7 +70,7 @@ object Settings {
       "user-defined functions."
   )
 
-  val MaxParallelism: SettingEntry[Int] = SettingEntry.int(
+  val MaxParallelism: SettingEntry[Int] = int(
     "maxParallelism",
     Category.TasksPerStage,
     default = 32768,
@@ -80,7 +80,7 @@ object Settings {
       "how much of a cluster one query can use."
   )
 
-  val Parallelism: SettingEntry[Int] = SettingEntry.int(
+  val Parallelism: SettingEntry[Int] = int(
     "parallelism",
     Category.TasksPerStage,
     default = -1,
@@ -91,7 +91,7 @@ object Settings {
       "query block, use the hint `PARALLELISM`."
   )
 
-  val MinTaskVolume: SettingEntry[Long] = SettingEntry.size(
+  val MinTaskVolume: SettingEntry[Long] = size(
     "minTaskVolume",
     Category.TasksPerStage,
     default = 1L << 20,
@@ -101,7 +101,7 @@ object Settings {
       "Lower it if small stages do expensive work per row. Raise it if many tiny tasks cost more time than they save."
   )
 
-  val BroadcastRatio: SettingEntry[Double] = SettingEntry.double(
+  val BroadcastRatio: SettingEntry[Double] = double(
     "broadcastRatio",
     Category.TasksPerStage,
     default = 0.5,
@@ -111,7 +111,7 @@ object Settings {
       "each task then reads less shuffle data."
   )
 
-  val VolumeMeasure: SettingEntry[String] = SettingEntry.choice(
+  val VolumeMeasure: SettingEntry[String] = choice(
     "volume.measure",
     Category.TasksPerStage,
     default = "compressed",
@@ -123,7 +123,7 @@ object Settings {
 
   val Layouts: Allowed.OneOf = Allowed.OneOf("even", "balanced")
 
-  val Ranges: SettingEntry[String] = SettingEntry.choice(
+  val Ranges: SettingEntry[String] = choice(
     "ranges",
     Category.TasksPerStage,
     default = "even",
@@ -135,7 +135,7 @@ object Settings {
       "small partitions."
   )
 
-  val Rounding: SettingEntry[String] = SettingEntry.choice(
+  val Rounding: SettingEntry[String] = choice(
     "rounding",
     Category.TasksPerStage,
     default = decision.Rounding.PowerOfTwo.name,
@@ -146,7 +146,7 @@ object Settings {
       "Use `waves` on a cluster of fixed size to avoid a last wave of tasks that leaves most slots idle."
   )
 
-  val MemoryEnabled: SettingEntry[Boolean] = SettingEntry.boolean(
+  val MemoryEnabled: SettingEntry[Boolean] = boolean(
     "memory.enabled",
     Category.TasksPerStage,
     default = true,
@@ -156,7 +156,7 @@ object Settings {
       "off until you set it to true: their operators use other memory."
   )
 
-  val MemoryFraction: SettingEntry[Double] = SettingEntry.double(
+  val MemoryFraction: SettingEntry[Double] = double(
     "memory.fraction",
     Category.TasksPerStage,
     default = 0.9,
@@ -165,7 +165,7 @@ object Settings {
       "buffers of shuffles and files, and for the error of the estimate."
   )
 
-  val TargetTaskTime: SettingEntry[Long] = SettingEntry.duration(
+  val TargetTaskTime: SettingEntry[Long] = duration(
     "targetTaskTime",
     Category.TasksPerStage,
     default = 0,
@@ -176,7 +176,7 @@ object Settings {
       "spend their time in Python functions or other slow code."
   )
 
-  val WriteTargetFileSize: SettingEntry[Option[Long]] = SettingEntry.optionalSize(
+  val WriteTargetFileSize: SettingEntry[Option[Long]] = optionalSize(
     "write.targetFileSize",
     Category.TasksPerStage,
     Allowed.AtLeast(1 << 16, " bytes"),
@@ -185,7 +185,7 @@ object Settings {
       "sizes do not matter, unless the table has a property of this name. Set it for tables that many queries read."
   )
 
-  val MaxBlocksPerTask: SettingEntry[Long] = SettingEntry.long(
+  val MaxBlocksPerTask: SettingEntry[Long] = long(
     "maxBlocksPerTask",
     Category.TasksPerStage,
     default = 1L << 15,
@@ -197,7 +197,7 @@ object Settings {
       "many small blocks."
   )
 
-  val SplitsWithOtherShuffleManagers: SettingEntry[Boolean] = SettingEntry.boolean(
+  val SplitsWithOtherShuffleManagers: SettingEntry[Boolean] = boolean(
     "splitsWithOtherShuffleManagers",
     Category.TasksPerStage,
     default = false,
@@ -207,7 +207,7 @@ object Settings {
       "shuffle service reads the output of single map tasks fast."
   )
 
-  val AdaptiveWrites: SettingEntry[Boolean] = SettingEntry.boolean(
+  val AdaptiveWrites: SettingEntry[Boolean] = boolean(
     "adaptiveWrites",
     Category.ShufflePartitions,
     default = true,
@@ -217,7 +217,7 @@ object Settings {
       "cause a problem."
   )
 
-  val HistoryPath: SettingEntry[Option[String]] = SettingEntry.staticLocation(
+  val HistoryPath: SettingEntry[Option[String]] = staticLocation(
     "history.path",
     Category.ShufflePartitions,
     Allowed.Location("a directory, such as /folder or hdfs://host/folder"),
@@ -226,7 +226,7 @@ object Settings {
       "nothing. Set it when Spark starts; sessions cannot change it. Use it for queries that run regularly."
   )
 
-  val SourcesEnabled: SettingEntry[Boolean] = SettingEntry.boolean(
+  val SourcesEnabled: SettingEntry[Boolean] = boolean(
     "sources.enabled",
     Category.FileScans,
     default = true,
@@ -235,7 +235,7 @@ object Settings {
       "are left to Spark unless you set their number of tasks. Set it to false to keep Spark's own scans."
   )
 
-  val SourcesParallelism: SettingEntry[Int] = SettingEntry.int(
+  val SourcesParallelism: SettingEntry[Int] = int(
     "sources.parallelism",
     Category.FileScans,
     default = -1,
@@ -246,7 +246,7 @@ object Settings {
       "one scan, use the hint `SOURCE_PARALLELISM` or the reader option `apportion.tasks`."
   )
 
-  val SourcesMaxParallelism: SettingEntry[Int] = SettingEntry.int(
+  val SourcesMaxParallelism: SettingEntry[Int] = int(
     "sources.maxParallelism",
     Category.FileScans,
     default = 1000,
@@ -256,7 +256,7 @@ object Settings {
       "limit how much of a cluster one scan can use."
   )
 
-  val SourcesDefaultParallelism: SettingEntry[Int] = SettingEntry.int(
+  val SourcesDefaultParallelism: SettingEntry[Int] = int(
     "sources.defaultParallelism",
     Category.FileScans,
     default = -1,
@@ -265,7 +265,7 @@ object Settings {
       "number. Set it if Spark's default parallelism is too low or too high for such sources."
   )
 
-  val HintsStrict: SettingEntry[Boolean] = SettingEntry.boolean(
+  val HintsStrict: SettingEntry[Boolean] = boolean(
     "hints.strict",
     Category.Hints,
     default = false,
@@ -273,7 +273,7 @@ object Settings {
       "ignores the hint and logs a warning. Set it to true in development and tests."
   )
 
-  val MinSlots: SettingEntry[Int] = SettingEntry.int(
+  val MinSlots: SettingEntry[Int] = int(
     "resources.minSlots",
     Category.TaskSlots,
     default = 0,
@@ -285,7 +285,7 @@ object Settings {
       "executors."
   )
 
-  val TargetSlots: SettingEntry[Int] = SettingEntry.int(
+  val TargetSlots: SettingEntry[Int] = int(
     "resources.targetSlots",
     Category.TaskSlots,
     default = -1,
@@ -295,7 +295,7 @@ object Settings {
       "request a fixed number."
   )
 
-  val MaxSlots: SettingEntry[Int] = SettingEntry.int(
+  val MaxSlots: SettingEntry[Int] = int(
     "resources.maxSlots",
     Category.TaskSlots,
     default = -1,
@@ -303,7 +303,7 @@ object Settings {
     "Maximum number of task slots that Apportion requests. Set it to limit the number of executors."
   )
 
-  val RequestExecutors: SettingEntry[Boolean] = SettingEntry.boolean(
+  val RequestExecutors: SettingEntry[Boolean] = boolean(
     "resources.request",
     Category.TaskSlots,
     default = false,
@@ -312,7 +312,7 @@ object Settings {
       "local mode. Set it to true on a standalone, YARN or Kubernetes cluster."
   )
 
-  val ResourceTimeout: SettingEntry[Long] = SettingEntry.duration(
+  val ResourceTimeout: SettingEntry[Long] = duration(
     "resources.timeout",
     Category.TaskSlots,
     default = 300,
@@ -321,7 +321,7 @@ object Settings {
       "fails after that time. Raise it if executors start slowly."
   )
 
-  val Stabilization: SettingEntry[Long] = SettingEntry.duration(
+  val Stabilization: SettingEntry[Long] = duration(
     "resources.stabilization",
     Category.TaskSlots,
     default = 10,
@@ -330,7 +330,7 @@ object Settings {
       "target. Raise it if executors start slowly one after the other."
   )
 
-  val Cooldown: SettingEntry[Long] = SettingEntry.duration(
+  val Cooldown: SettingEntry[Long] = duration(
     "resources.cooldown",
     Category.TaskSlots,
     default = 30,
@@ -339,7 +339,7 @@ object Settings {
       "query waits for `resources.minSlots`. Raise it if the number of executors changes too often."
   )
 
-  val Rescaling: SettingEntry[String] = SettingEntry.text(
+  val Rescaling: SettingEntry[String] = text(
     "resources.rescaling",
     Category.TaskSlots,
     default = "fixed",
@@ -351,7 +351,7 @@ object Settings {
       "has a constructor without arguments."
   )
 
-  val FinishWithin: SettingEntry[Long] = SettingEntry.duration(
+  val FinishWithin: SettingEntry[Long] = duration(
     "resources.finishWithin",
     Category.TaskSlots,
     default = 600,
@@ -360,7 +360,7 @@ object Settings {
       "it is `backlog`. The hint `FINISH_WITHIN` sets it for a query. Lower it to finish sooner on more executors."
   )
 
-  val PollInterval: SettingEntry[Long] = SettingEntry.duration(
+  val PollInterval: SettingEntry[Long] = duration(
     "resources.pollInterval",
     Category.TaskSlots,
     default = 10,
@@ -368,7 +368,7 @@ object Settings {
     "Time between two calls of the policy that `resources.rescaling` selects. Raise it if the policy is expensive."
   )
 
-  val RetainedDecisions: SettingEntry[Int] = SettingEntry.int(
+  val RetainedDecisions: SettingEntry[Int] = int(
     "retainedDecisions",
     Category.Reporting,
     default = 1000,
@@ -377,54 +377,12 @@ object Settings {
       "you look at the decisions of many queries at once."
   )
 
-  val EventsEnabled: SettingEntry[Boolean] = SettingEntry.boolean(
+  val EventsEnabled: SettingEntry[Boolean] = boolean(
     "events.enabled",
     Category.Reporting,
     default = true,
     "Whether Apportion posts queries and decisions to Spark's listener bus, for the event log, Spark's UI and other " +
       "listeners. If false, the event log does not grow, but only `apportion_decisions()` and EXPLAIN show " +
       "decisions. Set it to false if event logs become too large."
-  )
-
-  /** All settings, in the order of their categories. */
-  val all: Seq[SettingEntry[_]] = Seq(
-    Enabled,
-    Mode,
-    RulesDisabled,
-    Policies,
-    DataVolumePerTask,
-    MinParallelism,
-    MaxParallelism,
-    Parallelism,
-    MinTaskVolume,
-    BroadcastRatio,
-    VolumeMeasure,
-    Ranges,
-    Rounding,
-    MemoryEnabled,
-    MemoryFraction,
-    TargetTaskTime,
-    WriteTargetFileSize,
-    MaxBlocksPerTask,
-    SplitsWithOtherShuffleManagers,
-    AdaptiveWrites,
-    HistoryPath,
-    SourcesEnabled,
-    SourcesParallelism,
-    SourcesMaxParallelism,
-    SourcesDefaultParallelism,
-    HintsStrict,
-    MinSlots,
-    TargetSlots,
-    MaxSlots,
-    RequestExecutors,
-    ResourceTimeout,
-    Stabilization,
-    Cooldown,
-    Rescaling,
-    FinishWithin,
-    PollInterval,
-    RetainedDecisions,
-    EventsEnabled
   )
 }
