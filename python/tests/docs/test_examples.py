@@ -39,6 +39,14 @@ def test_every_code_block_has_a_known_language() -> None:
     assert [block.name for block in BLOCKS if block.language not in LANGUAGES] == []
 
 
+def test_the_worked_example_of_a_setting_is_in_the_code() -> None:
+    code = "\n".join(file.read_text("utf-8") for file in ROOT.glob("jvm/src/*/scala/**/*.scala"))
+    known = {line.strip() for line in code.splitlines()}
+    shown = [b.text for b in blocks("text") if b.page == "contributing.md" and "roadcast" in b.text]
+    assert len(shown) == 4
+    assert [line for text in shown for line in text.split("\n") if line.strip() not in known] == []
+
+
 # Python
 
 
