@@ -15,6 +15,8 @@ import org.apache.spark.sql.functions._
 class SafetySuite extends SparkSuite with AdaptiveSparkPlanHelper {
   private val folder = Files.createTempDirectory("safety").toString
   private val shuffled = "spark.sql.autoBroadcastJoinThreshold" -> "-1"
+  // Spark does not coalesce what it caches, so each of its 200 partitions would be a task.
+  private val cached = Seq(shuffled, "spark.sql.shuffle.partitions" -> "40")
   private val smallBroadcasts = "spark.sql.autoBroadcastJoinThreshold" -> "256KB"
   private val mebibyte = 1L << 20
 
@@ -36,10 +38,14 @@ class SafetySuite extends SparkSuite with AdaptiveSparkPlanHelper {
     session.range(20).selectExpr("id AS day", "id % 4 AS week").write.parquet(s"$folder/days")
   }
 
+  /** Read once, as each test has three sessions, and Spark runs a job to find the schema of a file. */
+  private lazy val schemas =
+    Seq("fact", "dim", "sales", "days").map(table => table -> spark.read.parquet(s"$folder/$table").schema)
+
   override protected def newSession(settings: (String, String)*): SparkSession = {
     val session = super.newSession(settings: _*)
-    for (table <- Seq("fact", "dim", "sales", "days"))
-      session.read.parquet(s"$folder/$table").createOrReplaceTempView(table)
+    for ((table, schema) <- schemas)
+      session.read.schema(schema).parquet(s"$folder/$table").createOrReplaceTempView(table)
     session
   }
 
@@ -79,7 +85,7 @@ class SafetySuite extends SparkSuite with AdaptiveSparkPlanHelper {
       .map(_.relation.cacheBuilder.cachedColumnBuffers.getNumPartitions)
 
   test("cached data has as many partitions as under Spark, and cached aggregates are joined without a shuffle") {
-    each(Seq(shuffled)) { session =>
+    each(cached) { session =>
       val (one, other) = (aggregate(session, 100000, "n").cache(), aggregate(session, 1000, "m").cache())
       one.count()
       other.count()
@@ -95,15 +101,15 @@ class SafetySuite extends SparkSuite with AdaptiveSparkPlanHelper {
   }
 
   test("a large side of a join with cached data gets at least as many shuffle partitions as under Spark") {
-    each(Seq(shuffled)) { session =>
-      val cached = aggregate(session, 1000, "n").cache()
-      cached.count()
-      val joined = session.table("fact").join(cached, "k").groupBy("small").agg(sum("n"))
+    each(cached) { session =>
+      val small = aggregate(session, 1000, "n").cache()
+      small.count()
+      val joined = session.table("fact").join(small, "k").groupBy("small").agg(sum("n"))
       val rows = rowsOf(joined)
       val numbers = collect(joined.queryExecution.executedPlan) { case stage: ShuffleQueryStageExec =>
         stage.shuffle.outputPartitioning.numPartitions
       }
-      cached.unpersist(blocking = true)
+      small.unpersist(blocking = true)
       (rows, numbers.max)
     } { case ((expected, sparks), (rows, ours)) =>
       assert(rows == expected)
