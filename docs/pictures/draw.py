@@ -29,6 +29,17 @@ SHADES = (BAR, ACCENT, "#3f8f6b", "#8a63b0")
 SIZES = [22, 17, 25, 20, 15, 24, 96, 19, 23, 16, 58, 21, 18, 26, 20, 14]
 TASKS = 4
 
+# Packages of the Scala code, without `io.apportion`.
+LAYERS = {
+    "lists all": ["ApportionExtension"],
+    "optional": ["policies", "resources", "writes", "broadcasts", "joins", "keys", "ui"],
+    "shared": ["hints", "scans", "outcomes", "streams"],
+    "deciding": ["reads", "shufflewrites", "report"],
+    "plans, settings": ["groups", "memory.operators", "history", "rules", "settings"],
+    "access to Spark": ["org.apache.spark", "exchange", "exchange.writer"],
+    "without Spark": ["decision", "decision.ranges", "memory"],
+}
+
 
 def stages() -> str:
     """Two stages write 8 shuffle partitions each. Each task of the next stage reads 2 of both."""
@@ -195,8 +206,25 @@ def flow() -> str:
     return _svg(350, "Steps of a query", parts)
 
 
+def layers() -> str:
+    """The packages of the Scala code. Each imports only packages of its own layer or below."""
+    parts = []
+    for k, (name, packages) in enumerate(LAYERS.items()):
+        top, left = 20 + 58 * k, 170.0
+        parts.append(_text(30, top + 22, name, FAINT, weight=600))
+        free = (520 - sum(map(len, packages)) * 7 - 6 * len(packages)) / len(packages)
+        for package in packages:
+            width = free + 7 * len(package)
+            parts.append(_box(left, top, width, package))
+            left += width + 6
+        if k:
+            parts.append(_arrow(427, top - 22, 427, top - 3))
+    return _svg(20 + 58 * len(LAYERS), "Layers of the Scala code", parts)
+
+
 PICTURES: dict[str, Callable[[], str]] = {
-    f"{draw.__name__}.svg": draw for draw in (stages, tree, volume, formula, ranges, waves, flow)
+    f"{draw.__name__}.svg": draw
+    for draw in (stages, tree, volume, formula, ranges, waves, flow, layers)
 }
 
 

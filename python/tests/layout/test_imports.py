@@ -27,10 +27,13 @@ DECIDING = {"decision", "groups", "memory", "reads", "rules", "settings"}
 PYTHON_CORE = ("_spark", "_util", "cli", "doctor", "testing")
 PYTHON_CORE_FILES = ("__init__.py", "decision.py", "errors.py", "session.py", "settings.py")
 OPTIONAL = (
+    "io.apportion.broadcasts",
+    "io.apportion.joins",
     "io.apportion.keys",
     "io.apportion.policies",
     "io.apportion.resources",
     "io.apportion.writes",
+    "org.apache.spark.apportion.ui",
 )
 
 Edges = Mapping[str, set[str]]
