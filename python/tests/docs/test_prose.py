@@ -7,7 +7,7 @@ import io
 import json
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -78,30 +78,29 @@ def too_long(text: str) -> list[str]:
     return [each for each in sentences(text) if words(each) > MOST_WORDS]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_sentences_of_a_page_are_short(page: Path) -> None:
-    assert too_long(text_of(page)) == []
+def found_in(pages: Iterable[Path], faults: Callable[[str], list[str]]) -> dict[str, list[str]]:
+    """Return the faults in the text of each page that has any, by the name of the page."""
+    found = {page.name: faults(text_of(page)) for page in pages}
+    return {name: each for name, each in found.items() if each}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_page_has_no_banned_phrase(page: Path) -> None:
-    assert BANNED.findall(text_of(page)) == []
+def test_sentences_of_pages_are_short() -> None:
+    assert found_in(PAGES, too_long) == {}
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if page.name not in REFERENCES], ids=lambda page: page.name
-)
-def test_a_page_has_at_most_900_words(page: Path) -> None:
-    assert words(_INLINE.sub("code", text_of(page))) <= MOST_WORDS_OF_PAGE
+def test_pages_have_no_banned_phrase() -> None:
+    assert found_in(PAGES, BANNED.findall) == {}
 
 
-@pytest.mark.parametrize(
-    "page",
-    [page for page in PAGES if page.name not in {*REFERENCES, "glossary.md"}],
-    ids=lambda page: page.name,
-)
-def test_a_page_uses_the_words_of_the_glossary(page: Path) -> None:
-    assert SYNONYMS.findall(_INLINE.sub("", text_of(page))) == []
+def test_pages_have_at_most_900_words() -> None:
+    written = [page for page in PAGES if page.name not in REFERENCES]
+    counts = {page.name: words(_INLINE.sub("code", text_of(page))) for page in written}
+    assert {name: n for name, n in counts.items() if n > MOST_WORDS_OF_PAGE} == {}
+
+
+def test_pages_use_the_words_of_the_glossary() -> None:
+    written = [page for page in PAGES if page.name not in {*REFERENCES, "glossary.md"}]
+    assert found_in(written, lambda text: SYNONYMS.findall(_INLINE.sub("", text))) == {}
 
 
 def test_the_readme_is_short() -> None:
