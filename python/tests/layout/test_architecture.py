@@ -66,5 +66,5 @@ def test_the_files_to_read_first_exist() -> None:
 
 
 def test_the_packages_that_can_be_deleted_are_listed() -> None:
-    listed = set(re.findall(r"`(\w+)`", section("Delete a package")))
+    listed = set(re.findall(r"`([a-z]+)`", section("Delete a package")))
     assert listed == {package.rpartition(".")[2] for package in OPTIONAL}
