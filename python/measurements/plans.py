@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 SUITES: dict[tpc.Benchmark, str] = {"tpch": "TPC-H", "tpcds": "TPC-DS"}
 OFF, ON = Variant("off", {ENABLED: "false"}), Variant("on", {ENABLED: "true"})
 CONF = {
-    "spark.driver.memory": "4g",
+    # With 4g, queries of TPC-DS that broadcast 1.9 million rows can fail: Spark frees the tables of
+    # earlier queries late.
+    "spark.driver.memory": "8g",
     "spark.sql.session.timeZone": "UTC",
 }
 PARTITIONED_BY = {
