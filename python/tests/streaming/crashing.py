@@ -158,14 +158,22 @@ def run(base: Path, operator: str, step: str, seconds: float, seed: int | None) 
         fail_at_random(seed)
     # The last run continues an interrupted rescale, and begins no other.
     stabilization = "1d" if is_last else 0
-    stream = streaming.start(
-        spark,
-        build,
-        str(base / "checkpoint"),
-        policy=Alternate(),
-        stabilization=stabilization,
-        cooldown=0,
-    )
+    stream = None
+    while stream is None:
+        try:
+            stream = streaming.start(
+                spark,
+                build,
+                str(base / "checkpoint"),
+                policy=Alternate(),
+                stabilization=stabilization,
+                cooldown=0,
+            )
+        except OSError:
+            if seed is None:
+                raise
+            # A fault while an interrupted rescale continues. You see the error, and start again.
+            time.sleep(0.1)
     if is_last:
         stream.query.processAllAvailable()
         stream.stop()
