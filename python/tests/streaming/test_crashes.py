@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -67,10 +69,16 @@ def written(base: Path, operator: str) -> Counter[tuple[int, ...]]:
 
 def run(base: Path, operator: str, step: str, *numbers: float) -> int:
     command = [sys.executable, str(PROGRAM), str(base), operator, step, *map(str, numbers)]
+    # A killed JVM leaves its files. The folder of other tests may be in memory.
+    local = base / "local"
+    env = {**os.environ, "SPARK_LOCAL_DIRS": str(local)}
     with (base / "log.txt").open("ab") as log:
-        return subprocess.run(
-            command, stdout=log, stderr=log, start_new_session=True, timeout=SECONDS, check=False
-        ).returncode
+        code = subprocess.run(
+            command, stdout=log, stderr=log, start_new_session=True, timeout=SECONDS, check=False,
+            env=env,
+        ).returncode  # fmt: skip
+    shutil.rmtree(local, ignore_errors=True)
+    return code
 
 
 def check(base: Path, operator: str, kills: list[tuple[str, float]], *seeds: int) -> None:
