@@ -135,8 +135,8 @@ class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   }
 
   test("map tasks start with groups as fine as an earlier run of the same shuffle needed") {
-    withSession("dataVolumePerTask" -> "64mb") { session =>
-      val query = "SELECT md5(string(id)), count(*) FROM range(0, 4000000, 1, 2) GROUP BY 1"
+    withSession("dataVolumePerTask" -> "256mb") { session =>
+      val query = "SELECT md5(string(id)), count(*) FROM range(0, 1000000, 1, 2) GROUP BY 1"
       def firstLevel = only(decisionsOf(session, session.sql(query))).levels.head
       assert(Seq(firstLevel, firstLevel) == Seq(2, 16))
     }

@@ -58,7 +58,7 @@ final class BlockChooser(val tree: PartitionTree, first: Int, shares: Array[Long
   }
 
   /** Block for a row of a partition. */
-  def choose(partition: Int, rowBytes: Int): Int = {
+  def choose(partition: Int, rowBytes: Long): Int = {
     var block = blockOf(partition)
     while (bytes(block) + rowBytes > most(block)) {
       divide(block)
@@ -81,16 +81,18 @@ final class BlockChooser(val tree: PartitionTree, first: Int, shares: Array[Long
     val placed = new Array[Int](partitions.length)
     if (!isAll) divideFrom(first)
     start(if (isAll) 0 else first)
+    val likely = if (isAll) 1L else BlockChooser.LikelyRows
     var before = -1
     while (before != divisions) {
       before = divisions
       Arrays.fill(bytes, 0)
       var i = 0
       while (i < placed.length) {
-        placed(i) = choose(partitions(i), rowBytes(i))
+        placed(i) = choose(partitions(i), rowBytes(i) * likely)
         i += 1
       }
     }
+    bytes.indices.foreach(bytes(_) /= likely)
     if (!isAll) divideFrom(bytes.indices.filter(bytes(_) > 0).foldLeft(tree.depth)(_ min tree.level(_)))
     placed
   }
@@ -131,4 +133,13 @@ final class BlockChooser(val tree: PartitionTree, first: Int, shares: Array[Long
     } :+ Long.MaxValue
     (0 until tree.blocks).foreach(block => most(block) = ofLevel(tree.level(block)))
   }
+}
+
+private object BlockChooser {
+
+  /**
+   * Likely rows of a map task that has more rows than it keeps, as a multiple of the kept ones. A group that has room for
+   * the kept rows only is divided while it is empty, so no task reads its rows in addition.
+   */
+  private val LikelyRows = 2L
 }

@@ -37,8 +37,18 @@ class BlockChooserSuite extends AnyFunSuite {
     assert(placed(isAll = false).forall(_ == tree.blockOf(2, 0)))
   }
 
+  test(
+    "a group without room for as many rows again as are known is divided before its first row, if more rows follow"
+  ) {
+    def placed(rowBytes: Int, isAll: Boolean) =
+      chooser(100, first = 1).place(Array(0, 7), Array(rowBytes, rowBytes), isAll).toSeq
+    assert(placed(60, isAll = false) == Seq(tree.blockOf(2, 0), tree.blockOf(2, 7)))
+    assert(placed(50, isAll = false) == Seq(tree.blockOf(1, 0), tree.blockOf(1, 7)))
+    assert(placed(60, isAll = true) == Seq(tree.blockOf(0, 0), tree.blockOf(0, 7)))
+  }
+
   test("a map task starts with finer groups only if it has more rows than it keeps") {
-    def placed(isAll: Boolean) = chooser(100, first = 1).place(Array(0, 7), Array(60, 20), isAll).toSeq
+    def placed(isAll: Boolean) = chooser(100, first = 1).place(Array(0, 7), Array(40, 20), isAll).toSeq
     assert(placed(isAll = true) == Seq(tree.blockOf(0, 0), tree.blockOf(0, 7)))
     assert(placed(isAll = false) == Seq(tree.blockOf(1, 0), tree.blockOf(1, 7)))
   }
@@ -104,8 +114,8 @@ class BlockChooserSuite extends AnyFunSuite {
 
   test("parts have the share of their groups if no row was written before these were divided") {
     val blocks = chooser(100)
-    blocks.place(Array(0, 7), Array(60, 60), isAll = false)
-    assert(Seq.fill(2)(blocks.choose(0, 20)) == Seq.fill(2)(tree.blockOf(1, 0)))
+    blocks.place(Array(0, 7), Array(40, 40), isAll = false)
+    assert(Seq.fill(2)(blocks.choose(0, 30)) == Seq.fill(2)(tree.blockOf(1, 0)))
     assert(blocks.choose(0, 1) == tree.blockOf(2, 0))
   }
 
