@@ -108,11 +108,11 @@ class Files:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """Files and seconds of a table: of Spark alone, and with a target from a sample and a run."""
+    """Files and seconds of a table: of Spark alone, and with a target in two runs."""
 
     table: Table
     plain: Files
-    sampled: Files
+    first_run: Files
     learnt: Files
     plain_seconds: list[float]
     sized_seconds: list[float]
@@ -204,8 +204,8 @@ def run(spark: SparkSession, table: Table, folder: Path, first: bool) -> Outcome
     ]
     plain = files_of(folder / f"plain-{table.name}")
     same = rows[0].equals(rows[1])
-    sampled, learnt = files
-    return Outcome(table, plain, sampled, learnt, seconds["plain"], seconds["sized"], same)
+    first_run, learnt = files
+    return Outcome(table, plain, first_run, learnt, seconds["plain"], seconds["sized"], same)
 
 
 def share(files: Sequence[tuple[Files, Table]]) -> float:
@@ -224,7 +224,7 @@ def page(outcomes: Sequence[Outcome], environment: Environment, seed: int) -> st
 
 def _page(outcomes: Sequence[Outcome], on: Environment, seed: int) -> Iterator[str]:
     plain = share([(each.plain, each.table) for each in outcomes])
-    sampled = share([(each.sampled, each.table) for each in outcomes])
+    first_run = share([(each.first_run, each.table) for each in outcomes])
     learnt = share([(each.learnt, each.table) for each in outcomes])
     ratios = [sorted(each.ratio(place) for each in outcomes) for place in range(_ROUNDS)]
     totals = [
@@ -236,7 +236,7 @@ def _page(outcomes: Sequence[Outcome], on: Environment, seed: int) -> Iterator[s
     yield "# Accuracy of file sizes"
     yield ""
     yield (
-        f"With `write.targetFileSize`, {sampled:.0%} of the bytes lie in files near the target. "
+        f"With `write.targetFileSize`, {first_run:.0%} of the bytes lie in files near the target. "
         f"In the second run of a statement, it is {learnt:.0%}. With Spark alone, it is "
         f"{plain:.0%}. A file is near if it has {NEAR[0]:g} to {NEAR[1]:g} times the target."
     )
@@ -291,7 +291,7 @@ def _page(outcomes: Sequence[Outcome], on: Environment, seed: int) -> Iterator[s
         yield (
             f"| {_describe(table)} "
             f"| {size_text(outcome.learnt.bytes)} | {size_text(table.target)} "
-            f"| {outcome.plain.count} | {outcome.sampled.count} | {outcome.learnt.count} "
+            f"| {outcome.plain.count} | {outcome.first_run.count} | {outcome.learnt.count} "
             f"| {_shares([outcome])} |"
         )
 
@@ -303,7 +303,7 @@ def _describe(table: Table) -> str:
 
 def rows_of(outcomes: Sequence[Outcome]) -> str:
     """Return the outcomes as CSV."""
-    names = ("plain", "sampled", "learnt")
+    names = ("plain", "first_run", "learnt")
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     columns = [f"{name}_{column}" for name in names for column in ("files", "bytes", "near")]
@@ -322,7 +322,7 @@ def rows_of(outcomes: Sequence[Outcome]) -> str:
 
 def _shares(outcomes: Sequence[Outcome]) -> str:
     """Return the shares of near bytes, and the ratio of the times of both runs."""
-    names = ("plain", "sampled", "learnt")
+    names = ("plain", "first_run", "learnt")
     shares = [share([(getattr(each, name), each.table) for each in outcomes]) for name in names]
     sized = sum(sum(each.sized_seconds) for each in outcomes)
     ratio = sized / sum(sum(each.plain_seconds) for each in outcomes)

@@ -8,14 +8,15 @@ import org.apache.spark.sql.SparkSession
 /** Sizes of the files that statements wrote before: in this application, and in earlier ones if there is a history. */
 private[writes] final class EarlierWrites private (runs: StageRuns) {
 
-  /** The last run of the statement. */
-  def ofStatement(entries: WriteEntries): Option[WrittenBytes] = find(entries.statement, "in an earlier run")
+  /** The last run of the statement, or else of any statement that wrote the table. */
+  def last(entries: WriteEntries): Option[WrittenBytes] =
+    find(entries.statement, "in an earlier run").orElse(ofTable(entries))
 
   /**
-   * The last run of any statement that wrote the table. A query may drop most of its rows before the files. Its ratio
-   * would give few tasks to a query that keeps all rows, so extreme ratios do not count.
+   * A query may drop most of its rows before the files. Its ratio would give few tasks to a query that keeps all rows, so
+   * extreme ratios do not count.
    */
-  def ofTable(entries: WriteEntries): Option[WrittenBytes] =
+  private def ofTable(entries: WriteEntries): Option[WrittenBytes] =
     find(entries.table, "in an earlier run of another query")
       .filter(bytes => bytes.ratio >= 1 / EarlierWrites.MaxRatio && bytes.ratio <= EarlierWrites.MaxRatio)
 

@@ -7,32 +7,26 @@ import io.apportion.groups.{ExchangeGroup, GroupRead, ShuffleLeaf}
 import io.apportion.reads.PendingDecisions
 import io.apportion.rules.{CurrentQuery, Guarded, ValidChanges}
 import io.apportion.writes.statements.{QueryRoot, TableWrite}
-import org.apache.spark.apportion.WaitingJob
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SortExec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadRule, QueryStageExec}
+import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.exchange.ShuffleOrigin
+import org.apache.spark.sql.execution.window.WindowExec
 import org.apache.spark.sql.internal.SQLConf
 
 /**
  * Decides again how the stage reads its shuffles that writes files, so that the files have the target size. The bytes of
- * files for one byte of the shuffles come from an earlier run of the statement, from a sample, or from another statement
- * that wrote the table.
+ * files for one byte of the shuffles come from an earlier run of the statement, or of another statement that wrote the
+ * table. Without one, a byte of the shuffles counts as a byte of files, if the stage adds no rows.
  *
- * Files also get a maximum number of rows: a task may have to read more than the target size, because no operator above
- * allows a split.
+ * After an earlier run, files also get a maximum number of rows: a task may have to read more than the target size,
+ * because no operator above allows a split.
  */
 case class SizeFiles(session: SparkSession) extends AQEShuffleReadRule with Guarded[SparkPlan] {
 
   /** Empty, as [[ShuffleLeaf.forbids]] decides which shuffles must not change. */
   override protected val supportedShuffleOrigins: Seq[ShuffleOrigin] = Nil
-
-  /** A sample is a Spark job. */
-  override protected def waits: Boolean = true
-
-  /** The sample runs as a part of the query, so cancelling it cancels the query. */
-  override protected def mustThrow(failure: Throwable): Boolean =
-    WaitingJob.isCancellation(failure) || super.mustThrow(failure)
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan =
     SizeFiles.target(plan, conf, session).fold(plan) { case (write, target) => size(plan, write, target) }
@@ -41,27 +35,23 @@ case class SizeFiles(session: SparkSession) extends AQEShuffleReadRule with Guar
     val pending = PendingDecisions.on(plan)
     val groups = pending.map(_._1)
     val open = pending.collect { case (group, Right(read)) if SizeFiles.isOpen(read.policy) => group -> read }
-    val earlier = EarlierWrites.of(session)
-    val measured =
-      if (open.isEmpty || open.size < pending.size) None
-      else
-        earlier
-          .ofStatement(write.entries)
-          .orElse(WriteSample.measure(session, write, groups))
-          .orElse(earlier.ofTable(write.entries))
+    val known = EarlierWrites.of(session).last(write.entries)
     // Other inputs, such as a scan below a union, are not counted.
     if (open.nonEmpty && write.query.collectLeaves().forall(SizeFiles.isStage))
       for (query <- CurrentQuery.current(session))
         WriteListener.watch(session, query, write.entries, groups.map(_.inputBytes).sum)
-    measured.fold(plan) { bytes =>
+    if (open.isEmpty || open.size < pending.size || known.isEmpty && !SizeFiles.addsNoRows(write.query)) plan
+    else {
       val reads = open.map { case (group, read) =>
-        val policy = SizeFiles.change(target, bytes)(read.policy)
+        val policy = SizeFiles.change(target, known)(read.policy)
         // Sorting the rows of a large file may spill. The user asked for files of that size.
         val sized = if (group.isRebalance) policy.copy(taskMemory = None) else policy
         group -> GroupRead.plan(group, read.held, sized, FileLayout.decide)
       }
-      val files = reads.flatMap(_._2.decision.taskBytes).map(_ * bytes.ratio)
-      val limited = write.limitedTo(bytes.rowsIn(RowLimit.of(files, target.bytes.toDouble)))
+      val limited = known.fold(plan) { bytes =>
+        val files = reads.flatMap(_._2.decision.taskBytes).map(_ * bytes.ratio)
+        write.limitedTo(bytes.rowsIn(RowLimit.of(files, target.bytes.toDouble)))
+      }
       val sized = ValidChanges.applyAll(limited, reads.map(_._2))(GroupRead.applyAll)
       PendingDecisions.attach(sized, reads.map { case (group, read) => group -> Right(read) })
       sized
@@ -91,11 +81,20 @@ object SizeFiles {
     case _                 => false
   }
 
-  /** Change of a policy so that a task reads the input of one file. It does not fill the task slots. */
-  private[writes] def change(target: TargetFileSize, known: WrittenBytes): Policy => Policy = {
-    val ratio = "%.2f".formatLocal(Locale.ROOT, known.ratio)
-    sized(known.volumeFor(target.bytes), s"${target.text}, 1 byte made $ratio bytes of files ${known.source}")
+  /** Whether a plan writes at most as many rows as it reads from shuffles. */
+  private def addsNoRows(plan: SparkPlan): Boolean = plan match {
+    case ShuffleLeaf(_)                                                                      => true
+    case _: ProjectExec | _: FilterExec | _: SortExec | _: BaseAggregateExec | _: WindowExec =>
+      plan.children.forall(addsNoRows)
+    case _ => false
   }
+
+  /** Change of a policy so that a task reads the input of one file. It does not fill the task slots. */
+  private[writes] def change(target: TargetFileSize, known: Option[WrittenBytes]): Policy => Policy =
+    known.fold(sized(target.bytes, s"${target.text}, if 1 byte makes 1 byte of files") _) { bytes =>
+      val ratio = "%.2f".formatLocal(Locale.ROOT, bytes.ratio)
+      sized(bytes.volumeFor(target.bytes), s"${target.text}, 1 byte made $ratio bytes of files ${bytes.source}")
+    }
 
   /**
    * Change of the policy for the number of shuffle partitions. Each task reads whole partitions, so two of them make a
@@ -103,8 +102,7 @@ object SizeFiles {
    * for balanced ranges, would cost more time than they save.
    */
   private[writes] def ofPartitions(target: TargetFileSize, known: Option[WrittenBytes]): Policy => Policy =
-    known
-      .fold(sized(target.bytes / 2, target.text) _)(change(target, _))
+    (if (known.isEmpty) sized(target.bytes / 2, target.text) _ else change(target, known))
       .andThen(_.withRanges(balanced = false, ValueSource(SourceKind.Write, target.text)))
 
   /** Change of a policy so that a task does not read more than the target size. */
@@ -135,13 +133,14 @@ case class SizeFileShuffles(session: SparkSession) extends Guarded[SparkPlan] {
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
     QueryRoot.mark(plan)
     for ((write, target) <- SizeFiles.target(plan, conf, session)) {
-      val change = SizeFiles.ofPartitions(target, EarlierWrites.of(session).ofStatement(write.entries))
+      val known = EarlierWrites.of(session).last(write.entries)
+      val change = SizeFiles.ofPartitions(target, known)
       for {
         group <- ExchangeGroup.collect(plan) if group.forbidden.isEmpty
         ShuffleLeaf(exchange, _, None) <- group.leaves
       } {
         WriteAdvisor.put(exchange, change)
-        if (group.isRebalance && !write.limitsRows) refineInputs(exchange, target)
+        if (group.isRebalance && (known.isEmpty || !write.limitsRows)) refineInputs(exchange, target)
       }
     }
     plan

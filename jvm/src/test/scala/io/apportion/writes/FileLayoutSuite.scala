@@ -75,15 +75,4 @@ class FileLayoutSuite extends AnyFunSuite {
   test("tasks near the target write one file each, even if a few other tasks are too large") {
     assert(RowLimit.of(Seq.fill(90)(95.0) :+ 145.0, target = 100) > 95 * 1.05)
   }
-
-  test("a sample reads the partition whose size is nearest if others are too large") {
-    assert(SamplePlaces.nearest(Array(1000, 90, 30, 5), wanted = 50, most = 200) == Seq(2 -> 3))
-    assert(SamplePlaces.nearest(Array(1000, 1000), wanted = 50, most = 200) == Nil)
-  }
-
-  test("the places of a sample are far apart and do not overlap") {
-    assert(SamplePlaces.of(Array.fill(100)(10L), places = 2, wanted = 40) == Seq(0 -> 2, 50 -> 52))
-    assert(SamplePlaces.of(Array(0, 0, 10, 0, 10), places = 2, wanted = 10) == Seq(2 -> 3, 4 -> 5))
-    assert(SamplePlaces.of(Array(10), places = 2, wanted = 40) == Seq(0 -> 1))
-  }
 }

@@ -60,29 +60,38 @@ class SizeFilesSuite extends SparkSuite with Eventually {
 
   private val formats = Table("format", "parquet", "json")
 
-  test("a sample shows how many tasks make files of the target size") {
+  test("an earlier run shows how many tasks make files of the target size") {
     forAll(formats) { format =>
       inFolder { folder =>
         withSession(settings: _*) { session =>
-          shuffled(session).write.format(format).save(folder)
+          def write() = shuffled(session).write.mode("overwrite").format(format).save(folder)
+          write()
+          eventually {
+            write()
+            assert(lastReason(session).contains("in an earlier run"))
+          }
           assert(shareNear(sizes(folder)) > 0.9, s"${sizes(folder)}, ${lastReason(session)}")
-          assert(lastReason(session).contains("in a sample"))
           assert(session.read.format(format).load(folder).count() == Count)
         }
       }
     }
   }
 
-  test("an earlier run replaces the sample") {
+  test("without an earlier run, a byte of the shuffle counts as a byte of files") {
     inFolder { folder =>
       withSession(settings: _*) { session =>
-        def write() = shuffled(session).write.mode("overwrite").parquet(folder)
-        write()
-        eventually {
-          write()
-          assert(lastReason(session).contains("in an earlier run"))
-        }
-        assert(shareNear(sizes(folder)) > 0.9)
+        shuffled(session).write.parquet(folder)
+        assert(shareNear(sizes(folder)) > 0.9, s"${sizes(folder)}, ${lastReason(session)}")
+        assert(lastReason(session).contains("(write.targetFileSize 128 KiB, if 1 byte makes 1 byte of files)"))
+      }
+    }
+  }
+
+  test("without an earlier run, a stage that may add rows is as under Spark") {
+    inFolder { folder =>
+      withSession(settings: _*) { session =>
+        shuffled(session).selectExpr("id", "explode(sequence(1, 100)) AS n").write.parquet(folder)
+        assert(!lastReason(session).contains("write.targetFileSize"))
       }
     }
   }
@@ -201,23 +210,6 @@ class SizeFilesSuite extends SparkSuite with Eventually {
     }
   }
 
-  test("the first rows are a sample if a part of the shuffle would be too large") {
-    inFolder { folder =>
-      withSession(settings: _*) { session =>
-        rows(session)
-          .coalesce(1)
-          .selectExpr("text", "id % 2 AS k")
-          .groupBy("text", "k")
-          .count()
-          .write
-          .partitionBy("k")
-          .parquet(folder)
-        assert(shareNear(sizes(folder)) > 0.9, s"${sizes(folder)}, ${lastReason(session)}")
-        assert(lastReason(session).contains("in a sample"))
-      }
-    }
-  }
-
   test("small partitions of a table share a task") {
     inFolder { folder =>
       withSession(settings: _*) { session =>
@@ -299,33 +291,19 @@ class SizeFilesSuite extends SparkSuite with Eventually {
     }
   }
 
-  test("a statement that only scans files starts another file at the target size") {
+  test("a statement that only scans files starts another file at the target size if an earlier run wrote the table") {
     inFolder { folder =>
       withSession(settings: _*) { session =>
+        def write() = session.read.parquet(s"$folder/source").write.mode("overwrite").parquet(s"$folder/target")
         rows(session).coalesce(1).write.parquet(s"$folder/source")
-        session.read.parquet(s"$folder/source").write.parquet(s"$folder/target")
+        write()
+        Listeners.drain(session.sparkContext)
+        write()
         assert(sizes(s"$folder/target").size > 8 && sizes(s"$folder/target").forall(_ <= Target * 1.5))
         assert(sums(session.read.parquet(s"$folder/target")) == sums(rows(session)))
       }
     }
   }
-
-  test("EXPLAIN of a statement writes no sample") {
-    inFolder { folder =>
-      withSession(settings: _*) { session =>
-        rows(session).write.parquet(folder)
-        session.sql("CREATE TABLE explained (id BIGINT, k BIGINT, text STRING) USING parquet")
-        try {
-          session.read.parquet(folder).createOrReplaceTempView("source")
-          val before = jobs
-          session.sql("EXPLAIN INSERT INTO explained SELECT id, k, text FROM source").collect()
-          assert(jobs == before)
-        } finally session.sql("DROP TABLE explained")
-      }
-    }
-  }
-
-  private def jobs: Int = spark.sparkContext.statusTracker.getJobIdsForGroup(null).length
 
   test("the maximum number of rows that a write sets stays if it is smaller") {
     inFolder { folder =>
@@ -336,28 +314,18 @@ class SizeFilesSuite extends SparkSuite with Eventually {
     }
   }
 
-  test("rows of a query that is not deterministic are not read twice for a sample") {
-    inFolder { folder =>
-      withSession(settings: _*) { session =>
-        shuffled(session).withColumn("v", rand()).write.parquet(folder)
-        assert(!lastReason(session).contains("sample"))
-      }
-    }
-  }
-
-  test("a query that cannot be sampled uses the ratio of another query of its table, unless it is extreme") {
-    def random(session: SparkSession): DataFrame = shuffled(session).withColumn("random", rand())
+  test("a new query uses the ratio of another query of its table, unless it is extreme") {
     def reasonAfter(first: SparkSession => DataFrame): String = inFolder { folder =>
       withSession(settings: _*) { session =>
         first(session).write.parquet(folder)
         Listeners.drain(session.sparkContext)
-        random(session).write.mode(SaveMode.Overwrite).parquet(folder)
+        shuffled(session).withColumn("random", rand()).write.mode(SaveMode.Overwrite).parquet(folder)
         lastReason(session)
       }
     }
     assert(reasonAfter(shuffled).contains("in an earlier run of another query"))
     // One row of 100 shuffled ones
-    assert(!reasonAfter(shuffled(_).where("id % 100 = 0")).contains("write.targetFileSize"))
+    assert(reasonAfter(shuffled(_).where("id % 100 = 0")).contains("if 1 byte makes 1 byte of files"))
   }
 
   test("a query that runs inside the optimizer of another one does not start that optimizer again") {

@@ -3,7 +3,6 @@ package io.apportion.writes.statements
 import io.apportion.history.SourcePath
 import io.apportion.rules.CurrentQuery
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.command._
 import org.apache.spark.sql.execution.datasources.{InsertIntoHadoopFsRelationCommand, WriteFilesExec}
@@ -14,21 +13,19 @@ import org.apache.spark.sql.execution.datasources.{InsertIntoHadoopFsRelationCom
  */
 private[writes] final class SparkWrite private (
     command: DataWritingCommandExec,
+    insert: InsertIntoHadoopFsRelationCommand,
     files: WriteFilesExec,
-    table: WrittenTable,
-    writer: FileWriter
-) extends TableWrite(files.child, table, files.fileFormat.getClass.getName, Some(writer)) {
+    table: WrittenTable
+) extends TableWrite(files.child, table, files.fileFormat.getClass.getName) {
 
   override def limitsRows: Boolean = true
 
-  override def limitedTo(rowsPerFile: Long): SparkPlan = command.cmd match {
-    case insert: InsertIntoHadoopFsRelationCommand =>
-      val least = (SparkWrite.rowLimit(insert.options, command.conf.maxRecordsPerFile) :+ rowsPerFile).min
-      val options = insert.options.filterNot { case (key, _) => key.equalsIgnoreCase(SparkWrite.RowsPerFile) }
-      val limited = command.copy(cmd = insert.copy(options = options + (SparkWrite.RowsPerFile -> least.toString)))
-      limited.copyTagsFrom(command)
-      limited
-    case _ => command
+  override def limitedTo(rowsPerFile: Long): SparkPlan = {
+    val least = (SparkWrite.rowLimit(insert.options, command.conf.maxRecordsPerFile) :+ rowsPerFile).min
+    val options = insert.options.filterNot { case (key, _) => key.equalsIgnoreCase(SparkWrite.RowsPerFile) }
+    val limited = command.copy(cmd = insert.copy(options = options + (SparkWrite.RowsPerFile -> least.toString)))
+    limited.copyTagsFrom(command)
+    limited
   }
 }
 
@@ -37,38 +34,30 @@ private[writes] object SparkWrite {
   /** Option of a write with the maximum number of rows in a file; 0 or less for no limit. */
   private val RowsPerFile = "maxRecordsPerFile"
 
-  /** Excludes bucketed tables, and formats of other libraries, which may count sizes in another way. */
+  /** Excludes bucketed tables, Hive's writers, and formats of other libraries, which may count sizes in another way. */
   def of(plan: SparkPlan, session: SparkSession): Option[SparkWrite] = plan match {
-    case command @ DataWritingCommandExec(_, files: WriteFilesExec)
+    case command @ DataWritingCommandExec(insert: InsertIntoHadoopFsRelationCommand, files: WriteFilesExec)
         if files.bucketSpec.isEmpty && files.fileFormat.getClass.getName.startsWith("org.apache.spark.sql.") =>
-      val inPaths = files.partitionColumns.map(_.exprId).toSet
-      val columns = files.child.output.filterNot(column => inPaths(column.exprId))
-      val writer = FileWriter(files.fileFormat, files.options, columns)
-      Some(new SparkWrite(command, files, tableOf(command.cmd, session), writer))
+      Some(new SparkWrite(command, insert, files, tableOf(insert, session)))
     case _ => None
   }
 
-  def tableOf(command: DataWritingCommand, session: SparkSession): WrittenTable =
-    existing(command)
+  /** The command has no table if it writes to a path, or if its table does not exist yet. */
+  def tableOf(insert: InsertIntoHadoopFsRelationCommand, session: SparkSession): WrittenTable =
+    insert.catalogTable
       .map(table => WrittenTable(table.identifier.unquotedString, table.properties))
-      .getOrElse(WrittenTable(pathOf(command), created(session).fold(Map.empty[String, String])(_.properties)))
+      .getOrElse(WrittenTable(SourcePath.of(insert.outputPath.toString).name, propertiesOfCreated(session)))
 
-  /** `None` if the command writes to a path, or if its table does not exist yet. */
-  private def existing(command: DataWritingCommand): Option[CatalogTable] = command match {
-    case insert: InsertIntoHadoopFsRelationCommand => insert.catalogTable
-    case other                                     => Parts.of[CatalogTable](other).headOption
-  }
-
-  private def pathOf(command: DataWritingCommand): String = command match {
-    case insert: InsertIntoHadoopFsRelationCommand => SourcePath.of(insert.outputPath.toString).name
-    case other                                     => other.nodeName
-  }
-
-  /** The table that the running statement creates: `CREATE TABLE ... AS SELECT` writes its files before it exists. */
-  private def created(session: SparkSession): Option[CatalogTable] =
-    CurrentQuery.outermost(session).map(_.analyzed).collect { case create: CreateDataSourceTableAsSelectCommand =>
-      create.table
-    }
+  /**
+   * Properties of the table that the running statement creates: `CREATE TABLE ... AS SELECT` writes its files before the
+   * table exists.
+   */
+  private def propertiesOfCreated(session: SparkSession): Map[String, String] =
+    CurrentQuery
+      .outermost(session)
+      .map(_.analyzed)
+      .collect { case create: CreateDataSourceTableAsSelectCommand => create.table.properties }
+      .getOrElse(Map.empty)
 
   private def rowLimit(options: Map[String, String], ofSession: Long): Seq[Long] = {
     val ofWrite = options.collectFirst { case (key, value) if key.equalsIgnoreCase(RowsPerFile) => value.toLong }

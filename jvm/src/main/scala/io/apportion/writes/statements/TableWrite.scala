@@ -3,9 +3,7 @@ package io.apportion.writes.statements
 import io.apportion.history.PlanFingerprint
 import io.apportion.rules.CurrentQuery
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.execution.{CoalesceExec, SparkPlan}
-import org.apache.spark.sql.execution.datasources.FileFormat
 import org.apache.spark.sql.execution.exchange.Exchange
 
 /**
@@ -13,13 +11,11 @@ import org.apache.spark.sql.execution.exchange.Exchange
  *
  * @param query  plan whose rows are written
  * @param format name of the format of the files
- * @param writer writer for samples; `None` if Spark has none for the format
  */
 private[writes] class TableWrite(
     val query: SparkPlan,
     val table: WrittenTable,
-    format: String,
-    val writer: Option[FileWriter]
+    format: String
 ) {
 
   /** Names of the history's entries for this query and this table or path, and for all queries of the table. */
@@ -39,13 +35,6 @@ private[writes] class TableWrite(
 }
 
 private[writes] final case class WriteEntries(statement: String, table: String)
-
-/**
- * Writer of one of Spark's file formats.
- *
- * @param columns columns in the files
- */
-private[writes] final case class FileWriter(format: FileFormat, options: Map[String, String], columns: Seq[Attribute])
 
 private[writes] object TableWrite {
   private def isCoalesced(plan: SparkPlan): Boolean = plan match {
