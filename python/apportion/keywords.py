@@ -28,10 +28,10 @@ class SettingsFields:
     rounding: Literal["power-of-two", "exact", "waves"] | None = None
     memory_enabled: bool | None = None
     memory_fraction: float | None = None
-    target_task_time: int | str | None = None
-    write_target_file_size: int | str | None = None
     max_blocks_per_task: int | None = None
     splits_with_other_shuffle_managers: bool | None = None
+    target_task_time: int | str | None = None
+    write_target_file_size: int | str | None = None
     adaptive_writes: bool | None = None
     history_path: str | None = None
     sources_enabled: bool | None = None
@@ -42,13 +42,13 @@ class SettingsFields:
     resources_min_slots: int | None = None
     resources_target_slots: int | None = None
     resources_max_slots: int | None = None
-    resources_request: bool | None = None
     resources_timeout: int | str | None = None
     resources_stabilization: int | str | None = None
     resources_cooldown: int | str | None = None
     resources_rescaling: str | None = None
     resources_finish_within: int | str | None = None
     resources_poll_interval: int | str | None = None
+    resources_request: bool | None = None
     retained_decisions: int | None = None
     events_enabled: bool | None = None
 
@@ -71,10 +71,10 @@ class SettingsKeywords(TypedDict, total=False):
     rounding: Literal["power-of-two", "exact", "waves"] | None
     memory_enabled: bool | None
     memory_fraction: float | None
-    target_task_time: int | str | None
-    write_target_file_size: int | str | None
     max_blocks_per_task: int | None
     splits_with_other_shuffle_managers: bool | None
+    target_task_time: int | str | None
+    write_target_file_size: int | str | None
     adaptive_writes: bool | None
     history_path: str | None
     sources_enabled: bool | None
@@ -85,12 +85,12 @@ class SettingsKeywords(TypedDict, total=False):
     resources_min_slots: int | None
     resources_target_slots: int | None
     resources_max_slots: int | None
-    resources_request: bool | None
     resources_timeout: int | str | None
     resources_stabilization: int | str | None
     resources_cooldown: int | str | None
     resources_rescaling: str | None
     resources_finish_within: int | str | None
     resources_poll_interval: int | str | None
+    resources_request: bool | None
     retained_decisions: int | None
     events_enabled: bool | None

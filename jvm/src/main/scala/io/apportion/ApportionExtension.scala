@@ -3,20 +3,36 @@ package io.apportion
 import io.apportion.broadcasts.{BroadcastHints, DemoteBroadcasts, RememberBroadcasts}
 import io.apportion.groups.{MultipliedRows, UserRepartitions}
 import io.apportion.hints.{AssignBlocks, GroupHints, ResolveBlockHints}
-import io.apportion.history.ApplicationUser
+import io.apportion.history.{ApplicationUser, HistorySettings}
 import io.apportion.joins.PreferHashJoins
 import io.apportion.keys.KeyFunctionRegistry
-import io.apportion.outcomes.{EarlierRuns, OutcomeListener}
+import io.apportion.outcomes.{EarlierRuns, OutcomeListener, OutcomeSettings}
 import io.apportion.policies.ApplyPolicies
 import io.apportion.reads.{DecideShuffleReads, LocalReads, ReportDecisions}
 import io.apportion.report.DecisionTable
 import io.apportion.resources.{AwaitSlots, RescalingPolicy, ResourceTable, SlotCoordinator}
 import io.apportion.resources.planned.PlannedSlots
 import io.apportion.scans.ScanTasks
-import io.apportion.settings.{Settings, SettingsCheck}
+import io.apportion.settings.{
+  QuerySettings,
+  ReportSettings,
+  ResourceSettings,
+  ScanSettings,
+  SettingRegistry,
+  Settings,
+  SettingsCheck
+}
 import io.apportion.shufflewrites.AdaptiveWrites
 import io.apportion.streams.StreamTable
-import io.apportion.writes.{DropRebalances, RebalanceWrites, SizeFileScans, SizeFileShuffles, SizeFiles, WriteAdvisor}
+import io.apportion.writes.{
+  DropRebalances,
+  RebalanceWrites,
+  SizeFileScans,
+  SizeFileShuffles,
+  SizeFiles,
+  WriteAdvisor,
+  WriteSettings
+}
 import org.apache.spark.apportion.ui.ShowTab
 import org.apache.spark.sql.SparkSessionExtensions
 
@@ -46,7 +62,7 @@ import org.apache.spark.sql.SparkSessionExtensions
 class ApportionExtension extends (SparkSessionExtensions => Unit) {
 
   override def apply(extensions: SparkSessionExtensions): Unit = {
-    Settings.register()
+    ApportionExtension.registerSettings()
     ApplicationUser.capture()
     extensions.injectCheckRule(SettingsCheck(_, RescalingPolicy.check))
 
@@ -94,4 +110,19 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectCheckRule(ShowTab(_))
     KeyFunctionRegistry.descriptions.foreach(extensions.injectFunction)
   }
+}
+
+private[apportion] object ApportionExtension {
+
+  /** Registers the settings of all packages with Spark. The documentation has them in this order. */
+  def registerSettings(): Unit = SettingRegistry.add(
+    ScanSettings,
+    ResourceSettings,
+    Settings,
+    QuerySettings,
+    OutcomeSettings,
+    WriteSettings,
+    HistorySettings,
+    ReportSettings
+  )
 }

@@ -9,7 +9,7 @@ import io.apportion.outcomes.FinalPlan
 import io.apportion.policies.RuleSettings
 import io.apportion.report.{DecisionRecord, RowJson}
 import io.apportion.resources.SlotSettings
-import io.apportion.settings.{SessionPolicy, SettingEntry, Settings}
+import io.apportion.settings.{ReportSettings, SessionPolicy, SettingEntry, SettingRegistry}
 import io.apportion.streams.{StreamEvent, StreamLog, StreamRecord}
 import org.apache.spark.apportion.{Cluster, ListenerBus, StageMetrics}
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
@@ -23,7 +23,10 @@ object PythonBridge {
   private val json = new ObjectMapper
 
   /** Returns the settings registry; `python/apportion/settings.json` is its export. */
-  def settings(): String = write(Settings.all.map(describe))
+  def settings(): String = {
+    ApportionExtension.registerSettings()
+    write(SettingRegistry.all.map(describe))
+  }
 
   /**
    * Decides for inputs from the caller instead of a query. Settings of the request override those of the session.
@@ -82,7 +85,7 @@ object PythonBridge {
   def reportStream(session: SparkSession, record: String): Unit = {
     val stream = StreamRecord.parse(record)
     StreamLog.of(session.sparkContext).add(stream)
-    if (Settings.EventsEnabled.get(session.sessionState.conf))
+    if (ReportSettings.EventsEnabled.get(session.sessionState.conf))
       ListenerBus.post(session.sparkContext, StreamEvent(stream.json))
   }
 

@@ -7,7 +7,7 @@ import io.apportion.keys.KeyFunctionRegistry
 import io.apportion.report.{DecisionRecord, DecisionTable}
 import io.apportion.resources.{ResourceHistory, ResourceTable}
 import io.apportion.resources.planned.PlannedSlots
-import io.apportion.settings.{Allowed, Category, RuleNames, SettingEntry, Settings}
+import io.apportion.settings.{Allowed, Category, RuleNames, SettingEntry, SettingRegistry, Settings}
 import io.apportion.streams.{StreamRecord, StreamTable}
 import com.fasterxml.jackson.databind.{ObjectMapper, SerializationFeature}
 import org.apache.spark.sql.catalyst.expressions.ExpressionInfo
@@ -36,7 +36,7 @@ object GeneratedFiles {
 
   /** The settings as fields in Python. */
   private def keywords: String = {
-    val fields = Settings.all.map { setting =>
+    val fields = SettingRegistry.all.map { setting =>
       s"    ${snakeCase(setting.name)}: ${pythonType(setting)} | None"
     }
     lines(
@@ -110,7 +110,7 @@ object GeneratedFiles {
     "",
     table(
       Seq("setting", "default", "allowed", "meaning", "since"),
-      Settings.all.filter(_.category eq category).map { setting =>
+      SettingRegistry.all.filter(_.category eq category).map { setting =>
         Seq(s"`${setting.key}`", default(setting), setting.allowed.text, setting.doc, SettingEntry.Since)
       }
     )

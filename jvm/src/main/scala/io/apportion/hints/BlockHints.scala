@@ -1,7 +1,7 @@
 package io.apportion.hints
 
 import io.apportion.decision.{Policy, ResourceRequirement, SourceKind, ValueSource}
-import io.apportion.settings.{SettingEntry, Settings}
+import io.apportion.settings.{ResourceSettings, ScanSettings, SettingEntry, Settings}
 
 /**
  * A value that a hint sets.
@@ -101,10 +101,10 @@ final case class BlockHints(
       unless(dataVolumePerTask, Settings.DataVolumePerTask),
       unless(broadcastRatio, Settings.BroadcastRatio),
       unless(ranges, Settings.Ranges),
-      unless(slots, Settings.MinSlots, Settings.TargetSlots, Settings.MaxSlots),
-      unless(finishWithin, Settings.FinishWithin),
-      unless(scans, Settings.SourcesParallelism),
-      unless(Some(scansByTable), Settings.SourcesParallelism).getOrElse(Map.empty)
+      unless(slots, ResourceSettings.MinSlots, ResourceSettings.TargetSlots, ResourceSettings.MaxSlots),
+      unless(finishWithin, ResourceSettings.FinishWithin),
+      unless(scans, ScanSettings.SourcesParallelism),
+      unless(Some(scansByTable), ScanSettings.SourcesParallelism).getOrElse(Map.empty)
     )
   }
 

@@ -1,7 +1,7 @@
 package io.apportion.hints
 
 import io.apportion.rules.Guarded
-import io.apportion.settings.Settings
+import io.apportion.settings.QuerySettings
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -67,7 +67,7 @@ case class ResolveBlockHints(session: SparkSession) extends Guarded[LogicalPlan]
   }
 
   private def report(problem: HintProblem): Unit =
-    if (Settings.HintsStrict.get(conf)) throw new InvalidHint(problem)
+    if (QuerySettings.HintsStrict.get(conf)) throw new InvalidHint(problem)
     else ResolveBlockHints.log.warn(s"${problem.text} The query runs without this hint.")
 
   /** Names that the block can use for its tables. A table with an alias is known only by the alias. */

@@ -7,7 +7,6 @@ import scala.util.{Failure, Success, Try}
 import scala.util.control.NonFatal
 
 import io.apportion.caches.BoundedMap
-import io.apportion.settings.Settings
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.apache.spark.SparkContext
@@ -246,7 +245,7 @@ private[apportion] object History {
 
   /** The history of a session's application, if it keeps one. */
   def of(session: SparkSession): Option[History] =
-    Settings.HistoryPath.get(session.sessionState.conf).flatMap(of(session.sparkContext, _))
+    HistorySettings.HistoryPath.get(session.sessionState.conf).flatMap(of(session.sparkContext, _))
 
   /** The history of an application. The first call opens it, with the application's user and configuration. */
   def of(sparkContext: SparkContext, path: String): Option[History] =

@@ -6,7 +6,6 @@ import io.apportion.decision.ranges.Bytes
 import io.apportion.groups.{Advisor, BroadcastBytes, ExchangeGroup, GroupPolicy}
 import io.apportion.history.{History, PlanFingerprint, StageRun, StageRuns}
 import io.apportion.report.DecisionRecord
-import io.apportion.settings.Settings
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec
@@ -36,7 +35,7 @@ private[apportion] final class EarlierRuns private (runs: StageRuns) {
 
   /** The policy with the bytes that a task reads in the target time, unless the query or a join sets the target size. */
   private def timed(policy: Policy, run: StageRun): Policy = {
-    val target = Settings.TargetTaskTime.get(SQLConf.get)
+    val target = OutcomeSettings.TargetTaskTime.get(SQLConf.get)
     val isOpen = !policy.setBy.get("dataVolumePerTask").exists(source => OfQuery(source.kind)) && !policy.rowBytes
     run.bytesIn(target).filter(_ => target > 0 && isOpen).fold(policy) { bytes =>
       val speed = Bytes.text(run.bytesIn(1000).get)
@@ -57,7 +56,7 @@ private[apportion] final class EarlierRuns private (runs: StageRuns) {
   /** Receiver of what happened to a stage with one decision about shuffles. */
   def receiver(decided: Seq[(ExchangeGroup, DecisionRecord)]): StageMetrics => Unit = decided match {
     case Seq((group, decision)) =>
-      val isTimed = Settings.TargetTaskTime.get(SQLConf.get) > 0
+      val isTimed = OutcomeSettings.TargetTaskTime.get(SQLConf.get) > 0
       receiver(nameOf(group), group.inputBytes, group.broadcasts, decision, isTimed)
     // The metrics of a stage do not show which group of a union spilled.
     case _ => _ => ()

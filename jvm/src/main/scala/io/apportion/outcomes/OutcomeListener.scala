@@ -8,7 +8,7 @@ import io.apportion.caches.PerApplication
 import io.apportion.groups.ExchangeGroup
 import io.apportion.report.{DecisionLog, DecisionRecord, Outcome, ReportSource}
 import io.apportion.rules.{CurrentQuery, LostQueries}
-import io.apportion.settings.Settings
+import io.apportion.settings.ReportSettings
 import org.apache.spark.apportion.{DecisionMetrics, ListenerBus}
 import org.apache.spark.scheduler._
 import org.apache.spark.sql.SparkSession
@@ -177,7 +177,7 @@ private[apportion] object OutcomeListener extends ReportSource {
             query,
             decided.map(_.group),
             decided.map(_.tasks).sum,
-            Settings.EventsEnabled.get(SQLConf.get),
+            ReportSettings.EventsEnabled.get(SQLConf.get),
             ended
           )
         )

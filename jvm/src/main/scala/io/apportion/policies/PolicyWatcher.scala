@@ -8,7 +8,7 @@ import scala.util.Try
 import scala.util.control.NonFatal
 
 import io.apportion.history.ApplicationUser
-import io.apportion.settings.Settings
+import io.apportion.settings.QuerySettings
 import org.apache.commons.io.IOUtils
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, Path}
@@ -158,7 +158,7 @@ private[policies] object PolicyWatcher {
 
   /** The rules of a session's application. `None` if it has no policy file, or no rules are in force. */
   def rulesOf(session: SparkSession): Option[RuleIndex] =
-    Settings.Policies.get(session.sessionState.conf).flatMap(of(session.sparkContext, _)).flatMap(_.rules)
+    QuerySettings.Policies.get(session.sessionState.conf).flatMap(of(session.sparkContext, _)).flatMap(_.rules)
 
   /** The watcher of an application. The first call creates it. */
   private def of(sparkContext: SparkContext, path: String): Option[PolicyWatcher] =

@@ -3,7 +3,7 @@ package io.apportion.policies
 import java.util.concurrent.ConcurrentHashMap
 
 import io.apportion.hints.{PolicyHints, RuledHints}
-import io.apportion.settings.{SettingEntry, Settings, SettingsCheck}
+import io.apportion.settings.{ResourceSettings, SettingEntry, SettingRegistry, Settings}
 import org.apache.spark.sql.apportion.{QueryConf, QueryValues}
 import org.apache.spark.sql.internal.SQLConf
 import org.slf4j.LoggerFactory
@@ -41,7 +41,7 @@ private[policies] object QueryPolicy {
 
   /** The values without the bounds of the rules, if these contradict settings of the session. */
   private def consistent(query: QueryValues, conf: SQLConf): QueryValues =
-    SettingsCheck.problems(new QueryConf(conf, query)).headOption.fold(query) { problem =>
+    SettingRegistry.problems(new QueryConf(conf, query)).headOption.fold(query) { problem =>
       val bounds = Bounds.map(_.key).filter(query.values.contains)
       if (bounds.isEmpty) query
       else {
@@ -57,8 +57,8 @@ private[policies] object QueryPolicy {
     Settings.MaxParallelism,
     Settings.Ranges,
     Settings.Rounding,
-    Settings.MinSlots,
-    Settings.MaxSlots
+    ResourceSettings.MinSlots,
+    ResourceSettings.MaxSlots
   )
   private val MaxLogged = 1000
 }

@@ -1,6 +1,6 @@
 package io.apportion.policies
 
-import io.apportion.settings.{Nearest, SettingEntry, Settings, SettingsCheck}
+import io.apportion.settings.{Nearest, QuerySettings, ReportSettings, SettingEntry, SettingRegistry, Settings}
 import org.apache.spark.sql.internal.SQLConf
 
 /** Settings that a rule of the policy file may set. `settings.json` has the reasons for the others. */
@@ -8,8 +8,8 @@ private[apportion] object RuleSettings {
 
   /** Why a rule cannot set a setting, by the name of the setting. */
   private val refused: Map[String, String] = Map(
-    Settings.HintsStrict.name -> "hints are checked before the rules of a query are known",
-    Settings.RetainedDecisions.name -> "it belongs to a session, not to a query"
+    QuerySettings.HintsStrict.name -> "hints are checked before the rules of a query are known",
+    ReportSettings.RetainedDecisions.name -> "it belongs to a session, not to a query"
   )
 
   /** Why a rule cannot set this setting; `None` if it can. */
@@ -19,9 +19,9 @@ private[apportion] object RuleSettings {
   /** Full name and value of a setting, or the problem. */
   def read(name: String, value: String): Either[String, (String, String)] = {
     val short = name.stripPrefix(SettingEntry.Prefix)
-    Settings.all.find(_.name == short) match {
+    SettingRegistry.all.find(_.name == short) match {
       case None =>
-        val known = Settings.all.filter(refusal(_).isEmpty).map(_.name)
+        val known = SettingRegistry.all.filter(refusal(_).isEmpty).map(_.name)
         Left(s"unknown setting $name. Did you mean ${Nearest.to(short, known)}?")
       case Some(setting) if refusal(setting).isDefined =>
         Left(s"a rule cannot set $short: ${refusal(setting).get}")
@@ -36,6 +36,6 @@ private[apportion] object RuleSettings {
   def contradiction(settings: Map[String, String]): Option[String] = {
     val conf = new SQLConf()
     settings.foreach { case (key, value) => conf.setConfString(key, value) }
-    SettingsCheck.problems(conf).headOption
+    SettingRegistry.problems(conf).headOption
   }
 }

@@ -6,7 +6,7 @@ import io.apportion.groups.{Advisor, ExchangeGroup, GroupRead, ShuffleLeaf}
 import io.apportion.memory.HeldRows
 import io.apportion.report._
 import io.apportion.rules.Guarded
-import io.apportion.settings.{SessionPolicy, Settings}
+import io.apportion.settings.{ReportSettings, SessionPolicy}
 import io.apportion.shufflewrites.AdaptiveWrites
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.exchange.AdaptiveExchangeExec
@@ -39,7 +39,7 @@ case class ReportDecisions(
   private def report(plan: SparkPlan, decidedPlan: SparkPlan)(
       describeRun: (ExchangeGroup, DecisionRecord) => DecisionRecord
   ): SparkPlan = {
-    if (Settings.EventsEnabled.get(conf)) OptimizedPlan.announce(session)
+    if (ReportSettings.EventsEnabled.get(conf)) OptimizedPlan.announce(session)
     val taken = PendingDecisions.take(decidedPlan)
     val pending = if (taken.isEmpty) groupsThatSparkKeeps(plan) else taken
     if (pending.nonEmpty) {

@@ -1,7 +1,7 @@
 package io.apportion.report
 
 import io.apportion.rules.CurrentQuery
-import io.apportion.settings.Settings
+import io.apportion.settings.ReportSettings
 import org.apache.spark.apportion.{Cluster, DecisionMetrics, ListenerBus}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
@@ -18,7 +18,7 @@ private[apportion] final class DecisionReporter(session: SparkSession, sources: 
    */
   def report(stage: SparkPlan, decided: Seq[(DecisionRecord, EventFields)]): Seq[DecisionRecord] = {
     val query = CurrentQuery.current(session)
-    val retained = Settings.RetainedDecisions.get(SQLConf.get)
+    val retained = ReportSettings.RetainedDecisions.get(SQLConf.get)
     for (id <- query; source <- sources) source.stageNeeds(session, id, decided.map(_._1.slotsAskedFor).sum)
     val (slots, lost) = query
       .flatMap(id => sources.flatMap(_.registeredAndLost(session, id)).headOption)
@@ -26,7 +26,7 @@ private[apportion] final class DecisionReporter(session: SparkSession, sources: 
     val records = decided.map(_._1.copy(query = query).on(slots, lost))
     val numbered = DecisionLog.of(CurrentQuery.owner(query, session)).add(records, retained)
     for (metrics <- DecisionMetrics.ofActive(session.sparkContext); record <- numbered) metrics.decided(record.clamps)
-    if (Settings.EventsEnabled.get(SQLConf.get)) {
+    if (ReportSettings.EventsEnabled.get(SQLConf.get)) {
       val operators = OptimizedPlan.operatorsOf(stage)
       numbered.zip(decided).foreach { case (record, (_, fields)) =>
         ListenerBus.post(session.sparkContext, DecisionEvent.of(record, fields, operators))

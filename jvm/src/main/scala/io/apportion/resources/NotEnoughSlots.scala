@@ -1,7 +1,7 @@
 package io.apportion.resources
 
 import io.apportion.rules.OptInError
-import io.apportion.settings.Settings
+import io.apportion.settings.{ResourceSettings, Settings}
 import org.apache.spark.sql.execution.QueryExecutionException
 
 /**
@@ -14,8 +14,8 @@ final class NotEnoughSlots(need: Int, have: Int, timeoutMillis: Long)
 object NotEnoughSlots {
 
   def text(need: Int, have: Int, timeoutMillis: Long): String =
-    s"The query needs ${if (need == 1) "1 slot" else s"$need slots"} (${Settings.MinSlots.key}) and the registered " +
-      s"executors have $have after a wait of ${timeoutMillis / 1000.0} seconds (${Settings.ResourceTimeout.key}). " +
+    s"The query needs ${if (need == 1) "1 slot" else s"$need slots"} (${ResourceSettings.MinSlots.key}) and the registered " +
+      s"executors have $have after a wait of ${timeoutMillis / 1000.0} seconds (${ResourceSettings.ResourceTimeout.key}). " +
       s"Start more executors, set ${Settings.RequestExecutors.key}=true to request them, or lower " +
-      s"${Settings.MinSlots.key}."
+      s"${ResourceSettings.MinSlots.key}."
 }

@@ -1,7 +1,7 @@
 package io.apportion.resources
 
 import io.apportion.decision.ResourceRequirement
-import io.apportion.settings.Settings
+import io.apportion.settings.ResourceSettings
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -38,7 +38,8 @@ object RescalingPolicy {
 
   /** Throws if `key` is `resources.rescaling` and its value does not name a policy. */
   def check(key: String, conf: SQLConf): Unit =
-    if (key == Settings.Rescaling.key) ofSetting(Settings.Rescaling.get(conf), Settings.FinishWithin.get(conf))
+    if (key == ResourceSettings.Rescaling.key)
+      ofSetting(ResourceSettings.Rescaling.get(conf), ResourceSettings.FinishWithin.get(conf))
 
   /** The policy for a value of the setting; `None` for `fixed`, and for `deadline`, which is no policy of load. */
   def ofSetting(value: String, finishWithinMillis: Long): Option[RescalingPolicy] = value match {

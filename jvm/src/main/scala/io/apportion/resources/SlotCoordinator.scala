@@ -12,7 +12,7 @@ import io.apportion.report.ReportSource
 import io.apportion.resources.deadlines.{QueryRun, QueryTimes, SlotsForDeadline, TaskSpeed}
 import io.apportion.resources.planned.{PlannedStage, StageEstimates}
 import io.apportion.rules.LostQueries
-import io.apportion.settings.Settings.MinSlots
+import io.apportion.settings.ResourceSettings.MinSlots
 import org.apache.spark.apportion.{Cluster, ExecutorDemand, WaitingJob}
 import org.apache.spark.{SparkContext, Success}
 import org.apache.spark.scheduler._

@@ -6,7 +6,7 @@ import java.util.concurrent.ConcurrentHashMap
 import scala.util.control.NonFatal
 
 import io.apportion.decision.ResourceRequirement
-import io.apportion.settings.{SessionPolicy, Settings}
+import io.apportion.settings.{ResourceSettings, SessionPolicy, Settings}
 import org.apache.spark.SparkContext
 import org.apache.spark.apportion.Cluster
 import org.apache.spark.sql.internal.SQLConf
@@ -56,37 +56,39 @@ private[apportion] object SlotSettings {
 
   /** Whether the settings alone rule out coordination. Does not look at executors, because every query calls it. */
   def neverNeedCoordination(conf: SQLConf): Boolean =
-    Settings.MinSlots.get(conf) == 0 && !Settings.RequestExecutors.get(conf) && Settings.Rescaling.get(conf) == "fixed"
+    ResourceSettings.MinSlots.get(conf) == 0 && !Settings.RequestExecutors.get(conf) && ResourceSettings.Rescaling.get(
+      conf
+    ) == "fixed"
 
   /** @param hinted milliseconds of a hint FINISH_WITHIN, if the query has one */
   def of(conf: SQLConf, sparkContext: SparkContext, hinted: Option[Long] = None): SlotSettings = {
     val isReactive = new SessionPolicy(conf, sparkContext).reactive
-    val requested = Settings.MinSlots.get(conf)
-    val wanted = Some(Settings.MaxSlots.get(conf)).filter(_ != -1)
+    val requested = ResourceSettings.MinSlots.get(conf)
+    val wanted = Some(ResourceSettings.MaxSlots.get(conf)).filter(_ != -1)
     val (dynamicMin, dynamicMax) = Cluster.dynamicBounds(sparkContext).getOrElse((Int.MaxValue, Int.MaxValue))
     val max = wanted.getOrElse(Settings.MaxParallelism.get(conf).max(requested)).min(dynamicMax).max(1)
     val min = requested.min(dynamicMin).min(max)
-    val set = Some(Settings.TargetSlots.get(conf)).filter(_ != -1)
+    val set = Some(ResourceSettings.TargetSlots.get(conf)).filter(_ != -1)
     val target = set.getOrElse(if (isReactive) max else sparkContext.defaultParallelism)
-    val isDeadline = Settings.Rescaling.get(conf) == RescalingPolicy.Deadline
-    val finishWithin = hinted.orElse(Option.when(isDeadline)(Settings.FinishWithin.get(conf)))
+    val isDeadline = ResourceSettings.Rescaling.get(conf) == RescalingPolicy.Deadline
+    val finishWithin = hinted.orElse(Option.when(isDeadline)(ResourceSettings.FinishWithin.get(conf)))
     val rescaling = if (finishWithin.isDefined) None else rescalingPolicy(conf)
     new SlotSettings(
       requested = requested,
       need = ResourceRequirement(min, min, max).aimingAt(target),
       timeouts = SlotTimeouts(
-        timeout = Settings.ResourceTimeout.get(conf),
+        timeout = ResourceSettings.ResourceTimeout.get(conf),
         // A query that does not wait for a minimum does not wait for its target.
-        stabilization = if (min == 0) 0 else Settings.Stabilization.get(conf),
+        stabilization = if (min == 0) 0 else ResourceSettings.Stabilization.get(conf),
         // Dynamic allocation has timeouts of its own.
-        cooldown = if (Cluster.isDynamic(sparkContext)) 0 else Settings.Cooldown.get(conf)
+        cooldown = if (Cluster.isDynamic(sparkContext)) 0 else ResourceSettings.Cooldown.get(conf)
       ),
       asks = Settings.RequestExecutors.get(conf) && !isReactive && Cluster.canBeAsked(sparkContext),
       // A stage must not override the policy.
       followsStages = set.isEmpty && !isReactive && rescaling.isEmpty && finishWithin.isEmpty,
       rescaling,
       finishWithin,
-      Settings.PollInterval.get(conf)
+      ResourceSettings.PollInterval.get(conf)
     )
   }
 
@@ -95,12 +97,12 @@ private[apportion] object SlotSettings {
    * and the other settings still apply.
    */
   private def rescalingPolicy(conf: SQLConf): Option[RescalingPolicy] = {
-    val value = Settings.Rescaling.get(conf)
-    try RescalingPolicy.ofSetting(value, Settings.FinishWithin.get(conf))
+    val value = ResourceSettings.Rescaling.get(conf)
+    try RescalingPolicy.ofSetting(value, ResourceSettings.FinishWithin.get(conf))
     catch {
       case NonFatal(failure) =>
         if (refused.add(value))
-          log.warn(s"${Settings.Rescaling.key} is $value, which is invalid. Apportion uses fixed.", failure)
+          log.warn(s"${ResourceSettings.Rescaling.key} is $value, which is invalid. Apportion uses fixed.", failure)
         None
     }
   }

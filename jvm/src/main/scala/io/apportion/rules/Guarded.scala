@@ -5,7 +5,7 @@ import java.util.concurrent.ConcurrentHashMap
 
 import scala.util.control.NonFatal
 
-import io.apportion.settings.{Settings, SettingsCheck}
+import io.apportion.settings.{SettingRegistry, Settings}
 import org.apache.spark.apportion.DecisionMetrics
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.QueryConf
@@ -48,8 +48,8 @@ trait Guarded[Plan <: TreeNode[_]] extends Rule[Plan] {
     catch {
       case failure if mustThrow(failure) => throw failure
       // SET runs while settings contradict each other, so that users can correct them. No other query does.
-      case _: IllegalArgumentException if SettingsCheck.problems(SQLConf.get).nonEmpty => plan
-      case failure @ (NonFatal(_) | _: LinkageError | _: StackOverflowError)           =>
+      case _: IllegalArgumentException if SettingRegistry.problems(SQLConf.get).nonEmpty => plan
+      case failure @ (NonFatal(_) | _: LinkageError | _: StackOverflowError)             =>
         DecisionMetrics.ofActive(session.sparkContext).foreach(_.failed())
         Guarded.report(this, CurrentQuery.current(session), failure)
         plan

@@ -5,7 +5,7 @@ import io.apportion.hints.{BlockHints, OperatorBlock}
 import io.apportion.outcomes.{EarlierRuns, OutcomeListener, StageMetrics}
 import io.apportion.report.{DecisionRecord, DecisionReporter, EventFields, ReportSource}
 import io.apportion.rules.{CurrentQuery, Guarded}
-import io.apportion.settings.{SessionPolicy, Settings}
+import io.apportion.settings.{ScanSettings, SessionPolicy}
 import io.apportion.scans.ScanTasks.{Ignore, ReportedScan}
 import org.apache.spark.sql.apportion.SessionWithConf
 import org.apache.spark.sql.SparkSession
@@ -30,7 +30,7 @@ case class ScanTasks(session: SparkSession, sources: Seq[ReportSource]) extends 
   private val reported = new ReportedStages
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan =
-    if (Settings.SourcesEnabled.get(conf)) {
+    if (ScanSettings.SourcesEnabled.get(conf)) {
       val settings = settingsNow
       val stage = ScanStage.of(plan, session)
       val records = Seq.newBuilder[ReportedScan]
@@ -43,7 +43,7 @@ case class ScanTasks(session: SparkSession, sources: Seq[ReportSource]) extends 
     } else plan
 
   override protected def applyObserved(plan: SparkPlan): SparkPlan = {
-    if (Settings.SourcesEnabled.get(conf))
+    if (ScanSettings.SourcesEnabled.get(conf))
       reportInQuery(
         plan,
         None,
@@ -91,7 +91,7 @@ case class ScanTasks(session: SparkSession, sources: Seq[ReportSource]) extends 
    * and for scans of no bytes.
    */
   def decide(plan: SparkPlan): Option[(Decision, Policy)] = plan match {
-    case FileScan(scan) if Settings.SourcesEnabled.get(conf) =>
+    case FileScan(scan) if ScanSettings.SourcesEnabled.get(conf) =>
       ScanOfFiles.of(scan, None, settingsNow).map(files => (files.decision, files.policy))
     case _ => None
   }
@@ -123,7 +123,7 @@ case class ScanTasks(session: SparkSession, sources: Seq[ReportSource]) extends 
     private val ofReader = scan.option(ScanTasks.ReaderOption).flatMap(tasksOfOption)
 
     private def policyBeside(sparks: Int): Policy = {
-      val ofSession = settings.scanPolicy(own, sparks, volumeIsHinted = hints.dataVolumePerTask.isDefined)
+      val ofSession = ScanPolicy.of(settings, own, sparks, volumeIsHinted = hints.dataVolumePerTask.isDefined)
       hints.overSource(
         ofReader.fold(ofSession)(ofSession.withParallelism(_, ScanTasks.ByReader))
       )
@@ -153,7 +153,7 @@ case class ScanTasks(session: SparkSession, sources: Seq[ReportSource]) extends 
         // The real widths of columns are unknown, so their share alone must not make fewer tasks than Spark.
         val atLeastSparks = raising
           .copy(minParallelism = raising.minParallelism.max(sparksTasks))
-          .withSources("minParallelism" -> SessionPolicy.AsSpark)
+          .withSources("minParallelism" -> ScanPolicy.AsSpark)
         keptIfNear(Decider.decideSource(splits.cost(openCost, scan.readShare), atLeastSparks))
       }
     }

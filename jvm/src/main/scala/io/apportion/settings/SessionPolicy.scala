@@ -7,7 +7,7 @@ import org.apache.spark.sql.apportion.QueryConf
 import org.apache.spark.sql.internal.SQLConf
 
 /** Builds policies from the settings of a session, with the source of each value. */
-final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
+final class SessionPolicy(val conf: SQLConf, sparkContext: SparkContext) {
 
   /**
    * Policy for stages that read shuffles.
@@ -45,68 +45,10 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
       maxSubpartitionsPerTask = maxReducerPartitions.getOrElse(Int.MaxValue),
       sparksPartitions = conf.numShufflePartitions,
       exactSizesUpTo = Cluster.exactSizesUpTo(sparkContext),
-      setBy = Settings.all.map(setting => setting.name -> setBy(setting.key)).toMap +
+      setBy = SettingRegistry.all.map(setting => setting.name -> setBy(setting.key)).toMap +
         (Settings.DataVolumePerTask.name -> volumeSetBy) ++
         maxReducerPartitions.map(_ => "maxSubpartitionsPerTask" -> ofSpark(SessionPolicy.MaxReducerPartitions))
     )
-  }
-
-  /**
-   * Policy for scans of files. In every mode except `active`, scans fill the registered slots, which cost nothing
-   * extra.
-   *
-   * @param scanConf       conf of the session that Spark splits the files with
-   * @param sparkTasks     number of tasks that Spark would run; it is the minimum, unless the user sets a target size
-   *                       or a maximum
-   * @param volumeIsHinted whether a hint sets the target size per task
-   */
-  def scanPolicy(scanConf: SQLConf, sparkTasks: Int, volumeIsHinted: Boolean): Policy = {
-    val userVolume = Settings.DataVolumePerTask.get(conf)
-    val (volume, volumeSetBy) = userVolume match {
-      case Some(bytes) => (bytes, setBy(Settings.DataVolumePerTask.key))
-      case None        =>
-        (
-          scanConf.filesMaxPartitionBytes.max(1),
-          ofSpark(s"Spark's maximum, ${setBy(SQLConf.FILES_MAX_PARTITION_BYTES.key).text}")
-        )
-    }
-    def sourceOf(setting: SettingEntry[_]) = {
-      val source = setBy(setting.key)
-      source.copy(text = s"${setting.name}, ${source.text}")
-    }
-    val (maxTasks, maxSetBy) = {
-      val maximum = Settings.SourcesMaxParallelism.get(conf)
-      if (conf.contains(Settings.SourcesMaxParallelism.key)) (maximum, sourceOf(Settings.SourcesMaxParallelism))
-      else
-        scanConf.filesMaxPartitionNum.filter(_ < maximum) match {
-          case _ if maximum < sparkTasks => (sparkTasks, SessionPolicy.AsSpark)
-          case Some(n)                   => (n.max(sparkTasks), ofSpark(SQLConf.FILES_MAX_PARTITION_NUM.key))
-          case None                      => (maximum, sourceOf(Settings.SourcesMaxParallelism))
-        }
-    }
-    val (minTasks, minSetBy) =
-      if (userVolume.isEmpty && !volumeIsHinted) (sparkTasks, SessionPolicy.AsSpark)
-      else (scanConf.filesMinPartitionNum.getOrElse(1), ofSpark(SQLConf.FILES_MIN_PARTITION_NUM.key))
-    val byBytes = policy().copy(
-      dataVolumePerTask = volume,
-      minParallelism = minTasks.min(maxTasks),
-      maxParallelism = maxTasks,
-      parallelism = None,
-      slots = if (Settings.Mode.get(conf) == "active") None else clusterSlots,
-      minTaskVolume = Settings.MinTaskVolume.get(conf).max(scanConf.filesOpenCostInBytes),
-      rowBytes = false,
-      taskMemory = None,
-      // Spark can split files anywhere, so the number of tasks is not rounded.
-      balanced = true,
-      rounding = Rounding.Exact,
-      setBy = Map(
-        "dataVolumePerTask" -> volumeSetBy,
-        "minParallelism" -> minSetBy,
-        "maxParallelism" -> maxSetBy
-      )
-    )
-    val tasks = Settings.SourcesParallelism.get(conf)
-    if (tasks == -1) byBytes else byBytes.withParallelism(tasks, sourceOf(Settings.SourcesParallelism))
   }
 
   /** Number of tasks for a source of unknown size, if it is set. */
@@ -149,9 +91,9 @@ final class SessionPolicy(conf: SQLConf, sparkContext: SparkContext) {
       (conf.getConf(advisory).max(1), ofSpark(s"Spark's advisory size, ${setBy(advisory.key).text}"))
   }
 
-  private def ofSpark(text: String): ValueSource = ValueSource(SourceKind.Spark, text)
+  private[apportion] def ofSpark(text: String): ValueSource = ValueSource(SourceKind.Spark, text)
 
-  private def setBy(key: String): ValueSource = conf match {
+  private[apportion] def setBy(key: String): ValueSource = conf match {
     case query: QueryConf => query.sourceOf(key).getOrElse(setForSession(key))
     case _                => setForSession(key)
   }
@@ -180,9 +122,6 @@ object SessionPolicy {
   private def isBalanced(conf: SQLConf): Boolean = Settings.Ranges.get(conf) == "balanced"
 
   private def rounding(conf: SQLConf): Rounding = Rounding.all.find(_.name == Settings.Rounding.get(conf)).get
-
-  /** Source of a bound on the tasks of a scan if the bound is Spark's own number of tasks. */
-  val AsSpark: ValueSource = ValueSource(SourceKind.Spark, "as many as Spark makes")
 
   /** Maximum number of partitions that Spark coalesces for a task, since Spark 4.3 (SPARK-58004). */
   private val MaxReducerPartitions = "spark.sql.adaptive.coalescePartitions.maxReducerPartitionsPerTask"

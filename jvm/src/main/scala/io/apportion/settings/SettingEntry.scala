@@ -128,14 +128,33 @@ object SettingEntry {
     if (seconds > 0 && seconds % 60 == 0) s"${seconds / 60} min" else s"$seconds s"
 }
 
+/** All settings of Apportion. Spark's `SET -v`, the Python package and the documentation read them from here. */
+object SettingRegistry {
+  @volatile private var registries = Seq.empty[SettingRegistry]
+
+  /** Adds settings before a session reads its conf: Spark then refuses wrong values. */
+  def add(more: SettingRegistry*): Unit = synchronized {
+    registries = (registries ++ more).distinct
+  }
+
+  /** All settings, by category, in the order of their declarations. */
+  def all: Seq[SettingEntry[_]] = {
+    val ofCategory = registries.flatMap(_.declared).groupBy(_.category)
+    Category.all.flatMap(ofCategory.getOrElse(_, Nil))
+  }
+
+  /** Settings that contradict each other. */
+  def problems(conf: SQLConf): Seq[String] = registries.flatMap(_.problems(conf))
+}
+
 /** Registers each setting that it declares with Spark. */
-private[settings] abstract class SettingRegistry {
+private[apportion] abstract class SettingRegistry {
   import SettingEntry.{Prefix, Since}
 
   private val declared = mutable.ArrayBuffer.empty[SettingEntry[_]]
 
-  /** All settings, in the order of their declarations. */
-  def all: Seq[SettingEntry[_]] = declared.toSeq
+  /** Settings of this registry that contradict each other. */
+  private[settings] def problems(conf: SQLConf): Seq[String] = Nil
 
   private def declare[T](
       name: String,

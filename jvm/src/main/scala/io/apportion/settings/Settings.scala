@@ -1,13 +1,11 @@
 package io.apportion.settings
 
 import io.apportion.decision
+import io.apportion.decision.Policy
 import org.apache.spark.sql.internal.SQLConf
 
-/** All settings of Apportion. Spark's `SET -v`, the Python package and the documentation read them from here. */
+/** Settings that every decision reads. Other packages have settings of their own. */
 object Settings extends SettingRegistry {
-
-  /** Registers all settings with Spark, before a session reads its conf: Spark then refuses wrong values. */
-  def register(): Unit = all.foreach(_.key)
 
   /** Whether Apportion only records decisions. */
   def isObserving(conf: SQLConf): Boolean = Mode.get(conf) == "observe"
@@ -39,15 +37,6 @@ object Settings extends SettingRegistry {
     Allowed.SomeOf(RuleNames.all: _*),
     "Names of Apportion's rules to switch off, separated by commas, as in `spark.sql.optimizer.excludedRules`. Use " +
       "it if a rule fails; the log names the rule. To switch off all rules, set `enabled` to false."
-  )
-
-  val Policies: SettingEntry[Option[String]] = staticLocation(
-    "policies",
-    Category.General,
-    Allowed.Location("a YAML or JSON file, such as /folder/policies.yaml or hdfs://host/policies.json"),
-    "File with rules that set settings and hints for the queries that they match. [Policies](policies.md) describes " +
-      "it. Apportion reads it again when it changes. Set it when Spark starts; sessions cannot change it. Use it to " +
-      "tune jobs whose SQL and settings you cannot edit."
   )
 
   val DataVolumePerTask: SettingEntry[Option[Long]] = optionalSize(
@@ -165,26 +154,6 @@ object Settings extends SettingRegistry {
       "buffers of shuffles and files, and for the error of the estimate."
   )
 
-  val TargetTaskTime: SettingEntry[Long] = duration(
-    "targetTaskTime",
-    Category.TasksPerStage,
-    default = 0,
-    Allowed.AtLeast(0, " seconds"),
-    "Run time that a task should have. An earlier run shows how many bytes a task of the stage reads per second. The " +
-      "target size per task is then what a task reads in this time. Hints and the sizes of writes have priority. 0 " +
-      "(default) decides by bytes alone. Has no effect if `volume.measure` is `estimated`. Set it for stages that " +
-      "spend their time in Python functions or other slow code."
-  )
-
-  val WriteTargetFileSize: SettingEntry[Option[Long]] = optionalSize(
-    "write.targetFileSize",
-    Category.TasksPerStage,
-    Allowed.AtLeast(1 << 16, " bytes"),
-    "Target size of the files that a statement writes. Apportion sets the number of tasks that write, and adds a " +
-      "rebalance before tables with partitions. [File sizes](file-sizes.md) lists the formats. If not set, file " +
-      "sizes do not matter, unless the table has a property of this name. Set it for tables that many queries read."
-  )
-
   val MaxBlocksPerTask: SettingEntry[Long] = long(
     "maxBlocksPerTask",
     Category.TasksPerStage,
@@ -217,45 +186,6 @@ object Settings extends SettingRegistry {
       "cause a problem."
   )
 
-  val HistoryPath: SettingEntry[Option[String]] = staticLocation(
-    "history.path",
-    Category.ShufflePartitions,
-    Allowed.Location("a directory, such as /folder or hdfs://host/folder"),
-    "Directory where Apportion stores how much memory the stages of a query needed, and the sizes of its broadcast " +
-      "tables. The next run of the query uses them. Literals of the query are not stored. If not set, Apportion stores " +
-      "nothing. Set it when Spark starts; sessions cannot change it. Use it for queries that run regularly."
-  )
-
-  val SourcesEnabled: SettingEntry[Boolean] = boolean(
-    "sources.enabled",
-    Category.FileScans,
-    default = true,
-    "Whether Apportion decides how many tasks scan files. If false, Spark decides from " +
-      "`spark.sql.files.maxPartitionBytes`. Scans while adaptive execution is off, such as those of streams with state, " +
-      "are left to Spark unless you set their number of tasks. Set it to false to keep Spark's own scans."
-  )
-
-  val SourcesParallelism: SettingEntry[Int] = int(
-    "sources.parallelism",
-    Category.FileScans,
-    default = -1,
-    Allowed.AtLeast(1, or = Some(-1L -> "decide")),
-    "Number of tasks for every file scan, as far as the files can be split. -1 (default) decides from the size of " +
-      "the files and `dataVolumePerTask`, or `spark.sql.files.maxPartitionBytes` if that is not set. It never makes " +
-      "fewer tasks than Spark, unless you set `dataVolumePerTask` or `sources.maxParallelism`. To set the number for " +
-      "one scan, use the hint `SOURCE_PARALLELISM` or the reader option `apportion.tasks`."
-  )
-
-  val SourcesMaxParallelism: SettingEntry[Int] = int(
-    "sources.maxParallelism",
-    Category.FileScans,
-    default = 1000,
-    Allowed.AtLeast(1),
-    "Maximum number of tasks that Apportion decides for a file scan. If you do not set it and Spark would make more " +
-      "tasks, Spark's number is the maximum. Tasks of very large scans are then no larger than Spark's. Lower it to " +
-      "limit how much of a cluster one scan can use."
-  )
-
   val SourcesDefaultParallelism: SettingEntry[Int] = int(
     "sources.defaultParallelism",
     Category.FileScans,
@@ -263,44 +193,6 @@ object Settings extends SettingRegistry {
     Allowed.AtLeast(1, or = Some(-1L -> "leave it to Spark")),
     "Number of tasks for a source of unknown size, such as the table function `range`, unless the query sets the " +
       "number. Set it if Spark's default parallelism is too low or too high for such sources."
-  )
-
-  val HintsStrict: SettingEntry[Boolean] = boolean(
-    "hints.strict",
-    Category.Hints,
-    default = false,
-    "Whether a query fails if one of Apportion's hints is misspelled or cannot be applied. If false, Apportion " +
-      "ignores the hint and logs a warning. Set it to true in development and tests."
-  )
-
-  val MinSlots: SettingEntry[Int] = int(
-    "resources.minSlots",
-    Category.TaskSlots,
-    default = 0,
-    Allowed.AtLeast(0),
-    "Minimum number of task slots. No stage of a query starts before they are registered. A query waits up to " +
-      "`resources.timeout` for them and fails if they are not available. 0 (default) disables waiting. With dynamic " +
-      "allocation, a query waits for no more slots than `spark.dynamicAllocation.minExecutors` provides, because " +
-      "Spark requests no executors before there are tasks. Set it if queries start before the cluster has its " +
-      "executors."
-  )
-
-  val TargetSlots: SettingEntry[Int] = int(
-    "resources.targetSlots",
-    Category.TaskSlots,
-    default = -1,
-    Allowed.AtLeast(1, or = Some(-1L -> "as many as stages have tasks")),
-    "Target number of task slots. A query that waits for `resources.minSlots` starts at once when it has the target, " +
-      "and never waits for more. If `resources.request` is true, Apportion requests this many slots. Set it to " +
-      "request a fixed number."
-  )
-
-  val MaxSlots: SettingEntry[Int] = int(
-    "resources.maxSlots",
-    Category.TaskSlots,
-    default = -1,
-    Allowed.AtLeast(1, or = Some(-1L -> "maxParallelism")),
-    "Maximum number of task slots that Apportion requests. Set it to limit the number of executors."
   )
 
   val RequestExecutors: SettingEntry[Boolean] = boolean(
@@ -312,77 +204,12 @@ object Settings extends SettingRegistry {
       "local mode. Set it to true on a standalone, YARN or Kubernetes cluster."
   )
 
-  val ResourceTimeout: SettingEntry[Long] = duration(
-    "resources.timeout",
-    Category.TaskSlots,
-    default = 300,
-    Allowed.AtLeast(0, " seconds"),
-    "Maximum time that a query waits for `resources.minSlots`, at its start and after it loses executors. The query " +
-      "fails after that time. Raise it if executors start slowly."
-  )
-
-  val Stabilization: SettingEntry[Long] = duration(
-    "resources.stabilization",
-    Category.TaskSlots,
-    default = 10,
-    Allowed.AtLeast(0, " seconds"),
-    "Time without a change in the number of task slots after which a waiting query starts with fewer than its " +
-      "target. Raise it if executors start slowly one after the other."
-  )
-
-  val Cooldown: SettingEntry[Long] = duration(
-    "resources.cooldown",
-    Category.TaskSlots,
-    default = 30,
-    Allowed.AtLeast(0, " seconds"),
-    "Minimum time between two changes of the number of executors that Apportion requests. It does not apply while a " +
-      "query waits for `resources.minSlots`. Raise it if the number of executors changes too often."
-  )
-
-  val Rescaling: SettingEntry[String] = text(
-    "resources.rescaling",
-    Category.TaskSlots,
-    default = "fixed",
-    Allowed.Text("fixed, backlog, deadline or the name of a class"),
-    "Policy that changes the target number of task slots while a query runs. `fixed`: only the query's stages change " +
-      "it. `backlog`: the target follows the bytes that the tasks still have to read and their speed, so that they " +
-      "finish within `resources.finishWithin`. `deadline`: the smallest number with which the whole query ends within " +
-      "`resources.finishWithin`. You can also name a class that extends `io.apportion.resources.RescalingPolicy` and " +
-      "has a constructor without arguments."
-  )
-
-  val FinishWithin: SettingEntry[Long] = duration(
-    "resources.finishWithin",
-    Category.TaskSlots,
-    default = 600,
-    Allowed.AtLeast(1, " second"),
-    "Time within which each query must end if `resources.rescaling` is `deadline`, or must read its remaining input if " +
-      "it is `backlog`. The hint `FINISH_WITHIN` sets it for a query. Lower it to finish sooner on more executors."
-  )
-
-  val PollInterval: SettingEntry[Long] = duration(
-    "resources.pollInterval",
-    Category.TaskSlots,
-    default = 10,
-    Allowed.AtLeast(1, " second"),
-    "Time between two calls of the policy that `resources.rescaling` selects. Raise it if the policy is expensive."
-  )
-
-  val RetainedDecisions: SettingEntry[Int] = int(
-    "retainedDecisions",
-    Category.Reporting,
-    default = 1000,
-    Allowed.AtLeast(1),
-    "Number of decisions that `apportion_decisions()` keeps for a session. Apportion drops older ones. Raise it if " +
-      "you look at the decisions of many queries at once."
-  )
-
-  val EventsEnabled: SettingEntry[Boolean] = boolean(
-    "events.enabled",
-    Category.Reporting,
-    default = true,
-    "Whether Apportion posts queries and decisions to Spark's listener bus, for the event log, Spark's UI and other " +
-      "listeners. If false, the event log does not grow, but only `apportion_decisions()` and EXPLAIN show " +
-      "decisions. Set it to false if event logs become too large."
-  )
+  override private[settings] def problems(conf: SQLConf): Seq[String] = Policy
+    .boundsProblem(
+      MinParallelism.get(conf),
+      MaxParallelism.get(conf),
+      SessionPolicy.isPowerOfTwo(conf),
+      SettingEntry.Prefix
+    )
+    .toSeq
 }

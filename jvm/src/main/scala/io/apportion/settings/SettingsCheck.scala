@@ -3,7 +3,6 @@ package io.apportion.settings
 import java.util.{Set => JSet}
 import java.util.concurrent.ConcurrentHashMap
 
-import io.apportion.decision.Policy
 import org.apache.spark.sql.apportion.ConfKeys
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.{CommandResult, LocalRelation, LogicalPlan}
@@ -22,6 +21,8 @@ import org.slf4j.LoggerFactory
 case class SettingsCheck(session: SparkSession, checkValue: (String, SQLConf) => Unit) extends (LogicalPlan => Unit) {
   import SettingsCheck._
 
+  private lazy val names = SettingRegistry.all.map(_.key)
+
   override def apply(plan: LogicalPlan): Unit = plan match {
     case SetCommand(Some((key, Some(value)))) if key.startsWith(SettingEntry.Prefix) =>
       if (isUnknown(key))
@@ -29,12 +30,12 @@ case class SettingsCheck(session: SparkSession, checkValue: (String, SQLConf) =>
       val candidate = SQLConf.get.clone()
       candidate.setConfString(key, value)
       // Ignore old problems, so that one SET after the other can solve several of them.
-      refuse(problems(candidate).diff(problems(SQLConf.get)))
+      refuse(SettingRegistry.problems(candidate).diff(SettingRegistry.problems(SQLConf.get)))
       checkValue(key, candidate)
     case other if isAboutSettings(other) =>
     case _                               =>
       if (Settings.Enabled.get(SQLConf.get)) {
-        refuse(problems(SQLConf.get))
+        refuse(SettingRegistry.problems(SQLConf.get))
         for (key <- ConfKeys.startingWith(SQLConf.get, SettingEntry.Prefix) if isUnknown(key) && logged.add(key))
           log.warn(s"${unknown(key)} It is ignored.")
       }
@@ -60,27 +61,6 @@ case class SettingsCheck(session: SparkSession, checkValue: (String, SQLConf) =>
 object SettingsCheck {
   private val log = LoggerFactory.getLogger(getClass.getName.stripSuffix("$"))
 
-  private val names = Settings.all.map(_.key)
-
   /** Unknown names that were logged. */
   private val logged: JSet[String] = ConcurrentHashMap.newKeySet()
-
-  /** Settings that contradict each other. */
-  private[apportion] def problems(conf: SQLConf): Seq[String] =
-    boundsProblem(conf).toSeq ++ slotsProblem(conf)
-
-  private def boundsProblem(conf: SQLConf): Option[String] =
-    Policy.boundsProblem(
-      Settings.MinParallelism.get(conf),
-      Settings.MaxParallelism.get(conf),
-      SessionPolicy.isPowerOfTwo(conf),
-      SettingEntry.Prefix
-    )
-
-  private def slotsProblem(conf: SQLConf): Option[String] = {
-    val (min, max) = (Settings.MinSlots.get(conf), Settings.MaxSlots.get(conf))
-    Option.when(max != -1 && min > max)(
-      s"${Settings.MinSlots.key} is $min and ${Settings.MaxSlots.key} is $max: the first must not be above the second"
-    )
-  }
 }

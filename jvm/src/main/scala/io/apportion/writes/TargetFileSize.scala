@@ -3,7 +3,7 @@ package io.apportion.writes
 import java.util.concurrent.ConcurrentHashMap
 
 import io.apportion.decision.ranges.Bytes
-import io.apportion.settings.{SettingEntry, Settings}
+import io.apportion.settings.SettingEntry
 import io.apportion.writes.statements.WrittenTable
 import org.apache.spark.sql.internal.SQLConf
 import org.slf4j.LoggerFactory
@@ -18,7 +18,7 @@ private[writes] final case class TargetFileSize(bytes: Long, name: String) {
 }
 
 private[writes] object TargetFileSize {
-  private val setting = Settings.WriteTargetFileSize
+  private val setting = WriteSettings.WriteTargetFileSize
   private val log = LoggerFactory.getLogger(getClass.getName.stripSuffix("$"))
   private val logged = ConcurrentHashMap.newKeySet[String]()
   private val MaxLogged = 1000

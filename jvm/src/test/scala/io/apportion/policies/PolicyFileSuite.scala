@@ -6,9 +6,11 @@ import scala.jdk.CollectionConverters._
 import scala.util.Try
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import io.apportion.ApportionExtension
 import org.scalatest.funsuite.AnyFunSuite
 
 class PolicyFileSuite extends AnyFunSuite {
+  ApportionExtension.registerSettings()
 
   test("YAML and JSON make the same rules") {
     val yaml = """rules:

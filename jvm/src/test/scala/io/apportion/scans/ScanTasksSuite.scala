@@ -7,7 +7,7 @@ import java.util.concurrent.atomic.AtomicInteger
 import scala.util.Try
 
 import io.apportion.SparkSuite
-import io.apportion.decision.Decider
+import io.apportion.decision.{Decider, Policy}
 import io.apportion.report.DecisionLog
 import io.apportion.settings.SessionPolicy
 import org.apache.spark.apportion.Listeners
@@ -393,12 +393,14 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       }
     }
 
+  private def scanPolicy(session: SparkSession): Policy = {
+    val conf = session.sessionState.conf
+    ScanPolicy.of(new SessionPolicy(conf, session.sparkContext), conf, 400, volumeIsHinted = false)
+  }
+
   test("scans fill the registered slots under dynamic allocation, unless the mode is active") {
     withSession() { session =>
-      def slots: Option[Int] =
-        new SessionPolicy(session.sessionState.conf, session.sparkContext)
-          .scanPolicy(session.sessionState.conf, 400, volumeIsHinted = false)
-          .slots
+      def slots: Option[Int] = scanPolicy(session).slots
       Listeners.withConf(session.sparkContext, "spark.master" -> "yarn", "spark.dynamicAllocation.enabled" -> "true") {
         assert(!new SessionPolicy(session.sessionState.conf, session.sparkContext).reactive)
         assert(slots.contains(2))
@@ -410,9 +412,7 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
 
   test("a scan never gets fewer tasks than Spark makes, unless the user limits them") {
     withSession() { session =>
-      val policy = new SessionPolicy(session.sessionState.conf, session.sparkContext)
-        .scanPolicy(session.sessionState.conf, 400, volumeIsHinted = false)
-      assert(Decider.decideSource(10L << 30, policy).tasks == 400)
+      assert(Decider.decideSource(10L << 30, scanPolicy(session)).tasks == 400)
     }
   }
 

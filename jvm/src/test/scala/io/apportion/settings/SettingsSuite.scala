@@ -1,5 +1,6 @@
 package io.apportion.settings
 
+import io.apportion.history.HistorySettings
 import io.apportion.SparkSuite
 import io.apportion.rules.Logged
 import org.apache.spark.sql.internal.SQLConf
@@ -154,7 +155,7 @@ class SettingsSuite extends SparkSuite {
   forAll(directories) { (value, isAllowed) =>
     test(s"the directory of the history ${if (isAllowed) "can" else "cannot"} be '$value'") {
       val conf = new SQLConf
-      def set(): Unit = conf.setConfString(Settings.HistoryPath.key, value)
+      def set(): Unit = conf.setConfString(HistorySettings.HistoryPath.key, value)
       if (isAllowed) set()
       else {
         val message = intercept[IllegalArgumentException](set()).getMessage
@@ -165,6 +166,6 @@ class SettingsSuite extends SparkSuite {
 
   test("SET -v shows every setting with its doc") {
     val shown = spark.sql("SET -v").collect().map(row => row.getString(0) -> row.getString(2)).toMap
-    Settings.all.foreach(setting => assert(shown.get(setting.key).contains(setting.doc)))
+    SettingRegistry.all.foreach(setting => assert(shown.get(setting.key).contains(setting.doc)))
   }
 }

@@ -1,0 +1,21 @@
+package io.apportion.settings
+
+/** Settings of what queries and policy files ask for. */
+object QuerySettings extends SettingRegistry {
+  val Policies: SettingEntry[Option[String]] = staticLocation(
+    "policies",
+    Category.General,
+    Allowed.Location("a YAML or JSON file, such as /folder/policies.yaml or hdfs://host/policies.json"),
+    "File with rules that set settings and hints for the queries that they match. [Policies](policies.md) describes " +
+      "it. Apportion reads it again when it changes. Set it when Spark starts; sessions cannot change it. Use it to " +
+      "tune jobs whose SQL and settings you cannot edit."
+  )
+
+  val HintsStrict: SettingEntry[Boolean] = boolean(
+    "hints.strict",
+    Category.Hints,
+    default = false,
+    "Whether a query fails if one of Apportion's hints is misspelled or cannot be applied. If false, Apportion " +
+      "ignores the hint and logs a warning. Set it to true in development and tests."
+  )
+}

@@ -1,0 +1,15 @@
+package io.apportion.writes
+
+import io.apportion.settings.{Allowed, Category, SettingEntry, SettingRegistry}
+
+/** The setting of file sizes. */
+object WriteSettings extends SettingRegistry {
+  val WriteTargetFileSize: SettingEntry[Option[Long]] = optionalSize(
+    "write.targetFileSize",
+    Category.TasksPerStage,
+    Allowed.AtLeast(1 << 16, " bytes"),
+    "Target size of the files that a statement writes. Apportion sets the number of tasks that write, and adds a " +
+      "rebalance before tables with partitions. [File sizes](file-sizes.md) lists the formats. If not set, file " +
+      "sizes do not matter, unless the table has a property of this name. Set it for tables that many queries read."
+  )
+}
