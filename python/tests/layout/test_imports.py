@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -24,8 +26,6 @@ REACH = {
 }
 # Packages of Apportion that a decision needs. All others are optional for it.
 DECIDING = {"decision", "groups", "memory", "reads", "rules", "settings"}
-PYTHON_CORE = ("_spark", "_util", "cli", "doctor", "testing")
-PYTHON_CORE_FILES = ("__init__.py", "decision.py", "errors.py", "session.py", "settings.py")
 OPTIONAL = (
     "io.apportion.broadcasts",
     "io.apportion.joins",
@@ -243,10 +243,12 @@ def test_the_core_is_at_most_5000_lines_of_scala() -> None:
     assert 3000 < _lines([root / "ApportionExtension.scala", *files]) <= 5000
 
 
-def test_the_core_is_at_most_5500_lines_of_python() -> None:
-    root = PYTHON / "apportion"
-    files = [file for package in PYTHON_CORE for file in (root / package).rglob("*.py")]
-    files += [root / name for name in PYTHON_CORE_FILES]
-    # Commands about event logs belong to the packages that read these.
-    files = [file for file in files if file.parent.name != "logs"]
-    assert 3000 < _lines(files) <= 5500
+def test_import_apportion_loads_at_most_3000_lines() -> None:
+    code = """import sys, apportion
+for module in sys.modules.values():
+    print(getattr(module, "__file__", ""))"""
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=PYTHON
+    ).stdout.split("\n")
+    own = [file for file in map(Path, loaded) if file.is_relative_to(PYTHON / "apportion")]
+    assert 1500 < _lines(own) <= 3000
