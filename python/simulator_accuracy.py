@@ -27,13 +27,13 @@ from apportion.bench.suites import tpc
 from apportion.bench.variants import Variant
 from apportion.cli.support.progress import counted
 from apportion.cli.support.spark_session import start
+from apportion.cli.support.table_files import find_tables, register
+from apportion.logs.simulate.fit import Model, fit
+from apportion.logs.simulate.replay import Outcome, measured, replay
+from apportion.logs.simulate.scenarios import Scenario
+from apportion.logs.simulate.workload import Workload, workload
 from apportion.session import confs
 from apportion.settings import ENABLED
-from apportion.simulate.fit import Model, fit
-from apportion.simulate.replay import Outcome, measured, replay
-from apportion.simulate.scenarios import Scenario
-from apportion.simulate.workload import Workload, workload
-from apportion.table_files import find_tables, register
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,8 +15,8 @@ from playwright.sync_api import sync_playwright
 
 import apportion
 from apportion._util.checks import power_nearest
-from apportion.simulate.arithmetic.adaptive_writes import levels
-from apportion.simulate.arithmetic.ranges import Range, balanced, even, sums
+from apportion.logs.simulate.arithmetic.adaptive_writes import levels
+from apportion.logs.simulate.arithmetic.ranges import Range, balanced, even, sums
 
 FOLDER = Path(__file__).parent
 LOG = FOLDER / "skewed-join.zstd"

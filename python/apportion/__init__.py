@@ -18,7 +18,7 @@ from apportion.settings import Settings
 
 if TYPE_CHECKING:
     from apportion import eventlog, hints, keys
-    from apportion.explanation.explained import Explained, explain
+    from apportion.logs.explanation.explained import Explained, explain
 
 __all__ = [
     "ApportionError",
@@ -44,7 +44,7 @@ def __getattr__(name: str) -> Any:
     if name in ("eventlog", "hints", "keys"):
         return import_module(f"apportion.{name}")
     if name in ("Explained", "explain"):
-        from apportion.explanation import explained
+        from apportion.logs.explanation import explained
 
         return getattr(explained, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
-from apportion import _html
 from apportion._spark import jvm
-from apportion._util import checks, zones
+from apportion._util import checks, pages, zones
 from apportion._util.units import size_text
 from apportion.errors import InputError
 from apportion.resources import Requirement, requirement_from_row
@@ -205,7 +204,7 @@ class Decision:
         return lines
 
     def _repr_html_(self) -> str:
-        return _html.render("decision.html", decision=self, plot="")
+        return pages.render("decision.html", decision=self, plot="")
 
 
 class InvalidRecordError(ValueError):
@@ -242,7 +241,7 @@ class Decisions(list[Decision]):
         rows = [
             ("" if each.query is None else str(each.query), *each.shown_cells()) for each in self
         ]
-        return _html.table(["Query", *SHOWN_COLUMNS], rows)
+        return pages.table(["Query", *SHOWN_COLUMNS], rows)
 
 
 _ANNOTATIONS = {field.name: str(field.type) for field in dataclasses.fields(Decision)}

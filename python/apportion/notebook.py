@@ -14,13 +14,13 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, magics_class
 from IPython.display import display
 
-from apportion import _html
 from apportion._spark.jvm import short_errors
+from apportion._util import pages
 from apportion._util.units import count_text
 from apportion.errors import ApportionError
-from apportion.eventlog import Application
-from apportion.explanation import run_queries
-from apportion.explanation.explained import Explained, from_run
+from apportion.logs.eventlog import Application
+from apportion.logs.explanation import run_queries
+from apportion.logs.explanation.explained import Explained, from_run
 from apportion.session import confs, get_or_create
 from apportion.settings import parse_assignments
 from apportion.sql.statements import split
@@ -84,7 +84,7 @@ class _Rows:
         return "\n".join(["\t".join(row) for row in [self._columns, *self._head]] + [self._count])
 
     def _repr_html_(self) -> str:
-        return f"{_html.table(self._columns, self._head)}<p>{self._count}</p>\n"
+        return f"{pages.table(self._columns, self._head)}<p>{self._count}</p>\n"
 
 
 class _Reasons:
@@ -104,4 +104,4 @@ class _Reasons:
     def _repr_html_(self) -> str:
         if not self._rows:
             return "<p>No decisions: the statements read no shuffle and scanned no files.</p>"
-        return _html.table(["Query", "Read by", "Why"], self._rows)
+        return pages.table(["Query", "Read by", "Why"], self._rows)

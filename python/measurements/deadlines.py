@@ -26,9 +26,9 @@ from apportion.bench.environment import Environment
 from apportion.bench.suites import tpc
 from apportion.cli.support.progress import counted
 from apportion.cli.support.spark_session import start
-from apportion.simulate import scheduler
-from apportion.simulate.workload import Workload, workload
-from apportion.table_files import find_tables, register
+from apportion.cli.support.table_files import find_tables, register
+from apportion.logs.simulate import scheduler
+from apportion.logs.simulate.workload import Workload, workload
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -31,9 +31,9 @@ from apportion.bench.variants import Variant
 from apportion.cli.support.console import err
 from apportion.cli.support.progress import counted, waiting
 from apportion.cli.support.spark_session import start
+from apportion.cli.support.table_files import find_tables, register
 from apportion.errors import ApportionError, did_you_mean
 from apportion.settings import ENABLED
-from apportion.table_files import find_tables, register
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

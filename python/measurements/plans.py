@@ -30,8 +30,8 @@ from apportion.bench.variants import Variant
 from apportion.cli.support.console import QUERY_FAILED, fail
 from apportion.cli.support.progress import counted, waiting
 from apportion.cli.support.spark_session import start
+from apportion.cli.support.table_files import Table, find_tables, register
 from apportion.settings import ENABLED
-from apportion.table_files import Table, find_tables, register
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -31,7 +31,7 @@ import apportion
 from apportion import streaming
 from apportion._spark import jvm
 from apportion.bench.environment import Environment
-from apportion.stream_record import StreamRecord
+from apportion.logs.stream_record import StreamRecord
 from apportion.streaming.controller import Stream
 from apportion.streaming.sizes import StateSizes
 

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 import apportion
 from apportion import Decision
 from apportion.decision import Decisions, decision_from_json
-from apportion.eventlog.model import LoggedDecision
-from apportion.explanation.render import text
+from apportion.logs.eventlog.model import LoggedDecision
+from apportion.logs.explanation.render import text
 from tests.records import RECORD
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from apportion.ratios import Estimate, geometric_mean, median, of_rounds, of_runs
+from apportion._util.ratios import Estimate, geometric_mean, median, of_rounds, of_runs
 
 TRIALS = 2000
 # Three standard errors of a share of 5 % in as many trials.

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 from apportion._spark import jars
 from apportion.bench import measure
-from apportion.bench.commands import bench
 from apportion.bench.suites import skew
 from apportion.cli import app
+from apportion.cli.commands import bench
 
 _MOST_SECONDS = 120
 

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from apportion import ApportionError
-from apportion.table_files import find_tables, register
+from apportion.cli.support.table_files import find_tables, register
 
 
 def put(root: Path, *names: str) -> None:

@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import apportion
 from apportion import doctor, eventlog, hints
-from apportion.simulate import Scenario, simulate
+from apportion.logs.simulate import Scenario, simulate
 
 
 def session() -> SparkSession:

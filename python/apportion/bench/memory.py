@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 
+from apportion._util.ratios import Estimate
 from apportion._util.tables import FittedTable
 from apportion._util.units import size_text
 from apportion.bench.results import Results
 from apportion.bench.summary import summarise
-from apportion.ratios import Estimate
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from apportion._util.figures import figure, save
+from apportion._util.ratios import Estimate
 from apportion.bench.report import title
 from apportion.bench.results import Results
 from apportion.bench.summary import VariantSummary, ratio
-from apportion.ratios import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

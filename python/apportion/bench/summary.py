@@ -7,9 +7,9 @@ import statistics
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from apportion import ratios
+from apportion._util import ratios
+from apportion._util.ratios import Estimate
 from apportion.bench.results import QueryResult, Results, Run
-from apportion.ratios import Estimate
 
 
 @dataclasses.dataclass(frozen=True)

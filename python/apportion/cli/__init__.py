@@ -57,21 +57,21 @@ _SIGNALS = ("SIGTERM", "SIGHUP")
 
 # Module and function of each command.
 _COMMANDS = {
-    "demo": ("apportion.bench.commands.demo", "demo"),
-    "run": ("apportion.cli.run", "run"),
-    "bench": ("apportion.bench.commands.bench", "bench"),
-    "lint": ("apportion.cli.lint", "lint_command"),
-    "explain": ("apportion.cli.logs.explain", "explain"),
-    "advise": ("apportion.cli.logs.advise", "advise_command"),
-    "report": ("apportion.cli.logs.report", "report_command"),
-    "simulate": ("apportion.cli.logs.simulate", "simulate_command"),
-    "slots": ("apportion.cli.slots", "slots_command"),
-    "streams": ("apportion.cli.logs.streams", "streams_command"),
-    "keys": ("apportion.keys.command", "keys_command"),
-    "policies": ("apportion.policies.command", "policies_command"),
-    "settings": ("apportion.cli.settings", "settings"),
-    "jar": ("apportion.cli.jar", "jar"),
-    "doctor": ("apportion.cli.doctor", "doctor"),
+    "demo": ("apportion.cli.commands.demo", "demo"),
+    "run": ("apportion.cli.commands.run", "run"),
+    "bench": ("apportion.cli.commands.bench", "bench"),
+    "lint": ("apportion.cli.commands.lint", "lint_command"),
+    "explain": ("apportion.cli.commands.logs.explain", "explain"),
+    "advise": ("apportion.cli.commands.logs.advise", "advise_command"),
+    "report": ("apportion.cli.commands.logs.report", "report_command"),
+    "simulate": ("apportion.cli.commands.logs.simulate", "simulate_command"),
+    "slots": ("apportion.cli.commands.slots", "slots_command"),
+    "streams": ("apportion.cli.commands.logs.streams", "streams_command"),
+    "keys": ("apportion.cli.commands.keys", "keys_command"),
+    "policies": ("apportion.cli.commands.policies", "policies_command"),
+    "settings": ("apportion.cli.commands.settings", "settings"),
+    "jar": ("apportion.cli.commands.jar", "jar"),
+    "doctor": ("apportion.cli.commands.doctor", "doctor"),
 }
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from apportion._spark import jars
 from apportion.doctor.finding import Finding, Setup
+from apportion.doctor.java_files.used_classes import compare
 from apportion.errors import ApportionError
-from apportion.java_files.used_classes import compare
 
 _SECONDS_TO_ANSWER = 60
 _SHOWN_CLASSES = 3

@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from apportion.advise.findings import Advice, ApplicationAdvice, Finding, QueryAdvice, gain_text
+from apportion.logs.advise.findings import (
+    Advice,
+    ApplicationAdvice,
+    Finding,
+    QueryAdvice,
+    gain_text,
+)
 from apportion.policies.rules import Policies, Rule
 
 _SCAN_TASKS = "sources.parallelism"

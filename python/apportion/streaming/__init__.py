@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from apportion._spark import jvm
 from apportion._util.units import read_bytes, read_seconds
 from apportion.errors import ApportionError, InputError
-from apportion.stream_record import StreamRecord, read_line
+from apportion.logs.stream_record import StreamRecord, read_line
 from apportion.streaming.batches import Batch
 from apportion.streaming.checkpoint import Checkpoint
 from apportion.streaming.controller import Plan, Stream

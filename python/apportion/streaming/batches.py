@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import msgspec
 
 from apportion.errors import InputError
+from apportion.logs.stream_record import LARGEST_COUNT, Count, Partitions, time_in_utc
 from apportion.redaction import one_line
-from apportion.stream_record import LARGEST_COUNT, Count, Partitions, time_in_utc
 
 
 @dataclasses.dataclass(frozen=True)

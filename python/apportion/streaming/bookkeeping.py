@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from apportion._spark import jvm
-from apportion.stream_record import StreamRecord
+from apportion.logs.stream_record import StreamRecord
 from apportion.streaming.checkpoint import Checkpoint
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from pyspark import InheritableThread
 from pyspark.errors import StreamingQueryException
 
 from apportion._spark import jvm
+from apportion.logs.stream_record import Event, StreamRecord
 from apportion.session import confs
-from apportion.stream_record import Event, StreamRecord
 from apportion.streaming.batches import Batch
 from apportion.streaming.bookkeeping import Attempt, Records
 from apportion.streaming.checkpoint import (

@@ -10,9 +10,9 @@ from urllib.request import url2pathname
 import msgspec
 
 from apportion.errors import ApportionError, InputError
-from apportion.eventlog.deep_json import is_shallow
-from apportion.eventlog.files import Skipped, lines
-from apportion.stream_record import StreamRecord
+from apportion.logs.eventlog.deep_json import is_shallow
+from apportion.logs.eventlog.files import Skipped, lines
+from apportion.logs.stream_record import StreamRecord
 from apportion.streaming.batches import Batch
 
 JOURNAL = Path("_apportion", "journal.jsonl")

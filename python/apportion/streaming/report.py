@@ -12,7 +12,7 @@ from rich.text import Text
 
 from apportion._util.tables import FittedTable
 from apportion._util.units import count_text, seconds_text, size_text
-from apportion.stream_record import StreamRecord
+from apportion.logs.stream_record import StreamRecord
 from apportion.streaming.journal import History
 from apportion.streaming.simulation import Run, StreamSimulation
 

@@ -6,10 +6,10 @@ import itertools
 from array import array
 from collections.abc import Sequence
 
-from apportion.advise.advice import advise
-from apportion.advise.findings import ApplicationAdvice, Finding, Kind
-from apportion.advise.stages import MeasuredStage, measured, seconds_alone, spans
-from apportion.eventlog import Application, PlanNode, Query, Stage
+from apportion.logs.advise.advice import advise
+from apportion.logs.advise.findings import ApplicationAdvice, Finding, Kind
+from apportion.logs.advise.stages import MeasuredStage, measured, seconds_alone, spans
+from apportion.logs.eventlog import Application, PlanNode, Query, Stage
 
 MB = 1 << 20
 WRITTEN, READ, SCANNED, FILES, FILE_BYTES, WRITTEN_FILES = 1, 2, 3, 4, 5, 6

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apportion._util.units import core_time_text, seconds_text
-from apportion.advise import render
-from apportion.advise.advice import advise, collected, read
-from apportion.advise.findings import (
+from apportion.errors import ApportionError
+from apportion.logs.advise import render
+from apportion.logs.advise.advice import advise, collected, read
+from apportion.logs.advise.findings import (
     NO_SQL,
     ApplicationAdvice,
     Gain,
@@ -18,10 +19,9 @@ from apportion.advise.findings import (
     largest,
     total,
 )
-from apportion.advise.reading import read_all
-from apportion.errors import ApportionError
-from apportion.eventlog import Application, Query, Unread
-from apportion.eventlog.model import ESTIMATED_SLOTS
+from apportion.logs.advise.reading import read_all
+from apportion.logs.eventlog import Application, Query, Unread
+from apportion.logs.eventlog.model import ESTIMATED_SLOTS
 
 from .applications import (
     FILE_BYTES,

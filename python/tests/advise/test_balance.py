@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from apportion.advise.findings import Kind
 from apportion.decision import decision_from_json
-from apportion.eventlog import Application, LoggedDecision, Stage
+from apportion.logs.advise.findings import Kind
+from apportion.logs.eventlog import Application, LoggedDecision, Stage
 from tests.records import RECORD
 
 from .applications import (

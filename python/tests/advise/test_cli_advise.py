@@ -13,11 +13,11 @@ import pytest
 import zstandard
 from typer.testing import CliRunner, Result
 
-from apportion.advise import reading, render
-from apportion.advise.advice import advise, collected, read
-from apportion.advise.findings import Advice, ApplicationAdvice
 from apportion.cli import app
-from apportion.eventlog import Unread
+from apportion.logs.advise import reading, render
+from apportion.logs.advise.advice import advise, collected, read
+from apportion.logs.advise.findings import Advice, ApplicationAdvice
+from apportion.logs.eventlog import Unread
 
 from .applications import MB, application, stage
 

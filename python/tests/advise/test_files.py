@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from apportion.advise.findings import Kind
-from apportion.eventlog import Stage
+from apportion.logs.advise.findings import Kind
+from apportion.logs.eventlog import Stage
 
 from .applications import (
     FILE_BYTES,

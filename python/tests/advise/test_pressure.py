@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from apportion.advise.findings import Kind
-from apportion.eventlog import Stage
+from apportion.logs.advise.findings import Kind
+from apportion.logs.eventlog import Stage
 
 from .applications import MB, application, kinds, only, plan, stage
 

@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from apportion import eventlog
-from apportion.advise.findings import Kind
-from apportion.advise.task_counts import decided
-from apportion.eventlog import Application, PlanNode, Stage
-from apportion.simulate.arithmetic.decider import likely_tasks
-from apportion.simulate.arithmetic.policy import Confs, Policy
+from apportion.logs.advise.findings import Kind
+from apportion.logs.advise.task_counts import decided
+from apportion.logs.eventlog import Application, PlanNode, Stage
+from apportion.logs.simulate.arithmetic.decider import likely_tasks
+from apportion.logs.simulate.arithmetic.policy import Confs, Policy
 
 from .applications import (
     MB,

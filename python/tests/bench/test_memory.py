@@ -8,9 +8,9 @@ import typer
 from pyspark.sql import SparkSession
 
 from apportion.bench import memory, runner
-from apportion.bench.commands import bench
 from apportion.bench.results import QueryResult, Results, load
 from apportion.bench.suites import Suite
+from apportion.cli.commands import bench
 from apportion.errors import SparkEndedError
 
 from .test_runner import FOUR, GROUPED, TWO

@@ -4,10 +4,10 @@ import dataclasses
 
 import pytest
 
+from apportion._util.ratios import Estimate
 from apportion.bench.report import variants_table
 from apportion.bench.results import QueryResult, Results, Run
 from apportion.bench.summary import ratio, summarise
-from apportion.ratios import Estimate
 
 from .conftest import run
 

@@ -20,7 +20,7 @@ from apportion.cli import app
 from apportion.doctor import configuration
 from apportion.doctor.conf import Conf, Entry
 from apportion.doctor.finding import Setup
-from apportion.java_files import properties
+from apportion.doctor.java_files import properties
 from apportion.settings import registry
 from apportion.sql.statements import split
 from apportion.testing.run import ScriptRun

@@ -106,7 +106,7 @@ def test_every_rule_that_the_extension_injects_is_explained() -> None:
 def test_every_check_of_the_doctor_is_explained() -> None:
     sources = (ROOT / "python/apportion").glob("**/*doctor*/**/*.py")
     code = "".join(path.read_text("utf-8") for path in sources)
-    code += (ROOT / "python/apportion/cli/doctor.py").read_text("utf-8")
+    code += (ROOT / "python/apportion/cli/commands/doctor.py").read_text("utf-8")
     checks = set(re.findall(r"Finding\(\s*\"([^\"]+)\"", code))
     page = (DOCS / "troubleshooting.md").read_text("utf-8").split("\n## ")[1]
     assert set(re.findall(r"^\| ([A-Z][^|]*?) \|", page, re.MULTILINE)) == checks

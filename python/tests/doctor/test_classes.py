@@ -6,7 +6,7 @@ from pathlib import Path
 
 from apportion._spark import jars
 from apportion.doctor import examine
-from apportion.java_files.used_classes import compare
+from apportion.doctor.java_files.used_classes import compare
 
 
 def test_the_installed_spark_has_all_members_that_the_jar_uses() -> None:

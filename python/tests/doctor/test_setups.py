@@ -8,7 +8,7 @@ import pytest
 
 from apportion import ApportionError, doctor
 from apportion.doctor import Finding
-from apportion.java_files import properties
+from apportion.doctor.java_files import properties
 
 from .conftest import JAR, Machine
 

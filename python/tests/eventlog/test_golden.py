@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from apportion import eventlog
-from apportion.explanation.render import text
-from apportion.explanation.views.view import view
+from apportion.logs.explanation.render import text
+from apportion.logs.explanation.views.view import view
 
 GOLDEN = Path(__file__).parent / "golden"
 

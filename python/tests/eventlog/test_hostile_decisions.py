@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from apportion import ApportionError, eventlog
-from apportion.eventlog import Application
-from apportion.explanation.explained import from_log
-from apportion.simulate import Scenario, simulate
+from apportion.logs.eventlog import Application
+from apportion.logs.explanation.explained import from_log
+from apportion.logs.simulate import Scenario, simulate
 from tests.records import RECORD
 from tests.simulate import logs
 

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 
 from apportion import ApportionError, eventlog
-from apportion.advise import render
-from apportion.advise.advice import advise, collected
-from apportion.eventlog import Application, PlanNode, Query, files, reader
-from apportion.eventlog.files import Skipped
-from apportion.eventlog.fragments import fragments
-from apportion.eventlog.large_logs import events
-from apportion.eventlog.large_logs.events import UnexpectedError
-from apportion.eventlog.large_logs.packing import PackedDict
-from apportion.explanation.explained import from_log
-from apportion.report.runs import runs
-from apportion.simulate import simulate
+from apportion.logs.advise import render
+from apportion.logs.advise.advice import advise, collected
+from apportion.logs.eventlog import Application, PlanNode, Query, files, reader
+from apportion.logs.eventlog.files import Skipped
+from apportion.logs.eventlog.fragments import fragments
+from apportion.logs.eventlog.large_logs import events
+from apportion.logs.eventlog.large_logs.events import UnexpectedError
+from apportion.logs.eventlog.large_logs.packing import PackedDict
+from apportion.logs.explanation.explained import from_log
+from apportion.logs.report.runs import runs
+from apportion.logs.simulate import simulate
 
 from .test_reader import EVENTS, SQL, lines, read, stage, task
 
@@ -153,7 +153,7 @@ def test_a_packed_value_is_not_held() -> None:
 def test_packed_values_beyond_the_memory_are_read_from_a_file(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("apportion.eventlog.large_logs.packing._MAX_IN_MEMORY", 100)
+    monkeypatch.setattr("apportion.logs.eventlog.large_logs.packing._MAX_IN_MEMORY", 100)
     packed = PackedDict[Query]()
     for number in range(20):
         packed[number] = Query(number, f"query {number}")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from apportion.eventlog import plan_text
+from apportion.logs.eventlog import plan_text
 
 PATH = "Location: InMemoryFileIndex(1 paths)[file:/data/{}], PartitionFilters: []"
 

@@ -10,9 +10,9 @@ import pytest
 
 from apportion import eventlog
 from apportion.decision import Outcome
-from apportion.eventlog import Application
-from apportion.eventlog.fragments import fragments
-from apportion.explanation.views.view import memory_text
+from apportion.logs.eventlog import Application
+from apportion.logs.eventlog.fragments import fragments
+from apportion.logs.explanation.views.view import memory_text
 from tests.records import RECORD
 
 SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQL"

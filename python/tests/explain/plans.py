@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from apportion.eventlog import PlanNode
+from apportion.logs.eventlog import PlanNode
 
 
 def plan(text: str) -> PlanNode:

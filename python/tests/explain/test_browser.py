@@ -12,12 +12,12 @@ from playwright.sync_api import expect
 
 import apportion
 from apportion import eventlog
-from apportion.advise import render
-from apportion.advise.advice import advise, collected
 from apportion.decision import decision_from_json
-from apportion.eventlog import Application, LoggedDecision, LoggedShuffle, Query
-from apportion.explanation.explained import Explained
-from apportion.explanation.views.view import view
+from apportion.logs.advise import render
+from apportion.logs.advise.advice import advise, collected
+from apportion.logs.eventlog import Application, LoggedDecision, LoggedShuffle, Query
+from apportion.logs.explanation.explained import Explained
+from apportion.logs.explanation.views.view import view
 
 from . import streams
 from .conftest import Tabs

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from apportion.cli import app
-from apportion.eventlog import PlanNode
+from apportion.logs.eventlog import PlanNode
 
 from .plans import plan
 from .test_render import DECIDED, PLAN

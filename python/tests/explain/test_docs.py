@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from apportion.explanation.views.pipelines import Break
+from apportion.logs.explanation.views.pipelines import Break
 
 PAGE = (Path(__file__).parents[3] / "docs" / "pipelines.md").read_text("utf-8")
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from apportion.eventlog import PlanNode
-from apportion.eventlog.fragments import fragments
+from apportion.logs.eventlog import PlanNode
+from apportion.logs.eventlog.fragments import fragments
 
 from .plans import plan
 

@@ -6,10 +6,17 @@ from html.parser import HTMLParser
 import pytest
 
 from apportion.decision import decision_from_json
-from apportion.eventlog import Application, LoggedDecision, LoggedShuffle, Operator, PlanNode, Query
-from apportion.explanation.render import html
-from apportion.explanation.render.plots import ranges_plot
-from apportion.explanation.views.view import view
+from apportion.logs.eventlog import (
+    Application,
+    LoggedDecision,
+    LoggedShuffle,
+    Operator,
+    PlanNode,
+    Query,
+)
+from apportion.logs.explanation.render import html
+from apportion.logs.explanation.render.plots import ranges_plot
+from apportion.logs.explanation.views.view import view
 
 from .plans import plan
 from .test_render import DECIDED, PLAN

@@ -22,7 +22,7 @@ import pytest
 
 from apportion import ApportionError
 from apportion._util.units import size_text
-from apportion.eventlog import history_server, locate
+from apportion.logs.eventlog import history_server, locate
 from tests.mutations import SEEDS, bounded, with_other_bytes, with_other_values
 
 

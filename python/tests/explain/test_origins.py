@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from apportion.decision import decision_from_json
-from apportion.eventlog import Application, LoggedDecision, LoggedShuffle, Operator, Query
-from apportion.explanation.render import html, text
-from apportion.explanation.views.view import QueryView, view
+from apportion.logs.eventlog import Application, LoggedDecision, LoggedShuffle, Operator, Query
+from apportion.logs.explanation.render import html, text
+from apportion.logs.explanation.views.view import QueryView, view
 
 from .plans import plan
 from .test_html import Page

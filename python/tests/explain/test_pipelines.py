@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from apportion.eventlog import Application, Query
-from apportion.eventlog.fragments import fragments
-from apportion.explanation.views.pipelines import Break, find_pipelines
-from apportion.explanation.views.view import view
+from apportion.logs.eventlog import Application, Query
+from apportion.logs.eventlog.fragments import fragments
+from apportion.logs.explanation.views.pipelines import Break, find_pipelines
+from apportion.logs.explanation.views.view import view
 
 from .plans import plan
 

@@ -6,9 +6,9 @@ from array import array
 import pytest
 
 from apportion.decision import decision_from_json
-from apportion.eventlog import Application, LoggedDecision, LoggedShuffle, Query, Stage
-from apportion.explanation.render import mermaid, text
-from apportion.explanation.views.view import QueryView, view
+from apportion.logs.eventlog import Application, LoggedDecision, LoggedShuffle, Query, Stage
+from apportion.logs.explanation.render import mermaid, text
+from apportion.logs.explanation.views.view import QueryView, view
 from tests.records import RECORD
 
 from .plans import plan

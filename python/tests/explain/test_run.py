@@ -17,8 +17,8 @@ from typer.testing import CliRunner, Result
 import apportion
 from apportion import ApportionError
 from apportion.cli import app
-from apportion.explanation import run_queries
-from apportion.explanation.explained import Explained
+from apportion.logs.explanation import run_queries
+from apportion.logs.explanation.explained import Explained
 
 from .conftest import Tabs
 

@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from apportion.bench.suites import tpc
-from apportion.explanation import run_queries
-from apportion.explanation.render import text
-from apportion.explanation.views.view import view
+from apportion.logs.explanation import run_queries
+from apportion.logs.explanation.render import text
+from apportion.logs.explanation.views.view import view
 from apportion.session import confs
 from apportion.testing import golden
 from tests.spark_version import INSTALLED

@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from apportion.cli import app
-from apportion.cli.lint import lint_command
+from apportion.cli.commands.lint import lint_command
 from apportion.hints import CODES
 from apportion.sql.files import find_project_files
 

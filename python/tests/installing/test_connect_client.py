@@ -120,7 +120,7 @@ print(*row)
 )
 def test_functions_that_need_a_jvm_raise_on_spark_connect(code: str, client: Client) -> None:
     printed = client(f"""
-from apportion.explanation.run_queries import run_sql
+from apportion.logs.explanation.run_queries import run_sql
 try:
     {code}
 except apportion.ApportionError as error:

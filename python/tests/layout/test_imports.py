@@ -252,3 +252,12 @@ for module in sys.modules.values():
     ).stdout.split("\n")
     own = [file for file in map(Path, loaded) if file.is_relative_to(PYTHON / "apportion")]
     assert 1500 < _lines(own) <= 3000
+
+
+@pytest.mark.parametrize("package", ["logs", "keys", "policies", "bench", "doctor", "streaming"])
+def test_only_the_command_line_imports_commands_and_their_support(package: str) -> None:
+    imported = {
+        name for file in (PYTHON / "apportion" / package).rglob("*.py") for name in _imports(file)
+    }
+    assert imported
+    assert not [name for name in imported if name.startswith("apportion.cli")]

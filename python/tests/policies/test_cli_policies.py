@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from apportion.policies.command import policies_command
+from apportion.cli.commands.policies import policies_command
 
 GOOD = """rules:
   - {match: {user: [ann, bob], table: sales.*}, settings: {parallelism: 8}}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from apportion.advise.findings import (
+from apportion.logs.advise.findings import (
     Advice,
     ApplicationAdvice,
     Finding,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from apportion.eventlog import PlanNode
-from apportion.report.runs import LogRuns, QueryRun
+from apportion.logs.eventlog import PlanNode
+from apportion.logs.report.runs import LogRuns, QueryRun
 
 KEYS = "HashAggregate(keys=[k#1], functions=[{}sum(v#2)])"
 SCAN = "FileScan parquet db.sales[k#1,v#2] Batched: true, DataFilters: [], Format: Parquet"

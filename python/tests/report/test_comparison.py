@@ -7,10 +7,10 @@ from array import array
 
 import pytest
 
-from apportion.eventlog import Application, Query, Stage, Unread
-from apportion.report.comparison import Comparison, compare
-from apportion.report.render import text
-from apportion.report.runs import QueryRun, runs
+from apportion.logs.eventlog import Application, Query, Stage, Unread
+from apportion.logs.report.comparison import Comparison, compare
+from apportion.logs.report.render import text
+from apportion.logs.report.runs import QueryRun, runs
 
 from .samples import log, run
 

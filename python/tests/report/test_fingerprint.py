@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from apportion import eventlog
-from apportion.report.fingerprint import fingerprint, without_literals
+from apportion.logs.report.fingerprint import fingerprint, without_literals
 
 from .samples import KEYS, aggregate, exchange, node, scan
 

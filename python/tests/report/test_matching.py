@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from apportion.report.matching import matches
+from apportion.logs.report.matching import matches
 
 from .samples import log, run
 

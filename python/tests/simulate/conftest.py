@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from apportion import eventlog
-from apportion.eventlog import Application
+from apportion.logs.eventlog import Application
 
 from . import logs
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from apportion.simulate.arithmetic import adaptive_writes
-from apportion.simulate.arithmetic.policy import Confs, Policy
+from apportion.logs.simulate.arithmetic import adaptive_writes
+from apportion.logs.simulate.arithmetic.policy import Confs, Policy
 
 MB = 1 << 20
 GB = 1 << 30

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from apportion.cli import app
-from apportion.eventlog.model import ESTIMATED_SLOTS
+from apportion.logs.eventlog.model import ESTIMATED_SLOTS
 
 from . import logs
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from apportion.simulate.arithmetic.coalescing import coalesced, local_tasks, min_tasks
-from apportion.simulate.arithmetic.policy import Confs
-from apportion.simulate.arithmetic.ranges import Range
+from apportion.logs.simulate.arithmetic.coalescing import coalesced, local_tasks, min_tasks
+from apportion.logs.simulate.arithmetic.policy import Confs
+from apportion.logs.simulate.arithmetic.ranges import Range
 
 PREFIX = "spark.sql.adaptive.coalescePartitions."
 ADVISORY = "spark.sql.adaptive.advisoryPartitionSizeInBytes"

@@ -12,13 +12,13 @@ from pyspark.sql import SparkSession
 import apportion
 from apportion._util.checks import power_down, power_nearest, power_up
 from apportion.decision import HeldRows
-from apportion.simulate.arithmetic.decider import (
+from apportion.logs.simulate.arithmetic.decider import (
     decide,
     decide_source,
     wave_price,
 )
-from apportion.simulate.arithmetic.inputs import ShuffleInput
-from apportion.simulate.arithmetic.policy import SHUFFLE_PARTITIONS, Confs, Policy
+from apportion.logs.simulate.arithmetic.inputs import ShuffleInput
+from apportion.logs.simulate.arithmetic.policy import SHUFFLE_PARTITIONS, Confs, Policy
 
 MB = 1 << 20
 

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from apportion import eventlog
-from apportion.simulate import simulate
-from apportion.simulate.report import scenarios_table
+from apportion.logs.simulate import simulate
+from apportion.logs.simulate.report import scenarios_table
 
 PAGE = (Path(__file__).parents[3] / "docs" / "simulating.md").read_text("utf-8")
 

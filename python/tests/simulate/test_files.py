@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from apportion.simulate.arithmetic.files import tasks_of_pieces
-from apportion.simulate.arithmetic.policy import Confs
-from apportion.simulate.logged_policy import scan_tasks
-from apportion.simulate.workload import Scan
+from apportion.logs.simulate.arithmetic.files import tasks_of_pieces
+from apportion.logs.simulate.arithmetic.policy import Confs
+from apportion.logs.simulate.logged_policy import scan_tasks
+from apportion.logs.simulate.workload import Scan
 
 MB = 1 << 20
 

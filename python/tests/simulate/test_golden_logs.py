@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from apportion import eventlog
-from apportion.eventlog import Application
-from apportion.simulate import Scenario, simulate
+from apportion.logs.eventlog import Application
+from apportion.logs.simulate import Scenario, simulate
 
 GOLDEN = Path(__file__).parents[1] / "eventlog" / "golden"
 VERSIONS = ["3.5", "4.0", "4.1", "4.2"]

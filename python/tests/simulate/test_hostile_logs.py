@@ -11,15 +11,15 @@ import pytest
 import zstandard
 
 from apportion import ApportionError, eventlog
-from apportion.advise import render as advice_text
-from apportion.advise.advice import advise, collected
-from apportion.eventlog import reader
-from apportion.explanation.explained import from_log
+from apportion.logs.advise import render as advice_text
+from apportion.logs.advise.advice import advise, collected
+from apportion.logs.eventlog import reader
+from apportion.logs.explanation.explained import from_log
+from apportion.logs.report import render as report_text
+from apportion.logs.report.comparison import compare
+from apportion.logs.report.runs import runs
+from apportion.logs.simulate import Scenario, simulate
 from apportion.policies.from_advice import from_advice
-from apportion.report import render as report_text
-from apportion.report.comparison import compare
-from apportion.report.runs import runs
-from apportion.simulate import Scenario, simulate
 from tests.mutations import (
     SEEDS,
     bounded,

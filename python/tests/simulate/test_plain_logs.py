@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 
 from apportion import eventlog
 from apportion.cli import app
-from apportion.eventlog import Application
-from apportion.simulate import Outcome, Scenario, simulate
-from apportion.simulate.report import notes
-from apportion.simulate.workload import workload
+from apportion.logs.eventlog import Application
+from apportion.logs.simulate import Outcome, Scenario, simulate
+from apportion.logs.simulate.report import notes
+from apportion.logs.simulate.workload import workload
 
 from . import logs
 

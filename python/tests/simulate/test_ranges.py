@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apportion.simulate.arithmetic.ranges import balanced, even, halved, sum_each, sums
+from apportion.logs.simulate.arithmetic.ranges import balanced, even, halved, sum_each, sums
 
 SIZES = st.lists(st.integers(0, 50), min_size=1, max_size=9)
 

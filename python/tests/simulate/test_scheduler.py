@@ -5,7 +5,7 @@ import random
 import pytest
 
 from apportion import ApportionError
-from apportion.simulate.scheduler import Cluster, Loss, Stage, run
+from apportion.logs.simulate.scheduler import Cluster, Loss, Stage, run
 
 
 def test_tasks_wait_for_slots() -> None:

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from apportion import ApportionError, eventlog
-from apportion.eventlog import Application
-from apportion.simulate import Loss, Outcome, Scenario, simulate
-from apportion.simulate.fit import fit
-from apportion.simulate.workload import Workload, workload
+from apportion.logs.eventlog import Application
+from apportion.logs.simulate import Loss, Outcome, Scenario, simulate
+from apportion.logs.simulate.fit import fit
+from apportion.logs.simulate.workload import Workload, workload
 
 from . import logs
 

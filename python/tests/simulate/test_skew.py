@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from apportion.simulate.arithmetic.decider import decide
-from apportion.simulate.arithmetic.inputs import ShuffleInput
-from apportion.simulate.arithmetic.policy import Policy
+from apportion.logs.simulate.arithmetic.decider import decide
+from apportion.logs.simulate.arithmetic.inputs import ShuffleInput
+from apportion.logs.simulate.arithmetic.policy import Policy
 
 MB = 1 << 20
 SKEWED = [MB, MB, 40 * MB, MB, MB, MB, MB, MB]

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apportion.simulate.arithmetic.subpartitions import resized
+from apportion.logs.simulate.arithmetic.subpartitions import resized
 
 SIZES = st.lists(st.integers(0, 1000), min_size=1, max_size=20)
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from apportion.stream_record import StreamRecord
+from apportion.logs.stream_record import StreamRecord
 from apportion.streaming.journal import History
 
 BEGIN = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)

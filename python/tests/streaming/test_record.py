@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from apportion.errors import InputError
-from apportion.stream_record import StreamRecord, read_line
+from apportion.logs.stream_record import StreamRecord, read_line
 from apportion.streaming.policies import Load, Wanted
 from apportion.streaming.sizes import Bounds
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from apportion.cli.support.console import QUERY_FAILED, fail
+from apportion.cli.support.table_files import Table
 from apportion.errors import QueryError, did_you_mean
 from apportion.sql.statements import Statement
-from apportion.table_files import Table
 
 _MISSING_TABLE = re.compile(r"\[TABLE_OR_VIEW_NOT_FOUND\] .*`(?P<table>[^`]+)` cannot be found\.")
 _PLACE = re.compile(r"\bline (\d+)(,? pos(?:ition)? )(\d+)")

@@ -10,10 +10,10 @@ import pytest
 
 from apportion import eventlog
 from apportion.decision import decision_from_json
-from apportion.eventlog import Application, LoggedDecision, LoggedShuffle, PlanNode, Query
-from apportion.explanation.explained import Explained, from_log
-from apportion.explanation.render import mermaid, text
-from apportion.explanation.views.view import QueryView, view
+from apportion.logs.eventlog import Application, LoggedDecision, LoggedShuffle, PlanNode, Query
+from apportion.logs.explanation.explained import Explained, from_log
+from apportion.logs.explanation.render import mermaid, text
+from apportion.logs.explanation.views.view import QueryView, view
 from tests.records import RECORD
 
 ROOT = Path(__file__).parents[4]

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apportion.eventlog import Application, LoggedDecision, PlanNode, Query
-from apportion.explanation.explained import Explained
-from apportion.explanation.views.view import view
+from apportion.logs.eventlog import Application, LoggedDecision, PlanNode, Query
+from apportion.logs.explanation.explained import Explained
+from apportion.logs.explanation.views.view import view
 from tests.explain.plans import plan
 from tests.explain.test_html import Page
 from tests.explain.test_pipelines import drawn

@@ -1,0 +1,1 @@
+"""The commands of `apportion`, each in a module of its own."""

@@ -1,0 +1,152 @@
+"""`apportion advise`."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from apportion._util.units import count_text
+from apportion.cli.support.console import err, fail, writing
+from apportion.cli.support.options import Force, Output, choose_format
+from apportion.cli.support.outputs import POLICIES_MARK, check_outputs, json_text
+from apportion.cli.support.progress import counted
+from apportion.errors import ApportionError
+from apportion.logs.advise import render
+from apportion.logs.advise.advice import collected
+from apportion.logs.advise.findings import ApplicationAdvice
+from apportion.logs.advise.reading import default_folder, read_all
+from apportion.logs.eventlog import Unread
+from apportion.logs.eventlog.files import logs
+from apportion.policies.from_advice import count_unmatched, from_advice
+
+_STOPPED = 130
+
+EXAMPLES = """\
+More examples:
+
+- `apportion advise LOG --query 7`: look at one query
+- `apportion advise /var/log/spark --top 5`: rank all jobs, with five findings for each log
+- `apportion advise /var/log/spark --policies policies.yaml`: write rules for the jobs in the logs
+- `apportion advise LOG -o advice.html`: write a page to share
+"""
+
+
+def advise_command(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="LOG", help="Event logs, or directories with event logs at any depth."
+        ),
+    ],
+    query: Annotated[
+        list[int] | None,
+        typer.Option(
+            min=0, help="Number of a query in Spark's UI. Repeatable. Default: all queries."
+        ),
+    ] = None,
+    top: Annotated[
+        int,
+        typer.Option(min=1, metavar="N", help="Number of findings per log, and of jobs."),
+    ] = 20,
+    processes: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Logs to read at the same time. Default: all cores."),
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            help="For several logs: use the results of earlier runs for logs that did not change."
+        ),
+    ] = True,
+    format: Annotated[
+        Literal["text", "html", "json"] | None,
+        typer.Option(
+            help="text for people, html for a page to share, json for programs. Default: by the "
+            "ending of --output, or else text."
+        ),
+    ] = None,
+    policies: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a policy file with the settings that help, in YAML or JSON.",
+        ),
+    ] = None,
+    output: Output = None,
+    force: Force = False,
+) -> None:
+    """Find stages that waste time, in Spark event logs with or without Apportion.
+
+    ```text
+    $ apportion advise LOG
+    ...
+      * Too many tiny tasks, stage 4: HashAggregate
+        200 tasks read 1.1 KiB, so 5 B each. The median task took 11 ms.
+        Gain: 0 s to 575 ms, 0 to 4.6 core-seconds.
+        Apportion decides 1 task by bytes, with a target of 64 MiB per task.
+        Without Apportion, one of:
+          - spark.sql.adaptive.enabled=true
+          - spark.sql.shuffle.partitions=1, if the other shuffles are as small
+    ...
+    ```
+
+    A gain has two bounds. It is never more than the time of the stage. If the lower bound is 0,
+    the fix may not help. JSON has all findings with their numbers.
+
+    If you stop the command while it reads several logs, run it again to continue.
+
+    Exit codes: 0 at least one log was read, 2 wrong usage or no log that can be read, 130 stopped.
+    """
+    chosen = choose_format(format, output, ["text", "html", "json"])
+    found = list(dict.fromkeys(str(log) for path in paths for log in logs(path)))
+    if not found:
+        fail(f"there is no event log in {', '.join(map(str, paths))}")
+    if query and len(found) > 1:
+        fail("--query: only for a single log")
+    check_outputs("advise", [("--output", output), ("--policies", policies)], found, force)
+    kept = default_folder() if resume and len(found) > 1 else None
+    results = read_all(found, query or [], processes, kept)
+    advice = collected(_all(results, found, is_kept=kept is not None))
+    if not advice.applications:
+        raise ApportionError("; ".join(map(str, advice.unread[:5])))
+    with writing(output) as console:
+        if chosen == "json":
+            text = json_text("advise", advice.as_json())
+        else:
+            text = (render.html if chosen == "html" else render.text)(advice, top)
+        console.write(text)
+    if policies:
+        written = from_advice(advice)
+        is_json = policies.suffix == ".json"
+        with writing(policies) as console:
+            console.write(written.to_json() if is_json else POLICIES_MARK + written.to_yaml())
+        rules = count_text(len(written.rules), "rule")
+        err.print(f"{rules} written to {policies}", markup=False, soft_wrap=True)
+        if unmatched := count_unmatched(advice):
+            err.print(
+                f"Left out: {count_text(unmatched, 'query')}. The logs have no fingerprint and no "
+                "table for a rule. Run the queries with Apportion to log fingerprints.",
+                markup=False,
+                soft_wrap=True,
+            )
+    if output:
+        for unread in advice.unread:
+            err.print(f"Not read: {unread.log}: {unread.reason}", markup=False, soft_wrap=True)
+
+
+def _all(
+    results: Generator[ApplicationAdvice | Unread, None, None], logs: Sequence[str], is_kept: bool
+) -> list[ApplicationAdvice | Unread]:
+    """Return all results. Ends the command if it is stopped by Ctrl-C."""
+    done: list[ApplicationAdvice | Unread] = []
+    try:
+        for _ in counted(logs, "Reading"):
+            done.append(next(results))
+    except KeyboardInterrupt:
+        results.close()
+        continues = ". Run the same command again to continue" if is_kept else ""
+        fail(f"stopped after {len(done):,} of {count_text(len(logs), 'log')}{continues}", _STOPPED)
+    return done

@@ -1,0 +1,160 @@
+"""`apportion explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from apportion._spark.jvm import short_errors
+from apportion._util.units import count_text
+from apportion.cli.support.console import err, fail, writing
+from apportion.cli.support.options import Force, Output, choose_format
+from apportion.cli.support.outputs import check_outputs
+from apportion.cli.support.progress import query_progress, waiting
+from apportion.cli.support.sources import read_statements
+from apportion.cli.support.spark_session import Assignments, Master, start
+from apportion.cli.support.table_files import find_tables, register
+from apportion.cli.support.tables import query_failed
+from apportion.errors import QueryError
+from apportion.logs import eventlog
+from apportion.logs.eventlog import files, locate
+from apportion.logs.explanation import run_queries
+from apportion.logs.explanation.explained import Explained, from_log, from_run
+
+_Check = Callable[[Iterable[str | Path]], None]
+
+EXAMPLES = """\
+More examples:
+
+- `apportion explain /tmp/spark-events/local-1700000000000`: explain the queries of an event log
+- `apportion explain http://localhost:4040`: explain the queries of a running application
+- `apportion explain http://history:18080/history/app-1 --query 7`: explain one query, with the \
+log from a history server
+- `apportion explain app-1 --logs /var/log/spark`: find the log by application id
+- `apportion explain report.sql -o report.html`: write an interactive HTML page
+"""
+
+
+def explain(
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE.sql|LOG|URL|ID",
+            help="SQL to run: a file, or - for standard input. For finished queries: an event log, "
+            "the URL of an application's UI or history server page, or an application id. A log is "
+            "a file in any of Spark's compressions but lzf, or the directory of a rolling log.",
+        ),
+    ],
+    query: Annotated[
+        list[int] | None,
+        typer.Option(
+            help="Number of a query in Spark's UI. Repeatable. Default: all queries with "
+            "decisions, or all queries of a log without decisions."
+        ),
+    ] = None,
+    tables: Annotated[
+        Path | None,
+        typer.Option(
+            help="For SQL: directory of parquet, csv or json tables. A table has the name of its "
+            "file or folder."
+        ),
+    ] = None,
+    assignments: Assignments = None,
+    master: Master = None,
+    logs: Annotated[
+        Path | None,
+        typer.Option(
+            help="For an application id: directory of event logs. Default: the directory in "
+            "SPARK_HISTORY_OPTS, or else /tmp/spark-events."
+        ),
+    ] = None,
+    format: Annotated[
+        Literal["text", "html", "json", "mermaid"] | None,
+        typer.Option(
+            help="text for people, html for an interactive page, json for programs, mermaid for "
+            "Markdown. Default: by the ending of --output, else text."
+        ),
+    ] = None,
+    output: Output = None,
+    force: Force = False,
+) -> None:
+    """Show the stages of queries: inputs, tasks with the reason, times, bytes and operators.
+
+    ```text
+    $ apportion explain report.sql --tables data/
+    ...
+    stage 1 (shuffle): 3 tasks
+      reads stage 0
+      HashAggregate: 3 tasks: parallelism is set to 3 (hint on the query block, line 3).
+        largest task 1.9 KiB, mean 1.8 KiB
+        slots (min / target / max): 3 / 3 / 3
+    ...
+    ```
+
+    Event logs are read without Spark. A log that was recorded without Apportion gives a profile of
+    its queries. The application can still be running, or have been killed.
+    For the URL of a running application, the directory of its event log must be readable from this
+    machine.
+
+    Exit codes: 0 shown, 1 a query failed, 2 wrong usage or a log that cannot be read.
+    """
+    chosen = choose_format(format, output, ["text", "html", "json", "mermaid"])
+
+    def check(inputs: Iterable[str | Path]) -> None:
+        check_outputs("explain", [("--output", output)], inputs, force)
+
+    if what == "-" or what.lower().endswith(".sql"):
+        _refuse("a log, not for SQL", {"--logs": logs})
+        explained = _run(what, query or [], tables, assignments or [], master, check)
+    else:
+        _refuse(
+            f"SQL, not for {what}",
+            {"--tables": tables, "--set": assignments, "--master": master},
+        )
+        explained = _read(what, query or [], logs, check)
+    with writing(output) as console:
+        console.write(getattr(explained, chosen)())
+    if chosen in ("json", "mermaid"):
+        for note in explained.notes:
+            err.print(note, markup=False, soft_wrap=True)
+    for remark in explained.remarks:
+        err.print(f"Left out: {remark}", markup=False, soft_wrap=True)
+
+
+def _refuse(allowed_for: str, options: dict[str, object]) -> None:
+    given = [name for name, value in options.items() if value]
+    if given:
+        fail(f"{', '.join(given)}: only for {allowed_for}")
+
+
+def _run(
+    file: str,
+    numbers: list[int],
+    tables: Path | None,
+    assignments: list[str],
+    master: str | None,
+    check: _Check,
+) -> Explained:
+    statements = read_statements(file)
+    known_tables = find_tables(tables) if tables else {}
+    check([file, *(table.path for table in known_tables.values())])
+    spark = start(master, assignments)
+    try:
+        with short_errors(), waiting("Reading the tables' schemas"):
+            register(spark, known_tables)
+        with short_errors(), query_progress(spark, count_text(len(statements), "statement")):
+            texts = [statement.text for statement in statements]
+            application, _, _ = run_queries.run_sql(spark, texts)
+    except QueryError as error:
+        query_failed(error, known_tables)
+    return from_run(application, numbers)
+
+
+def _read(what: str, numbers: list[int], logs: Path | None, check: _Check) -> Explained:
+    with waiting(f"Reading {what}"), locate.event_log(what, logs) as log:
+        check(files.logs(log))
+        application = eventlog.read(log)
+    return from_log(application, what, numbers)

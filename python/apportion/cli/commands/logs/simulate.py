@@ -1,0 +1,160 @@
+"""`apportion simulate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from apportion._util.figures import check
+from apportion.cli.support.console import Console, err, writing
+from apportion.cli.support.options import Force, Output, OutputFormat, PlotFile, choose_format
+from apportion.cli.support.outputs import check_outputs, json_text
+from apportion.cli.support.progress import counted, waiting
+from apportion.logs import eventlog
+from apportion.logs.eventlog.files import logs
+from apportion.logs.simulate import plot, report
+from apportion.logs.simulate.scenarios import Scenario, losses, parse, spark, with_assignments
+from apportion.logs.simulate.simulation import Simulation, simulate
+
+EXAMPLES = """\
+More examples:
+
+- `apportion simulate LOG`: check how accurate the simulation is, and compare with Spark's own \
+coalescing
+- `apportion simulate LOG --query 7 --set data_volume_per_task=16MB`: simulate one query with \
+smaller tasks
+- `apportion simulate LOG --set ranges=balanced --set rounding=waves --slots 160`: change settings \
+and cluster
+- `apportion simulate LOG --scale 1000 --slots 400 --lose 5@60`: simulate 1000 times the data on \
+400 slots, and lose 5 executors after a minute
+- `apportion simulate LOG --scenario "few:slots=80" --scenario "many:slots=320,mode=active" \
+--plot slots.png`: compare two clusters, and draw a plot
+"""
+
+
+def simulate_command(
+    log: Annotated[
+        Path,
+        typer.Argument(
+            metavar="LOG",
+            help="Event log: a file in any of Spark's compressions but lzf, - for standard input, "
+            "or the directory of a rolling log.",
+        ),
+    ],
+    query: Annotated[
+        list[int] | None,
+        typer.Option(
+            help="Number of a query in Spark's UI. Repeatable. Default: all queries of the log."
+        ),
+    ] = None,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            "--conf",
+            metavar="NAME=VALUE",
+            help="Setting of Apportion (data_volume_per_task=16MB) or of Spark (full key), for all "
+            "scenarios except the replay. Repeatable.",
+        ),
+    ] = None,
+    slots: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Number of task slots. Default: as in the log."),
+    ] = None,
+    executor_slots: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Task slots per executor. Default: as in the log."),
+    ] = None,
+    lose: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N@SECONDS",
+            help="Lose N executors this many seconds after a query starts. Repeatable.",
+        ),
+    ] = None,
+    scale: Annotated[
+        float, typer.Option(metavar="X", help="Multiply the bytes of all files and shuffles by X.")
+    ] = 1.0,
+    scenarios: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--scenario",
+            metavar="NAME:KEY=VALUE,...",
+            help="Additional scenario, on top of the options above. Keys are settings, and slots, "
+            "executor_slots, scale, lose=N@SECONDS+N@SECONDS. Repeatable.",
+        ),
+    ] = None,
+    plot_file: PlotFile = None,
+    format: OutputFormat = None,
+    output: Output = None,
+    force: Force = False,
+) -> None:
+    """Replay an event log with other settings, slots, lost executors or data sizes.
+
+    ```text
+    $ apportion simulate LOG --slots 4
+    ...
+    Scenario                        Makespan, s  Times faster  Tasks  Slots
+    logged (measured)                      8.97          1.00     88      2
+    replay                                 9.31          0.96    103      2
+    set                                    7.95          1.13    103      4
+    spark (apportion.enabled=false)        9.15          0.98     26      4
+    ```
+
+    Rows of the result:
+
+    - *logged*: the measured run
+    - *replay*: a simulation of the measured run. Its error tells you how much to trust other rows.
+    - *set*: with `--set`, `--slots`, `--executor-slots`, `--lose` and `--scale`
+    - one row for each `--scenario`
+    - *spark*: Spark's own coalescing on the same slots and data
+
+    The numbers of tasks come from the sizes of the shuffle partitions in the log. The time of a
+    task is an overhead plus its bytes divided by a throughput. Both are fitted to the tasks of the
+    log.
+
+    Exit codes: 0 shown, 2 wrong usage or a log that cannot be read.
+    """
+    chosen = choose_format(format, output, ["text", "json"])
+    if plot_file:
+        check(plot_file)
+    check_outputs("simulate", [("--output", output), ("--plot", plot_file)], logs(log), force)
+    common = Scenario(
+        "set",
+        slots=slots,
+        executor_slots=executor_slots,
+        losses=losses(lose or []),
+        scale=scale,
+    )
+    common = with_assignments(common, "set", assignments or [])
+    changed = [common] if common != Scenario("set") else []
+    own = [parse(text, common) for text in scenarios or []]
+    with waiting(f"Reading {log}"):
+        application = eventlog.read(log)
+    result = simulate(
+        application,
+        [*changed, *own, spark(common)],
+        application.numbered(query, str(log)) if query else None,
+        lambda names: counted(names, "Scenario"),
+    )
+    with writing(output) as console:
+        _print(result, chosen, console)
+    if plot_file:
+        plot.draw(result, plot_file)
+        err.print(f"Plot: {plot_file}", markup=False, soft_wrap=True)
+    for left_out in application.skipped:
+        err.print(f"Left out: {left_out}", markup=False, soft_wrap=True)
+
+
+def _print(result: Simulation, format: str, console: Console) -> None:
+    if format == "json":
+        console.write(json_text("simulate", result.as_json()))
+        return
+    single = len(result.workloads) == 1
+    console.print(report.stages_table(result) if single else report.queries_table(result))
+    console.print(report.scenarios_table(result))
+    console.print(report.fit_text(result), markup=False, soft_wrap=True)
+    for note in report.notes(result):
+        console.print(f"Note: {note}", markup=False, soft_wrap=True)

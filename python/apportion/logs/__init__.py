@@ -1,0 +1,1 @@
+"""Tools that read event logs: the reader, explanations, advice, simulations and reports."""

@@ -1,0 +1,219 @@
+"""Advice for the queries of an application."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+from apportion._util.units import count_text
+from apportion.logs import eventlog
+from apportion.logs.advise import balance, files, limits, pressure, task_counts
+from apportion.logs.advise.findings import (
+    NO_SQL,
+    Advice,
+    ApplicationAdvice,
+    Finding,
+    Gain,
+    Kind,
+    QueryAdvice,
+    largest,
+    total,
+)
+from apportion.logs.advise.plan_facts import engine
+from apportion.logs.advise.stages import (
+    MeasuredStage,
+    SparkConfs,
+    busy_seconds,
+    measured,
+    most_slots,
+    seconds_alone,
+    spans,
+)
+from apportion.logs.advise.task_counts import UnadaptedStage
+from apportion.logs.eventlog import Application, Query, Unread
+from apportion.logs.eventlog.model import ESTIMATED_SLOTS
+
+_OLDEST_SPARK = (3, 5)
+# Confs of each cluster of Databricks. Delta Lake has other confs below `spark.databricks`.
+_DATABRICKS = "spark.databricks.clusterUsageTags."
+_MOST_FAILURES = 5
+_LONGEST_FAILURE = 300
+
+
+def advise(application: Application, log: str, numbers: Sequence[int] = ()) -> ApplicationAdvice:
+    """Return the advice for an application, or for the queries with these numbers only.
+
+    `log` names the log in messages. Raises `ApportionError` for an unknown number.
+    """
+    application.numbered(numbers, log)
+    confs = SparkConfs(application)
+    spans_of = {query.id: spans(query.stages) for query in application.queries.values()}
+    alone = seconds_alone(itertools.chain(spans(application.other_stages), *spans_of.values()))
+    chosen = dict.fromkeys(numbers) or application.queries
+    queries: list[QueryAdvice] = []
+    unadapted: list[UnadaptedStage] = []
+    engines: set[str] = set()
+    has_decisions = False
+    # Only one query of a large log is unpacked at a time.
+    for number in chosen:
+        query = application.queries[number]
+        stages = measured(application, query, alone)
+        replacing = engine(query.plan)
+        queries.append(_query(application, query, stages, replacing is None))
+        found = (task_counts.unadapted(stage, confs) for stage in stages)
+        unadapted += [stage for stage in found if stage]
+        engines.update([replacing] if replacing else [])
+        has_decisions = has_decisions or bool(query.decisions)
+    queries.sort(key=_rank, reverse=True)
+    seconds = busy_seconds(span for number in chosen for span in spans_of[number])
+    core_hours = seconds * most_slots(application) / 3600
+    findings = [
+        *task_counts.adaptive_execution_off(unadapted, confs),
+        *task_counts.fixed_partitions(unadapted, confs, seconds),
+    ]
+    findings.sort(key=_rank, reverse=True)
+    is_databricks = any(name.startswith(_DATABRICKS) for name in application.conf)
+    is_supported = confs.is_since(*_OLDEST_SPARK) and not is_databricks
+    gains = [total([query.gain for query in queries], seconds, core_hours)]
+    helped = [total([query.with_apportion for query in queries], seconds, core_hours)]
+    return ApplicationAdvice(
+        log=log,
+        id=application.id,
+        name=application.name or application.id or log,
+        spark_version=application.spark_version,
+        slots=most_slots(application),
+        stage_seconds=seconds,
+        task_seconds=sum(query.task_seconds for query in queries),
+        other_task_seconds=sum(sum(stage.run_millis) for stage in application.other_stages) / 1000,
+        # The stages of a finding about the configuration can have findings too.
+        gain=largest([*gains, *(finding.gain for finding in findings)]),
+        with_apportion=largest([*helped, *(each.gain for each in findings if each.helps)]),
+        findings=findings,
+        queries=queries,
+        notes=[
+            *_notes(application, is_supported, is_databricks, engines, has_decisions),
+            *_failures(queries),
+            *(f"left out: {skipped}" for skipped in application.skipped),
+        ],
+        is_supported=is_supported,
+    )
+
+
+def read(log: str, numbers: Sequence[int] = ()) -> ApplicationAdvice | Unread:
+    """Return the advice for a log, or the reason why it cannot be read."""
+    return eventlog.read_with(log, lambda application: advise(application, log, numbers))
+
+
+def collected(results: Sequence[ApplicationAdvice | Unread]) -> Advice:
+    """Return the advice for several logs, with the largest gain first."""
+    applications = [each for each in results if isinstance(each, ApplicationAdvice)]
+    applications.sort(key=_rank, reverse=True)
+    return Advice(applications, [each for each in results if isinstance(each, Unread)])
+
+
+def _query(
+    application: Application, query: Query, stages: Sequence[MeasuredStage], is_plain: bool
+) -> QueryAdvice:
+    confs = SparkConfs(application, query)
+    findings = [
+        task_counts.with_place(finding, stage)
+        for stage in stages
+        if stage.task_seconds >= limits.MIN_TASK_SECONDS
+        for finding in _findings(stage, confs, is_plain)
+    ]
+    findings.sort(key=_rank, reverse=True)
+    busy = busy_seconds(spans(query.stages))
+    slots = max((stage.slots for stage in stages), default=1)
+    start, end = query.submitted, query.completed
+    return QueryAdvice(
+        id=query.id,
+        title=_title(query),
+        seconds=max(end - start, 0) / 1000 if start is not None and end is not None else None,
+        stage_seconds=busy,
+        task_seconds=sum(stage.task_seconds for stage in stages),
+        gain=_gain(findings, busy, slots),
+        with_apportion=_gain([each for each in findings if each.helps], busy, slots),
+        findings=findings,
+        fingerprint=query.fingerprint,
+        failure=_first_line(query.failure) if query.failure else None,
+    )
+
+
+def _findings(stage: MeasuredStage, confs: SparkConfs, is_plain: bool) -> Iterator[Finding]:
+    yield from pressure.spill(stage, confs)
+    yield from pressure.garbage_collection(stage, confs)
+    yield from pressure.fetch_wait(stage)
+    yield from pressure.failures(stage, confs)
+    yield from files.small_files(stage, confs)
+    # The rules below look at one cause of idle slots after the other, and report the first one.
+    about_tasks = [
+        *task_counts.tiny_tasks(stage, confs),
+        *task_counts.large_tasks(stage, confs),
+        *files.small_scan_tasks(stage, confs),
+        *files.large_scan_tasks(stage, confs),
+    ]
+    skewed = list(balance.skew(stage, confs))
+    yield from about_tasks
+    yield from skewed
+    if not skewed and is_plain:
+        if not any(each.kind in _FEW_TASKS for each in about_tasks):
+            yield from balance.idle_cores(stage, confs)
+        if not about_tasks:
+            yield from balance.last_wave(stage, confs)
+
+
+_FEW_TASKS = {Kind.LARGE_TASKS, Kind.LARGE_SCAN_TASKS}
+
+
+def _gain(findings: Sequence[Finding], seconds: float, slots: float) -> Gain:
+    stages = {finding.stage for finding in findings}
+    gains = [
+        largest(finding.gain for finding in findings if finding.stage == stage) for stage in stages
+    ]
+    wasted = sum(finding.evidence.get("wasted_seconds", 0) for finding in findings)
+    return total(gains, seconds, (seconds * slots + wasted) / 3600)
+
+
+def _rank(advice: ApplicationAdvice | QueryAdvice | Finding) -> tuple[float, float]:
+    return advice.gain.rank
+
+
+def _title(query: Query) -> str:
+    """Return the first line of the description, which can be a long SQL text."""
+    return _first_line(query.description) or "without a description"
+
+
+def _first_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return " ".join(lines[0].split()) if lines else ""
+
+
+def _failures(queries: Sequence[QueryAdvice]) -> Iterator[str]:
+    failed = sorted(
+        (each for each in queries if each.failure is not None), key=lambda each: each.id
+    )
+    for query in failed[:_MOST_FAILURES]:
+        yield f"query {query.id} failed: {query.failure}"[:_LONGEST_FAILURE]
+    if len(failed) > _MOST_FAILURES:
+        yield f"{count_text(len(failed) - _MOST_FAILURES, 'more query')} failed"
+
+
+def _notes(
+    application: Application,
+    is_supported: bool,
+    is_databricks: bool,
+    engines: set[str],
+    has_decisions: bool,
+) -> Iterator[str]:
+    if not application.queries:
+        yield NO_SQL
+    if is_databricks:
+        yield "Apportion does not support Databricks"
+    elif not is_supported:
+        yield f"Apportion needs Spark 3.5 or later; this is Spark {application.spark_version}"
+    for name in sorted(engines):
+        yield f"{name} replaces Spark's operators, so Apportion does not decide their tasks"
+    if application.has_estimated_slots:
+        yield ESTIMATED_SLOTS
+    if has_decisions:
+        yield "Apportion already decided tasks in this log"

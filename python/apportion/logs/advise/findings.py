@@ -1,0 +1,317 @@
+"""Findings with their evidence and gains, the advice for queries and logs, and gains as text."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from apportion._util.units import core_unit, count_text, number_text, seconds_text
+from apportion.logs.eventlog import Unread
+from apportion.logs.plain import plain
+
+Number = int | float
+
+
+class Kind(enum.Enum):
+    """Kind of a finding."""
+
+    TINY_TASKS = "tiny-tasks"
+    LARGE_TASKS = "large-tasks"
+    SPILL = "spill"
+    OUT_OF_MEMORY = "out-of-memory"
+    GARBAGE_COLLECTION = "garbage-collection"
+    SKEW = "skew"
+    IDLE_CORES = "idle-cores"
+    LAST_WAVE = "last-wave"
+    FETCH_WAIT = "fetch-wait"
+    FAILED_TASKS = "failed-tasks"
+    SMALL_FILES = "small-files"
+    SMALL_SCAN_TASKS = "small-scan-tasks"
+    LARGE_SCAN_TASKS = "large-scan-tasks"
+    ADAPTIVE_EXECUTION_OFF = "adaptive-execution-off"
+    FIXED_PARTITIONS = "fixed-partitions"
+
+    @property
+    def title(self) -> str:
+        """The kind in words."""
+        return _TITLES[self]
+
+
+_TITLES = {
+    Kind.TINY_TASKS: "Too many tiny tasks",
+    Kind.LARGE_TASKS: "Too few, large tasks",
+    Kind.SPILL: "Spill to disk",
+    Kind.OUT_OF_MEMORY: "Tasks out of memory",
+    Kind.GARBAGE_COLLECTION: "Garbage collection",
+    Kind.SKEW: "Skewed tasks",
+    Kind.IDLE_CORES: "Idle cores",
+    Kind.LAST_WAVE: "Last wave",
+    Kind.FETCH_WAIT: "Waiting for shuffle data",
+    Kind.FAILED_TASKS: "Failed tasks",
+    Kind.SMALL_FILES: "Small output files",
+    Kind.SMALL_SCAN_TASKS: "Small scan tasks",
+    Kind.LARGE_SCAN_TASKS: "Large scan tasks",
+    Kind.ADAPTIVE_EXECUTION_OFF: "Adaptive execution is off",
+    Kind.FIXED_PARTITIONS: "Fixed number of shuffle partitions",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Gain:
+    """Bounds of the time that a fix can save.
+
+    Core-hours are the saved seconds times the task slots of the application, because idle slots
+    cost as much as busy ones. For failed tasks, they are the time of the failed attempts.
+    """
+
+    seconds_low: float = 0.0
+    seconds_high: float = 0.0
+    core_hours_low: float = 0.0
+    core_hours_high: float = 0.0
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """Order of gains: the means of the bounds, in core-hours and in seconds."""
+        return (
+            (self.core_hours_low + self.core_hours_high) / 2,
+            (self.seconds_low + self.seconds_high) / 2,
+        )
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the log shows any gain."""
+        return self.seconds_high > 0 or self.core_hours_high > 0
+
+
+NO_GAIN = Gain()
+NO_SQL = "no SQL in this log"
+
+
+def largest(gains: Iterable[Gain]) -> Gain:
+    """Return the largest value of each bound. Gains of one stage overlap, so they do not add up."""
+    rows = [dataclasses.astuple(gain) for gain in gains]
+    return Gain(*map(max, zip(*rows, strict=True))) if rows else NO_GAIN
+
+
+def total(gains: Iterable[Gain], most_seconds: float, most_core_hours: float) -> Gain:
+    """Return the sum of gains, where each bound is limited by the time that was used."""
+    rows = [dataclasses.astuple(gain) for gain in gains]
+    low, high, core_low, core_high = map(sum, zip(*rows, strict=True)) if rows else (0.0,) * 4
+    return Gain(
+        min(low, most_seconds),
+        min(high, most_seconds),
+        min(core_low, most_core_hours),
+        min(core_high, most_core_hours),
+    )
+
+
+def gain_text(gain: Gain) -> str:
+    """Return a gain with its bounds, in seconds and core-hours.
+
+    >>> gain_text(Gain(1, 2, 0.5, 1))
+    '1.0 s to 2.0 s, 0.5 to 1.0 core-hours'
+    """
+    if not gain.is_known:
+        return "not known from this log"
+    low, high = seconds_text(gain.seconds_low), seconds_text(gain.seconds_high)
+    low = "0 s" if low == "0 ms" else low
+    core_time, unit = core_time_bounds(gain)
+    return f"{low if low == high else f'{low} to {high}'}, {core_time} core-{unit}"
+
+
+def core_time_bounds(gain: Gain) -> tuple[str, str]:
+    """Return the bounds of the saved core time, and their unit: `seconds`, `minutes` or `hours`.
+
+    >>> core_time_bounds(Gain(1, 2, 0, 0.05))
+    ('0 to 3.0', 'minutes')
+    """
+    divisor, unit = core_unit(gain.core_hours_high * 3600)
+    low = number_text(gain.core_hours_low * 3600 / divisor)
+    high = number_text(gain.core_hours_high * 3600 / divisor)
+    return (low if low == high else f"{low} to {high}"), unit
+
+
+def percent_text(share: float) -> str:
+    """Return a share as a percentage.
+
+    >>> percent_text(0.123)
+    '12 %'
+    """
+    return f"{share * 100:.0f} %"
+
+
+@dataclasses.dataclass(frozen=True)
+class Decided:
+    """Number of tasks that Apportion decides by the bytes of the shuffles or files."""
+
+    tasks: int
+    """Number for the bytes that the tasks read."""
+    tasks_high: int
+    """Number for the largest bytes that Spark can have recorded for the shuffles."""
+    target_bytes: int
+    """Target size per task."""
+    total_bytes: int
+    largest_task_low: int
+    """Lower bound of the bytes of the largest task."""
+    largest_task_high: int | None
+    """Upper bound for the same shuffle partitions; None if the log does not show one."""
+    uses_slots: int | None = None
+    """Task slots that raised the number; None if the bytes alone set it."""
+
+    @property
+    def why(self) -> str:
+        """What sets the number, in words."""
+        return f"to use {self.uses_slots} task slots" if self.uses_slots else "by bytes"
+
+    @property
+    def text(self) -> str:
+        """The number of tasks in words."""
+        if self.tasks == self.tasks_high:
+            return count_text(self.tasks, "task")
+        return f"{self.tasks} to {self.tasks_high} tasks"
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """A problem that costs time, and how to fix it."""
+
+    kind: Kind
+    text: str
+    """What was measured, in words."""
+    apportion: str
+    """What Apportion does about it, in words."""
+    without: list[str]
+    """Settings or hints that help without Apportion."""
+    helps: bool
+    """Whether Apportion decides differently from the logged run."""
+    gain: Gain
+    evidence: dict[str, Number]
+    """The measured numbers by name."""
+    decided: Decided | None = None
+    query: int | None = None
+    """None for a finding about the configuration."""
+    stage: int | None = None
+    operators: list[str] = dataclasses.field(default_factory=list)
+    """Operators of the stage, from the top of the plan."""
+    tables: list[str] = dataclasses.field(default_factory=list)
+    """Tables or paths that the stage scans."""
+    failure_reasons: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """Failed attempts of tasks by the class of their error, or by Spark's name of the reason."""
+    settings: dict[str, str] = dataclasses.field(default_factory=dict)
+    """Settings of Apportion that help, by name; they are not its defaults."""
+
+
+@dataclasses.dataclass(frozen=True)
+class QueryAdvice:
+    """Findings of a query, with the largest gain first."""
+
+    id: int
+    title: str
+    seconds: float | None
+    """Duration; None if the query has not ended."""
+    stage_seconds: float
+    """Time in which at least one of its stages ran."""
+    task_seconds: float
+    gain: Gain
+    with_apportion: Gain
+    """The part of the gain in findings where Apportion decides differently."""
+    findings: list[Finding]
+    fingerprint: str | None = None
+    """Identity of the query in policy files; None if the log does not have it."""
+    failure: str | None = None
+    """First line of the error; None if the query did not fail."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ApplicationAdvice:
+    """Advice for the application of one log."""
+
+    log: str
+    id: str
+    name: str
+    spark_version: str
+    slots: int
+    """Largest number of task slots."""
+    stage_seconds: float
+    """Time in which at least one stage of a query ran."""
+    task_seconds: float
+    """Task time of all queries."""
+    other_task_seconds: float
+    """Task time of stages outside of SQL."""
+    gain: Gain
+    with_apportion: Gain
+    findings: list[Finding]
+    """Findings about the configuration."""
+    queries: list[QueryAdvice]
+    """All queries, with the largest gain first."""
+    notes: list[str]
+    """Remarks, such as omitted parts of the log."""
+    is_supported: bool = True
+    """Whether Apportion supports this version and distribution of Spark."""
+
+    @property
+    def count(self) -> int:
+        """Number of findings."""
+        return len(self.findings) + sum(len(query.findings) for query in self.queries)
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """The applications with one name, which are runs of the same job."""
+
+    name: str
+    logs: int
+    findings: int
+    gain: Gain
+    with_apportion: Gain
+
+
+@dataclasses.dataclass(frozen=True)
+class Advice:
+    """Advice for one or more logs, with the largest gain first."""
+
+    applications: list[ApplicationAdvice]
+    unread: list[Unread]
+
+    @property
+    def gain(self) -> Gain:
+        """Sum of the gains of all applications."""
+        return _sum(application.gain for application in self.applications)
+
+    @property
+    def with_apportion(self) -> Gain:
+        """The part of the gain in findings where Apportion decides differently."""
+        return _sum(application.with_apportion for application in self.applications)
+
+    @property
+    def jobs(self) -> list[Job]:
+        """The jobs with findings, with the largest gain first."""
+        names = dict.fromkeys(each.name for each in self.applications if each.count)
+        jobs = [self._job(name) for name in names]
+        return sorted(jobs, key=lambda job: job.gain.rank, reverse=True)
+
+    def _job(self, name: str) -> Job:
+        runs = [each for each in self.applications if each.name == name]
+        return Job(
+            name=name,
+            logs=len(runs),
+            findings=sum(run.count for run in runs),
+            gain=_sum(run.gain for run in runs),
+            with_apportion=_sum(run.with_apportion for run in runs),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the advice as data for JSON."""
+        return {
+            "gain": dataclasses.asdict(self.gain),
+            "with_apportion": dataclasses.asdict(self.with_apportion),
+            "jobs": [plain(each) for each in self.jobs],
+            "applications": [plain(each) for each in self.applications],
+            "unread": [plain(each) for each in self.unread],
+        }
+
+
+def _sum(gains: Iterable[Gain]) -> Gain:
+    return total(gains, float("inf"), float("inf"))

@@ -1,0 +1,344 @@
+"""Stages of an application as they ran, each with its slots and the facts about its plan."""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import functools
+import itertools
+import re
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from apportion.logs.advise.findings import Gain
+from apportion.logs.advise.plan_facts import PlanFacts, engine, facts, has_shuffles, is_adaptive
+from apportion.logs.eventlog import Application, Query, Stage, placement
+from apportion.logs.eventlog.fragments import Fragment, fragments
+from apportion.logs.simulate.arithmetic.policy import Confs
+
+# Spark switches adaptive execution on by default since this version.
+_ADAPTIVE_SINCE = (3, 2)
+_VERSION = re.compile(r"(\d+)\.(\d+)")
+ADAPTIVE = "spark.sql.adaptive.enabled"
+# Metrics of an exchange that its readers update.
+_READ = ("local bytes read", "remote bytes read")
+_MAX_SLOTS = 1_000_000
+
+# Times of the first launch and the last end of an attempt of a stage, and the id of the stage.
+Span = tuple[int, int, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class MeasuredStage:
+    """All attempts of one of Spark's stages. The arrays have an entry for each task."""
+
+    id: int
+    query: int
+    facts: PlanFacts
+    slots: float
+    """Mean number of task slots while it ran."""
+    seconds: float
+    """Time from the first launch to the last end of a task, without the time between attempts."""
+    alone: float
+    """Share of this time in which no other stage ran."""
+    launched: array[int]
+    finished: array[int]
+    millis: array[int]
+    """Time from the launch of each task to its end."""
+    run_millis: array[int]
+    read_bytes: array[int]
+    """Bytes that each task read from shuffles and files."""
+    shuffle_bytes: array[int]
+    input_bytes: array[int]
+    output_bytes: array[int]
+    spilled_bytes: int
+    spilling_tasks: int
+    gc_millis: int
+    fetch_wait_millis: int
+    peak_memory: int
+    failed_tasks: int
+    memory_failures: int
+    wasted_millis: int
+    failure_reasons: Mapping[str, int]
+    """Failed attempts by the class of their error, or by Spark's name of the reason."""
+
+    # The sums are cached, because many rules use them.
+
+    @functools.cached_property
+    def tasks(self) -> int:
+        """Number of tasks that succeeded."""
+        return len(self.millis)
+
+    @functools.cached_property
+    def task_seconds(self) -> float:
+        """Time of all tasks."""
+        return sum(self.millis) / 1000
+
+    @functools.cached_property
+    def longest(self) -> float:
+        """Seconds of the longest task, from its launch to its end."""
+        return max(self.millis, default=0) / 1000
+
+    @functools.cached_property
+    def median(self) -> float:
+        """Median seconds of a task."""
+        return median(self.millis) / 1000
+
+    @functools.cached_property
+    def shuffle_total(self) -> int:
+        """Bytes that all tasks read from shuffles."""
+        return sum(self.shuffle_bytes)
+
+    @functools.cached_property
+    def read_total(self) -> int:
+        """Bytes that all tasks read."""
+        return sum(self.read_bytes)
+
+    @functools.cached_property
+    def peak(self) -> int:
+        """The most tasks that ran at the same time, at least 1."""
+        return max((running for _, running in self.running()), default=1) or 1
+
+    def running(self) -> list[tuple[int, int]]:
+        """Return the number of running tasks over time: `(milliseconds, tasks)`, in order."""
+        changes: dict[int, int] = {}
+        # Spark records the end of a task after the slot is free, so only its run time counts.
+        for launched, millis in zip(self.launched, self.run_millis, strict=True):
+            changes[launched] = changes.get(launched, 0) + 1
+            end = launched + max(millis, 0)
+            changes[end] = changes.get(end, 0) - 1
+        running, rows = 0, []
+        for time in sorted(changes):
+            running += changes[time]
+            rows.append((time, running))
+        return rows
+
+    def gain(self, low: float, high: float) -> Gain:
+        """Return a gain in seconds, which is at most the time of the stage.
+
+        The lower bound counts only the time in which no other stage ran. At other times, a faster
+        stage may save nothing.
+        """
+        high = min(max(high, 0.0), self.seconds)
+        low = min(max(low, 0.0), high) * self.alone
+        return Gain(low, high, low * self.slots / 3600, high * self.slots / 3600)
+
+
+class SparkConfs(Confs):
+    """Confs of a query or an application, with the version of Spark."""
+
+    def __init__(self, application: Application, query: Query | None = None) -> None:
+        self.version = version(application)
+        # Distributions without a version in the log have it switched on.
+        default = "true" if self.is_since(*_ADAPTIVE_SINCE) else "false"
+        own = query.conf if query else {}
+        super().__init__({ADAPTIVE: default, **application.conf, **own})
+
+    def is_since(self, major: int, minor: int) -> bool:
+        """Return whether the version is this one or later. Distributions may write no version."""
+        return self.version is None or self.version >= (major, minor)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether tasks run in the driver, whose memory is not that of executors."""
+        master = self.text("spark.master") or ""
+        return master == "local" or master.startswith("local[")
+
+
+def version(application: Application) -> tuple[int, int] | None:
+    """Return the version of Spark, such as `(4, 1)`; None for logs without it."""
+    match = _VERSION.match(application.spark_version)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def median(values: Iterable[int]) -> int:
+    """Return the upper median, or 0 without values."""
+    ordered = sorted(values)
+    return ordered[len(ordered) // 2] if ordered else 0
+
+
+def measured(
+    application: Application, query: Query, alone: Mapping[int, float]
+) -> list[MeasuredStage]:
+    """Return the stages of a query that ran tasks, in order of their ids.
+
+    `alone` has the result of `seconds_alone`.
+    """
+    cut = fragments(query.plan) if query.plan else []
+    owners, decided = _owners(query, cut), placement.place(query, cut)
+    known: dict[int, PlanFacts] = {}
+    unknown = PlanFacts(
+        engine=engine(query.plan),
+        is_adaptive=is_adaptive(query.plan),
+        query_has_shuffles=has_shuffles(query.plan),
+    )
+    attempts: dict[int, list[Stage]] = {}
+    for stage in query.stages:
+        attempts.setdefault(stage.id, []).append(stage)
+    stages: list[MeasuredStage] = []
+    for id, runs in sorted(attempts.items()):
+        if not any(run.launched for run in runs):
+            continue
+        plan = unknown
+        if (place := owners.get(id)) is not None:
+            plan = known[place] = known.get(place) or facts(
+                cut[place], query, decided.get(place, [])
+            )
+        stages.append(_stage(application, query.id, id, runs, plan, alone))
+    return stages
+
+
+def busy_seconds(spans: Iterable[Span]) -> float:
+    """Return the time in which at least one of the stages ran."""
+    seconds, until = 0, None
+    for start, end, _ in sorted(spans):
+        if until is None or start > until:
+            seconds, until = seconds + end - start, end
+        elif end > until:
+            seconds, until = seconds + end - until, end
+    return seconds / 1000
+
+
+def most_slots(application: Application) -> int:
+    """Return the largest number of task slots."""
+    return max(1, max((cores for _, cores in application.slots), default=1) // _cpus(application))
+
+
+def _cpus(application: Application) -> int:
+    return Confs(application.conf).number("spark.task.cpus") or 1
+
+
+def _owners(query: Query, cut: Sequence[Fragment]) -> dict[int, int]:
+    """Return the place of the fragment that each stage ran, by the id of the stage."""
+    owners: dict[int, int] = {}
+    # Stages without separate operators are found by the exchanges that they read.
+    for metrics_of in (Fragment.accumulators, _read_metrics):
+        places: dict[int, int] = {}
+        for place, fragment in enumerate(cut):
+            for metric in metrics_of(fragment):
+                places.setdefault(metric, place)
+        for stage in query.stages:
+            found = [places[metric] for metric in stage.accumulators if metric in places]
+            if found:
+                owners.setdefault(stage.id, min(found))
+    # The last fragment is the result. A second stage of it combines rows, as for a limit.
+    first = min((id for id, place in owners.items() if place == len(cut) - 1), default=0)
+    return {id: place for id, place in owners.items() if place < len(cut) - 1 or id == first}
+
+
+def _read_metrics(fragment: Fragment) -> set[int]:
+    return {
+        read.root.metrics[name]
+        for read in fragment.inputs
+        for name in _READ
+        if name in read.root.metrics
+    }
+
+
+def _stage(
+    application: Application,
+    query: int,
+    id: int,
+    attempts: Sequence[Stage],
+    plan: PlanFacts,
+    alone: Mapping[int, float],
+) -> MeasuredStage:
+    launched, finished = _joined(attempts, "launched"), _joined(attempts, "finished")
+    shuffle, scanned = _joined(attempts, "shuffle_read_bytes"), _joined(attempts, "input_bytes")
+    run = _joined(attempts, "run_millis")
+    millis = array(
+        "q", (max(end - start, 0) for start, end in zip(launched, finished, strict=True))
+    )
+    gc = _joined(attempts, "gc_millis")
+    ran = [(start, end) for start, end, _ in spans(attempts)]
+    seconds = sum(end - start for start, end in ran) / 1000
+    return MeasuredStage(
+        id=id,
+        query=query,
+        facts=plan,
+        # Truncated logs can lack executors, but each running task had a slot.
+        slots=max(_mean_slots(application, ran), sum(millis) / 1000 / seconds if seconds else 1),
+        seconds=seconds,
+        alone=min(1.0, alone.get(id, 0.0) / seconds) if seconds else 0.0,
+        launched=launched,
+        finished=finished,
+        millis=millis,
+        run_millis=run,
+        read_bytes=array("q", map(sum, zip(shuffle, scanned, strict=True))),
+        shuffle_bytes=shuffle,
+        input_bytes=scanned,
+        output_bytes=_joined(attempts, "output_bytes"),
+        spilled_bytes=sum(sum(attempt.spilled_bytes) for attempt in attempts),
+        spilling_tasks=sum(size > 0 for attempt in attempts for size in attempt.spilled_bytes),
+        # Each task counts the collections of its whole executor, also while its code is loaded.
+        gc_millis=sum(min(each, of) for each, of in zip(gc, millis, strict=True)),
+        fetch_wait_millis=sum(sum(attempt.fetch_wait_millis) for attempt in attempts),
+        peak_memory=max(attempt.peak_memory for attempt in attempts),
+        failed_tasks=sum(attempt.failed_tasks for attempt in attempts),
+        memory_failures=sum(attempt.memory_failures for attempt in attempts),
+        wasted_millis=sum(attempt.wasted_millis for attempt in attempts),
+        failure_reasons=sum((Counter(each.failure_reasons) for each in attempts), Counter()),
+    )
+
+
+def _joined(attempts: Sequence[Stage], column: str) -> array[int]:
+    joined = array("q")
+    for attempt in attempts:
+        joined.extend(getattr(attempt, column))
+    return joined
+
+
+def spans(stages: Iterable[Stage]) -> list[Span]:
+    """Return the first launch and the last end of each attempt with tasks, and the stage's id."""
+    return [
+        (min(stage.launched), max(max(stage.finished), min(stage.launched)), stage.id)
+        for stage in stages
+        if stage.launched
+    ]
+
+
+def seconds_alone(spans: Iterable[Span]) -> dict[int, float]:
+    """Return the time in which each stage was the only one that ran."""
+    changes = sorted(
+        change
+        for start, end, id in spans
+        # At the same time, ends come before starts.
+        for change in ((start, 1, id), (end, -1, id))
+    )
+    changes.sort(key=lambda change: (change[0], change[1]))
+    alone: dict[int, float] = {}
+    active: dict[int, int] = {}
+    before = 0
+    for time, change, id in changes:
+        if len(active) == 1:
+            (only,) = active
+            alone[only] = alone.get(only, 0.0) + (time - before) / 1000
+        active[id] = active.get(id, 0) + change
+        if not active[id]:
+            del active[id]
+        before = time
+    return alone
+
+
+def _mean_slots(application: Application, spans: Sequence[tuple[int, int]]) -> float:
+    """Return the mean number of task slots in some spans of time.
+
+    Without executors before them, the largest number counts.
+    """
+    changes = application.slots
+    # Executors can register out of order.
+    times = list(itertools.accumulate((time for time, _ in changes), max))
+    most = max((cores for _, cores in changes), default=1)
+    weighted, duration = 0.0, 0
+    for start, end in spans:
+        first = bisect.bisect_right(times, start)
+        cores = changes[first - 1][1] if first else most
+        since = start
+        for place in range(first, bisect.bisect_left(times, end)):
+            weighted += cores * (times[place] - since)
+            cores, since = changes[place][1], times[place]
+        weighted += cores * (end - since)
+        duration += end - start
+    mean = weighted / duration if duration else float(most)
+    return min(max(1.0, mean / _cpus(application)), _MAX_SLOTS)

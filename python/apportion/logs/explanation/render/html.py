@@ -1,0 +1,187 @@
+"""Explanations as one self-contained HTML page: no server, network or other files needed."""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import itertools
+from collections.abc import Sequence
+from html import escape
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader
+from markupsafe import Markup
+
+from apportion._util import pages
+from apportion._util.units import count_text, size_text
+from apportion.logs.eventlog import LoggedDecision, PlanNode
+from apportion.logs.explanation.render import text
+from apportion.logs.explanation.render.graph import graph
+from apportion.logs.explanation.render.plots import (
+    Pause,
+    batches_plot,
+    ranges_plot,
+    slots_plot,
+    steps_plot,
+    ticks,
+)
+from apportion.logs.explanation.render.sql_text import marked_sql
+from apportion.logs.explanation.views.facts import facts, marks
+from apportion.logs.explanation.views.streams import StreamView, pause_text, time_text
+from apportion.logs.explanation.views.view import (
+    QueryView,
+    StageView,
+    averages_text,
+    memory_text,
+    written_text,
+)
+
+# Queries in the list at the start. The others are behind a click, so that the slowest query is on
+# the first screen.
+_MOST_LISTED = 5
+# Rescales and failures of a stream. Older ones are left out.
+_MOST_CHANGES = 100
+# Levels of the plan that are indented, so that the page does not grow with the square of the plan.
+_MOST_INDENTS = 100
+# Colours of stages in the plot of running tasks, as in `profile.css`.
+_COLOURS = 5
+
+
+@functools.cache
+def _environment() -> Environment:
+    """Return the Jinja environment with the templates of this package and of `_util.pages`."""
+    shared = pages.environment()
+    assert shared.loader
+    return shared.overlay(loader=ChoiceLoader([PackageLoader(__package__), shared.loader]))
+
+
+def render(
+    title: str,
+    queries: Sequence[QueryView],
+    remarks: Sequence[str] = (),
+    notes: Sequence[str] = (),
+    listed: Sequence[QueryView] | None = None,
+    streams: Sequence[StreamView] = (),
+) -> str:
+    """Return the page.
+
+    `remarks` appear at the top, such as the omitted parts of a log, and so do `notes` and
+    `streams`. `listed` is the order of the list of queries.
+    """
+    template = _environment().get_template("profile_page.html")
+    return template.render(
+        title=title,
+        queries=queries,
+        remarks=remarks,
+        notes=notes,
+        listed=queries if listed is None else listed,
+        streams=streams,
+        stream_plots=_stream_plots,
+        pause_text=pause_text,
+        time_text=time_text,
+        most_changes=_MOST_CHANGES,
+        own_asset=_own_asset,
+        graph=graph,
+        marked_sql=marked_sql,
+        partitions_plot=partitions_plot,
+        slots_plot=slots_plot,
+        most_running=_most_running,
+        ticks=ticks,
+        cells=_cells,
+        rows_text=_rows_text,
+        facts=facts,
+        marks=marks,
+        elsewhere=text.ELSEWHERE,
+        most_listed=_MOST_LISTED,
+        most_indents=_MOST_INDENTS,
+    )
+
+
+def _most_running(query: QueryView) -> dict[str, list[tuple[int, int]]]:
+    """Return the running tasks of the stages that have a colour of their own."""
+    return dict(itertools.islice(query.running_of.items(), _COLOURS))
+
+
+def _stream_plots(stream: StreamView) -> dict[str, Markup]:
+    """Return the plots of the durations of batches and of the state partitions."""
+    if not stream.batches:
+        return {}
+    batches = stream.batches
+    pauses = [
+        Pause(
+            change.at_millis - change.pause_millis,
+            change.at_millis,
+            f"{change.reason}: {pause_text(change)}",
+        )
+        for change in stream.changes
+        if change.pause_millis is not None and change.at >= batches[0].at
+    ]
+    durations = [(batch.at_millis, batch.batch_millis) for batch in batches]
+    # Both plots have the time axis of the batches.
+    partitions = [(batch.at_millis, batch.partitions) for batch in batches]
+    return {
+        "batches": batches_plot(durations, pauses, stream.trigger_millis),
+        "partitions": steps_plot(partitions, pauses),
+    }
+
+
+def _own_asset(name: str) -> Markup:
+    return Markup(importlib.resources.files(__package__).joinpath(name).read_text("utf-8"))
+
+
+def _rows_text(stage: StageView, node: PlanNode) -> str:
+    """Return the rows that an operator outputs, in words; empty if they are not known."""
+    rows = stage.rows_of.get(id(node))
+    return "" if rows is None else f"{rows:,} {'row' if rows == 1 else 'rows'}"
+
+
+def _cells(stage: StageView) -> list[str]:
+    """Return a row of the table of stages, without the name of the stage."""
+    work = stage.ran
+    assert work
+    read = work.input_bytes + work.shuffle_read_bytes
+    written = work.shuffle_written_bytes + work.output_bytes
+    return [
+        f"{work.wall_millis / 1000:.1f} s",
+        f"{work.task_millis / 1000:.1f} s",
+        "" if stage.share is None else f"{stage.share:.0%}",
+        work.tasks_text,
+        size_text(read) if read else "",
+        size_text(written) if written else "",
+        size_text(work.spilled_bytes) if work.spilled_bytes else "",
+        f"{work.gc_share:.0%}",
+        "" if work.time_ratio is None else f"{work.time_ratio:.1f}",
+        "" if work.bytes_ratio is None else f"{work.bytes_ratio:.1f}",
+        str(work.failed_tasks or ""),
+    ]
+
+
+def framed(title: str, page: str) -> str:
+    """Return a page as an iframe, to embed in another page such as a notebook."""
+    # Without a base, links within the page would be relative to the address of the outer page.
+    based = page.replace("<head>", '<head>\n<base href="about:srcdoc">', 1)
+    return (
+        f'<iframe title="{escape(title)}" sandbox="allow-scripts" srcdoc="{escape(based)}" '
+        'style="width: 100%; height: 36rem; border: 0; resize: vertical"></iframe>'
+    )
+
+
+def partitions_plot(logged: LoggedDecision) -> Markup:
+    """Return a figure of the bytes of each shuffle partition; empty if the log has no bytes."""
+    if not logged.subpartition_bytes:
+        return Markup()
+    decision = logged.decision
+    sums = [sum(sizes) for sizes in zip(*logged.subpartition_bytes, strict=True)]
+    largest, mean = decision.shown_largest_bytes, decision.mean_task_bytes
+    # A local read of map outputs has no ranges.
+    ranges = f", in {count_text(len(decision.ranges), 'range')}" if decision.ranges else ""
+    caption = (
+        f"{count_text(len(sums), 'shuffle partition')}, {size_text(sum(sums))}"
+        f"{averages_text(logged)}{ranges}; "
+        f"largest task {size_text(largest)}, mean {size_text(mean)}"
+    )
+    for more in (written_text(logged), memory_text(decision)):
+        caption += f"; {more}" if more else ""
+    plot = ranges_plot(sums, decision.ranges, caption)
+    return Markup('<figure class="plot">{}<figcaption>{}</figcaption></figure>').format(
+        plot, caption
+    )

@@ -1,0 +1,423 @@
+"""Views of queries for the renderers: stages with their inputs, decisions and measured work."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Mapping
+from operator import itemgetter
+from typing import Any
+
+from apportion._util.units import count_text, size_text
+from apportion.decision import Decision
+from apportion.logs.eventlog import (
+    Application,
+    LoggedDecision,
+    Operator,
+    PlanNode,
+    Query,
+    Stage,
+    plan_text,
+)
+from apportion.logs.eventlog.fragments import Fragment, fragments
+from apportion.logs.eventlog.placement import placement
+from apportion.logs.explanation.views.origins import Origins, SqlBlock
+from apportion.logs.explanation.views.pipelines import Pipelines, find_pipelines
+from apportion.logs.explanation.views.rows import RowCounts
+
+# `apportion.logs.simulate` imports `ran` from here.
+from apportion.logs.explanation.views.work import Ran, attempts_of, critical_path, work_of
+from apportion.logs.explanation.views.work import ran as ran
+
+_LONGEST_TITLE = 100
+
+
+@dataclasses.dataclass(frozen=True)
+class StageView:
+    """A stage of the plan."""
+
+    name: str
+    kind: str
+    """Destination of its rows: shuffle, broadcast, cache, subquery or result."""
+    reads: list[str]
+    """Names of the stages that it reads."""
+    depth: int
+    """Number of stages in a row that must end before it. Stages of equal depth can overlap."""
+    pipelines: Pipelines
+    operators: list[int]
+    """Operators that it was planned from, as places in `QueryView.operators`."""
+    blocks: list[str]
+    """Paths of the SQL blocks that these operators come from."""
+    decisions: list[LoggedDecision]
+    ran: Ran | None
+    """None if the log has no task of this stage."""
+    tables: list[str] = dataclasses.field(default_factory=list)
+    """Tables that it scans, each once."""
+    rows: int | None = None
+    """Number of rows that it outputs; None if no metric counts them."""
+    rows_of: dict[int, int] = dataclasses.field(default_factory=dict)
+    """Number of rows that its operators output, by `id` of the operator, as far as counted."""
+    share: float | None = None
+    """Its share of the query's task time; None if nothing ran."""
+    is_critical: bool = False
+    """Whether it is on the critical path: the chain of stages that the result waited for."""
+    is_slowest: bool = False
+    """Whether no other stage of the query runs longer, without the time that it waits for slots."""
+
+    @property
+    def slots(self) -> int | None:
+        """Number of tasks, and so of task slots if all of them run at the same time."""
+        decided = [logged.decision.tasks for logged in self.decisions if logged.decision.stages]
+        measured = self.ran.most_tasks if self.ran else 0
+        return measured or max(decided, default=None)
+
+
+@dataclasses.dataclass(frozen=True)
+class QueryView:
+    """A query and its stages. Each stage follows the stages that it reads."""
+
+    id: int
+    description: str
+    seconds: float | None
+    """Duration; None if the query has not ended."""
+    failure: str | None
+    stages: list[StageView]
+    sql: str | None
+    blocks: list[SqlBlock]
+    """The SELECTs of the text."""
+    operators: list[Operator]
+    """The optimized plan. Each operator follows its parent."""
+    running: list[tuple[int, int]]
+    """Number of running tasks over time: `(milliseconds since 1970, tasks)`, in order."""
+    running_of: Mapping[str, list[tuple[int, int]]]
+    """The same for each stage of the plan by its name, the one with the most task time first."""
+    critical: list[str] = dataclasses.field(default_factory=list)
+    """Names of the stages on the critical path, from the first to the last."""
+    elsewhere: list[LoggedDecision] = dataclasses.field(default_factory=list)
+    """Decisions for parts that the last plan does not have."""
+    outside: Ran | None = None
+    """Work of Spark's stages that belong to no part of the plan, such as the listing of files."""
+
+    @property
+    def title(self) -> str:
+        """The description as one line of at most 100 characters."""
+        line = " ".join(self.description.split()) or "without a description"
+        return line if len(line) <= _LONGEST_TITLE else f"{line[: _LONGEST_TITLE - 1]}…"
+
+    @property
+    def took(self) -> str:
+        """The duration, in words."""
+        return "not ended" if self.seconds is None else f"{self.seconds:.1f} s"
+
+    def anchor(self, stage: str) -> str:
+        """Return the anchor of a stage, which is unique in a page of several queries."""
+        return f"q{self.id}-{stage.replace(' ', '-')}"
+
+    def block_anchor(self, place: int) -> str:
+        """Return the anchor of a block, by its place in `blocks`."""
+        return f"q{self.id}-block-{place}"
+
+    def operator_anchor(self, place: int) -> str:
+        """Return the anchor of an operator, by its place in `operators`."""
+        return f"q{self.id}-operator-{place}"
+
+    def place_of_block(self, path: str) -> int:
+        """Return the place of a block in `blocks`."""
+        return next(place for place, block in enumerate(self.blocks) if block.path == path)
+
+    def stages_of_block(self, path: str) -> list[str]:
+        """Return the names of the stages that were planned from a block."""
+        return [stage.name for stage in self.stages if path in stage.blocks]
+
+    def stages_of_operator(self, place: int) -> list[str]:
+        """Return the names of the stages that were planned from an operator."""
+        return [stage.name for stage in self.stages if place in stage.operators]
+
+    @property
+    def summary(self) -> str:
+        """Duration, task slots and peak concurrency, in words."""
+        took = "It has not ended." if self.seconds is None else f"It took {self.seconds:.1f} s."
+        return f"{took} {self.slots_text} Peak concurrency: {count_text(self.peak_tasks, 'task')}."
+
+    def line(self, block: str) -> int:
+        """Return the line of the text in which a block starts, counted from 1."""
+        start = next(known.start for known in self.blocks if known.path == block)
+        return (self.sql or "").count("\n", 0, start) + 1
+
+    @property
+    def critical_text(self) -> str:
+        """The critical path with the time of each stage, in words; empty if nothing ran."""
+        by_name = {stage.name: stage.ran for stage in self.stages}
+        parts = [
+            f"{name} ({work.wall_millis / 1000:.1f} s)"
+            for name in self.critical
+            if (work := by_name[name])
+        ]
+        return f"Critical path: {', '.join(parts)}." if parts else ""
+
+    @property
+    def slowest(self) -> StageView | None:
+        """The slowest stage; None if nothing ran."""
+        return next((stage for stage in self.stages if stage.is_slowest), None)
+
+    @property
+    def outside_text(self) -> str:
+        """The work outside of the plan, in words; empty if there is none."""
+        if not self.outside:
+            return ""
+        stages = count_text(len(self.outside.stages), "Spark stage")
+        return (
+            f"Outside of the plan: {stages}, {self.outside.task_millis / 1000:.1f} s of task time."
+        )
+
+    @property
+    def peak_tasks(self) -> int:
+        """The most tasks that ran at the same time."""
+        return max((tasks for _, tasks in self.running), default=0)
+
+    @property
+    def slots_by_group(self) -> dict[int, int]:
+        """Slots for the largest stage of each resource profile, whose stages share slots."""
+        groups: dict[int, int] = {}
+        for stage in self.stages:
+            group = stage.ran.profile if stage.ran else 0
+            groups[group] = max(groups.get(group, 0), stage.slots or 0)
+        return groups
+
+    @property
+    def slots(self) -> int:
+        """Slots for the largest stages of all profiles. With fewer slots, tasks have to wait."""
+        return sum(self.slots_by_group.values())
+
+    @property
+    def slots_text(self) -> str:
+        """The slots that the query can use, in words."""
+        profiles = sorted(self.slots_by_group.items())
+        stages = "the largest stage"
+        if len(profiles) > 1:
+            slots = ", ".join(f"profile {profile}: {count}" for profile, count in profiles)
+            stages = f"the largest stage of each resource profile ({slots})"
+        return (
+            f"Task slots: {self.slots} for {stages}, "
+            f"{self.useful_slots} for all stages that can run together."
+        )
+
+    @property
+    def useful_slots(self) -> int:
+        """Slots for all stages of one depth together, for the depth with the most tasks."""
+        by_depth: dict[int, int] = {}
+        for stage in self.stages:
+            by_depth[stage.depth] = by_depth.get(stage.depth, 0) + (stage.slots or 0)
+        return max(by_depth.values(), default=0)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the view as data for JSON."""
+        return {
+            "id": self.id,
+            "description": self.description,
+            "seconds": self.seconds,
+            "failure": self.failure,
+            "slots": self.slots,
+            "slots_by_group": self.slots_by_group,
+            "useful_slots": self.useful_slots,
+            "peak_tasks": self.peak_tasks,
+            "sql": self.sql,
+            "blocks": [dataclasses.asdict(block) for block in self.blocks],
+            "operators": [dataclasses.asdict(operator) for operator in self.operators],
+            "critical_path": self.critical,
+            "stages": [_stage_as_json(stage) for stage in self.stages],
+            "outside_of_plan": _work_as_json(self.outside),
+            "decisions_elsewhere": [_decision_as_json(logged) for logged in self.elsewhere],
+        }
+
+
+def view(application: Application, query: Query) -> QueryView:
+    """Return the view of a query."""
+    origins = Origins(query)
+    plan_fragments = fragments(query.plan) if query.plan else []
+    decisions = placement(query, plan_fragments)
+    attempts = attempts_of(plan_fragments, query.stages)
+    works = [work_of(own) for own in attempts]
+    critical = critical_path(plan_fragments, works)
+    slowest = max((work.active_millis for work in works if work and work.wall_millis), default=None)
+    total = sum(sum(stage.task_millis) for stage in query.stages)
+    stages: list[StageView] = []
+    depths: dict[int, int] = {}
+    for number, (fragment, own, work) in enumerate(
+        zip(plan_fragments, attempts, works, strict=True)
+    ):
+        depth = max((depths[id(read)] + 1 for read in fragment.inputs), default=0)
+        depths[id(fragment)] = depth
+        decided = decisions.placed.get(number, [])
+        named = [place for logged in decided for place in logged.operators]
+        operators = origins.operators_of(fragment, named)
+        counts = RowCounts(own, query.driver_metrics)
+        is_slowest = bool(work and work.wall_millis and work.active_millis == slowest)
+        stages.append(
+            StageView(
+                name=fragment.name,
+                kind=fragment.kind,
+                reads=[read.name for read in fragment.inputs],
+                depth=depth,
+                pipelines=find_pipelines(fragment, {**application.conf, **query.conf}),
+                operators=operators,
+                blocks=origins.paths(operators),
+                decisions=decided,
+                ran=work,
+                tables=_tables(fragment),
+                rows=counts.of_fragment(fragment),
+                rows_of=_rows_of(fragment, counts),
+                share=work.task_millis / total if work and total else None,
+                is_critical=number in critical,
+                is_slowest=is_slowest and not any(stage.is_slowest for stage in stages),
+            )
+        )
+    start, end = query.submitted, query.completed
+    inside = {id(stage) for own in attempts for stage in own}
+    return QueryView(
+        query.id,
+        query.description,
+        (end - start) / 1000 if start is not None and end is not None else None,
+        query.failure,
+        stages,
+        query.sql,
+        origins.blocks,
+        query.operators,
+        _running(query.stages),
+        {
+            stage.name: _running(own)
+            for _, stage, own in sorted(
+                (
+                    (-stage.ran.task_millis, stage, own)
+                    for stage, own in zip(stages, attempts, strict=True)
+                    if stage.ran
+                ),
+                key=itemgetter(0),
+            )
+        },
+        [stages[place].name for place in critical],
+        decisions.elsewhere,
+        work_of([each for each in query.stages if each.launched and id(each) not in inside]),
+    )
+
+
+def _tables(fragment: Fragment) -> list[str]:
+    names = (
+        plan_text.table(node.name, node.text) for node in fragment.operators() if not node.children
+    )
+    return list(dict.fromkeys(name for name in names if name))
+
+
+def _rows_of(fragment: Fragment, counts: RowCounts) -> dict[int, int]:
+    rows = ((id(node), counts.of(node)) for node in fragment.operators())
+    return {node: count for node, count in rows if count is not None}
+
+
+def _running(stages: list[Stage]) -> list[tuple[int, int]]:
+    """Return the number of running tasks over time.
+
+    Spark records the end of a task some milliseconds after it has given away the slot. So a task
+    counts from its launch for the time that it ran.
+    """
+    changes: dict[int, int] = {}
+    for stage in stages:
+        for launched, millis in zip(stage.launched, stage.run_millis, strict=True):
+            changes[launched] = changes.get(launched, 0) + 1
+            changes[launched + millis] = changes.get(launched + millis, 0) - 1
+    running = itertools.accumulate(change for _, change in sorted(changes.items()))
+    return list(zip(sorted(changes), running, strict=True))
+
+
+def memory_text(decision: Decision) -> str:
+    """Return the memory that tasks need and used, and what spilled; empty for nothing."""
+    parts = []
+    if decision.largest_task_memory and decision.task_memory:
+        need, most = size_text(decision.largest_task_memory), size_text(decision.task_memory)
+        parts.append(f"rows of the largest task need {need} of {most} memory")
+    if outcome := decision.outcome:
+        if outcome.peak_task_memory:
+            parts.append(f"tasks used up to {size_text(outcome.peak_task_memory)} of memory")
+        if outcome.spilled_bytes:
+            parts.append(f"{size_text(outcome.spilled_bytes)} spilled to disk")
+        if outcome.memory_failures:
+            parts.append(f"{count_text(outcome.memory_failures, 'task')} ran out of memory")
+    return ", ".join(parts)
+
+
+def written_text(logged: LoggedDecision) -> str:
+    """Return the blocks and levels that map tasks wrote; empty if Spark wrote the shuffles."""
+    decision = logged.decision
+    if decision.blocks is None:
+        return ""
+    sizes: dict[int, int] = {}
+    for shuffle in logged.shuffles:
+        for groups, size in zip(shuffle.groups, shuffle.bytes_by_level, strict=True):
+            sizes[groups] = sizes.get(groups, 0) + size
+    levels = [(groups, size_text(size)) for groups, size in sorted(sizes.items()) if size]
+    parts = [count_text(decision.blocks, "block")]
+    if levels:
+        coarsest = f"{levels[0][1]} in {count_text(levels[0][0], 'group')} of partitions"
+        parts.append(", ".join([coarsest, *(f"{text} in {groups}" for groups, text in levels[1:])]))
+    if decision.bytes_read_twice:
+        parts.append(f"{size_text(decision.bytes_read_twice)} read twice")
+    return "; ".join(parts)
+
+
+def averages_text(logged: LoggedDecision) -> str:
+    """Return a remark for a plot of averages; empty if the bytes of each partition are known."""
+    width = logged.subpartitions_per_sum
+    return f" (averages of {width} neighbours)" if width > 1 else ""
+
+
+def _stage_as_json(stage: StageView) -> Mapping[str, Any]:
+    return {
+        "name": stage.name,
+        "kind": stage.kind,
+        "reads": stage.reads,
+        "tables": stage.tables,
+        "operators": stage.operators,
+        "blocks": stage.blocks,
+        "depth": stage.depth,
+        "slots": stage.slots,
+        "rows": stage.rows,
+        "share_of_task_time": stage.share,
+        "is_critical": stage.is_critical,
+        "ran": _work_as_json(stage.ran),
+        "pipelines": [
+            {
+                "codegen": pipeline.codegen,
+                "operators": [_node_as_json(stage, node) for node in pipeline.operators],
+            }
+            for pipeline in stage.pipelines.pipelines
+        ],
+        "breaks": [
+            {"above": link.above.name, "below": link.below.name, "why": link.why.value}
+            for link in stage.pipelines.links
+        ],
+        "decisions": [_decision_as_json(logged) for logged in stage.decisions],
+    }
+
+
+def _node_as_json(stage: StageView, node: PlanNode) -> Mapping[str, Any]:
+    return {"name": node.name, "text": node.text, "rows": stage.rows_of.get(id(node))}
+
+
+def _work_as_json(work: Ran | None) -> Mapping[str, Any] | None:
+    if work is None:
+        return None
+    return {
+        **dataclasses.asdict(work),
+        "gc_share": work.gc_share,
+        "time_ratio": work.time_ratio,
+        "bytes_ratio": work.bytes_ratio,
+        "is_skewed": work.is_skewed,
+    }
+
+
+def _decision_as_json(logged: LoggedDecision) -> Mapping[str, Any]:
+    return {
+        **dataclasses.asdict(logged.decision),
+        "decided_at": logged.decision.decided_at.isoformat(),
+        "subpartition_bytes": logged.subpartition_bytes,
+        "subpartitions_per_sum": logged.subpartitions_per_sum,
+    }

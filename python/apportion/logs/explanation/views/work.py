@@ -1,0 +1,259 @@
+"""Measured work of the stages of a plan."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from apportion._util.units import count_text, size_text
+from apportion.logs.eventlog import Stage
+from apportion.logs.eventlog.fragments import Fragment
+
+# A stage is skewed if its longest or largest task is this many times the median. A factor below 3
+# is common without skew, as the last partition of a scan shows.
+_SKEW = 3.0
+# Smaller differences do not slow a query down noticeably.
+_LEAST_SKEWED_MILLIS = 1_000
+_LEAST_SKEWED_BYTES = 16 << 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Ran:
+    """Measured work of a stage, summed over all attempts."""
+
+    stages: list[int]
+    """Ids of Spark's stages."""
+    tasks: int
+    tasks_of_stages: list[int]
+    """Number of tasks of each of Spark's stages."""
+    most_tasks: int
+    """Number of tasks of the largest of these stages. A stage that samples rows for a sort runs
+    twice."""
+    failed_tasks: int
+    """Attempts of tasks that failed."""
+    profile: int
+    """Id of the resource profile. Stages with the same profile share slots."""
+    started: int | None
+    """Launch of the first task, in milliseconds since 1970."""
+    ended: int | None
+    """End of the last task, in milliseconds since 1970."""
+    wall_millis: int
+    """Time with running attempts: from the first launch to the last end of each attempt."""
+    task_millis: int
+    """Total time of the tasks, each from its launch to its end."""
+    input_bytes: int
+    shuffle_read_bytes: int
+    shuffle_written_bytes: int
+    output_bytes: int
+    """Bytes written to files."""
+    spilled_bytes: int
+    """Bytes spilled to disk."""
+    gc_millis: int
+    fetch_wait_millis: int
+    """Time that the tasks waited for shuffle blocks."""
+    peak_memory: int
+    """Most bytes of execution memory of a task."""
+    memory_failures: int
+    """Attempts of tasks that ran out of memory."""
+    wasted_millis: int
+    """Run time of the attempts that failed."""
+    longest_task_millis: int
+    """This field and the next three are of the Spark stage with the most task time."""
+    median_task_millis: float
+    largest_task_bytes: int
+    """Bytes that a task reads from files and shuffles."""
+    median_task_bytes: float
+
+    @property
+    def tasks_text(self) -> str:
+        """The number of tasks, as a sum over Spark's stages: `200 + 200`."""
+        return " + ".join(map(str, self.tasks_of_stages))
+
+    @property
+    def active_millis(self) -> int:
+        """Maximum time in which a task ran. In the rest of the time, all tasks waited for slots."""
+        return min(self.wall_millis, self.task_millis)
+
+    @property
+    def gc_share(self) -> float:
+        """Garbage collection as a share of the task time."""
+        return self.gc_millis / self.task_millis if self.task_millis else 0.0
+
+    @property
+    def fetch_wait_share(self) -> float:
+        """Waiting for shuffle blocks as a share of the task time."""
+        return self.fetch_wait_millis / self.task_millis if self.task_millis else 0.0
+
+    @property
+    def time_ratio(self) -> float | None:
+        """Longest task divided by the median; None for a median of 0."""
+        return _ratio(self.longest_task_millis, self.median_task_millis)
+
+    @property
+    def bytes_ratio(self) -> float | None:
+        """Bytes of the largest task divided by the median; None for a median of 0."""
+        return _ratio(self.largest_task_bytes, self.median_task_bytes)
+
+    @property
+    def is_skewed(self) -> bool:
+        """Whether one task has far more time or bytes than the median, and enough to matter."""
+        millis = (self.longest_task_millis, self.median_task_millis, _LEAST_SKEWED_MILLIS)
+        sizes = (self.largest_task_bytes, self.median_task_bytes, _LEAST_SKEWED_BYTES)
+        return any(
+            most >= _SKEW * median and most - median >= least
+            for most, median, least in (millis, sizes)
+        )
+
+    def moved(self) -> list[tuple[str, int]]:
+        """Return the kinds of bytes that the tasks moved, with their numbers above 0."""
+        sizes = [
+            ("scanned", self.input_bytes),
+            ("read from shuffles", self.shuffle_read_bytes),
+            ("written to a shuffle", self.shuffle_written_bytes),
+            ("written to files", self.output_bytes),
+        ]
+        return [(kind, size) for kind, size in sizes if size]
+
+    def text(self) -> str:
+        """Return a sentence about the stages, tasks and bytes."""
+        parts = [
+            f"{'stage' if len(self.stages) == 1 else 'stages'} {', '.join(map(str, self.stages))}",
+            f"{self.tasks_text} {'task' if self.tasks == 1 else 'tasks'}",
+            f"{self.task_millis / 1000:.1f} s of task time",
+            *(f"{size_text(size)} {kind}" for kind, size in self.moved()),
+        ]
+        if self.failed_tasks:
+            parts.append(f"{count_text(self.failed_tasks, 'task')} failed")
+        return f"Ran as Spark {', '.join(parts)}."
+
+
+def ran(fragment: Fragment, stages: Sequence[Stage]) -> Ran | None:
+    """Return the measured work of a fragment; None if no task of it ran."""
+    accumulators = fragment.accumulators()
+    return work_of([stage for stage in stages if stage.accumulators.keys() & accumulators])
+
+
+def attempts_of(fragments: Sequence[Fragment], stages: Iterable[Stage]) -> list[list[Stage]]:
+    """Return the attempts of Spark's stages that ran each fragment, in the order of `fragments`.
+
+    An attempt belongs to the fragment with most of the metrics that it updated. On a GPU, readers
+    of an exchange also update metrics of its writers. A stage that only passes on the rows of an
+    exchange, such as a broadcast of a shuffle, is found by the metrics of that exchange.
+    """
+    attempts: list[list[Stage]] = [[] for _ in fragments]
+    written = [fragment.accumulators() for fragment in fragments]
+    unmatched = []
+    for stage in stages:
+        # The reader comes after the writer, so it is chosen if both have as many metrics.
+        most, place = max(_shared(stage, written), default=(0, 0))
+        if most:
+            attempts[place].append(stage)
+        else:
+            unmatched.append(stage)
+    read = [
+        set[int]() if own else fragment.read_accumulators()
+        for fragment, own in zip(fragments, attempts, strict=True)
+    ]
+    for stage in unmatched:
+        most, place = max(_shared(stage, read), default=(0, 0))
+        if most:
+            attempts[place].append(stage)
+    return attempts
+
+
+def _shared(stage: Stage, accumulators: Sequence[set[int]]) -> Iterator[tuple[int, int]]:
+    """Yield for each fragment how many of its metrics a stage updated, with its place."""
+    for place, own in enumerate(accumulators):
+        yield len(stage.accumulators.keys() & own), place
+
+
+def work_of(own: Sequence[Stage]) -> Ran | None:
+    """Return the work of attempts of stages; None without attempts."""
+    if not own:
+        return None
+    millis, sizes = _tasks_of_longest(own)
+    tasks: Counter[int] = Counter()
+    for stage in own:
+        tasks[stage.id] += stage.tasks
+    return Ran(
+        stages=sorted(tasks),
+        tasks=tasks.total(),
+        tasks_of_stages=[tasks[id] for id in sorted(tasks)],
+        most_tasks=max(len(stage.launched) for stage in own),
+        failed_tasks=sum(stage.failed_tasks for stage in own),
+        profile=own[-1].profile,
+        started=min((min(stage.launched) for stage in own if stage.launched), default=None),
+        ended=max((max(stage.finished) for stage in own if stage.finished), default=None),
+        wall_millis=_wall_millis(own),
+        task_millis=sum(sum(stage.task_millis) for stage in own),
+        input_bytes=sum(sum(stage.input_bytes) for stage in own),
+        shuffle_read_bytes=sum(sum(stage.shuffle_read_bytes) for stage in own),
+        shuffle_written_bytes=sum(sum(stage.shuffle_written_bytes) for stage in own),
+        output_bytes=sum(sum(stage.output_bytes) for stage in own),
+        spilled_bytes=sum(sum(stage.spilled_bytes) for stage in own),
+        # Each task counts the collections of its whole executor, also while its code is loaded.
+        gc_millis=sum(
+            min(collected, millis)
+            for stage in own
+            for collected, millis in zip(stage.gc_millis, stage.task_millis, strict=True)
+        ),
+        fetch_wait_millis=sum(sum(stage.fetch_wait_millis) for stage in own),
+        peak_memory=max(stage.peak_memory for stage in own),
+        memory_failures=sum(stage.memory_failures for stage in own),
+        wasted_millis=sum(stage.wasted_millis for stage in own),
+        longest_task_millis=max(millis, default=0),
+        median_task_millis=statistics.median(millis or [0]),
+        largest_task_bytes=max(sizes, default=0),
+        median_task_bytes=statistics.median(sizes or [0]),
+    )
+
+
+def _tasks_of_longest(own: Sequence[Stage]) -> tuple[list[int], list[int]]:
+    """Return milliseconds and bytes of each task of the Spark stage with the most task time.
+
+    A stage that samples rows runs before the stage that sorts them, with other times.
+    """
+    totals: dict[int, int] = {}
+    for stage in own:
+        totals[stage.id] = totals.get(stage.id, 0) + sum(stage.task_millis)
+    longest = max(totals, key=lambda id: (totals[id], id))
+    attempts = [stage for stage in own if stage.id == longest]
+    millis = [value for stage in attempts for value in stage.run_millis]
+    sizes = [
+        scanned + read
+        for stage in attempts
+        for scanned, read in zip(stage.input_bytes, stage.shuffle_read_bytes, strict=True)
+    ]
+    return millis, sizes
+
+
+def _wall_millis(own: Sequence[Stage]) -> int:
+    """Return the time that any attempt runs. Attempts can overlap."""
+    total, until = 0, 0
+    spans = [(min(stage.launched), max(stage.finished)) for stage in own if stage.launched]
+    for start, end in sorted(spans):
+        total += max(0, end - max(start, until))
+        until = max(until, end)
+    return total
+
+
+def critical_path(fragments: Sequence[Fragment], works: Sequence[Ran | None]) -> list[int]:
+    """Return the chain of fragments that the result waited for, from the first to the result.
+
+    Each fragment waited for the input that ended last. The chain has the places of the fragments
+    that ran. A fragment without tasks ends with its inputs.
+    """
+    ends: dict[int, tuple[int, list[int]]] = {}
+    for place, (fragment, work) in enumerate(zip(fragments, works, strict=True)):
+        before = [ends[id(read)] for read in fragment.inputs]
+        end, chain = max(before, key=lambda known: known[0], default=(0, []))
+        if work and work.ended and work.wall_millis:
+            end, chain = work.ended, [*chain, place]
+        ends[id(fragment)] = (end, chain)
+    return ends[id(fragments[-1])][1] if fragments else []
+
+
+def _ratio(most: float, median: float) -> float | None:
+    return most / median if median > 0 else None

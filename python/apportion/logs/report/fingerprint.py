@@ -1,0 +1,95 @@
+"""Fingerprints that the runs of a query share, also if adaptive execution changed its plan.
+
+A fingerprint has the distinct operators of a plan, so the number of equal parts does not count:
+Spark computes an equal part once or twice, depending on the numbers of partitions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+
+from apportion.logs.eventlog import PlanNode, plan_text
+from apportion.logs.eventlog.plan_text import kind
+
+# Operators that depend on the join strategy, on adaptive execution or on the version of Spark.
+_CHANGING = {
+    "AQEShuffleRead", "AdaptiveSparkPlan", "BroadcastExchange", "BroadcastQueryStage",
+    "ColumnarToRow", "CustomShuffleReader", "Exchange", "Filter", "InputAdapter", "Project",
+    "ResultQueryStage", "ReusedExchange", "ReusedSubquery", "RowToColumnar", "ShuffleQueryStage",
+    "Sort", "Subquery", "TableCacheQueryStage", "WholeStageCodegen", "WriteFiles",
+}  # fmt: skip
+# Subqueries that repeat the build side of a broadcast join, to prune partitions.
+_REPEATED = {"SubqueryAdaptiveBroadcast", "SubqueryBroadcast"}
+# The function of a subquery that Spark may add to filter the input of a shuffled join.
+_RUNTIME_FILTER = "bloom_filter_agg("
+_JOINS = {
+    "BroadcastHashJoin", "BroadcastNestedLoopJoin", "CartesianProduct", "ShuffledHashJoin",
+    "SortMergeJoin",
+}  # fmt: skip
+_AGGREGATES = {"HashAggregate", "ObjectHashAggregate", "SortAggregate"}
+_PARTIAL = re.compile(r"\b(?:partial|merge|final)_")
+# Literals in SQL text and in plans, and parts of names that differ between runs.
+_LITERAL = re.compile(r"'[^']*'|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\d+(?:\.\d+)?")
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?\b")
+_DATE_OR_ID = re.compile(
+    r"\d{4}-\d\d-\d\d|\d{6,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=[/=])\d+(?![^/\s])"
+)
+
+
+def fingerprint(plan: PlanNode | None) -> str | None:
+    """Return the fingerprint of a plan; None without a plan, and without any operator in it."""
+    operators = sorted(set(_operators(plan))) if plan else []
+    if not operators:
+        return None
+    return hashlib.blake2b("\n".join(operators).encode(), digest_size=12).hexdigest()
+
+
+def reads_tables(plan: PlanNode | None) -> bool:
+    """Return whether a plan names a table or a path that it reads."""
+    return plan is not None and any(plan_text.table(node.name, node.text) for node in plan.walk())
+
+
+def without_literals(text: str) -> str:
+    """Return a description or a name without its numbers, literals and ids.
+
+    >>> without_literals("SELECT * FROM t WHERE day = '2026-11-01' LIMIT 10")
+    'SELECT * FROM t WHERE day = ? LIMIT ?'
+    """
+    return " ".join(_LITERAL.sub("?", text).split())
+
+
+def _operators(plan: PlanNode) -> Iterator[str]:
+    waiting = [plan]
+    while waiting:
+        node = waiting.pop()
+        name = kind(node.name)
+        if name in _REPEATED or _RUNTIME_FILTER in node.text:
+            continue
+        waiting.extend(node.children)
+        first = name.split()[0] if name else ""
+        if first and first not in _CHANGING:
+            yield _operator(node, name)
+
+
+def _operator(node: PlanNode, name: str) -> str:
+    if name in _JOINS:
+        join_type = plan_text.join_type(node.text)
+        return f"Join {'Inner' if join_type in (None, 'Cross') else join_type}"
+    if name in _AGGREGATES:
+        return f"Aggregate {_terms(node.text.partition('(')[2])}"
+    if "Scan" in name:
+        columns = plan_text.first_list(node.text)
+        names = sorted(re.split(r",\s*", plan_text.without_column_ids(columns)))
+        table = plan_text.table(node.name, node.text)
+        words = _DATE_OR_ID.sub("?", table or " ".join(name.split()[:2]))
+        return f"Scan {words} {names}"
+    # Spark 4.2 and later name some targets in the name of the operator, others only in its text.
+    targets = (each for each in plan_text.write_targets(name, node.text) if each not in name)
+    return _DATE_OR_ID.sub("?", " ".join([name, *targets]))
+
+
+def _terms(text: str) -> str:
+    """Return the keys and functions of an aggregate, equal for its partial and final operator."""
+    return _NUMBER.sub("?", _PARTIAL.sub("", plan_text.without_column_ids(text)))

@@ -1,0 +1,274 @@
+"""A comparison as text of 80 columns."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterator
+
+from apportion._util.ratios import FEWEST_RUNS, Estimate
+from apportion._util.units import (
+    WIDTH,
+    core_time_text,
+    count_text,
+    number_text,
+    seconds_text,
+    size_text,
+    wrapped,
+)
+from apportion.logs.report.comparison import (
+    Comparison,
+    Numbers,
+    QueryComparison,
+    Side,
+    Verdict,
+    has_more_data,
+)
+
+_RULE = "-" * WIDTH
+_MOST_LETTERS = 200
+_LEGEND = (
+    "A ratio is the time before divided by the time after: above 1 is less time. The numbers of a "
+    "query are for one run: medians of times, tasks, scanned and shuffled bytes, and means of the "
+    "others. Totals use the mean of one run, times the number of runs after."
+)
+_INTERVAL = (
+    "Brackets are 95 % intervals. If 1 is in an interval, the difference is not significant. Of 20 "
+    "queries without a change, up to one seems different by chance."
+)
+_TOO_FEW = (
+    f"A query without brackets has fewer than {FEWEST_RUNS} runs on a side. These are too few to "
+    "tell whether the difference is significant."
+)
+_SLOWER = (
+    "A slower query takes at least 1 s and over 5 % longer. It is a regression if the difference "
+    "is significant, and if it did not scan over 10 % more bytes."
+)
+_LISTS: tuple[tuple[Verdict, str, str], ...] = (
+    ("regression", "regression", ":"),
+    ("more data", "slower query", " with more data:"),
+    ("few runs", "slower query", " with too few runs to tell:"),
+    ("no regression", "other query", ", by saved task time:"),
+)
+
+
+def text(comparison: Comparison, top: int) -> str:
+    """Return the comparison as lines of text, with at most `top` queries in each list."""
+    return "\n".join(_lines(comparison, top)).rstrip() + "\n"
+
+
+def _lines(comparison: Comparison, top: int) -> Iterator[str]:
+    yield from wrapped(f"Before: {_side(comparison.before)}.")
+    yield from wrapped(f"After: {_side(comparison.after)}.")
+    yield ""
+    if comparison.queries:
+        yield from _totals(comparison)
+    failed = comparison.before.failed_runs, comparison.after.failed_runs
+    if any(failed):
+        yield from wrapped(
+            f"Failed or unfinished queries, not compared: {failed[0]} before, {failed[1]} after."
+        )
+        yield ""
+    if comparison.queries:
+        yield from wrapped(_LEGEND)
+        ratios = [query.wall_ratio for query in comparison.queries if query.wall_ratio]
+        if any(ratio.interval for ratio in ratios):
+            yield from wrapped(_INTERVAL)
+        if not all(ratio.interval for ratio in ratios):
+            yield from wrapped(_TOO_FEW)
+        yield from wrapped(_SLOWER)
+        yield ""
+        yield from _queries(comparison, top)
+    yield from _not_compared(comparison, top)
+    yield from _unmatched("before", comparison.before, top)
+    yield from _unmatched("after", comparison.after, top)
+    unread = [*comparison.before.unread, *comparison.after.unread]
+    if unread:
+        yield _RULE
+        yield f"{count_text(len(unread), 'log')} could not be read:"
+        for each in unread:
+            yield from wrapped(f"{each.log}: {each.reason}", "  ", first="- ")
+        yield ""
+    for note in [*comparison.before.notes, *comparison.after.notes]:
+        yield from wrapped(f"Note: {note}.")
+
+
+def _side(side: Side) -> str:
+    logs, decided = len(side.logs), side.logs_with_decisions
+    if decided in (0, logs):
+        apportion = "with decisions of Apportion" if decided else "without decisions of Apportion"
+    else:
+        apportion = f"{decided} of them with decisions of Apportion"
+    applications = (
+        f" of {side.applications[0]}"
+        if len(side.applications) == 1
+        else f" of {len(side.applications)} applications"
+    )
+    versions = f", Spark {', '.join(side.spark_versions)}" if side.spark_versions else ""
+    return f"{count_text(logs, 'log')}{applications}{versions}, {apportion}"
+
+
+def _totals(comparison: Comparison) -> Iterator[str]:
+    totals = comparison.totals
+    yield _header(f"{count_text(len(comparison.queries), 'query')} compared")
+    yield from _rows(
+        (totals.seconds_before, totals.seconds_after),
+        (totals.core_seconds_before, totals.core_seconds_after),
+        (totals.scanned_bytes_before, totals.scanned_bytes_after),
+        (totals.shuffled_bytes_before, totals.shuffled_bytes_after),
+        (totals.spilled_bytes_before, totals.spilled_bytes_after),
+        (totals.failed_tasks_before, totals.failed_tasks_after),
+        (totals.memory_failures_before, totals.memory_failures_after),
+        wall_ratio=_quotient(totals.seconds_before, totals.seconds_after),
+        core_ratio=_quotient(totals.core_seconds_before, totals.core_seconds_after),
+    )
+    yield ""
+
+
+def _queries(comparison: Comparison, top: int) -> Iterator[str]:
+    is_single = len({query.application for query in comparison.queries}) == 1
+    for verdict, noun, rest in _LISTS:
+        queries = comparison.with_verdict(verdict)
+        if queries:
+            yield _RULE
+            yield f"{count_text(len(queries), noun)}{rest}"
+            yield ""
+        elif verdict == "regression":
+            yield from (_RULE, "No regressions.", "")
+        for query in queries[:top]:
+            yield from _query(query, is_single)
+        yield from _more(len(queries) - top)
+
+
+def _query(query: QueryComparison, is_single: bool) -> Iterator[str]:
+    application = "" if is_single else f"{query.application}, "
+    before, after = query.before, query.after
+    runs = "" if before.runs == after.runs == 1 else f" ({before.runs} and {after.runs} runs)"
+    yield from wrapped(f"{application}query {query.query}: {_short(query.title)}{runs}")
+    if has_more_data(before, after):
+        old, new = size_text(round(before.scanned_bytes)), size_text(round(after.scanned_bytes))
+        yield f"The data grew from {old} to {new}. Compare the time per byte."
+    yield _header("")
+    yield from _rows(
+        (before.seconds, after.seconds),
+        (before.core_seconds, after.core_seconds),
+        (before.scanned_bytes, after.scanned_bytes),
+        (before.shuffled_bytes, after.shuffled_bytes),
+        (before.spilled_bytes, after.spilled_bytes),
+        (before.failed_tasks, after.failed_tasks),
+        (before.memory_failures, after.memory_failures),
+        tasks=(before.tasks, after.tasks),
+        wall_ratio=_ratio(query.wall_ratio),
+        wall_ratio_per_byte=_ratio(query.wall_ratio_per_byte) if _has_other_data(query) else "",
+        core_ratio=_ratio(query.core_ratio),
+    )
+    if before.failed_runs or after.failed_runs:
+        yield _row("Failed runs", (before.failed_runs, after.failed_runs))
+    saved = query.saved_core_seconds
+    word = "Saved" if saved >= 0 else "Lost"
+    yield f"  {word} in all runs after: {core_time_text(abs(saved))}"
+    yield ""
+
+
+def _has_other_data(query: QueryComparison) -> bool:
+    before, after = query.before, query.after
+    return has_more_data(before, after) or has_more_data(after, before)
+
+
+def _rows(
+    seconds: tuple[float, float],
+    core_seconds: tuple[float, float],
+    scanned: tuple[float, float],
+    shuffled: tuple[float, float],
+    spilled: tuple[float, float],
+    failed: tuple[float, float],
+    memory: tuple[float, float],
+    *,
+    tasks: tuple[float, float] | None = None,
+    wall_ratio: str,
+    wall_ratio_per_byte: str = "",
+    core_ratio: str,
+) -> Iterator[str]:
+    yield _row("Wall time", seconds, seconds_text, wall_ratio)
+    if wall_ratio_per_byte:
+        yield f"  {'Wall time per byte':<57}{wall_ratio_per_byte}"
+    yield _row("Task time", core_seconds, core_time_text, core_ratio)
+    if tasks:
+        yield _row("Tasks", tasks)
+    for name, sizes in ("Scanned", scanned), ("Shuffled", shuffled), ("Spilled", spilled):
+        if any(sizes):
+            yield _row(name, sizes, lambda size: size_text(round(size)))
+    if any(failed):
+        yield _row("Failed tasks", failed)
+    if any(memory):
+        yield _row("Out of memory", memory)
+
+
+def _header(title: str) -> str:
+    return f"{title:<22}{'before':>17} {'after':>17}  ratio"
+
+
+def _number(number: float) -> str:
+    return f"{number:.0f}" if number == round(number) else number_text(number)
+
+
+def _row(
+    name: str,
+    numbers: tuple[float, float],
+    shown: Callable[[float], str] = _number,
+    ratio: str = "",
+) -> str:
+    before, after = map(shown, numbers)
+    return f"  {name:<20}{before:>17} {after:>17}  {ratio}".rstrip()
+
+
+def _ratio(ratio: Estimate | None) -> str:
+    return str(ratio) if ratio else ""
+
+
+def _quotient(before: float, after: float) -> str:
+    return str(Estimate(before / after)) if before and after else ""
+
+
+def _not_compared(comparison: Comparison, top: int) -> Iterator[str]:
+    queries = comparison.not_compared
+    if not queries:
+        return
+    yield _RULE
+    yield f"{count_text(len(queries), 'query')} without a successful run on one side:"
+    for query in queries[:top]:
+        yield from wrapped(
+            f"{_short(query.title)}: {_outcomes(query.before)} before, {_outcomes(query.after)} "
+            "after",
+            "  ",
+            first="- ",
+        )
+    yield from _more(len(queries) - top)
+    yield ""
+
+
+def _outcomes(numbers: Numbers) -> str:
+    return f"{numbers.runs} succeeded and {numbers.failed_runs} failed"
+
+
+def _unmatched(when: str, side: Side, top: int) -> Iterator[str]:
+    if not side.unmatched:
+        return
+    yield _RULE
+    yield f"{count_text(len(side.unmatched), 'query')} only {when}:"
+    for row in side.unmatched[:top]:
+        runs = count_text(row.runs, "run")
+        line = f"{row.application}: {_short(row.title)}, {runs}"
+        yield from wrapped(line, "  ", first="- ")
+    yield from _more(len(side.unmatched) - top)
+    yield ""
+
+
+def _more(hidden: int) -> Iterator[str]:
+    if hidden > 0:
+        noun = "more query"
+        yield f"{count_text(hidden, noun)}: show them with --top."
+        yield ""
+
+
+def _short(title: str) -> str:
+    return textwrap.shorten(title, _MOST_LETTERS, placeholder=" ...")

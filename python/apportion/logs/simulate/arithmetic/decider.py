@@ -1,0 +1,173 @@
+"""Number of tasks for a group of shuffles, and the bytes of each task, as in `Decider.scala`.
+
+A test compares the results with the extension's decisions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from apportion._util.checks import power_down, power_nearest, power_up
+from apportion.logs.simulate.arithmetic import memory, skew
+from apportion.logs.simulate.arithmetic.inputs import ShuffleInput
+from apportion.logs.simulate.arithmetic.policy import Policy
+from apportion.logs.simulate.arithmetic.ranges import (
+    Range,
+    RangePacker,
+    balanced,
+    even,
+    halved,
+    sum_each,
+    sums,
+)
+
+# Cost to start a wave and to launch a task, in bytes that a task reads in that time: `Waves.scala`.
+_WAVE_COST = 4 << 20
+_LAUNCH_COST = 32 << 10
+# Maximum ratio of the bytes of the largest even range to the largest that Spark would make.
+_LARGER_THAN_SPARKS = 1.1
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """Decided tasks of a group."""
+
+    tasks: int
+    """P. Balanced ranges can be fewer, and halves of even ranges more."""
+    ranges: list[Range]
+    task_bytes: list[int]
+    """Shuffle bytes of each task: first the ranges, then the splits."""
+    clamps: list[str] = dataclasses.field(default_factory=list)
+    """Limits that changed the number, in order, as in `Decision.clamps`."""
+
+
+def decide(inputs: Sequence[ShuffleInput], broadcast: int, policy: Policy) -> Layout:
+    """Return the layout for one or more shuffles, with `broadcast` bytes sent to each task.
+
+    raw = ceil(bytes / (V - min(broadcast, cap, V - 1))), rounded, and within the policy's bounds.
+    """
+    sizes = sum_each([shuffle.bytes for shuffle in inputs])
+    total, subpartitions = sum(sizes), len(sizes)
+    volume = policy.data_volume_per_task
+    taken = min(broadcast, policy.broadcast_cap, volume - 1)
+    max_width = _widest_range(inputs, policy)
+    if policy.parallelism is not None:
+        unlimited, clamps = policy.parallelism, ["explicit"]
+    else:
+        unlimited, clamps = _bounded(_rounded(total, volume - taken, policy), total, policy)
+        unlimited, clamps = _for_fan_in(unlimited, clamps, subpartitions, max_width, policy)
+        unlimited, clamps = memory.raised(unlimited, clamps, inputs, policy)
+    if split := skew.plan(inputs, unlimited, max_width, policy):
+        task_bytes = sums(sizes, split.ranges) + split.task_bytes
+        return Layout(unlimited, split.ranges, task_bytes, clamps)
+    tasks = min(unlimited, max(subpartitions, 1))
+    if tasks < unlimited:
+        clamps = [*clamps, "subpartitions"]
+    if not policy.balanced:
+        ranges = _even(sizes, tasks, policy)
+    else:
+        explicit = policy.parallelism is not None
+        chosen, ranges = _in_waves(sizes, tasks, max_width, policy, explicit)
+        clamps = clamps if chosen == tasks else [*clamps, "waves"]
+        tasks = chosen
+    return Layout(tasks, ranges, sums(sizes, ranges), clamps)
+
+
+def decide_source(size: int, policy: Policy) -> int:
+    """Return the number of tasks for a scan of `size` bytes of files, which can be cut anywhere."""
+    if policy.parallelism is not None:
+        return policy.parallelism
+    exact = dataclasses.replace(policy, balanced=True, rounding="exact")
+    return _bounded(max(1, -(-size // policy.data_volume_per_task)), size, exact)[0]
+
+
+def likely_tasks(size: int, policy: Policy) -> int:
+    """Return the number of tasks for shuffles of `size` bytes with enough subpartitions."""
+    return _bounded(_rounded(size, policy.data_volume_per_task, policy), size, policy)[0]
+
+
+def _rounded(size: int, volume: int, policy: Policy) -> int:
+    raw = max(1, -(-size // volume))
+    return power_nearest(raw) if policy.is_power_of_two else raw
+
+
+def _bounded(rounded: int, size: int, policy: Policy) -> tuple[int, list[str]]:
+    """Return the number within the policy's bounds, raised to fill the policy's slots."""
+    tasks = min(max(rounded, policy.lower_bound), policy.upper_bound)
+    clamps = ["minimum"] if tasks > rounded else ["maximum"] if tasks < rounded else []
+    if policy.slots is not None:
+        filled = min(policy.slots, size // policy.min_task_volume)
+        slot_tasks = power_down(filled) if policy.is_power_of_two else filled
+        slot_tasks = min(slot_tasks, policy.upper_bound)
+        if slot_tasks > tasks:
+            return slot_tasks, [*clamps, "reactive"]
+    return tasks, clamps
+
+
+def _widest_range(inputs: Sequence[ShuffleInput], policy: Policy) -> int | None:
+    """Return the maximum width of ranges such that none of them has too many blocks.
+
+    Spark writes no block for zero bytes.
+    """
+    blocks = sum_each([[shuffle.blocks(size) for size in shuffle.bytes] for shuffle in inputs])
+    widest = policy.max_subpartitions_per_task
+    total, start = 0, 0
+    for end, count in enumerate(blocks):
+        total += count
+        while total > policy.max_blocks_per_range:
+            widest = max(1, end - start if widest is None else min(widest, end - start))
+            total -= blocks[start]
+            start += 1
+    return widest
+
+
+def _for_fan_in(
+    tasks: int, clamps: list[str], subpartitions: int, width: int | None, policy: Policy
+) -> tuple[int, list[str]]:
+    if width is None:
+        return tasks, clamps
+    needed = -(-subpartitions // width)
+    needed = min(power_up(needed) if policy.is_power_of_two else needed, policy.upper_bound)
+    return (needed, [*clamps, "fanIn"]) if needed > tasks else (tasks, clamps)
+
+
+def _even(sizes: Sequence[int], tasks: int, policy: Policy) -> list[Range]:
+    """Return even ranges, with halves of those that Spark would make smaller."""
+    ranges = even(len(sizes), tasks)
+    if policy.parallelism is not None:
+        return ranges
+    halves = halved(ranges, sizes, int(_largest_of_spark(sizes, policy) * _LARGER_THAN_SPARKS))
+    return halves if len(halves) <= policy.upper_bound else ranges
+
+
+def _largest_of_spark(sizes: Sequence[int], policy: Policy) -> int:
+    """Return the bytes of the largest task that Spark would make."""
+    volume = policy.data_volume_per_task
+    filled = [(start, max(end, start + 1)) for start, end in RangePacker(sizes).ranges(volume)]
+    largest = max(sums(sizes, filled), default=0)
+    if policy.sparks_partitions is None or policy.sparks_partitions >= len(sizes):
+        return largest
+    each = max(-(-sum(sizes) // policy.sparks_partitions), 1)
+    return max(min(largest, max(volume // each, 1) * each), max(sizes))
+
+
+def _in_waves(
+    sizes: Sequence[int], tasks: int, max_width: int | None, policy: Policy, explicit: bool
+) -> tuple[int, list[Range]]:
+    """Return balanced ranges and their number, rounded to full waves if that costs less."""
+    slots = policy.steady_slots
+    if policy.rounding != "waves" or explicit or slots is None:
+        return tasks, balanced(sizes, tasks, max_width)
+    lowest, highest = policy.lower_bound, min(policy.upper_bound, max(len(sizes), 1))
+    full = tasks // slots * slots
+    others = [n for n in (full, full + slots) if lowest <= n <= highest and n != tasks]
+    layouts = [(n, balanced(sizes, n, max_width)) for n in (tasks, *others)]
+    return min(layouts, key=lambda layout: wave_price(sums(sizes, layout[1]), slots))
+
+
+def wave_price(task_bytes: Sequence[int], slots: int) -> float:
+    """Return the cost of tasks that run in waves, in bytes that one slot reads in that time."""
+    waves = range(0, len(task_bytes), slots)
+    largest = sum(max(task_bytes[start : start + slots]) + _WAVE_COST for start in waves)
+    return float(largest + len(task_bytes) * _LAUNCH_COST)
