@@ -47,9 +47,9 @@ _BATCHES = 5
 _SLOTS_SECONDS = 10.0
 # A batch ends the wait for it, so this is only the longest time that `stop` takes.
 _WAIT_SECONDS = 0.5
-# A file sink fails at every tenth batch without the entry of a rescale, so more attempts come
-# before the start.
-_SINK_ATTEMPTS = 3
+# Without the entry of a rescale, a file sink fails at every tenth batch, and the query ends. So the
+# start waits up to 20 seconds for a log that cannot be written.
+_SINK_ATTEMPTS = 40
 _FILE_SINK = "FileSink["
 
 

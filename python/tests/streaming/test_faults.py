@@ -12,7 +12,7 @@ import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 
 from apportion.streaming.checkpoint import Checkpoint, PendingRescale
-from apportion.streaming.controller import Stream
+from apportion.streaming.controller import _SINK_ATTEMPTS, Stream
 from apportion.streaming.policies import BatchTime, Load, Wanted
 
 from .fake_spark import JOURNAL, PENDING, FakeSpark
@@ -185,8 +185,8 @@ def test_a_note_that_cannot_be_written_leaves_the_query_alone(spark: FakeSpark) 
 def test_a_sink_that_fails_keeps_the_note_and_the_new_number(
     spark: FakeSpark, caplog: pytest.LogCaptureFixture
 ) -> None:
-    # Three attempts come before the start, and one follows each batch.
-    spark.fail("complete_sink", SLOW_DOWN, times=6)
+    # An attempt follows each batch.
+    spark.fail("complete_sink", SLOW_DOWN, times=_SINK_ATTEMPTS + 3)
     stream = spark.start(Twice())
     spark.run(2)
     assert (stream.partitions, spark.partitions()) == (4, 4)
@@ -199,6 +199,16 @@ def test_a_sink_that_fails_keeps_the_note_and_the_new_number(
     assert PENDING not in spark.files
     assert spark.sink == set(range(spark.last("commits") + 1))
     assert len(warnings(caplog)) == 1
+
+
+def test_the_batch_after_a_rescale_waits_for_a_sink_that_fails_for_seconds(
+    spark: FakeSpark,
+) -> None:
+    spark.fail("complete_sink", SLOW_DOWN, times=10)
+    stream = spark.start(Twice())
+    spark.run(2)
+    assert spark.sink == set(range(spark.last("commits") + 1))
+    stream.stop()
 
 
 def test_the_next_start_completes_the_sink_of_a_rescale(spark: FakeSpark) -> None:
