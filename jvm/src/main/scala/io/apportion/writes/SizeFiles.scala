@@ -18,7 +18,7 @@ import org.apache.spark.sql.internal.SQLConf
 /**
  * Decides again how the stage reads its shuffles that writes files, so that the files have the target size. The bytes of
  * files for one byte of the shuffles come from an earlier run of the statement, or of another statement that wrote the
- * table. Without one, a byte of the shuffles counts as a byte of files, if the stage adds no rows.
+ * table. Without one, the ratio is usual for the format, if the stage adds no rows.
  *
  * After an earlier run, files also get a maximum number of rows: a task may have to read more than the target size,
  * because no operator above allows a split.
@@ -43,7 +43,7 @@ case class SizeFiles(session: SparkSession) extends AQEShuffleReadRule with Guar
     if (open.isEmpty || open.size < pending.size || known.isEmpty && !SizeFiles.addsNoRows(write.query)) plan
     else {
       val reads = open.map { case (group, read) =>
-        val policy = SizeFiles.change(target, known)(read.policy)
+        val policy = SizeFiles.change(target, known, write.usualRatio)(read.policy)
         // Sorting the rows of a large file may spill. The user asked for files of that size.
         val sized = if (group.isRebalance) policy.copy(taskMemory = None) else policy
         group -> GroupRead.plan(group, read.held, sized, FileLayout.decide)
@@ -90,11 +90,12 @@ object SizeFiles {
   }
 
   /** Change of a policy so that a task reads the input of one file. It does not fill the task slots. */
-  private[writes] def change(target: TargetFileSize, known: Option[WrittenBytes]): Policy => Policy =
-    known.fold(sized(target.bytes, s"${target.text}, if 1 byte makes 1 byte of files") _) { bytes =>
-      val ratio = "%.2f".formatLocal(Locale.ROOT, bytes.ratio)
-      sized(bytes.volumeFor(target.bytes), s"${target.text}, 1 byte made $ratio bytes of files ${bytes.source}")
-    }
+  private[writes] def change(target: TargetFileSize, known: Option[WrittenBytes], usual: Double): Policy => Policy = {
+    val ratio = known.fold(usual)(_.ratio)
+    val text = "%.2f bytes of files".formatLocal(Locale.ROOT, ratio)
+    val why = known.fold(s"if 1 byte makes $text, as usual")(bytes => s"1 byte made $text ${bytes.source}")
+    sized((target.bytes / ratio).toLong.max(1), s"${target.text}, $why")
+  }
 
   /**
    * Change of the policy for the number of shuffle partitions. Each task reads whole partitions, so two of them make a
@@ -102,7 +103,8 @@ object SizeFiles {
    * for balanced ranges, would cost more time than they save.
    */
   private[writes] def ofPartitions(target: TargetFileSize, known: Option[WrittenBytes]): Policy => Policy =
-    (if (known.isEmpty) sized(target.bytes / 2, target.text) _ else change(target, known))
+    known
+      .fold(sized(target.bytes / 2, target.text) _)(bytes => change(target, known, bytes.ratio))
       .andThen(_.withRanges(balanced = false, ValueSource(SourceKind.Write, target.text)))
 
   /** Change of a policy so that a task does not read more than the target size. */

@@ -14,9 +14,6 @@ private[writes] final case class WrittenBytes(read: Long, written: Long, rows: L
   /** Bytes of files for one byte that is read. */
   def ratio: Double = written.toDouble / read
 
-  /** Bytes to read for files of this size. */
-  def volumeFor(fileBytes: Long): Long = (fileBytes / ratio).toLong.max(1)
-
   /** Rows in a file of this size. */
   def rowsIn(fileBytes: Double): Long = (fileBytes / written * rows).toLong.max(1)
 }

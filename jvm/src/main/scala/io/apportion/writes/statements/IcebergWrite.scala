@@ -36,6 +36,7 @@ private[writes] object IcebergWrite {
 
   private def ofTable(plan: SparkPlan, name: String, table: Table): TableWrite = {
     val properties = table.properties.asScala.toMap
-    new TableWrite(plan, WrittenTable(name, properties), s"iceberg/${properties.getOrElse(FormatKey, "parquet")}")
+    val format = s"iceberg/${properties.getOrElse(FormatKey, "parquet")}"
+    new TableWrite(plan, WrittenTable(name, properties), format, TableWrite.columnarRatio)
   }
 }

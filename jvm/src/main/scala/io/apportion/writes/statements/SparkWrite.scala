@@ -5,7 +5,11 @@ import io.apportion.rules.CurrentQuery
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.command._
-import org.apache.spark.sql.execution.datasources.{InsertIntoHadoopFsRelationCommand, WriteFilesExec}
+import org.apache.spark.sql.execution.datasources.{
+  InsertIntoHadoopFsRelationCommand,
+  TextBasedFileFormat,
+  WriteFilesExec
+}
 
 /**
  * A statement that writes files with one of Spark's file formats. Since Spark 3.4, the statement is the root of the
@@ -16,7 +20,15 @@ private[writes] final class SparkWrite private (
     insert: InsertIntoHadoopFsRelationCommand,
     files: WriteFilesExec,
     table: WrittenTable
-) extends TableWrite(files.child, table, files.fileFormat.getClass.getName) {
+) extends TableWrite(
+      files.child,
+      table,
+      files.fileFormat.getClass.getName,
+      files.fileFormat match {
+        case _: TextBasedFileFormat => TableWrite.textRatio
+        case _                      => TableWrite.columnarRatio
+      }
+    ) {
 
   override def limitsRows: Boolean = true
 
