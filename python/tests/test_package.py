@@ -16,9 +16,9 @@ ROOT = Path(__file__).parents[2]
 def test_subpackages_need_no_import_of_their_own() -> None:
     code = """
 import sys, apportion
-assert not {"apportion.hints", "apportion.logs.eventlog", "apportion.keys"} & sys.modules.keys()
+assert not {"apportion.hints", "apportion.eventlog", "apportion.keys"} & sys.modules.keys()
 print(apportion.hints.lint("SELECT /*+ PARALELISM(8) */ 1")[0].code)
-print(apportion.logs.eventlog.read.__name__)
+print(apportion.eventlog.read.__name__)
 print(apportion.keys.spread.__name__)
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
