@@ -96,7 +96,7 @@ measure-heap: jars ## Look for objects that a session keeps of each of 2,000 que
 
 .PHONY: generated
 generated: $(INSTALLED) ## Write the files that are generated from code: docs/settings.md and others
-	@$(SBT) "Test/runMain io.apportion.GeneratedFiles"
+	@$(SBT) generate
 	@$(BIN)/python -m typer apportion.cli utils docs --name apportion --title "Command line" --output docs/command-line.md
 	@$(BIN)/python docs/pictures/draw.py
 

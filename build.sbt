@@ -150,6 +150,7 @@ lazy val root = project
 val formatted = Seq(SparkBuild.default.id, SparkBuild.all.last.id, "benchmarks")
 addCommandAlias("format", (formatted.map(_ + "/scalafmtAll") :+ "scalafmtSbt").mkString(";"))
 addCommandAlias("formatCheck", (formatted.map(_ + "/scalafmtCheckAll") :+ "scalafmtSbtCheck").mkString(";"))
+addCommandAlias("generate", s"${SparkBuild.default.id}/Test/runMain io.apportion.GeneratedFiles")
 addCommandAlias("testAll", SparkBuild.all.map(_.id + "/test").mkString(";"))
 // One build of each other Spark.
 val smokeTests = SparkVersion.all.tail.map(_.builds.last.id + "/Smoke/test")
