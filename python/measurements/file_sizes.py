@@ -236,8 +236,8 @@ def _page(outcomes: Sequence[Outcome], on: Environment, seed: int) -> Iterator[s
     yield "# Accuracy of file sizes"
     yield ""
     yield (
-        f"With `write.targetFileSize`, {first_run:.0%} of the bytes lie in files near the target. "
-        f"In the second run of a statement, it is {learnt:.0%}. With Spark alone, it is "
+        f"With `write.targetFileSize`, {first_run:.0%} of the bytes lie in files near the target "
+        f"in the first run of a statement, and {learnt:.0%} in the second. With Spark alone, it is "
         f"{plain:.0%}. A file is near if it has {NEAR[0]:g} to {NEAR[1]:g} times the target."
     )
     yield ""
