@@ -8,30 +8,4 @@ A log is untrusted input: it can be truncated, malformed or huge. Unreadable par
 listed in `Application.skipped`.
 """
 
-from apportion.logs.eventlog import (
-    Application,
-    LoggedDecision,
-    LoggedPolicy,
-    LoggedShuffle,
-    Operator,
-    PlanNode,
-    Query,
-    Stage,
-    Unread,
-    read,
-    read_with,
-)
-
-__all__ = [
-    "Application",
-    "LoggedDecision",
-    "LoggedPolicy",
-    "LoggedShuffle",
-    "Operator",
-    "PlanNode",
-    "Query",
-    "Stage",
-    "Unread",
-    "read",
-    "read_with",
-]
+from apportion.logs.eventlog import *  # noqa: F403

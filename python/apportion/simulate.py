@@ -6,13 +6,4 @@ for row in simulation.rows:
     print(row.name, row.total.makespan)
 """
 
-from apportion.logs.simulate import (
-    Loss,
-    Outcome,
-    Scenario,
-    Simulation,
-    StageOutcome,
-    simulate,
-)
-
-__all__ = ["Loss", "Outcome", "Scenario", "Simulation", "StageOutcome", "simulate"]
+from apportion.logs.simulate import *  # noqa: F403
