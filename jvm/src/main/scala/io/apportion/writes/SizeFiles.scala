@@ -43,7 +43,8 @@ case class SizeFiles(session: SparkSession) extends AQEShuffleReadRule with Guar
     if (open.isEmpty || open.size < pending.size || known.isEmpty && !SizeFiles.addsNoRows(write.query)) plan
     else {
       val reads = open.map { case (group, read) =>
-        val policy = SizeFiles.change(target, known, write.usualRatio)(read.policy)
+        val change = known.fold(SizeFiles.usual(target, write.usualRatio))(SizeFiles.change(target, _))
+        val policy = change(read.policy)
         // Sorting the rows of a large file may spill. The user asked for files of that size.
         val sized = if (group.isRebalance) policy.copy(taskMemory = None) else policy
         group -> GroupRead.plan(group, read.held, sized, FileLayout.decide)
@@ -90,11 +91,16 @@ object SizeFiles {
   }
 
   /** Change of a policy so that a task reads the input of one file. It does not fill the task slots. */
-  private[writes] def change(target: TargetFileSize, known: Option[WrittenBytes], usual: Double): Policy => Policy = {
-    val ratio = known.fold(usual)(_.ratio)
-    val text = "%.2f bytes of files".formatLocal(Locale.ROOT, ratio)
-    val why = known.fold(s"if 1 byte makes $text, as usual")(bytes => s"1 byte made $text ${bytes.source}")
-    sized((target.bytes / ratio).toLong.max(1), s"${target.text}, $why")
+  private[writes] def change(target: TargetFileSize, known: WrittenBytes): Policy => Policy =
+    ofRatio(target, known.ratio)(files => s"1 byte made $files ${known.source}")
+
+  /** The same before any file of the table is known. */
+  private[writes] def usual(target: TargetFileSize, ratio: Double): Policy => Policy =
+    ofRatio(target, ratio)(files => s"if 1 byte makes $files, as usual")
+
+  private def ofRatio(target: TargetFileSize, ratio: Double)(why: String => String): Policy => Policy = {
+    val files = "%.2f bytes of files".formatLocal(Locale.ROOT, ratio)
+    sized((target.bytes / ratio).toLong.max(1), s"${target.text}, ${why(files)}")
   }
 
   /**
@@ -104,7 +110,7 @@ object SizeFiles {
    */
   private[writes] def ofPartitions(target: TargetFileSize, known: Option[WrittenBytes]): Policy => Policy =
     known
-      .fold(sized(target.bytes / 2, target.text) _)(bytes => change(target, known, bytes.ratio))
+      .fold(sized(target.bytes / 2, target.text) _)(change(target, _))
       .andThen(_.withRanges(balanced = false, ValueSource(SourceKind.Write, target.text)))
 
   /** Change of a policy so that a task does not read more than the target size. */

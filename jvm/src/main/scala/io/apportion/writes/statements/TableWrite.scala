@@ -41,8 +41,8 @@ private[writes] final case class WriteEntries(statement: String, table: String)
 private[writes] object TableWrite {
 
   /**
-   * Usual ratios of file bytes to shuffle bytes: of the tables in `docs/file-size-accuracy.md`, ORC and zstd had about
-   * 0.5, Parquet with Snappy 0.9, and text without compression 1 to 1.3.
+   * Usual ratios of file bytes to shuffle bytes. Generated tables (`python/measurements/file_sizes.py`) had about 0.5 with
+   * ORC, 0.9 with Parquet, and 1 to 1.3 with text.
    */
   val (columnarRatio, textRatio) = (0.7, 1.0)
 
