@@ -6,7 +6,8 @@ import java.util.concurrent.ConcurrentHashMap
 import scala.util.control.NonFatal
 
 import io.apportion.decision.ResourceRequirement
-import io.apportion.settings.{ResourceSettings, SessionPolicy, Settings}
+import io.apportion.settings.{SessionPolicy, Settings}
+import io.apportion.settings.ResourceSettings._
 import org.apache.spark.SparkContext
 import org.apache.spark.apportion.Cluster
 import org.apache.spark.sql.internal.SQLConf
@@ -56,39 +57,37 @@ private[apportion] object SlotSettings {
 
   /** Whether the settings alone rule out coordination. Does not look at executors, because every query calls it. */
   def neverNeedCoordination(conf: SQLConf): Boolean =
-    ResourceSettings.MinSlots.get(conf) == 0 && !Settings.RequestExecutors.get(conf) && ResourceSettings.Rescaling.get(
-      conf
-    ) == "fixed"
+    MinSlots.get(conf) == 0 && Rescaling.get(conf) == "fixed" && !Settings.RequestExecutors.get(conf)
 
   /** @param hinted milliseconds of a hint FINISH_WITHIN, if the query has one */
   def of(conf: SQLConf, sparkContext: SparkContext, hinted: Option[Long] = None): SlotSettings = {
     val isReactive = new SessionPolicy(conf, sparkContext).reactive
-    val requested = ResourceSettings.MinSlots.get(conf)
-    val wanted = Some(ResourceSettings.MaxSlots.get(conf)).filter(_ != -1)
+    val requested = MinSlots.get(conf)
+    val wanted = Some(MaxSlots.get(conf)).filter(_ != -1)
     val (dynamicMin, dynamicMax) = Cluster.dynamicBounds(sparkContext).getOrElse((Int.MaxValue, Int.MaxValue))
     val max = wanted.getOrElse(Settings.MaxParallelism.get(conf).max(requested)).min(dynamicMax).max(1)
     val min = requested.min(dynamicMin).min(max)
-    val set = Some(ResourceSettings.TargetSlots.get(conf)).filter(_ != -1)
+    val set = Some(TargetSlots.get(conf)).filter(_ != -1)
     val target = set.getOrElse(if (isReactive) max else sparkContext.defaultParallelism)
-    val isDeadline = ResourceSettings.Rescaling.get(conf) == RescalingPolicy.Deadline
-    val finishWithin = hinted.orElse(Option.when(isDeadline)(ResourceSettings.FinishWithin.get(conf)))
+    val isDeadline = Rescaling.get(conf) == RescalingPolicy.Deadline
+    val finishWithin = hinted.orElse(Option.when(isDeadline)(FinishWithin.get(conf)))
     val rescaling = if (finishWithin.isDefined) None else rescalingPolicy(conf)
     new SlotSettings(
       requested = requested,
       need = ResourceRequirement(min, min, max).aimingAt(target),
       timeouts = SlotTimeouts(
-        timeout = ResourceSettings.ResourceTimeout.get(conf),
+        timeout = ResourceTimeout.get(conf),
         // A query that does not wait for a minimum does not wait for its target.
-        stabilization = if (min == 0) 0 else ResourceSettings.Stabilization.get(conf),
+        stabilization = if (min == 0) 0 else Stabilization.get(conf),
         // Dynamic allocation has timeouts of its own.
-        cooldown = if (Cluster.isDynamic(sparkContext)) 0 else ResourceSettings.Cooldown.get(conf)
+        cooldown = if (Cluster.isDynamic(sparkContext)) 0 else Cooldown.get(conf)
       ),
       asks = Settings.RequestExecutors.get(conf) && !isReactive && Cluster.canBeAsked(sparkContext),
       // A stage must not override the policy.
       followsStages = set.isEmpty && !isReactive && rescaling.isEmpty && finishWithin.isEmpty,
       rescaling,
       finishWithin,
-      ResourceSettings.PollInterval.get(conf)
+      PollInterval.get(conf)
     )
   }
 
@@ -97,12 +96,12 @@ private[apportion] object SlotSettings {
    * and the other settings still apply.
    */
   private def rescalingPolicy(conf: SQLConf): Option[RescalingPolicy] = {
-    val value = ResourceSettings.Rescaling.get(conf)
-    try RescalingPolicy.ofSetting(value, ResourceSettings.FinishWithin.get(conf))
+    val value = Rescaling.get(conf)
+    try RescalingPolicy.ofSetting(value, FinishWithin.get(conf))
     catch {
       case NonFatal(failure) =>
         if (refused.add(value))
-          log.warn(s"${ResourceSettings.Rescaling.key} is $value, which is invalid. Apportion uses fixed.", failure)
+          log.warn(s"${Rescaling.key} is $value, which is invalid. Apportion uses fixed.", failure)
         None
     }
   }

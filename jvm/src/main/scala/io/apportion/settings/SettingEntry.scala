@@ -131,17 +131,17 @@ object SettingEntry {
 /** All settings of Apportion. Spark's `SET -v`, the Python package and the documentation read them from here. */
 object SettingRegistry {
   @volatile private var registries = Seq.empty[SettingRegistry]
+  @volatile private var entries = Seq.empty[SettingEntry[_]]
 
   /** Adds settings before a session reads its conf: Spark then refuses wrong values. */
   def add(more: SettingRegistry*): Unit = synchronized {
     registries = (registries ++ more).distinct
+    val ofCategory = registries.flatMap(_.declared).groupBy(_.category)
+    entries = Category.all.flatMap(ofCategory.getOrElse(_, Nil))
   }
 
   /** All settings, by category, in the order of their declarations. */
-  def all: Seq[SettingEntry[_]] = {
-    val ofCategory = registries.flatMap(_.declared).groupBy(_.category)
-    Category.all.flatMap(ofCategory.getOrElse(_, Nil))
-  }
+  def all: Seq[SettingEntry[_]] = entries
 
   /** Settings that contradict each other. */
   def problems(conf: SQLConf): Seq[String] = registries.flatMap(_.problems(conf))
