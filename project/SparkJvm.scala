@@ -18,13 +18,8 @@ object SparkJvm {
     finally loader.close()
   }
 
-  /** Tests run most code a few times only, and the second compiler took 45 % of their CPU time. It compiles the rest. */
-  val fewerCompilations: Seq[String] = Seq(
-    "-XX:Tier4InvocationThreshold=50000",
-    "-XX:Tier4MinInvocationThreshold=6000",
-    "-XX:Tier4CompileThreshold=150000",
-    "-XX:Tier4BackEdgeThreshold=400000"
-  )
+  /** Tests run most code a few times only, and the second compiler took 45 % of their CPU time. */
+  val fewerCompilations: Seq[String] = Seq("-XX:TieredStopAtLevel=1")
 
   /** Settings that every session starts with: small, and nothing listening. */
   def sessionOptions(target: File, logging: File): Seq[String] = Seq(

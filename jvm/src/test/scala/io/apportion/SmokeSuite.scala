@@ -10,6 +10,7 @@ import org.apache.spark.sql.{AnalysisException, Row, SparkSession}
  * take too long.
  */
 class SmokeSuite extends SparkSuite {
+  override protected def generatesCode: Boolean = true
 
   /** The rows of a query and the layouts of its decisions; Spark alone gives the same rows. */
   private def layouts(query: String, settings: (String, String)*)(

@@ -12,6 +12,9 @@ trait SparkSuite extends AnyFunSuite with BeforeAndAfterAll {
   protected def extension: SparkSessionExtensions => Unit = new ApportionExtension
   protected def submitTimeConf: Map[String, String] = Map.empty
 
+  /** Whether Spark compiles queries. To compile a query that runs once takes longer than to interpret it. */
+  protected def generatesCode: Boolean = false
+
   /** A query that sleeps for 1.5 seconds on two slots, and computes nothing meanwhile. */
   protected val sleepingQuery: String =
     "SELECT k, count(*) FROM few WHERE coalesce(reflect('java.lang.Thread', 'sleep', 100L), '') != 'x' GROUP BY k"
@@ -19,6 +22,9 @@ trait SparkSuite extends AnyFunSuite with BeforeAndAfterAll {
   protected lazy val spark: SparkSession = {
     val builder =
       SparkSession.builder().master("local[2]").config("spark.ui.enabled", "false").withExtensions(extension)
+    if (!generatesCode) {
+      builder.config("spark.sql.codegen.wholeStage", "false").config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    }
     submitTimeConf.foreach { case (key, value) => builder.config(key, value) }
     builder.getOrCreate()
   }

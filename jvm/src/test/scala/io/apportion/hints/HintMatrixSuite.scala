@@ -11,10 +11,7 @@ class HintMatrixSuite extends HintSuite {
   private val settings = Seq(
     "parallelism" -> "3",
     "spark.sql.shuffle.partitions" -> "32",
-    "spark.sql.autoBroadcastJoinThreshold" -> "-1",
-    // Compiling takes longer than the queries.
-    "spark.sql.codegen.wholeStage" -> "false",
-    "spark.sql.codegen.factoryMode" -> "NO_CODEGEN"
+    "spark.sql.autoBroadcastJoinThreshold" -> "-1"
   )
 
   // 8 and 16 are hints; 3 is the session's.

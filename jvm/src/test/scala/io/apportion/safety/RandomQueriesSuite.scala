@@ -12,6 +12,8 @@ import org.scalacheck.rng.Seed
 
 /** Random queries with random settings: rows are those of Spark, and what decisions say is what Spark measures. */
 class RandomQueriesSuite extends SparkSuite {
+  override protected def generatesCode: Boolean = true
+
   import RandomQueriesSuite._
 
   private val cases = for {

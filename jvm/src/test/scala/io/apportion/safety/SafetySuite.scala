@@ -13,6 +13,8 @@ import org.apache.spark.sql.functions._
  * equal, and no exchange, reused exchange, broadcast join, pruned file or scan is worse.
  */
 class SafetySuite extends SparkSuite with AdaptiveSparkPlanHelper {
+  override protected def generatesCode: Boolean = true
+
   private val folder = Files.createTempDirectory("safety").toString
   private val shuffled = "spark.sql.autoBroadcastJoinThreshold" -> "-1"
   // Spark does not coalesce what it caches, so each of its 200 partitions would be a task.

@@ -8,6 +8,7 @@ import org.apache.spark.sql.execution.exchange.{ShuffleExchangeExec, ShuffleExch
 import org.scalatest.prop.TableDrivenPropertyChecks._
 
 class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
+  override protected def generatesCode: Boolean = true
 
   private val aggregate = "SELECT k, count(*), sum(id) FROM numbers GROUP BY k"
 

@@ -8,6 +8,7 @@ import org.apache.spark.storage.{BlockId, ShuffleBlockId}
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanHelper, ShuffleQueryStageExec}
 
 class MapOutputsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
+  override protected def generatesCode: Boolean = true
 
   test("all blocks of a map output come from one attempt, also if another attempt finishes in between") {
     // With a number that is no power of two, map tasks write groups that several tasks read.

@@ -11,6 +11,7 @@ import org.apache.spark.sql.apportion.exchange.AdaptiveExchangeExec
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanHelper, ShuffleQueryStageExec}
 
 class KeptRowsWriterSuite extends SparkSuite with AdaptiveSparkPlanHelper {
+  override protected def generatesCode: Boolean = true
 
   /** Rows of about 20 MB in all, or of few bytes. */
   private def query(session: SparkSession, isLarge: Boolean): DataFrame =
