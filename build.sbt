@@ -1,6 +1,6 @@
 // One project for each build in project/SparkVersion.scala (spark42, spark41, ...), all from the same sources in jvm/. The root
-// project stands for the newest: `sbt test` tests that one, `sbt spark41/test` another, `sbt testAll` each. `sbt jars` packages all,
-// `sbt publishAll` puts them into the local Maven repository.
+// project stands for the newest: `sbt test` tests that one, `sbt spark41/test` another, `sbt testAll` each. `sbt decision/test` tests
+// the arithmetic in seconds, without Spark. `sbt jars` packages all, `sbt publishAll` puts them into the local Maven repository.
 
 ThisBuild / version := "0.1.0"
 ThisBuild / organization := "io.apportion"
@@ -35,6 +35,21 @@ def compilerOptions(java: Int) = Seq(
   "-Xlint",
   "-Werror"
 )
+
+val testLibraries = Seq(
+  "org.scalatest" %% "scalatest" % "3.2.20" % Test,
+  "org.scalacheck" %% "scalacheck" % "1.18.1" % Test,
+  "org.scalatestplus" %% "scalacheck-1-18" % "3.2.19.0" % Test
+)
+
+/** The arithmetic of decisions among sources of Scala, and its tests. */
+def decisionSources(scala: File): Seq[File] = {
+  val own = scala / "scala" / "io" / "apportion"
+  ((own / "decision" ** "*.scala") +++ (own / "memory" * "*.scala") +++ (own / "Vectors.scala")).get()
+}
+
+/** Its suites, without what other tests use too. */
+def decisionSuites(test: File): Seq[File] = decisionSources(test).filterNot(_.getName == "Vectors.scala")
 
 val sparkJvm = Seq(
   fork := true,
@@ -86,13 +101,13 @@ def sparkProject(build: SparkBuild): Project =
         "org.apache.spark" %% "spark-sql" % build.spark.artifact % Provided,
         // Tables that MERGE INTO can write to; the schemas and queries of TPC-DS and TPC-H
         "org.apache.spark" %% "spark-catalyst" % build.spark.artifact % Test classifier "tests",
-        "org.apache.spark" %% "spark-sql" % build.spark.artifact % Test classifier "tests",
-        "org.scalatest" %% "scalatest" % "3.2.20" % Test,
-        "org.scalacheck" %% "scalacheck" % "1.18.1" % Test,
-        "org.scalatestplus" %% "scalacheck-1-18" % "3.2.19.0" % Test
-      ),
+        "org.apache.spark" %% "spark-sql" % build.spark.artifact % Test classifier "tests"
+      ) ++ testLibraries,
       for (config <- Seq(Compile, Test))
         yield config / unmanagedSourceDirectories ++= build.spark.shims.map((config / sourceDirectory).value / _),
+      // `decision` runs them.
+      Test / unmanagedSources --= (if (build == SparkBuild.default) decisionSuites((Test / sourceDirectory).value)
+                                   else Nil),
       Compile / packageBin / artifactPath := jarFolder.value / build.jarName(version.value),
       // The suites of a JVM run one after the other, as it has one Spark. Two of them, as a small query keeps one core busy.
       // Suites of one package take similar times, so they are divided by a hash of their names.
@@ -128,9 +143,25 @@ lazy val benchmarks = project
     inConfig(Jmh)(sparkJvm)
   )
 
+// The jars have the same sources; here they compile without Spark.
+lazy val decision = project
+  .in(file("target/decision"))
+  .settings(
+    publish / skip := true,
+    scalacOptions := compilerOptions(JavaOfTests),
+    for (config <- Seq(Compile, Test))
+      yield config / unmanagedSources := decisionSources(
+        (ThisBuild / baseDirectory).value / "jvm" / "src" / config.name.replace("compile", "main")
+      ),
+    Test / unmanagedResourceDirectories := Seq(
+      (ThisBuild / baseDirectory).value / "jvm" / "src" / "test" / "resources"
+    ),
+    libraryDependencies ++= ("com.fasterxml.jackson.core" % "jackson-databind" % "2.20.0" % Test) +: testLibraries
+  )
+
 lazy val root = project
   .in(file("."))
-  .aggregate(newest, benchmarks)
+  .aggregate(decision, newest, benchmarks)
   .settings(
     publish / skip := true,
     jars := {
@@ -147,7 +178,7 @@ lazy val root = project
 
 // One after the other: projects share sources, which must not be formatted by two of them at the same time.
 // The newest build and the oldest have all of them.
-val formatted = Seq(SparkBuild.default.id, SparkBuild.all.last.id, "benchmarks")
+val formatted = Seq(decision.id, SparkBuild.default.id, SparkBuild.all.last.id, "benchmarks")
 addCommandAlias("format", (formatted.map(_ + "/scalafmtAll") :+ "scalafmtSbt").mkString(";"))
 addCommandAlias("formatCheck", (formatted.map(_ + "/scalafmtCheckAll") :+ "scalafmtSbtCheck").mkString(";"))
 addCommandAlias("generate", s"${SparkBuild.default.id}/Test/runMain io.apportion.GeneratedFiles")

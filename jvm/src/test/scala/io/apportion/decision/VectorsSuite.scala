@@ -1,6 +1,7 @@
 package io.apportion.decision
 
-import io.apportion.decision.Vectors._
+import io.apportion.Vectors
+import io.apportion.Vectors._
 import io.apportion.decision.ranges.{PowersOfTwo, Ranges}
 import com.fasterxml.jackson.databind.JsonNode
 import org.scalatest.funsuite.AnyFunSuite

@@ -1,8 +1,8 @@
 package io.apportion.keys
 
 import io.apportion.SparkSuite
-import io.apportion.decision.Vectors
-import io.apportion.decision.Vectors._
+import io.apportion.Vectors
+import io.apportion.Vectors._
 import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.sql.{AnalysisException, Row}
 import org.apache.spark.unsafe.hash.Murmur3_x86_32

@@ -2,9 +2,9 @@ package io.apportion.decision.ranges
 
 import scala.jdk.CollectionConverters._
 
-import io.apportion.decision.{Decider, Input, Policy, SourceKind, ValueSource, Vectors}
-import io.apportion.decision.Vectors._
-import io.apportion.report.DecisionRecord
+import io.apportion.Vectors
+import io.apportion.Vectors._
+import io.apportion.decision.{Decider, Input, Policy, SourceKind, ValueSource}
 import com.fasterxml.jackson.databind.JsonNode
 import org.scalacheck.Gen
 import org.scalatest.funsuite.AnyFunSuite
@@ -71,7 +71,7 @@ class BalancedRangesSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   test("a stage without shuffle inputs has tasks but no ranges") {
     val balanced = Policy(dataVolumePerTask = 1, sourceParallelism = 7, balanced = true)
     val decision = Decider.decide(Nil, balanced)
-    assert(DecisionRecord.of(decision, balanced).tasks == 7)
+    assert(decision.parallelism == 7)
     assert(decision.reason == "7 tasks: the stage has no inputs: sources.defaultParallelism.")
   }
 

@@ -1,4 +1,4 @@
-package io.apportion.decision
+package io.apportion
 
 import scala.io.Source
 import scala.jdk.CollectionConverters._

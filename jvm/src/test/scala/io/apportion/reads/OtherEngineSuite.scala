@@ -1,4 +1,4 @@
-package io.apportion.memory
+package io.apportion.reads
 
 import io.apportion.SparkSuite
 import org.apache.gluten.GlutenPlugin
