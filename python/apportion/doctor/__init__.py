@@ -6,7 +6,7 @@
         print(finding.verdict, finding.check, finding.advice)
 
 A check examines one thing and yields findings. The checks are in the modules `installation`
-(Python, Java, Spark, the jar and its classes), `jar_files` (jars in the conf), `configuration`
+(Python, Java, Spark, the jar), `jar_files` (jars in the conf), `configuration`
 (Spark's conf), `other_extensions`, `shuffle_services`, and `session` (a running session). `conf`
 reads the conf that Spark would start with. `server` connects to a Spark Connect server.
 """
@@ -40,7 +40,6 @@ _INSTALLATION: tuple[Check, ...] = (
     installation.java,
     installation.spark,
     installation.jar,
-    installation.classes,
     jar_files.fits,
     jar_files.copies,
 )

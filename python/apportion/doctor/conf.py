@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from apportion._spark import jars, jvm
-from apportion.doctor.java_files import properties
+from apportion.doctor import properties
 from apportion.errors import ApportionError
 from apportion.redaction import REDACTION, shown_value
 

@@ -6,7 +6,6 @@ import importlib.util
 import os
 import re
 import shutil
-import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,11 +13,9 @@ from pathlib import Path
 
 from apportion._spark import jars
 from apportion.doctor.finding import Finding, Setup
-from apportion.doctor.java_files.used_classes import compare
 from apportion.errors import ApportionError
 
 _SECONDS_TO_ANSWER = 60
-_SHOWN_CLASSES = 3
 _VERSION = re.compile(r"__version__(?:: str)? = [\"'](?P<full>(?P<minor>\d+\.\d+)[^\"']*)[\"']")
 
 
@@ -100,32 +97,6 @@ def jar(setup: Setup) -> Iterator[Finding]:
         yield Finding("Jar", f"{version}: {jars.find()}")
     except ApportionError as error:
         yield Finding("Jar", str(version), "problem", str(error))
-
-
-def classes(setup: Setup) -> Iterator[Finding]:
-    """Check that Spark's classes have the members that Apportion uses. Vendors change Spark."""
-    try:
-        home, own = jars.spark_home(), jars.find()
-        found = compare(own, home / "jars")
-    except (ApportionError, OSError, LookupError, struct.error):
-        return
-    if found is None:
-        return
-    right = len(found.classes) - len(found.missing)
-    looked_at = f"{right} of {len(found.classes)} classes of Spark as expected"
-    if not found.missing:
-        yield Finding("Classes", looked_at)
-        return
-    lacking = [f"{name} ({', '.join(members)})" for name, members in found.missing.items()]
-    more = f" and {len(lacking) - _SHOWN_CLASSES} more" if len(lacking) > _SHOWN_CLASSES else ""
-    yield Finding(
-        "Classes",
-        f"{looked_at}; not {', '.join(lacking[:_SHOWN_CLASSES])}{more}",
-        "warning",
-        "this Spark differs from the release that the jar was compiled against. Where Apportion "
-        "needs a missing member, Spark goes on with its own plan: test your queries with "
-        "`apportion run --compare`",
-    )
 
 
 def _pyspark_version() -> re.Match[str] | None:

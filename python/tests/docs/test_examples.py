@@ -17,10 +17,9 @@ from pyspark.sql import SparkSession
 from apportion._spark import jars
 from apportion._spark.jvm import EXTENSION
 from apportion.cli import app
-from apportion.doctor import configuration
+from apportion.doctor import configuration, properties
 from apportion.doctor.conf import Conf, Entry
 from apportion.doctor.finding import Setup
-from apportion.doctor.java_files import properties
 from apportion.settings import registry
 from apportion.sql.statements import split
 from apportion.testing.run import ScriptRun

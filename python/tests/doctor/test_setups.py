@@ -7,8 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from apportion import ApportionError, doctor
-from apportion.doctor import Finding
-from apportion.doctor.java_files import properties
+from apportion.doctor import Finding, properties
 
 from .conftest import JAR, Machine
 

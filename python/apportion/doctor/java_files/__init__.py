@@ -1,1 +1,0 @@
-"""Readers of Java's files: class files in jars, and properties files."""
