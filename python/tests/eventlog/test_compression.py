@@ -47,16 +47,6 @@ def spark_snappy(text: bytes, size: int = 32 << 10) -> bytes:
     return bytes(stored)
 
 
-def lz4_frame(text: bytes, flags: int = 0x40, size: int = 64 << 10) -> bytes:
-    """A frame with independent blocks. The bits of `flags` add sizes and checksums."""
-    stored = bytearray(b"\x04\x22\x4d\x18" + bytes([flags, 0x70]))
-    stored += bytes(8 if flags & 8 else 0) + b"?"
-    for start in range(0, len(text), size):
-        block = bytes(cramjam.lz4.compress_block(text[start : start + size], store_size=False))
-        stored += struct.pack("<I", len(block)) + block + bytes(4 if flags & 16 else 0)
-    return bytes(stored) + bytes(4) + bytes(4 if flags & 4 else 0)
-
-
 def zstd(text: bytes) -> bytes:
     return zstandard.ZstdCompressor().compress(text)
 
@@ -66,8 +56,6 @@ FORMATS: dict[str, Compress] = {
     "gzip": gzip.compress,
     "zstd": zstd,
     "spark's lz4": spark_lz4,
-    "lz4 frames": lz4_frame,
-    "lz4 frames by a library": lambda text: bytes(cramjam.lz4.compress(text)),
     "spark's snappy": spark_snappy,
 }
 COMPRESSED = {name: compress for name, compress in FORMATS.items() if name != "plain"}
@@ -182,8 +170,6 @@ def test_a_log_with_other_bytes_at_its_end_is_read_up_to_them(
     [
         spark_lz4(TEXT)[:9] + struct.pack("<iii", 20, 1 << 30, 0) + bytes(20),
         spark_lz4(TEXT)[:9] + struct.pack("<iii", -1, 20, 0) + bytes(20),
-        b"\x04\x22\x4d\x18\x40\x70?" + struct.pack("<I", 1 << 30) + bytes(20),
-        b"\x04\x22\x4d\x18\x41\x70?" + bytes(20),
         b"\x82SNAPPY\0" + struct.pack(">iii", 1, 1, 1 << 30) + bytes(20),
         b"\x82SNAPPY\0" + struct.pack(">iii", 1, 1, -5) + bytes(20),
         b"\x82SNAPPY\0" + struct.pack(">iii", 1, 1, 8) + b"\xff\xff\xff\xff\x0fabc",
@@ -205,11 +191,6 @@ def test_a_log_that_becomes_huge_is_read_with_bounded_memory(
     assert read(tmp_path / "log", content) == ([], ["a line longer than 64 MiB in log"])
 
 
-@pytest.mark.parametrize("flags", [0x40, 0x60, 0x48, 0x50, 0x44, 0x7C])
-def test_lz4_frames_can_have_sizes_and_checksums(tmp_path: Path, flags: int) -> None:
-    assert read(tmp_path / "log", lz4_frame(LONG, flags))[0] == LONG.splitlines()
-
-
 def test_a_skippable_frame_of_zstd_is_left_out(tmp_path: Path) -> None:
     skippable = b"\x50\x2a\x4d\x18" + struct.pack("<I", 3) + b"abc"
     content = skippable + zstd(b"one\n") + skippable + zstd(b"two\n")
@@ -224,6 +205,10 @@ def test_zeros_after_a_gzip_log_are_left_out(tmp_path: Path) -> None:
     ("content", "message"),
     [
         (base64.b85decode(SPARK_LZF), r"log has the format lzf, which is not supported"),
+        (
+            bytes(cramjam.lz4.compress(TEXT)),
+            "log has the format of the tool lz4, which is not supported",
+        ),
         (b"PK\x03\x04\x14\0\0\0", "log has the format zip, which is not supported"),
         (b"PAR1\x15\x04\x15\0", "log is not an event log: its format is unknown"),
         (b"\0" * 20, "log is not an event log: its format is unknown"),

@@ -60,7 +60,7 @@ def decompress(stream: Stream, name: str, size: int) -> Iterator[bytes]:
             raise ApportionError(
                 f"{name} has the format {format}, which is not supported. {_SUPPORTED}"
             )
-    # zstd and lz4 share the skippable frame. The tool pzstd starts its files with one.
+    # The skippable frame of zstd. The tool pzstd starts its files with one.
     if head[1:4] == b"\x2a\x4d\x18" and head[0] & 0xF0 == 0x50:
         return _zstd(source)
     if _BINARY.search(head):
@@ -174,47 +174,6 @@ def _lz4_block(block: bytes, size: int) -> bytes:
         raise DamagedError(str(error)) from None
 
 
-def _lz4_frames(source: _Source) -> Iterator[bytes]:
-    """Read frames of the tool lz4: https://github.com/lz4/lz4/blob/dev/doc/lz4_Frame_format.md."""
-    while source.peek(1):
-        if source.read_exactly(len(_LZ4_FRAME)) != _LZ4_FRAME:
-            raise DamagedError("a frame of lz4 has no magic")
-        flags, _ = source.read_exactly(2)
-        has_block_checksum, has_size, has_checksum, has_dictionary = (
-            bool(flags & bit) for bit in (0x10, 0x08, 0x04, 0x01)
-        )
-        if flags & 0xC0 != 0x40 or has_dictionary:
-            raise DamagedError("a frame of lz4 has another version, or needs a dictionary")
-        # The content size and the checksum of the header.
-        source.read_exactly(8 * has_size + 1)
-        history = b""
-        while stored := source.number("<I"):
-            is_raw, stored = bool(stored & _LZ4_RAW_FLAG), stored & ~_LZ4_RAW_FLAG
-            if stored > _LARGEST_LZ4_BLOCK:
-                raise DamagedError("a block of lz4 is too large")
-            block = source.read_exactly(stored)
-            source.read_exactly(4 * has_block_checksum)
-            content = block if is_raw else _lz4_frame_block(block, history)
-            yield content
-            # A block can refer to the 64 KiB before it.
-            history = (history + content)[-_LZ4_HISTORY:]
-        source.read_exactly(4 * has_checksum)
-
-
-def _lz4_frame_block(block: bytes, history: bytes) -> bytes:
-    """Decompress a block that can refer to the `history` before it.
-
-    cramjam decompresses only whole frames, which are lost if the log is truncated. So each block
-    becomes a frame of its own, with the history as a raw block before it.
-    """
-    before = struct.pack("<I", len(history) | _LZ4_RAW_FLAG) + history if history else b""
-    frame = _LZ4_HEADER + before + struct.pack("<I", len(block)) + block + bytes(4)
-    try:
-        return bytes(cramjam.lz4.decompress(frame))[len(history) :]
-    except cramjam.DecompressionError as error:
-        raise DamagedError(str(error)) from None
-
-
 def _snappy(source: _Source) -> Iterator[bytes]:
     """Read the format of `org.xerial.snappy.SnappyOutputStream`, which Spark writes as snappy.
 
@@ -239,22 +198,16 @@ def _snappy(source: _Source) -> Iterator[bytes]:
 
 _SPARK_LZ4 = b"LZ4Block"
 _LZ4_RAW, _LZ4_BLOCK = 0x10, 0x20
-_LZ4_FRAME = b"\x04\x22\x4d\x18"
-# Header of a frame with linked blocks of at most 4 MiB, without checksums and content size.
-_LZ4_HEADER = _LZ4_FRAME + b"\x40\x70\xdf"
-_LZ4_RAW_FLAG = 1 << 31
-_LARGEST_LZ4_BLOCK = 4 << 20
-_LZ4_HISTORY = 64 << 10
 _SNAPPY = b"\x82SNAPPY\0"
 
 _DECODERS: dict[bytes, Callable[[_Source], Iterator[bytes]]] = {
     b"\x1f\x8b": _gzip,
     b"\x28\xb5\x2f\xfd": _zstd,
     _SPARK_LZ4: _spark_lz4,
-    _LZ4_FRAME: _lz4_frames,
     _SNAPPY: _snappy,
 }
 _UNSUPPORTED = {
+    b"\x04\x22\x4d\x18": "of the tool lz4",
     # Chunks of com.ning.compress.lzf, which Spark writes as lzf.
     b"ZV\0": "lzf",
     b"ZV\x01": "lzf",
