@@ -10,8 +10,8 @@ from urllib.request import url2pathname
 import msgspec
 
 from apportion.errors import ApportionError, InputError
-from apportion.logs.eventlog.deep_json import is_shallow
-from apportion.logs.eventlog.files import Skipped, lines
+from apportion.logs.eventlog.input.deep_json import is_shallow
+from apportion.logs.eventlog.input.files import Skipped, lines
 from apportion.logs.stream_record import StreamRecord
 from apportion.streaming.batches import Batch
 

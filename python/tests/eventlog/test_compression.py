@@ -12,7 +12,7 @@ import pytest
 import zstandard
 
 from apportion import ApportionError
-from apportion.logs.eventlog.files import MAX_LINE, Skipped, lines
+from apportion.logs.eventlog.input.files import MAX_LINE, Skipped, lines
 
 LINES = [b"one", b"two", b"again " * 40, b"three"]
 TEXT = b"\n".join(LINES) + b"\n"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from apportion.logs.eventlog import deep_json
-from apportion.logs.eventlog.deep_json import MAX_LEVELS, TooDeepError, loads
+from apportion.logs.eventlog.input import deep_json
+from apportion.logs.eventlog.input.deep_json import MAX_LEVELS, TooDeepError, loads
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 VALUES = st.recursive(

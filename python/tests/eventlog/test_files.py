@@ -13,8 +13,9 @@ import pytest
 import zstandard
 
 from apportion import ApportionError
-from apportion.logs.eventlog import files, locate
-from apportion.logs.eventlog.files import STANDARD_INPUT, Skipped, lines, logs, parts
+from apportion.logs.eventlog import locate
+from apportion.logs.eventlog.input import files
+from apportion.logs.eventlog.input.files import STANDARD_INPUT, Skipped, lines, logs, parts
 
 
 def read(path: Path) -> tuple[list[bytes], list[str]]:
@@ -240,7 +241,7 @@ def test_problems_of_standard_input_are_named(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_pipe_from_the_shell_is_read() -> None:
     program = (
-        "import sys; from pathlib import Path; from apportion.logs.eventlog.files import *;"
+        "import sys; from pathlib import Path; from apportion.logs.eventlog.input.files import *;"
         "print(*lines(Path(sys.argv[1]), Skipped()))"
     )
     for place in STANDARD_INPUT:

@@ -13,9 +13,10 @@ import pytest
 from apportion import ApportionError, eventlog
 from apportion.logs.advise import render
 from apportion.logs.advise.advice import advise, collected
-from apportion.logs.eventlog import Application, PlanNode, Query, files, reader
-from apportion.logs.eventlog.files import Skipped
+from apportion.logs.eventlog import Application, PlanNode, Query, reader
 from apportion.logs.eventlog.fragments import fragments
+from apportion.logs.eventlog.input import files
+from apportion.logs.eventlog.input.files import Skipped
 from apportion.logs.eventlog.large_logs import events
 from apportion.logs.eventlog.large_logs.events import UnexpectedError
 from apportion.logs.eventlog.large_logs.packing import PackedDict

@@ -25,7 +25,7 @@ from apportion.errors import ApportionError
 from apportion.logs.advise.advice import read
 from apportion.logs.advise.findings import ApplicationAdvice
 from apportion.logs.eventlog import Unread
-from apportion.logs.eventlog.files import parts
+from apportion.logs.eventlog.input.files import parts
 
 # The entries that were not used for the longest time are deleted above this limit.
 MAX_CACHE = 256 << 20

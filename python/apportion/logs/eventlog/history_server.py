@@ -20,8 +20,8 @@ from urllib.request import urlopen
 
 from apportion._util.units import size_text
 from apportion.errors import ApportionError
-from apportion.logs.eventlog import deep_json
-from apportion.logs.eventlog.deep_json import TooDeepError
+from apportion.logs.eventlog.input import deep_json
+from apportion.logs.eventlog.input.deep_json import TooDeepError
 from apportion.redaction import printable
 
 _TIMEOUT_SECONDS = 30.0

@@ -14,8 +14,8 @@ from apportion._util.paths import existing_path
 from apportion._util.units import count_text
 from apportion.errors import ApportionError, did_you_mean
 from apportion.logs.eventlog import history_server
-from apportion.logs.eventlog.files import STANDARD_INPUT, is_log_name
 from apportion.logs.eventlog.history_server import RunningApplication
+from apportion.logs.eventlog.input.files import STANDARD_INPUT, is_log_name
 
 # Default directory of both Spark (spark.eventLog.dir) and its history server.
 _SQL = ("SELECT ", "WITH ", "FROM ", "INSERT ")

@@ -5,43 +5,35 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
-import functools
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from itertools import accumulate, pairwise
+from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from apportion._util.zones import SESSION_ZONE, time_zone
 from apportion.decision import (
-    Decision,
-    HeldRows,
     InvalidRecordError,
     decision_from_json,
     outcome_from_row,
 )
 from apportion.errors import ApportionError, InputError
-from apportion.logs.eventlog import deep_json, short_form
-from apportion.logs.eventlog.deep_json import TooDeepError
-from apportion.logs.eventlog.files import Skipped, lines
+from apportion.logs.eventlog import plans, records, tasks
+from apportion.logs.eventlog.input import deep_json, short_form, values
+from apportion.logs.eventlog.input.deep_json import TooDeepError
+from apportion.logs.eventlog.input.files import Skipped, lines
 from apportion.logs.eventlog.large_logs import events
 from apportion.logs.eventlog.large_logs.events import UnexpectedError
 from apportion.logs.eventlog.large_logs.packing import PackedDict
 from apportion.logs.eventlog.model import (
     Application,
     LoggedDecision,
-    LoggedPolicy,
-    LoggedShuffle,
-    Operator,
-    PlanNode,
     Query,
     Stage,
     Unread,
 )
 from apportion.logs.stream_record import StreamRecord
-from apportion.redaction import printable
 
 _SQL = b"org.apache.spark.sql.execution.ui."
 _REPLANNED = _SQL + b"SparkListenerSQLAdaptiveExecutionUpdate"
@@ -57,18 +49,11 @@ _LATE_LINES = 10_000
 _LINES_BETWEEN_PACKING = 1000
 # Approximate bytes of a dictionary entry, of a stage without tasks, and of a task.
 _SMALL, _STAGE, _TASK = 100, 3000, 80
-_LARGEST = 2**63
 # Sums and differences of a few such numbers fit into an array of 64 bits.
 _LARGEST_IN_TASK = 2**60
-# The end of the year 9999, which is the last one of `datetime`, in milliseconds since 1970.
-_LAST_TIME = 253_402_300_799_999
 _MOST_CORES = 1_000_000
 # `local[*]` has the cores of an unknown machine.
 _LOCAL = re.compile(r"local(?:\[(\d{1,6})(?:,\d+)?\])?")
-# Names of metrics that are kept, and their characters.
-_NAMES, _LONGEST_NAME = 1000, 100
-# Levels of operators in a plan. Operators below them are left out.
-_DEEPEST_PLAN = 4_000
 
 _DECISION = b"io.apportion.report.DecisionEvent"
 _QUERY_TEXT = b"io.apportion.report.QueryEvent"
@@ -179,8 +164,8 @@ class _Reader:
         if application.slots and application.started is not None:
             return
         stages = [query.stages for query in self._queries.values()] + [application.other_stages]
-        cpus = max(1, _metric(application.conf.get("spark.task.cpus")))
-        cores = cpus * max(map(_peak_tasks, stages))
+        cpus = max(1, values.metric(application.conf.get("spark.task.cpus")))
+        cores = cpus * max(map(tasks.peak_tasks, stages))
         master = _LOCAL.fullmatch(application.conf.get("spark.master", ""))
         if not application.slots and master:
             cores = int(master[1] or 1)
@@ -220,23 +205,23 @@ class _Reader:
 
     def _application_start(self, event: Event) -> None:
         application = self.application
-        application.id = _text(event.get("App ID", ""))
-        application.name = _text(event["App Name"])
-        application.started = _millis(event["Timestamp"])
+        application.id = values.text(event.get("App ID", ""))
+        application.name = values.text(event["App Name"])
+        application.started = values.millis(event["Timestamp"])
 
     def _application_end(self, event: Event) -> None:
-        self.application.ended = _millis(event["Timestamp"])
+        self.application.ended = values.millis(event["Timestamp"])
 
     def _log_start(self, event: Event) -> None:
-        self.application.spark_version = _text(event["Spark Version"])
+        self.application.spark_version = values.text(event["Spark Version"])
 
     def _environment(self, event: Event) -> None:
-        self.application.conf = _conf(event["Spark Properties"])
+        self.application.conf = values.conf(event["Spark Properties"])
         properties = event.get("System Properties") or {}
-        self._zone = _text(properties.get("user.timezone") or "")
+        self._zone = values.text(properties.get("user.timezone") or "")
 
     def _executor_added(self, event: Event) -> None:
-        cores = _optional_int(event["Executor Info"]["Total Cores"]) or 0
+        cores = values.optional_int(event["Executor Info"]["Total Cores"]) or 0
         if cores > _MOST_CORES:
             raise InvalidRecordError("a number is out of range")
         self._cores[str(event["Executor ID"])] = cores
@@ -250,7 +235,9 @@ class _Reader:
     def _slots_changed(self, event: Event) -> None:
         if not self._has_room("a change of the executors", _SMALL):
             return
-        self.application.slots.append((_millis(event["Timestamp"]), sum(self._cores.values())))
+        self.application.slots.append(
+            (values.millis(event["Timestamp"]), sum(self._cores.values()))
+        )
 
     def _query_start(self, event: Event) -> None:
         number = int(event["executionId"])
@@ -259,10 +246,10 @@ class _Reader:
             return
         query = Query(
             id=number,
-            description=_text(event["description"]),
-            submitted=_millis(event["time"]),
-            plan=_plan(event["sparkPlanInfo"]),
-            conf=_conf(event.get("modifiedConfigs") or {}),
+            description=values.text(event["description"]),
+            submitted=values.millis(event["time"]),
+            plan=plans.plan(event["sparkPlanInfo"]),
+            conf=values.conf(event.get("modifiedConfigs") or {}),
         )
         self._queries[query.id] = query
         self._replanned.pop(query.id, None)
@@ -280,12 +267,12 @@ class _Reader:
             self._handle(_REPLANNED, _Reader._set_plan, event)
 
     def _set_plan(self, event: Event) -> None:
-        self._queries[int(event["executionId"])].plan = _plan(event["sparkPlanInfo"])
+        self._queries[int(event["executionId"])].plan = plans.plan(event["sparkPlanInfo"])
 
     def _query_end(self, event: Event) -> None:
         if query := self._query(int(event["executionId"])):
-            query.completed = _millis(event["time"])
-            query.failure = _text(event.get("errorMessage") or "") or None
+            query.completed = values.millis(event["time"])
+            query.failure = values.text(event.get("errorMessage") or "") or None
             self._ended.setdefault(query.id, self._lines)
 
     def _driver_metrics(self, event: Event) -> None:
@@ -293,7 +280,7 @@ class _Reader:
         updates = event["accumUpdates"]
         size = _SMALL * len(updates)
         if query and self._has_room("metrics of the driver", size, query.id):
-            query.driver_metrics.update((int(id), _metric(value)) for id, value in updates)
+            query.driver_metrics.update((int(id), values.metric(value)) for id, value in updates)
 
     def _job_start(self, event: Event) -> None:
         query = (event.get("Properties") or {}).get(_QUERY_ID)
@@ -311,17 +298,17 @@ class _Reader:
         size = _SMALL * len(metrics)
         if not stage or not self._has_room("metrics of a stage", size, stage.query):
             return
-        stage.submitted = _time(info.get("Submission Time"))
-        stage.completed = _time(info.get("Completion Time"))
-        stage.failure = _text(info.get("Failure Reason") or "") or None
-        stage.accumulators = {int(each["ID"]): _metric(each.get("Value")) for each in metrics}
+        stage.submitted = values.time(info.get("Submission Time"))
+        stage.completed = values.time(info.get("Completion Time"))
+        stage.failure = values.text(info.get("Failure Reason") or "") or None
+        stage.accumulators = {int(each["ID"]): values.metric(each.get("Value")) for each in metrics}
 
     def _stage(self, info: Event) -> Stage | None:
         key = (int(info["Stage ID"]), int(info["Stage Attempt ID"]))
-        name, planned = _text(info["Stage Name"]), int(info["Number of Tasks"])
+        name, planned = values.text(info["Stage Name"]), int(info["Number of Tasks"])
         parents = [int(parent) for parent in info.get("Parent IDs", ())]
         profile = int(info.get("Resource Profile Id") or 0)
-        submitted = _time(info.get("Submission Time"))
+        submitted = values.time(info.get("Submission Time"))
         if stage := self._known_stage(key) or self._new_stage(key):
             stage.name, stage.tasks_planned, stage.parents = name, planned, parents
             stage.profile, stage.submitted = profile, submitted
@@ -360,23 +347,23 @@ class _Reader:
         reason = event.get("Task End Reason") or {}
         # Spark 1 has no such field, and leaves out metrics of 0.
         if info.get("Killed") or reason.get("Reason") == "TaskKilled":
-            stage.killed_millis += _task_millis(info)
+            stage.killed_millis += tasks.millis(info)
             return
         if info.get("Failed") or not metrics:
             stage.failed_tasks += 1
-            stage.memory_failures += _is_out_of_memory(reason)
-            stage.wasted_millis += _task_millis(info)
-            _count_reason(stage.failure_reasons, reason)
+            stage.memory_failures += tasks.is_out_of_memory(reason)
+            stage.wasted_millis += tasks.millis(info)
+            tasks.count_reason(stage.failure_reasons, reason)
             return
         read = metrics.get("Shuffle Read Metrics") or {}
         row = [
-            _millis(info["Launch Time"]),
-            _millis(info["Finish Time"]),
+            values.millis(info["Launch Time"]),
+            values.millis(info["Finish Time"]),
             int(metrics["Executor Run Time"]),
-            _in(metrics, "Input Metrics", "Bytes Read"),
+            tasks.of_group(metrics, "Input Metrics", "Bytes Read"),
             int(read.get("Remote Bytes Read", 0)) + int(read.get("Local Bytes Read", 0)),
-            _in(metrics, "Shuffle Write Metrics", "Shuffle Bytes Written"),
-            _in(metrics, "Output Metrics", "Bytes Written"),
+            tasks.of_group(metrics, "Shuffle Write Metrics", "Shuffle Bytes Written"),
+            tasks.of_group(metrics, "Output Metrics", "Bytes Written"),
             int(metrics.get("Disk Bytes Spilled", 0)),
             int(metrics.get("JVM GC Time", 0)),
             int(read.get("Fetch Wait Time", 0)),
@@ -403,16 +390,16 @@ class _Reader:
             self._unpacked += _TASK
         for column, value in zip(columns, row, strict=True):
             column.append(value)
-        peak = _optional_int(metrics.get("Peak Execution Memory")) or 0
+        peak = values.optional_int(metrics.get("Peak Execution Memory")) or 0
         stage.peak_memory = max(stage.peak_memory, peak)
 
     def _decision(self, event: Event) -> None:
         record = event["decision"]
-        early = _optional_int(record["query"])
+        early = values.optional_int(record["query"])
         if early is not None and self._is_early(_DECISION, event, early):
             return
         sizes = [list(map(int, shuffle)) for shuffle in record.get("subpartition_bytes", ())]
-        if any(not 0 <= size < _LARGEST for shuffle in sizes for size in shuffle):
+        if any(not 0 <= size < values.LARGEST for shuffle in sizes for size in shuffle):
             raise InvalidRecordError("bytes of a shuffle partition are out of range")
         if len({len(shuffle) for shuffle in sizes}) > 1:
             raise InvalidRecordError("the shuffles have different numbers of partitions")
@@ -423,19 +410,22 @@ class _Reader:
             ranges = [{"start": start, "end": end} for start, end in short_form.ranges(text)]
             record = {**record, "ranges": ranges}
         decoded = sum(map(len, sizes)) + len(record["ranges"]) if width > 1 or text else 0
-        id = _optional_int(record["query"])
+        id = values.optional_int(record["query"])
         query = None if id is None else self._query(id)
         size = self._line + decoded * _SMALL
         if not self._has_room("a decision", size, id if query else None):
             return
         logged = LoggedDecision(
-            _printable(decision_from_json(record, self._session_zone(query))),
-            _shuffles(record, sizes),
+            records.printable(decision_from_json(record, self._session_zone(query))),
+            records.shuffles(record, sizes),
             width,
             [int(place) for place in record.get("operators", ())],
-            {_text(name): _text(kind) for name, kind in (record.get("source_kinds") or {}).items()},
-            _policy(record.get("policy")),
-            _optional_int(record.get("scan_metric")),
+            {
+                values.text(name): values.text(kind)
+                for name, kind in (record.get("source_kinds") or {}).items()
+            },
+            records.policy(record.get("policy")),
+            values.optional_int(record.get("scan_metric")),
         )
         if query is None:
             place = "outside a query" if id is None else "for a query that is not in the log"
@@ -455,11 +445,11 @@ class _Reader:
             return
         query = self._query(int(record["query"]))
         if query and self._has_room("the text of a query", self._line, query.id):
-            query.sql = _text(record["sql"]) if record.get("sql") else None
+            query.sql = values.text(record["sql"]) if record.get("sql") else None
             fingerprint = record.get("fingerprint")
-            query.fingerprint = _text(fingerprint) if fingerprint else None
+            query.fingerprint = values.text(fingerprint) if fingerprint else None
             operators = enumerate(record.get("operators", ()))
-            query.operators = [_operator(operator, place) for place, operator in operators]
+            query.operators = [plans.operator(operator, place) for place, operator in operators]
 
     def _outcome(self, event: Event) -> None:
         record = event["outcome"]
@@ -580,210 +570,3 @@ def _problem(error: Exception) -> str:
     if isinstance(error, KeyError):
         return f"the field {error.args[0]} is missing"
     return "a value has another type or format"
-
-
-def _printable(decision: Decision) -> Decision:
-    """Return a decision without control characters."""
-    return dataclasses.replace(
-        decision,
-        operator=_text(decision.operator),
-        clamps=list(map(_text, decision.clamps)),
-        layout=_text(decision.layout),
-        sources={_text(name): _text(source) for name, source in decision.sources.items()},
-        kind=_text(decision.kind),
-        reason=_text(decision.reason),
-    )
-
-
-def _shuffles(record: Event, sizes: list[list[int]]) -> list[LoggedShuffle]:
-    """Return the shuffles of a decision. Logs without `inputs` have only their bytes."""
-    inputs = record.get("inputs") or [{}] * len(sizes)
-    return [
-        LoggedShuffle(
-            bytes=partition_bytes,
-            exchange_metric=_optional_int(fields.get("exchange_metric")),
-            range_partitioned=fields.get("range_partitioned") is True,
-            splittable=fields.get("splittable") is True,
-            held=_held(fields.get("held") or {}),
-            not_split=_optional_text(fields.get("not_split")),
-            partitions_set_by=_optional_text(fields.get("partitions_set_by")),
-            **_tree(fields),
-        )
-        for partition_bytes, fields in zip(sizes, inputs, strict=True)
-    ]
-
-
-def _tree(fields: Event) -> dict[str, list[int]]:
-    """Return the levels of the tree that map tasks wrote."""
-    groups = list(map(int, fields.get("groups", ())))
-    sizes = list(map(int, fields.get("bytes_by_level", ())))
-    ascending = all(0 < coarse < fine for coarse, fine in pairwise([*groups, 2**31]))
-    if not ascending or len(sizes) != len(groups) or not all(0 <= n < _LARGEST for n in sizes):
-        raise InvalidRecordError("the levels of a shuffle contradict each other")
-    return {"groups": groups, "bytes_by_level": sizes}
-
-
-def _policy(fields: Event | None) -> LoggedPolicy | None:
-    if not fields:
-        return None
-    policy = LoggedPolicy(
-        data_volume_per_task=int(fields["data_volume_per_task"]),
-        broadcast_ratio=float(fields["broadcast_ratio"]),
-        min_parallelism=int(fields["min_parallelism"]),
-        max_parallelism=int(fields["max_parallelism"]),
-        min_task_volume=int(fields["min_task_volume"]),
-        ranges=_text(fields["ranges"]),
-        rounding=_text(fields["rounding"]),
-        parallelism=_optional_int(fields.get("parallelism")),
-        task_memory=_optional_int(fields.get("task_memory")),
-    )
-    explicit = 1 if policy.parallelism is None else policy.parallelism
-    counts = [policy.min_parallelism, policy.max_parallelism, explicit]
-    sizes = [policy.data_volume_per_task, policy.min_task_volume]
-    if not all(0 < count < 2**31 for count in counts) or not all(0 < n < _LARGEST for n in sizes):
-        raise InvalidRecordError("a value in the policy is out of range")
-    if policy.min_parallelism > policy.max_parallelism or not 0 < policy.broadcast_ratio < 1:
-        raise InvalidRecordError("the policy contradicts itself")
-    return policy
-
-
-def _optional_int(value: object) -> int | None:
-    if value is None:
-        return None
-    number = int(str(value))
-    if not 0 <= number < _LARGEST:
-        raise InvalidRecordError("a number is out of range")
-    return number
-
-
-def _held(fields: Event) -> HeldRows:
-    return HeldRows(
-        _ratio(fields.get("per_byte", 0)), [_ratio(each) for each in fields.get("arrays", ())]
-    )
-
-
-def _ratio(value: object) -> float:
-    ratio = float(str(value))
-    if not 0 <= ratio < _LARGEST:
-        raise InvalidRecordError("a ratio is out of range")
-    return ratio
-
-
-def _optional_text(value: object) -> str | None:
-    return None if value is None else _text(value)
-
-
-def _metric(value: object) -> int:
-    """Return the value of a metric; 0 for values that are not numbers, or too large."""
-    try:
-        number = int(str(value))
-    except ValueError:
-        return 0
-    return number if -_LARGEST <= number < _LARGEST else 0
-
-
-# Exit codes of executors that ran out of memory: killed by the system, and `SparkExitCode.OOM`.
-_MEMORY_EXITS = ("code 137", "code 52", "status 137", "status 52", "OutOfMemory", "OOMKilled")
-
-
-def _is_out_of_memory(reason: Event) -> bool:
-    if reason.get("Reason") == "ExecutorLostFailure":
-        return any(text in str(reason.get("Loss Reason")) for text in _MEMORY_EXITS)
-    # On a GPU, RAPIDS throws `GpuSplitAndRetryOOM` and similar errors.
-    return str(reason.get("Class Name")).endswith(("OutOfMemoryError", "OOM"))
-
-
-# A hostile log must not fill the memory with names.
-_MOST_REASONS = 20
-
-
-def _count_reason(counts: dict[str, int], reason: Event) -> None:
-    name = reason.get("Class Name") or reason.get("Reason")
-    if name and (text := _text(name)[:200]) and (text in counts or len(counts) < _MOST_REASONS):
-        counts[text] = counts.get(text, 0) + 1
-
-
-def _in(metrics: Event, group: str, name: str) -> int:
-    return int((metrics.get(group) or {}).get(name, 0))
-
-
-def _peak_tasks(stages: Iterable[Stage]) -> int:
-    """Return the most tasks of stages that ran at the same time."""
-    changes: list[tuple[int, int]] = []
-    for stage in stages:
-        changes += [(time, 1) for time in stage.launched] + [(time, -1) for time in stage.finished]
-    # At the same time, ends come before starts.
-    changes.sort()
-    return max(accumulate(change for _, change in changes), default=0)
-
-
-def _task_millis(info: Event) -> int:
-    return max(0, _millis(info["Finish Time"]) - _millis(info["Launch Time"]))
-
-
-def _text(value: object) -> str:
-    return printable(str(value))
-
-
-def _millis(value: Any) -> int:
-    """Return a time in milliseconds since 1970. Later code converts it to floats and dates."""
-    time = int(value)
-    if not 0 <= time <= _LAST_TIME:
-        raise InvalidRecordError("a time is out of range")
-    return time
-
-
-def _time(value: object) -> int | None:
-    return None if value is None else _millis(value)
-
-
-def _conf(pairs: Any) -> dict[str, str]:
-    items = pairs.items() if isinstance(pairs, dict) else pairs
-    return {_text(key): _text(value) for key, value in items}
-
-
-def _metric_name(value: object) -> str:
-    # All plans have the same few names. One text for all of them saves time and memory.
-    is_short = isinstance(value, str) and len(value) <= _LONGEST_NAME
-    return _short_text(value) if is_short else _text(value)
-
-
-@functools.lru_cache(_NAMES)
-def _short_text(value: str) -> str:
-    # Spark 2 adds these words to the names of all sizes and times, in `SQLMetrics`.
-    return _text(value).removesuffix(" total (min, med, max)")
-
-
-def _operator(info: Event, number: int) -> Operator:
-    place = (int(info["start"]), int(info["stop"]) + 1) if "start" in info else (None, None)
-    depth = int(info["depth"])
-    # Each operator follows its parent.
-    if not 0 <= depth <= number:
-        raise InvalidRecordError("the depth of an operator is out of range")
-    return Operator(depth, _text(info["name"]), _text(info["text"]), *place)
-
-
-def _plan(info: Event) -> PlanNode:
-    """Return a plan. A plan can be deeper than Python's stack, so there is no recursion."""
-    root = _node(info)
-    waiting = [(info, root, 1)]
-    while waiting:
-        parent, node, depth = waiting.pop()
-        if depth > _DEEPEST_PLAN:
-            continue
-        children = [(child, _node(child)) for child in parent.get("children", ())]
-        node.children = [child for _, child in children]
-        waiting += [(child, made, depth + 1) for child, made in children]
-    return root
-
-
-def _node(info: Event) -> PlanNode:
-    return PlanNode(
-        name=_text(info["nodeName"]).strip(),
-        text=_text(info["simpleString"]),
-        metrics={
-            _metric_name(each["name"]): int(each["accumulatorId"])
-            for each in info.get("metrics", ())
-        },
-        children=[],
-    )

@@ -10,7 +10,7 @@ from apportion.decision import NOTHING_HELD, Decision, HeldRows
 from apportion.logs.eventlog import Application, LoggedDecision, Query, Stage, plan_text
 from apportion.logs.eventlog.fragments import Fragment, fragments
 from apportion.logs.eventlog.placement import is_scan_of, place
-from apportion.logs.explanation.views.view import ran
+from apportion.logs.eventlog.work import ran
 from apportion.logs.simulate.arithmetic import writes
 from apportion.logs.simulate.arithmetic.policy import Confs
 from apportion.logs.simulate.plain_logs import undecided

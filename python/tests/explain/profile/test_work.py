@@ -11,11 +11,11 @@ import pytest
 from apportion import eventlog
 from apportion.logs.advise.advice import advise
 from apportion.logs.eventlog import Application, PlanNode, Query, Stage
+from apportion.logs.eventlog.work import work_of
 from apportion.logs.explanation.render import html, text
 from apportion.logs.explanation.render.graph import heat
 from apportion.logs.explanation.render.plots import slots_plot, ticks
 from apportion.logs.explanation.views.view import QueryView, view
-from apportion.logs.explanation.views.work import work_of
 from tests.eventlog.test_golden import GOLDEN
 from tests.explain.plans import plan
 from tests.explain.test_render import stage

@@ -19,7 +19,7 @@ from apportion.logs.advise.advice import collected
 from apportion.logs.advise.findings import ApplicationAdvice
 from apportion.logs.advise.reading import default_folder, read_all
 from apportion.logs.eventlog import Unread
-from apportion.logs.eventlog.files import logs
+from apportion.logs.eventlog.input.files import logs
 from apportion.policies.from_advice import count_unmatched, from_advice
 
 _STOPPED = 130

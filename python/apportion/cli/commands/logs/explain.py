@@ -20,7 +20,8 @@ from apportion.cli.support.table_files import find_tables, register
 from apportion.cli.support.tables import query_failed
 from apportion.errors import QueryError
 from apportion.logs import eventlog
-from apportion.logs.eventlog import files, locate
+from apportion.logs.eventlog import locate
+from apportion.logs.eventlog.input import files
 from apportion.logs.explanation import run_queries
 from apportion.logs.explanation.explained import Explained, from_log, from_run
 

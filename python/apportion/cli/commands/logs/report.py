@@ -12,7 +12,7 @@ from apportion.cli.support.options import Force, Output, OutputFormat, choose_fo
 from apportion.cli.support.outputs import check_outputs, json_text
 from apportion.cli.support.progress import counted
 from apportion.errors import ApportionError
-from apportion.logs.eventlog.files import logs
+from apportion.logs.eventlog.input.files import logs
 from apportion.logs.report import render
 from apportion.logs.report.comparison import compare
 from apportion.logs.report.runs import read_all

@@ -13,7 +13,7 @@ from apportion.cli.support.options import Force, Output, OutputFormat, PlotFile,
 from apportion.cli.support.outputs import check_outputs, json_text
 from apportion.cli.support.progress import counted, waiting
 from apportion.logs import eventlog
-from apportion.logs.eventlog.files import logs
+from apportion.logs.eventlog.input.files import logs
 from apportion.logs.simulate import plot, report
 from apportion.logs.simulate.scenarios import Scenario, losses, parse, spark, with_assignments
 from apportion.logs.simulate.simulation import Simulation, simulate

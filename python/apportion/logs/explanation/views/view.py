@@ -21,13 +21,10 @@ from apportion.logs.eventlog import (
 )
 from apportion.logs.eventlog.fragments import Fragment, fragments
 from apportion.logs.eventlog.placement import placement
+from apportion.logs.eventlog.work import Ran, attempts_of, critical_path, work_of
 from apportion.logs.explanation.views.origins import Origins, SqlBlock
 from apportion.logs.explanation.views.pipelines import Pipelines, find_pipelines
 from apportion.logs.explanation.views.rows import RowCounts
-
-# `apportion.logs.simulate` imports `ran` from here.
-from apportion.logs.explanation.views.work import Ran, attempts_of, critical_path, work_of
-from apportion.logs.explanation.views.work import ran as ran
 
 _LONGEST_TITLE = 100
 

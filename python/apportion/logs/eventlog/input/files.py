@@ -12,8 +12,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from apportion.errors import ApportionError
-from apportion.logs.eventlog import compression
-from apportion.logs.eventlog.compression import DamagedError, Stream, TruncatedError
+from apportion.logs.eventlog.input import compression
+from apportion.logs.eventlog.input.compression import DamagedError, Stream, TruncatedError
 from apportion.redaction import printable
 
 # Paths of standard input. The second cannot be opened if standard input is a socket.

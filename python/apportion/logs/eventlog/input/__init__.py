@@ -1,0 +1,1 @@
+"""Input of the reader: files of logs, their formats, and checked values of events."""

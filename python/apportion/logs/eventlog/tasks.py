@@ -1,0 +1,50 @@
+"""Ends of tasks in events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import accumulate
+from typing import Any
+
+from apportion.logs.eventlog.input import values
+from apportion.logs.eventlog.model import Stage
+
+# Exit codes of executors that ran out of memory: killed by the system, and `SparkExitCode.OOM`.
+_MEMORY_EXITS = ("code 137", "code 52", "status 137", "status 52", "OutOfMemory", "OOMKilled")
+# A hostile log must not fill the memory with names.
+_MOST_REASONS = 20
+
+
+def is_out_of_memory(reason: Mapping[str, Any]) -> bool:
+    if reason.get("Reason") == "ExecutorLostFailure":
+        return any(text in str(reason.get("Loss Reason")) for text in _MEMORY_EXITS)
+    # On a GPU, RAPIDS throws `GpuSplitAndRetryOOM` and similar errors.
+    return str(reason.get("Class Name")).endswith(("OutOfMemoryError", "OOM"))
+
+
+def count_reason(counts: dict[str, int], reason: Mapping[str, Any]) -> None:
+    name = reason.get("Class Name") or reason.get("Reason")
+    if (
+        name
+        and (text := values.text(name)[:200])
+        and (text in counts or len(counts) < _MOST_REASONS)
+    ):
+        counts[text] = counts.get(text, 0) + 1
+
+
+def of_group(metrics: Mapping[str, Any], group: str, name: str) -> int:
+    return int((metrics.get(group) or {}).get(name, 0))
+
+
+def peak_tasks(stages: Iterable[Stage]) -> int:
+    """Return the most tasks of stages that ran at the same time."""
+    changes: list[tuple[int, int]] = []
+    for stage in stages:
+        changes += [(time, 1) for time in stage.launched] + [(time, -1) for time in stage.finished]
+    # At the same time, ends come before starts.
+    changes.sort()
+    return max(accumulate(change for _, change in changes), default=0)
+
+
+def millis(info: Mapping[str, Any]) -> int:
+    return max(0, values.millis(info["Finish Time"]) - values.millis(info["Launch Time"]))
