@@ -7,7 +7,7 @@ import org.scalacheck.Prop.forAll
 
 object BlockChooserProperties extends Properties("BlockChooser") {
 
-  override def overrideParameters(p: Test.Parameters): Test.Parameters = p.withMinSuccessfulTests(100)
+  override def overrideParameters(p: Test.Parameters): Test.Parameters = p.withMinSuccessfulTests(5000)
 
   private val RowBytes = 10
 
