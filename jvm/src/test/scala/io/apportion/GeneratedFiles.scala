@@ -102,11 +102,37 @@ object GeneratedFiles {
     )
   )
 
+  /** First paragraph of a section of settings. */
+  private val introductions = Map(
+    Category.General ->
+      "These settings switch Apportion on and off and choose how it uses the task slots of the cluster.",
+    Category.TasksPerStage -> (
+      "These settings control how many tasks read a shuffle, and which shuffle partitions each task reads. Change " +
+        "`dataVolumePerTask` first. [Concepts](concepts.md) explains the formula, and [Ranges](ranges.md) the ranges."
+    ),
+    Category.ShufflePartitions -> (
+      "These settings control how shuffles are written. [How the number of partitions is decided](adaptive-writes.md) " +
+        "explains adaptive writes, and [History](history.md) what earlier runs add."
+    ),
+    Category.FileScans -> (
+      "These settings control how many tasks scan files. `dataVolumePerTask` and `minTaskVolume` apply to scans too. " +
+        "[Scans](scans.md) explains how Apportion counts tasks."
+    ),
+    Category.Hints ->
+      "[Hints](hints.md) override settings for one query block.",
+    Category.TaskSlots -> (
+      "A task slot runs one task at a time. With these settings, queries wait for task slots and request executors. " +
+        "Both are off by default. [Resources](resources.md) explains how they work together."
+    ),
+    Category.Reporting ->
+      "These settings control where you can see decisions. [Decisions](decisions.md) describes their columns."
+  )
+
   /** The settings of one category. */
   private def section(category: Category): String = Seq(
     s"## ${category.title}",
     "",
-    category.introduction,
+    introductions(category),
     "",
     table(
       Seq("setting", "default", "allowed", "meaning", "since"),
