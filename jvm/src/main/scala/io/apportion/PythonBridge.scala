@@ -11,7 +11,7 @@ import io.apportion.report.{DecisionRecord, RowJson}
 import io.apportion.resources.SlotSettings
 import io.apportion.settings.{ReportSettings, SessionPolicy, SettingEntry, SettingRegistry}
 import io.apportion.streams.{StreamEvent, StreamLog, StreamRecord}
-import org.apache.spark.apportion.{Cluster, ListenerBus, StageMetrics}
+import org.apache.spark.apportion.{Cluster, ExecutorResources, ListenerBus, StageMetrics}
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.StreamBatches
@@ -112,7 +112,7 @@ object PythonBridge {
     val context = session.sparkContext
     val settings = SlotSettings.of(session.sessionState.conf, context)
     if (settings.asks) settings.need.max
-    else Cluster.dynamicBounds(context).fold(Cluster.slots(context))(_._2)
+    else ExecutorResources.dynamicBounds(context).fold(Cluster.slots(context))(_._2)
   }
 
   private def describe(setting: SettingEntry[_]): ListMap[String, Any] = ListMap(

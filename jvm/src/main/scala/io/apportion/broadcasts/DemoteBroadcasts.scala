@@ -7,7 +7,7 @@ import io.apportion.memory.operators.RowHolders
 import io.apportion.report.ReportSource
 import io.apportion.rules.Guarded
 import io.apportion.settings.SessionPolicy
-import org.apache.spark.apportion.Cluster
+import org.apache.spark.apportion.ExecutorResources
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.RowOrdering
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft
@@ -57,7 +57,7 @@ case class DemoteBroadcasts(session: SparkSession) extends Guarded[SparkPlan] wi
    * @param started bytes of the tables that are in memory already
    */
   private def whyNot(joins: Seq[BroadcastHashJoinExec], started: => Long): Map[BroadcastHashJoinExec, String] = {
-    lazy val heaps = Cluster.heaps(session.sparkContext)
+    lazy val heaps = ExecutorResources.heaps(session.sparkContext)
     val sized = for (join <- joins; bytes <- tableBytes(join, heaps)) yield (join, bytes)
     if (sized.isEmpty) Map.empty
     else {

@@ -5,7 +5,7 @@ import scala.util.control.NonFatal
 
 import io.apportion.caches.PerApplication
 import org.apache.spark.SparkContext
-import org.apache.spark.apportion.Cluster
+import org.apache.spark.apportion.ExecutorResources
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.sql.apportion.EndedQuery
 import org.apache.spark.sql.execution.QueryExecution
@@ -39,7 +39,7 @@ private[apportion] object FailedBroadcasts extends AdaptiveSparkPlanHelper {
           exchange.completionFuture.value match {
             case Some(Failure(failure)) if isTooLarge(failure, rows) =>
               val session = query.sparkSession
-              KnownBroadcasts.of(session).rememberFailed(exchange, rows, Cluster.heaps(session.sparkContext))
+              KnownBroadcasts.of(session).rememberFailed(exchange, rows, ExecutorResources.heaps(session.sparkContext))
             case _ =>
           }
       }

@@ -3,7 +3,7 @@ package io.apportion.broadcasts
 import io.apportion.history.{History, Run}
 import io.apportion.memory.BroadcastMemory
 import io.apportion.rules.Guarded
-import org.apache.spark.apportion.Cluster
+import org.apache.spark.apportion.ExecutorResources
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec
@@ -14,7 +14,7 @@ case class RememberBroadcasts(session: SparkSession) extends Guarded[SparkPlan] 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
     if (History.of(session).isDefined) {
       val known = KnownBroadcasts.of(session)
-      lazy val heaps = Cluster.heaps(session.sparkContext)
+      lazy val heaps = ExecutorResources.heaps(session.sparkContext)
       plan.foreach {
         case stage: BroadcastQueryStageExec if stage.isMaterialized =>
           // The history does not predict more growth. Most tables stay small, and need no entry.

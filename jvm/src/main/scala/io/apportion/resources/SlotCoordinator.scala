@@ -13,7 +13,7 @@ import io.apportion.resources.deadlines.{QueryRun, QueryTimes, SlotsForDeadline,
 import io.apportion.resources.planned.{PlannedStage, StageEstimates}
 import io.apportion.rules.LostQueries
 import io.apportion.settings.ResourceSettings.MinSlots
-import org.apache.spark.apportion.{Cluster, ExecutorDemand, WaitingJob}
+import org.apache.spark.apportion.{Cluster, ExecutorDemand, ExecutorResources, WaitingJob}
 import org.apache.spark.{SparkContext, Success}
 import org.apache.spark.scheduler._
 import org.apache.spark.sql.SparkSession
@@ -31,7 +31,7 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
   import SlotCoordinator._
 
   private var state =
-    SlotState(Cluster.slots(sparkContext), changedAt = now() - Cluster.millisSinceAdded(sparkContext))
+    SlotState(Cluster.slots(sparkContext), changedAt = now() - ExecutorResources.millisSinceAdded(sparkContext))
 
   /** The tracked queries. Listeners read this map without the lock. */
   private val settings = TrieMap.empty[Long, SlotSettings]
@@ -276,7 +276,8 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
       s"executors with ${if (n == 1) "1 slot" else s"$n slots"}"
     }
     quietly(s"Requesting $request") {
-      val accepted = slots.fold(Cluster.requestInitial(sparkContext))(Cluster.request(sparkContext, _))
+      val accepted =
+        slots.fold(ExecutorResources.requestInitial(sparkContext))(ExecutorResources.request(sparkContext, _))
       if (!accepted) log.warn(s"The cluster manager did not accept the request for $request")
     }
   }

@@ -9,7 +9,7 @@ import io.apportion.decision.ResourceRequirement
 import io.apportion.settings.{SessionPolicy, Settings}
 import io.apportion.settings.ResourceSettings._
 import org.apache.spark.SparkContext
-import org.apache.spark.apportion.Cluster
+import org.apache.spark.apportion.{Cluster, ExecutorResources}
 import org.apache.spark.sql.internal.SQLConf
 import org.slf4j.LoggerFactory
 
@@ -64,7 +64,7 @@ private[apportion] object SlotSettings {
     val isReactive = new SessionPolicy(conf, sparkContext).reactive
     val requested = MinSlots.get(conf)
     val wanted = Some(MaxSlots.get(conf)).filter(_ != -1)
-    val (dynamicMin, dynamicMax) = Cluster.dynamicBounds(sparkContext).getOrElse((Int.MaxValue, Int.MaxValue))
+    val (dynamicMin, dynamicMax) = ExecutorResources.dynamicBounds(sparkContext).getOrElse((Int.MaxValue, Int.MaxValue))
     val max = wanted.getOrElse(Settings.MaxParallelism.get(conf).max(requested)).min(dynamicMax).max(1)
     val min = requested.min(dynamicMin).min(max)
     val set = Some(TargetSlots.get(conf)).filter(_ != -1)

@@ -1,7 +1,7 @@
 package io.apportion.settings
 
 import io.apportion.decision.{Policy, Rounding, SourceKind, ValueSource}
-import org.apache.spark.apportion.{Cluster, ClusterDefaults, ShuffleReads}
+import org.apache.spark.apportion.{Cluster, ShuffleReads}
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.apportion.QueryConf
 import org.apache.spark.sql.internal.SQLConf
@@ -103,7 +103,7 @@ final class SessionPolicy(val conf: SQLConf, sparkContext: SparkContext) {
     else {
       val value = conf.getConfString(key)
       if (!Cluster.submitted(sparkContext, key).contains(value)) ValueSource(SourceKind.Session, "session setting")
-      else if (ClusterDefaults.conf.get(key).contains(value))
+      else if (Cluster.defaults.get(key).contains(value))
         ValueSource(SourceKind.SparkDefaults, "spark-defaults.conf")
       else ValueSource(SourceKind.Submitted, "submit-time conf")
     }

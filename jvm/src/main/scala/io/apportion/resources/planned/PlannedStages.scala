@@ -9,7 +9,7 @@ import io.apportion.history.LeafBytes
 import io.apportion.hints.{BlockHints, GroupHints, OperatorBlock}
 import io.apportion.scans.ScanTasks
 import io.apportion.settings.SessionPolicy
-import org.apache.spark.apportion.Cluster
+import org.apache.spark.apportion.ExecutorResources
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.QueryConf
 import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecution, SparkPlan, SubqueryExec}
@@ -94,8 +94,8 @@ private[apportion] object PlannedStages {
       val subqueries =
         nodesOf(plan).flatMap(_.subqueries).collect { case subquery: SubqueryExec => stage(subquery.child, "subquery") }
       val reads = (subqueries ++ boundaries(plan).map(ofExchange)).distinct
-      val profile = Cluster.profileOf(session.sparkContext, nodesOf(plan))
-      val parts = partsOf(plan, Cluster.spec(session.sparkContext, profile))
+      val profile = ExecutorResources.profileOf(session.sparkContext, nodesOf(plan))
+      val parts = partsOf(plan, ExecutorResources.spec(session.sparkContext, profile))
       val number = stages.size
       val depth = reads.map(stages(_).need.depth + 1).maxOption.getOrElse(0)
       stages += PlannedStage(

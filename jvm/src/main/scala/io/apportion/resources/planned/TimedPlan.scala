@@ -3,7 +3,7 @@ package io.apportion.resources.planned
 import io.apportion.history.{QueryCost, StageCost}
 import io.apportion.resources.deadlines.{DeadlinePlan, ListSchedule, QueryCosts, SlotSupply, TaskSpeed}
 import io.apportion.settings.{ResourceSettings, Settings}
-import org.apache.spark.apportion.Cluster
+import org.apache.spark.apportion.ExecutorResources
 import org.apache.spark.sql.{Row, SparkSession}
 import org.apache.spark.sql.types._
 
@@ -33,7 +33,7 @@ private[planned] object TimedPlan {
 
   private def mostSlots(session: SparkSession): Int = {
     val conf = session.sessionState.conf
-    val dynamic = Cluster.dynamicBounds(session.sparkContext).fold(Int.MaxValue)(_._2)
+    val dynamic = ExecutorResources.dynamicBounds(session.sparkContext).fold(Int.MaxValue)(_._2)
     Some(ResourceSettings.MaxSlots.get(conf))
       .filter(_ != -1)
       .getOrElse(Settings.MaxParallelism.get(conf))

@@ -3,18 +3,16 @@ package org.apache.spark.apportion
 import java.lang.ref.WeakReference
 import java.util.concurrent.TimeUnit
 
-import io.apportion.decision.ResourceSpec
-import io.apportion.memory.Heaps
+import scala.util.Try
+
 import org.apache.spark.{ExecutorAllocationClient, SparkContext}
 import org.apache.spark.internal.config._
-import org.apache.spark.internal.config.Tests.TEST_MEMORY
 import org.apache.spark.resource.ResourceProfile
-import org.apache.spark.scheduler.cluster.{SchedulerBackendUtils, StandaloneSchedulerBackend}
-import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.util.Utils
 
 /**
- * Configuration, executors and slots of an application. It is in Spark's namespace because the configuration object,
- * the scheduler backend, resource profiles and the list of executors are private to Spark.
+ * Configuration, slots and memory of an application, as far as decisions need them. It is in Spark's namespace because
+ * the configuration object, the scheduler backend, resource profiles and the list of executors are private to Spark.
  */
 object Cluster {
 
@@ -37,6 +35,11 @@ object Cluster {
   }
 
   private val MaxAgeNanos = TimeUnit.SECONDS.toNanos(1)
+
+  /** Values in spark-defaults.conf, if it exists. The administrator of Spark set them for all users. */
+  lazy val defaults: Map[String, String] = Option(Utils.getDefaultPropertiesFile())
+    .flatMap(file => Try(Utils.getPropertiesFromFile(file)).toOption)
+    .fold(Map.empty[String, String])(_.toMap)
 
   /** Value of a key at the start of the application. */
   def submitted(sparkContext: SparkContext, key: String): Option[String] = sparkContext.conf.getOption(key)
@@ -125,13 +128,6 @@ object Cluster {
     math.round(16.0 * free / total.max(1)) * total / 16
   }
 
-  /** Heaps of the driver and of the executors of the default resource profile. */
-  def heaps(sparkContext: SparkContext): Heaps = {
-    val executor = profile(sparkContext).executorResources.get(ResourceProfile.MEMORY).map(_.amount << 20)
-    // The same conf as in Spark's memory manager: the heap of the JVM, which tests can set.
-    Heaps(sparkContext.conf.get(TEST_MEMORY), if (sparkContext.isLocal) None else executor)
-  }
-
   /** Slots of one executor: the mean of registered executors, rounded up, else the configured number; at least 1. */
   def slotsPerExecutor(sparkContext: SparkContext): Int =
     slotsPerExecutor(sparkContext, activeExecutors(sparkContext).size)
@@ -142,10 +138,6 @@ object Cluster {
     perExecutor.max(1)
   }
 
-  /** Milliseconds since the newest executor was registered; 0 if there is none. */
-  def millisSinceAdded(sparkContext: SparkContext): Long =
-    activeExecutors(sparkContext).map(_.addTime.getTime).maxOption.fold(0L)(System.currentTimeMillis() - _).max(0)
-
   /** Whether dynamic allocation requests executors for waiting tasks. */
   def isDynamic(sparkContext: SparkContext): Boolean =
     sparkContext.conf.get(DYN_ALLOCATION_ENABLED) && !sparkContext.isLocal
@@ -155,63 +147,7 @@ object Cluster {
     if (isDynamic(sparkContext)) sparkContext.executorAllocationManager.isDefined
     else sparkContext.schedulerBackend.isInstanceOf[ExecutorAllocationClient]
 
-  /** Minimum and maximum number of slots with dynamic allocation. */
-  def dynamicBounds(sparkContext: SparkContext): Option[(Int, Int)] = Option.when(isDynamic(sparkContext)) {
-    val conf = sparkContext.conf
-    val perExecutor = slotsPerExecutor(sparkContext).toLong
-    def slotsOf(executors: Int): Int = (executors * perExecutor).min(Int.MaxValue.toLong).toInt
-    (slotsOf(conf.get(DYN_ALLOCATION_MIN_EXECUTORS)), slotsOf(conf.get(DYN_ALLOCATION_MAX_EXECUTORS)))
-  }
-
-  /**
-   * Requests executors with this total number of slots, but at least `spark.executor.instances` executors. Returns
-   * whether the cluster manager accepted the request.
-   */
-  def request(sparkContext: SparkContext, slots: Int): Boolean = {
-    val perExecutor = slotsPerExecutor(sparkContext)
-    val executors = slots / perExecutor + (if (slots % perExecutor == 0) 0 else 1)
-    val minExecutors = sparkContext.conf.get(EXECUTOR_INSTANCES).getOrElse(0)
-    sparkContext.requestTotalExecutors(executors.max(minExecutors), 0, Map.empty)
-  }
-
-  /** Requests as many executors as Spark requested at the start of the application. Returns whether it was accepted. */
-  def requestInitial(sparkContext: SparkContext): Boolean = {
-    val executors = sparkContext.schedulerBackend match {
-      // It starts without a limit if dynamic allocation is off (StandaloneSchedulerBackend.start, 3.5 to 4.2).
-      case _: StandaloneSchedulerBackend => Int.MaxValue
-      case _                             => SchedulerBackendUtils.getInitialTargetExecutorNumber(sparkContext.conf)
-    }
-    sparkContext.requestTotalExecutors(executors, 0, Map.empty)
-  }
-
-  /**
-   * Resource profile of a stage with these operators. `mapInPandas` and `mapInArrow` take one since Spark 4.0; the other
-   * operators run in the default profile.
-   */
-  def profileOf(sparkContext: SparkContext, operators: Seq[SparkPlan]): ResourceProfile =
-    operators.iterator
-      .flatMap(_.productIterator.collect { case Some(own: ResourceProfile) => own })
-      .nextOption()
-      .getOrElse(profile(sparkContext))
-
-  /** Resources of one slot of a resource profile. */
-  def spec(sparkContext: SparkContext, of: ResourceProfile): ResourceSpec = {
-    val usual = profile(sparkContext)
-    // A profile that only has resources of tasks uses the executors of the default profile.
-    val executor = usual.executorResources ++ of.executorResources
-    val perExecutor =
-      if (of.id == usual.id) slotsPerExecutor(sparkContext) else of.maxTasksPerExecutor(sparkContext.conf).max(1)
-    def mebibytes(name: String): Long = executor.get(name).fold(0L)(request => (request.amount << 20) / perExecutor)
-    val tasks = of.taskResources
-    ResourceSpec(
-      cores = tasks.get(ResourceProfile.CPUS).fold(1.0)(_.amount),
-      memoryBytes = mebibytes(ResourceProfile.MEMORY),
-      overheadBytes = mebibytes(ResourceProfile.OVERHEAD_MEM),
-      custom = (tasks - ResourceProfile.CPUS).map { case (name, request) => name -> request.amount }
-    )
-  }
-
-  private def profile(sparkContext: SparkContext): ResourceProfile =
+  private[apportion] def profile(sparkContext: SparkContext): ResourceProfile =
     sparkContext.resourceProfileManager.defaultResourceProfile
 
   private def slotsByConf(sparkContext: SparkContext): Int = {
@@ -221,7 +157,7 @@ object Cluster {
     (number(EXECUTOR_CORES.key) / number(CPUS_PER_TASK.key)).toInt
   }
 
-  private def activeExecutors(sparkContext: SparkContext) =
+  private[apportion] def activeExecutors(sparkContext: SparkContext) =
     sparkContext.statusStore
       .executorList(activeOnly = true)
       .filter(executor => sparkContext.isLocal || executor.id != SparkContext.DRIVER_IDENTIFIER)
