@@ -1,6 +1,6 @@
 // One project for each build in project/SparkVersion.scala (spark42, spark41, ...), all from the same sources in jvm/. The root
 // project stands for the newest: `sbt test` tests that one, `sbt spark41/test` another, `sbt testAll` each. `sbt decision/test` tests
-// the arithmetic in seconds, without Spark. `sbt jars` packages all, `sbt publishAll` puts them into the local Maven repository.
+// the arithmetic in seconds, without Spark. `sbt jars` packages the jars, `sbt publishAll` puts them into the local Maven repository.
 
 ThisBuild / version := "0.1.0"
 ThisBuild / organization := "io.apportion"
@@ -92,6 +92,14 @@ def sparkProject(build: SparkBuild): Project =
       name := s"apportion-spark-${build.spark.minor}",
       scalaVersion := build.scalaVersion,
       Compile / scalacOptions := compilerOptions(build.spark.java),
+      // Tests without a jar of their own run the newest one.
+      if (build.hasJar) Nil
+      else
+        Seq(
+          Compile / sources := Nil,
+          Test / unmanagedClasspath ++= (newest / Compile / exportedProducts).value,
+          Smoke / unmanagedClasspath ++= (newest / Compile / exportedProducts).value
+        ),
       Test / scalacOptions := compilerOptions(JavaOfTests),
       target := (ThisBuild / baseDirectory).value / "target" / build.id,
       publishing,
@@ -101,7 +109,9 @@ def sparkProject(build: SparkBuild): Project =
         "org.apache.spark" %% "spark-sql" % build.spark.artifact % Provided,
         // Tables that MERGE INTO can write to; the schemas and queries of TPC-DS and TPC-H
         "org.apache.spark" %% "spark-catalyst" % build.spark.artifact % Test classifier "tests",
-        "org.apache.spark" %% "spark-sql" % build.spark.artifact % Test classifier "tests"
+        "org.apache.spark" %% "spark-sql" % build.spark.artifact % Test classifier "tests",
+        // Every distribution of Spark has it, for Kubernetes.
+        "com.fasterxml.jackson.dataformat" % "jackson-dataformat-yaml" % build.spark.jackson % Test
       ) ++ testLibraries,
       for (config <- Seq(Compile, Test))
         yield config / unmanagedSourceDirectories ++= build.spark.shims.map((config / sourceDirectory).value / _),
@@ -166,7 +176,7 @@ lazy val root = project
     publish / skip := true,
     jars := {
       val built =
-        (Compile / packageBin).all(ScopeFilter(inProjects(SparkBuild.all.map(b => LocalProject(b.id)): _*))).value
+        (Compile / packageBin).all(ScopeFilter(inProjects(SparkBuild.withJar.map(b => LocalProject(b.id)): _*))).value
       val list = jarFolder.value / "jars.txt"
       IO.delete((jarFolder.value * AllPassFilter).get().diff(built))
       IO.writeLines(list, built.map(_.getName))
@@ -186,4 +196,4 @@ addCommandAlias("testAll", SparkBuild.all.map(_.id + "/test").mkString(";"))
 // One build of each other Spark.
 val smokeTests = SparkVersion.all.tail.map(_.builds.last.id + "/Smoke/test")
 addCommandAlias("smokeTestOthers", smokeTests.mkString("all ", " ", ""))
-addCommandAlias("publishAll", SparkBuild.all.map(_.id + "/publishM2").mkString(";"))
+addCommandAlias("publishAll", SparkBuild.withJar.map(_.id + "/publishM2").mkString(";"))

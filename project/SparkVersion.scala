@@ -1,14 +1,18 @@
 /**
- * A Spark minor version that Apportion is built for.
+ * A Spark minor version that Apportion is tested with.
  *
  * @param minor
  *   as in jar names, e.g. "4.2"
  * @param artifact
- *   the release of `spark-sql` to compile and test against
+ *   the release of `spark-sql` to test with
+ * @param jackson
+ *   the version of Jackson that it comes with
  * @param scalaVersions
  *   a full Scala version for each Scala binary version that this Spark is published for
  * @param java
  *   the oldest Java that this Spark runs on, and so its jar does
+ * @param jar
+ *   the minor version whose jar it runs; that jar is compiled against it
  * @param shims
  *   folders beside `jvm/src/main/scala` (and `jvm/src/test/scala`) with the sources that differ between Spark versions. A
  *   folder that several versions need is listed by each of them; one that does not exist is ignored.
@@ -16,8 +20,10 @@
 final case class SparkVersion(
     minor: String,
     artifact: String,
+    jackson: String,
     scalaVersions: Seq[String],
     java: Int,
+    jar: String,
     shims: Seq[String]
 ) {
 
@@ -29,10 +35,10 @@ object SparkVersion {
 
   /** Every supported version, the newest first. */
   val all: Seq[SparkVersion] = Seq(
-    SparkVersion("4.2", "4.2.0", Seq("2.13.18"), 17, Seq("scala-spark-4", "scala-spark-checksums")),
-    SparkVersion("4.1", "4.1.3", Seq("2.13.17"), 17, Seq("scala-spark-4", "scala-spark-checksums")),
-    SparkVersion("4.0", "4.0.4", Seq("2.13.16"), 17, Seq("scala-spark-4", "scala-spark-no-checksums")),
-    SparkVersion("3.5", "3.5.9", Seq("2.13.8", "2.12.18"), 8, Seq("scala-spark-3", "scala-spark-no-checksums"))
+    SparkVersion("4.2", "4.2.0", "2.21.2", Seq("2.13.18"), 17, "4.2", Seq("scala-spark-4")),
+    SparkVersion("4.1", "4.1.3", "2.21.2", Seq("2.13.17"), 17, "4.2", Seq("scala-spark-4")),
+    SparkVersion("4.0", "4.0.4", "2.18.6", Seq("2.13.16"), 17, "4.2", Seq("scala-spark-4")),
+    SparkVersion("3.5", "3.5.9", "2.15.2", Seq("2.13.8", "2.12.18"), 8, "3.5", Seq("scala-spark-3"))
   )
 }
 
@@ -48,6 +54,9 @@ final case class SparkBuild(spark: SparkVersion, scalaVersion: String) {
     s"spark${spark.minor.replace(".", "")}$scala".replace('.', '_')
   }
 
+  /** Whether a jar is compiled for this Spark. */
+  val hasJar: Boolean = spark.minor == spark.jar
+
   def jarName(version: String): String =
     s"apportion-spark-${spark.minor}_$scalaBinary-$version.jar"
 }
@@ -58,4 +67,6 @@ object SparkBuild {
   val all: Seq[SparkBuild] = SparkVersion.all.flatMap(_.builds)
 
   val default: SparkBuild = all.head
+
+  val withJar: Seq[SparkBuild] = all.filter(_.hasJar)
 }

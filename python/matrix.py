@@ -2,9 +2,9 @@
 
     python python/matrix.py            all versions
     python python/matrix.py 4.0 3.5    only these versions; the page keeps its other rows
-    python python/matrix.py --smoke    a few tests on versions that no jar is compiled against
+    python python/matrix.py --smoke    a few tests on versions that are not in Maven
 
-The Scala tests run in sbt, on the Spark that the jar is compiled against. The core of the Python
+The Scala tests run in sbt, on a Spark from Maven. The core of the Python
 tests runs in a virtual environment for each version, with pip's newest pyspark of that version. The
 output of the tests is in target/matrix.
 """
@@ -25,6 +25,7 @@ from apportion._spark import jars
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "target" / "matrix"
 PAGE = ROOT / "docs" / "spark-versions.md"
+VERSIONS = ROOT / "project" / "SparkVersion.scala"
 
 # Tests that depend on the Spark version.
 CORE = (
@@ -43,7 +44,7 @@ CORE = (
     "python/tests/test_tables.py",
 )
 
-# Tests of a jar, and of a copy of Spark's code, on a Spark that no jar is compiled against.
+# Tests of a jar, and of a copy of Spark's code, on a Spark that sbt cannot test.
 SMOKE = (
     "python/tests/simulate/test_coalescing.py",
     "python/tests/test_decisions.py",
@@ -87,7 +88,7 @@ class Result:
     jar: str
     spark: jars.SparkVersion
     scala: Count | None
-    """None if the jar is compiled against another Spark."""
+    """None if Maven does not have this Spark."""
     python: Count | None
     """None if pip does not have this Spark."""
 
@@ -108,12 +109,13 @@ def main(arguments: Sequence[str]) -> int:
     if unknown := [minor for minor in minors if minor not in known]:
         print(f"error: no jar for Spark {', '.join(unknown)}. Known: {', '.join(known)}")
         return 1
+    in_sbt = set(re.findall(r'SparkVersion\("([\d.]+)"', VERSIONS.read_text("utf-8")))
     compiled = [name.spark for name in builds.values()]
     FOLDER.mkdir(parents=True, exist_ok=True)
     if "--smoke" in arguments:
-        return smoke(spark for spark, _ in runs if spark not in compiled)
+        return smoke(spark for spark, _ in runs if spark.minor not in in_sbt)
     results = [
-        run(jar, spark, project(spark, compiled) if spark in compiled else None)
+        run(jar, spark, project(spark, compiled) if spark.minor in in_sbt else None)
         for spark, jar in runs
         if not minors or spark.minor in minors
     ]
@@ -133,8 +135,8 @@ def smoke(sparks: Iterable[jars.SparkVersion]) -> int:
 def project(spark: jars.SparkVersion, builds: Iterable[jars.SparkVersion]) -> str:
     """Return the name of a build's sbt project, as defined in project/SparkVersion.scala."""
     name = f"spark{spark.minor.replace('.', '')}"
-    is_only = sum(build.minor == spark.minor for build in builds) == 1
-    return name if is_only else f"{name}_{spark.scala.replace('.', '_')}"
+    is_one_of_several = sum(build.minor == spark.minor for build in builds) > 1
+    return name if not is_one_of_several else f"{name}_{spark.scala.replace('.', '_')}"
 
 
 def run(jar: str, spark: jars.SparkVersion, name: str | None) -> Result:
@@ -224,7 +226,7 @@ def row(result: Result) -> tuple[str, ...]:
         result.spark.scala,
         f"{result.spark.oldest_java} or newer",
         f"`{result.jar}`",
-        "as compiled" if result.scala is None else str(result.scala),
+        "not in Maven" if result.scala is None else str(result.scala),
         "not in pip" if result.python is None else str(result.python),
         DIFFERENT.get(result.spark.minor, ""),
     )
@@ -249,16 +251,16 @@ def page(results: Iterable[Result], before: str) -> str:
     newest_first = (rows[build] for build in sorted(rows, reverse=True))
     return f"""# Spark versions
 
-The wheel of Apportion contains a jar for each of these versions. `apportion.configure` selects the
-jar for the installed Spark. The table shows how many tests passed on each version.
+The wheel of Apportion contains the jars of this table. `apportion.configure` selects the jar for the
+installed Spark. All versions of Spark 4 run one jar, which is compiled against Spark 4.2. The table
+shows how many tests passed on each version.
 `make test-matrix` writes this page.
 
 {table(newest_first)}
 
 The Scala tests run on a release of each version from Maven. The Python tests run on pip's newest
-release of each version. *As compiled* means that the jar was compiled against another version. In
-this case, a test compiles the sources against this version and compares the classes. Apportion
-refuses other versions of Spark, with a list of the supported versions.
+release of each version. Apportion refuses other versions of Spark, with a list of the supported
+versions.
 """
 
 

@@ -58,7 +58,7 @@ def test_the_table_has_a_row_for_each_result() -> None:
         "7",
         "not in pip",
     )
-    assert matrix.row(result("4.3", "2.13", None, Count(5, 5)))[4:6] == ("as compiled", "5")
+    assert matrix.row(result("4.3", "2.13", None, Count(5, 5)))[4:6] == ("not in Maven", "5")
 
 
 def test_the_page_keeps_rows_of_versions_that_did_not_run() -> None:
@@ -66,7 +66,7 @@ def test_the_page_keeps_rows_of_versions_that_did_not_run() -> None:
     second = matrix.page([result("4.3", "2.13", None, Count(5, 5))], first)
     third = matrix.page([result("4.2", "2.13", Count(8, 8), Count(5, 5))], second)
     assert [cells[4:6] for cells in matrix.rows_in(third).values()] == [
-        ("as compiled", "5"),
+        ("not in Maven", "5"),
         ("8", "5"),
     ]
 
@@ -84,7 +84,7 @@ def test_projects_of_sbt() -> None:
 def declared() -> list[tuple[str, str, str]]:
     """Version, Scala versions and oldest Java of each Spark, as the build has them."""
     builds = (ROOT / "project/SparkVersion.scala").read_text()
-    found = re.findall(r'SparkVersion\("([\d.]+)", "[\d.]+", Seq\((.*?)\), (\d+),', builds)
+    found = re.findall(r'SparkVersion\("([\d.]+)", "[\d.]+", "[\d.]+", Seq\((.*?)\), (\d+),', builds)
     assert found
     return found
 

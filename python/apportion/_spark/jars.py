@@ -16,9 +16,9 @@ _JAR = re.compile(r"apportion-spark-(?P<minor>\d+\.\d+)_(?P<scala>\d+\.\d+)-(?P<
 
 _OLDEST_JAVA = 17
 
-# Newer Spark versions that run the jar of an older one: the classes that Apportion uses did not
-# change, so compiling against the newer version gives the same jar.
-_SAME_JAR = {"4.2": ("4.3",)}
+# Other Spark versions that run a jar: `SparkVersion.jar` in project/SparkVersion.scala, and 4.3,
+# which is not in Maven. The classes that Apportion uses did not change in it.
+_SAME_JAR = {"4.2": ("4.3", "4.1", "4.0")}
 
 
 class SparkVersion(NamedTuple):
@@ -46,8 +46,8 @@ class JarName(NamedTuple):
     @property
     def runs_on(self) -> list[SparkVersion]:
         """All Spark versions that the jar supports."""
-        newer = _SAME_JAR.get(self.spark.minor, ())
-        return [self.spark, *(SparkVersion(minor, self.spark.scala) for minor in newer)]
+        others = _SAME_JAR.get(self.spark.minor, ())
+        return [self.spark, *(SparkVersion(minor, self.spark.scala) for minor in others)]
 
 
 def find() -> Path:

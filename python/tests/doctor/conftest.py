@@ -15,7 +15,7 @@ JAR = "apportion-spark-4.2_2.13-0.1.0.jar"
 
 
 class Machine:
-    """Has Java 17, Spark 4.2 with its pyspark, and jars for Spark 4.2 and 4.1, until changed."""
+    """Has Java 17, Spark 4.2 with its pyspark, and jars for Spark 4 and 3.5, until changed."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder
@@ -28,7 +28,7 @@ class Machine:
         monkeypatch.setattr("importlib.util.find_spec", lambda _: self._package())
         self.java("17.0.15")
         self.spark("4.2.1")
-        self.jars(JAR, "apportion-spark-4.1_2.13-0.1.0.jar")
+        self.jars(JAR, "apportion-spark-3.5_2.13-0.1.0.jar")
 
     def java(self, version: str | None, folder: str = "bin") -> None:
         """Put a `java` into a folder, or take it away."""

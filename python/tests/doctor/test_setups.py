@@ -98,7 +98,7 @@ def jars_were_not_built(machine: Machine) -> None:
 
 
 def jar_of_another_spark(machine: Machine) -> None:
-    other = machine.file("lib/apportion-spark-4.1_2.13-0.1.0.jar")
+    other = machine.file("lib/apportion-spark-3.5_2.13-0.1.0.jar")
     machine.submit(f"--jars {other} --conf spark.sql.extensions={EXTENSION}")
 
 
@@ -202,15 +202,14 @@ JAVA = "need Java 17 or newer: install it, and set JAVA_HOME to its folder"
             unsupported_spark,
             "Jar",
             "Spark 3.4 (Scala 2.12)",
-            "Supported: Spark 4.3 (Scala 2.13), Spark 4.2 (Scala 2.13), Spark 4.1 (Scala 2.13). "
-            "Install one of these",
+            "Spark 4.0 (Scala 2.13), Spark 3.5 (Scala 2.13). Install one of these",
         ),
         (jars_were_not_built, "Jar", "Spark 4.2", "build it with: make jars"),
         (
             jar_of_another_spark,
             "Jar given",
-            "lib/apportion-spark-4.1_2.13-0.1.0.jar (spark.jars)",
-            "for Spark 4.1 (Scala 2.13), but Spark 4.2 (Scala 2.13) would run: use {ours}",
+            "lib/apportion-spark-3.5_2.13-0.1.0.jar (spark.jars)",
+            "for Spark 3.5 (Scala 2.13), but Spark 4.2 (Scala 2.13) would run: use {ours}",
         ),
         (
             jar_of_another_scala,
@@ -354,7 +353,7 @@ def test_secrets_are_never_shown(machine: Machine) -> None:
         "spark.redaction.regex corporate",
         "spark.apportion.corporateId HIDE-ME",
         "spark.apportion.password HIDE-ME",
-        "spark.jars https://user:HIDE-ME@host/apportion-spark-4.1_2.13-0.1.0.jar",
+        "spark.jars https://user:HIDE-ME@host/apportion-spark-3.5_2.13-0.1.0.jar",
     )
     found = doctor.examine({"spark.apportion.token": "HIDE-ME"})
     assert sum("redacted" in each.looked_at for each in found) == 3

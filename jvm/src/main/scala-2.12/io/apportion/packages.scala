@@ -2,7 +2,6 @@
 
 package io.apportion {
   package object broadcasts extends Scala213
-  package object caches extends Scala213
   package object decision extends Scala213
   package object groups extends Scala213
   package object hints extends Scala213
@@ -18,7 +17,7 @@ package io.apportion {
   package object settings extends Scala213
   package object shufflewrites extends Scala213
   package object streams extends Scala213
-  package object tables extends Scala213
+  package object util extends Scala213
   package object writes extends Scala213
 
   package decision {

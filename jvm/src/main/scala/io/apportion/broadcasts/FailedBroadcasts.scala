@@ -3,7 +3,7 @@ package io.apportion.broadcasts
 import scala.util.Failure
 import scala.util.control.NonFatal
 
-import io.apportion.caches.PerApplication
+import io.apportion.util.PerApplication
 import org.apache.spark.SparkContext
 import org.apache.spark.apportion.ExecutorResources
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}

@@ -1,6 +1,6 @@
 package io.apportion.broadcasts
 
-import io.apportion.caches.{BoundedMap, PerApplication}
+import io.apportion.util.{BoundedMap, PerApplication}
 import io.apportion.history.{History, LeafBytes, PlanFingerprint, Run}
 import io.apportion.memory.{BroadcastMemory, Heaps}
 import io.apportion.memory.operators.RowHolders

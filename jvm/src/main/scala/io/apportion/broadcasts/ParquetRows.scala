@@ -2,7 +2,7 @@ package io.apportion.broadcasts
 
 import scala.util.Try
 
-import io.apportion.caches.BoundedMap
+import io.apportion.util.BoundedMap
 import io.apportion.history.PlanFingerprint
 import io.apportion.scans.FileScan
 import org.apache.hadoop.conf.Configuration

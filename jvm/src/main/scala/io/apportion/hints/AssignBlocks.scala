@@ -2,7 +2,8 @@ package io.apportion.hints
 
 import scala.annotation.tailrec
 
-import io.apportion.rules.{Guarded, PrivateCopy, ReflectiveCopy}
+import io.apportion.rules.{Guarded, PrivateCopy}
+import io.apportion.util.AnyVersion
 import org.apache.spark.sql.apportion.{CachedPlans, QueryConf}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.optimizer.InlineCTE
@@ -75,7 +76,7 @@ case class AssignBlocks(session: SparkSession) extends Guarded[LogicalPlan] {
    */
   private def inlineCtes(plan: LogicalPlan): LogicalPlan =
     if (plan.containsPattern(CTE) && !CachedPlans.exists(session, plan)(_.containsPattern(CTE)))
-      ReflectiveCopy.allFalse(classOf[InlineCTE])(plan)
+      AnyVersion.allFalse(classOf[InlineCTE])(plan)
     else plan
 }
 

@@ -1,6 +1,6 @@
 package io.apportion.history
 
-import io.apportion.caches.BoundedMap
+import io.apportion.util.BoundedMap
 
 /** The last run of each stage by its name: in this application, or in an earlier one if there is a history. */
 private[apportion] final class StageRuns(history: Option[History], inApplication: BoundedMap[String, StageRun]) {

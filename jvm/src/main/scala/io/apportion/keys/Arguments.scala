@@ -1,7 +1,7 @@
 package io.apportion.keys
 
+import io.apportion.util.AnyVersion
 import org.apache.spark.sql.catalyst.expressions.{Cast, Expression, RuntimeReplaceable}
-import org.apache.spark.sql.catalyst.util.toPrettySQL
 import org.apache.spark.sql.types._
 
 /** Checks of the arguments of SQL functions. */
@@ -29,18 +29,21 @@ private[keys] object Arguments {
     def wrong(value: Any) =
       Left(Wrong(s"$name must be a constant whole number from $min to $max, but is $value"))
     val known = argument.transform { case replaceable: RuntimeReplaceable => replaceable.replacement }
-    if (!known.foldable) wrong(toPrettySQL(argument))
+    if (!known.foldable) wrong(text(argument))
     else
       known.eval() match {
         case null                                   => Left(IsNull)
         case n: Number if isInteger(known.dataType) =>
           if (min <= n.longValue && n.longValue <= max) Right(n.intValue) else wrong(n)
-        case _ => wrong(toPrettySQL(argument))
+        case _ => wrong(text(argument))
       }
   }
 
   def wrongType(name: String, argument: Expression, allowed: String): Checked[Nothing] =
-    Left(Wrong(s"$name must be $allowed, but ${toPrettySQL(argument)} is ${argument.dataType.sql}"))
+    Left(Wrong(s"$name must be $allowed, but ${text(argument)} is ${argument.dataType.sql}"))
+
+  private def text(argument: Expression): String =
+    AnyVersion.call(org.apache.spark.sql.catalyst.util.`package`, "toPrettySQL", argument).toString
 
   private def isInteger(dataType: DataType): Boolean = dataType match {
     case ByteType | ShortType | IntegerType | LongType => true

@@ -1,6 +1,6 @@
 package io.apportion.keys
 
-import io.apportion.caches.BoundedMap
+import io.apportion.util.BoundedMap
 
 /**
  * Surrogates of keys that Spark's own hash partitioning spreads evenly. Spark puts a key into the subpartition with the

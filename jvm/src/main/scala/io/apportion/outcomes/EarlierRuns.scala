@@ -1,6 +1,6 @@
 package io.apportion.outcomes
 
-import io.apportion.caches.PerApplication
+import io.apportion.util.PerApplication
 import io.apportion.decision.{Policy, SourceKind, ValueSource}
 import io.apportion.decision.ranges.Bytes
 import io.apportion.groups.{Advisor, BroadcastBytes, ExchangeGroup, GroupPolicy}

@@ -4,7 +4,7 @@ import java.lang.ref.WeakReference
 
 import scala.collection.mutable
 
-import io.apportion.caches.PerApplication
+import io.apportion.util.PerApplication
 import io.apportion.groups.ExchangeGroup
 import io.apportion.report.{DecisionLog, DecisionRecord, Outcome, ReportSource}
 import io.apportion.rules.{CurrentQuery, LostQueries}

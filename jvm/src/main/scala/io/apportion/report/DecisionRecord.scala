@@ -4,8 +4,8 @@ import java.sql.Timestamp
 
 import io.apportion.decision.{Decision, Kind, Policy, ResourceRequirement, Sentence}
 import io.apportion.decision.ranges.{Bytes, Ranges}
-import io.apportion.tables.TableColumns
-import io.apportion.tables.TableColumns.column
+import io.apportion.util.TableColumns
+import io.apportion.util.TableColumns.column
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.catalyst.expressions.GenericRowWithSchema
 import org.apache.spark.sql.types._

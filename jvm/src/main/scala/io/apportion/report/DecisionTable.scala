@@ -1,6 +1,6 @@
 package io.apportion.report
 
-import io.apportion.tables.TableFunction
+import io.apportion.util.TableFunction
 import org.apache.spark.apportion.SessionUser
 import org.apache.spark.sql.{Row, SparkSession}
 import org.apache.spark.sql.catalyst.expressions.Expression

@@ -6,8 +6,8 @@ import scala.collection.mutable
 
 import io.apportion.decision.ResourceRequirement
 import io.apportion.resources.deadlines.QueryTimes
-import io.apportion.tables.TableColumns
-import io.apportion.tables.TableColumns.column
+import io.apportion.util.TableColumns
+import io.apportion.util.TableColumns.column
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.types._
 

@@ -1,6 +1,6 @@
 package io.apportion.resources
 
-import io.apportion.tables.TableFunction
+import io.apportion.util.TableFunction
 
 /** The table function `apportion_resources()`. */
 private[apportion] object ResourceTable {

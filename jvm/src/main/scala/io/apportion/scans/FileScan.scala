@@ -5,7 +5,7 @@ import java.util.concurrent.TimeUnit
 import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
-import io.apportion.rules.ReflectiveCopy
+import io.apportion.util.AnyVersion
 import org.apache.spark.sql.apportion.SelectedFiles
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
@@ -98,7 +98,7 @@ private[apportion] object FileScan {
       val took = TimeUnit.MILLISECONDS.toNanos(scan.driverMetrics("metadataTime").value)
       val listed =
         new ListedFileIndex(relation.location, (scan.partitionFilters, scan.dataFilters), listing, Some(took))
-      ReflectiveCopy.replaceFirstField(
+      AnyVersion.replaceFirstField(
         scan,
         relation.copy(location = listed, options = relation.options + option)(other)
       )
@@ -131,7 +131,8 @@ private[apportion] object FileScan {
 
     def withSession(other: SparkSession, option: (String, String)): SparkPlan = {
       val options = table.options.asCaseSensitiveMap.asScala.toMap + option
-      scan.copy(scan = table.copy(other, new CaseInsensitiveStringMap(options.asJava)))
+      val copy = table.copy(other, new CaseInsensitiveStringMap(options.asJava))
+      AnyVersion.copy(scan) { case old: AnyRef if old eq scan.scan => copy }
     }
   }
 
@@ -158,23 +159,25 @@ private[apportion] object FileScan {
     new FileSplits(cuttable.result(), uncut.result())
   }
 
-  /**
-   * A version 2 scan of one of Spark's formats. All these scans have the fields below, but no common type declares
-   * them.
-   */
-  private final case class TableScan(
-      scan: v2.FileScan,
-      options: CaseInsensitiveStringMap,
-      copy: (SparkSession, CaseInsensitiveStringMap) => v2.FileScan
-  )
+  /** A version 2 scan of one of Spark's formats. All these scans have options, but no common type declares them. */
+  private final class TableScan(val scan: v2.FileScan with Product) {
+    def options: CaseInsensitiveStringMap = scan.productIterator.collectFirst { case o: CaseInsensitiveStringMap =>
+      o
+    }.get
+
+    def copy(session: SparkSession, options: CaseInsensitiveStringMap): v2.FileScan = AnyVersion.copy(scan) {
+      case _: SparkSession             => session
+      case _: CaseInsensitiveStringMap => options
+    }
+  }
 
   private object TableScan {
     def of(scan: Scan): Option[TableScan] = scan match {
-      case s: ParquetScan => Some(TableScan(s, s.options, (session, o) => s.copy(sparkSession = session, options = o)))
-      case s: OrcScan     => Some(TableScan(s, s.options, (session, o) => s.copy(sparkSession = session, options = o)))
-      case s: CSVScan     => Some(TableScan(s, s.options, (session, o) => s.copy(sparkSession = session, options = o)))
-      case s: JsonScan    => Some(TableScan(s, s.options, (session, o) => s.copy(sparkSession = session, options = o)))
-      case s: TextScan    => Some(TableScan(s, s.options, (session, o) => s.copy(sparkSession = session, options = o)))
+      case s: ParquetScan => Some(new TableScan(s))
+      case s: OrcScan     => Some(new TableScan(s))
+      case s: CSVScan     => Some(new TableScan(s))
+      case s: JsonScan    => Some(new TableScan(s))
+      case s: TextScan    => Some(new TableScan(s))
       case _              => None
     }
   }

@@ -1,6 +1,6 @@
 package io.apportion.scans
 
-import io.apportion.caches.BoundedMap
+import io.apportion.util.BoundedMap
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.exchange.Exchange
 

@@ -4,8 +4,9 @@ import io.apportion.decision.Policy
 import io.apportion.decision.ranges.{Bytes, PowersOfTwo}
 import io.apportion.groups.{Advisor, ExchangeGroup, GroupRead, UserRepartitions}
 import io.apportion.memory.operators.RowHolders
-import io.apportion.rules.{CurrentQuery, Guarded, ReflectiveCopy, ValidChanges}
+import io.apportion.rules.{CurrentQuery, Guarded, ValidChanges}
 import io.apportion.settings.SessionPolicy
+import io.apportion.util.AnyVersion
 import org.apache.spark.apportion.Cluster
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.exchange.WriteGoal
@@ -123,7 +124,7 @@ case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends
         // transformDown keeps a node if the new one is equal, so the tags of an equal one would be lost.
         val changed = withNumber(exchange.outputPartitioning, n)
           .filter(_ => !write.keepsNumber && exchange.outputPartitioning.numPartitions != n)
-          .fold(exchange)(ReflectiveCopy.replaceFirstField(exchange, _))
+          .fold(exchange)(AnyVersion.replaceFirstField(exchange, _))
         changed.copyTagsFrom(exchange)
         changed.setTagValue(Goal, write.goals(exchange.id))
         if (!write.keepsNumber) changed.setTagValue(Why, why)

@@ -1,6 +1,6 @@
 package io.apportion.shufflewrites
 
-import io.apportion.caches.{BoundedMap, PerApplication}
+import io.apportion.util.{BoundedMap, PerApplication}
 import io.apportion.decision.ranges.Bytes
 import io.apportion.groups.RowSizeRatio
 import io.apportion.history.LeafBytes

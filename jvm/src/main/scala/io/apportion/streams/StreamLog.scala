@@ -6,7 +6,7 @@ import java.util.Map.Entry
 import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
-import io.apportion.caches.PerApplication
+import io.apportion.util.PerApplication
 import org.apache.spark.SparkContext
 
 /**

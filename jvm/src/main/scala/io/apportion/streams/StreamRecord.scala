@@ -11,7 +11,7 @@ import com.fasterxml.jackson.core.json.JsonReadFeature
 import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.json.JsonMapper
 import com.fasterxml.jackson.databind.node.ObjectNode
-import io.apportion.tables.TableColumns
+import io.apportion.util.TableColumns
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.types._
 

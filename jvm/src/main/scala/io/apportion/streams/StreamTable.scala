@@ -1,6 +1,6 @@
 package io.apportion.streams
 
-import io.apportion.tables.TableFunction
+import io.apportion.util.TableFunction
 
 /** The table function `apportion_streams()`. */
 private[apportion] object StreamTable {

@@ -1,6 +1,6 @@
 package io.apportion.writes
 
-import io.apportion.caches.PerApplication
+import io.apportion.util.PerApplication
 import io.apportion.history.{History, StageRun, StageRuns}
 import io.apportion.writes.statements.WriteEntries
 import org.apache.spark.sql.SparkSession

@@ -4,7 +4,7 @@ import java.lang.ref.WeakReference
 
 import scala.collection.mutable
 
-import io.apportion.caches.PerApplication
+import io.apportion.util.PerApplication
 import io.apportion.history.StageRun
 import io.apportion.rules.LostQueries
 import io.apportion.writes.statements.WriteEntries

@@ -128,7 +128,7 @@ class DemoteBroadcastsSuite extends SparkSuite with AdaptiveSparkPlanHelper with
   }
 
   test("a broadcast that failed is not tried again with the same literals") {
-    since("4.0")
+    since("4.1")
     def queryFor(literal: Int) =
       s"SELECT a.k, b.v FROM numbers a LEFT JOIN (SELECT id AS k, id + $literal AS v FROM range(0, 5000, 1, 4)) b ON a.k = b.k"
     val query = queryFor(7)

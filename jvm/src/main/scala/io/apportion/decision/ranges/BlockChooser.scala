@@ -97,7 +97,9 @@ final class BlockChooser(val tree: PartitionTree, first: Int, shares: Array[Long
       val coarsest = bytes.indices.filter(bytes(_) > 0).foldLeft(tree.depth)(_ min tree.level(_))
       divideFrom(coarsest)
       // The levels above have no limits from now on, so groups without rows leave them.
-      blockOf.indices.filter(i => tree.level(blockOf(i)) < coarsest).foreach(i => blockOf(i) = tree.blockOf(coarsest, i))
+      blockOf.indices
+        .filter(i => tree.level(blockOf(i)) < coarsest)
+        .foreach(i => blockOf(i) = tree.blockOf(coarsest, i))
     }
     placed
   }

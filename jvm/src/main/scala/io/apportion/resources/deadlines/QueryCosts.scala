@@ -1,6 +1,6 @@
 package io.apportion.resources.deadlines
 
-import io.apportion.caches.{BoundedMap, PerApplication}
+import io.apportion.util.{BoundedMap, PerApplication}
 import io.apportion.decision.ranges.Bytes
 import io.apportion.history.{History, LeafBytes, PlanFingerprint, QueryCost, QueryFingerprint, Run, Runs}
 import org.apache.spark.sql.SparkSession

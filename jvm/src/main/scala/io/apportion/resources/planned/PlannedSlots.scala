@@ -3,8 +3,8 @@ package io.apportion.resources.planned
 import io.apportion.decision.ResourceRequirement
 import io.apportion.groups.Advisor
 import io.apportion.hints.HintedTime
-import io.apportion.tables.{TableColumns, TableFunction}
-import io.apportion.tables.TableColumns.column
+import io.apportion.util.{TableColumns, TableFunction}
+import io.apportion.util.TableColumns.column
 import org.apache.spark.apportion.Cluster
 import org.apache.spark.sql.{Row, SparkSession}
 import org.apache.spark.sql.catalyst.expressions.Expression

@@ -2,7 +2,7 @@ package org.apache.spark.apportion
 
 import io.apportion.SparkSuite
 import io.apportion.report.{DecisionLog, DecisionRecord}
-import org.apache.spark.SparkException
+import org.apache.spark.{SPARK_VERSION, SparkException}
 import org.apache.spark.sql.{DataFrames, SparkSession}
 import org.apache.spark.sql.catalyst.expressions.{Ascending, SortOrder}
 import org.apache.spark.sql.catalyst.plans.logical.{RebalancePartitions, Sort}
@@ -58,7 +58,8 @@ class SmallMemorySuite extends SparkSuite {
     val query = s"SELECT /*+ SHUFFLE_HASH(b) */ a.k, b.* FROM $rows a JOIN $rows b ON a.k = b.k"
     withSession(settings :+ ("memory.enabled" -> "false"): _*) { session =>
       intercept[SparkException](run(session, query))
-      assert(last(session).outcome.get.memoryFailures > 0)
+      // Before 4.2, a table with one long key fails with a general `SparkException`.
+      if (SPARK_VERSION >= "4.2") assert(last(session).outcome.get.memoryFailures > 0)
     }
     withSession(settings: _*)(session => assert(run(session, query).outcome.get.memoryFailures == 0))
   }

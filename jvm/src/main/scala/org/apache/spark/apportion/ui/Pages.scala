@@ -6,6 +6,7 @@ import scala.xml.{Elem, Node}
 
 import io.apportion.decision.ranges.Bytes
 import io.apportion.report.ShortForm
+import io.apportion.util.AnyVersion
 import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.sql.execution.ui.SQLExecutionUIData
 import org.apache.spark.ui.{UIUtils, WebUIPage}
@@ -28,7 +29,7 @@ private[ui] final class QueriesPage(tab: ApportionTab) extends WebUIPage("") {
         }{page.links}</div>
     val streams = StreamsSection.of(tab.streams)
     val heading = if (streams.isEmpty) Nil else <h4>Queries</h4>
-    UIUtils.headerSparkPage(request, "Apportion", streams ++ heading ++ content, tab)
+    Page.html(request, "Apportion", streams ++ heading ++ content, tab)
   }
 
   private def row(request: Servlet.Request, summary: QuerySummary): Seq[Node] = {
@@ -101,7 +102,7 @@ private[ui] final class QueryPage(tab: ApportionTab) extends WebUIPage("query") 
         val shown = stored.slice(page.skipped, page.skipped + page.size).map(_.decision)
         <div>{header(request, query.get)}{shown.map(section(request, _))}{page.links}</div>
       }
-    UIUtils.headerSparkPage(request, title, content, tab)
+    Page.html(request, title, content, tab)
   }
 
   private def header(request: Servlet.Request, query: Long): Seq[Node] = {
@@ -198,4 +199,8 @@ private object Page {
     val requested = Option(request.getParameter("page")).flatMap(page => Try(page.toInt).toOption).getOrElse(1)
     new Page(parameters, requested.min((total + size - 1) / size).max(1), total, size)
   }
+
+  /** A page of Spark's UI. */
+  def html(request: Servlet.Request, title: String, content: => Seq[Node], tab: ApportionTab): Seq[Node] =
+    AnyVersion.call(UIUtils, "headerSparkPage", request, title, () => content, tab).asInstanceOf[Seq[Node]]
 }

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.apportion
 
+import io.apportion.util.AnyVersion
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, ResolvedHint}
@@ -14,7 +15,7 @@ object CachedPlans {
    */
   def exists(session: SparkSession, plan: LogicalPlan)(condition: LogicalPlan => Boolean): Boolean = {
     val cache = session.sharedState.cacheManager
-    def isCached(part: LogicalPlan) = cache.useCachedData(part) match {
+    def isCached(part: LogicalPlan) = AnyVersion.call(cache, "useCachedData", part) match {
       case _: InMemoryRelation | ResolvedHint(_: InMemoryRelation, _) => true
       case _                                                          => false
     }

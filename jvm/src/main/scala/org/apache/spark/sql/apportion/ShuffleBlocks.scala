@@ -2,7 +2,7 @@ package org.apache.spark.sql.apportion
 
 import scala.collection.concurrent.TrieMap
 
-import io.apportion.caches.BoundedMap
+import io.apportion.util.BoundedMap
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent, SparkListenerStageCompleted, StageInfo}
 import org.apache.spark.sql.apportion.exchange.AdaptiveExchangeExec

@@ -2,9 +2,9 @@ package org.apache.spark.sql.apportion
 
 import java.util.concurrent.TimeUnit
 
-import scala.jdk.CollectionConverters._
 import scala.util.Try
 
+import io.apportion.util.AnyVersion
 import org.apache.spark.{MapOutputTrackerMaster, SparkEnv}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
@@ -38,9 +38,9 @@ object StreamBatches {
   /** The bytes of a stream's last batch. `None` if the next batch has begun, or nothing was shuffled. */
   def bytesOf(session: SparkSession, query: StreamingQuery, batch: StreamingQueryProgress): Option[BatchBytes] =
     for {
-      stream <- session.sharedState.activeStreamingQueries.values.asScala.find(_.id == query.id)
-      execution <- Option(stream.lastExecution)
-      if execution.currentBatchId == batch.batchId
+      stream <- BatchSession.running(session).find(_.id == query.id)
+      execution <- BatchSession.lastExecution(stream)
+      if AnyVersion.call(execution, "currentBatchId") == batch.batchId
       partitions = batch.stateOperators.map(_.numShufflePartitions).foldLeft(0L)(_ max _)
       plan <- Try(execution.executedPlan).toOption
       shuffles = plan.collect {

@@ -32,7 +32,7 @@ case class KeySplitExec(keys: Seq[Expression], parts: Seq[(Int, Int)], child: Sp
 
   override protected def doExecute(): RDD[InternalRow] = {
     val (hash, columns, parts) = (secondHash, child.output, this.parts.toIndexedSeq)
-    child.execute().mapPartitionsWithIndexInternal { (index, rows) =>
+    child.execute().mapPartitionsWithIndex { (index, rows) =>
       val (part, n) = parts(index)
       if (n == 1) rows
       else {

@@ -40,9 +40,9 @@ private[apportion] final class RangeWrites(range: RangePartitioning, rows: RowsT
       (range.ordering.map(_.child), rows.output, this.bounds, this.ordering, rows.blocks)
     // Its only level has no limits.
     val tree = PartitionTree(partitions)
-    val placed = rows.rdd.mapPartitionsWithIndexInternal { (index, input) =>
+    val placed = rows.rdd.mapPartitionsInternal { input =>
       val keyOf = UnsafeProjection.create(keys, output)
-      keyOf.initialize(index)
+      keyOf.initialize(TaskContext.getPartitionId())
       new PlacedRows(
         input,
         row => RangeWrites.partitionOf(keyOf(row), bounds, ordering),
@@ -88,9 +88,9 @@ private[apportion] final class RangeWrites(range: RangePartitioning, rows: RowsT
 
   private def keysOf(rowBytes: Option[LongAccumulator]): RDD[InternalRow] = {
     val (keys, output) = (range.ordering.map(_.child), rows.output)
-    rows.rdd.mapPartitionsWithIndexInternal { (index, input) =>
+    rows.rdd.mapPartitionsInternal { input =>
       val keyOf = UnsafeProjection.create(keys, output)
-      keyOf.initialize(index)
+      keyOf.initialize(TaskContext.getPartitionId())
       var bytes = 0L
       rowBytes.foreach(sum => TaskContext.get().addTaskCompletionListener[Unit](_ => sum.add(bytes)))
       input.map { row =>

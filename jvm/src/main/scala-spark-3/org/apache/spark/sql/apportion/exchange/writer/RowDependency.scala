@@ -8,7 +8,7 @@ import org.apache.spark.shuffle.ShuffleWriteProcessor
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.storage.BlockManagerId
 
-/** A shuffle of rows into blocks. Before Spark 4.1, it has no checksums of rows. */
+/** A shuffle of rows into blocks. Spark 3.5 has no checksums of rows. */
 private[apportion] object RowDependency {
   def apply(
       rows: RDD[Product2[Int, InternalRow]],

@@ -1,4 +1,4 @@
-package io.apportion.tables
+package io.apportion.util
 
 import org.apache.spark.sql.{Row, SparkSession}
 import org.apache.spark.sql.catalyst.FunctionIdentifier

@@ -1,4 +1,4 @@
-package io.apportion.caches
+package io.apportion.util
 
 import java.util.LinkedHashMap
 import java.util.Map.Entry

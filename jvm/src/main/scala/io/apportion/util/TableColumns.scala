@@ -1,4 +1,4 @@
-package io.apportion.tables
+package io.apportion.util
 
 import io.apportion.decision.ResourceRequirement
 import org.apache.spark.sql.Row

@@ -1,0 +1,43 @@
+package org.apache.spark.sql.apportion.exchange.writer
+
+import io.apportion.util.AnyVersion
+import org.apache.spark.{PartitionIdPassthrough, SPARK_VERSION, ShuffleDependency}
+import org.apache.spark.rdd.RDD
+import org.apache.spark.scheduler.MapStatus
+import org.apache.spark.serializer.Serializer
+import org.apache.spark.shuffle.ShuffleWriteProcessor
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.storage.BlockManagerId
+
+/** A shuffle of rows into blocks. Before Spark 4.1, it has no checksums of rows. */
+private[apportion] object RowDependency {
+  type OfRows = ShuffleDependency[Int, InternalRow, InternalRow]
+
+  private val hasChecksums = SPARK_VERSION >= "4.1"
+
+  def apply(
+      rows: RDD[Product2[Int, InternalRow]],
+      blocks: Int,
+      serializer: Serializer,
+      processor: ShuffleWriteProcessor
+  ): OfRows =
+    if (hasChecksums && RowChecksums.areWanted) RowChecksums.dependency(rows, blocks, serializer, processor)
+    else
+      new ShuffleDependency[Int, InternalRow, InternalRow](
+        rows,
+        new PartitionIdPassthrough(blocks),
+        serializer,
+        None,
+        None,
+        false,
+        processor
+      )
+
+  def addToChecksum(dependency: OfRows, block: Int, row: InternalRow): Unit =
+    if (hasChecksums) RowChecksums.add(dependency, block, row)
+
+  /** Result of a map task. */
+  def mapStatus(dependency: OfRows, location: BlockManagerId, sizes: Array[Long], mapId: Long): MapStatus =
+    if (hasChecksums) MapStatus(location, sizes, mapId, RowChecksums.total(dependency))
+    else AnyVersion.call(MapStatus, "apply", location, sizes, mapId).asInstanceOf[MapStatus]
+}
