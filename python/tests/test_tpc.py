@@ -33,6 +33,9 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "16",
     "spark.apportion.sources.enabled": "false",
     "spark.sql.autoBroadcastJoinThreshold": "64KB",
+    # To compile these queries takes longer than to interpret them. `make demo` compiles some.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 
 # What finished stages turn out to be can spare later ones their shuffle, if these have not begun:

@@ -60,6 +60,17 @@ def outputs() -> list[Output]:
     ]
 
 
+def pages_of_programs() -> set[str]:
+    """Return the pages that show what all of their Python prints, which `run` then runs."""
+    return {
+        output.page.name
+        for output in outputs()
+        if output.command == "the Python above"
+        if len(_PYTHON.findall(output.before))
+        == len(_PYTHON.findall(output.page.read_text("utf-8")))
+    }
+
+
 def run(output: Output, folder: Path, spark: SparkSession) -> list[str]:
     """Return the lines that the command of a block prints. `folder` is empty."""
     if output.command == "the SQL above" or output.command.startswith("SELECT "):

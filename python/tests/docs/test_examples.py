@@ -25,6 +25,7 @@ from apportion.sql.statements import split
 from apportion.testing.run import ScriptRun
 from apportion.testing.script import parse
 
+from .outputs import pages_of_programs
 from .pages import BLOCKS, PAGES, ROOT, Block, blocks, commands
 
 CLI: Any = typer.main.get_command(app)
@@ -55,11 +56,12 @@ def programs(makes_sessions: bool) -> list[Any]:
         page.name: "\n".join(block.text for block in blocks("python") if block.page == page.name)
         for page in PAGES
     }
+    # test_outputs.py runs the others.
+    shown = pages_of_programs()
     return [
         pytest.param(text, id=name)
         for name, text in texts.items()
-        # The README's is run by test_readme.py.
-        if text and name != "README.md"
+        if text and name not in shown
         if makes_sessions == bool(re.search(r"^spark = ", text, re.MULTILINE))
     ]
 
