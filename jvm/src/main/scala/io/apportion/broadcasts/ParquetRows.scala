@@ -2,9 +2,9 @@ package io.apportion.broadcasts
 
 import scala.util.Try
 
-import io.apportion.util.BoundedMap
 import io.apportion.history.PlanFingerprint
 import io.apportion.scans.FileScan
+import io.apportion.util.BoundedMap
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.FileStatus
 import org.apache.parquet.hadoop.ParquetFileReader

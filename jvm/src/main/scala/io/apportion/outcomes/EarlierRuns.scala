@@ -1,11 +1,11 @@
 package io.apportion.outcomes
 
-import io.apportion.util.PerApplication
 import io.apportion.decision.{Policy, SourceKind, ValueSource}
 import io.apportion.decision.ranges.Bytes
 import io.apportion.groups.{Advisor, BroadcastBytes, ExchangeGroup, GroupPolicy}
 import io.apportion.history.{History, PlanFingerprint, StageRun, StageRuns}
 import io.apportion.report.DecisionRecord
+import io.apportion.util.PerApplication
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec

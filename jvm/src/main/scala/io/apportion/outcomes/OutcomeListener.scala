@@ -4,11 +4,11 @@ import java.lang.ref.WeakReference
 
 import scala.collection.mutable
 
-import io.apportion.util.PerApplication
 import io.apportion.groups.ExchangeGroup
 import io.apportion.report.{DecisionLog, DecisionRecord, Outcome, ReportSource}
 import io.apportion.rules.{CurrentQuery, LostQueries}
 import io.apportion.settings.ReportSettings
+import io.apportion.util.PerApplication
 import org.apache.spark.apportion.{DecisionMetrics, ListenerBus}
 import org.apache.spark.scheduler._
 import org.apache.spark.sql.SparkSession

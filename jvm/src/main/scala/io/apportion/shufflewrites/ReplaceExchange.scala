@@ -1,10 +1,10 @@
 package io.apportion.shufflewrites
 
-import io.apportion.util.{BoundedMap, PerApplication}
 import io.apportion.decision.ranges.Bytes
 import io.apportion.groups.RowSizeRatio
 import io.apportion.history.LeafBytes
 import io.apportion.rules.Guarded
+import io.apportion.util.{BoundedMap, PerApplication}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.exchange.AdaptiveExchangeExec
 import org.apache.spark.sql.execution.{DataSourceScanExec, SparkPlan}

@@ -1,7 +1,7 @@
 package io.apportion.writes
 
-import io.apportion.util.PerApplication
 import io.apportion.history.{History, StageRun, StageRuns}
+import io.apportion.util.PerApplication
 import io.apportion.writes.statements.WriteEntries
 import org.apache.spark.sql.SparkSession
 

@@ -4,9 +4,9 @@ import java.lang.ref.WeakReference
 
 import scala.collection.mutable
 
-import io.apportion.util.PerApplication
 import io.apportion.history.StageRun
 import io.apportion.rules.LostQueries
+import io.apportion.util.PerApplication
 import io.apportion.writes.statements.WriteEntries
 import org.apache.spark.scheduler._
 import org.apache.spark.sql.SparkSession

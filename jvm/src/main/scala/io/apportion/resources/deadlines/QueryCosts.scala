@@ -1,8 +1,8 @@
 package io.apportion.resources.deadlines
 
-import io.apportion.util.{BoundedMap, PerApplication}
 import io.apportion.decision.ranges.Bytes
 import io.apportion.history.{History, LeafBytes, PlanFingerprint, QueryCost, QueryFingerprint, Run, Runs}
+import io.apportion.util.{BoundedMap, PerApplication}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.{QueryExecution, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec
