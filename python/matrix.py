@@ -251,9 +251,9 @@ def page(results: Iterable[Result], before: str) -> str:
     newest_first = (rows[build] for build in sorted(rows, reverse=True))
     return f"""# Spark versions
 
-The wheel of Apportion contains the jars of this table. `apportion.configure` selects the jar for the
-installed Spark. All versions of Spark 4 run one jar, which is compiled against Spark 4.2. The table
-shows how many tests passed on each version.
+The wheel of Apportion contains the jars of this table. `apportion.configure` selects the jar for
+the installed Spark. All versions of Spark 4 run one jar, which is compiled against Spark 4.2. The
+table shows how many tests passed on each version.
 `make test-matrix` writes this page.
 
 {table(newest_first)}

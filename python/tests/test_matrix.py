@@ -84,7 +84,9 @@ def test_projects_of_sbt() -> None:
 def declared() -> list[tuple[str, str, str]]:
     """Version, Scala versions and oldest Java of each Spark, as the build has them."""
     builds = (ROOT / "project/SparkVersion.scala").read_text()
-    found = re.findall(r'SparkVersion\("([\d.]+)", "[\d.]+", "[\d.]+", Seq\((.*?)\), (\d+),', builds)
+    found = re.findall(
+        r'SparkVersion\("([\d.]+)", "[\d.]+", "[\d.]+", Seq\((.*?)\), (\d+),', builds
+    )
     assert found
     return found
 
