@@ -10,6 +10,9 @@ import org.scalatest.prop.TableDrivenPropertyChecks._
 
 /** Tasks with 19 MB of execution memory each, in which some operators spill and others fail. */
 class SmallMemorySuite extends SparkSuite {
+  // A million rows pay for the compilation.
+  override protected def generatesCode: Boolean = true
+
   override protected def submitTimeConf: Map[String, String] =
     Map(
       "spark.testing.memory" -> (64 << 20).toString,
