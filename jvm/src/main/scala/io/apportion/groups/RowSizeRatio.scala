@@ -6,9 +6,6 @@ import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
 /** Ratio of uncompressed row bytes to stored shuffle bytes, which are compressed and encoded. */
 private[apportion] object RowSizeRatio {
 
-  /** Assumed ratio for files that have not been read. */
-  val OfFiles = 4.0
-
   /** Bytes that a finished stage stored. */
   def stored(stage: ShuffleQueryStageExec): Long = stage.mapStats.fold(0L)(stats => Bytes.sum(stats.bytesByPartitionId))
 

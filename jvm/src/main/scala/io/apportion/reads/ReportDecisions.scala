@@ -4,7 +4,15 @@ import io.apportion.decision.{Decision, KeySkew, Policy}
 import io.apportion.decision.ranges.{Bytes, Ranges}
 import io.apportion.groups.{Advisor, ExchangeGroup, GroupRead, ShuffleLeaf}
 import io.apportion.memory.HeldRows
-import io.apportion.report._
+import io.apportion.report.{
+  DecisionRecord,
+  DecisionReporter,
+  EventFields,
+  OptimizedPlan,
+  ReportSource,
+  ShuffleFields,
+  WrittenFields
+}
 import io.apportion.rules.Guarded
 import io.apportion.settings.{ReportSettings, SessionPolicy}
 import io.apportion.shufflewrites.AdaptiveWrites
