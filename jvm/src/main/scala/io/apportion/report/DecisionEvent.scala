@@ -1,6 +1,9 @@
 package io.apportion.report
 
-import com.fasterxml.jackson.annotation.JsonProperty
+import java.time.ZoneId
+
+import com.fasterxml.jackson.annotation.{JsonAutoDetect, JsonCreator, JsonProperty}
+import com.fasterxml.jackson.annotation.JsonAutoDetect.Visibility
 import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
 import io.apportion.decision.{Policy, SourceKind}
@@ -20,14 +23,33 @@ import org.apache.spark.scheduler.SparkListenerEvent
  *  - `policy`: values that the decision was made with.
  *  - `inputs`: for each shuffle, the other fields of [[ShuffleFields]].
  *  - `scan_metric`: see [[EventFields]].
+ *
+ * The first listener that reads the JSON makes it, and not the thread that plans the query.
  */
-final case class DecisionEvent(@JsonProperty("decision") decision: JsonNode) extends SparkListenerEvent
+@JsonAutoDetect(fieldVisibility = Visibility.NONE, getterVisibility = Visibility.NONE)
+final class DecisionEvent private (make: () => JsonNode) extends SparkListenerEvent {
+  private lazy val json = make()
+
+  @JsonCreator
+  def this(@JsonProperty("decision") decision: JsonNode) = this(() => decision)
+
+  @JsonProperty("decision")
+  def decision: JsonNode = json
+}
 
 object DecisionEvent {
 
+  def unapply(event: DecisionEvent): Some[JsonNode] = Some(event.decision)
+
   def of(record: DecisionRecord, fields: EventFields, operators: Seq[Int]): DecisionEvent = {
+    // Listeners have no session.
+    val zone = RowJson.sessionZone
+    new DecisionEvent(() => json(record, fields, operators, zone))
+  }
+
+  private def json(record: DecisionRecord, fields: EventFields, operators: Seq[Int], zone: ZoneId): JsonNode = {
     val isLong = record.ranges.size > ShortForm.MostExact
-    val decision = RowJson.of((if (isLong) record.copy(ranges = Ranges.none) else record).toRow)
+    val decision = RowJson.of((if (isLong) record.copy(ranges = Ranges.none) else record).toRow, zone)
     if (isLong) decision.put("ranges_text", ShortForm.text(record.ranges))
     operators.foreach(decision.withArray[ArrayNode]("operators").add(_))
     val width = ShortForm.width(fields.shuffles.map(_.bytes.length).maxOption.getOrElse(0))
@@ -46,7 +68,7 @@ object DecisionEvent {
       put(decision.putObject("policy"), policy)
     }
     fields.scanMetric.foreach(decision.put("scan_metric", _))
-    DecisionEvent(decision)
+    decision
   }
 
   private def put(json: ObjectNode, shuffle: ShuffleFields): Unit = {

@@ -1,6 +1,7 @@
 package io.apportion.report
 
 import java.sql.Timestamp
+import java.time.ZoneId
 import java.time.format.DateTimeFormatter
 
 import com.fasterxml.jackson.databind.JsonNode
@@ -18,33 +19,35 @@ private[apportion] object RowJson {
   private val nodes = JsonNodeFactory.instance
   private val timestamps = DateTimeFormatter.ofPattern("yyyy-MM-dd HH:mm:ss")
 
-  def of(row: Row): ObjectNode = of(row, row.schema)
+  /** @param zone time zone of the timestamps, as texts without a zone */
+  def of(row: Row, zone: ZoneId = sessionZone): ObjectNode = of(row, row.schema, timestamps.withZone(zone))
 
-  private def of(row: Row, schema: StructType): ObjectNode = {
+  /** Time zone of the session of this thread. */
+  def sessionZone: ZoneId = DateTimeUtils.getZoneId(SQLConf.get.sessionLocalTimeZone)
+
+  private def of(row: Row, schema: StructType, clock: DateTimeFormatter): ObjectNode = {
     val json = nodes.objectNode
-    schema.fields.indices.foreach(i => json.set[JsonNode](schema(i).name, node(row.get(i), schema(i).dataType)))
+    schema.fields.indices.foreach(i => json.set[JsonNode](schema(i).name, node(row.get(i), schema(i).dataType, clock)))
     json
   }
 
-  private def node(value: Any, dataType: DataType): JsonNode = (value, dataType) match {
+  private def node(value: Any, dataType: DataType, clock: DateTimeFormatter): JsonNode = (value, dataType) match {
     case (null, _)                                   => nodes.nullNode
     case (text: String, _)                           => nodes.textNode(text)
     case (number: Int, _)                            => nodes.numberNode(number)
     case (number: Long, _)                           => nodes.numberNode(number)
     case (number: Double, _)                         => nodes.numberNode(number)
-    case (at: Timestamp, _)                          => nodes.textNode(timestamps.withZone(zone).format(at.toInstant))
-    case (row: Row, struct: StructType)              => of(row, struct)
+    case (at: Timestamp, _)                          => nodes.textNode(clock.format(at.toInstant))
+    case (row: Row, struct: StructType)              => of(row, struct, clock)
     case (values: Seq[_], ArrayType(elementType, _)) =>
-      values.foldLeft(nodes.arrayNode)((array, element) => array.add(node(element, elementType)))
+      values.foldLeft(nodes.arrayNode)((array, element) => array.add(node(element, elementType, clock)))
     case (entries: Map[_, _], MapType(_, valueType, _)) =>
       val json = nodes.objectNode
       entries.toSeq.map { case (key, entry) => (key.toString, entry) }.sortBy(_._1).foreach { case (key, entry) =>
-        json.set[JsonNode](key, node(entry, valueType))
+        json.set[JsonNode](key, node(entry, valueType, clock))
       }
       json
     case _ =>
       throw new IllegalArgumentException(s"Cannot write $value as JSON: decision records have no type ${dataType.sql}")
   }
-
-  private def zone = DateTimeUtils.getZoneId(SQLConf.get.sessionLocalTimeZone)
 }

@@ -6,6 +6,7 @@ import scala.util.Random
 import io.apportion.decision.{Decider, Input, Policy, SourceKind, ValueSource}
 import io.apportion.memory.HeldRows
 import io.apportion.decision.ranges.Ranges
+import org.apache.spark.sql.internal.SQLConf
 import org.scalatest.funsuite.AnyFunSuite
 
 /** Events of large decisions are short. */
@@ -46,6 +47,23 @@ class DecisionEventSuite extends AnyFunSuite {
         assert(ShortForm.ranges(json.get("ranges_text").asText) == record.ranges.toSeq)
       } else assert(json.get("ranges").size == record.ranges.size)
     }
+
+  test("the thread that plans makes no JSON, and its session has the time zone of the event") {
+    var reads = 0
+    val shuffles = new IndexedSeq[ShuffleFields] {
+      override def length: Int = { reads += 1; 0 }
+      override def apply(i: Int): ShuffleFields = throw new IndexOutOfBoundsException
+    }
+    val record = DecisionRecord.unchanged("Spark keeps it", 4, Array(1L))
+    def at(zone: String): DecisionEvent = {
+      val conf = new SQLConf
+      conf.setConf(SQLConf.SESSION_LOCAL_TIMEZONE, zone)
+      SQLConf.withExistingConf(conf)(DecisionEvent.of(record, EventFields(None, shuffles), Nil))
+    }
+    val events = Seq(at("Asia/Tokyo"), at("America/New_York"))
+    assert(reads == 0)
+    assert(events.map(_.decision.get("decided_at").asText).distinct.size == 2 && reads > 0)
+  }
 
   test("an event of 32,768 shuffle partitions and tasks is small") {
     val (_, _, json) = event(32768)

@@ -42,7 +42,9 @@ class RulesDisabledSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     finally super.afterAll()
 
   private def rows(query: String, settings: (String, String)*): Seq[String] =
-    withSession(settings :+ ("spark.sql.shuffle.partitions" -> "8"): _*)(_.sql(query).collect().map(_.toString).sorted.toSeq)
+    withSession(settings :+ ("spark.sql.shuffle.partitions" -> "8"): _*)(
+      _.sql(query).collect().map(_.toString).sorted.toSeq
+    )
 
   private lazy val rowsBySpark = queries.map(rows(_, "enabled" -> "false"))
 

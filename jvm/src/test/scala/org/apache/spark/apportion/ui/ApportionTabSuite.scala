@@ -101,7 +101,7 @@ class ApportionTabSuite extends SparkSuite {
 
   private val events = new ObjectMapper
 
-  private def event(query: Long, operator: String): DecisionEvent = DecisionEvent(
+  private def event(query: Long, operator: String): DecisionEvent = new DecisionEvent(
     events.createObjectNode().put("query", query).put("operator", operator).put("parallelism", 2).put("tasks", 2)
   )
 
