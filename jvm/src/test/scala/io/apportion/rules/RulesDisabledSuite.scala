@@ -24,7 +24,7 @@ class RulesDisabledSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   private val queries = Seq(
     aggregate,
     hinted,
-    "SELECT /*+ REPARTITION(20, k) */ k, count(*) FROM numbers GROUP BY k",
+    "SELECT /*+ REPARTITION(200, k) */ k, count(*) FROM numbers GROUP BY k",
     "SELECT a.id, count(*) FROM numbers a JOIN numbers b ON a.id = b.k GROUP BY a.id",
     "SELECT k, count(*) FROM orders GROUP BY k",
     "WITH c AS (SELECT k, count(*) AS n FROM numbers GROUP BY k) SELECT * FROM c a JOIN c b ON a.n = b.k",
@@ -106,7 +106,7 @@ class RulesDisabledSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   test("without UserRepartitions, a repartition that Spark drops does not keep its number") {
     def partitions(settings: (String, String)*) = shufflePartitions(queries(2), settings :+ ("mode" -> "active"): _*)
     val (kept, lost) = effect("UserRepartitions")(partitions(_: _*))
-    assert(kept == Seq(20) && lost != Seq(20))
+    assert(kept == Seq(200) && lost != Seq(200))
   }
 
   test("without AdaptiveWrites, UserRepartitions does not pin shuffles below a repartition that Spark keeps") {
