@@ -35,8 +35,8 @@ object SparkVersion {
 
   /** Every supported version, the newest first. */
   val all: Seq[SparkVersion] = Seq(
-    SparkVersion("4.2", "4.2.0", "2.21.2", Seq("2.13.18"), 17, "4.2", Seq("scala-spark-4")),
-    SparkVersion("4.1", "4.1.3", "2.21.2", Seq("2.13.17"), 17, "4.2", Seq("scala-spark-4")),
+    SparkVersion("4.2", "4.2.0", "2.21.2", Seq("2.13.18"), 17, "4.2", Seq("scala-spark-4", "scala-spark-checksums")),
+    SparkVersion("4.1", "4.1.3", "2.21.2", Seq("2.13.17"), 17, "4.2", Seq("scala-spark-4", "scala-spark-checksums")),
     SparkVersion("4.0", "4.0.4", "2.18.6", Seq("2.13.16"), 17, "4.2", Seq("scala-spark-4")),
     SparkVersion("3.5", "3.5.9", "2.15.2", Seq("2.13.8", "2.12.18"), 8, "3.5", Seq("scala-spark-3"))
   )

@@ -73,7 +73,7 @@ object GeneratedFiles {
     case ("int", _)                       => "int"
     case ("double", _)                    => "float"
     case ("size" | "duration", _)         => "int | str"
-    case (_, Allowed.OneOf(choices @ _*)) => choices.map(choice => s"\"$choice\"").mkString("Literal[", ", ", "]")
+    case (_, Allowed.OneOf(choices @ _*)) => choices.mkString("Literal[\"", "\", \"", "\"]")
     case _                                => "str"
   }
 

@@ -7,7 +7,10 @@ import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanHelper, Shuffle
 
 class RowChecksumSuite extends SparkSuite with AdaptiveSparkPlanHelper {
 
-  private def checksum(id: String, bytesOfRow: Int): Long = withSession() { session =>
+  // Off in Spark 4.1, and on in 4.2.
+  private val enabled = "spark.sql.shuffle.orderIndependentChecksum.enabled" -> "true"
+
+  private def checksum(id: String, bytesOfRow: Int): Long = withSession(enabled) { session =>
     val query = session
       .range(0, 20000, 1, 1)
       .selectExpr(s"$id AS id", s"repeat(string($id), ${bytesOfRow / 5}) AS text")
