@@ -93,14 +93,8 @@ final class BlockChooser(val tree: PartitionTree, first: Int, shares: Array[Long
       }
     }
     bytes.indices.foreach(bytes(_) /= likely)
-    if (!isAll) {
-      val coarsest = bytes.indices.filter(bytes(_) > 0).foldLeft(tree.depth)(_ min tree.level(_))
-      divideFrom(coarsest)
-      // The levels above have no limits from now on, so groups without rows leave them.
-      blockOf.indices
-        .filter(i => tree.level(blockOf(i)) < coarsest)
-        .foreach(i => blockOf(i) = tree.blockOf(coarsest, i))
-    }
+    // Levels that no group is on any more leave their share of the limit to the others.
+    if (!isAll) divideFrom(blockOf.iterator.map(tree.level).min)
     placed
   }
 

@@ -12,7 +12,8 @@ object BlockChooserProperties extends Properties("BlockChooser") {
   private val RowBytes = 10
 
   /**
-   * The rows of each map task, as partitions: equal or skewed map outputs, uniform or skewed partitions.
+   * The rows of each map task, as partitions: equal or skewed map outputs, uniform or skewed partitions, in any order or
+   * one partition after the other.
    *
    * @param kept number of rows that a map task keeps before it chooses their blocks
    */
@@ -27,12 +28,14 @@ object BlockChooserProperties extends Properties("BlockChooser") {
     level <- Gen.choose(0, 2)
     likely <- Gen.choose(0, 7)
     kept <- Gen.oneOf(1, 50, 500, 5000)
+    isClustered <- Gen.oneOf(false, true)
   } yield {
     val random = new Random(seed)
     val tree = PartitionTree.of(partitions, likely = 1 << likely)
     val rows = Seq.fill(mapTasks) {
       val size = (200 * math.exp(spread * random.nextGaussian())).toInt.min(20000)
-      Seq.fill(size)((math.pow(random.nextDouble(), skew) * tree.partitions).toInt)
+      val partitions = Seq.fill(size)((math.pow(random.nextDouble(), skew) * tree.partitions).toInt)
+      if (isClustered) partitions.sorted else partitions
     }
     Shuffle(tree, level.min(tree.depth), rows, kept)
   }

@@ -1,5 +1,7 @@
 package io.apportion.decision.ranges
 
+import scala.util.Random
+
 import org.scalatest.funsuite.AnyFunSuite
 
 class BlockChooserSuite extends AnyFunSuite {
@@ -45,6 +47,16 @@ class BlockChooserSuite extends AnyFunSuite {
     assert(placed(60, isAll = false) == Seq(tree.blockOf(2, 0), tree.blockOf(2, 7)))
     assert(placed(50, isAll = false) == Seq(tree.blockOf(1, 0), tree.blockOf(1, 7)))
     assert(placed(60, isAll = true) == Seq(tree.blockOf(0, 0), tree.blockOf(0, 7)))
+  }
+
+  test("if the first rows are of one partition, the rows of the others are still written into few blocks") {
+    val wide = PartitionTree.of(8192, likely = 2)
+    val blocks = new BlockChooser(wide, first = 0, wide.groups.map(_ => 4L << 20), rowShare = Long.MaxValue)
+    val random = new Random(1)
+    blocks.place(Array.fill(4096)(3), Array.fill(4096)(1024), isAll = false)
+    (0 until 16384).foreach(_ => blocks.choose(random.nextInt(8192), 1024))
+    // A map task of 20 MiB; with a block for each partition, there would be 7,000.
+    assert(blocks.written < 200)
   }
 
   test("a map task starts with finer groups only if it has more rows than it keeps") {
