@@ -166,7 +166,7 @@ lazy val decision = project
     Test / unmanagedResourceDirectories := Seq(
       (ThisBuild / baseDirectory).value / "jvm" / "src" / "test" / "resources"
     ),
-    libraryDependencies ++= ("com.fasterxml.jackson.core" % "jackson-databind" % "2.20.0" % Test) +: testLibraries
+    libraryDependencies ++= ("com.fasterxml.jackson.core" % "jackson-databind" % SparkBuild.default.spark.jackson % Test) +: testLibraries
   )
 
 lazy val root = project

@@ -98,8 +98,9 @@ private[apportion] object FileScan {
       val took = TimeUnit.MILLISECONDS.toNanos(scan.driverMetrics("metadataTime").value)
       val listed =
         new ListedFileIndex(relation.location, (scan.partitionFilters, scan.dataFilters), listing, Some(took))
-      AnyVersion.replaceFirstField(
+      AnyVersion.replace(
         scan,
+        relation,
         relation.copy(location = listed, options = relation.options + option)(other)
       )
     }
@@ -131,8 +132,7 @@ private[apportion] object FileScan {
 
     def withSession(other: SparkSession, option: (String, String)): SparkPlan = {
       val options = table.options.asCaseSensitiveMap.asScala.toMap + option
-      val copy = table.copy(other, new CaseInsensitiveStringMap(options.asJava))
-      AnyVersion.copy(scan) { case old: AnyRef if old eq scan.scan => copy }
+      AnyVersion.replace(scan, fileScan, table.copy(other, new CaseInsensitiveStringMap(options.asJava)))
     }
   }
 
@@ -161,14 +161,11 @@ private[apportion] object FileScan {
 
   /** A version 2 scan of one of Spark's formats. All these scans have options, but no common type declares them. */
   private final class TableScan(val scan: v2.FileScan with Product) {
-    def options: CaseInsensitiveStringMap = scan.productIterator.collectFirst { case o: CaseInsensitiveStringMap =>
-      o
-    }.get
+    val options: CaseInsensitiveStringMap =
+      scan.productIterator.collectFirst { case options: CaseInsensitiveStringMap => options }.get
 
-    def copy(session: SparkSession, options: CaseInsensitiveStringMap): v2.FileScan = AnyVersion.copy(scan) {
-      case _: SparkSession             => session
-      case _: CaseInsensitiveStringMap => options
-    }
+    def copy(session: SparkSession, others: CaseInsensitiveStringMap): v2.FileScan =
+      AnyVersion.replace(AnyVersion.replace(scan, scan.sparkSession, session), options, others)
   }
 
   private object TableScan {

@@ -124,7 +124,7 @@ case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends
         // transformDown keeps a node if the new one is equal, so the tags of an equal one would be lost.
         val changed = withNumber(exchange.outputPartitioning, n)
           .filter(_ => !write.keepsNumber && exchange.outputPartitioning.numPartitions != n)
-          .fold(exchange)(AnyVersion.replaceFirstField(exchange, _))
+          .fold(exchange)(AnyVersion.replace(exchange, exchange.outputPartitioning, _))
         changed.copyTagsFrom(exchange)
         changed.setTagValue(Goal, write.goals(exchange.id))
         if (!write.keepsNumber) changed.setTagValue(Why, why)

@@ -31,13 +31,12 @@ object AnyVersion {
     kind.cast(unwrapped(longest.newInstance(refs(first ++ defaults.get ++ last): _*)))
   }
 
-  /** A copy of a case class with other values in some fields. */
-  def copy[T <: Product](value: T)(change: PartialFunction[Any, Any]): T =
-    make(value.getClass.asInstanceOf[Class[T]], value.productIterator.map(change.applyOrElse(_, identity[Any])))
-
-  /** A copy with another first field. */
-  def replaceFirstField[T <: Product](value: T, first: Any): T =
-    make(value.getClass.asInstanceOf[Class[T]], Iterator.single(first) ++ value.productIterator.drop(1))
+  /** A copy of a case class with `to` in the field that has `from`. */
+  def replace[T <: Product](value: T, from: AnyRef, to: AnyRef): T =
+    make(
+      value.getClass.asInstanceOf[Class[T]],
+      refs(value.productIterator.toSeq).iterator.map(f => if (f eq from) to else f)
+    )
 
   /** An instance with `false` in all fields. */
   def allFalse[T](kind: Class[T]): T =

@@ -1,12 +1,5 @@
 package org.apache.spark.sql.apportion.exchange.writer
 
-import scala.reflect.classTag
-
-import io.apportion.util.AnyVersion
-import org.apache.spark.{PartitionIdPassthrough, ShuffleDependency}
-import org.apache.spark.rdd.RDD
-import org.apache.spark.serializer.Serializer
-import org.apache.spark.shuffle.ShuffleWriteProcessor
 import org.apache.spark.shuffle.checksum.RowBasedChecksum
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRowChecksum
@@ -20,33 +13,12 @@ import org.apache.spark.sql.internal.SQLConf
 private[writer] object RowChecksums {
   import RowDependency.OfRows
 
-  /** As in `ShuffleExchangeExec.prepareShuffleDependency`, where each block has a checksum of its own. */
-  def areWanted: Boolean =
-    SQLConf.get.shuffleOrderIndependentChecksumEnabled || SQLConf.get.shuffleChecksumMismatchFullRetryEnabled
-
-  def dependency(
-      rows: RDD[Product2[Int, InternalRow]],
-      blocks: Int,
-      serializer: Serializer,
-      processor: ShuffleWriteProcessor
-  ): OfRows = {
+  /** Fields of a dependency, as in `ShuffleExchangeExec.prepareShuffleDependency`: checksums, and whether to repeat. */
+  def fields(blocks: Int): Seq[Any] = {
+    val conf = SQLConf.get
+    val repeats = conf.shuffleChecksumMismatchFullRetryEnabled
     val shared: RowBasedChecksum = new ChecksumOfRows
-    AnyVersion.create(
-      ShuffleDependency,
-      classOf[OfRows],
-      Seq[Any](
-        rows,
-        new PartitionIdPassthrough(blocks),
-        serializer,
-        None,
-        None,
-        false,
-        processor,
-        Array.fill(blocks)(shared),
-        SQLConf.get.shuffleChecksumMismatchFullRetryEnabled
-      ),
-      Seq(classTag[Int], classTag[InternalRow], classTag[InternalRow])
-    )
+    Seq(Array.fill(if (repeats || conf.shuffleOrderIndependentChecksumEnabled) blocks else 0)(shared), repeats)
   }
 
   def add(dependency: OfRows, block: Int, row: InternalRow): Unit = {

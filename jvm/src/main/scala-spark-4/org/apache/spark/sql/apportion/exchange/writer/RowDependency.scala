@@ -1,5 +1,7 @@
 package org.apache.spark.sql.apportion.exchange.writer
 
+import scala.reflect.classTag
+
 import io.apportion.util.AnyVersion
 import org.apache.spark.{PartitionIdPassthrough, SPARK_VERSION, ShuffleDependency}
 import org.apache.spark.rdd.RDD
@@ -21,17 +23,13 @@ private[apportion] object RowDependency {
       serializer: Serializer,
       processor: ShuffleWriteProcessor
   ): OfRows =
-    if (hasChecksums && RowChecksums.areWanted) RowChecksums.dependency(rows, blocks, serializer, processor)
-    else
-      new ShuffleDependency[Int, InternalRow, InternalRow](
-        rows,
-        new PartitionIdPassthrough(blocks),
-        serializer,
-        None,
-        None,
-        false,
-        processor
-      )
+    AnyVersion.create(
+      ShuffleDependency,
+      classOf[OfRows],
+      Seq[Any](rows, new PartitionIdPassthrough(blocks), serializer, None, None, false, processor) ++
+        (if (hasChecksums) RowChecksums.fields(blocks) else Nil),
+      Seq(classTag[Int], classTag[InternalRow], classTag[InternalRow])
+    )
 
   def addToChecksum(dependency: OfRows, block: Int, row: InternalRow): Unit =
     if (hasChecksums) RowChecksums.add(dependency, block, row)
