@@ -184,28 +184,6 @@ def waves() -> str:
     return _svg(390, "Waves of tasks on slots", parts)
 
 
-def flow() -> str:
-    """The steps of a query, and the packages of Apportion in each."""
-    steps = [
-        ("SQL text", "hints/", "query block of each hint"),
-        ("physical plan", "shufflewrites/", "shuffle partitions, and how they are written"),
-        ("stages run", "", "map tasks write the shuffles"),
-        ("bytes", "decision/", "number of tasks, ranges"),
-        ("next stage", "reads/", "reads these ranges"),
-        ("event", "report/", "table, EXPLAIN, UI, event log"),
-    ]
-    parts = []
-    for k, (what, room, does) in enumerate(steps):
-        top = 20 + 54 * k
-        parts.append(_box(40, top, 150, what))
-        if k + 1 < len(steps):
-            parts.append(_arrow(115, top + 34, 115, top + 52))
-        if room:
-            parts.append(_text(220, top + 24, room, ACCENT, weight=600))
-        parts.append(_text(340, top + 24, does, FAINT if not room else INK))
-    return _svg(350, "Steps of a query", parts)
-
-
 def layers() -> str:
     """The packages of the Scala code. Each imports only packages of its own layer or below."""
     parts = []
@@ -223,8 +201,7 @@ def layers() -> str:
 
 
 PICTURES: dict[str, Callable[[], str]] = {
-    f"{draw.__name__}.svg": draw
-    for draw in (stages, tree, volume, formula, ranges, waves, flow, layers)
+    f"{draw.__name__}.svg": draw for draw in (stages, tree, volume, formula, ranges, waves, layers)
 }
 
 

@@ -1,4 +1,4 @@
-"""The output that pages show, and the commands that print it; docs/building.md has the rules."""
+"""The output that pages show, and the commands that print it; contributing.md has the rules."""
 
 from __future__ import annotations
 

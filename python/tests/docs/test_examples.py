@@ -1,4 +1,4 @@
-"""Every example of every page runs; docs/building.md says what becomes of each kind."""
+"""Every example of every page runs; contributing.md says what becomes of each kind."""
 
 from __future__ import annotations
 

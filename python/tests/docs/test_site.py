@@ -15,6 +15,7 @@ import pytest
 from .pages import ROOT
 
 DOCS = ROOT / "docs"
+NAMES = [page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")]
 README = (ROOT / "README.md").read_text("utf-8")
 
 
@@ -31,15 +32,15 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_page_of_the_site_exists(site: Path) -> None:
-    built = {path.name for path in site.glob("*.html")} - {"404.html"}
-    assert built == {f"{page.stem}.html" for page in DOCS.glob("*.md")}
+    built = {path.relative_to(site).as_posix() for path in site.rglob("*.html")} - {"404.html"}
+    assert built == {name.removesuffix(".md") + ".html" for name in NAMES}
 
 
 def test_every_page_is_in_the_menu() -> None:
     menu = re.findall(
         r"^ +- .*?: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE
     )
-    assert sorted(menu) == sorted(page.name for page in DOCS.glob("*.md"))
+    assert sorted(menu) == sorted(NAMES)
 
 
 def test_the_site_loads_nothing_from_other_servers(site: Path) -> None:
@@ -86,8 +87,8 @@ def test_pictures_match_the_drawing_program(draw: ModuleType) -> None:
 
 
 def test_every_picture_is_shown_with_a_description() -> None:
-    text = "".join(page.read_text("utf-8") for page in DOCS.glob("*.md"))
-    shown = re.findall(r"!\[[^\]]{30,}\]\(pictures/([\w-]+\.\w+)\)", text)
+    text = "".join(page.read_text("utf-8") for page in DOCS.rglob("*.md"))
+    shown = re.findall(r"!\[[^\]]{30,}\]\((?:\.\./)?pictures/([\w-]+\.\w+)\)", text)
     kept = [file.name for file in DOCS.glob("pictures/*.*") if file.suffix in (".svg", ".png")]
     assert sorted(shown) == sorted(kept)
 
@@ -98,7 +99,7 @@ def test_every_picture_is_shown_with_a_description() -> None:
 def test_every_rule_that_the_extension_injects_is_explained() -> None:
     source = (ROOT / "jvm/src/main/scala/io/apportion/ApportionExtension.scala").read_text("utf-8")
     injected = re.findall(r"^(?=.*extensions\.inject).*?\b([A-Z]\w+)", source, re.MULTILINE)
-    page = (DOCS / "inside.md").read_text("utf-8")
+    page = (DOCS / "contribute/architecture.md").read_text("utf-8")
     table = page.split("## What is put into Spark")[1].split("\n## ")[0]
     assert set(re.findall(r"^\|.*?\| `(\w+)` \|", table, re.MULTILINE)) == set(injected)
 

@@ -7,7 +7,7 @@ import runpy
 
 from .test_imports import OPTIONAL, ROOT, SCALA, scala_edges
 
-PAGE = (ROOT / "docs/architecture.md").read_text("utf-8")
+PAGE = (ROOT / "docs/contribute/architecture.md").read_text("utf-8")
 CODE = {file: file.read_text("utf-8") for file in SCALA.rglob("*.scala")}
 
 
@@ -41,16 +41,6 @@ def test_packages_import_only_packages_of_their_layer_and_below() -> None:
         and below < row
     ]
     assert upward == []
-
-
-def test_every_tag_on_plans_is_listed() -> None:
-    known = {
-        tag
-        for text in CODE.values()
-        for tag in re.findall(r"TreeNodeTag\[.*\"apportion\.(\w+)\"", text)
-    }
-    rows = [line.split("|")[1] for line in section("Tags on plans").splitlines() if "| `" in line]
-    assert {tag for row in rows for tag in re.findall(r"`(\w+)`", row)} == known
 
 
 def test_every_class_on_the_path_of_a_query_exists() -> None:
