@@ -119,26 +119,6 @@ def tree() -> str:
     return _svg(268, "Blocks of a map task with adaptive writes", parts)
 
 
-def formula() -> str:
-    """The power of two nearest to the number of tasks for the bytes."""
-    most, left, bottom, step, unit = 24, 60, 250, 26, 6.2
-    parts = [
-        _text(left + 13 * step, bottom + 44, "raw: tasks for the bytes", FAINT, "middle"),
-        _text(left - 34, 24, "P: tasks decided"),
-    ]
-    for tasks in (4, 8, 16, 32):
-        y = bottom - unit * tasks
-        parts.append(_line(left, y, left + (most + 0.5) * step, y, LINE))
-        parts.append(_text(left - 10, y + 4, str(tasks), FAINT, "end"))
-    for raw in range(1, most + 1):
-        x = left + (raw - 0.5) * step
-        chosen = power_nearest(raw)
-        shade = BAR if chosen == raw else BAR_2
-        parts.append(_rect(x, bottom - unit * chosen, step - 4, unit * chosen, shade))
-        parts.append(_text(x + (step - 4) / 2, bottom + 18, str(raw), FAINT, "middle"))
-    return _svg(310, "Tasks decided, by the tasks for the bytes", parts)
-
-
 def volume() -> str:
     """How 300 MiB with a broadcast of 14 MiB make 8 tasks at 64 MiB per task."""
     total, size, broadcast = 300, 64, 14
@@ -164,26 +144,6 @@ def volume() -> str:
     return _svg(290, "From bytes to tasks", parts)
 
 
-def waves() -> str:
-    """Seven tasks on six slots take two waves, six tasks one."""
-    slots, work = 6, 7 * 20
-    parts = []
-    for row, tasks in enumerate((7, 6)):
-        top = 40 + 190 * row
-        seconds = work / tasks
-        last = -(-tasks // slots) * seconds
-        title = f"{tasks} tasks on {slots} slots: done after {last / 10:.1f} s"
-        parts.append(_text(40, top - 12, title, weight=600))
-        for task in range(tasks):
-            wave, slot = divmod(task, slots)
-            x, y = 110 + wave * seconds * 12, top + 24 * slot
-            parts.append(_rect(x, y, seconds * 12 - 3, 20, (BAR, ACCENT)[wave]))
-            parts.append(_text(x + 8, y + 15, f"task {task + 1}", PAPER))
-        for slot in range(slots):
-            parts.append(_text(40, top + 24 * slot + 15, f"slot {slot + 1}", FAINT))
-    return _svg(390, "Waves of tasks on slots", parts)
-
-
 def layers() -> str:
     """The packages of the Scala code. Each imports only packages of its own layer or below."""
     parts = []
@@ -201,7 +161,7 @@ def layers() -> str:
 
 
 PICTURES: dict[str, Callable[[], str]] = {
-    f"{draw.__name__}.svg": draw for draw in (stages, tree, volume, formula, ranges, waves, layers)
+    f"{draw.__name__}.svg": draw for draw in (stages, tree, volume, ranges, layers)
 }
 
 

@@ -108,7 +108,7 @@ object GeneratedFiles {
       "These settings switch Apportion on and off and choose how it uses the task slots of the cluster.",
     Category.TasksPerStage -> (
       "These settings control how many tasks read a shuffle, and which shuffle partitions each task reads. Change " +
-        "`dataVolumePerTask` first. [Concepts](concepts.md) explains the formula, and [Ranges](ranges.md) the ranges."
+        "`dataVolumePerTask` first. [Concepts](concepts.md) explains the formula, and [Ranges](concepts.md#ranges) the ranges."
     ),
     Category.ShufflePartitions -> (
       "These settings control how shuffles are written. [How the number of partitions is decided](adaptive-writes.md) " +
@@ -116,7 +116,7 @@ object GeneratedFiles {
     ),
     Category.FileScans -> (
       "These settings control how many tasks scan files. `dataVolumePerTask` and `minTaskVolume` apply to scans too. " +
-        "[Scans](scans.md) explains how Apportion counts tasks."
+        "[Scans](files.md#scans) explains how Apportion counts tasks."
     ),
     Category.Hints ->
       "[Hints](hints.md) override settings for one query block.",
