@@ -24,9 +24,7 @@ REFERENCES = {
     "command-line.md",
     "decisions.md",
     "settings.md",
-    "slots.md",
     "spark-versions.md",
-    "sql-functions.md",
 }
 
 BANNED = re.compile(

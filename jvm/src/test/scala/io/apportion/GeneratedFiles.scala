@@ -3,14 +3,12 @@ package io.apportion
 import java.nio.file.{Files, Path, Paths}
 
 import io.apportion.decision.Kind
-import io.apportion.keys.KeyFunctionRegistry
-import io.apportion.report.{DecisionRecord, DecisionTable}
-import io.apportion.resources.{ResourceHistory, ResourceTable}
+import io.apportion.report.DecisionRecord
+import io.apportion.resources.ResourceHistory
 import io.apportion.resources.planned.PlannedSlots
 import io.apportion.settings.{Allowed, Category, RuleNames, SettingEntry, SettingRegistry, Settings}
-import io.apportion.streams.{StreamRecord, StreamTable}
+import io.apportion.streams.StreamRecord
 import com.fasterxml.jackson.databind.{ObjectMapper, SerializationFeature}
-import org.apache.spark.sql.catalyst.expressions.ExpressionInfo
 import org.apache.spark.sql.types.StructType
 
 /** The files that are generated from code. Run this object to write them. */
@@ -23,10 +21,7 @@ object GeneratedFiles {
     GeneratedFile("python/apportion/settings.json", settingsJson),
     GeneratedFile("python/apportion/keywords.py", keywords),
     GeneratedFile("docs/settings.md", settings),
-    GeneratedFile("docs/decisions.md", decisions),
-    GeneratedFile("docs/slots.md", slots),
-    GeneratedFile("docs/streams-table.md", streams),
-    GeneratedFile("docs/sql-functions.md", sqlFunctions)
+    GeneratedFile("docs/decisions.md", decisions)
   )
 
   private def settingsJson: String = {
@@ -122,7 +117,7 @@ object GeneratedFiles {
       "[Hints](hints.md) override settings for one query block.",
     Category.TaskSlots -> (
       "A task slot runs one task at a time. With these settings, queries wait for task slots and request executors. " +
-        "Both are off by default. [Resources](resources.md) explains how they work together."
+        "Both are off by default. [Slots](slots.md) explains how they work together."
     ),
     Category.Reporting ->
       "These settings control where you can see decisions. [Decisions](decisions.md) describes their columns."
@@ -151,13 +146,16 @@ object GeneratedFiles {
   private def decisions: String = lines(
     "# Decisions",
     "",
-    "`SELECT * FROM apportion_decisions()` returns the last decisions of the session, oldest first. There is a row for",
-    "each exchange group and for each file scan. An exchange group is a set of shuffles that must be read with the same",
-    "ranges, such as both sides of a sort-merge join. In Python, use `apportion.decisions(spark)`.",
+    "This page lists the columns of Apportion's table functions. Any SQL client can call them.",
     "",
-    "`apportion_decisions('all')` returns the decisions of all sessions of the application, such as those of a Thrift",
-    "or Connect server. If `spark.acls.enable` is true, only users that may view Spark's UI can call it",
-    "(`spark.ui.view.acls`, `spark.admin.acls`).",
+    "## apportion_decisions",
+    "",
+    "`SELECT * FROM apportion_decisions()` returns the last decisions of the session, oldest first. There is a row for",
+    "each exchange group, such as both sides of a join, and for each file scan. In Python, use",
+    "`apportion.decisions(spark)`.",
+    "",
+    "`apportion_decisions('all')` returns the decisions of all sessions of the application. If `spark.acls.enable` is",
+    "true, only users that may view Spark's UI can call it.",
     "",
     "The column `reason` looks like this:",
     "",
@@ -165,29 +163,21 @@ object GeneratedFiles {
     "8 tasks: 10 MiB at 1 MiB per task (session setting) makes 10, rounded to 8 (power of two).",
     "```",
     "",
-    "The shuffles contain 10 MiB. The target size per task is 1 MiB, which was set in the session. That makes 10",
-    "tasks, rounded to 8. After that, the sentence lists limits that changed the number, and remarks, such as on",
-    "shuffle partitions that are too large for one task.",
+    "After the number of tasks, the sentence lists limits that changed it, and remarks.",
     "",
     columns(DecisionRecord.schema),
     "",
     "Values of `kind` and `clamps`:",
     "",
     (Kind.all.map(kind => s"- `${kind.name}`: ${kind.doc}.") :+
-      "- `unchanged`: Apportion changed nothing; `reason` says why.").mkString("\n")
-  )
-
-  private def slots: String = lines(
-    "# Slots",
-    "",
-    "This page lists the columns of two table functions. [Resources](resources.md) explains how to use them.",
+      "- `unchanged`: Apportion changed nothing; `reason` says why.").mkString("\n"),
     "",
     "## apportion_slots",
     "",
     "`SELECT * FROM apportion_slots('SELECT ...')` plans a query without running it. It returns a row for each stage,",
     "for each group of stages that share task slots, and for the query. The second argument is the number of slots to",
-    "share between the stages. It defaults to the number of available slots. In Python, use",
-    "`apportion.resources.plan(spark, sql, slots)`.",
+    "share between the stages, by default all available slots. The third one is a time, such as `'10 min'`: the row of",
+    "the query then has the smallest number of slots with which it ends in time. [Slots](slots.md) has an example.",
     "",
     columns(PlannedSlots.schema),
     "",
@@ -196,67 +186,17 @@ object GeneratedFiles {
     "`SELECT * FROM apportion_resources()` returns the last changes of the application's task slots, oldest first. In",
     "Python, use `apportion.resources.history(spark)`.",
     "",
-    columns(ResourceHistory.schema)
+    columns(ResourceHistory.schema),
+    "",
+    "## apportion_streams",
+    "",
+    "`SELECT * FROM apportion_streams()` returns the newest batch of each [stream](streams.md) that Apportion controls, and",
+    "the last 1,000 other records of the application: rescales, failures and ends. Times ending in `_millis` are in",
+    "milliseconds. The event log has the same records, with all batches, as events of the class",
+    "`io.apportion.streams.StreamEvent`.",
+    "",
+    columns(StreamRecord.schema)
   )
-
-  private def streams: String = lines(
-    "# Streams",
-    "",
-    "`SELECT * FROM apportion_streams()` returns records of the streams that Apportion controls, oldest first. It has the",
-    "newest batch of each stream, and the last 1,000 other records of the application: rescales, failures and ends.",
-    "",
-    "A stream is a streaming query that `apportion.streaming` runs. State partitions are the shuffle partitions of a",
-    "stateful streaming query. Times ending in `_millis` are in milliseconds.",
-    "",
-    columns(StreamRecord.schema),
-    "",
-    "The event log has the same records, with all batches, as events of the class `io.apportion.streams.StreamEvent`.",
-    "A field that is null in the table is missing there. `spark.apportion.events.enabled=false` switches these events off."
-  )
-
-  private def sqlFunctions: String = lines(
-    Seq(
-      "# SQL functions",
-      "",
-      "Apportion adds these functions to SQL. `DESCRIBE FUNCTION EXTENDED even_key` shows the same text.",
-      "",
-      "## Table functions",
-      "",
-      table(
-        Seq("function", "returns"),
-        Seq(DecisionTable.function, ResourceTable.function, PlannedSlots.function(Nil), StreamTable.function).map {
-          function =>
-            val (call, meaning) = usage(function._2)
-            Seq(s"`$call`", meaning)
-        }
-      ),
-      "",
-      "[Decisions](decisions.md), [Slots](slots.md) and [Streams](streams-table.md) list the columns.",
-      "",
-      "## Functions of keys",
-      "",
-      "[Even keys](even-keys.md) explains when to use them."
-    ) ++ KeyFunctionRegistry.descriptions.flatMap(each => keyFunction(each._2)): _*
-  )
-
-  private def keyFunction(info: ExpressionInfo): Seq[String] = {
-    val (call, meaning) = usage(info)
-    val arguments = info.getArguments.linesIterator.map(_.trim).filter(_.startsWith("* ")).map { line =>
-      val (name, text) = split(line.drop(2))
-      s"- `$name`: $text"
-    }
-    val examples = info.getExamples.linesIterator.map(_.trim).filter(_.nonEmpty).toSeq.drop(1)
-    Seq("", s"### ${info.getName}", "", s"`$call`", "", meaning, "") ++ arguments ++
-      Seq("", "```text") ++ examples ++ Seq("```")
-  }
-
-  /** The call of a function, and what it returns. */
-  private def usage(info: ExpressionInfo): (String, String) = split(info.getUsage.trim)
-
-  private def split(text: String): (String, String) = {
-    val at = text.indexOf(" - ")
-    (text.take(at), text.drop(at + 3))
-  }
 
   private def columns(schema: StructType): String = table(
     Seq("column", "type", "meaning"),
