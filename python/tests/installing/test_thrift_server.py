@@ -31,7 +31,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def test_hints_settings_and_decisions_work_on_the_thrift_server(url: str, tmp_path: Path) -> None:
-    (script,) = [block.text for block in blocks("sql") if block.page == "deploying.md"]
+    script, *_ = [block.text for block in blocks("sql") if block.page == "deploying.md"]
     (tmp_path / "page.sql").write_text(f"{script}\nSELECT even_key(1, 5) AS surrogate;\n")
     beeline = (jars.spark_home() / "bin" / "beeline", "--outputformat=tsv2")
     printed = programs.run(*beeline, "-u", url, "-f", "page.sql", folder=tmp_path)
