@@ -30,7 +30,7 @@ test-all: check scala-test-all ## The same with the slow tests, and the Scala te
 	@$(BIN)/pytest -m ''
 
 .PHONY: test-matrix
-test-matrix: $(INSTALLED) ## Run the Scala tests and the core of the Python tests on every Spark, and write docs/spark-versions.md
+test-matrix: $(INSTALLED) ## Run the Scala tests and the core of the Python tests on every Spark, and write their table in docs/compatibility.md
 	@$(BIN)/python python/matrix.py
 
 .PHONY: smoke-test

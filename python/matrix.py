@@ -1,4 +1,4 @@
-"""Run the tests on all supported Spark versions, and write docs/spark-versions.md.
+"""Run the tests on all supported Spark versions, and write their table in docs/compatibility.md.
 
     python python/matrix.py            all versions
     python python/matrix.py 4.0 3.5    only these versions; the page keeps its other rows
@@ -24,7 +24,8 @@ from apportion._spark import jars
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "target" / "matrix"
-PAGE = ROOT / "docs" / "spark-versions.md"
+PAGE = ROOT / "docs" / "compatibility.md"
+TABLE = re.compile(r"(<!-- versions: start -->\n\n)(.*?)(\n\n<!-- versions: end -->)", re.DOTALL)
 VERSIONS = ROOT / "project" / "SparkVersion.scala"
 
 # Tests that depend on the Spark version.
@@ -238,30 +239,19 @@ def table(rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ("---",) * 7, *rows))
 
 
-def rows_in(page: str) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """Return the rows of the table in a page, by Spark and Scala version."""
-    lines = re.findall(r"^\| (\d.*) \|$", page, re.MULTILINE)
+def rows_in(table: str) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """Return the rows of a table, by Spark and Scala version."""
+    lines = re.findall(r"^\| (\d.*) \|$", table, re.MULTILINE)
     rows = (tuple(cell.strip() for cell in line.split(" | ")) for line in lines)
     return {cells[:2]: cells for cells in rows}
 
 
 def page(results: Iterable[Result], before: str) -> str:
-    """Return the documentation page. It keeps the rows of versions that were not tested now."""
-    rows = rows_in(before) | {cells[:2]: cells for cells in map(row, results)}
+    """Return the page with a new table. It keeps the rows of versions that were not tested now."""
+    start, kept, end = TABLE.split(before, 1)[1:4]
+    rows = rows_in(kept) | {cells[:2]: cells for cells in map(row, results)}
     newest_first = (rows[build] for build in sorted(rows, reverse=True))
-    return f"""# Spark versions
-
-The wheel of Apportion contains the jars of this table. `apportion.configure` selects the jar for
-the installed Spark. All versions of Spark 4 run one jar, which is compiled against Spark 4.2. The
-table shows how many tests passed on each version.
-`make test-matrix` writes this page.
-
-{table(newest_first)}
-
-The Scala tests run on a release of each version from Maven. The Python tests run on pip's newest
-release of each version. Apportion refuses other versions of Spark, with a list of the supported
-versions.
-"""
+    return before.replace(f"{start}{kept}{end}", f"{start}{table(newest_first)}{end}")
 
 
 if __name__ == "__main__":

@@ -62,13 +62,16 @@ def test_the_table_has_a_row_for_each_result() -> None:
 
 
 def test_the_page_keeps_rows_of_versions_that_did_not_run() -> None:
-    first = matrix.page([result("4.2", "2.13", Count(7, 7), Count(4, 5))], "")
+    empty = "# Page\n\n<!-- versions: start -->\n\n\n\n<!-- versions: end -->\n\nThe rest.\n"
+    first = matrix.page([result("4.2", "2.13", Count(7, 7), Count(4, 5))], empty)
     second = matrix.page([result("4.3", "2.13", None, Count(5, 5))], first)
     third = matrix.page([result("4.2", "2.13", Count(8, 8), Count(5, 5))], second)
     assert [cells[4:6] for cells in matrix.rows_in(third).values()] == [
         ("not in Maven", "5"),
         ("8", "5"),
     ]
+    assert third.startswith("# Page\n")
+    assert third.endswith("The rest.\n")
 
 
 def test_projects_of_sbt() -> None:

@@ -24,7 +24,6 @@ REFERENCES = {
     "command-line.md",
     "decisions.md",
     "settings.md",
-    "spark-versions.md",
 }
 
 BANNED = re.compile(
