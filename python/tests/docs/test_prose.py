@@ -18,9 +18,8 @@ MOST_WORDS = 25
 MOST_WORDS_OF_PAGE = 900
 MOST_LINES_OF_README = 120
 
-# Pages that a program writes from the code, and the list of changes.
+# Pages that a program writes from the code.
 REFERENCES = {
-    "changelog.md",
     "command-line.md",
     "decisions.md",
     "settings.md",

@@ -119,15 +119,6 @@ def test_the_changelog_has_the_version_of_the_build() -> None:
     assert versions[0] == version
 
 
-def test_published_numbers_match_the_measurements() -> None:
-    told = re.findall(
-        r"[\d.]+ \([\d.]+ to [\d.]+\)|[\d,]+ → [\d,]+", (DOCS / "tuning.md").read_text("utf-8")
-    )
-    measured = (DOCS / "results.md").read_text("utf-8")
-    assert told
-    assert [number for number in told if number not in measured] == []
-
-
 def test_the_command_line_page_matches_the_help(tmp_path: Path) -> None:
     written = tmp_path / "command-line.md"
     app = ["apportion.cli", "utils", "docs", "--name", "apportion", "--title", "Command line"]
