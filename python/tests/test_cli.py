@@ -64,6 +64,19 @@ def test_help_has_examples() -> None:
         assert example in flat(result.stdout)
 
 
+def test_help_fits_fifty_lines_and_begins_with_five_commands() -> None:
+    shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}, terminal_width=80).stdout
+    assert len(shown.splitlines()) <= 50
+    first = shown.split("Start here")[1].split("╰")[0]
+    assert re.findall(r"^│ (\w+)", first, re.MULTILINE) == [
+        "run",
+        "explain",
+        "advise",
+        "lint",
+        "doctor",
+    ]
+
+
 def test_the_settings_command_lists_all_settings() -> None:
     result = call("settings")
     assert result.exit_code == 0

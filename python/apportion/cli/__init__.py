@@ -27,27 +27,9 @@ _EXAMPLES = """\
 Examples:
 
 - `apportion demo`: see Apportion work on generated data
-- `apportion run query.sql --tables data/`: run your SQL and show each decision
-- `apportion run query.sql --tables data/ --compare`: compare with Spark alone
-- `apportion run query.sql --tables data/ --set data_volume_per_task=16MB`: try a setting
-- `apportion bench query.sql --tables data/`: time your SQL with and without Apportion
-- `apportion explain query.sql --tables data/`: show stages, their tasks and the reasons
-- `apportion explain LOG`: show the same for finished queries, from Spark's event log
-- `apportion advise LOGS`: find stages that waste time, in logs with or without Apportion
-- `apportion report BEFORE AFTER`: compare the same queries in logs from before and after a change
-- `apportion simulate LOG --slots 160`: predict finished queries with other slots or settings
-- `apportion slots query.sql --tables data/`: show the slots that a query needs, without running it
-- `apportion streams CHECKPOINT`: show how a stream rescales, and try other policies
-- `apportion keys events --columns tenant --tasks 16 --tables data/`: show how keys spread over \
-tasks
-- `apportion lint queries/`: find SQL hints that Spark ignores or rejects
-- `apportion policies check policies.yaml`: find wrong rules in a policy file
-- `apportion settings`: list all settings
-- `apportion doctor`: check the installation
-- `spark-submit --jars $(apportion jar) --conf \
-spark.sql.extensions=io.apportion.ApportionExtension app.py`: add Apportion to any Spark program
-
-`apportion COMMAND --help` shows what a command prints.
+- `apportion run query.sql --tables data/ --compare`: also run Spark alone
+- `apportion run query.sql --tables data/ --set mode=active`: try a setting
+- `apportion advise LOGS`: find stages that waste time, in any event logs
 """
 
 
@@ -55,23 +37,34 @@ spark.sql.extensions=io.apportion.ApportionExtension app.py`: add Apportion to a
 _STOPPED = 128
 _SIGNALS = ("SIGTERM", "SIGHUP")
 
-# Module and function of each command.
+# Module and function of each command, by the titles of the help. Most people need only the first.
+_GROUPS = {
+    "Start here": {
+        "run": ("apportion.cli.commands.run", "run"),
+        "explain": ("apportion.cli.commands.logs.explain", "explain"),
+        "advise": ("apportion.cli.commands.logs.advise", "advise_command"),
+        "lint": ("apportion.cli.commands.lint", "lint_command"),
+        "doctor": ("apportion.cli.commands.doctor", "doctor"),
+    },
+    "Measure and compare": {
+        "demo": ("apportion.cli.commands.demo", "demo"),
+        "bench": ("apportion.cli.commands.bench", "bench"),
+        "report": ("apportion.cli.commands.logs.report", "report_command"),
+        "simulate": ("apportion.cli.commands.logs.simulate", "simulate_command"),
+    },
+    "Slots, streams and keys": {
+        "slots": ("apportion.cli.commands.slots", "slots_command"),
+        "streams": ("apportion.cli.commands.logs.streams", "streams_command"),
+        "keys": ("apportion.cli.commands.keys", "keys_command"),
+    },
+    "Configure": {
+        "policies": ("apportion.cli.commands.policies", "policies_command"),
+        "settings": ("apportion.cli.commands.settings", "settings"),
+        "jar": ("apportion.cli.commands.jar", "jar"),
+    },
+}
 _COMMANDS = {
-    "demo": ("apportion.cli.commands.demo", "demo"),
-    "run": ("apportion.cli.commands.run", "run"),
-    "bench": ("apportion.cli.commands.bench", "bench"),
-    "lint": ("apportion.cli.commands.lint", "lint_command"),
-    "explain": ("apportion.cli.commands.logs.explain", "explain"),
-    "advise": ("apportion.cli.commands.logs.advise", "advise_command"),
-    "report": ("apportion.cli.commands.logs.report", "report_command"),
-    "simulate": ("apportion.cli.commands.logs.simulate", "simulate_command"),
-    "slots": ("apportion.cli.commands.slots", "slots_command"),
-    "streams": ("apportion.cli.commands.logs.streams", "streams_command"),
-    "keys": ("apportion.cli.commands.keys", "keys_command"),
-    "policies": ("apportion.cli.commands.policies", "policies_command"),
-    "settings": ("apportion.cli.commands.settings", "settings"),
-    "jar": ("apportion.cli.commands.jar", "jar"),
-    "doctor": ("apportion.cli.commands.doctor", "doctor"),
+    name: (*place, group) for group, commands in _GROUPS.items() for name, place in commands.items()
 }
 
 
@@ -116,10 +109,11 @@ class _Commands(typer.core.TyperGroup):
 
 @functools.cache
 def _command(name: str) -> Any:
-    module_name, function = _COMMANDS[name]
+    module_name, function, group = _COMMANDS[name]
     module = importlib.import_module(module_name)
     single = typer.Typer(rich_markup_mode="markdown", add_completion=False)
-    single.command(name, epilog=getattr(module, "EXAMPLES", None))(getattr(module, function))
+    make = single.command(name, epilog=getattr(module, "EXAMPLES", None), rich_help_panel=group)
+    make(getattr(module, function))
     return typer.main.get_command(single)
 
 
@@ -188,7 +182,7 @@ def main(
         typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Apportion sets the number of tasks for every shuffle in a Spark SQL query, and explains it.
+    """Set the number of tasks for every shuffle of Spark SQL, and explain it.
 
-    To start, run `apportion demo`. Then run your own SQL with `apportion run`.
+    Start with `apportion run`. `apportion COMMAND --help` has more about a command.
     """

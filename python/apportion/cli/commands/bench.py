@@ -36,12 +36,8 @@ EXAMPLES = """\
 More examples:
 
 - `apportion bench tpch --scale 0.1 --queries 1,9,18`: run some queries of TPC-H on small data
-- `apportion bench tpcds --check --plot tpcds.png`: run TPC-DS, compare the results, and draw a plot
 - `apportion bench report.sql --tables data/`: run your own queries on your tables
-- `apportion bench report.sql --tables data/ --plans`: also compare the plans
-- `apportion bench skew --variants even,balanced`: compare two variants with each other
 - `apportion bench tpch --variant "small:data_volume_per_task=16MB"`: add your own variant
-- `apportion bench tpch --conf spark.default.parallelism=200`: simulate a wide cluster
 - `apportion bench tpch --memory 4g,1g,700m`: find out what tasks spill with less memory
 - `apportion bench --from bench-tpch.json --plot tpch.svg`: show a saved result
 """
@@ -145,25 +141,14 @@ def bench(
     ] = None,
     master: Master = None,
 ) -> None:
-    """Time queries with and without Apportion, alternating, and report the speedup.
+    """Time queries with and without Apportion.
 
     Each query runs under all variants before the next query starts. A ratio above 1 is faster than
-    the baseline, which is the first variant. These numbers are an example:
-
-    ```text
-    $ apportion bench tpch --variants spark,even --rounds 4
-    ...
-    Variant  Times faster (95 %)  Worst query  Reduce tasks  Blocks written
-    spark    baseline                                   100          10,000
-    even     1.20 (1.10 to 1.30)    0.90 (18)           100           1,000
-    ```
-
-    Built-in variants:
+    the baseline, which is the first variant. Built-in variants:
 
     - *spark*: Apportion is off
     - *spark-size*: Apportion is off, and Spark coalesces by the advisory size only
-    - *even*: Apportion with even ranges
-    - *balanced*: Apportion with balanced ranges
+    - *even*, *balanced*: Apportion with these ranges
 
     To continue a benchmark that was stopped, run the same command again.
 

@@ -53,17 +53,10 @@ def demo(
     assignments: Assignments = None,
     master: Master = None,
 ) -> None:
-    """Run queries on generated data with and without Apportion, and compare.
+    """Run queries on generated data with and without Apportion.
 
     The queries are some of TPC-H, and joins on skewed keys with a target of 4 MiB per task. Each
     runs twice each way, alternating, and the faster run counts. The results must be equal.
-
-    ```text
-    $ apportion demo
-    ...
-    The largest shuffle is in query 9, read by SortMergeJoin. Reason:
-      1 task: 1.5 MiB at 64 MiB per task.
-    ```
 
     Exit codes: 0 all queries ran, 1 a query failed or its results differ, 2 wrong usage.
     """

@@ -22,7 +22,6 @@ EXAMPLES = """\
 More examples:
 
 - `apportion doctor --conf spark.jars=lib/apportion.jar`: check with the conf of your spark-submit
-- `apportion doctor --no-start --format json`: do not start Spark, and write JSON
 - `apportion doctor --remote sc://localhost`: check a Spark Connect server
 """
 
@@ -59,21 +58,11 @@ def doctor(
     ] = True,
     format: Format = "text",
 ) -> None:
-    """Find problems that keep Apportion from working, and show how to fix them.
+    """Find problems that keep Apportion from working.
 
     The doctor checks Python, Java, Spark, Apportion's jars, the conf (--conf, PYSPARK_SUBMIT_ARGS,
     spark-defaults.conf) and other extensions. Then it starts Spark, and checks that Apportion makes
     a decision for a small query.
-
-    ```text
-    $ apportion doctor
-    ok      Python
-            Python 3.12.3 (/usr/bin/python3)
-    problem Java
-            java on PATH: Java 11.0.27
-            Spark and Apportion need Java 17 or newer: install it, ...
-    ...
-    ```
 
     Exit codes: 0 no problem (warnings do not count), 1 a problem was found, 2 wrong usage.
     """

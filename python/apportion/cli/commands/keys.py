@@ -32,8 +32,6 @@ More examples:
 
 - `apportion keys events --columns year,month --tasks 8 --tables data/ --plot a.svg`: use two \
 columns, and draw a plot
-- `apportion keys events --columns tenant --tasks 16 --subpartitions 64 --tables data/`: let each \
-task read four shuffle partitions
 """
 
 _BAR_WIDTH = 20
@@ -72,20 +70,10 @@ def keys_command(
     assignments: Assignments = None,
     master: Master = None,
 ) -> None:
-    """Show how the values of columns spread over tasks, by Spark's hash and by even keys.
+    """Show how the values of columns spread over tasks.
 
-    With few values, Spark's hash often puts several values into one task and none into another:
-
-    ```text
-    $ apportion keys items --columns bucket --tasks 5 --tables data/
-    bucket of items: 10 values, 5 tasks, 5 shuffle partitions
-    ...
-    By hash: 1 of 5 tasks empty; at most 3 values and 300 rows per task, ...
-    Even keys: 0 of 5 tasks empty; at most 2 values and 200 rows per task, ...
-    ```
-
-    In this case, partition by even keys: use the SQL function `even_key`, or `spread` in the Python
-    module `apportion.keys`.
+    With few values, Spark's hash often puts several values into one task and none into another. In
+    this case, use the SQL function `even_key`, or `spread` in the Python module `apportion.keys`.
 
     Exit codes: 0 shown, 1 the query failed, 2 wrong usage or a missing file or table.
     """

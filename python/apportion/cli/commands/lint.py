@@ -52,17 +52,7 @@ def lint_command(
         typer.Option(metavar="CODE", help="Code to ignore, such as APH202. Repeatable."),
     ] = None,
 ) -> None:
-    """Find SQL hints that Spark silently ignores, rejects, or reads differently.
-
-    ```text
-    $ apportion lint query.sql
-    query.sql:1:12: error APH201 unknown hint PARALELISM: Spark ignores it and
-    only logs a warning
-      1 | SELECT /*+ PARALELISM(8) */ city, count(*) FROM people GROUP BY city
-        |            ^^^^^^^^^^
-      = did you mean PARALLELISM?
-    1 finding in 1 of 1 file
-    ```
+    """Find SQL hints that Spark ignores, rejects or reads differently.
 
     A directory with a dbt_project.yml is a dbt project: its models, macros, snapshots, analyses,
     tests and compiled models are checked.

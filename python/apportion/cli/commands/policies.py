@@ -21,7 +21,6 @@ EXAMPLES = """\
 More examples:
 
 - `apportion policies show policies.yaml`: list the rules in the order in which they count
-- `apportion policies check daily.yaml hourly.json`: check several files
 """
 
 
@@ -34,20 +33,13 @@ def policies_command(
         list[Path], typer.Argument(metavar="FILE...", help="Policy files, in YAML or JSON.")
     ],
 ) -> None:
-    """Check or show policy files, which set settings and hints for queries without an edit of SQL.
-
-    ```text
-    $ apportion policies check policies.yaml
-    policies.yaml: rule 2 (nightly): unknown setting paralelism. Did you mean parallelism?
-    1 problem in 1 of 1 file
-    ```
+    """Check or show policy files.
 
     Spark leaves out each wrong rule, and applies the others. It does not use a file that it cannot
     read. Of rare regular expressions, only Spark can tell whether they are right. They have a line,
     but are no problem.
 
-    Exit codes: 0 no problems, 1 problems, 2 wrong usage or a file that cannot be read. The other
-    files are checked in any case.
+    Exit codes: 0 no problems, 1 problems, 2 wrong usage or a file that cannot be read.
     """
     problems: list[Problem] = []
     unreadable: list[str] = []

@@ -43,23 +43,10 @@ def run(
     assignments: Assignments = None,
     master: Master = None,
 ) -> None:
-    """Run SQL with Apportion, and show the first rows and each decision with its reason.
+    """Run SQL with Apportion, and show each decision with its reason.
 
     With `--compare`, each query runs twice with and twice without Apportion, alternating, and the
-    faster run counts. One more run each compares the results. Statements that may change data run
-    once, with Apportion. Rows that are not shown stay where they are.
-
-    ```text
-    $ apportion run report.sql --tables data/ --compare
-    ...
-                  Spark     Apportion
-    Tasks         15        15
-    Largest task  10.2 MiB  10.2 MiB
-    Time          8.18 s    5.16 s
-
-    Results are equal.
-    ...
-    ```
+    faster run counts. Statements that may change data run once, with Apportion.
 
     Exit codes: 0 all statements ran, 1 a query failed or its results differ, 2 wrong usage or a
     missing file or table.

@@ -20,7 +20,6 @@ EXAMPLES = """\
 More examples:
 
 - `apportion settings parallelism`: list the settings with this text in their name or category
-- `apportion settings --format json`: write all settings for programs
 """
 
 
@@ -31,16 +30,7 @@ def settings(
     ] = None,
     format: Format = "text",
 ) -> None:
-    """List settings by category, with their names in Python and in Spark's conf.
-
-    ```text
-    $ apportion settings volume
-    Tasks per stage
-
-    data_volume_per_task  (spark.apportion.dataVolumePerTask)
-      default: not set; allowed: 1 byte or more
-      Target size per task: ...
-    ```
+    """List settings with their defaults and allowed values.
 
     Exit codes: 0 shown, 2 no setting has this text.
     """

@@ -27,8 +27,6 @@ EXAMPLES = """\
 More examples:
 
 - `apportion slots report.sql --tables data/ --slots 16`: distribute 16 slots to the stages
-- `apportion slots report.sql --tables data/ --set mode=active`: derive the target from the input \
-size instead of the cluster size
 """
 
 
@@ -54,18 +52,8 @@ def slots_command(
 ) -> None:
     """Show the task slots that queries need, without running them.
 
-    A slot runs one task at a time. Each stage has a minimum, a target and a maximum number of
-    slots. Stages share slots, so a query needs as many slots as its largest stage. Stages that run
-    at the same time can use more.
-
-    ```text
-    $ apportion slots report.sql --tables data/ --slots 16
-    ...
-    Slots (min / target / max): 1 / 8 / 8. Peak concurrency: 8 tasks. 16 slots available.
-    ```
-
-    The table has a row for each stage. Column *Slots* is min / target / max. Column *Share* is the
-    stage's share of the available slots.
+    Each stage has a minimum, a target and a maximum number of slots. Stages share slots, so a query
+    needs as many slots as its largest stage. Stages that run at the same time can use more.
 
     Exit codes: 0 planned, 1 Spark cannot plan a query, 2 wrong usage or a missing file or table.
     """

@@ -27,10 +27,8 @@ _STOPPED = 130
 EXAMPLES = """\
 More examples:
 
-- `apportion advise LOG --query 7`: look at one query
 - `apportion advise /var/log/spark --top 5`: rank all jobs, with five findings for each log
 - `apportion advise /var/log/spark --policies policies.yaml`: write rules for the jobs in the logs
-- `apportion advise LOG -o advice.html`: write a page to share
 """
 
 
@@ -78,25 +76,11 @@ def advise_command(
     output: Output = None,
     force: Force = False,
 ) -> None:
-    """Find stages that waste time, in Spark event logs with or without Apportion.
-
-    ```text
-    $ apportion advise LOG
-    ...
-      * Too many tiny tasks, stage 4: HashAggregate
-        200 tasks read 1.1 KiB, so 5 B each. The median task took 11 ms.
-        Gain: 0 s to 575 ms, 0 to 4.6 core-seconds.
-        Apportion decides 1 task by bytes, with a target of 64 MiB per task.
-        Without Apportion, one of:
-          - spark.sql.adaptive.enabled=true
-          - spark.sql.shuffle.partitions=1, if the other shuffles are as small
-    ...
-    ```
+    """Find stages that waste time, in any Spark event logs.
 
     A gain has two bounds. It is never more than the time of the stage. If the lower bound is 0,
-    the fix may not help. JSON has all findings with their numbers.
-
-    If you stop the command while it reads several logs, run it again to continue.
+    the fix may not help. If you stop the command while it reads several logs, run it again to
+    continue.
 
     Exit codes: 0 at least one log was read, 2 wrong usage or no log that can be read, 130 stopped.
     """

@@ -30,12 +30,8 @@ _Check = Callable[[Iterable[str | Path]], None]
 EXAMPLES = """\
 More examples:
 
-- `apportion explain /tmp/spark-events/local-1700000000000`: explain the queries of an event log
 - `apportion explain http://localhost:4040`: explain the queries of a running application
-- `apportion explain http://history:18080/history/app-1 --query 7`: explain one query, with the \
-log from a history server
 - `apportion explain app-1 --logs /var/log/spark`: find the log by application id
-- `apportion explain report.sql -o report.html`: write an interactive HTML page
 """
 
 
@@ -82,23 +78,10 @@ def explain(
     output: Output = None,
     force: Force = False,
 ) -> None:
-    """Show the stages of queries: inputs, tasks with the reason, times, bytes and operators.
-
-    ```text
-    $ apportion explain report.sql --tables data/
-    ...
-    stage 1 (shuffle): 3 tasks
-      reads stage 0
-      HashAggregate: 3 tasks: parallelism is set to 3 (hint on the query block, line 3).
-        largest task 1.9 KiB, mean 1.8 KiB
-        slots (min / target / max): 3 / 3 / 3
-    ...
-    ```
+    """Show the stages of queries, their tasks and the reasons.
 
     Event logs are read without Spark. A log that was recorded without Apportion gives a profile of
     its queries. The application can still be running, or have been killed.
-    For the URL of a running application, the directory of its event log must be readable from this
-    machine.
 
     Exit codes: 0 shown, 1 a query failed, 2 wrong usage or a log that cannot be read.
     """

@@ -21,7 +21,6 @@ EXAMPLES = """\
 More examples:
 
 - `apportion report /var/log/spark/may /var/log/spark/june`: compare all jobs of two months
-- `apportion report before/app-1 after/app-2 -o report.json`: write all numbers
 """
 
 
@@ -43,27 +42,13 @@ def report_command(
     output: Output = None,
     force: Force = False,
 ) -> None:
-    """Compare the same queries in event logs from before and after a change, such as Apportion.
-
-    ```text
-    $ apportion report before after
-    Before: 1 log of nightly, Spark 4.1.1, without decisions of Apportion.
-    After: 1 log of nightly, Spark 4.1.1, with decisions of Apportion.
-    ...
-    query 4: daily sales
-                                     before             after  ratio
-      Wall time                      19.8 s            10.1 s  1.96
-      Task time            5.2 core-minutes  2.9 core-minutes  1.79
-      Tasks                             401                75
-    ...
-    ```
+    """Compare queries in event logs from before and after a change.
 
     Applications are matched by name. Queries are matched by the operators, tables and columns of
     their plans, and otherwise by description. Literals and numbers may differ.
 
     Regressions come first: queries that are slower by more than 5 % and at least 1 s, and not by
-    chance. A regression needs five runs on both sides, and at most 10 % more scanned bytes. The
-    logs can be with or without Apportion.
+    chance. A regression needs five runs on both sides, and at most 10 % more scanned bytes.
 
     Exit codes: 0 compared, 2 wrong usage, or a side without a log that can be read.
     """

@@ -21,12 +21,6 @@ from apportion.logs.simulate.simulation import Simulation, simulate
 EXAMPLES = """\
 More examples:
 
-- `apportion simulate LOG`: check how accurate the simulation is, and compare with Spark's own \
-coalescing
-- `apportion simulate LOG --query 7 --set data_volume_per_task=16MB`: simulate one query with \
-smaller tasks
-- `apportion simulate LOG --set ranges=balanced --set rounding=waves --slots 160`: change settings \
-and cluster
 - `apportion simulate LOG --scale 1000 --slots 400 --lose 5@60`: simulate 1000 times the data on \
 400 slots, and lose 5 executors after a minute
 - `apportion simulate LOG --scenario "few:slots=80" --scenario "many:slots=320,mode=active" \
@@ -91,17 +85,7 @@ def simulate_command(
     output: Output = None,
     force: Force = False,
 ) -> None:
-    """Replay an event log with other settings, slots, lost executors or data sizes.
-
-    ```text
-    $ apportion simulate LOG --slots 4
-    ...
-    Scenario                        Makespan, s  Times faster  Tasks  Slots
-    logged (measured)                      8.97          1.00     88      2
-    replay                                 9.31          0.96    103      2
-    set                                    7.95          1.13    103      4
-    spark (apportion.enabled=false)        9.15          0.98     26      4
-    ```
+    """Replay an event log with other settings, slots or data sizes.
 
     Rows of the result:
 
@@ -110,10 +94,6 @@ def simulate_command(
     - *set*: with `--set`, `--slots`, `--executor-slots`, `--lose` and `--scale`
     - one row for each `--scenario`
     - *spark*: Spark's own coalescing on the same slots and data
-
-    The numbers of tasks come from the sizes of the shuffle partitions in the log. The time of a
-    task is an overhead plus its bytes divided by a throughput. Both are fitted to the tasks of the
-    log.
 
     Exit codes: 0 shown, 2 wrong usage or a log that cannot be read.
     """

@@ -26,8 +26,6 @@ More examples:
 - `apportion streams /checkpoints/orders --follow`: watch a running stream
 - `apportion streams LOG --policy load:0.8 --policy lag:5min --slots 16`: compare policies for a \
 stream that ran without Apportion
-- `apportion streams /checkpoints/orders --policy load --cooldown 2min --format json`: try another \
-cool-down
 """
 
 
@@ -75,20 +73,10 @@ def streams_command(
     output: Output = None,
     force: Force = False,
 ) -> None:
-    """Show streams that rescale: load, state, partitions, and changes with their reasons.
-
-    ```text
-    $ apportion streams /checkpoints/orders
-    orders
-      Batch time  3.1 s of a 10.0 s trigger
-      ...
-      Decision    8 -> 16 partitions: batches took 9.4 s of a 10.0 s trigger
-    ```
+    """Show streams that rescale, and simulate other policies.
 
     With `--policy`, the batches of the log run again under other policies. Row *logged* is the
     measured run. Row *replay* is a simulation of it, and shows how far to trust the other rows.
-    A batch takes a fixed time, and for each wave of tasks a time per task and per row. All three
-    are fitted to the log.
 
     Exit codes: 0 shown, 2 wrong usage or a log without a stateful stream.
     """
