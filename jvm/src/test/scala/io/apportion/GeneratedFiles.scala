@@ -76,20 +76,25 @@ object GeneratedFiles {
     "# Settings",
     "",
     "Settings are Spark SQL confs. Set them with `SET name = value`, with `spark.conf.set`, or with `--conf` when you",
-    "submit an application. `SET -v` and `apportion settings` list them. To change a setting for one query, use a",
-    "[hint](hints.md), or `SET` before the query and `RESET` after it.",
+    "submit an application. To change a setting for one query, use a [hint](hints.md), or `SET` before the query and",
+    "`RESET` after it. `apportion settings` lists all settings, and `make generated` writes this page.",
     "",
     "- Python uses snake case: `spark.apportion.sources.maxParallelism` is the keyword `sources_max_parallelism`.",
-    "- Write sizes like `64MB`. Units are binary: 1 MB is 1 MiB. A number without a unit is bytes.",
+    "- Write sizes like `64MB`: 1 MB is 1 MiB. A number without a unit is bytes.",
     "- Write times like `30s` or `5min`. A number without a unit is seconds.",
     "- Descriptions leave out the prefix `spark.apportion.`.",
+    "",
+    "## The most important settings",
+    "",
+    "These settings are enough for most jobs. Change `dataVolumePerTask` first.",
+    "",
+    rows(first),
     "",
     Category.all.map(section).mkString("\n\n"),
     "",
     "## Rules that can be switched off",
     "",
-    s"`${Settings.RulesDisabled.key}` takes a list of these names, separated by commas. Use it for debugging, or if a",
-    "rule fails: the log then names the rule. `spark.apportion.enabled=false` switches off all rules.",
+    s"`${Settings.RulesDisabled.key}` takes a list of these names.",
     "",
     table(
       Seq("rule", "while it is off"),
@@ -97,45 +102,47 @@ object GeneratedFiles {
     )
   )
 
+  /** Settings that most people need, in the order of the page. */
+  private def first: Seq[SettingEntry[_]] = {
+    val names = Seq(
+      "dataVolumePerTask",
+      "enabled",
+      "mode",
+      "minParallelism",
+      "maxParallelism",
+      "ranges",
+      "history.path",
+      "policies"
+    )
+    names.map(name => SettingRegistry.all.find(_.name == name).get)
+  }
+
   /** First paragraph of a section of settings. */
   private val introductions = Map(
-    Category.General ->
-      "These settings switch Apportion on and off and choose how it uses the task slots of the cluster.",
-    Category.TasksPerStage -> (
-      "These settings control how many tasks read a shuffle, and which shuffle partitions each task reads. Change " +
-        "`dataVolumePerTask` first. [Concepts](concepts.md) explains the formula, and [Ranges](concepts.md#ranges) the ranges."
-    ),
-    Category.ShufflePartitions -> (
-      "These settings control how shuffles are written. [How the number of partitions is decided](adaptive-writes.md) " +
-        "explains adaptive writes, and [History](history.md) what earlier runs add."
-    ),
-    Category.FileScans -> (
-      "These settings control how many tasks scan files. `dataVolumePerTask` and `minTaskVolume` apply to scans too. " +
-        "[Scans](files.md#scans) explains how Apportion counts tasks."
-    ),
-    Category.Hints ->
-      "[Hints](hints.md) override settings for one query block.",
-    Category.TaskSlots -> (
-      "A task slot runs one task at a time. With these settings, queries wait for task slots and request executors. " +
-        "Both are off by default. [Slots](slots.md) explains how they work together."
-    ),
-    Category.Reporting ->
-      "These settings control where you can see decisions. [Decisions](decisions.md) describes their columns."
+    Category.General -> "To find out which rule causes a problem, switch off one at a time.",
+    Category.TasksPerStage ->
+      "How many tasks read a shuffle, and what each task reads. [Concepts](concepts.md) explains the formula.",
+    Category.ShufflePartitions -> "How shuffles are [written](adaptive-writes.md).",
+    Category.FileScans -> "How many tasks [scan files](files.md#scans). `dataVolumePerTask` applies to scans too.",
+    Category.Hints -> "[Hints](hints.md) override settings for one query block.",
+    Category.TaskSlots ->
+      "Queries can wait for task slots and request executors: [Slots](slots.md). Both are off by default.",
+    Category.Reporting -> "Where you can see [decisions](decisions.md)."
   )
 
-  /** The settings of one category. */
+  /** The settings of one category, without the most important ones. */
   private def section(category: Category): String = Seq(
     s"## ${category.title}",
     "",
     introductions(category),
     "",
-    table(
-      Seq("setting", "default", "allowed", "meaning", "since"),
-      SettingRegistry.all.filter(_.category eq category).map { setting =>
-        Seq(s"`${setting.key}`", default(setting), setting.allowed.text, setting.doc, SettingEntry.Since)
-      }
-    )
+    rows(SettingRegistry.all.filter(_.category eq category).diff(first))
   ).mkString("\n")
+
+  private def rows(settings: Seq[SettingEntry[_]]): String = table(
+    Seq("setting", "default", "allowed", "meaning"),
+    settings.map(setting => Seq(s"`${setting.key}`", default(setting), setting.allowed.text, setting.doc))
+  )
 
   /** The default as code, unless the text has a unit that differs from what `SET` accepts. */
   private def default(setting: SettingEntry[_]): String = {
@@ -190,10 +197,9 @@ object GeneratedFiles {
     "",
     "## apportion_streams",
     "",
-    "`SELECT * FROM apportion_streams()` returns the newest batch of each [stream](streams.md) that Apportion controls, and",
-    "the last 1,000 other records of the application: rescales, failures and ends. Times ending in `_millis` are in",
-    "milliseconds. The event log has the same records, with all batches, as events of the class",
-    "`io.apportion.streams.StreamEvent`.",
+    "`SELECT * FROM apportion_streams()` returns the newest batch of each [stream](streams.md) that Apportion controls,",
+    "and the last 1,000 other records of the application: rescales, failures and ends. Times ending in `_millis` are in",
+    "milliseconds. The event log has all batches, as events of the class `io.apportion.streams.StreamEvent`.",
     "",
     columns(StreamRecord.schema)
   )

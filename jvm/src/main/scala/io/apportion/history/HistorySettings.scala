@@ -8,8 +8,8 @@ object HistorySettings extends SettingRegistry {
     "history.path",
     Category.ShufflePartitions,
     Allowed.Location("a directory, such as /folder or hdfs://host/folder"),
-    "Directory where Apportion stores how much memory the stages of a query needed, and the sizes of its broadcast " +
-      "tables. The next run of the query uses them. Literals of the query are not stored. If not set, Apportion stores " +
-      "nothing. Set it when Spark starts; sessions cannot change it. Use it for queries that run regularly."
+    "Directory where Apportion stores what it learns from the runs of a query, for later applications. Literals of " +
+      "the query are not stored. If not set, Apportion stores nothing. Set it when Spark starts; sessions cannot " +
+      "change it. Use it for queries that run regularly."
   )
 }

@@ -10,8 +10,7 @@ object OutcomeSettings extends SettingRegistry {
     default = 0,
     Allowed.AtLeast(0, " seconds"),
     "Run time that a task should have. An earlier run shows how many bytes a task of the stage reads per second. The " +
-      "target size per task is then what a task reads in this time. Hints and the sizes of writes have priority. 0 " +
-      "(default) decides by bytes alone. Has no effect if `volume.measure` is `estimated`. Set it for stages that " +
-      "spend their time in Python functions or other slow code."
+      "target size per task is what it reads in this time. 0 (default) decides by bytes alone. Has no effect if " +
+      "`volume.measure` is `estimated`. Set it for stages that spend their time in slow code, such as Python functions."
   )
 }

@@ -11,9 +11,8 @@ object ResourceSettings extends SettingRegistry {
     Allowed.AtLeast(0),
     "Minimum number of task slots. No stage of a query starts before they are registered. A query waits up to " +
       "`resources.timeout` for them and fails if they are not available. 0 (default) disables waiting. With dynamic " +
-      "allocation, a query waits for no more slots than `spark.dynamicAllocation.minExecutors` provides, because " +
-      "Spark requests no executors before there are tasks. Set it if queries start before the cluster has its " +
-      "executors."
+      "allocation, a query waits for no more slots than `spark.dynamicAllocation.minExecutors` provides. Set it if " +
+      "queries start before the cluster has its executors."
   )
 
   val TargetSlots: SettingEntry[Int] = int(
@@ -66,11 +65,11 @@ object ResourceSettings extends SettingRegistry {
     Category.TaskSlots,
     default = "fixed",
     Allowed.Text("fixed, backlog, deadline or the name of a class"),
-    "Policy that changes the target number of task slots while a query runs. `fixed`: only the query's stages change " +
-      "it. `backlog`: the target follows the bytes that the tasks still have to read and their speed, so that they " +
-      "finish within `resources.finishWithin`. `deadline`: the smallest number with which the whole query ends within " +
-      "`resources.finishWithin`. You can also name a class that extends `io.apportion.resources.RescalingPolicy` and " +
-      "has a constructor without arguments."
+    "Policy that changes the target number of task slots while a query runs. `fixed`: only the query's stages " +
+      "change it. `backlog`: the smallest number with which the running tasks finish reading within " +
+      "`resources.finishWithin`. `deadline`: the smallest number with which the whole query ends within it. You can " +
+      "also name a class that extends `io.apportion.resources.RescalingPolicy` and has a constructor without " +
+      "arguments."
   )
 
   val FinishWithin: SettingEntry[Long] = duration(

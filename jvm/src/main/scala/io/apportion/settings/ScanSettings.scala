@@ -7,8 +7,7 @@ object ScanSettings extends SettingRegistry {
     Category.FileScans,
     default = true,
     "Whether Apportion decides how many tasks scan files. If false, Spark decides from " +
-      "`spark.sql.files.maxPartitionBytes`. Scans while adaptive execution is off, such as those of streams with state, " +
-      "are left to Spark unless you set their number of tasks. Set it to false to keep Spark's own scans."
+      "`spark.sql.files.maxPartitionBytes`. Set it to false to keep Spark's own scans."
   )
 
   val SourcesParallelism: SettingEntry[Int] = int(
@@ -17,9 +16,9 @@ object ScanSettings extends SettingRegistry {
     default = -1,
     Allowed.AtLeast(1, or = Some(-1L -> "decide")),
     "Number of tasks for every file scan, as far as the files can be split. -1 (default) decides from the size of " +
-      "the files and `dataVolumePerTask`, or `spark.sql.files.maxPartitionBytes` if that is not set. It never makes " +
-      "fewer tasks than Spark, unless you set `dataVolumePerTask` or `sources.maxParallelism`. To set the number for " +
-      "one scan, use the hint `SOURCE_PARALLELISM` or the reader option `apportion.tasks`."
+      "the files, and never makes fewer tasks than Spark, unless you set `dataVolumePerTask` or " +
+      "`sources.maxParallelism`. To set the number for one scan, use the hint `SOURCE_PARALLELISM` or the reader " +
+      "option `apportion.tasks`."
   )
 
   val SourcesMaxParallelism: SettingEntry[Int] = int(
@@ -27,8 +26,7 @@ object ScanSettings extends SettingRegistry {
     Category.FileScans,
     default = 1000,
     Allowed.AtLeast(1),
-    "Maximum number of tasks that Apportion decides for a file scan. If you do not set it and Spark would make more " +
-      "tasks, Spark's number is the maximum. Tasks of very large scans are then no larger than Spark's. Lower it to " +
-      "limit how much of a cluster one scan can use."
+    "Maximum number of tasks that Apportion decides for a file scan. If you do not set it and Spark would make " +
+      "more tasks, Spark's number is the maximum. Lower it to limit how much of a cluster one scan can use."
   )
 }

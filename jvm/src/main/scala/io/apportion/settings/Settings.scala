@@ -23,12 +23,11 @@ object Settings extends SettingRegistry {
     Category.General,
     default = "auto",
     Allowed.OneOf("auto", "active", "reactive", "observe"),
-    "How decisions use the task slots of the cluster. `active`: only the size of the data decides. `reactive`: small " +
-      "stages also use all available task slots, as long as each task reads at least `minTaskVolume`. `auto`: " +
-      "`reactive` on a cluster of fixed size. With dynamic allocation or `resources.request`, `auto` uses the " +
-      "registered task slots but requests only what the data needs. `observe`: Apportion records the decisions of " +
-      "`auto` and does not change Spark's plans. Use `active` if many queries share the cluster. Use `observe` to " +
-      "see decisions before they take effect."
+    "How decisions use the task slots of the cluster. `active`: only the size of the data decides. `reactive`: " +
+      "small stages also use all available task slots, in tasks of `minTaskVolume` or more. `auto`: `reactive` on a " +
+      "cluster of fixed size. With dynamic allocation or `resources.request`, `auto` uses the registered task slots " +
+      "but requests only what the data needs. `observe`: Apportion records the decisions of `auto` and changes " +
+      "nothing. Use `active` if many queries share the cluster."
   )
 
   val RulesDisabled: SettingEntry[Set[String]] = names(
@@ -45,8 +44,8 @@ object Settings extends SettingRegistry {
     Allowed.AtLeast(1, " byte"),
     "Target size per task: the number of bytes that each task reads. Shuffle data counts as it is stored " +
       "(compressed), unless `volume.measure` changes that. If not set, shuffles use " +
-      "`spark.sql.adaptive.advisoryPartitionSizeInBytes` and file scans use `spark.sql.files.maxPartitionBytes`. " +
-      "Lower it if tasks spill or run out of memory. Raise it if stages have many short tasks."
+      "`spark.sql.adaptive.advisoryPartitionSizeInBytes` and scans use `spark.sql.files.maxPartitionBytes`. Lower it " +
+      "if tasks spill. Raise it if stages have many short tasks."
   )
 
   val MinParallelism: SettingEntry[Int] = int(
@@ -54,9 +53,8 @@ object Settings extends SettingRegistry {
     Category.TasksPerStage,
     default = 1,
     Allowed.AtLeast(1),
-    "Minimum number of tasks of a stage that reads a shuffle. Apportion rounds it up to a power of two, unless " +
-      "balanced ranges use another `rounding`. Raise it if small stages do expensive work per row, such as slow " +
-      "user-defined functions."
+    "Minimum number of tasks of a stage that reads a shuffle, rounded up to a power of two (see `rounding`). Raise " +
+      "it if small stages do expensive work per row, such as slow user-defined functions."
   )
 
   val MaxParallelism: SettingEntry[Int] = int(
@@ -64,9 +62,8 @@ object Settings extends SettingRegistry {
     Category.TasksPerStage,
     default = 32768,
     Allowed.AtLeast(1),
-    "Maximum number of tasks of a stage that reads a shuffle. Apportion rounds it down to a power of two, unless " +
-      "balanced ranges use another `rounding`. It does not limit scans: also set `sources.maxParallelism` to limit " +
-      "how much of a cluster one query can use."
+    "Maximum number of tasks of a stage that reads a shuffle, rounded down to a power of two (see `rounding`). It " +
+      "does not limit scans: also set `sources.maxParallelism` to limit how much of a cluster one query can use."
   )
 
   val Parallelism: SettingEntry[Int] = int(
@@ -74,10 +71,9 @@ object Settings extends SettingRegistry {
     Category.TasksPerStage,
     default = -1,
     Allowed.AtLeast(1, or = Some(-1L -> "decide")),
-    "Fixed number of tasks for every stage that reads a shuffle. Apportion uses the number as given, without " +
-      "rounding. Adaptive writes make at least as many shuffle partitions, up to 32768. -1 " +
-      "(default) decides from the size of the data. Set it for tests and experiments. To set the number for one " +
-      "query block, use the hint `PARALLELISM`."
+    "Fixed number of tasks for every stage that reads a shuffle, without rounding. -1 (default) decides from the " +
+      "size of the data. Set it for tests and experiments. To set the number for one query block, use the hint " +
+      "`PARALLELISM`."
   )
 
   val MinTaskVolume: SettingEntry[Long] = size(
@@ -85,9 +81,9 @@ object Settings extends SettingRegistry {
     Category.TasksPerStage,
     default = 1L << 20,
     Allowed.AtLeast(1, " byte"),
-    "Minimum number of bytes per task when a small stage is spread over the available task slots (see `mode`). It is " +
-      "also the maximum target size per task in a stage with a join that multiplies rows, such as a cross join. " +
-      "Lower it if small stages do expensive work per row. Raise it if many tiny tasks cost more time than they save."
+    "Minimum number of bytes per task when a small stage is spread over the available task slots (see `mode`). It " +
+      "is also the maximum target size per task in a stage with a join that multiplies rows. Lower it if small " +
+      "stages do expensive work per row. Raise it if many tiny tasks cost more time than they save."
   )
 
   val BroadcastRatio: SettingEntry[Double] = double(
@@ -117,11 +113,10 @@ object Settings extends SettingRegistry {
     Category.TasksPerStage,
     default = "even",
     Layouts,
-    "How shuffle partitions are assigned to tasks. Each task reads a contiguous range. `even`: all ranges contain " +
-      "the same number of shuffle partitions. `balanced`: the ranges are cut so that the largest has as few bytes as " +
-      "possible; there are at most as many ranges as decided tasks. Use `balanced` if shuffle partitions differ in " +
-      "size. Above `spark.shuffle.minNumPartitionsToHighlyCompress` partitions, Spark knows only the average size of " +
-      "small partitions."
+    "How shuffle partitions are assigned to tasks. `even`: all ranges contain the same number of shuffle " +
+      "partitions. `balanced`: the ranges are cut so that the largest has as few bytes as possible. Use `balanced` " +
+      "if shuffle partitions differ in size. Above `spark.shuffle.minNumPartitionsToHighlyCompress` partitions, " +
+      "Spark knows only the average size of small partitions."
   )
 
   val Rounding: SettingEntry[String] = choice(
@@ -129,20 +124,19 @@ object Settings extends SettingRegistry {
     Category.TasksPerStage,
     default = decision.Rounding.PowerOfTwo.name,
     Allowed.OneOf(decision.Rounding.all.map(_.name): _*),
-    "How the number of tasks is rounded if `ranges` is `balanced`; even ranges always use a power of two. " +
-      "`power-of-two`: the nearest power of two. `exact`: no rounding. `waves`: a multiple of the available task " +
-      "slots, if the stage then finishes sooner; the same as `exact` with dynamic allocation or `resources.request`. " +
-      "Use `waves` on a cluster of fixed size to avoid a last wave of tasks that leaves most slots idle."
+    "How the number of tasks is rounded if `ranges` is `balanced`; even ranges always use a power of two. `power- " +
+      "of-two`: the nearest power of two. `exact`: no rounding. `waves`: a multiple of the available task slots, if " +
+      "the stage then finishes sooner; the same as `exact` with dynamic allocation or `resources.request`. Use " +
+      "`waves` on a cluster of fixed size to avoid a last wave of few tasks."
   )
 
   val MemoryEnabled: SettingEntry[Boolean] = boolean(
     "memory.enabled",
     Category.TasksPerStage,
     default = true,
-    "Whether a stage gets more tasks if the rows that one task holds would not fit its memory. Sorts, final " +
-      "aggregates and hash joins hold rows. Tasks that hold too much spill to disk or run out of memory. Set it to " +
-      "false to decide by stored bytes alone. If `spark.plugins` names Gluten, the RAPIDS Accelerator or Comet, this is " +
-      "off until you set it to true: their operators use other memory."
+    "Whether a stage gets more tasks if the rows that one task holds would not fit its memory. Set it to false to " +
+      "decide by stored bytes alone. If `spark.plugins` names Gluten, the RAPIDS Accelerator or Comet, this is off " +
+      "until you set it to true: their operators use other memory."
   )
 
   val MemoryFraction: SettingEntry[Double] = double(
@@ -159,31 +153,28 @@ object Settings extends SettingRegistry {
     Category.TasksPerStage,
     default = 1L << 15,
     Allowed.AtLeast(1),
-    "Maximum number of shuffle blocks per task. A shuffle has one block for each map task and each shuffle partition " +
-      "that is not empty. The limit is 32 times higher where Spark fetches all blocks of a map task in one request " +
-      "(`spark.sql.adaptive.fetchShuffleBlocksInBatch`). Apportion adds tasks, up to `maxParallelism`, to stay below " +
-      "the limit. A task that reads a single partition may exceed it. Lower it if tasks are slow because they fetch " +
-      "many small blocks."
+    "Maximum number of shuffle blocks per task. Apportion adds tasks, up to `maxParallelism`, to stay below it. " +
+      "The limit is 32 times higher where Spark fetches all blocks of a map task in one request " +
+      "(`spark.sql.adaptive.fetchShuffleBlocksInBatch`). Lower it if tasks are slow because they fetch many small " +
+      "blocks."
   )
 
   val SplitsWithOtherShuffleManagers: SettingEntry[Boolean] = boolean(
     "splitsWithOtherShuffleManagers",
     Category.TasksPerStage,
     default = false,
-    "Whether Apportion splits skewed shuffle partitions and reads map outputs locally if `spark.shuffle.manager` is " +
-      "not Spark's own. Both read the output of only some map tasks, which is slow in many remote shuffle services. " +
-      "If false, Apportion keeps the splits and local reads that Spark makes and adds none. Set it to true if your " +
-      "shuffle service reads the output of single map tasks fast."
+    "Whether Apportion splits skewed shuffle partitions and reads map outputs locally if `spark.shuffle.manager` " +
+      "is not Spark's own. Both read the output of only some map tasks, which is slow in many remote shuffle " +
+      "services. Set it to true if your shuffle service reads the output of single map tasks fast."
   )
 
   val AdaptiveWrites: SettingEntry[Boolean] = boolean(
     "adaptiveWrites",
     Category.ShufflePartitions,
     default = true,
-    "Whether map tasks decide, while they write a shuffle, how finely they divide its rows. The number of shuffle " +
-      "partitions then costs nothing, and Apportion makes enough of them for any size. If false, Spark writes its " +
-      "shuffles in `spark.sql.shuffle.partitions` partitions. Set it to false to find out whether adaptive writes " +
-      "cause a problem."
+    "Whether map tasks decide, while they write a shuffle, how finely they divide its rows. If false, Spark writes " +
+      "its shuffles in `spark.sql.shuffle.partitions` partitions. Set it to false to find out whether adaptive " +
+      "writes cause a problem."
   )
 
   val SourcesDefaultParallelism: SettingEntry[Int] = int(
