@@ -102,8 +102,8 @@ def bench(
             "-o",
             "--json",
             metavar="FILE",
-            help="File of all runs. If it exists, the benchmark continues with the missing "
-            "queries. Default: bench-SUITE.json.",
+            help="File of all runs. If it exists, the benchmark continues. Default: "
+            "bench-SUITE.json.",
         ),
     ] = None,
     fresh: Annotated[
@@ -136,7 +136,7 @@ def bench(
         typer.Option(
             metavar="SIZE,SIZE,...",
             help="Run the benchmark with each executor memory, such as 4g,1g,700m, and compare "
-            "what tasks spill. In local mode, the driver has this memory.",
+            "what tasks spill.",
         ),
     ] = None,
     master: Master = None,

@@ -42,10 +42,7 @@ def lint_command(
     ],
     format: Annotated[
         Literal["text", "json", "github", "sarif"],
-        typer.Option(
-            help="text for people, json for programs, github for GitHub annotations, sarif for "
-            "code scanning."
-        ),
+        typer.Option(help="github: annotations on a pull request; sarif: code scanning."),
     ] = "text",
     ignore: Annotated[
         list[str] | None,

@@ -20,14 +20,11 @@ Force = Annotated[
     bool, typer.Option("--force", help="Replace files that this command did not write.")
 ]
 Format = Annotated[
-    Literal["text", "json"], typer.Option("--format", help="text for people, json for programs.")
+    Literal["text", "json"], typer.Option("--format", help="For people or for programs.")
 ]
 OutputFormat = Annotated[
     Literal["text", "json"] | None,
-    typer.Option(
-        "--format",
-        help="text for people, json for programs. Default: by the ending of --output, else text.",
-    ),
+    typer.Option("--format", help="Default: by the ending of --output, else text."),
 ]
 PlotFile = Annotated[
     Path | None,
@@ -35,11 +32,7 @@ PlotFile = Annotated[
 ]
 Tables = Annotated[
     Path | None,
-    typer.Option(
-        "--tables",
-        help="Directory of parquet, csv or json tables. A table has the name of its file or "
-        "folder.",
-    ),
+    typer.Option("--tables", help="Directory of parquet, csv or json tables."),
 ]
 
 

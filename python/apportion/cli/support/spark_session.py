@@ -21,7 +21,7 @@ _LAST_LINES = 5
 
 Master = Annotated[
     str | None,
-    typer.Option(help="Where Spark runs: local[4], yarn, ... Default: Spark's own configuration."),
+    typer.Option(help="Where Spark runs, such as local[4]. Default: by its conf."),
 ]
 Assignments = Annotated[
     list[str] | None,
@@ -29,8 +29,8 @@ Assignments = Annotated[
         "--set",
         "--conf",
         metavar="NAME=VALUE",
-        help="Setting of Apportion (data_volume_per_task=16MB) or of Spark "
-        "(spark.sql.shuffle.partitions=64). Repeatable.",
+        help="Setting, such as data_volume_per_task=16MB or spark.sql.shuffle.partitions=64. "
+        "Repeatable.",
     ),
 ]
 

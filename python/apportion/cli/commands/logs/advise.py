@@ -55,16 +55,11 @@ def advise_command(
     ] = None,
     resume: Annotated[
         bool,
-        typer.Option(
-            help="For several logs: use the results of earlier runs for logs that did not change."
-        ),
+        typer.Option(help="Use the results of earlier runs for logs that did not change."),
     ] = True,
     format: Annotated[
         Literal["text", "html", "json"] | None,
-        typer.Option(
-            help="text for people, html for a page to share, json for programs. Default: by the "
-            "ending of --output, or else text."
-        ),
+        typer.Option(help="Default: by the ending of --output, else text."),
     ] = None,
     policies: Annotated[
         Path | None,

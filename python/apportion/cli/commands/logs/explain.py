@@ -41,23 +41,19 @@ def explain(
         typer.Argument(
             metavar="FILE.sql|LOG|URL|ID",
             help="SQL to run: a file, or - for standard input. For finished queries: an event log, "
-            "the URL of an application's UI or history server page, or an application id. A log is "
-            "a file in any of Spark's compressions but lzf, or the directory of a rolling log.",
+            "the URL of an application's UI or history server page, or an application id.",
         ),
     ],
     query: Annotated[
         list[int] | None,
         typer.Option(
             help="Number of a query in Spark's UI. Repeatable. Default: all queries with "
-            "decisions, or all queries of a log without decisions."
+            "decisions, if there are any."
         ),
     ] = None,
     tables: Annotated[
         Path | None,
-        typer.Option(
-            help="For SQL: directory of parquet, csv or json tables. A table has the name of its "
-            "file or folder."
-        ),
+        typer.Option(help="For SQL: directory of parquet, csv or json tables."),
     ] = None,
     assignments: Assignments = None,
     master: Master = None,
@@ -70,10 +66,7 @@ def explain(
     ] = None,
     format: Annotated[
         Literal["text", "html", "json", "mermaid"] | None,
-        typer.Option(
-            help="text for people, html for an interactive page, json for programs, mermaid for "
-            "Markdown. Default: by the ending of --output, else text."
-        ),
+        typer.Option(help="Default: by the ending of --output, else text."),
     ] = None,
     output: Output = None,
     force: Force = False,

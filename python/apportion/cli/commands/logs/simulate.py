@@ -33,8 +33,7 @@ def simulate_command(
         Path,
         typer.Argument(
             metavar="LOG",
-            help="Event log: a file in any of Spark's compressions but lzf, - for standard input, "
-            "or the directory of a rolling log.",
+            help="Event log: a file, - for standard input, or the directory of a rolling log.",
         ),
     ],
     query: Annotated[
@@ -49,8 +48,7 @@ def simulate_command(
             "--set",
             "--conf",
             metavar="NAME=VALUE",
-            help="Setting of Apportion (data_volume_per_task=16MB) or of Spark (full key), for all "
-            "scenarios except the replay. Repeatable.",
+            help="Setting for all scenarios except the replay. Repeatable.",
         ),
     ] = None,
     slots: Annotated[

@@ -9,7 +9,7 @@ import io.apportion.resources.planned.PlannedSlots
 import io.apportion.settings.{Allowed, Category, RuleNames, SettingEntry, SettingRegistry, Settings}
 import io.apportion.streams.StreamRecord
 import com.fasterxml.jackson.databind.{ObjectMapper, SerializationFeature}
-import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.types.{ArrayType, DataType, StructType}
 
 /** The files that are generated from code. Run this object to write them. */
 object GeneratedFiles {
@@ -205,9 +205,16 @@ object GeneratedFiles {
   )
 
   private def columns(schema: StructType): String = table(
-    Seq("column", "type", "meaning"),
-    schema.map(column => Seq(s"`${column.name}`", column.dataType.sql.toLowerCase, column.getComment().mkString))
+    Seq("column", "meaning"),
+    schema.map(column => Seq(s"`${column.name}`", column.getComment().mkString + fields(column.dataType)))
   )
+
+  /** The names of the fields of a struct, or of the structs of an array. */
+  private def fields(dataType: DataType): String = dataType match {
+    case ArrayType(element, _) => fields(element)
+    case struct: StructType    => struct.names.mkString(" (`", "`, `", "`)")
+    case _                     => ""
+  }
 
   private def table(header: Seq[String], rows: Seq[Seq[String]]): String =
     (header +: header.map(_ => "---") +: rows).map(_.mkString("| ", " | ", " |")).mkString("\n")
