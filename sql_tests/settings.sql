@@ -68,6 +68,3 @@ SELECT count(*) AS n FROM (SELECT sample, count(*) FROM samples GROUP BY sample)
 -- set: spark.apportion.minTaskVolume = 1KB
 SELECT count(*) AS n FROM (SELECT sample, count(*) FROM samples GROUP BY sample)
 
--- name: the last decisions of a session are kept
--- set: spark.apportion.retainedDecisions = 1
-SELECT count(*) AS n FROM (SELECT sample, count(*) FROM samples GROUP BY sample)

@@ -40,9 +40,9 @@ SET spark.apportion.mode = eager
 -- error: Allowed: even
 SET spark.apportion.ranges = odd
 
--- name: no decision to keep
+-- name: no task
 -- error: Allowed: 1 or more.
-SET spark.apportion.retainedDecisions = 0
+SET spark.apportion.minParallelism = 0
 
 -- name: no power of two between the bounds
 -- set: spark.apportion.minParallelism = 5

@@ -280,8 +280,7 @@ def decide(
 def decisions(spark: SparkSession) -> Decisions:
     """Return the session's last decisions, the latest last. This also works on Spark Connect.
 
-    `Settings.retained_decisions` is the maximum number. Raises `ApportionError` if the session runs
-    without Apportion.
+    A session keeps 1,000 of them. Raises `ApportionError` if it runs without Apportion.
     """
     # Spark warns if it cuts the columns in the description of a plan. By default it shows 25. Two
     # threads would restore each other's value.
@@ -294,7 +293,7 @@ def decisions(spark: SparkSession) -> Decisions:
 def decisions_taken(spark: SparkSession) -> Iterator[Decisions]:
     """Yield a list that receives the decisions of the block when the block ends.
 
-    The list has the last `Settings.retained_decisions` of them. Raises as `decisions` does.
+    The list has the last 1,000 of them. Raises as `decisions` does.
     """
     before = set(map(_identity, decisions(spark)))
     taken = Decisions()

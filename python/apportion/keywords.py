@@ -17,6 +17,7 @@ class SettingsFields:
     mode: Literal["auto", "active", "reactive", "observe"] | None = None
     rules_disabled: str | None = None
     policies: str | None = None
+    history_path: str | None = None
     data_volume_per_task: int | str | None = None
     min_parallelism: int | None = None
     max_parallelism: int | None = None
@@ -28,12 +29,9 @@ class SettingsFields:
     rounding: Literal["power-of-two", "exact", "waves"] | None = None
     memory_enabled: bool | None = None
     memory_fraction: float | None = None
-    max_blocks_per_task: int | None = None
     splits_with_other_shuffle_managers: bool | None = None
     target_task_time: int | str | None = None
     write_target_file_size: int | str | None = None
-    adaptive_writes: bool | None = None
-    history_path: str | None = None
     sources_enabled: bool | None = None
     sources_parallelism: int | None = None
     sources_max_parallelism: int | None = None
@@ -43,13 +41,9 @@ class SettingsFields:
     resources_target_slots: int | None = None
     resources_max_slots: int | None = None
     resources_timeout: int | str | None = None
-    resources_stabilization: int | str | None = None
-    resources_cooldown: int | str | None = None
     resources_rescaling: str | None = None
     resources_finish_within: int | str | None = None
-    resources_poll_interval: int | str | None = None
     resources_request: bool | None = None
-    retained_decisions: int | None = None
     events_enabled: bool | None = None
 
 
@@ -60,6 +54,7 @@ class SettingsKeywords(TypedDict, total=False):
     mode: Literal["auto", "active", "reactive", "observe"] | None
     rules_disabled: str | None
     policies: str | None
+    history_path: str | None
     data_volume_per_task: int | str | None
     min_parallelism: int | None
     max_parallelism: int | None
@@ -71,12 +66,9 @@ class SettingsKeywords(TypedDict, total=False):
     rounding: Literal["power-of-two", "exact", "waves"] | None
     memory_enabled: bool | None
     memory_fraction: float | None
-    max_blocks_per_task: int | None
     splits_with_other_shuffle_managers: bool | None
     target_task_time: int | str | None
     write_target_file_size: int | str | None
-    adaptive_writes: bool | None
-    history_path: str | None
     sources_enabled: bool | None
     sources_parallelism: int | None
     sources_max_parallelism: int | None
@@ -86,11 +78,7 @@ class SettingsKeywords(TypedDict, total=False):
     resources_target_slots: int | None
     resources_max_slots: int | None
     resources_timeout: int | str | None
-    resources_stabilization: int | str | None
-    resources_cooldown: int | str | None
     resources_rescaling: str | None
     resources_finish_within: int | str | None
-    resources_poll_interval: int | str | None
     resources_request: bool | None
-    retained_decisions: int | None
     events_enabled: bool | None

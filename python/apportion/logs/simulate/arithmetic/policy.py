@@ -21,6 +21,8 @@ _INITIAL_PARTITIONS = "spark.sql.adaptive.coalescePartitions.initialPartitionNum
 MAX_PARTITION_BYTES = "spark.sql.files.maxPartitionBytes"
 OPEN_COST = "spark.sql.files.openCostInBytes"
 _MEMORY_SHARE = "spark.memory.fraction"
+# A setting without documentation: `Category.Internal`.
+_ADAPTIVE_WRITES = "spark.apportion.adaptiveWrites"
 # Bytes of a heap that Spark leaves free: `UnifiedMemoryManager.RESERVED_SYSTEM_MEMORY_BYTES`.
 _RESERVED = 300 << 20
 # Plugins of Gluten, the RAPIDS Accelerator and Comet: `Cluster.hasOtherEngine`.
@@ -40,6 +42,7 @@ _DEFAULTS: dict[str, str] = {
     "spark.memory.offHeap.size": "0",
     _MEMORY_SHARE: "0.6",
     "spark.shuffle.sort.bypassMergeThreshold": "200",
+    _ADAPTIVE_WRITES: "true",
 }
 
 
@@ -146,7 +149,7 @@ class Confs:
         """Whether map tasks decide how finely they write: `PlainWrites` and `PlainShuffles`."""
         return (
             self.enabled
-            and bool(self.setting("adaptive_writes"))
+            and self.flag(_ADAPTIVE_WRITES)
             and self.flag(COALESCING)
             and not {"AdaptiveWrites", "DecideShuffleReads"} & set(self._rules_disabled())
             and self._has_plain_shuffles()
@@ -211,7 +214,6 @@ class Policy:
             min_task_volume=confs.setting("min_task_volume"),
             balanced=confs.setting("ranges") == "balanced",
             rounding=confs.setting("rounding"),
-            max_blocks_per_task=confs.setting("max_blocks_per_task"),
             fetches_in_batch=confs.fetches_in_batch,
             max_subpartitions_per_task=confs.number(MAX_REDUCER_PARTITIONS),
             sparks_partitions=confs.shuffle_partitions,

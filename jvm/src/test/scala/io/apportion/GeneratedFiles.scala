@@ -31,7 +31,7 @@ object GeneratedFiles {
 
   /** The settings as fields in Python. */
   private def keywords: String = {
-    val fields = SettingRegistry.all.map { setting =>
+    val fields = SettingRegistry.documented.map { setting =>
       s"    ${snakeCase(setting.name)}: ${pythonType(setting)} | None"
     }
     lines(
@@ -114,7 +114,7 @@ object GeneratedFiles {
       "history.path",
       "policies"
     )
-    names.map(name => SettingRegistry.all.find(_.name == name).get)
+    names.map(name => SettingRegistry.documented.find(_.name == name).get)
   }
 
   /** First paragraph of a section of settings. */
@@ -122,7 +122,6 @@ object GeneratedFiles {
     Category.General -> "To find out which rule causes a problem, switch off one at a time.",
     Category.TasksPerStage ->
       "How many tasks read a shuffle, and what each task reads. [Concepts](concepts.md) explains the formula.",
-    Category.ShufflePartitions -> "How shuffles are [written](adaptive-writes.md).",
     Category.FileScans -> "How many tasks [scan files](files.md#scans). `dataVolumePerTask` applies to scans too.",
     Category.Hints -> "[Hints](hints.md) override settings for one query block.",
     Category.TaskSlots ->
@@ -136,7 +135,7 @@ object GeneratedFiles {
     "",
     introductions(category),
     "",
-    rows(SettingRegistry.all.filter(_.category eq category).diff(first))
+    rows(SettingRegistry.documented.filter(_.category eq category).diff(first))
   ).mkString("\n")
 
   private def rows(settings: Seq[SettingEntry[_]]): String = table(

@@ -51,7 +51,7 @@ object Kind {
       )
   case object Minimum extends Clamp("minimum", "raised to `minParallelism`, or to the minimum in a hint")
   case object Maximum extends Clamp("maximum", "lowered to `maxParallelism`, or to the maximum in a hint")
-  case object FanIn extends Clamp("fanIn", "raised so that no task fetches more than `maxBlocksPerTask` blocks")
+  case object FanIn extends Clamp("fanIn", "raised so that no task fetches too many blocks")
   case object Memory
       extends Clamp("memory", "raised so that the rows that a task holds fit its memory (`memory.enabled`)")
   case object Waves extends Clamp("waves", "rounded to full waves of tasks on the task slots (`rounding=waves`)")

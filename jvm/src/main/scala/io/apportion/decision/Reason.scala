@@ -54,7 +54,7 @@ private[decision] object Reason {
       s"raised so that no task reads more than $limit${source("maxSubpartitionsPerTask", policy)}"
     case Kind.FanIn =>
       val limit = count(policy.maxBlocksPerRange, "block")
-      s"raised so that no task fetches more than $limit${source("maxBlocksPerTask", policy)}"
+      s"raised so that no task fetches more than $limit"
     case Kind.Memory =>
       val memory = s"each task may fill ${Bytes.text(policy.taskMemory.get)}${source("memory", policy)}"
       s"raised as the rows need ${Bytes.text(decision.heldMemory)} of memory and $memory"

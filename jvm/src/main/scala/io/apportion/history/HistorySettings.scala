@@ -6,7 +6,7 @@ import io.apportion.settings.{Allowed, Category, SettingEntry, SettingRegistry}
 object HistorySettings extends SettingRegistry {
   val HistoryPath: SettingEntry[Option[String]] = staticLocation(
     "history.path",
-    Category.ShufflePartitions,
+    Category.General,
     Allowed.Location("a directory, such as /folder or hdfs://host/folder"),
     "Directory where Apportion stores what it learns from the runs of a query, for later applications. Literals of " +
       "the query are not stored. If not set, Apportion stores nothing. Set it when Spark starts; sessions cannot " +

@@ -1,6 +1,6 @@
 package io.apportion.policies
 
-import io.apportion.settings.{Nearest, QuerySettings, ReportSettings, SettingEntry, SettingRegistry, Settings}
+import io.apportion.settings.{Nearest, QuerySettings, SettingEntry, SettingRegistry, Settings}
 import org.apache.spark.sql.internal.SQLConf
 
 /** Settings that a rule of the policy file may set. `settings.json` has the reasons for the others. */
@@ -8,8 +8,7 @@ private[apportion] object RuleSettings {
 
   /** Why a rule cannot set a setting, by the name of the setting. */
   private val refused: Map[String, String] = Map(
-    QuerySettings.HintsStrict.name -> "hints are checked before the rules of a query are known",
-    ReportSettings.RetainedDecisions.name -> "it belongs to a session, not to a query"
+    QuerySettings.HintsStrict.name -> "hints are checked before the rules of a query are known"
   )
 
   /** Why a rule cannot set this setting; `None` if it can. */
@@ -21,7 +20,7 @@ private[apportion] object RuleSettings {
     val short = name.stripPrefix(SettingEntry.Prefix)
     SettingRegistry.all.find(_.name == short) match {
       case None =>
-        val known = SettingRegistry.all.filter(refusal(_).isEmpty).map(_.name)
+        val known = SettingRegistry.documented.filter(refusal(_).isEmpty).map(_.name)
         Left(s"unknown setting $name. Did you mean ${Nearest.to(short, known)}?")
       case Some(setting) if refusal(setting).isDefined =>
         Left(s"a rule cannot set $short: ${refusal(setting).get}")

@@ -7,8 +7,12 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.SparkSession
 
-/** The latest decisions of one session, oldest first. */
-final class DecisionLog {
+/**
+ * The latest decisions of one session, oldest first.
+ *
+ * @param retained maximum number of decisions
+ */
+final class DecisionLog(retained: Int = 1000) {
   private val records = mutable.Queue.empty[DecisionRecord]
 
   /** Number of the latest group of each query that has records. */
@@ -16,9 +20,9 @@ final class DecisionLog {
 
   /**
    * Adds records of one query, and returns them with their group numbers, which continue the numbers of the query.
-   * Drops the oldest records of the session if there are more than `retained`.
+   * Drops the oldest records if there are too many.
    */
-  def add(batch: Seq[DecisionRecord], retained: Int): Seq[DecisionRecord] = synchronized {
+  def add(batch: Seq[DecisionRecord]): Seq[DecisionRecord] = synchronized {
     val numbered = batch.map { record =>
       val group = groups.get(record.query).fold(0)(_ + 1)
       groups.update(record.query, group)

@@ -18,13 +18,12 @@ private[apportion] final class DecisionReporter(session: SparkSession, sources: 
    */
   def report(stage: SparkPlan, decided: Seq[(DecisionRecord, EventFields)]): Seq[DecisionRecord] = {
     val query = CurrentQuery.current(session)
-    val retained = ReportSettings.RetainedDecisions.get(SQLConf.get)
     for (id <- query; source <- sources) source.stageNeeds(session, id, decided.map(_._1.slotsAskedFor).sum)
     val (slots, lost) = query
       .flatMap(id => sources.flatMap(_.registeredAndLost(session, id)).headOption)
       .getOrElse((Cluster.recentSlots(session.sparkContext), 0))
     val records = decided.map(_._1.copy(query = query).on(slots, lost))
-    val numbered = DecisionLog.of(CurrentQuery.owner(query, session)).add(records, retained)
+    val numbered = DecisionLog.of(CurrentQuery.owner(query, session)).add(records)
     for (metrics <- DecisionMetrics.ofActive(session.sparkContext); record <- numbered) metrics.decided(record.clamps)
     if (ReportSettings.EventsEnabled.get(SQLConf.get)) {
       val operators = OptimizedPlan.operatorsOf(stage)

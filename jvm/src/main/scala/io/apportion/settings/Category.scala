@@ -6,12 +6,14 @@ final class Category private (val title: String)
 object Category {
   val General: Category = new Category("General")
   val TasksPerStage: Category = new Category("Tasks per stage")
-  val ShufflePartitions: Category = new Category("Shuffle partitions")
   val FileScans: Category = new Category("File scans")
   val Hints: Category = new Category("Hints")
   val TaskSlots: Category = new Category("Task slots and executors")
   val Reporting: Category = new Category("Reporting")
 
-  /** All categories in reading order. */
-  val all: Seq[Category] = Seq(General, TasksPerStage, ShufflePartitions, FileScans, Hints, TaskSlots, Reporting)
+  /** Settings that are not documented, as only tests have a reason to change them. */
+  val Internal: Category = new Category("Internal")
+
+  /** The documented categories in reading order. */
+  val all: Seq[Category] = Seq(General, TasksPerStage, FileScans, Hints, TaskSlots, Reporting)
 }

@@ -44,20 +44,19 @@ object ResourceSettings extends SettingRegistry {
 
   val Stabilization: SettingEntry[Long] = duration(
     "resources.stabilization",
-    Category.TaskSlots,
+    Category.Internal,
     default = 10,
     Allowed.AtLeast(0, " seconds"),
-    "Time without a change in the number of task slots after which a waiting query starts with fewer than its " +
-      "target. Raise it if executors start slowly one after the other."
+    "Time without a change in the number of task slots after which a waiting query starts with fewer than its target."
   )
 
   val Cooldown: SettingEntry[Long] = duration(
     "resources.cooldown",
-    Category.TaskSlots,
+    Category.Internal,
     default = 30,
     Allowed.AtLeast(0, " seconds"),
     "Minimum time between two changes of the number of executors that Apportion requests. It does not apply while a " +
-      "query waits for `resources.minSlots`. Raise it if the number of executors changes too often."
+      "query waits for `resources.minSlots`."
   )
 
   val Rescaling: SettingEntry[String] = text(
@@ -83,10 +82,10 @@ object ResourceSettings extends SettingRegistry {
 
   val PollInterval: SettingEntry[Long] = duration(
     "resources.pollInterval",
-    Category.TaskSlots,
+    Category.Internal,
     default = 10,
     Allowed.AtLeast(1, " second"),
-    "Time between two calls of the policy that `resources.rescaling` selects. Raise it if the policy is expensive."
+    "Time between two calls of the policy that `resources.rescaling` selects."
   )
 
   override private[settings] def problems(conf: SQLConf): Seq[String] = {

@@ -40,7 +40,6 @@ final class SessionPolicy(val conf: SQLConf, sparkContext: SparkContext) {
       balanced = SessionPolicy.isBalanced(conf),
       rounding = SessionPolicy.rounding(conf),
       rowBytes = Settings.VolumeMeasure.get(conf) == "estimated",
-      maxBlocksPerTask = Settings.MaxBlocksPerTask.get(conf),
       fetchesInBatch = conf.fetchShuffleBlocksInBatch && ShuffleReads.inBatch(sparkContext),
       maxSubpartitionsPerTask = maxReducerPartitions.getOrElse(Int.MaxValue),
       sparksPartitions = conf.numShufflePartitions,

@@ -17,11 +17,14 @@ object SettingRegistry {
   def add(more: SettingRegistry*): Unit = synchronized {
     registries = (registries ++ more).distinct
     val ofCategory = registries.flatMap(_.declared).groupBy(_.category)
-    entries = Category.all.flatMap(ofCategory.getOrElse(_, Nil))
+    entries = (Category.all :+ Category.Internal).flatMap(ofCategory.getOrElse(_, Nil))
   }
 
   /** All settings, by category, in the order of their declarations. */
   def all: Seq[SettingEntry[_]] = entries
+
+  /** The settings that users have a reason to change. */
+  def documented: Seq[SettingEntry[_]] = all.filter(_.category ne Category.Internal)
 
   /** Settings that contradict each other. */
   def problems(conf: SQLConf): Seq[String] = registries.flatMap(_.problems(conf))
@@ -51,7 +54,7 @@ private[apportion] abstract class SettingRegistry {
   }
 
   protected def boolean(name: String, category: Category, default: Boolean, doc: String): SettingEntry[Boolean] = {
-    val entry = builder(name, doc).booleanConf.createWithDefault(default)
+    val entry = builder(name, category, doc).booleanConf.createWithDefault(default)
     declare(name, category, "boolean", Some(default), Allowed.Anything, doc)(_.getConf(entry))
   }
 
@@ -62,7 +65,7 @@ private[apportion] abstract class SettingRegistry {
       allowed: Allowed[Long],
       doc: String
   ): SettingEntry[Int] = {
-    val entry = builder(name, doc).intConf
+    val entry = builder(name, category, doc).intConf
       .checkValue(value => allowed.accepts(value.toLong), mustBe(allowed))
       .createWithDefault(default)
     declare(name, category, "int", Some(default), allowed, doc)(_.getConf(entry))
@@ -76,7 +79,7 @@ private[apportion] abstract class SettingRegistry {
       doc: String
   ): SettingEntry[Long] = {
     val entry =
-      builder(name, doc).longConf.checkValue(allowed.accepts, mustBe(allowed)).createWithDefault(default)
+      builder(name, category, doc).longConf.checkValue(allowed.accepts, mustBe(allowed)).createWithDefault(default)
     declare(name, category, "int", Some(default), allowed, doc)(_.getConf(entry))
   }
 
@@ -88,7 +91,7 @@ private[apportion] abstract class SettingRegistry {
       doc: String
   ): SettingEntry[Double] = {
     val entry =
-      builder(name, doc).doubleConf.checkValue(allowed.accepts, mustBe(allowed)).createWithDefault(default)
+      builder(name, category, doc).doubleConf.checkValue(allowed.accepts, mustBe(allowed)).createWithDefault(default)
     declare(name, category, "double", Some(default), allowed, doc)(_.getConf(entry))
   }
 
@@ -100,7 +103,7 @@ private[apportion] abstract class SettingRegistry {
       allowed: Allowed[Long],
       doc: String
   ): SettingEntry[Long] = {
-    val entry = sizeBuilder(name, allowed, doc).createWithDefault(default)
+    val entry = sizeBuilder(name, category, allowed, doc).createWithDefault(default)
     declare(name, category, "size", Some(default), allowed, doc)(_.getConf(entry))
   }
 
@@ -111,7 +114,7 @@ private[apportion] abstract class SettingRegistry {
       allowed: Allowed[Long],
       doc: String
   ): SettingEntry[Option[Long]] = {
-    val entry = sizeBuilder(name, allowed, doc).createOptional
+    val entry = sizeBuilder(name, category, allowed, doc).createOptional
     declare(name, category, "size", None, allowed, doc)(_.getConf(entry))
   }
 
@@ -123,7 +126,7 @@ private[apportion] abstract class SettingRegistry {
       allowed: Allowed[Long],
       doc: String
   ): SettingEntry[Long] = {
-    val entry = builder(name, doc)
+    val entry = builder(name, category, doc)
       .timeConf(TimeUnit.SECONDS)
       .checkValue(allowed.accepts, mustBe(allowed))
       .createWithDefault(default)
@@ -141,7 +144,7 @@ private[apportion] abstract class SettingRegistry {
       doc: String
   ): SettingEntry[String] = {
     val entry =
-      builder(name, doc).stringConf.checkValue(allowed.accepts, mustBe(allowed)).createWithDefault(default)
+      builder(name, category, doc).stringConf.checkValue(allowed.accepts, mustBe(allowed)).createWithDefault(default)
     declare(name, category, "text", Some(default), allowed, doc)(_.getConf(entry))
   }
 
@@ -152,7 +155,7 @@ private[apportion] abstract class SettingRegistry {
       allowed: Allowed.OneOf,
       doc: String
   ): SettingEntry[String] = {
-    val entry = builder(name, doc).stringConf
+    val entry = builder(name, category, doc).stringConf
       .transform(_.toLowerCase(Locale.ROOT))
       .checkValue(allowed.accepts, mustBe(allowed))
       .createWithDefault(default)
@@ -200,15 +203,17 @@ private[apportion] abstract class SettingRegistry {
         distinct
       }
     }
-    val entry = builder(name, doc).stringConf.transform { value => parsed(value); value }.createOptional
+    val entry = builder(name, category, doc).stringConf.transform { value => parsed(value); value }.createOptional
     declare(name, category, "list", None, allowed, doc)(_.getConf(entry).fold(Set.empty[String])(parsed))
   }
 
-  private def builder(name: String, doc: String) =
-    SQLConf.buildConf(Prefix + name).doc(doc).version(Since)
+  private def builder(name: String, category: Category, doc: String) = {
+    val builder = SQLConf.buildConf(Prefix + name).doc(doc).version(Since)
+    if (category eq Category.Internal) builder.internal() else builder
+  }
 
-  private def sizeBuilder(name: String, allowed: Allowed[Long], doc: String) =
-    builder(name, doc).bytesConf(ByteUnit.BYTE).checkValue(allowed.accepts, mustBe(allowed))
+  private def sizeBuilder(name: String, category: Category, allowed: Allowed[Long], doc: String) =
+    builder(name, category, doc).bytesConf(ByteUnit.BYTE).checkValue(allowed.accepts, mustBe(allowed))
 
   private def mustBe(allowed: Allowed[_]): String = s"Allowed: ${allowed.text}."
 }

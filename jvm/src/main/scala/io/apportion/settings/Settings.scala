@@ -148,17 +148,6 @@ object Settings extends SettingRegistry {
       "buffers of shuffles and files, and for the error of the estimate."
   )
 
-  val MaxBlocksPerTask: SettingEntry[Long] = long(
-    "maxBlocksPerTask",
-    Category.TasksPerStage,
-    default = 1L << 15,
-    Allowed.AtLeast(1),
-    "Maximum number of shuffle blocks per task. Apportion adds tasks, up to `maxParallelism`, to stay below it. " +
-      "The limit is 32 times higher where Spark fetches all blocks of a map task in one request " +
-      "(`spark.sql.adaptive.fetchShuffleBlocksInBatch`). Lower it if tasks are slow because they fetch many small " +
-      "blocks."
-  )
-
   val SplitsWithOtherShuffleManagers: SettingEntry[Boolean] = boolean(
     "splitsWithOtherShuffleManagers",
     Category.TasksPerStage,
@@ -170,11 +159,10 @@ object Settings extends SettingRegistry {
 
   val AdaptiveWrites: SettingEntry[Boolean] = boolean(
     "adaptiveWrites",
-    Category.ShufflePartitions,
+    Category.Internal,
     default = true,
-    "Whether map tasks decide, while they write a shuffle, how finely they divide its rows. If false, Spark writes " +
-      "its shuffles in `spark.sql.shuffle.partitions` partitions. Set it to false to find out whether adaptive " +
-      "writes cause a problem."
+    "Whether map tasks decide, while they write a shuffle, how finely they divide its rows. If false, it is as if " +
+      "`rules.disabled` had AdaptiveWrites."
   )
 
   val SourcesDefaultParallelism: SettingEntry[Int] = int(

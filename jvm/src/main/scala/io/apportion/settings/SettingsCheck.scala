@@ -21,7 +21,7 @@ import org.slf4j.LoggerFactory
 case class SettingsCheck(session: SparkSession, checkValue: (String, SQLConf) => Unit) extends (LogicalPlan => Unit) {
   import SettingsCheck._
 
-  private lazy val names = SettingRegistry.all.map(_.key)
+  private lazy val names = SettingRegistry.documented.map(_.key)
 
   override def apply(plan: LogicalPlan): Unit = plan match {
     case SetCommand(Some((key, Some(value)))) if key.startsWith(SettingEntry.Prefix) =>
@@ -50,7 +50,7 @@ case class SettingsCheck(session: SparkSession, checkValue: (String, SQLConf) =>
     case other                   => other.children.nonEmpty && other.children.forall(isAboutSettings)
   }
 
-  private def isUnknown(key: String): Boolean = !names.contains(key)
+  private def isUnknown(key: String): Boolean = !SettingRegistry.all.exists(_.key == key)
 
   private def unknown(key: String): String = s"Unknown setting $key. Did you mean ${Nearest.to(key, names)}?"
 

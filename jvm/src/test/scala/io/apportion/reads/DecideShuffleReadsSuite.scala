@@ -291,16 +291,6 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(decisions.nonEmpty && decisions.forall(_.tasks == 5))
   }
 
-  test("only the latest decisions are kept, up to retainedDecisions") {
-    withSession("retainedDecisions" -> "2", "parallelism" -> "2") { session =>
-      (1 to 3).foreach { n =>
-        session.conf.set("spark.apportion.parallelism", n.toString)
-        session.sql("SELECT k, count(*) FROM numbers GROUP BY k").collect()
-      }
-      assert(session.sql("SELECT parallelism FROM apportion_decisions()").collect().map(_.getInt(0)).toSeq == Seq(2, 3))
-    }
-  }
-
   private def readsOf(plan: SparkPlan): Seq[AQEShuffleReadExec] =
     collectWithSubqueries(plan) { case read: AQEShuffleReadExec => read }
 }

@@ -24,23 +24,23 @@ class DecisionLogSuite extends AnyFunSuite {
 
   test("groups are numbered within their query, even if queries alternate") {
     val log = new DecisionLog
-    assert(log.add(Seq(record(1), record(1)), 10).map(_.group) == Seq(0, 1))
-    log.add(Seq(record(2)), 10)
-    log.add(Seq(record(1)), 10)
+    assert(log.add(Seq(record(1), record(1))).map(_.group) == Seq(0, 1))
+    log.add(Seq(record(2)))
+    log.add(Seq(record(1)))
     assert(groups(log) == Seq(1L -> 0, 1L -> 1, 2L -> 0, 1L -> 2))
   }
 
   test("the oldest records are dropped, and only a query without records starts again at group 0") {
-    val log = new DecisionLog
-    log.add(Seq(record(1), record(2), record(2), record(3)), 2)
+    val log = new DecisionLog(retained = 2)
+    log.add(Seq(record(1), record(2), record(2), record(3)))
     assert(groups(log) == Seq(2L -> 1, 3L -> 0))
-    log.add(Seq(record(2), record(1)), 3)
-    assert(groups(log) == Seq(3L -> 0, 2L -> 2, 1L -> 0))
+    log.add(Seq(record(2), record(1)))
+    assert(groups(log) == Seq(2L -> 2, 1L -> 0))
   }
 
   test("records with equal sources share one map, even in different sessions") {
     def settings = Map("parallelism" -> "default", "ranges" -> new String("session setting"))
-    val kept = Seq(new DecisionLog, new DecisionLog).map(_.add(Seq(record(1, settings)), 10).head.sources)
+    val kept = Seq(new DecisionLog, new DecisionLog).map(_.add(Seq(record(1, settings))).head.sources)
     assert(kept.head eq kept.last)
     assert(kept.head == settings)
   }
