@@ -86,7 +86,8 @@ object GeneratedFiles {
     "",
     "## The most important settings",
     "",
-    "These settings are enough for most jobs. Change `dataVolumePerTask` first.",
+    "These settings are enough for most jobs. Change `dataVolumePerTask` first. [Policies](policies.md) describes the",
+    "policy file, and [History](history.md) the history.",
     "",
     rows(first),
     "",
@@ -120,8 +121,10 @@ object GeneratedFiles {
   /** First paragraph of a section of settings. */
   private val introductions = Map(
     Category.General -> "To find out which rule causes a problem, switch off one at a time.",
-    Category.TasksPerStage ->
-      "How many tasks read a shuffle, and what each task reads. [Concepts](concepts.md) explains the formula.",
+    Category.TasksPerStage -> (
+      "How many tasks read a shuffle, and what each task reads. [Concepts](concepts.md) explains the formula, and " +
+        "[Files](files.md#sizes-of-written-files) the sizes of written files."
+    ),
     Category.FileScans -> "How many tasks [scan files](files.md#scans). `dataVolumePerTask` applies to scans too.",
     Category.Hints -> "[Hints](hints.md) override settings for one query block.",
     Category.TaskSlots ->

@@ -6,9 +6,9 @@ object QuerySettings extends SettingRegistry {
     "policies",
     Category.General,
     Allowed.Location("a YAML or JSON file, such as /folder/policies.yaml or hdfs://host/policies.json"),
-    "File with rules that set settings and hints for the queries that they match. [Policies](policies.md) describes " +
-      "it. Apportion reads it again when it changes. Set it when Spark starts; sessions cannot change it. Use it to " +
-      "tune jobs whose SQL and settings you cannot edit."
+    "File with rules that set settings and hints for the queries that they match. Apportion reads it again when it " +
+      "changes. Set it when Spark starts; sessions cannot change it. Use it to tune jobs whose SQL and settings you " +
+      "cannot edit."
   )
 
   val HintsStrict: SettingEntry[Boolean] = boolean(

@@ -8,8 +8,7 @@ object WriteSettings extends SettingRegistry {
     "write.targetFileSize",
     Category.TasksPerStage,
     Allowed.AtLeast(1 << 16, " bytes"),
-    "Target size of the files that a statement writes. [Files](files.md#sizes-of-written-files) lists the formats. " +
-      "If not set, file sizes do not matter, unless the table has a property of this name. Set it for tables that " +
-      "many queries read."
+    "Target size of the files that a statement writes. If not set, file sizes do not matter, unless the table has a " +
+      "property of this name. Set it for tables that many queries read."
   )
 }
