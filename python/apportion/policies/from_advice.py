@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from apportion.logs.advise.findings import (
+from apportion.logs.advise.model.findings import (
     Advice,
     ApplicationAdvice,
     Finding,
@@ -95,4 +95,4 @@ def _patterns(name: str) -> list[str]:
 
 
 def _reason(finding: Finding) -> str:
-    return f"{finding.kind.title}: {finding.text} Gain: {gain_text(finding.gain)}."
+    return f"{finding.kind.title}: {finding.text} Possible saving: {gain_text(finding.gain)}."

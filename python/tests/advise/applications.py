@@ -7,8 +7,8 @@ from array import array
 from collections.abc import Sequence
 
 from apportion.logs.advise.advice import advise
-from apportion.logs.advise.findings import ApplicationAdvice, Finding, Kind
-from apportion.logs.advise.stages import MeasuredStage, measured, seconds_alone, spans
+from apportion.logs.advise.model.findings import ApplicationAdvice, Finding, Kind
+from apportion.logs.advise.model.stages import MeasuredStage, measured, seconds_alone, spans
 from apportion.logs.eventlog import Application, PlanNode, Query, Stage
 
 MB = 1 << 20

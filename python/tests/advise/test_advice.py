@@ -11,10 +11,12 @@ from apportion._util.units import core_time_text, seconds_text
 from apportion.errors import ApportionError
 from apportion.logs.advise import render
 from apportion.logs.advise.advice import advise, collected, read
-from apportion.logs.advise.findings import (
+from apportion.logs.advise.cards import cards
+from apportion.logs.advise.model.findings import (
     NO_SQL,
     ApplicationAdvice,
     Gain,
+    Kind,
     gain_text,
     largest,
     total,
@@ -87,9 +89,9 @@ def test_numbers_have_units_and_two_digits() -> None:
         "0 core-seconds", "1.1 core-seconds", "59 core-seconds", "1.5 core-minutes",
         "0.1 core-hours", "2.3 core-hours", "123 core-hours",
     ]  # fmt: skip
-    assert gain_text(Gain(0, 2, 0, 0.5)) == "0 s to 2.0 s, 0 to 0.5 core-hours"
-    assert gain_text(Gain(0, 2, 0, 0.00031)) == "0 s to 2.0 s, 0 to 1.1 core-seconds"
-    assert gain_text(Gain(0, 2, 0.001, 0.05)) == "0 s to 2.0 s, 0.06 to 3.0 core-minutes"
+    assert gain_text(Gain(0, 2, 0, 0.5)) == "up to 2.0 s, or 0.5 core-hours"
+    assert gain_text(Gain(0, 2, 0, 0.00031)) == "up to 2.0 s, or 1.1 core-seconds"
+    assert gain_text(Gain(0, 2, 0.001, 0.05)) == "up to 2.0 s (0.06 to 3.0 core-minutes)"
     assert gain_text(Gain()) == "not known from this log"
 
 
@@ -130,9 +132,11 @@ def test_databricks_is_not_supported() -> None:
     advice = advice_for(application(large, conf=cluster, version="", cores=16))
     assert not advice.is_supported
     assert advice.notes == ["Apportion does not support Databricks"]
-    assert "With Apportion, on a supported Spark: 0 s to 17.5 s" in render.text(
-        collected([advice]), 20
-    )
+    (finding,) = advice.queries[0].findings
+    assert (finding.helps, finding.decided, finding.settings) == (False, None, {})
+    shown = render.text(collected([advice]), 20)
+    assert "Possible saving: up to 17.5 s" in shown
+    assert "With Apportion" not in shown
     # Delta Lake has settings of this name on any Spark.
     delta = {"spark.databricks.delta.schema.autoMerge.enabled": "true"}
     assert advice_for(application(large, conf=delta)).is_supported
@@ -145,6 +149,77 @@ def test_stages_outside_of_sql_are_counted_apart() -> None:
     made.other_stages.append(outside)
     advice = advice_for(made)
     assert (advice.task_seconds, advice.other_task_seconds) == (5, 9)
+    (finding,) = advice.findings
+    assert (finding.kind, finding.query) == (Kind.OUTSIDE_OF_SQL, None)
+    assert finding.evidence["all_task_seconds"] == 14
+    assert "1 stage outside of SQL took 9.0 s of 14.0 s of task time." in finding.text
+    assert finding.without == [
+        "tune these calls in their code, as settings of Spark SQL do not change their tasks"
+    ]
+    outside.name = "load at report.py:7"
+    assert advice_for(made).findings[0].without[0].startswith("a schema for each read")
+
+
+def test_stages_outside_of_sql_have_findings_of_their_own() -> None:
+    made = Application(id="app-1", name="rdds", started=0, slots=[(0, 4)])
+    outside = stage(0, [9000] * 4, gc_millis=[3000] * 4)
+    outside.query = None
+    made.other_stages.append(outside)
+    found = {each.kind: each for each in advice_for(made).findings}
+    assert found.keys() == {Kind.OUTSIDE_OF_SQL, Kind.GARBAGE_COLLECTION}
+    assert (found[Kind.GARBAGE_COLLECTION].query, found[Kind.GARBAGE_COLLECTION].stage) == (None, 0)
+
+
+def test_a_log_without_its_start_says_nothing_about_work_outside_of_sql() -> None:
+    made = Application(id="app-1", name="rdds", slots=[(0, 4)])
+    outside = stage(0, [9000] * 4)
+    made.other_stages.append(outside)
+    assert advice_for(made).findings == []
+
+
+def scanning(queries: int, files: int = 4) -> Application:
+    scan = stage(0, [4000] * 4, input_bytes=[MB] * 4)
+    made = application(scan, driver_metrics={FILES: 4, FILE_BYTES: 400 * MB})
+    for number in range(1, queries):
+        other = application(scan, driver_metrics={FILES: files, FILE_BYTES: 400 * MB})
+        made.queries[number] = other.queries[0]
+        made.queries[number].id = number
+    return made
+
+
+def test_files_that_queries_scan_again_and_again_are_found() -> None:
+    (finding,) = advice_for(scanning(3)).findings
+    assert finding.kind is Kind.REPEATED_SCANS
+    assert finding.short == "db.sales is scanned 3 times"
+    assert finding.evidence == {
+        "scans": 3, "queries": 3, "files": 4, "file_bytes": 400 * MB, "scanned_bytes": 12 * MB,
+        "task_seconds": 48, "repeated_task_seconds": 32,
+    }  # fmt: skip
+    assert advice_for(scanning(2)).findings == []
+    # The queries scan other partitions of the table.
+    assert advice_for(scanning(3, files=5)).findings == []
+
+
+def test_findings_with_one_cause_are_one_card() -> None:
+    spilled = stage(
+        1, [5000] * 3, shuffle_read_bytes=[20 * MB] * 3, spilled_bytes=[30 * MB] * 3,
+        gc_millis=[2500] * 3,
+    )  # fmt: skip
+    (card,) = cards(advice_for(application(spilled)))
+    assert [each.kind for each in card.findings] == [Kind.GARBAGE_COLLECTION, Kind.SPILL]
+    assert card.title == "Garbage collection and spill to disk"
+    assert card.gain.seconds_high == max(each.gain.seconds_high for each in card.findings)
+    assert len(card.fixes) == len(set(card.fixes)) == 3
+
+
+def test_the_fix_of_a_card_comes_before_the_measurements() -> None:
+    large = stage(1, [20_000] * 2, slots=2, shuffle_read_bytes=[512 * MB] * 2)
+    lines = render.text(collected([advice_for(application(large, cores=16))]), 20).splitlines()
+    places = [
+        next(place for place, line in enumerate(lines) if text in line)
+        for text in ("Too few, large tasks: 2 tasks where 16", "Fix:", "2 tasks read", "Apportion ")
+    ]
+    assert places == sorted(places)
 
 
 def test_an_unfinished_stage_without_metrics_has_no_operators() -> None:
@@ -205,16 +280,26 @@ def test_failed_queries_are_named() -> None:
     assert {each.id: each.failure for each in advice.queries} == {
         0: None, 1: "PythonException: no", 2: None, 3: "x" * 5000,
     }  # fmt: skip
-    assert advice.notes == [
-        "query 1 failed: PythonException: no",
-        f"query 3 failed: {'x' * 5000}"[:300],
-    ]
+    failures = {each.id: finding for each in advice.queries for finding in each.findings}
+    assert failures.keys() == {1, 3}
+    assert failures[1].kind is Kind.FAILED_QUERY
+    assert failures[1].text == "It failed after 0 ms of task time: PythonException: no"
+    assert failures[3].text.endswith(f": {'x' * 300}")
 
 
-def test_many_failed_queries_are_counted() -> None:
-    made = failing(*["an error"] * 8)
-    advice = advice_for(made)
-    assert advice.notes[4:] == ["query 4 failed: an error", "3 more queries failed"]
-    several = collected([advice, advise(made, "other")])
-    assert "log: 8 queries failed" in render.text(several, 20)
-    assert "log: 8 queries failed" in render.html(several, 20)
+def test_many_failed_queries_are_one_card() -> None:
+    advice = advice_for(failing(*["an error"] * 8))
+    (card,) = cards(advice)
+    assert len(card.findings) == 8
+    shown = render.text(collected([advice]), 20)
+    assert shown.count("read the whole error") == 1
+    assert "and 4 more" in shown
+
+
+def test_the_time_of_a_failed_query_is_lost() -> None:
+    made = application(stage(1, [5000] * 4))
+    made.queries[0].failure = "an error"
+    made.stages.__next__().wasted_millis = 1000
+    (finding,) = advice_for(made).queries[0].findings
+    assert finding.evidence["lost_task_seconds"] == 21
+    assert finding.gain == Gain(0, 5, 0, 21 / 3600)

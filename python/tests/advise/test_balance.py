@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from apportion.decision import decision_from_json
-from apportion.logs.advise.findings import Kind
+from apportion.logs.advise.model.findings import Kind
 from apportion.logs.eventlog import Application, LoggedDecision, Stage
 from tests.records import RECORD
 
@@ -184,7 +184,10 @@ def test_a_smaller_size_of_partitions_is_not_proposed_for_files_that_spark_canno
 
     # Spark would have cut the files into pieces of at most 128 MiB.
     assert setting(200 * MB) == "more, smaller files in a format that Spark can split"
-    assert setting(60 * MB) == "less spark.sql.files.maxPartitionBytes, if the files can be split"
+    assert (
+        setting(60 * MB)
+        == f"spark.sql.files.maxPartitionBytes={10 if kind is Kind.IDLE_CORES else 33}MB"
+    )
 
 
 def wave(last: int) -> Stage:
@@ -215,3 +218,20 @@ def test_another_stage_at_the_same_time_lowers_the_lower_bound() -> None:
     shared = only(made, Kind.SKEW).gain
     assert shared.seconds_low == pytest.approx(alone.seconds_low * 10 / 40)
     assert shared.seconds_high == alone.seconds_high
+
+
+def test_the_first_tasks_of_an_executor_may_be_slow() -> None:
+    slow = stage(1, [40_000] + [2000] * 7, slots=8, shuffle_read_bytes=[MB] * 8)
+    slow.on_new_executors.append(0)
+    finding = only(application(slow, cores=8), Kind.SKEW)
+    assert finding.evidence["is_on_new_executor"]
+    assert "It was among the first tasks of a new executor" in finding.text
+    assert finding.without == ["compare with a second run: the executor of the long task was new"]
+
+
+def test_idle_cores_name_a_task_that_reads_much() -> None:
+    made = stage(1, [60_000] * 2, slots=2, shuffle_read_bytes=[2560 * MB] * 2)
+    tree = plan(exchange="hashpartitioning(k#1, 2), REPARTITION_BY_NUM, [plan_id=1]")
+    finding = only(application(made, cores=16, tree=tree), Kind.IDLE_CORES)
+    assert finding.text.endswith(" One task read 2.5 GiB.")
+    assert finding.without == ["a larger number in repartition or coalesce, or no number"]

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from apportion.logs.advise.findings import Kind
+from apportion.logs.advise.model.findings import Kind
 from apportion.logs.eventlog import Stage
 
 from .applications import (
@@ -60,7 +60,7 @@ def test_many_small_files_make_small_scan_tasks() -> None:
     scan = stage(0, [100] * 400, overhead=60, input_bytes=[100_000] * 400)
     made = application(scan, driver_metrics={FILES: 400, FILE_BYTES: 400 * 100_000})
     finding = only(made, Kind.SMALL_SCAN_TASKS)
-    assert finding.without == ["larger files", "less spark.sql.files.openCostInBytes"]
+    assert finding.without == ["larger files", "lower spark.sql.files.openCostInBytes"]
     assert finding.gain.seconds_high <= 10
     assert finding.tables == ["db.sales"]
     assert not finding.helps

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from apportion.logs.advise.findings import Kind
+from apportion.logs.advise.model.findings import Kind
 from apportion.logs.eventlog import Stage
 
-from .applications import MB, application, kinds, only, plan, stage
+from .applications import FILE_BYTES, FILES, MB, application, kinds, only, plan, stage
 
 
 def busy(**columns: Any) -> Stage:
@@ -47,15 +47,15 @@ def test_settings_against_a_spill_depend_on_the_plan_and_on_the_master() -> None
     coalesced = only(application(spilled), Kind.SPILL).without
     assert coalesced == [
         "spark.sql.adaptive.advisoryPartitionSizeInBytes=32MB",
-        "more spark.executor.memory",
-        "fewer spark.executor.cores",
+        "raise spark.executor.memory (1g now)",
+        "lower spark.executor.cores",
     ]
     eight = plan(exchange="hashpartitioning(k#1, 8), ENSURE_REQUIREMENTS, [plan_id=1]")
     finding = only(application(spilled, tree=eight, conf={"spark.master": "local[4]"}), Kind.SPILL)
     # The tasks read all partitions, and run in the driver.
     assert finding.without == [
-        "spark.sql.shuffle.partitions above 8",
-        "more spark.driver.memory",
+        "spark.sql.shuffle.partitions=16",
+        "raise spark.driver.memory (1g now)",
         "fewer cores in spark.master",
     ]
 
@@ -74,10 +74,28 @@ def test_a_smaller_advisory_size_needs_enough_shuffle_partitions() -> None:
     assert setting(6) == advisory
 
 
+def test_a_number_of_the_query_is_changed_in_the_query() -> None:
+    spilled = busy(spilled_bytes=[100 * MB] * 8)
+    for exchange, fix in (
+        ("hashpartitioning(k#1, 8), REPARTITION_BY_NUM, [plan_id=1]", "a larger number in repart"),
+        ("SinglePartition, ENSURE_REQUIREMENTS, [plan_id=1]", "a PARTITION BY for a window"),
+    ):
+        tree = plan(exchange=exchange)
+        assert only(application(spilled, tree=tree), Kind.SPILL).without[0].startswith(fix)
+
+
+def test_a_spill_of_a_scan_names_the_bytes_of_the_files() -> None:
+    # Spark does not count vectored reads.
+    spilled = stage(0, [5000] * 3, input_bytes=[1000] * 3, spilled_bytes=[30 * MB] * 3)
+    made = application(spilled, driver_metrics={FILES: 3, FILE_BYTES: 300 * MB})
+    finding = only(made, Kind.SPILL)
+    assert "The files that it scanned have 300 MiB." in finding.text
+
+
 def test_settings_against_a_lack_of_memory_on_a_gpu_are_those_of_rapids() -> None:
     gpu = plan(reader="GpuHashAggregate(keys=[k#1], functions=[])")
     finding = only(application(failed(30_000, memory=3), tree=gpu), Kind.OUT_OF_MEMORY)
-    assert finding.without[-1] == "fewer spark.rapids.sql.concurrentGpuTasks"
+    assert finding.without[-1] == "lower spark.rapids.sql.concurrentGpuTasks"
     assert finding.apportion == "does not decide the tasks of RAPIDS."
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from apportion import eventlog
-from apportion.logs.advise.findings import Kind
-from apportion.logs.advise.task_counts import decided
+from apportion.logs.advise.model.findings import Kind
+from apportion.logs.advise.rules.task_counts import decided
 from apportion.logs.eventlog import Application, PlanNode, Stage
 from apportion.logs.simulate.arithmetic.decider import likely_tasks
 from apportion.logs.simulate.arithmetic.policy import Confs, Policy

@@ -555,3 +555,23 @@ def test_slots_of_a_log_without_executors_come_from_its_conf_or_its_tasks(
     assert application.slots == [(2, cores)]
     assert application.has_estimated_slots is not is_known
     assert application.skipped == []
+
+
+def test_the_first_tasks_of_an_executor_are_known(tmp_path: Path) -> None:
+    def ended(executor: str, launched: int, finished: int) -> dict[str, Any]:
+        info = {"Launch Time": launched, "Finish Time": finished, "Executor ID": executor}
+        return {
+            "Event": "SparkListenerTaskEnd", "Stage ID": 0, "Stage Attempt ID": 0,
+            "Task Info": info, "Task Metrics": {"Executor Run Time": 1},
+        }  # fmt: skip
+
+    added = {
+        "Event": "SparkListenerExecutorAdded", "Timestamp": 0, "Executor ID": "1",
+        "Executor Info": {"Total Cores": 2},
+    }  # fmt: skip
+    events = [added, ended("1", 0, 90), ended("1", 10, 95), ended("1", 92, 99), ended("2", 0, 99)]
+    log = tmp_path / "log"
+    log.write_text("\n".join(map(json.dumps, events)))
+    (stage,) = eventlog.read(log).other_stages
+    # The start of executor 2 is not in the log.
+    assert stage.on_new_executors == [0, 1]

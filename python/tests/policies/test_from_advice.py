@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from apportion.logs.advise.findings import (
+from apportion.logs.advise.model.findings import (
     Advice,
     ApplicationAdvice,
     Finding,
@@ -20,6 +20,7 @@ def finding(
 ) -> Finding:
     return Finding(
         kind=kind,
+        short="idle slots",
         text="9 tasks ran in waves of 8.",
         apportion="",
         without=[],
@@ -46,7 +47,8 @@ def test_a_rule_matches_the_fingerprint_and_says_why() -> None:
     assert rule.settings == WAVES
     assert rule.name == "etl, query 7"
     assert rule.comment == (
-        "Last wave: 9 tasks ran in waves of 8. Gain: 1.0 s to 2.0 s, 0.5 to 1.0 core-hours."
+        "Last wave: 9 tasks ran in waves of 8. "
+        "Possible saving: 1.0 s to 2.0 s (0.5 to 1.0 core-hours)."
     )
 
 

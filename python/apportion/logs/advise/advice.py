@@ -2,42 +2,47 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Iterator, Sequence
 
-from apportion._util.units import count_text
 from apportion.logs import eventlog
-from apportion.logs.advise import balance, files, limits, pressure, task_counts
-from apportion.logs.advise.findings import (
+from apportion.logs.advise.cards import combined
+from apportion.logs.advise.model.findings import (
     NO_SQL,
     Advice,
     ApplicationAdvice,
     Finding,
-    Gain,
     Kind,
     QueryAdvice,
-    largest,
-    total,
 )
-from apportion.logs.advise.plan_facts import engine
-from apportion.logs.advise.stages import (
+from apportion.logs.advise.model.plan_facts import engine
+from apportion.logs.advise.model.stages import (
     MeasuredStage,
     SparkConfs,
     busy_seconds,
     measured,
+    measured_outside,
     most_slots,
     seconds_alone,
     spans,
 )
-from apportion.logs.advise.task_counts import UnadaptedStage
+from apportion.logs.advise.rules import (
+    balance,
+    files,
+    limits,
+    pressure,
+    task_counts,
+    whole_application,
+)
+from apportion.logs.advise.rules.task_counts import UnadaptedStage
+from apportion.logs.advise.rules.whole_application import Scan
 from apportion.logs.eventlog import Application, Query, Unread
 from apportion.logs.eventlog.model import ESTIMATED_SLOTS
 
 _OLDEST_SPARK = (3, 5)
 # Confs of each cluster of Databricks. Delta Lake has other confs below `spark.databricks`.
 _DATABRICKS = "spark.databricks.clusterUsageTags."
-_MOST_FAILURES = 5
-_LONGEST_FAILURE = 300
 
 
 def advise(application: Application, log: str, numbers: Sequence[int] = ()) -> ApplicationAdvice:
@@ -52,30 +57,40 @@ def advise(application: Application, log: str, numbers: Sequence[int] = ()) -> A
     chosen = dict.fromkeys(numbers) or application.queries
     queries: list[QueryAdvice] = []
     unadapted: list[UnadaptedStage] = []
+    scans: list[Scan] = []
     engines: set[str] = set()
     has_decisions = False
+    is_databricks = any(name.startswith(_DATABRICKS) for name in application.conf)
     # Only one query of a large log is unpacked at a time.
     for number in chosen:
         query = application.queries[number]
         stages = measured(application, query, alone)
         replacing = engine(query.plan)
-        queries.append(_query(application, query, stages, replacing is None))
+        queries.append(_query(application, query, stages, replacing is None, is_databricks))
         found = (task_counts.unadapted(stage, confs) for stage in stages)
         unadapted += [stage for stage in found if stage]
+        scans += [scan for stage in stages if (scan := whole_application.scan_of(stage))]
         engines.update([replacing] if replacing else [])
         has_decisions = has_decisions or bool(query.decisions)
     queries.sort(key=_rank, reverse=True)
     seconds = busy_seconds(span for number in chosen for span in spans_of[number])
-    core_hours = seconds * most_slots(application) / 3600
+    task_seconds = sum(query.task_seconds for query in queries)
+    # Without its start, a log does not tell which stages belong to a query.
+    is_partial = application.started is None
+    outside = [] if numbers or is_partial else measured_outside(application, alone)
     findings = [
         *task_counts.adaptive_execution_off(unadapted, confs),
         *task_counts.fixed_partitions(unadapted, confs, seconds),
+        *whole_application.repeated_scans(scans, task_seconds),
+        *whole_application.outside_of_sql(outside, task_seconds),
+        *_of_stages(outside, confs, is_plain=True),
     ]
+    findings = _on_databricks(findings) if is_databricks else findings
     findings.sort(key=_rank, reverse=True)
-    is_databricks = any(name.startswith(_DATABRICKS) for name in application.conf)
     is_supported = confs.is_since(*_OLDEST_SPARK) and not is_databricks
-    gains = [total([query.gain for query in queries], seconds, core_hours)]
-    helped = [total([query.with_apportion for query in queries], seconds, core_hours)]
+    every = [*findings, *(finding for query in queries for finding in query.findings)]
+    most = busy_seconds([*spans(application.other_stages), *itertools.chain(*spans_of.values())])
+    limit = (most if outside else seconds, most_slots(application))
     return ApplicationAdvice(
         log=log,
         id=application.id,
@@ -83,16 +98,14 @@ def advise(application: Application, log: str, numbers: Sequence[int] = ()) -> A
         spark_version=application.spark_version,
         slots=most_slots(application),
         stage_seconds=seconds,
-        task_seconds=sum(query.task_seconds for query in queries),
-        other_task_seconds=sum(sum(stage.run_millis) for stage in application.other_stages) / 1000,
-        # The stages of a finding about the configuration can have findings too.
-        gain=largest([*gains, *(finding.gain for finding in findings)]),
-        with_apportion=largest([*helped, *(each.gain for each in findings if each.helps)]),
+        task_seconds=task_seconds,
+        other_task_seconds=sum(sum(stage.task_millis) for stage in application.other_stages) / 1000,
+        gain=combined(every, *limit),
+        with_apportion=combined([each for each in every if each.helps], *limit),
         findings=findings,
         queries=queries,
         notes=[
             *_notes(application, is_supported, is_databricks, engines, has_decisions),
-            *_failures(queries),
             *(f"left out: {skipped}" for skipped in application.skipped),
         ],
         is_supported=is_supported,
@@ -112,17 +125,19 @@ def collected(results: Sequence[ApplicationAdvice | Unread]) -> Advice:
 
 
 def _query(
-    application: Application, query: Query, stages: Sequence[MeasuredStage], is_plain: bool
+    application: Application,
+    query: Query,
+    stages: Sequence[MeasuredStage],
+    is_plain: bool,
+    is_databricks: bool,
 ) -> QueryAdvice:
-    confs = SparkConfs(application, query)
-    findings = [
-        task_counts.with_place(finding, stage)
-        for stage in stages
-        if stage.task_seconds >= limits.MIN_TASK_SECONDS
-        for finding in _findings(stage, confs, is_plain)
-    ]
-    findings.sort(key=_rank, reverse=True)
     busy = busy_seconds(spans(query.stages))
+    findings = [
+        *whole_application.failed(query, busy),
+        *_of_stages(stages, SparkConfs(application, query), is_plain),
+    ]
+    findings = _on_databricks(findings) if is_databricks else findings
+    findings.sort(key=_rank, reverse=True)
     slots = max((stage.slots for stage in stages), default=1)
     start, end = query.submitted, query.completed
     return QueryAdvice(
@@ -131,18 +146,37 @@ def _query(
         seconds=max(end - start, 0) / 1000 if start is not None and end is not None else None,
         stage_seconds=busy,
         task_seconds=sum(stage.task_seconds for stage in stages),
-        gain=_gain(findings, busy, slots),
-        with_apportion=_gain([each for each in findings if each.helps], busy, slots),
+        gain=combined(findings, busy, slots),
+        with_apportion=combined([each for each in findings if each.helps], busy, slots),
         findings=findings,
         fingerprint=query.fingerprint,
         failure=_first_line(query.failure) if query.failure else None,
     )
 
 
+def _of_stages(stages: Sequence[MeasuredStage], confs: SparkConfs, is_plain: bool) -> list[Finding]:
+    return [
+        task_counts.with_place(finding, stage)
+        for stage in stages
+        if stage.task_seconds >= limits.MIN_TASK_SECONDS
+        for finding in _findings(stage, confs, is_plain)
+    ]
+
+
+def _on_databricks(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings without what Apportion would do, as it does not run there."""
+    return [
+        dataclasses.replace(
+            each, helps=False, decided=None, settings={}, apportion="does not support Databricks."
+        )
+        for each in findings
+    ]
+
+
 def _findings(stage: MeasuredStage, confs: SparkConfs, is_plain: bool) -> Iterator[Finding]:
     yield from pressure.spill(stage, confs)
     yield from pressure.garbage_collection(stage, confs)
-    yield from pressure.fetch_wait(stage)
+    yield from pressure.fetch_wait(stage, confs)
     yield from pressure.failures(stage, confs)
     yield from files.small_files(stage, confs)
     # The rules below look at one cause of idle slots after the other, and report the first one.
@@ -165,15 +199,6 @@ def _findings(stage: MeasuredStage, confs: SparkConfs, is_plain: bool) -> Iterat
 _FEW_TASKS = {Kind.LARGE_TASKS, Kind.LARGE_SCAN_TASKS}
 
 
-def _gain(findings: Sequence[Finding], seconds: float, slots: float) -> Gain:
-    stages = {finding.stage for finding in findings}
-    gains = [
-        largest(finding.gain for finding in findings if finding.stage == stage) for stage in stages
-    ]
-    wasted = sum(finding.evidence.get("wasted_seconds", 0) for finding in findings)
-    return total(gains, seconds, (seconds * slots + wasted) / 3600)
-
-
 def _rank(advice: ApplicationAdvice | QueryAdvice | Finding) -> tuple[float, float]:
     return advice.gain.rank
 
@@ -186,16 +211,6 @@ def _title(query: Query) -> str:
 def _first_line(text: str) -> str:
     lines = text.strip().splitlines()
     return " ".join(lines[0].split()) if lines else ""
-
-
-def _failures(queries: Sequence[QueryAdvice]) -> Iterator[str]:
-    failed = sorted(
-        (each for each in queries if each.failure is not None), key=lambda each: each.id
-    )
-    for query in failed[:_MOST_FAILURES]:
-        yield f"query {query.id} failed: {query.failure}"[:_LONGEST_FAILURE]
-    if len(failed) > _MOST_FAILURES:
-        yield f"{count_text(len(failed) - _MOST_FAILURES, 'more query')} failed"
 
 
 def _notes(

@@ -23,7 +23,7 @@ from apportion._util import cache
 from apportion._util.parallel import in_processes
 from apportion.errors import ApportionError
 from apportion.logs.advise.advice import read
-from apportion.logs.advise.findings import ApplicationAdvice
+from apportion.logs.advise.model.findings import ApplicationAdvice
 from apportion.logs.eventlog import Unread
 from apportion.logs.eventlog.input.files import parts
 

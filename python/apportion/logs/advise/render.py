@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 
 from apportion._util import pages
 from apportion._util.units import WIDTH, count_text, seconds_text, wrapped
-from apportion.logs.advise.findings import (
+from apportion.logs.advise.cards import Card, cards
+from apportion.logs.advise.model.findings import (
     NO_SQL,
     Advice,
     ApplicationAdvice,
-    Finding,
     Gain,
-    QueryAdvice,
     core_time_bounds,
     gain_text,
 )
@@ -20,6 +20,8 @@ from apportion.logs.advise.findings import (
 _RULE = "-" * WIDTH
 # Queries in the page before the findings. The others are behind a click.
 _MOST_BARS = 5
+# Places and measurements of a finding that several stages share.
+_MOST_PLACES = 4
 _UNITS = {"seconds": "s", "minutes": "min", "hours": "h"}
 _SWITCHES = [
     '--jars "$(apportion jar)"',
@@ -44,10 +46,11 @@ def html(advice: Advice, top: int) -> str:
         switches=_switches(advice),
         gain_text=gain_text,
         seconds_text=seconds_text,
-        shown=_shown,
+        cards=cards,
+        places=_places,
+        measured=_measured,
         summary=_summary,
-        place=_place,
-        with_apportion_text=_with_apportion,
+        saving=_saving,
         with_sections=_with_sections,
         without_sections=_without_sections,
         unsupported=_unsupported,
@@ -65,6 +68,12 @@ def _lines(advice: Advice, top: int) -> Iterator[str]:
         yield f"{count_text(len(others), 'log')} without findings:"
         for application in others:
             yield from wrapped(f"{application.log}{_remark(application)}", "  ", first="- ")
+        yield ""
+    if len(advice.applications) > 1 and (switches := _switches(advice)):
+        yield _RULE
+        yield "These two lines add Apportion to spark-submit:"
+        yield ""
+        yield from (f"    {line}" for line in switches)
         yield ""
     if advice.unread:
         yield _RULE
@@ -97,11 +106,18 @@ def _unsupported(advice: Advice) -> str:
     return f"Apportion does not support the Spark of {count_text(count, 'log')}." if count else ""
 
 
-def _with_apportion(application: ApplicationAdvice) -> str:
-    if not application.with_apportion.is_known:
-        return "With Apportion: no gain that this log shows."
+def _saving(application: ApplicationAdvice) -> str:
+    """Return the possible savings in all findings, in words; empty if the log shows none."""
+    if not application.gain.is_known:
+        return ""
+    helped = application.with_apportion
+    saving = f"Possible saving: {gain_text(application.gain)}."
+    if not helped.is_known:
+        # Notes name what Apportion does not support.
+        without = " Apportion would not speed this up, as far as this log shows."
+        return saving + (without if application.is_supported else "")
     needs = "" if application.is_supported else ", on a supported Spark"
-    return f"With Apportion{needs}: {gain_text(application.with_apportion)}."
+    return f"{saving} With Apportion{needs}: {gain_text(helped)}."
 
 
 def _switches(advice: Advice) -> list[str]:
@@ -111,13 +127,12 @@ def _switches(advice: Advice) -> list[str]:
 
 
 def _jobs(advice: Advice, top: int) -> Iterator[str]:
-    yield f"{count_text(len(advice.applications), 'log')}, at stake:"
-    yield from wrapped(f"- all findings: {gain_text(advice.gain)}", "  ", first="")
-    yield from wrapped(
-        f"- findings where Apportion decides differently: {gain_text(advice.with_apportion)}",
-        "  ",
-        first="",
-    )
+    logs = count_text(len(advice.applications), "log")
+    yield from wrapped(f"{logs}. Possible saving in all findings: {gain_text(advice.gain)}.")
+    if advice.with_apportion.is_known:
+        yield from wrapped(
+            f"In findings where Apportion decides differently: {gain_text(advice.with_apportion)}."
+        )
     if unsupported := _unsupported(advice):
         yield unsupported
     yield ""
@@ -129,14 +144,11 @@ def _jobs(advice: Advice, top: int) -> Iterator[str]:
         columns += f"{job.logs:>4}  {job.findings:>8}  "
         yield from wrapped(job.name, " " * len(columns), first=columns)
     yield ""
-    if switches := _switches(advice):
-        yield "These two lines add Apportion to spark-submit:"
-        yield ""
-        yield from (f"    {line}" for line in switches)
-        yield ""
 
 
 def _core_time(gain: Gain) -> str:
+    if not gain.is_known:
+        return "-"
     core_time, unit = core_time_bounds(gain)
     return f"{core_time} {_UNITS[unit]}"
 
@@ -147,55 +159,76 @@ def _application(application: ApplicationAdvice, top: int) -> Iterator[str]:
     yield from wrapped(_summary(application))
     for note in application.notes:
         yield from wrapped(f"Note: {note}.")
-    if application.count:
-        yield from wrapped(f"At stake: {gain_text(application.gain)}.")
-        yield from wrapped(_with_apportion(application))
-    left = _shown(application, top)
-    for finding in application.findings:
+    if saving := _saving(application):
+        yield from wrapped(saving)
+    found = cards(application)
+    for card in found[:top]:
         yield ""
-        yield from _finding(finding)
-    for query in application.queries:
-        findings = query.findings[: left.get(query.id, 0)]
-        if findings:
-            yield ""
-            yield from wrapped(_query_title(query))
-        for finding in findings:
-            yield ""
-            yield from _finding(finding)
-    hidden = application.count - len(application.findings) - sum(left.values())
-    if hidden:
+        yield from _card(application, card)
+    if len(found) > top:
         yield ""
-        yield f"{count_text(hidden, 'more finding')}: show them with --top."
+        yield f"{count_text(len(found) - top, 'more finding')}: show them with --top."
     without = sorted(query.id for query in application.queries if not query.findings)
-    if without:
+    if without and found:
         yield ""
-        yield from wrapped(f"Queries without findings: {_ranges(without)}.", "  ", first="")
+        yield from wrapped(f"Nothing found in {_queries_text(without)}.", "  ", first="")
+    if not found:
+        yield "Nothing found."
+    if application.queries and found:
+        query = next((each.query for each in found[0].findings if each.query is not None), None)
+        chosen = f" --query {query}" if query is not None else ""
+        yield ""
+        yield f"See the stages: apportion explain {shlex.quote(application.log)}{chosen}"
     yield ""
 
 
-def _finding(finding: Finding) -> Iterator[str]:
-    yield from wrapped(f"{finding.kind.title}{_place(finding)}", "    ", first="  * ")
-    yield from wrapped(finding.text, "    ")
-    yield from wrapped(f"Gain: {gain_text(finding.gain)}.", "    ")
-    yield from wrapped(f"Apportion {finding.apportion}", "    ")
-    if finding.without:
-        yield "    Without Apportion, one of:"
-        for setting in finding.without:
-            yield from wrapped(setting, "        ", first="      - ")
+def _card(application: ApplicationAdvice, card: Card) -> Iterator[str]:
+    yield from wrapped(card.title, "    ", first="  * ")
+    for place in _places(application, card):
+        yield from wrapped(place, "    ")
+    if card.fixes:
+        yield "    Fix:" if len(card.fixes) == 1 else "    Fix, one of:"
+        for fix in card.fixes:
+            yield from wrapped(fix, "        ", first="      - ")
+    for measured in _measured(card):
+        yield from wrapped(measured, "    ")
+    if card.gain.is_known:
+        yield from wrapped(f"Possible saving: {gain_text(card.gain)}.", "    ")
+    for text in card.apportion:
+        yield from wrapped(f"Apportion {text}", "    ")
 
 
-def _place(finding: Finding) -> str:
-    """Return the stage of a finding, with its operators and tables."""
-    if finding.stage is None:
-        return ""
-    operators = f": {', '.join(finding.operators)}" if finding.operators else ""
-    tables = f" of {', '.join(finding.tables)}" if finding.tables else ""
-    return f", stage {finding.stage}{operators}{tables}"
+def _places(application: ApplicationAdvice, card: Card) -> list[str]:
+    """Return the query, stages, operators and tables of the findings, a line for each query."""
+    titles = {query.id: query for query in application.queries}
+    lines: list[str] = []
+    for query in dict.fromkeys(each.query for each in card.findings):
+        own = [each for each in card.findings if each.query == query]
+        stages = sorted({each.stage for each in own if each.stage is not None})
+        names = [f"query {query}: {titles[query].title}"] if query is not None else []
+        if stages:
+            numbers = ", ".join(map(str, stages))
+            names.append(f"{'stage' if len(stages) == 1 else 'stages'} {numbers}")
+        line = ", ".join(names)
+        if len(card.findings) == 1 and own[0].operators:
+            tables = f" of {', '.join(own[0].tables)}" if own[0].tables else ""
+            line += f": {', '.join(own[0].operators)}{tables}"
+        if line:
+            lines.append(line[0].upper() + line[1:])
+    hidden = len(lines) - _MOST_PLACES
+    return [*lines[:_MOST_PLACES], *([f"and {hidden} more"] if hidden > 0 else [])]
 
 
-def _query_title(query: QueryAdvice) -> str:
-    took = "not ended" if query.seconds is None else seconds_text(query.seconds)
-    return f"Query {query.id}: {query.title} ({took}). At stake: {gain_text(query.gain)}."
+def _measured(card: Card) -> list[str]:
+    """Return the measured numbers of the findings, in words."""
+    shown = card.findings[:_MOST_PLACES]
+    if len(card.findings) == 1:
+        return [shown[0].text]
+    lines = [
+        f"{f'Stage {each.stage}: ' if each.stage is not None else ''}{each.text}" for each in shown
+    ]
+    hidden = len(card.findings) - len(shown)
+    return [*lines, *([f"and {count_text(hidden, 'more finding')}"] if hidden > 0 else [])]
 
 
 def _summary(application: ApplicationAdvice) -> str:
@@ -211,20 +244,9 @@ def _summary(application: ApplicationAdvice) -> str:
     )
 
 
-def _shown(application: ApplicationAdvice, top: int) -> dict[int, int]:
-    """Return the number of findings to show for each query: the `top` largest ones."""
-    ranked = sorted(
-        (
-            (finding.gain.rank, query.id)
-            for query in application.queries
-            for finding in query.findings
-        ),
-        reverse=True,
-    )
-    shown: dict[int, int] = {}
-    for _, id in ranked[:top]:
-        shown[id] = shown.get(id, 0) + 1
-    return shown
+def _queries_text(numbers: Sequence[int]) -> str:
+    """Return the numbers of queries as text, such as `queries 0 to 3, 7`."""
+    return f"{'query' if len(numbers) == 1 else 'queries'} {_ranges(numbers)}"
 
 
 def _ranges(numbers: Sequence[int]) -> str:

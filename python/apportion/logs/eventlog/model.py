@@ -169,6 +169,8 @@ class Stage:
     """Bytes that each task spilled to disk."""
     gc_millis: array[int] = dataclasses.field(default_factory=lambda: array("q"))
     fetch_wait_millis: array[int] = dataclasses.field(default_factory=lambda: array("q"))
+    on_new_executors: list[int] = dataclasses.field(default_factory=list)
+    """Places of tasks that were launched before any task of their executor had ended."""
     peak_memory: int = 0
     """Most bytes of execution memory of a task."""
     failed_tasks: int = 0

@@ -138,6 +138,23 @@ def table(name: str, text: str) -> str | None:
     return _last_part(text)
 
 
+def source(name: str, text: str) -> str | None:
+    """Return the table of a scan, or its first path; None if the plan has neither."""
+    words = name.split()
+    if not words or not _SCAN.match(words[0]) or words[0] in _NOT_TABLES:
+        return None
+    if len(words) > 2 or not (found := _LOCATION.search(text)):
+        return table(name, text)
+    return None if found[1].endswith("...") else found[1]
+
+
+def scan_format(name: str) -> str:
+    """Return the format of a scan in lower case: `csv` of `Scan csv db.sales`; empty if unnamed."""
+    words = name.split()
+    is_named = len(words) > 1 and words[0].endswith("Scan") and not words[0].endswith("BatchScan")
+    return words[1].lower() if is_named else ""
+
+
 def write_targets(name: str, text: str) -> list[str]:
     """Return the paths and tables in the text of a command or a write, sorted."""
     if not _WRITE.match(name):

@@ -103,6 +103,8 @@ class _Reader:
         self._stages: dict[tuple[int, int], Stage] = {}
         self._query_of_stage: dict[int, int] = {}
         self._cores: dict[str, int] = {}
+        # The end of the first task of each executor.
+        self._first_ends: dict[str, int] = {}
         # Time zone of Java.
         self._zone = ""
         self._tasks = 0
@@ -230,6 +232,7 @@ class _Reader:
 
     def _executor_removed(self, event: Event) -> None:
         self._cores.pop(str(event["Executor ID"]), None)
+        self._first_ends.pop(str(event["Executor ID"]), None)
         self._slots_changed(event)
 
     def _slots_changed(self, event: Event) -> None:
@@ -385,6 +388,10 @@ class _Reader:
         if self._tasks == MAX_TASKS:
             self.skipped.add(f"a task above the limit of {MAX_TASKS:,} tasks")
             return
+        executor = str(info.get("Executor ID"))
+        # The start of an executor can be in a file that is missing.
+        if executor in self._cores and row[0] < self._first_ends.setdefault(executor, row[1]):
+            stage.on_new_executors.append(stage.tasks)
         self._tasks += 1
         if stage.query is not None:
             self._unpacked += _TASK

@@ -16,7 +16,7 @@ from apportion.cli.support.progress import counted
 from apportion.errors import ApportionError
 from apportion.logs.advise import render
 from apportion.logs.advise.advice import collected
-from apportion.logs.advise.findings import ApplicationAdvice
+from apportion.logs.advise.model.findings import ApplicationAdvice
 from apportion.logs.advise.reading import default_folder, read_all
 from apportion.logs.eventlog import Unread
 from apportion.logs.eventlog.input.files import logs
@@ -73,7 +73,7 @@ def advise_command(
 ) -> None:
     """Find stages that waste time, in any Spark event logs.
 
-    A gain has two bounds. It is never more than the time of the stage. If the lower bound is 0,
+    A saving has two bounds. It is never more than the time of the stage. If the lower bound is 0,
     the fix may not help. If you stop the command while it reads several logs, run it again to
     continue.
 

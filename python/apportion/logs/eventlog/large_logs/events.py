@@ -22,7 +22,15 @@ class UnexpectedError(Exception):
 
 
 _TaskInfo = TypedDict(
-    "_TaskInfo", {"Launch Time": Any, "Finish Time": Any, "Failed": Any, "Killed": Any}, total=False
+    "_TaskInfo",
+    {
+        "Launch Time": Any,
+        "Finish Time": Any,
+        "Failed": Any,
+        "Killed": Any,
+        "Executor ID": Any,
+    },
+    total=False,
 )
 _Reason = TypedDict("_Reason", {"Reason": Any, "Class Name": Any, "Loss Reason": Any}, total=False)
 _Input = TypedDict("_Input", {"Bytes Read": Any}, total=False)

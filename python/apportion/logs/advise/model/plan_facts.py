@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from apportion.logs.eventlog import LoggedDecision, PlanNode, Query, plan_text
 from apportion.logs.eventlog.fragments import Fragment, exchange_kind
@@ -31,8 +32,18 @@ _USER_CODE = ("Arrow", "CoGroup", "MapElements", "MapGroups", "MapPartitions", "
 _WITHOUT_ONE_GROUP = {"CartesianProduct", "Union"}
 _LIMITS = {"CollectLimit", "CollectTail", "GlobalLimit", "LocalLimit", "TakeOrderedAndProject"}
 _ENGINES = {"Gpu": "RAPIDS", "Photon": "Photon", "Comet": "Comet", "Velox": "Velox"}
+_TEXT = {"csv", "json", "text", "xml"}
 _FILES, _FILE_BYTES = "number of files read", "size of files read"
 _WRITTEN_FILES = "number of written files"
+
+
+class ScannedFiles(NamedTuple):
+    """Files or a table that a scan reads."""
+
+    name: str
+    """Table or path."""
+    format: str
+    """Format in lower case, such as `csv`; empty for scans that name none."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +53,10 @@ class PlanFacts:
     operators: list[str] = dataclasses.field(default_factory=list)
     """Operators that compute rows, from the top of the plan."""
     tables: list[str] = dataclasses.field(default_factory=list)
+    sources: list[ScannedFiles] = dataclasses.field(default_factory=list)
+    """Files and tables that it scans, one for each scan."""
     is_known: bool = False
+    is_outside_of_sql: bool = False
     query_has_shuffles: bool = True
     """Whether the plan of the query has a shuffle."""
     reads_shuffles: bool = False
@@ -74,6 +88,8 @@ class PlanFacts:
     """Whether an operator runs functions of the user, whose time does not depend on bytes."""
     engine: str | None = None
     """Engine that replaces Spark's operators; None for Spark itself."""
+    has_text_files: bool = False
+    """Whether it scans CSV, JSON or text, which Spark cannot split if gzip compressed them."""
     files: int = 0
     """Files that it scans, as the driver counted them."""
     file_bytes: int = 0
@@ -82,6 +98,8 @@ class PlanFacts:
     @property
     def why_unchanged(self) -> str:
         """Why Apportion does not set the number of tasks, in words."""
+        if self.is_outside_of_sql:
+            return "does not change stages outside of SQL."
         if self.engine:
             return f"does not decide the tasks of {self.engine}."
         if not self.is_known:
@@ -142,6 +160,11 @@ def facts(fragment: Fragment, query: Query, decided: Sequence[LoggedDecision]) -
         tables=list(
             dict.fromkeys(name for node in nodes if (name := plan_text.table(node.name, node.text)))
         ),
+        sources=[
+            ScannedFiles(source, plan_text.scan_format(node.name))
+            for node in nodes
+            if (source := plan_text.source(node.name, node.text))
+        ],
         is_known=True,
         query_has_shuffles=has_shuffles(query.plan),
         reads_shuffles=bool(shuffles),
@@ -161,6 +184,7 @@ def facts(fragment: Fragment, query: Query, decided: Sequence[LoggedDecision]) -
         is_stateful=any("StateStore" in each or "Streaming" in each for each in kinds),
         splittable=_splittable(nodes),
         whole_keys=any(_needs_whole_keys(node) for node in nodes),
+        has_text_files=any(plan_text.scan_format(node.name) in _TEXT for node in nodes),
         is_bucketed=any(plan_text.is_bucketed(node.text) for node in nodes),
         runs_user_code=any(part in each for part in _USER_CODE for each in kinds),
         engine=engine(query.plan),

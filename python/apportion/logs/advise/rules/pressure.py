@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from apportion._util.units import count_text, seconds_text, size_text
-from apportion.logs.advise import limits
-from apportion.logs.advise.files import smaller_scan_tasks
-from apportion.logs.advise.findings import Finding, Gain, Kind, percent_text
-from apportion.logs.advise.stages import MeasuredStage, SparkConfs
-from apportion.logs.advise.task_counts import decided
+from apportion.logs.advise.model.findings import Finding, Gain, Kind, percent_text
+from apportion.logs.advise.model.stages import MeasuredStage, SparkConfs
+from apportion.logs.advise.rules import limits
+from apportion.logs.advise.rules.files import LARGER_NUMBER, ONE_PARTITION, smaller_scan_tasks
+from apportion.logs.advise.rules.task_counts import decided
 from apportion.logs.simulate.arithmetic.policy import ADVISORY_SIZE
 
+MEMORY = "memory"
+_IN_FLIGHT = "spark.reducer.maxSizeInFlight"
+_CONNECTIONS = "spark.shuffle.io.numConnectionsPerPeer"
+# Spark's default of the memory of the driver and of executors.
+_DEFAULT_MEMORY = "1g"
 _RAPIDS_MEMORY = [
-    "less spark.rapids.sql.batchSizeBytes", "fewer spark.rapids.sql.concurrentGpuTasks"
+    "lower spark.rapids.sql.batchSizeBytes", "lower spark.rapids.sql.concurrentGpuTasks"
 ]  # fmt: skip
 
 
@@ -28,9 +33,11 @@ def spill(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     helps = reads is not None and stage.facts.holds_rows
     yield Finding(
         kind=Kind.SPILL,
+        cause=MEMORY,
+        short=f"{size_text(spilled)} spilled to disk",
         text=f"{stage.spilling_tasks} of {count_text(stage.tasks, 'task')} spilled "
-        f"{size_text(spilled)} to disk. The stage read {size_text(stage.read_total)}. The largest "
-        f"execution memory of a task was {size_text(stage.peak_memory)}.",
+        f"{size_text(spilled)} to disk. {_read_text(stage)} The largest execution memory of a "
+        f"task was {size_text(stage.peak_memory)}.",
         apportion="gives the stage more tasks if the rows of a task do not fit its memory. The "
         "log does not have the size of the rows, so the number is not known."
         if helps
@@ -43,6 +50,7 @@ def spill(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
             "spilling_tasks": stage.spilling_tasks,
             "spilled_bytes": spilled,
             "read_bytes": stage.read_total,
+            "file_bytes": stage.facts.file_bytes,
             "peak_task_memory": stage.peak_memory,
             "stage_seconds": stage.seconds,
         },
@@ -57,6 +65,8 @@ def garbage_collection(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Find
         return
     yield Finding(
         kind=Kind.GARBAGE_COLLECTION,
+        cause=MEMORY,
+        short=f"{percent_text(share)} of the task time is garbage collection",
         text=f"Garbage collection took {seconds_text(seconds)}, or {percent_text(share)} of the "
         "task time.",
         apportion="does not change the memory of executors.",
@@ -72,20 +82,21 @@ def garbage_collection(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Find
     )
 
 
-def fetch_wait(stage: MeasuredStage) -> Iterator[Finding]:
+def fetch_wait(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     """Find stages whose tasks waited for the bytes of a shuffle."""
     seconds, share = _share(stage.fetch_wait_millis, stage)
     if not _is_large(share, seconds, stage):
         return
     yield Finding(
         kind=Kind.FETCH_WAIT,
+        short=f"{percent_text(share)} of the task time is waiting for shuffle data",
         text=f"Tasks waited {seconds_text(seconds)} for {size_text(stage.shuffle_total)} of "
         f"shuffle data, or {percent_text(share)} of the task time.",
         apportion="limits the number of blocks that a task fetches, but not their bytes.",
         without=[
             "fewer tasks in the stage that writes the shuffle",
-            "more spark.reducer.maxSizeInFlight",
-            "more spark.shuffle.io.numConnectionsPerPeer",
+            f"raise {_IN_FLIGHT} ({confs.text(_IN_FLIGHT) or '48m'} now)",
+            f"raise {_CONNECTIONS} ({confs.text(_CONNECTIONS) or '1'} now)",
         ],
         helps=False,
         gain=stage.gain(0, share * stage.seconds),
@@ -113,10 +124,12 @@ def failures(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
         reason, attempts = max(stage.failure_reasons.items(), key=lambda each: (each[1], each[0]))
         text += f" The most frequent reason is {reason} ({count_text(attempts, 'attempt')})."
     kind, helps = Kind.FAILED_TASKS, False
+    short = f"{count_text(stage.failed_tasks, 'attempt')} failed"
     apportion = "does not change failures."
     without = ["see the reasons of the failures on the stage's page in Spark's UI"]
     if stage.memory_failures:
         kind = Kind.OUT_OF_MEMORY
+        short = f"{count_text(stage.memory_failures, 'attempt')} out of memory"
         text += f" {count_text(stage.memory_failures, 'attempt')} ran out of memory."
         helps = decided(stage, confs) is not None and stage.facts.holds_rows
         apportion = (
@@ -126,11 +139,15 @@ def failures(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
             else _unchanged(stage, confs)
         )
         without = [*_smaller_tasks(stage, confs), *_more_memory(stage, confs)]
+    if stage.attempts > 1:
+        text += f" Spark ran the stage {stage.attempts} times."
     # At best, the attempts delayed nothing. At worst, they ran one after the other, but the tasks
     # that succeeded need their slots in any case.
     bound = stage.gain(0, min(wasted, stage.seconds - stage.task_seconds / stage.slots))
     yield Finding(
         kind=kind,
+        cause=MEMORY if stage.memory_failures else None,
+        short=short,
         text=text,
         apportion=apportion,
         without=without,
@@ -140,12 +157,20 @@ def failures(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
             "failed_tasks": stage.failed_tasks,
             "memory_failures": stage.memory_failures,
             "wasted_seconds": wasted,
+            "stage_attempts": stage.attempts,
             "tasks": stage.tasks,
             "task_seconds": stage.task_seconds,
         },
         failure_reasons=stage.failure_reasons,
         settings=_smaller_target(stage) if helps else {},
     )
+
+
+def _read_text(stage: MeasuredStage) -> str:
+    """Return a sentence about the bytes that a stage read. Spark counts no vectored reads."""
+    if stage.facts.file_bytes > stage.read_total:
+        return f"The files that it scanned have {size_text(stage.facts.file_bytes)}."
+    return f"The stage read {size_text(stage.read_total)}."
 
 
 def _smaller_target(stage: MeasuredStage) -> dict[str, str]:
@@ -172,6 +197,10 @@ def _smaller_tasks(stage: MeasuredStage, confs: SparkConfs) -> list[str]:
     if not stage.shuffle_total:
         reads_files = stage.facts.files or (stage.facts.engine and sum(stage.input_bytes))
         return [smaller_scan_tasks(stage, confs)] if reads_files else []
+    if stage.facts.single:
+        return [ONE_PARTITION]
+    if stage.facts.set_by_query:
+        return [LARGER_NUMBER]
     partitions = stage.facts.partitions
     if stage.facts.is_adaptive and (partitions is None or stage.tasks < partitions):
         half = max(1, stage.shuffle_total // stage.tasks // 2 >> 20)
@@ -180,15 +209,19 @@ def _smaller_tasks(stage: MeasuredStage, confs: SparkConfs) -> list[str]:
         if partitions is not None and partitions < 2 * stage.tasks:
             return [f"spark.sql.shuffle.partitions={2 * stage.tasks}, with {advisory}"]
         return [advisory]
-    return [f"spark.sql.shuffle.partitions above {stage.tasks}"]
+    return [f"spark.sql.shuffle.partitions={2 * stage.tasks}"]
 
 
 def _more_memory(stage: MeasuredStage, confs: SparkConfs) -> list[str]:
     if stage.facts.engine == "RAPIDS":
         return _RAPIDS_MEMORY
-    if confs.is_local:
-        return ["more spark.driver.memory", "fewer cores in spark.master"]
-    return ["more spark.executor.memory", "fewer spark.executor.cores"]
+    of, cores = (
+        ("driver", "fewer cores in spark.master")
+        if confs.is_local
+        else ("executor", "lower spark.executor.cores")
+    )
+    memory = f"spark.{of}.memory"
+    return [f"raise {memory} ({confs.text(memory) or _DEFAULT_MEMORY} now)", cores]
 
 
 def _unchanged(stage: MeasuredStage, confs: SparkConfs) -> str:

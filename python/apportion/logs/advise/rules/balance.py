@@ -6,18 +6,19 @@ import itertools
 from collections.abc import Iterator
 
 from apportion._util.units import count_text, seconds_text, size_text
-from apportion.logs.advise import limits
-from apportion.logs.advise.files import smaller_scan_tasks
-from apportion.logs.advise.findings import Decided, Finding, Kind, percent_text
-from apportion.logs.advise.stages import ADAPTIVE, MeasuredStage, SparkConfs, median
-from apportion.logs.advise.task_counts import decided
+from apportion.logs.advise.model.findings import Decided, Finding, Kind, percent_text
+from apportion.logs.advise.model.stages import ADAPTIVE, MeasuredStage, SparkConfs, median
+from apportion.logs.advise.rules import limits
+from apportion.logs.advise.rules.files import LARGER_NUMBER, ONE_PARTITION, smaller_scan_tasks
+from apportion.logs.advise.rules.task_counts import decided
 from apportion.logs.simulate.arithmetic.policy import ADVISORY_SIZE
 
-_MORE_PARTITIONS = "more spark.sql.shuffle.partitions"
 _SKEW_JOIN = "spark.sql.adaptive.skewJoin."
 _SKEW_THRESHOLD, _DEFAULT_THRESHOLD = "skewedPartitionThresholdInBytes", 256 << 20
 _SKEW_FACTOR, _DEFAULT_FACTOR = "skewedPartitionFactor", 5
 _REPARTITION = "repartition the input of this stage into more partitions"
+_NEW_TEXT = " It was among the first tasks of a new executor, which loads its code first."
+_SECOND_RUN = "compare with a second run: the executor of the long task was new"
 
 
 def skew(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
@@ -40,6 +41,7 @@ def skew(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     has_more_bytes = size >= max(1, usual) * limits.BYTES_SKEW_RATIO
     # The parts of a split partition read at most twice its bytes (`SkewSplits.scala`).
     read_twice = min(possible, stage.seconds - even - longest / stage.peak)
+    is_new = slowest in stage.on_new_executors
     layout = decided(stage, confs)
     splits = has_more_bytes and _would_split(stage, slowest, layout)
     bytes_text = (
@@ -49,10 +51,14 @@ def skew(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     )
     yield Finding(
         kind=Kind.SKEW,
+        short=f"one of {stage.tasks} tasks ran for {seconds_text(longest)}, the median for "
+        f"{seconds_text(usual_seconds)}",
         text=f"The longest of {stage.tasks} tasks ran for {seconds_text(longest)}, the median "
-        f"for {seconds_text(usual_seconds)}. {bytes_text}",
+        f"for {seconds_text(usual_seconds)}. {bytes_text}{_NEW_TEXT if is_new else ''}",
         apportion=_split_text(stage, has_more_bytes, splits),
-        without=_skew_settings(stage, has_more_bytes, size, usual, confs),
+        without=[_SECOND_RUN]
+        if is_new and not has_more_bytes
+        else _skew_settings(stage, has_more_bytes, size, usual, confs),
         helps=splits,
         gain=stage.gain(limits.SPLIT_SHARE * read_twice if splits else 0, possible),
         evidence={
@@ -62,6 +68,7 @@ def skew(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
             "longest_task_bytes": size,
             "median_task_bytes": usual,
             "largest_task_bytes": max(stage.read_bytes),
+            "is_on_new_executor": is_new,
             "stage_seconds": stage.seconds,
         },
         decided=layout if splits else None,
@@ -87,8 +94,10 @@ def idle_cores(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     helps = layout is not None and layout.tasks > stage.tasks
     yield Finding(
         kind=Kind.IDLE_CORES,
+        short=f"{count_text(stage.tasks, 'task')} on {stage.slots:.0f} task slots",
         text=f"{count_text(stage.tasks, 'task')} ran for {seconds_text(stage.seconds)} on "
-        f"{stage.slots:.0f} task slots. The slots were busy for {percent_text(busy)} of the time.",
+        f"{stage.slots:.0f} task slots. The slots were busy for {percent_text(busy)} of the time."
+        f"{_reads_text(stage)}",
         apportion=_more_tasks_text(stage, layout),
         without=_more_tasks_settings(stage, layout, confs),
         helps=helps,
@@ -99,6 +108,7 @@ def idle_cores(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
             "busy_share": busy,
             "alone_seconds": idle_seconds,
             "read_bytes": stage.read_total,
+            "largest_task_bytes": max(stage.read_bytes),
             "stage_seconds": stage.seconds,
         },
         decided=layout if helps else None,
@@ -122,6 +132,7 @@ def last_wave(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     can_change = decided(stage, confs) is not None
     yield Finding(
         kind=Kind.LAST_WAVE,
+        short=f"idle slots for the last {seconds_text((end - since) / 1000)}",
         text=f"{count_text(stage.tasks, 'task')} ran in waves of {peak}. After the last task "
         f"started, the stage took {seconds_text((end - since) / 1000)} more, and slots were idle "
         f"for {seconds_text(idle / 1000)} in total.",
@@ -141,6 +152,12 @@ def last_wave(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
         },
         settings={"ranges": "balanced", "rounding": "waves"} if can_change else {},
     )
+
+
+def _reads_text(stage: MeasuredStage) -> str:
+    """Return a sentence about the largest task, if it reads much."""
+    largest = max(stage.read_bytes)
+    return f" One task read {size_text(largest)}." if largest >= limits.LARGE_READ else ""
 
 
 def _would_split(stage: MeasuredStage, task: int, layout: Decided | None) -> bool:
@@ -173,6 +190,8 @@ def _skew_settings(
     stage: MeasuredStage, has_more_bytes: bool, size: int, usual: int, confs: SparkConfs
 ) -> list[str]:
     if not has_more_bytes:
+        if not stage.facts.operators:
+            return ["look for a slow host, or for a task with more work in its code"]
         return ["look for a slow host, or for rows that multiply in a join or an explode"]
     if _mostly_scans(stage):
         if not stage.facts.files:
@@ -214,14 +233,16 @@ def _more_tasks_settings(
     stage: MeasuredStage, layout: Decided | None, confs: SparkConfs
 ) -> list[str]:
     if stage.facts.single:
-        return ["a PARTITION BY for a window; a partial result before the last step"]
+        return [ONE_PARTITION]
     if stage.facts.set_by_query:
-        return ["a larger number in repartition or coalesce, or no number"]
+        return [LARGER_NUMBER]
     if layout is not None:
-        return [
-            "REPARTITION hint with more partitions",
-            f"less {ADVISORY_SIZE}" if stage.facts.is_adaptive else _MORE_PARTITIONS,
-        ]
+        slots = int(stage.slots)
+        partitions = f"spark.sql.shuffle.partitions={slots}"
+        # Adaptive execution merges shuffle partitions, but cuts none.
+        if not stage.facts.is_adaptive or (stage.facts.partitions or slots) < slots:
+            return [partitions]
+        return [f"{ADVISORY_SIZE}={max(1, stage.shuffle_total // slots >> 20)}MB"]
     if stage.facts.files:
         return [smaller_scan_tasks(stage, confs)]
     return [_REPARTITION]

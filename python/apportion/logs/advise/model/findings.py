@@ -32,6 +32,9 @@ class Kind(enum.Enum):
     LARGE_SCAN_TASKS = "large-scan-tasks"
     ADAPTIVE_EXECUTION_OFF = "adaptive-execution-off"
     FIXED_PARTITIONS = "fixed-partitions"
+    REPEATED_SCANS = "repeated-scans"
+    OUTSIDE_OF_SQL = "outside-of-sql"
+    FAILED_QUERY = "failed-query"
 
     @property
     def title(self) -> str:
@@ -55,6 +58,9 @@ _TITLES = {
     Kind.LARGE_SCAN_TASKS: "Large scan tasks",
     Kind.ADAPTIVE_EXECUTION_OFF: "Adaptive execution is off",
     Kind.FIXED_PARTITIONS: "Fixed number of shuffle partitions",
+    Kind.REPEATED_SCANS: "Files that are scanned again and again",
+    Kind.OUTSIDE_OF_SQL: "Work outside of SQL",
+    Kind.FAILED_QUERY: "Failed query",
 }
 
 
@@ -108,29 +114,38 @@ def total(gains: Iterable[Gain], most_seconds: float, most_core_hours: float) ->
 
 
 def gain_text(gain: Gain) -> str:
-    """Return a gain with its bounds, in seconds and core-hours.
+    """Return a gain with its bounds, in seconds and core time.
 
     >>> gain_text(Gain(1, 2, 0.5, 1))
-    '1.0 s to 2.0 s, 0.5 to 1.0 core-hours'
+    '1.0 s to 2.0 s (0.5 to 1.0 core-hours)'
+    >>> gain_text(Gain(0, 2, 0, 1))
+    'up to 2.0 s, or 1.0 core-hours'
     """
     if not gain.is_known:
         return "not known from this log"
     low, high = seconds_text(gain.seconds_low), seconds_text(gain.seconds_high)
-    low = "0 s" if low == "0 ms" else low
     core_time, unit = core_time_bounds(gain)
-    return f"{low if low == high else f'{low} to {high}'}, {core_time} core-{unit}"
+    if low == "0 ms" and core_time.startswith("up to "):
+        return f"up to {high}, or {core_time.removeprefix('up to ')} core-{unit}"
+    return f"{_bounds(low, high)} ({core_time} core-{unit})"
+
+
+def _bounds(low: str, high: str) -> str:
+    if low == high:
+        return high
+    return f"up to {high}" if low in ("0", "0 ms") else f"{low} to {high}"
 
 
 def core_time_bounds(gain: Gain) -> tuple[str, str]:
     """Return the bounds of the saved core time, and their unit: `seconds`, `minutes` or `hours`.
 
     >>> core_time_bounds(Gain(1, 2, 0, 0.05))
-    ('0 to 3.0', 'minutes')
+    ('up to 3.0', 'minutes')
     """
     divisor, unit = core_unit(gain.core_hours_high * 3600)
     low = number_text(gain.core_hours_low * 3600 / divisor)
     high = number_text(gain.core_hours_high * 3600 / divisor)
-    return (low if low == high else f"{low} to {high}"), unit
+    return _bounds(low, high), unit
 
 
 def percent_text(share: float) -> str:
@@ -178,6 +193,8 @@ class Finding:
     """A problem that costs time, and how to fix it."""
 
     kind: Kind
+    short: str
+    """The problem in a few words, such as `200 tasks where 4 would do`."""
     text: str
     """What was measured, in words."""
     apportion: str
@@ -191,8 +208,9 @@ class Finding:
     """The measured numbers by name."""
     decided: Decided | None = None
     query: int | None = None
-    """None for a finding about the configuration."""
+    """None for a finding about the whole application, and about work outside of SQL."""
     stage: int | None = None
+    """Id of the stage in Spark's UI; None for a finding about a query or an application."""
     operators: list[str] = dataclasses.field(default_factory=list)
     """Operators of the stage, from the top of the plan."""
     tables: list[str] = dataclasses.field(default_factory=list)
@@ -201,6 +219,8 @@ class Finding:
     """Failed attempts of tasks by the class of their error, or by Spark's name of the reason."""
     settings: dict[str, str] = dataclasses.field(default_factory=dict)
     """Settings of Apportion that help, by name; they are not its defaults."""
+    cause: str | None = None
+    """What other findings have as their cause too; None if the kind and the fix are the cause."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -237,13 +257,14 @@ class ApplicationAdvice:
     stage_seconds: float
     """Time in which at least one stage of a query ran."""
     task_seconds: float
-    """Task time of all queries."""
+    """Task time of all queries: the time from the launch of each task to its end, as Spark's page
+    on executors has it, of the tasks that succeeded."""
     other_task_seconds: float
     """Task time of stages outside of SQL."""
     gain: Gain
     with_apportion: Gain
     findings: list[Finding]
-    """Findings about the configuration."""
+    """Findings about the configuration, and about stages outside of SQL."""
     queries: list[QueryAdvice]
     """All queries, with the largest gain first."""
     notes: list[str]
@@ -254,7 +275,12 @@ class ApplicationAdvice:
     @property
     def count(self) -> int:
         """Number of findings."""
-        return len(self.findings) + sum(len(query.findings) for query in self.queries)
+        return len(self.all_findings)
+
+    @property
+    def all_findings(self) -> list[Finding]:
+        """The findings of the application and of its queries."""
+        return [*self.findings, *(each for query in self.queries for each in query.findings)]
 
 
 @dataclasses.dataclass(frozen=True)

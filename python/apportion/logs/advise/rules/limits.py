@@ -62,6 +62,14 @@ MIN_TAIL_SECONDS = 2.0
 MIN_TAIL_SHARE = 0.2
 """Largest possible gain of a last wave, in seconds and in proportion to the stage."""
 
+LARGE_READ = 1 << 30
+"""Bytes that a task reads, which are worth a word."""
+MIN_SCANS = 3
+"""Scans of the same files by an application."""
+MIN_OUTSIDE_SHARE = 0.1
+"""Task time outside of SQL, in proportion to all task time. The same share holds for scans that
+read the same files again."""
+
 MIN_FILES = 50
 SMALL_FILE = 16 << 20
 """Mean bytes of small output files."""

@@ -11,8 +11,14 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from apportion.logs.advise.findings import Gain
-from apportion.logs.advise.plan_facts import PlanFacts, engine, facts, has_shuffles, is_adaptive
+from apportion.logs.advise.model.findings import Gain
+from apportion.logs.advise.model.plan_facts import (
+    PlanFacts,
+    engine,
+    facts,
+    has_shuffles,
+    is_adaptive,
+)
 from apportion.logs.eventlog import Application, Query, Stage, placement
 from apportion.logs.eventlog.fragments import Fragment, fragments
 from apportion.logs.simulate.arithmetic.policy import Confs
@@ -34,10 +40,14 @@ class MeasuredStage:
     """All attempts of one of Spark's stages. The arrays have an entry for each task."""
 
     id: int
-    query: int
+    name: str
+    query: int | None
+    """None for a stage outside of SQL."""
     facts: PlanFacts
     slots: float
     """Mean number of task slots while it ran."""
+    attempts: int
+    """How often Spark ran the stage."""
     seconds: float
     """Time from the first launch to the last end of a task, without the time between attempts."""
     alone: float
@@ -47,6 +57,9 @@ class MeasuredStage:
     millis: array[int]
     """Time from the launch of each task to its end."""
     run_millis: array[int]
+    """Time in the code of each task, as Spark's page on a stage has it."""
+    on_new_executors: frozenset[int]
+    """Places of tasks that were launched before any task of their executor had ended."""
     read_bytes: array[int]
     """Bytes that each task read from shuffles and files."""
     shuffle_bytes: array[int]
@@ -189,6 +202,19 @@ def measured(
     return stages
 
 
+def measured_outside(application: Application, alone: Mapping[int, float]) -> list[MeasuredStage]:
+    """Return the stages outside of SQL that ran tasks, in order of their ids."""
+    attempts: dict[int, list[Stage]] = {}
+    for stage in application.other_stages:
+        attempts.setdefault(stage.id, []).append(stage)
+    facts = PlanFacts(is_outside_of_sql=True)
+    return [
+        _stage(application, None, id, runs, facts, alone)
+        for id, runs in sorted(attempts.items())
+        if any(run.launched for run in runs)
+    ]
+
+
 def busy_seconds(spans: Iterable[Span]) -> float:
     """Return the time in which at least one of the stages ran."""
     seconds, until = 0, None
@@ -238,7 +264,7 @@ def _read_metrics(fragment: Fragment) -> set[int]:
 
 def _stage(
     application: Application,
-    query: int,
+    query: int | None,
     id: int,
     attempts: Sequence[Stage],
     plan: PlanFacts,
@@ -253,8 +279,16 @@ def _stage(
     gc = _joined(attempts, "gc_millis")
     ran = [(start, end) for start, end, _ in spans(attempts)]
     seconds = sum(end - start for start, end in ran) / 1000
+    places = itertools.accumulate((attempt.tasks for attempt in attempts), initial=0)
     return MeasuredStage(
         id=id,
+        name=attempts[-1].name,
+        attempts=len(attempts),
+        on_new_executors=frozenset(
+            first + task
+            for first, attempt in zip(places, attempts, strict=False)
+            for task in attempt.on_new_executors
+        ),
         query=query,
         facts=plan,
         # Truncated logs can lack executors, but each running task had a slot.

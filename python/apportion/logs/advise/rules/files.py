@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from apportion._util.units import count_text, seconds_text, size_text
-from apportion.logs.advise import limits
-from apportion.logs.advise.findings import NO_GAIN, Decided, Finding, Kind
-from apportion.logs.advise.stages import MeasuredStage, SparkConfs
-from apportion.logs.advise.task_counts import decided, gain_of_fewer_tasks
+from apportion.logs.advise.model.findings import NO_GAIN, Decided, Finding, Kind
+from apportion.logs.advise.model.stages import MeasuredStage, SparkConfs
+from apportion.logs.advise.rules import limits
+from apportion.logs.advise.rules.task_counts import decided, gain_of_fewer_tasks
 from apportion.logs.simulate.arithmetic.files import file_tasks
 from apportion.logs.simulate.arithmetic.policy import MAX_PARTITION_BYTES
 
 TARGET_FILE_SIZE = "spark.apportion.write.targetFileSize"
 WHOLE_FILES = "more, smaller files in a format that Spark can split"
+LARGER_NUMBER = "a larger number in repartition or coalesce, or no number"
+ONE_PARTITION = "a PARTITION BY for a window; a partial result before the last step"
 
 
 def small_files(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
@@ -29,6 +31,7 @@ def small_files(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     helps = layout is not None and layout.tasks_high * limits.FEWER_TASKS <= stage.tasks
     yield Finding(
         kind=Kind.SMALL_FILES,
+        short=f"{at_least}{count_text(files, 'file')}, {at_most}{size_text(size // files)} each",
         text=f"{count_text(writers, 'task')} wrote {at_least}{count_text(files, 'file')} "
         f"with {size_text(size)}, so {at_most}{size_text(size // files)} each. "
         "Later queries open each file.",
@@ -73,11 +76,12 @@ def small_scan_tasks(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Findin
         return
     yield Finding(
         kind=Kind.SMALL_SCAN_TASKS,
+        short=f"{count_text(stage.tasks, 'task')} where {fewer} would do",
         text=f"{count_text(stage.tasks, 'task')} scanned {size_text(size)} of "
         f"{count_text(facts.files, 'file')} with {size_text(file_size)} each. The median task "
         f"took {seconds_text(stage.median)}.",
         apportion="never gives a scan fewer tasks than Spark, unless you set a number.",
-        without=["larger files", f"less {_OPEN_COST}"]
+        without=["larger files", f"lower {_OPEN_COST}"]
         if has_small_files
         else [f"{MAX_PARTITION_BYTES}={piece >> 20}MB"],
         helps=False,
@@ -107,13 +111,14 @@ def large_scan_tasks(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Findin
     helps = not are_whole and stage.facts.is_adaptive and tasks > stage.tasks
     yield Finding(
         kind=Kind.LARGE_SCAN_TASKS,
+        short=f"{count_text(stage.tasks, 'task')} on {slots} task slots",
         text=f"{count_text(stage.tasks, 'task')} scanned {size_text(size)} of "
         f"{count_text(facts.files, 'file')}, so {size_text(size // stage.tasks)} each, with "
         f"{slots} task slots. The stage took {seconds_text(stage.seconds)}.",
         apportion="cannot split the files: each task read whole files."
         if are_whole
         else f"decides {count_text(tasks, 'task')} by the size of the files.",
-        without=[WHOLE_FILES if are_whole else f"less {MAX_PARTITION_BYTES}"],
+        without=[smaller_scan_tasks(stage, confs)],
         helps=helps,
         gain=gain,
         evidence=_evidence(stage, size),
@@ -136,7 +141,12 @@ def smaller_scan_tasks(stage: MeasuredStage, confs: SparkConfs) -> str:
     """Return what makes a scan run more and smaller tasks, in words."""
     if reads_whole_files(stage, confs):
         return WHOLE_FILES
-    return f"less {MAX_PARTITION_BYTES}, if the files can be split"
+    # As many tasks as slots, and at least twice as many as before.
+    tasks = max(2 * stage.tasks, int(stage.slots))
+    size = stage.facts.file_bytes or sum(stage.input_bytes)
+    piece = min(size // tasks, confs.size(MAX_PARTITION_BYTES) // 2)
+    can_split = ", if gzip did not compress the files" if stage.facts.has_text_files else ""
+    return f"{MAX_PARTITION_BYTES}={max(1, piece >> 20)}MB{can_split}"
 
 
 def _is_scan(stage: MeasuredStage) -> bool:

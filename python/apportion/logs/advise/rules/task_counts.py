@@ -7,12 +7,13 @@ import math
 from collections.abc import Iterator, Sequence
 
 from apportion._util.units import count_text, seconds_text, size_text
-from apportion.logs.advise import limits
-from apportion.logs.advise.findings import Decided, Finding, Gain, Kind, total
-from apportion.logs.advise.stages import ADAPTIVE, MeasuredStage, SparkConfs, median
+from apportion.logs.advise.model.findings import Decided, Finding, Gain, Kind, total
+from apportion.logs.advise.model.stages import ADAPTIVE, MeasuredStage, SparkConfs, median
+from apportion.logs.advise.rules import limits
 from apportion.logs.simulate.arithmetic.decider import likely_tasks
 from apportion.logs.simulate.arithmetic.policy import ADVISORY_SIZE, Confs, Policy
 
+NOT_ADAPTIVE = "adaptive-execution-off"
 _COALESCE = "spark.sql.adaptive.coalescePartitions."
 
 
@@ -72,6 +73,8 @@ def tiny_tasks(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     mean = stage.shuffle_total // stage.tasks
     yield Finding(
         kind=Kind.TINY_TASKS,
+        cause=None if stage.facts.is_adaptive or confs.flag(ADAPTIVE) else NOT_ADAPTIVE,
+        short=f"{count_text(stage.tasks, 'task')} where {fewer.tasks_high} would do",
         text=f"{count_text(stage.tasks, 'task')} read {size_text(stage.shuffle_total)}, so "
         f"{size_text(mean)} each. The median task took {seconds_text(stage.median)}.",
         apportion=f"decides {fewer.text} {fewer.why}, with a target of "
@@ -135,6 +138,7 @@ def large_tasks(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     mean = stage.shuffle_total // stage.tasks
     yield Finding(
         kind=Kind.LARGE_TASKS,
+        short=f"{count_text(stage.tasks, 'task')} where {more.tasks} could run",
         text=f"{count_text(stage.tasks, 'task')} read {size_text(stage.shuffle_total)}, so "
         f"{size_text(mean)} each, with {stage.slots:.0f} task slots. The stage took "
         f"{seconds_text(stage.seconds)}.",
@@ -209,6 +213,8 @@ def adaptive_execution_off(stages: Sequence[UnadaptedStage], confs: Confs) -> It
         return
     yield Finding(
         kind=Kind.ADAPTIVE_EXECUTION_OFF,
+        cause=NOT_ADAPTIVE,
+        short=f"{count_text(len(stages), 'stage')} without adaptive execution",
         text=f"{count_text(len(stages), 'stage')} read shuffles without adaptive execution, with "
         f"{seconds_text(seconds)} of task time. Spark cannot fit the number of tasks to the bytes.",
         apportion=f"needs {ADAPTIVE}=true too.",
@@ -245,6 +251,8 @@ def fixed_partitions(
     )
     yield Finding(
         kind=Kind.FIXED_PARTITIONS,
+        cause=NOT_ADAPTIVE,
+        short=f"{count_text(len(fixed), 'stage')} with all {number} shuffle partitions",
         text=f"{count_text(len(fixed), 'stage')} used all {number} shuffle partitions, with "
         f"{size_text(size // tasks)} per task on average. The tasks took {seconds_text(seconds)}.",
         apportion=f"decides at most {count_text(most, 'task')} for each of these stages by bytes.",

@@ -1,0 +1,1 @@
+"""Measured stages, facts about their plans, and findings about them."""
