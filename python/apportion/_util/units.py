@@ -35,6 +35,18 @@ def size_text(size: int) -> str:
     return f"{amount:.1f}".removesuffix(".0") + f" {unit}"
 
 
+def amount_text(number: int) -> str:
+    """Return a large number in thousands, millions or billions.
+
+    >>> [amount_text(each) for each in (950, 28_564_493, 2 * 10**9)]
+    ['950', '28.6 million', '2 billion']
+    """
+    for size, word in ((10**9, "billion"), (10**6, "million")):
+        if number >= size:
+            return f"{number / size:.1f}".removesuffix(".0") + f" {word}"
+    return f"{number:,}"
+
+
 def count_text(number: int, noun: str) -> str:
     """Return a number and its noun, in the plural if needed.
 

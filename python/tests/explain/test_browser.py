@@ -89,9 +89,11 @@ def test_links_lead_from_a_query_to_a_stage_to_its_operators(
     page = tabs.open(address)
     page.get_by_role("link", name="Query 3: SELECT daily").click()
     expect(page.locator("h2#q3")).to_be_in_viewport()
-    scan = page.locator("details#q3-stage-0")
+    scan = page.locator("details#q3-query-stage-0")
     expect(scan).not_to_have_attribute("open", "")
-    page.get_by_role("group", name="Stages of query 3").get_by_label("stage 0").click()
+    page.get_by_role("group", name="Stages of query 3").locator(".wide").get_by_label(
+        "query stage 0"
+    ).click()
     expect(scan).to_have_attribute("open", "")
     expect(scan).to_be_in_viewport()
     expect(scan.get_by_role("listitem").filter(has_text="Scan parquet").first).to_be_visible()
@@ -102,7 +104,7 @@ def test_links_lead_from_a_query_to_a_stage_to_its_operators(
 
 
 def test_the_numbers_of_a_decision_can_be_opened(tabs: Tabs, address: str) -> None:
-    result = tabs.open(f"{address}#q3-result").locator("details#q3-result")
+    result = tabs.open(f"{address}#q3-stage-7").locator("details#q3-stage-7")
     set_by = result.get_by_role("row", name="parallelism set by hint on the query block, line 2")
     expect(set_by).not_to_be_visible()
     result.get_by_text("Numbers and settings").click()
@@ -119,16 +121,16 @@ def test_the_page_works_by_keyboard(tabs: Tabs, address: str) -> None:
         return str(page.evaluate("document.activeElement.getAttribute('href') || ''"))
 
     reached = []
-    while "#q4-stage-0" not in reached:
+    while "#q4-query-stage-0" not in reached:
         page.keyboard.press("Tab")
         reached.append(focused())
         assert len(reached) < 50, reached
     # First the queries, then the stages of each.
     links = [each for each in reached if each]
-    assert links[:4] == ["#q3", "#q4", "#q3-result", "#q3-result"]
-    assert links[4] == "#q3-stage-0"
+    assert links[:4] == ["#q3", "#q4", "#q3-query-stage-0", "#q3-query-stage-1"]
+    assert links[4] == "#q3-stage-7"
     page.keyboard.press("Enter")
-    scan = page.locator("details#q4-stage-0")
+    scan = page.locator("details#q4-query-stage-0")
     expect(scan).to_have_attribute("open", "")
     expect(scan.locator("summary").first).to_be_focused()
     page.keyboard.press("Enter")
@@ -140,7 +142,7 @@ def test_the_page_works_by_keyboard(tabs: Tabs, address: str) -> None:
 def test_the_page_has_readable_contrast_and_fits_the_screen(
     tabs: Tabs, address: str, width: int, colours: Literal["light", "dark"], picture: Path
 ) -> None:
-    page = tabs.open(f"{address}#q4-result", width, colours)
+    page = tabs.open(f"{address}#q4-stage-7", width, colours)
     page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
     page.screenshot(path=picture, full_page=True)
     assert page.evaluate(CONTRAST) == []
@@ -173,8 +175,9 @@ def test_the_slowest_stage_is_in_sight_on_a_narrow_screen(
     made.stages = [stage(7, result, [0, 5, 25])]
     page = tabs.open(written(tmp_path, made), 400)
     page.screenshot(path=picture)
-    expect(page.locator(".graph .slowest rect")).to_be_in_viewport(ratio=1)
-    expect(page.get_by_role("paragraph").filter(has_text="Slowest: result")).to_be_in_viewport()
+    expect(page.locator(".graph .narrow .slowest rect")).to_be_in_viewport(ratio=1)
+    expect(page.locator(".graph .wide .slowest")).not_to_be_visible()
+    expect(page.locator(".answer")).to_be_in_viewport()
 
 
 def test_a_long_list_of_queries_leaves_room_for_the_slowest_one(tabs: Tabs, tmp_path: Path) -> None:
@@ -187,7 +190,7 @@ def test_a_long_list_of_queries_leaves_room_for_the_slowest_one(tabs: Tabs, tmp_
 
 def test_a_long_text_leaves_room_for_the_stages(tabs: Tabs, tmp_path: Path) -> None:
     page = tabs.open(written(tmp_path, query(1, "SELECT a,\n" + "  b,\n" * 100 + "  c FROM t", 1)))
-    expect(page.locator(".graph .slowest")).to_be_in_viewport()
+    expect(page.locator(".graph .wide .slowest")).to_be_in_viewport()
     page.get_by_text("Description", exact=True).click()
     expect(page.locator("pre").first).to_be_visible()
 
@@ -210,17 +213,26 @@ def test_advice_has_readable_contrast_and_fits_the_screen(
 
 
 @pytest.mark.parametrize("millis", [(50, 200, 750), (300, 10, 690)])
+@pytest.mark.parametrize(("width", "kind"), [(1400, "wide"), (420, "narrow")])
 @pytest.mark.parametrize("colours", ["light", "dark"])
 def test_coloured_boxes_have_readable_contrast_and_hold_their_text(
-    tabs: Tabs, tmp_path: Path, millis: tuple[int, ...], colours: Literal["light", "dark"]
+    tabs: Tabs,
+    tmp_path: Path,
+    millis: tuple[int, ...],
+    width: int,
+    kind: str,
+    colours: Literal["light", "dark"],
 ) -> None:
     made = Query(3, "SELECT daily", submitted=0, completed=1500, plan=plan(LONG_JOIN))
     for number, (metric, time) in enumerate(zip((1, 5, 9), millis, strict=True)):
         ran = stage(number, metric, [0], spilled_bytes=123 << 30)
         ran.run_millis[0], ran.failed_tasks = time, 12
         made.stages.append(ran)
-    page = tabs.open(written(tmp_path, made), colours=colours)
-    expect(page.locator(".graph a")).to_have_count(3)
+    page = tabs.open(written(tmp_path, made), width, colours=colours)
+    boxes = page.locator(f".graph .{kind} a")
+    expect(boxes).to_have_count(3)
+    expect(boxes.first).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") == width
     assert page.evaluate(CONTRAST) == []
     assert page.evaluate(OVERFLOWING) == []
 
@@ -249,8 +261,10 @@ def test_links_in_a_notebook_stay_in_the_frame(tabs: Tabs, picture: Path) -> Non
     page = tabs.open()
     page.set_content(explained._repr_html_())
     frame = page.frame_locator("iframe[title=nightly]")
-    frame.get_by_role("group", name="Stages of query 3").get_by_label("stage 0").click()
-    scan = frame.locator("details#q3-stage-0")
+    frame.get_by_role("group", name="Stages of query 3").locator(".wide").get_by_label(
+        "query stage 0"
+    ).click()
+    scan = frame.locator("details#q3-query-stage-0")
     expect(scan).to_have_attribute("open", "")
     expect(scan.get_by_role("listitem").filter(has_text="Scan parquet").first).to_be_visible()
     page.screenshot(path=picture)

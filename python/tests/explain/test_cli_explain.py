@@ -135,7 +135,7 @@ def test_a_log_without_decisions_gives_the_profile_of_its_queries(tmp_path: Path
     assert shown.exit_code == 0
     assert shown.stdout.startswith("The log has no decisions of Apportion, so this is the profile")
     assert "Query 1: the daily report (not ended)" in shown.stdout
-    assert "reads stage 0" in shown.stdout
+    assert "reads query stage 0" in shown.stdout
     page = explain(tmp_path / "log", "--format", "html").stdout
     assert "<p>The log has no decisions of Apportion" in page
     as_json = explain(tmp_path / "log", "--format", "json")
@@ -155,23 +155,45 @@ def test_a_log_without_sql_exits_with_2_and_one_line(tmp_path: Path) -> None:
     assert explain(tmp_path / "none").exit_code == 2
 
 
+def ran(number: int) -> list[dict[str, Any]]:
+    """The events of a stage of a query, whose task ended."""
+    info = {
+        "Stage ID": number, "Stage Attempt ID": 0, "Stage Name": "count", "Number of Tasks": 1,
+    }  # fmt: skip
+    ids = {"Stage IDs": [number], "Properties": {"spark.sql.execution.id": str(number)}}
+    return [
+        {"Event": "SparkListenerJobStart", "Job ID": number, **ids},
+        {"Event": "SparkListenerStageSubmitted", "Stage Info": info},
+    ]
+
+
+def test_queries_without_tasks_are_left_out_unless_they_are_chosen(tmp_path: Path) -> None:
+    events = [started(0, "a view"), started(1, "daily"), *ran(1)]
+    (tmp_path / "log").write_text("\n".join(map(json.dumps, events)))
+    shown = explain(tmp_path / "log").stdout
+    assert "Query 1: daily" in shown
+    assert "Query 0: " not in shown
+    assert "Left out: 1 query without tasks." in shown
+    assert "Query 0: a view" in explain(tmp_path / "log", "--query", "0").stdout
+
+
 def ended(number: int, seconds: int) -> dict[str, Any]:
     return {"Event": f"{SQL}ExecutionEnd", "executionId": number, "time": 1000 * seconds}
 
 
-@pytest.mark.parametrize(("queries", "first"), [(3, 0), (11, 10)])
-def test_a_long_log_has_the_slowest_query_first(tmp_path: Path, queries: int, first: int) -> None:
+def test_the_slowest_query_comes_first(tmp_path: Path) -> None:
+    queries = 3
     events = [
         event
         for number in range(queries)
-        for event in (started(number, "daily"), ended(number, number + 1))
+        for event in (started(number, "daily"), *ran(number), ended(number, number + 1))
     ]
     (tmp_path / "log").write_text("\n".join(map(json.dumps, events)))
     lines = explain(tmp_path / "log").stdout.splitlines()
     start = lines.index("Queries, the slowest first:")
     assert lines[start + 1].split() == ["query", f"{queries - 1}:", f"{queries}.0", "s", "daily"]
     details = [line for line in lines if line.startswith("Query ")]
-    assert details[0].startswith(f"Query {first}: ")
+    assert details[0].startswith("Query 2: ")
     assert len(details) == queries
     page = explain(tmp_path / "log", "--format", "html").stdout
     assert page.index(f'href="#q{queries - 1}"') < page.index('href="#q0"')

@@ -36,11 +36,11 @@ def drawn(text: str) -> list[str]:
 
 def test_fragments_come_after_their_inputs() -> None:
     assert drawn(JOIN) == [
-        "stage 0 shuffle: Exchange Scan a",
-        "stage 2 broadcast: BroadcastExchange Scan c",
-        "stage 1 shuffle: Exchange BroadcastHashJoin Scan b <- stage 2",
+        "query stage 0 shuffle: Exchange Scan a",
+        "query stage 2 broadcast: BroadcastExchange Scan c",
+        "query stage 1 shuffle: Exchange BroadcastHashJoin Scan b <- query stage 2",
         "result result: AdaptiveSparkPlan ResultQueryStage SortMergeJoin AQEShuffleRead "
-        "AQEShuffleRead <- stage 0, stage 1",
+        "AQEShuffleRead <- query stage 0, query stage 1",
     ]
 
 
@@ -48,9 +48,9 @@ def test_a_reused_exchange_is_one_fragment() -> None:
     text = JOIN.replace("Exchange: [plan_id=20]", "ReusedExchange: [plan_id=10]")
     found = drawn(text.split("                BroadcastHashJoin")[0])
     assert found == [
-        "stage 0 shuffle: Exchange Scan a",
+        "query stage 0 shuffle: Exchange Scan a",
         "result result: AdaptiveSparkPlan ResultQueryStage SortMergeJoin AQEShuffleRead "
-        "AQEShuffleRead <- stage 0, stage 0",
+        "AQEShuffleRead <- query stage 0, query stage 0",
     ]
 
 
@@ -90,7 +90,7 @@ def test_a_fragment_has_the_metrics_of_its_own_operators() -> None:
     found = fragments(plan(JOIN))
     by_name = {fragment.name: fragment.accumulators() for fragment in found}
     # Number 7 and 12 are of the records that are read from exchanges.
-    assert by_name["stage 0"] == {6, 8}
+    assert by_name["query stage 0"] == {6, 8}
     assert all(not one & two for one in by_name.values() for two in by_name.values() if one != two)
 
 
@@ -105,8 +105,8 @@ def test_a_reused_exchange_may_come_before_its_original() -> None:
                 Scan a
     """
     assert drawn(text) == [
-        "stage 0 shuffle: Exchange Scan a",
-        "result result: Union HashAggregate <- stage 0, stage 0",
+        "query stage 0 shuffle: Exchange Scan a",
+        "result result: Union HashAggregate <- query stage 0, query stage 0",
     ]
     assert fragments(plan(text))[-1].query_stages == {0, 3}
 
@@ -118,7 +118,7 @@ def test_an_original_that_is_only_below_its_reuse_is_a_fragment() -> None:
     root.children[0].children[0].children.append(original)
     found = fragments(root)
     assert [(each.name, each.kind) for each in found] == [
-        ("stage 3", "shuffle"),
+        ("query stage 3", "shuffle"),
         ("result", "result"),
     ]
     assert [node.name for node in found[0].operators()] == ["Exchange", "Scan a"]
@@ -142,7 +142,11 @@ def test_stages_with_the_same_number_have_different_names() -> None:
               Exchange
                 Scan b
     """
-    assert [each.name for each in fragments(plan(text))] == ["stage 0", "stage 0 (2)", "result"]
+    assert [each.name for each in fragments(plan(text))] == [
+        "query stage 0",
+        "query stage 0 (2)",
+        "result",
+    ]
 
 
 def test_a_fragment_that_reads_itself_has_no_input() -> None:
@@ -160,6 +164,10 @@ def test_exchanges_of_accelerators_and_of_spark_2_end_fragments() -> None:
                 GpuBroadcastExchange
                   Scan a
     """
-    assert [each.name for each in fragments(plan(text))] == ["broadcast 1", "stage 5", "result"]
+    assert [each.name for each in fragments(plan(text))] == [
+        "broadcast 1",
+        "query stage 5",
+        "result",
+    ]
     broadcast = PlanNode("BroadcastExchange", "", {"data size (bytes)": 7}, [])
     assert fragments(PlanNode("Join", "", {}, [broadcast]))[0].identity == 7

@@ -51,7 +51,7 @@ def query() -> QueryView:
     ran = Query(3, "SELECT <b>1</b>", submitted=0, completed=1500, plan=plan(PLAN))
     ran.stages = [
         stage(7, 7, [0, 5], shuffle_written_bytes=2048),
-        stage(9, 3, [25, 26], shuffle_read_bytes=2048),
+        stage(9, 3, [40, 41], shuffle_read_bytes=2048),
     ]
     ran.decisions = [
         LoggedDecision(
@@ -64,8 +64,10 @@ def query() -> QueryView:
 
 def test_a_view_has_stages_with_decisions_and_work(query: QueryView) -> None:
     below, result = query.stages
-    assert (below.name, below.reads, below.depth, below.slots) == ("stage 0", [], 0, 2)
-    assert (result.name, result.reads, result.depth, result.slots) == ("result", ["stage 0"], 1, 2)
+    assert (below.name, below.part, below.depth, below.slots) == ("stage 7", "query stage 0", 0, 2)
+    assert (result.name, result.part, result.depth, result.slots) == ("stage 9", "result", 1, 2)
+    assert (below.reads, result.reads) == ([], ["stage 7"])
+    assert (below.purpose, result.purpose) == ("range", "aggregation")
     assert [each.decision.reason for each in result.decisions] == ["2 tasks: because."]
     assert not below.decisions
     assert below.ran
@@ -79,32 +81,28 @@ def test_text_of_a_query(query: QueryView) -> None:
         text.render(query)
         == """\
 Query 3: SELECT <b>1</b> (1.5 s)
-  Task slots: 2 for the largest stage, 2 for all stages that can run together.
+  1.5 s: 95% after the last task.
+  Critical path: stage 7 0.0 s, between stages 0.0 s, stage 9 0.0 s, after the last task 1.4 s.
   Peak concurrency: 2 tasks.
-  Critical path: stage 0 (0.0 s), result (0.0 s).
 
-result (result): 2 tasks
-  reads stage 0
+stage 9 (aggregation, result): 2 tasks
+  reads stage 7
   HashAggregate: 2 tasks: because.
     ▄▁|█▄ 4 shuffle partitions, 4 KiB
     written: 8 blocks; 1 KiB in 1 group of partitions, 3 KiB in 4
     largest task 2.9 KiB, mean 2 KiB
     parallelism: hint on the query block, line 2
   Ran as Spark stage 9, 2 tasks, 0.1 s of task time, 4 KiB read from shuffles.
-    time: 0.0 s, 50% of the task time, on the critical path
+    time: 0.0 s, 50% of the task time, the query waited 0.0 s for it
     tasks: longest 0.0 s (1x the median), largest reads 2 KiB (1x the median)
-    overhead: garbage collection 0%
   *(2) HashAggregate
-    pipeline ends, ShuffleQueryStage -> HashAggregate: exchange
 
-stage 0 (shuffle): 2 tasks
+stage 7 (range, query stage 0, shuffle): 2 tasks
   Ran as Spark stage 7, 2 tasks, 0.1 s of task time, 4 KiB written to a shuffle.
-    time: 0.0 s, 50% of the task time, on the critical path
+    time: 0.0 s, 50% of the task time, the query waited 0.0 s for it
     tasks: longest 0.0 s (1x the median)
-    overhead: garbage collection 0%
   Exchange
   *(1) Range
-    pipeline ends, Range -> Exchange: exchange
 """
     )
 
@@ -114,8 +112,8 @@ def test_mermaid_flowchart_of_a_query(query: QueryView) -> None:
         mermaid.render(query)
         == """\
 flowchart BT
-  s0["stage 0: 2 tasks<br/>Exchange<br/>Range"]
-  s1["result: 2 tasks<br/>HashAggregate: 2 tasks: because.<br/>HashAggregate"]
+  s0["stage 7: 2 tasks<br/>Exchange<br/>Range"]
+  s1["stage 9: 2 tasks<br/>HashAggregate: 2 tasks: because.<br/>HashAggregate"]
   s0 --> s1
 """
     )
@@ -130,8 +128,9 @@ def test_mermaid_labels_are_escaped() -> None:
 
 def test_json_of_a_query(query: QueryView) -> None:
     data = json.loads(json.dumps(query.as_json()))
-    assert [stage["name"] for stage in data["stages"]] == ["stage 0", "result"]
-    assert data["critical_path"] == ["stage 0", "result"]
+    assert [stage["name"] for stage in data["stages"]] == ["stage 7", "stage 9"]
+    assert data["critical_path"] == ["stage 7", "stage 9"]
+    assert sum(part["millis"] for part in data["time_parts"]) == 1500
     assert data["stages"][1]["share_of_task_time"] == 0.5
     assert data["stages"][1]["ran"]["shuffle_read_bytes"] == 4096
     assert (data["outside_of_plan"], data["decisions_elsewhere"]) == (None, [])

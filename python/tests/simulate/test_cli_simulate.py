@@ -94,6 +94,9 @@ def test_the_note_about_missing_decisions_counts_only_queries_with_shuffles(tmp_
     shown = simulate(logs.write(tmp_path / "log", [*logs.application(), *plain, *scan])).stdout
     assert "Note: the log has no decisions for the shuffles of 1 of 2 queries, and so" in shown
     assert "ran without Apportion" not in shown
+    # Spark's own tasks are those of the replay.
+    assert "replay" in shown
+    assert "apportion.enabled=false" not in shown
 
 
 def test_notes_name_queries_that_cannot_be_simulated(tmp_path: Path) -> None:

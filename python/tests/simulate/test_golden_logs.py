@@ -41,7 +41,7 @@ def test_the_replay_of_a_golden_log_has_the_logged_tasks(version: str, query: in
 def test_the_replay_notes_a_skewed_join_whose_tasks_cannot_be_calculated(version: str) -> None:
     application = read(version)
     (note,) = simulate(application, [], [application.queries[SKEWED_JOIN]]).rows[1].notes
-    assert note.startswith("result keeps its 1")
+    assert note.startswith("stage 29 keeps its 1")
     assert "predictions for this stage are less certain" in note
 
 

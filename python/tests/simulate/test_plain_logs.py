@@ -113,7 +113,7 @@ def test_a_stage_keeps_its_tasks_if_they_do_not_follow_from_the_bytes(
 ) -> None:
     found = outcome(plain(tmp_path, **changes), {"spark.apportion.dataVolumePerTask": str(MB)})
     assert found.stages[1].is_as_logged
-    kept = "result keeps its tasks: the log has no decision for its shuffles"
+    kept = "stage 31 keeps its tasks: the log has no decision for its shuffles"
     assert found.notes == [kept]
     small = Scenario("set", {"spark.apportion.dataVolumePerTask": str(MB)})
     assert f"set: {kept}" in notes(simulate(plain(tmp_path, **changes), [small]))

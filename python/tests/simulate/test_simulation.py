@@ -37,7 +37,7 @@ def only(application: Application) -> Workload:
 def test_a_workload_has_stages_times_and_groups(application: Application) -> None:
     found = only(application)
     scan, result = found.stages
-    assert (scan.name, result.name) == ("stage 0", "result")
+    assert (scan.name, result.name) == ("query stage 0", "result")
     assert (scan.after, result.after) == ([], [0])
     assert (scan.delay, result.delay, found.tail) == (0.1, 0.05, 0.02)
     assert (found.slots, found.slots_per_executor, found.seconds) == (2, 2, 1.67)
@@ -105,7 +105,7 @@ def test_a_log_without_decisions_keeps_its_tasks_with_a_note(tmp_path: Path) -> 
     found = outcome(application, conf={VOLUME: str(MB)}, slots=1)
     assert tasks(found) == [2, 2]
     assert found.makespan == pytest.approx(0.1 + 2 + 0.05 + 0.8 + 0.02)
-    assert found.notes == ["result keeps its tasks: the log has no decision for its shuffles"]
+    assert found.notes == ["stage 31 keeps its tasks: the log has no decision for its shuffles"]
 
 
 def test_tasks_of_a_scan_follow_the_bytes_of_its_files(tmp_path: Path) -> None:
@@ -284,7 +284,9 @@ def test_confs_of_the_session_apply_to_its_queries(tmp_path: Path) -> None:
     query = logs.query(modifiedConfigs={VOLUME: str(2 * MB)})
     application = log_of(tmp_path, logs.application(), query)
     (note,) = outcome(application, scale=1).notes
-    assert note.startswith("result keeps its 2 logged tasks. The calculation from this log gives 4")
+    assert note.startswith(
+        "stage 31 keeps its 2 logged tasks. The calculation from this log gives 4"
+    )
     assert tasks(outcome(application, conf={VOLUME: str(8 * MB)})) == [2, 2]
 
 

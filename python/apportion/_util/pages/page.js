@@ -9,10 +9,12 @@ const open = () => {
 // Scrolls each graph to its slowest stage, if that is not in sight.
 const reveal = () => {
   for (const graph of document.querySelectorAll(".graph")) {
-    const box = graph.querySelector(".slowest rect")?.getBBox();
+    const boxes = [...graph.querySelectorAll(".slowest rect")].map((rect) => rect.getBoundingClientRect());
+    const box = boxes.find((each) => each.width);
     if (!box) continue;
-    graph.scrollLeft = Math.max(0, box.x + box.width + 12 - graph.clientWidth);
-    graph.scrollTop = Math.max(0, box.y + box.height + 12 - graph.clientHeight);
+    const around = graph.getBoundingClientRect();
+    graph.scrollLeft = Math.max(0, box.right + 12 - around.right);
+    graph.scrollTop = Math.max(0, box.bottom + 12 - around.bottom);
   }
 };
 addEventListener("hashchange", open);

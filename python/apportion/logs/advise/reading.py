@@ -18,7 +18,6 @@ from pathlib import Path
 import msgspec
 import zstandard
 
-import apportion
 from apportion._util import cache
 from apportion._util.parallel import in_processes
 from apportion.errors import ApportionError
@@ -83,7 +82,7 @@ def _key(log: str, version: str, numbers: Sequence[int]) -> str:
 
 def _version() -> str:
     """Return the version of Apportion, with the last change of its files for a checkout."""
-    sources = Path(apportion.__file__).parent.rglob("*.py")
+    sources = Path(__file__).parents[2].rglob("*.py")
     newest = max(source.stat().st_mtime_ns for source in sources)
     return f"{importlib.metadata.version('apportion')} {newest}"
 

@@ -36,7 +36,7 @@ class Fragment:
     """A part of the plan whose operators run in the same tasks."""
 
     name: str
-    """`result`, or the name in the plan, such as `stage 3` or `subquery 1 stage 3`."""
+    """`result`, or the name in the plan, such as `query stage 3` or `subquery 1 query stage 3`."""
     kind: str
     """Destination of its rows: shuffle, broadcast, cache, subquery or result."""
     root: PlanNode
@@ -215,7 +215,7 @@ class _Cutter:
             # The stages of a subquery are numbered from 0 too, because it has a separate plan.
             return (
                 yield self._fragment(
-                    root, self._unused(f"{self._subquery}stage {number}"), kind, number
+                    root, self._unused(f"{self._subquery}query stage {number}"), kind, number
                 )
             )
         kind = kind or exchange_kind(node.name) or "subquery"

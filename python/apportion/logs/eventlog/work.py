@@ -42,7 +42,7 @@ class Ran:
     wall_millis: int
     """Time with running attempts: from the first launch to the last end of each attempt."""
     task_millis: int
-    """Total time of the tasks, each from its launch to its end."""
+    """Total time of the tasks that succeeded, each from its launch to its end."""
     input_bytes: int
     shuffle_read_bytes: int
     shuffle_written_bytes: int
@@ -70,11 +70,6 @@ class Ran:
     def tasks_text(self) -> str:
         """The number of tasks, as a sum over Spark's stages: `200 + 200`."""
         return " + ".join(map(str, self.tasks_of_stages))
-
-    @property
-    def active_millis(self) -> int:
-        """Maximum time in which a task ran. In the rest of the time, all tasks waited for slots."""
-        return min(self.wall_millis, self.task_millis)
 
     @property
     def gc_share(self) -> float:
@@ -119,7 +114,7 @@ class Ran:
     def text(self) -> str:
         """Return a sentence about the stages, tasks and bytes."""
         parts = [
-            f"{'stage' if len(self.stages) == 1 else 'stages'} {', '.join(map(str, self.stages))}",
+            f"{'stage' if len(self.stages) == 1 else 'stages'} {' + '.join(map(str, self.stages))}",
             f"{self.tasks_text} {'task' if self.tasks == 1 else 'tasks'}",
             f"{self.task_millis / 1000:.1f} s of task time",
             *(f"{size_text(size)} {kind}" for kind, size in self.moved()),
@@ -237,22 +232,6 @@ def _wall_millis(own: Sequence[Stage]) -> int:
         total += max(0, end - max(start, until))
         until = max(until, end)
     return total
-
-
-def critical_path(fragments: Sequence[Fragment], works: Sequence[Ran | None]) -> list[int]:
-    """Return the chain of fragments that the result waited for, from the first to the result.
-
-    Each fragment waited for the input that ended last. The chain has the places of the fragments
-    that ran. A fragment without tasks ends with its inputs.
-    """
-    ends: dict[int, tuple[int, list[int]]] = {}
-    for place, (fragment, work) in enumerate(zip(fragments, works, strict=True)):
-        before = [ends[id(read)] for read in fragment.inputs]
-        end, chain = max(before, key=lambda known: known[0], default=(0, []))
-        if work and work.ended and work.wall_millis:
-            end, chain = work.ended, [*chain, place]
-        ends[id(fragment)] = (end, chain)
-    return ends[id(fragments[-1])][1] if fragments else []
 
 
 def _ratio(most: float, median: float) -> float | None:

@@ -6,7 +6,8 @@ import dataclasses
 import json
 import math
 import os
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,9 @@ from apportion._util.paths import write_text
 from apportion._util.units import count_text
 from apportion.errors import ApportionError
 from apportion.logs import eventlog
+from apportion.logs.advise.advice import advise
 from apportion.logs.eventlog import Application, Query, locate
+from apportion.logs.eventlog.work import work_of
 from apportion.logs.explanation import run_queries
 from apportion.logs.explanation.render import html, mermaid, text
 from apportion.logs.explanation.views.streams import StreamView, stream_views
@@ -23,8 +26,6 @@ from apportion.logs.explanation.views.view import QueryView, view
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Above this number of queries, the slowest queries come first.
-_LONG_LOG = 10
 _NO_DECISIONS = (
     "The log has no decisions of Apportion, so this is the profile of its queries as they ran."
 )
@@ -45,27 +46,30 @@ class Explained:
     """Sentences about the whole log, such as that it has no decisions."""
     streams: list[StreamView] = dataclasses.field(default_factory=list)
     """Streams that Apportion controlled."""
+    advice: str | None = None
+    """The command for advice on the same log; None for queries that were run for this."""
 
     def text(self) -> str:
         """Return lines of text, with the last stage first.
 
-        Streams come first, and then a list of several queries. A long log has its slowest queries
-        first.
+        Streams come first, and then a list of several queries. The slowest queries come first.
         """
         notes = [f"{note}\n" for note in self.notes]
         streams = [text.stream(stream) for stream in self.streams]
-        several = [text.overview(self._slowest_first())] if len(self.queries) > 1 else []
-        return "\n".join([*notes, *streams, *several, *map(text.render, self._in_reading_order())])
+        slowest = self._slowest_first()
+        several = [text.overview(slowest)] if len(slowest) > 1 else []
+        advice = [f"For advice, run: {self.advice}\n"] if self.advice else []
+        return "\n".join([*notes, *streams, *several, *map(text.render, slowest), *advice])
 
     def html(self) -> str:
         """Return one interactive, self-contained HTML page with all queries."""
         return html.render(
             self.title,
-            self._in_reading_order(),
+            self._slowest_first(),
             self.remarks,
             self.notes,
-            self._slowest_first(),
             self.streams,
+            self.advice,
         )
 
     def mermaid(self) -> str:
@@ -98,9 +102,6 @@ class Explained:
             key=lambda query: math.inf if query.seconds is None else query.seconds,
             reverse=True,
         )
-
-    def _in_reading_order(self) -> list[QueryView]:
-        return self._slowest_first() if len(self.queries) > _LONG_LOG else self.queries
 
     def __repr__(self) -> str:
         return self.text()
@@ -152,9 +153,33 @@ def from_log(application: Application, source: str, numbers: Sequence[int] = ())
         )
     decided = _decided(application)
     chosen = application.numbered(numbers, source) or decided or list(application.queries.values())
-    has_profile = application.queries and not decided
+    notes = [_NO_DECISIONS] if application.queries and not decided else []
+    if not numbers:
+        ran = [query for query in chosen if not _is_empty(query)]
+        if ran and len(ran) < len(chosen):
+            empty = count_text(len(chosen) - len(ran), "query")
+            notes.append(f"Left out: {empty} without tasks.")
+            chosen = ran
+        notes += _outside_of_sql(application)
     streams = [] if numbers else stream_views(application)
-    return _explained(application, chosen, [_NO_DECISIONS] if has_profile else [], streams)
+    explained = _explained(application, chosen, notes, streams)
+    if not chosen:
+        return explained
+    options = "".join(f" --query {number}" for number in numbers)
+    command = f"apportion advise {shlex.quote(source)}{options}"
+    return dataclasses.replace(explained, advice=command)
+
+
+def _is_empty(query: Query) -> bool:
+    return not (query.stages or query.decisions or query.failure)
+
+
+def _outside_of_sql(application: Application) -> Iterator[str]:
+    """Yield a sentence about the stages without a query, if they took a second or more."""
+    work = work_of([stage for stage in application.other_stages if stage.launched])
+    if work and work.task_millis >= 1000:
+        stages = count_text(len(work.stages), "stage")
+        yield f"Outside of SQL: {stages}, {work.task_millis / 1000:.1f} s of task time."
 
 
 def _without_queries(application: Application, source: str) -> str:
@@ -185,5 +210,7 @@ def _explained(
     title = application.name or "Application"
     if application.id:
         title += f" ({application.id})"
-    views = [view(application, query) for query in chosen]
+    advice = advise(application, title, [query.id for query in chosen])
+    findings = {query.id: query.findings for query in advice.queries}
+    views = [view(application, query, findings[query.id]) for query in chosen]
     return Explained(title, views, application.skipped, list(notes), list(streams))

@@ -152,8 +152,9 @@ class Layouts:
             return Read(read.task_bytes, True)
         if self._is_unchanged and not group.is_assumed:
             self.notes.append(
-                f"{stage.name} keeps its {count_text(logged, 'logged task')}. The calculation from "
-                f"this log gives {calculated:,}, so predictions for this stage are less certain"
+                f"stage {stage.id} keeps its {count_text(logged, 'logged task')}. The calculation "
+                f"from this log gives {calculated:,}, so predictions for this stage are less "
+                "certain"
             )
         return Read([group.bytes // logged] * logged, True)
 

@@ -190,7 +190,7 @@ class _Planner:
         combination = _combination(stage)
         keeps_tasks = combination is None and stage.reads_shuffle and stage.limits_for is None
         if keeps_tasks and self._is_changed:
-            self.notes.append(f"{stage.name} keeps its tasks: {_why_kept(stage)}")
+            self.notes.append(f"stage {stage.id} keeps its tasks: {_why_kept(stage)}")
         if combination and any(not read.is_as_logged for read in (*groups, *scans)):
             tasks = self._new_tasks(place, stage, combination, groups, scans)
             is_assumed = any(group.is_assumed for group in stage.groups)

@@ -8,6 +8,7 @@ from apportion._util.tables import FittedTable
 from apportion._util.units import count_text, size_text
 from apportion.logs.eventlog.model import ESTIMATED_SLOTS
 from apportion.logs.simulate.replay import NO_DECISION, Outcome, StageOutcome
+from apportion.logs.simulate.scenarios import PLAIN
 from apportion.logs.simulate.simulation import Row, Simulation
 
 # A description can be the text of a query.
@@ -24,7 +25,7 @@ def scenarios_table(simulation: Simulation) -> FittedTable:
     )  # fmt: skip
     table = FittedTable(_title(simulation), columns, right=range(1, len(columns)))
     logged = simulation.rows[0].total
-    for row in simulation.rows:
+    for row in _shown(simulation):
         total = row.total
         table.add_row(
             _label(row),
@@ -43,7 +44,7 @@ def queries_table(simulation: Simulation) -> FittedTable:
     """Return a table with a row for each query: its makespan and tasks in each scenario."""
     table = _side_by_side(simulation, "Makespan, s (tasks)", "Query")
     for place, workload in enumerate(simulation.workloads):
-        outcomes = (row.outcomes[place] for row in simulation.rows)
+        outcomes = (row.outcomes[place] for row in _shown(simulation))
         table.add_row(
             f"{workload.query}: {_shortened(workload.description)}",
             *(
@@ -58,9 +59,9 @@ def stages_table(simulation: Simulation) -> FittedTable:
     """Return a table with a row for each stage of the only query: its tasks in each scenario."""
     table = _side_by_side(simulation, "Tasks of each stage (total seconds)", "Stage")
     for place, stage in enumerate(simulation.workloads[0].stages):
-        outcomes = (row.outcomes[0].stages[place] for row in simulation.rows)
+        outcomes = (row.outcomes[0].stages[place] for row in _shown(simulation))
         table.add_row(
-            f"{stage.name} ({stage.id})",
+            f"stage {stage.id}" + (f" ({stage.name})" if stage.name else ""),
             *(
                 f"{outcome.tasks:,} ({outcome.task_seconds:,.2f}){_mark(outcome)}"
                 for outcome in outcomes
@@ -121,9 +122,18 @@ def notes(simulation: Simulation) -> Iterator[str]:
     yield from simulation.left_out
 
 
+def _shown(simulation: Simulation) -> list[Row]:
+    """Return the rows without Spark's own tasks, if the queries ran with them."""
+    if not all(ran.ran_plain for ran in simulation.workloads):
+        return simulation.rows
+    _, replayed, *others = simulation.rows
+    same = [row for row in others if row.name == PLAIN and row.total == replayed.total]
+    return [row for row in simulation.rows if row not in same]
+
+
 def _side_by_side(simulation: Simulation, title: str, first_column: str) -> FittedTable:
     """Return an empty table with a column for each scenario."""
-    columns = [first_column, *(row.name for row in simulation.rows)]
+    columns = [first_column, *(row.name for row in _shown(simulation))]
     return FittedTable(title, columns, right=range(1, len(columns)))
 
 

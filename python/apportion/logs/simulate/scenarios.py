@@ -13,6 +13,8 @@ from apportion.logs.simulate.scheduler import MAX_SLOTS, Loss
 from apportion.settings import ENABLED, parse_assignments
 
 _LOSS = re.compile(r"(?P<executors>\d{1,9})@(?P<seconds>\d{1,9}(?:\.\d{1,9})?)s?")
+PLAIN = "spark"
+"""Name of the scenario without Apportion."""
 _NAME = "--scenario"
 
 
@@ -43,7 +45,7 @@ AS_LOGGED = Scenario("replay")
 
 def spark(common: Scenario) -> Scenario:
     """Return a scenario with Spark's own coalescing, on the slots and data of `common`."""
-    return dataclasses.replace(common, name="spark", conf={**common.conf, ENABLED: "false"})
+    return dataclasses.replace(common, name=PLAIN, conf={**common.conf, ENABLED: "false"})
 
 
 def with_assignments(base: Scenario, name: str, assignments: Iterable[str]) -> Scenario:

@@ -141,6 +141,7 @@ def _row_as_json(row: Row, workloads: Sequence[Workload]) -> dict[str, Any]:
                 **_outcome_as_json(outcome),
                 "stages": [
                     {
+                        "stage": ran.id,
                         "name": stage.name,
                         "tasks": stage.tasks,
                         "task_seconds": stage.task_seconds,
@@ -148,7 +149,7 @@ def _row_as_json(row: Row, workloads: Sequence[Workload]) -> dict[str, Any]:
                         "as_logged": stage.is_as_logged,
                         "assumes_equal_partitions": stage.assumes_equal_partitions,
                     }
-                    for stage in outcome.stages
+                    for ran, stage in zip(workload.stages, outcome.stages, strict=True)
                 ],
             }
             for workload, outcome in zip(workloads, row.outcomes, strict=True)

@@ -109,7 +109,9 @@ class LoggedStage:
     """A stage as it ran. The arrays have an entry for each task, in the order of the launches."""
 
     id: int
+    """Id of Spark's stage."""
     name: str
+    """Name of its part of the plan; empty for a stage that belongs to no part."""
     starts: array[float]
     """Launch times, in seconds from the start of the query."""
     seconds: array[float]
@@ -396,7 +398,7 @@ class _Stages:
         is_last = limits and place != places[0] and len(run.launches) == 1
         return LoggedStage(
             id=run.id,
-            name=owner.name if owner else f"Spark stage {run.id}",
+            name=owner.name if owner else "",
             starts=array("d", ((launched - self._start) / 1000 for launched in run.launches)),
             seconds=run.seconds,
             shuffle_bytes=run.shuffle_bytes,

@@ -89,13 +89,13 @@ def test_each_decision_of_a_recorded_log_is_shown_once(log: Path) -> None:
 def test_each_scan_has_its_own_decision() -> None:
     plan = operator("SortMergeJoin", read(0, exchange(1, scan(10))), read(1, exchange(2, scan(20))))
     made = viewed(plan, on_scan(0, 20), on_scan(1, 10), on_shuffles(2, [0, 1], [1, 2]))
-    assert groups(made) == {"stage 0": [1], "stage 1": [0], "result": [2]}
+    assert groups(made) == {"query stage 0": [1], "query stage 1": [0], "result": [2]}
 
 
 def test_scans_without_metric_ids_have_one_decision_each() -> None:
     plan = operator("SortMergeJoin", read(0, exchange(1, scan(10))), read(1, exchange(2, scan(20))))
     made = viewed(plan, on_scan(0, None), on_scan(1, None), on_scan(2, None))
-    assert groups(made) == {"stage 0": [1], "stage 1": [2], "elsewhere": [0]}
+    assert groups(made) == {"query stage 0": [1], "query stage 1": [2], "elsewhere": [0]}
 
 
 def test_the_reader_of_a_reused_exchange_before_its_original_has_its_decision() -> None:
@@ -120,7 +120,12 @@ def test_a_decision_on_a_part_that_an_equal_part_replaced_is_listed_separately()
         on_shuffles(4, [1, 4], [2, 2], operator="SortMergeJoin"),
     ]
     made = viewed(plan, *decisions)
-    assert groups(made) == {"stage 0": [2], "stage 1": [0], "result": [4], "elsewhere": [1, 3]}
+    assert groups(made) == {
+        "query stage 0": [2],
+        "query stage 1": [0],
+        "result": [4],
+        "elsewhere": [1, 3],
+    }
     shown = text.render(made)
     heading = f"\n{text.ELSEWHERE}:\n"
     assert "reason 1." in shown.partition(heading)[2]

@@ -70,53 +70,27 @@ def test_a_stage_has_its_share_of_the_task_time(made: QueryView) -> None:
 
 
 def test_the_critical_path_is_shown_with_times(made: QueryView) -> None:
-    assert made.critical == ["stage 1", "result"]
-    assert made.critical_text == "Critical path: stage 1 (4.0 s), result (5.0 s)."
-    assert [each.name for each in made.stages if each.is_slowest] == ["result"]
-
-
-def test_the_critical_path_has_the_input_that_ended_last() -> None:
-    query = example()
-    assert query.plan
-    # The scan of the orders waits for slots, so it is shorter and ends later.
-    query.stages[:2] = [
-        timed(1, metric_of(query.plan, "orders"), [(2900, 860)]),
-        timed(2, metric_of(query.plan, "items"), [(0, 2900)]),
-    ]
-    assert view(Application(), query).critical == ["stage 0", "result"]
-
-
-def test_the_critical_path_passes_through_stages_without_tasks() -> None:
-    drawn = """
-        BroadcastHashJoin
-          Exchange
-            Scan parquet db.items
-          BroadcastExchange
-            Exchange
-              Scan parquet db.orders
-    """
-    query = Query(1, "", plan=plan(drawn))
-    assert query.plan
-    query.stages = [
-        timed(1, metric_of(query.plan, "orders"), [(2900, 860)]),
-        timed(2, metric_of(query.plan, "items"), [(0, 2900)]),
-        timed(3, RESULT, [(4000, 5000)]),
-    ]
-    assert view(Application(), query).critical == ["shuffle 3", "result"]
+    assert made.critical == ["stage 2", "stage 3"]
+    assert (
+        made.critical_text
+        == "Critical path: stage 2 4.0 s, stage 3 5.0 s, after the last task 1.0 s."
+    )
+    assert [each.name for each in made.stages if each.is_slowest] == ["stage 3"]
+    assert made.answer == "10.0 s: 50% in the join of db.items and db.orders (stage 3)."
 
 
 def test_a_stage_that_waited_for_slots_is_not_the_slowest() -> None:
     query = example()
     assert query.plan
-    query.stages[0] = timed(1, metric_of(query.plan, "orders"), [(0, 500), (13_500, 500)])
+    query.stages[0] = timed(1, metric_of(query.plan, "orders"), [(0, 500), (9000, 500)])
     slowest = view(Application(), query).slowest
     assert slowest
-    assert slowest.name == "result"
+    assert slowest.name == "stage 3"
 
 
 def test_the_text_has_times_skew_and_spills(made: QueryView) -> None:
     shown = text.render(made)
-    assert "    time: 5.0 s, 47% of the task time, on the critical path\n" in shown
+    assert "    time: 5.0 s, 47% of the task time, the query waited 5.0 s for it\n" in shown
     assert "    tasks: longest 5.0 s (5x the median), skewed\n" in shown
     assert (
         "    tasks: longest 4.0 s (1.1x the median), largest reads 30 B (1.5x the median)" in shown
@@ -130,15 +104,16 @@ def test_the_page_marks_hot_critical_and_skewed_stages(made: QueryView) -> None:
     graph = page[page.index('<div class="graph"') : page.index("</svg>")]
     boxes = re.findall(r'<a href="#q3-(\S+)" class="([^"]+)" aria-label="([^"]+)">', graph)
     assert boxes == [
-        ("stage-0", "heat-1", "stage 0, 1 task"),
-        ("stage-1", "heat-3 critical", "stage 1, 2 tasks, on the critical path"),
+        ("stage-1", "heat-1", "stage 1, 1 task"),
+        ("stage-2", "heat-3 critical", "stage 2, 2 tasks, on the critical path"),
         (
-            "result",
+            "stage-3",
             "heat-3 critical slowest",
-            "result, 3 tasks, skew, spill 1 GiB, on the critical path",
+            "stage 3, 3 tasks, skew, spill 1 GiB, on the critical path",
         ),
     ]
-    assert ">db.orders</text>" in graph
+    assert ">scan of db.orders</text>" in graph
+    assert ">40 B</text>" in graph
     assert ">5.0 s, 47% of task time</text>" in graph
     assert ">▲ skew, spill 1 GiB</text>" in graph
     assert graph.count('<path class="critical"') == 1
@@ -146,14 +121,14 @@ def test_the_page_marks_hot_critical_and_skewed_stages(made: QueryView) -> None:
 
 def test_only_the_slowest_stage_is_open_at_first(made: QueryView) -> None:
     page = html.render("one", [made])
-    assert re.findall(r'class="stage" id="(\S+)" open', page) == ["q3-result"]
+    assert re.findall(r'class="stage" id="(\S+)" open', page) == ["q3-stage-3"]
 
 
 def test_the_page_has_a_table_of_stages_with_the_longest_first(made: QueryView) -> None:
     page = html.render("one", [made])
     table = page[page.index("<tbody>") : page.index("</tbody>")]
     rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in table.split("</tr>")[:-1]]
-    assert [re.sub("<.*?>", "", row[0]) for row in rows] == ["result", "stage 1", "stage 0"]
+    assert [re.sub("<.*?>", "", row[0]) for row in rows] == ["stage 3", "stage 2", "stage 1"]
     assert rows[0][1:] == ["5.0 s", "7.0 s", "47%", "3", "", "", "1 GiB", "0%", "5.0", "", ""]
     assert rows[1][5] == "40 B"
 
@@ -234,7 +209,7 @@ def test_the_tasks_of_a_stage_that_ran_twice_are_shown_as_a_sum() -> None:
     # A stage samples the rows of a scan before another one sorts them.
     query.stages.insert(1, timed(9, next(iter(query.stages[1].accumulators)), [(0, 10), (0, 10)]))
     made = view(Application(), query)
-    assert "  Ran as Spark stages 2, 9, 2 + 2 tasks, 7.0 s of task time" in text.render(made)
+    assert "  Ran as Spark stages 2 + 9, 2 + 2 tasks, 7.0 s of task time" in text.render(made)
     assert '<td class="number">2 + 2</td>' in html.render("one", [made])
 
 

@@ -51,8 +51,7 @@ def skew(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     )
     yield Finding(
         kind=Kind.SKEW,
-        short=f"one of {stage.tasks} tasks ran for {seconds_text(longest)}, the median for "
-        f"{seconds_text(usual_seconds)}",
+        short=f"longest task {seconds_text(longest)}, median {seconds_text(usual_seconds)}",
         text=f"The longest of {stage.tasks} tasks ran for {seconds_text(longest)}, the median "
         f"for {seconds_text(usual_seconds)}. {bytes_text}{_NEW_TEXT if is_new else ''}",
         apportion=_split_text(stage, has_more_bytes, splits),

@@ -66,7 +66,7 @@ def garbage_collection(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Find
     yield Finding(
         kind=Kind.GARBAGE_COLLECTION,
         cause=MEMORY,
-        short=f"{percent_text(share)} of the task time is garbage collection",
+        short=f"{percent_text(share)} garbage collection",
         text=f"Garbage collection took {seconds_text(seconds)}, or {percent_text(share)} of the "
         "task time.",
         apportion="does not change the memory of executors.",
@@ -89,7 +89,7 @@ def fetch_wait(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
         return
     yield Finding(
         kind=Kind.FETCH_WAIT,
-        short=f"{percent_text(share)} of the task time is waiting for shuffle data",
+        short=f"{percent_text(share)} waiting for shuffle data",
         text=f"Tasks waited {seconds_text(seconds)} for {size_text(stage.shuffle_total)} of "
         f"shuffle data, or {percent_text(share)} of the task time.",
         apportion="limits the number of blocks that a task fetches, but not their bytes.",

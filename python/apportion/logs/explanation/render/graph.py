@@ -8,34 +8,52 @@ from html import escape
 
 from markupsafe import Markup
 
-from apportion._util.units import count_text
+from apportion._util.units import amount_text, count_text, size_text
 from apportion.logs.explanation.views.facts import marks
 from apportion.logs.explanation.views.view import QueryView, StageView
 
-_WIDTH, _LINE = 240, 22
-_GAP_X, _GAP_Y = 40, 18
+_WIDTH, _LINE = 280, 20
+_GAP_X, _GAP_Y = 36, 18
 _MARGIN = 12
-_MAX_LABEL = 28
-# Parts of the names of operators that describe a stage best, in order.
-_MAIN_OPERATORS = ("Scan", "Join", "Agg", "Window", "Sort", "Limit")
+_MAX_LABEL = 36
+# Space for the links of the narrow graph, left of its boxes.
+_RAIL = 40
+# A smaller graph would be hard to read, so it scrolls.
+_LEAST_SCALE = 0.7
 # Shares of the task time from which a box has the next colour; `profile.css` has the colours.
 _HEAT = (0.02, 0.1, 0.25, 0.5)
 
 
 def graph(query: QueryView) -> Markup:
-    """Return a graph of the stages, left to right by depth. Each stage links to its section."""
+    """Return a graph of the stages. Each stage links to its section.
+
+    On a wide screen, it goes from left to right by depth. On a narrow one, from top to bottom.
+    """
     if not query.stages:
         return Markup()
-    # The last line of a box has the problems of the stage.
-    box = 12 + _LINE * (4 if any(map(marks, query.stages)) else 3)
-    places = _places(query, box)
-    width = max(x for x, _ in places.values()) + _WIDTH + _MARGIN
-    height = max(y for _, y in places.values()) + box + _MARGIN
-    parts = "".join([*_links(query, places, box), *_boxes(query, places, box)])
-    size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
+    box = 12 + _LINE * max(len(_lines(stage)) for stage in query.stages)
+    wide = _places(query, box)
+    narrow = {
+        stage.name: (_MARGIN + _RAIL, _MARGIN + place * (box + _GAP_Y))
+        for place, stage in enumerate(query.stages)
+    }
+    drawn = "".join(
+        _svg(kind, places, box, [*links(query, places, box), *_boxes(query, places, box)])
+        for kind, places, links in (("wide", wide, _links), ("narrow", narrow, _rails))
+    )
     return Markup(
         f'<div class="graph" tabindex="0" role="group" aria-label="Stages of query {query.id}">'
-        f"<svg {size}>{parts}</svg></div>\n"
+        f"{drawn}</div>\n"
+    )
+
+
+def _svg(kind: str, places: dict[str, tuple[int, int]], box: int, parts: list[str]) -> str:
+    """Return a drawing that shrinks with the window, as far as it can be read."""
+    width = max(x for x, _ in places.values()) + _WIDTH + _MARGIN
+    height = max(y for _, y in places.values()) + box + _MARGIN
+    sizes = f"max-width: {width}px; min-width: {_LEAST_SCALE * width:.0f}px"
+    return (
+        f'<svg class="{kind}" viewBox="0 0 {width} {height}" style="{sizes}">{"".join(parts)}</svg>'
     )
 
 
@@ -93,47 +111,54 @@ def _links(query: QueryView, places: dict[str, tuple[int, int]], box: int) -> It
             yield f'{x} {to_y}"/>'
 
 
+def _rails(query: QueryView, places: dict[str, tuple[int, int]], box: int) -> Iterator[str]:
+    critical = set(itertools.pairwise(query.critical))
+    for stage in query.stages:
+        x, y = places[stage.name]
+        for name in dict.fromkeys(stage.reads):
+            from_y, to_y = places[name][1] + box // 2, y + box // 2
+            # Links to stages further down are further left.
+            left = max(2, x - 10 - (to_y - from_y) // (box + _GAP_Y) * 6)
+            marked = ' class="critical"' if (name, stage.name) in critical else ""
+            yield f'<path{marked} d="M{x} {from_y}H{left}V{to_y}H{x}"/>'
+
+
 def _boxes(query: QueryView, places: dict[str, tuple[int, int]], box: int) -> Iterator[str]:
     for stage in query.stages:
         x, y = places[stage.name]
-        tasks = "" if stage.slots is None else f", {count_text(stage.slots, 'task')}"
-        problems = ", ".join(marks(stage))
-        lines = [
-            (f"{stage.name}{tasks}", ""),
-            (_label(stage), "faint"),
-            (_measured(stage), ""),
-            (f"▲ {problems}" if problems else "", ""),
-        ]
         classes = f"heat-{heat(stage.share)}{' critical' if stage.is_critical else ''}"
         # The script of the page scrolls to this box.
         classes += " slowest" if stage.is_slowest else ""
         remarks = [*marks(stage), *(["on the critical path"] if stage.is_critical else [])]
-        name = escape(", ".join([f"{stage.name}{tasks}", *remarks]))
+        name = escape(", ".join([_heading(stage), *remarks]))
         yield (
             f'<a href="#{escape(query.anchor(stage.name))}" class="{classes}" aria-label="{name}">'
             f"<title>{escape(_title(stage))}</title>"
             f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{box}"/>'
         )
-        for row, (line, style) in enumerate(lines):
-            if not line:
-                continue
+        for row, (line, style) in enumerate(_lines(stage)):
             styled = f' class="{style}"' if style else ""
             base = y + _LINE * (row + 1)
             yield f'<text{styled} x="{x + 10}" y="{base}">{_shortened(line)}</text>'
         yield "</a>"
 
 
-def _label(stage: StageView) -> str:
-    """Return the tables of a stage, or the operator that its decision is about, or its main one."""
-    if stage.tables:
-        return ", ".join(stage.tables)
-    if stage.decisions:
-        return stage.decisions[0].decision.operator
-    names = [node.name for p in stage.pipelines.pipelines for node in p.operators]
-    for part in _MAIN_OPERATORS:
-        if found := next((name for name in names if part in name), None):
-            return found
-    return next((name for name in names if not name.endswith("Exchange")), "")
+def _lines(stage: StageView) -> list[tuple[str, str]]:
+    """Return the lines in the box of a stage, each with its style."""
+    problems = stage.verdict or ", ".join(marks(stage))
+    lines = [
+        (_heading(stage), ""),
+        (stage.purpose, "faint"),
+        (stage.chosen, "faint"),
+        (_measured(stage), ""),
+        (_moved(stage), "faint"),
+        (f"▲ {problems}" if problems else "", ""),
+    ]
+    return [(line, style) for line, style in lines if line]
+
+
+def _heading(stage: StageView) -> str:
+    return stage.name if stage.slots is None else f"{stage.name}, {count_text(stage.slots, 'task')}"
 
 
 def _measured(stage: StageView) -> str:
@@ -144,9 +169,20 @@ def _measured(stage: StageView) -> str:
     return f"{stage.ran.wall_millis / 1000:.1f} s{share}"
 
 
+def _moved(stage: StageView) -> str:
+    """Return the bytes that a stage read and wrote, and its rows."""
+    work = stage.ran
+    if not work:
+        return ""
+    read = max(work.input_bytes, stage.file_bytes) + work.shuffle_read_bytes
+    written = work.shuffle_written_bytes + work.output_bytes
+    sizes = " → ".join(size_text(size) for size in (read, written) if size)
+    rows = "" if stage.rows is None else f"{amount_text(stage.rows)} rows"
+    return ", ".join(filter(None, (sizes, rows)))
+
+
 def _title(stage: StageView) -> str:
-    names = ", ".join(stage.tables) or _label(stage)
-    return "\n".join([f"{stage.name}: {names}", _measured(stage), *marks(stage)])
+    return "\n".join([line for line, _ in _lines(stage)])
 
 
 def _shortened(text: str) -> str:

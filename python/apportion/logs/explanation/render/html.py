@@ -13,12 +13,14 @@ from markupsafe import Markup
 
 from apportion._util import pages
 from apportion._util.units import count_text, size_text
+from apportion.logs.advise.model.findings import gain_text
 from apportion.logs.eventlog import LoggedDecision, PlanNode
 from apportion.logs.explanation.render import text
 from apportion.logs.explanation.render.graph import graph
 from apportion.logs.explanation.render.plots import (
     Pause,
     batches_plot,
+    parts_plot,
     ranges_plot,
     slots_plot,
     steps_plot,
@@ -34,6 +36,7 @@ from apportion.logs.explanation.views.view import (
     memory_text,
     written_text,
 )
+from apportion.logs.explanation.views.waits import Wait
 
 # Queries in the list at the start. The others are behind a click, so that the slowest query is on
 # the first screen.
@@ -44,6 +47,9 @@ _MOST_CHANGES = 100
 _MOST_INDENTS = 100
 # Colours of stages in the plot of running tasks, as in `profile.css`.
 _COLOURS = 5
+# Colours of the parts of the time of a query.
+_WAITS = {Wait.STAGE: "rest", Wait.START: "waits"}
+_WAITS |= dict.fromkeys((Wait.BEFORE, Wait.BETWEEN, Wait.AFTER), "driver")
 
 
 @functools.cache
@@ -59,13 +65,13 @@ def render(
     queries: Sequence[QueryView],
     remarks: Sequence[str] = (),
     notes: Sequence[str] = (),
-    listed: Sequence[QueryView] | None = None,
     streams: Sequence[StreamView] = (),
+    advice: str | None = None,
 ) -> str:
     """Return the page.
 
     `remarks` appear at the top, such as the omitted parts of a log, and so do `notes` and
-    `streams`. `listed` is the order of the list of queries.
+    `streams`. The slowest query comes first.
     """
     template = _environment().get_template("profile_page.html")
     return template.render(
@@ -73,8 +79,8 @@ def render(
         queries=queries,
         remarks=remarks,
         notes=notes,
-        listed=queries if listed is None else listed,
         streams=streams,
+        advice=advice,
         stream_plots=_stream_plots,
         pause_text=pause_text,
         time_text=time_text,
@@ -92,6 +98,9 @@ def render(
         marks=marks,
         elsewhere=text.ELSEWHERE,
         most_listed=_MOST_LISTED,
+        parts_plot=parts_plot,
+        part_colours=_part_colours,
+        gain_text=gain_text,
         most_indents=_MOST_INDENTS,
     )
 
@@ -99,6 +108,16 @@ def render(
 def _most_running(query: QueryView) -> dict[str, list[tuple[int, int]]]:
     """Return the running tasks of the stages that have a colour of their own."""
     return dict(itertools.islice(query.running_of.items(), _COLOURS))
+
+
+def _part_colours(query: QueryView) -> list[tuple[str, int, str]]:
+    """Return the name, milliseconds and colour of each part of the time of a query."""
+    numbers = {name: number for number, name in enumerate(_most_running(query), start=1)}
+    return [
+        (name, part.millis, f"part-{numbers[name]}" if name in numbers else _WAITS[part.wait])
+        for part in query.parts
+        if (name := query.part_text(part))
+    ]
 
 
 def _stream_plots(stream: StreamView) -> dict[str, Markup]:

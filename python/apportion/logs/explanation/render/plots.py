@@ -113,6 +113,21 @@ def slots_plot(running: Steps, parts: Mapping[str, Steps]) -> Markup:
     return _svg(draw(), f"Up to {count_text(peak, 'task')} at once, over {span / 1000:.1f} seconds")
 
 
+def parts_plot(parts: Sequence[tuple[str, int, str]]) -> Markup:
+    """Return a bar of the parts of a time, each with its name, its milliseconds and its colour."""
+    total = sum(millis for _, millis, _ in parts) or 1
+
+    def draw() -> Iterator[str]:
+        before = 0
+        for name, millis, colour in parts:
+            left, width = _WIDTH * before / total, _WIDTH * millis / total
+            title = f"{name}: {millis / 1000:.1f} s"
+            yield _path(colour, f"M{left:.2f} 0h{width:.2f}v{_HEIGHT}h-{width:.2f}z", title)
+            before += millis
+
+    return _svg(draw(), f"Parts of {total / 1000:.1f} seconds")
+
+
 def _path(kind: str, outline: str, title: str) -> str:
     return f'<path class="{kind}" d="{outline}"><title>{escape(title)}</title></path>'
 

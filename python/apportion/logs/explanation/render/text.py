@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from apportion._util.units import count_text, size_text
 from apportion.logs.eventlog import LoggedDecision
 from apportion.logs.explanation.views.facts import facts
+from apportion.logs.explanation.views.pipelines import Break
 from apportion.logs.explanation.views.streams import StreamView, pause_text, time_text
 from apportion.logs.explanation.views.view import (
     QueryView,
@@ -65,11 +66,11 @@ def _lines(query: QueryView) -> Iterator[str]:
     yield f"Query {query.id}: {query.title} ({query.took})"
     if query.failure:
         yield f"  Failed: {query.failure.splitlines()[0]}"
-    yield f"  {query.slots_text}"
-    yield f"  Peak concurrency: {count_text(query.peak_tasks, 'task')}."
-    for line in (query.critical_text, query.outside_text):
+    for line in (query.answer, query.critical_text, query.outside_text):
         if line:
             yield f"  {line}"
+    if query.peak_tasks:
+        yield f"  Peak concurrency: {count_text(query.peak_tasks, 'task')}."
     for stage in reversed(query.stages):
         yield ""
         yield from _stage(query, stage)
@@ -101,7 +102,7 @@ def _stream(view: StreamView) -> Iterator[str]:
 
 def _stage(query: QueryView, stage: StageView) -> Iterator[str]:
     tasks = f": {count_text(stage.slots, 'task')}" if stage.slots is not None else ""
-    yield f"{stage.name} ({stage.kind}){tasks}"
+    yield f"{stage.name} ({', '.join(dict.fromkeys(_roles(stage)))}){tasks}"
     if stage.reads:
         yield f"  reads {', '.join(stage.reads)}"
     if stage.tables:
@@ -114,12 +115,24 @@ def _stage(query: QueryView, stage: StageView) -> Iterator[str]:
         yield f"  {stage.ran.text()}"
     for label, fact in facts(stage):
         yield f"    {label}: {fact}"
+    for finding in stage.findings:
+        yield f"    advice: {finding.short}; {finding.without[0]}"
     for pipeline in stage.pipelines.pipelines:
         star = "* " if pipeline.is_compiled else ""
         number = star if pipeline.codegen is None else f"*({pipeline.codegen}) "
         yield f"  {number}{' <- '.join(node.name for node in pipeline.operators)}"
     for link in stage.pipelines.links:
-        yield f"    pipeline ends, {link}"
+        # Each stage ends and begins with an exchange.
+        if link.why is not Break.EXCHANGE:
+            yield f"    pipeline ends, {link}"
+
+
+def _roles(stage: StageView) -> Iterator[str]:
+    """Yield what a stage does, the part of the plan, and what its rows are for."""
+    yield from filter(None, (stage.purpose,))
+    if stage.part != stage.name:
+        yield stage.part
+    yield stage.kind
 
 
 def _decision(logged: LoggedDecision) -> Iterator[str]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
 from apportion._util.units import count_text, size_text
 from apportion.decision import Decision
+from apportion.logs.advise.model.findings import Finding
 from apportion.logs.eventlog import (
     Application,
     LoggedDecision,
@@ -21,12 +22,16 @@ from apportion.logs.eventlog import (
 )
 from apportion.logs.eventlog.fragments import Fragment, fragments
 from apportion.logs.eventlog.placement import placement
-from apportion.logs.eventlog.work import Ran, attempts_of, critical_path, work_of
+from apportion.logs.eventlog.work import Ran, attempts_of, work_of
+from apportion.logs.explanation.views import labels
 from apportion.logs.explanation.views.origins import Origins, SqlBlock
 from apportion.logs.explanation.views.pipelines import Pipelines, find_pipelines
 from apportion.logs.explanation.views.rows import RowCounts
+from apportion.logs.explanation.views.waits import Part, Wait, time_parts
+from apportion.logs.plain import plain
 
 _LONGEST_TITLE = 100
+_FILE_BYTES = "size of files read"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +39,12 @@ class StageView:
     """A stage of the plan."""
 
     name: str
+    """Ids of its stages in Spark's UI: `stage 9` or `stages 6 + 10`. The name of the part of the
+    plan, if no task of it ran."""
+    part: str
+    """Name of the part of the plan: `query stage 0`, `result` or another one."""
+    purpose: str
+    """What it does, in words: `join of orders and items`."""
     kind: str
     """Destination of its rows: shuffle, broadcast, cache, subquery or result."""
     reads: list[str]
@@ -56,10 +67,29 @@ class StageView:
     """Number of rows that its operators output, by `id` of the operator, as far as counted."""
     share: float | None = None
     """Its share of the query's task time; None if nothing ran."""
-    is_critical: bool = False
-    """Whether it is on the critical path: the chain of stages that the result waited for."""
+    waited_millis: int = 0
+    """Time that the query waited for it, which is 0 outside of the critical path."""
     is_slowest: bool = False
-    """Whether no other stage of the query runs longer, without the time that it waits for slots."""
+    """Whether the query waited longest for it."""
+    findings: list[Finding] = dataclasses.field(default_factory=list)
+    """What `apportion advise` finds about it, with the largest gain first."""
+    file_bytes: int = 0
+    """Bytes of the files that it scans, as the driver counted them."""
+
+    @property
+    def is_critical(self) -> bool:
+        """Whether it is on the critical path: the chain of stages that the query waited for."""
+        return self.waited_millis > 0
+
+    @property
+    def chosen(self) -> str:
+        """Who chose its number of tasks, and why, in a few words."""
+        return labels.chosen(self.decisions)
+
+    @property
+    def verdict(self) -> str:
+        """Its largest problem in a few words; empty if there is none."""
+        return self.findings[0].short if self.findings else ""
 
     @property
     def slots(self) -> int | None:
@@ -88,8 +118,10 @@ class QueryView:
     """Number of running tasks over time: `(milliseconds since 1970, tasks)`, in order."""
     running_of: Mapping[str, list[tuple[int, int]]]
     """The same for each stage of the plan by its name, the one with the most task time first."""
-    critical: list[str] = dataclasses.field(default_factory=list)
-    """Names of the stages on the critical path, from the first to the last."""
+    parts: list[Part] = dataclasses.field(default_factory=list)
+    """What the query waited for, from its start to its end."""
+    findings: list[Finding] = dataclasses.field(default_factory=list)
+    """What `apportion advise` finds about the whole query."""
     elsewhere: list[LoggedDecision] = dataclasses.field(default_factory=list)
     """Decisions for parts that the last plan does not have."""
     outside: Ran | None = None
@@ -108,7 +140,7 @@ class QueryView:
 
     def anchor(self, stage: str) -> str:
         """Return the anchor of a stage, which is unique in a page of several queries."""
-        return f"q{self.id}-{stage.replace(' ', '-')}"
+        return f"q{self.id}-{'-'.join(stage.replace('+', ' ').split())}"
 
     def block_anchor(self, place: int) -> str:
         """Return the anchor of a block, by its place in `blocks`."""
@@ -131,10 +163,40 @@ class QueryView:
         return [stage.name for stage in self.stages if place in stage.operators]
 
     @property
-    def summary(self) -> str:
-        """Duration, task slots and peak concurrency, in words."""
-        took = "It has not ended." if self.seconds is None else f"It took {self.seconds:.1f} s."
-        return f"{took} {self.slots_text} Peak concurrency: {count_text(self.peak_tasks, 'task')}."
+    def answer(self) -> str:
+        """Where the time went, in one sentence; empty if no time is known."""
+        total = sum(part.millis for part in self.parts)
+        if not total or self.failure:
+            return ""
+        times = self._times()
+        longest = max(times, key=times.__getitem__)
+        share = f"{self.took}: {times[longest] / total:.0%}"
+        if longest in (wait.value for wait in Wait):
+            return f"{share} {longest}."
+        stage = next((each for each in self.stages if each.name == longest), None)
+        if stage is None:
+            return f"{share} in {longest}, outside of the plan."
+        problem = f"; {stage.verdict}" if stage.verdict else ""
+        return f"{share} in the {stage.purpose} ({stage.name}){problem}."
+
+    def _times(self) -> dict[str, int]:
+        """Return the time of each stage that was waited for, and of each other wait."""
+        times: dict[str, int] = {}
+        for part in self.parts:
+            name = self.part_text(part)
+            times[name] = times.get(name, 0) + part.millis
+        return times
+
+    def stage_of(self, id: int) -> StageView | None:
+        """Return the stage of the plan that a Spark stage ran; None outside of the plan."""
+        return next((each for each in self.stages if each.ran and id in each.ran.stages), None)
+
+    def part_text(self, part: Part) -> str:
+        """Return the name of a part of the time: that of its stage, or what was waited for."""
+        if part.stage is None:
+            return part.wait.value
+        stage = self.stage_of(part.stage)
+        return stage.name if stage else f"stage {part.stage}"
 
     def line(self, block: str) -> int:
         """Return the line of the text in which a block starts, counted from 1."""
@@ -142,19 +204,20 @@ class QueryView:
         return (self.sql or "").count("\n", 0, start) + 1
 
     @property
+    def critical(self) -> list[str]:
+        """Names of the stages on the critical path, from the first to the last."""
+        names = [self.part_text(part) for part in self.parts if part.stage is not None]
+        return list(dict.fromkeys(names))
+
+    @property
     def critical_text(self) -> str:
-        """The critical path with the time of each stage, in words; empty if nothing ran."""
-        by_name = {stage.name: stage.ran for stage in self.stages}
-        parts = [
-            f"{name} ({work.wall_millis / 1000:.1f} s)"
-            for name in self.critical
-            if (work := by_name[name])
-        ]
-        return f"Critical path: {', '.join(parts)}." if parts else ""
+        """What the query waited for, in words; empty if no time is known."""
+        named = ", ".join(f"{name} {millis / 1000:.1f} s" for name, millis in self._times().items())
+        return f"Critical path: {named}." if named else ""
 
     @property
     def slowest(self) -> StageView | None:
-        """The slowest stage; None if nothing ran."""
+        """The stage that the query waited longest for; None if nothing ran."""
         return next((stage for stage in self.stages if stage.is_slowest), None)
 
     @property
@@ -222,54 +285,83 @@ class QueryView:
             "blocks": [dataclasses.asdict(block) for block in self.blocks],
             "operators": [dataclasses.asdict(operator) for operator in self.operators],
             "critical_path": self.critical,
+            "time_parts": [
+                {"wait": part.wait.name.lower(), "millis": part.millis, "stage": part.stage}
+                for part in self.parts
+            ],
+            "answer": self.answer,
+            "findings": plain(self.findings),
             "stages": [_stage_as_json(stage) for stage in self.stages],
             "outside_of_plan": _work_as_json(self.outside),
             "decisions_elsewhere": [_decision_as_json(logged) for logged in self.elsewhere],
         }
 
 
-def view(application: Application, query: Query) -> QueryView:
-    """Return the view of a query."""
+def view(application: Application, query: Query, findings: Sequence[Finding] = ()) -> QueryView:
+    """Return the view of a query, with what `apportion advise` finds about it."""
     origins = Origins(query)
     plan_fragments = fragments(query.plan) if query.plan else []
     decisions = placement(query, plan_fragments)
     attempts = attempts_of(plan_fragments, query.stages)
     works = [work_of(own) for own in attempts]
-    critical = critical_path(plan_fragments, works)
-    slowest = max((work.active_millis for work in works if work and work.wall_millis), default=None)
+    start, end = query.submitted, query.completed
+    parts = time_parts(start, end, query.stages)
+    waited: dict[int, int] = {}
+    for part in parts:
+        if part.stage is not None:
+            waited[part.stage] = waited.get(part.stage, 0) + part.millis
     total = sum(sum(stage.task_millis) for stage in query.stages)
     stages: list[StageView] = []
     depths: dict[int, int] = {}
+    names: dict[int, str] = {}
+    millis: dict[int, int] = {}
+    tables: dict[int, list[str]] = {}
     for number, (fragment, own, work) in enumerate(
         zip(plan_fragments, attempts, works, strict=True)
     ):
         depth = max((depths[id(read)] + 1 for read in fragment.inputs), default=0)
         depths[id(fragment)] = depth
+        names[id(fragment)] = labels.stage_name(fragment, work)
+        scanned = _tables(fragment)
+        # The largest input comes first.
+        inputs = sorted(fragment.inputs, key=lambda read: -millis.get(id(read), 0))
+        below = [name for read in inputs for name in tables[id(read)]]
+        millis[id(fragment)] = work.task_millis if work else 0
+        tables[id(fragment)] = list(dict.fromkeys([*scanned, *below]))
         decided = decisions.placed.get(number, [])
         named = [place for logged in decided for place in logged.operators]
         operators = origins.operators_of(fragment, named)
         counts = RowCounts(own, query.driver_metrics)
-        is_slowest = bool(work and work.wall_millis and work.active_millis == slowest)
+        ids = work.stages if work else []
         stages.append(
             StageView(
-                name=fragment.name,
+                name=names[id(fragment)],
+                part=fragment.name,
+                purpose=labels.purpose(list(fragment.operators()), scanned, below),
                 kind=fragment.kind,
-                reads=[read.name for read in fragment.inputs],
+                reads=[names[id(read)] for read in fragment.inputs],
                 depth=depth,
                 pipelines=find_pipelines(fragment, {**application.conf, **query.conf}),
                 operators=operators,
                 blocks=origins.paths(operators),
                 decisions=decided,
                 ran=work,
-                tables=_tables(fragment),
+                tables=scanned,
                 rows=counts.of_fragment(fragment),
                 rows_of=_rows_of(fragment, counts),
                 share=work.task_millis / total if work and total else None,
-                is_critical=number in critical,
-                is_slowest=is_slowest and not any(stage.is_slowest for stage in stages),
+                waited_millis=sum(waited.get(stage, 0) for stage in ids),
+                findings=[each for each in findings if each.stage in ids],
+                file_bytes=sum(
+                    query.driver_metrics.get(node.metrics.get(_FILE_BYTES, -1), 0)
+                    for node in fragment.operators()
+                ),
             )
         )
-    start, end = query.submitted, query.completed
+    most = max((stage.waited_millis for stage in stages), default=0)
+    if most:
+        place = next(place for place, each in enumerate(stages) if each.waited_millis == most)
+        stages[place] = dataclasses.replace(stages[place], is_slowest=True)
     inside = {id(stage) for own in attempts for stage in own}
     return QueryView(
         query.id,
@@ -292,7 +384,8 @@ def view(application: Application, query: Query) -> QueryView:
                 key=itemgetter(0),
             )
         },
-        [stages[place].name for place in critical],
+        parts,
+        [each for each in findings if each.stage is None],
         decisions.elsewhere,
         work_of([each for each in query.stages if each.launched and id(each) not in inside]),
     )
@@ -369,6 +462,8 @@ def averages_text(logged: LoggedDecision) -> str:
 def _stage_as_json(stage: StageView) -> Mapping[str, Any]:
     return {
         "name": stage.name,
+        "part": stage.part,
+        "purpose": stage.purpose,
         "kind": stage.kind,
         "reads": stage.reads,
         "tables": stage.tables,
@@ -379,6 +474,9 @@ def _stage_as_json(stage: StageView) -> Mapping[str, Any]:
         "rows": stage.rows,
         "share_of_task_time": stage.share,
         "is_critical": stage.is_critical,
+        "waited_millis": stage.waited_millis,
+        "file_bytes": stage.file_bytes,
+        "findings": plain(stage.findings),
         "ran": _work_as_json(stage.ran),
         "pipelines": [
             {

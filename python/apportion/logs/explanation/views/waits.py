@@ -1,0 +1,97 @@
+"""What a query waited for: parts of its time that add up to its duration."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from apportion.logs.eventlog import Stage
+
+
+class Wait(enum.Enum):
+    """What a query waited for."""
+
+    BEFORE = "before the first task"
+    STAGE = "stage"
+    START = "waiting for tasks to start"
+    BETWEEN = "between stages"
+    AFTER = "after the last task"
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """A part of the time of a query."""
+
+    wait: Wait
+    millis: int
+    stage: int | None = None
+    """Id of Spark's stage; None for time outside of stages."""
+
+
+class _Run(NamedTuple):
+    """A time in which tasks of a stage ran, without times in which all of them waited."""
+
+    end: int
+    start: int
+    submitted: int
+    """Submission of the stage."""
+    stage: int
+
+
+def time_parts(start: int | None, end: int | None, stages: Sequence[Stage]) -> list[Part]:
+    """Return the parts of the time of a query, from its start to its end.
+
+    From the end, tasks waited for the tasks that ended last before them. These can be of a
+    broadcast, of a subquery, or of a stage that only freed its slots. In the time between stages,
+    Spark plans the next ones and sends broadcasts. Without `end`, the last task is the end.
+    """
+    runs = [run for stage in stages for run in _runs(stage)]
+    if start is None:
+        start = min((run.submitted for run in runs), default=0)
+    if end is None:
+        end = max((run.end for run in runs), default=start)
+    parts = list(_from_end(start, max(start, end), runs))
+    return [part for part in reversed(parts) if part.millis]
+
+
+def _runs(stage: Stage) -> Iterator[_Run]:
+    times = list(_merged(zip(stage.launched, stage.finished, strict=True)))
+    if not times and stage.submitted is not None and stage.completed is not None:
+        # All its attempts of tasks failed.
+        times = [(stage.submitted, max(stage.submitted, stage.completed))]
+    for start, end in times:
+        submitted = times[0][0] if stage.submitted is None else min(stage.submitted, start)
+        yield _Run(end, start, submitted, stage.id)
+
+
+def _merged(times: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield times in order, each with those that overlap it."""
+    start, end = None, 0
+    for launched, finished in sorted(times):
+        if start is not None and launched > end:
+            yield start, end
+            start = None
+        if start is None:
+            start, end = launched, launched
+        end = max(end, finished)
+    if start is not None:
+        yield start, end
+
+
+def _from_end(start: int, end: int, runs: Sequence[_Run]) -> Iterator[Part]:
+    time, submitted, wait = end, end, Wait.AFTER
+    # Killed tasks can end after their query.
+    waiting = sorted(run._replace(end=min(run.end, end)) for run in runs if run.start < end)
+    while waiting and time > start:
+        run = waiting.pop()
+        # Other tasks ran at the same time as the tasks that were waited for.
+        if start < run.end <= time:
+            yield Part(Wait.START, time - max(run.end, submitted))
+            yield Part(wait, max(0, submitted - run.end))
+            time = max(run.start, start)
+            yield Part(Wait.STAGE, run.end - time, run.stage)
+            submitted, wait = min(max(run.submitted, start), time), Wait.BETWEEN
+    yield Part(Wait.START, time - submitted)
+    yield Part(Wait.BEFORE, submitted - start)
