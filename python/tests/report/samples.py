@@ -39,6 +39,7 @@ def run(seconds: float = 10.0, core_seconds: float = 40.0, **values: object) -> 
         seconds=seconds,
         core_seconds=core_seconds,
         tasks=8,
+        file_bytes=0,
         scanned_bytes=0,
         shuffled_bytes=0,
         spilled_bytes=0,

@@ -114,6 +114,19 @@ def test_a_slower_query_with_twice_the_data_is_no_regression(runs: int) -> None:
     assert re.search(r"Shuffled +5 GiB +9 GiB", shown)
 
 
+def test_the_files_measure_the_data_if_spark_counts_few_scanned_bytes() -> None:
+    old = log(*(run(10.0 + i / 10, file_bytes=100 << 20, scanned_bytes=21_000) for i in range(5)))
+    new = log(*(run(20.0 + i / 10, file_bytes=200 << 20, scanned_bytes=20_000) for i in range(5)))
+    comparison = compare([old], [new])
+    assert comparison.regressions == []
+    (query,) = comparison.with_verdict("more data")
+    assert query.wall_ratio_per_byte
+    assert query.wall_ratio_per_byte.value == pytest.approx(1, rel=0.05)
+    shown = text(comparison, 20)
+    grew = "The data grew from 500 MiB to 1000 MiB. Compare the time per byte."
+    assert shown.index(grew) < shown.index("1 query compared")
+
+
 def test_10_percent_more_data_does_not_excuse_a_regression() -> None:
     before, after = run(10, scanned_bytes=1000), run(20, scanned_bytes=1100)
     result = compared([before] * 5, [after] * 5)

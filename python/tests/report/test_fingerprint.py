@@ -77,15 +77,24 @@ def test_ids_and_numbers_do_not_change_the_fingerprint() -> None:
     assert fingerprint(aggregate(scan(), text)) == fingerprint(aggregate(scan("k#31,v#32"), other))
 
 
+def test_conditions_that_spark_infers_do_not_change_the_fingerprint() -> None:
+    text = "Filter ((isnotnull(k#1) AND (v#2 > 5)) AND might_contain(Subquery s#7, hash(k#1, 42)))"
+    assert fingerprint(node(text, scan())) == fingerprint(node("Filter (v#9 > 7)", scan()))
+
+
 @pytest.mark.parametrize(
     "other",
     [
+        node("Filter (v#2 > 5)", aggregate(scan())),
+        node("Project [k#1, upper(v#2) AS u#3]", aggregate(scan())),
+        node("Sort [k#1 ASC NULLS FIRST], true, 0", aggregate(scan())),
+        node("Exchange hashpartitioning(k#1, 9), REPARTITION_BY_NUM", aggregate(scan())),
         aggregate(scan("k#1,w#2")),
         aggregate(scan(table="db.items")),
         aggregate(scan(), "HashAggregate(keys=[k#1], functions=[{}avg(v#2)])"),
         node("Window [row_number()]", aggregate(scan())),
     ],
-    ids=["columns", "table", "function", "operator"],
+    ids=["filter", "projection", "sort", "repartition", "columns", "table", "function", "operator"],
 )
 def test_another_query_has_another_fingerprint(other: eventlog.PlanNode) -> None:
     assert fingerprint(aggregate(scan())) != fingerprint(other)

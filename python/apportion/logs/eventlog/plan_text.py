@@ -117,6 +117,17 @@ def is_partial(text: str) -> bool:
     return "partial_" in text
 
 
+def is_global_sort(text: str) -> bool:
+    """Return whether a sort orders all rows, as for ORDER BY: `Sort [k#1 ASC], true, 0`."""
+    return text.rpartition("], ")[2].startswith("true")
+
+
+def is_repartition(text: str) -> bool:
+    """Return whether a query asks for an exchange, as by `repartition` or a hint."""
+    found = partitioning(text)
+    return found is not None and found.origin.startswith(("REPARTITION", "REBALANCE"))
+
+
 def is_bucketed(text: str) -> bool:
     """Return whether a scan reads a table by its buckets."""
     return "SelectedBucketsCount" in text

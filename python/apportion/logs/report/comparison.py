@@ -19,7 +19,7 @@ SLOWER = 1.05
 MIN_SECONDS = 1.0
 """Smallest increase of the wall time of a slower query."""
 MORE_DATA = 1.1
-"""Scanned bytes after, in proportion to before, above which times are not comparable."""
+"""Bytes of the data after, in proportion to before, above which times are not comparable."""
 
 Verdict = Literal["regression", "more data", "few runs", "no regression"]
 _VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -27,7 +27,7 @@ _VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 @dataclasses.dataclass(frozen=True)
 class Numbers:
-    """Numbers of one run: medians of times, tasks, scanned and shuffled bytes, and other means."""
+    """Numbers of one run: medians of times, tasks and moved bytes, and means of the others."""
 
     runs: int
     """Runs that succeeded. All other numbers are about them."""
@@ -36,6 +36,7 @@ class Numbers:
     seconds: float
     core_seconds: float
     tasks: float
+    file_bytes: float
     scanned_bytes: float
     shuffled_bytes: float
     spilled_bytes: float
@@ -43,6 +44,7 @@ class Numbers:
     memory_failures: float
     mean_seconds: float
     mean_core_seconds: float
+    mean_file_bytes: float
     mean_scanned_bytes: float
     mean_shuffled_bytes: float
 
@@ -60,7 +62,7 @@ class QueryComparison:
     wall_ratio: Estimate | None
     """Time before divided by the time after. None if a side has no time."""
     wall_ratio_per_byte: Estimate | None
-    """The same of the times per scanned byte. None if a side scanned nothing."""
+    """The same of the times per byte of the data. None if a side scanned nothing."""
     core_ratio: Estimate | None
     saved_core_seconds: float
     """Mean core-seconds before minus after, times the runs after."""
@@ -87,6 +89,8 @@ class Totals:
     seconds_after: float
     core_seconds_before: float
     core_seconds_after: float
+    file_bytes_before: float
+    file_bytes_after: float
     scanned_bytes_before: float
     scanned_bytes_after: float
     shuffled_bytes_before: float
@@ -179,7 +183,7 @@ def _compared(match: Match) -> QueryComparison:
         before=before,
         after=after,
         wall_ratio=wall_ratio,
-        wall_ratio_per_byte=_ratio(_seconds_per_byte(old), _seconds_per_byte(new)),
+        wall_ratio_per_byte=_ratio_per_byte(old, new, before, after),
         core_ratio=_ratio([run.core_seconds for run in old], [run.core_seconds for run in new]),
         saved_core_seconds=(before.mean_core_seconds - after.mean_core_seconds) * after.runs
         if old
@@ -201,9 +205,24 @@ def _verdict(before: Numbers, after: Numbers, wall_ratio: Estimate | None) -> Ve
     return "regression" if interval else "few runs"
 
 
+def data_name(before: Numbers, after: Numbers) -> str:
+    """Return the name of the number that measures the data of a query on both sides.
+
+    Spark's metric of scanned bytes leaves out much, so the files count if the log has them.
+    """
+    return "file_bytes" if before.file_bytes and after.file_bytes else "scanned_bytes"
+
+
+def data_bytes(before: Numbers, after: Numbers) -> tuple[float, float]:
+    """Return the bytes of the data of a query before and after."""
+    name = data_name(before, after)
+    return getattr(before, name), getattr(after, name)
+
+
 def has_more_data(before: Numbers, after: Numbers) -> bool:
-    """Return whether over 10 % more bytes were scanned after."""
-    return after.scanned_bytes > before.scanned_bytes * MORE_DATA
+    """Return whether a query scanned over 10 % more bytes after."""
+    old, new = data_bytes(before, after)
+    return new > old * MORE_DATA
 
 
 def title(run: QueryRun) -> str:
@@ -223,6 +242,7 @@ def _numbers(runs: Sequence[QueryRun], succeeded: Sequence[QueryRun]) -> Numbers
         seconds=of(statistics.median, "seconds"),
         core_seconds=of(statistics.median, "core_seconds"),
         tasks=of(statistics.median, "tasks"),
+        file_bytes=of(statistics.median, "file_bytes"),
         scanned_bytes=of(statistics.median, "scanned_bytes"),
         shuffled_bytes=of(statistics.median, "shuffled_bytes"),
         spilled_bytes=of(statistics.fmean, "spilled_bytes"),
@@ -230,13 +250,21 @@ def _numbers(runs: Sequence[QueryRun], succeeded: Sequence[QueryRun]) -> Numbers
         memory_failures=of(statistics.fmean, "memory_failures"),
         mean_seconds=of(statistics.fmean, "seconds"),
         mean_core_seconds=of(statistics.fmean, "core_seconds"),
+        mean_file_bytes=of(statistics.fmean, "file_bytes"),
         mean_scanned_bytes=of(statistics.fmean, "scanned_bytes"),
         mean_shuffled_bytes=of(statistics.fmean, "shuffled_bytes"),
     )
 
 
-def _seconds_per_byte(runs: Sequence[QueryRun]) -> list[float]:
-    return [run.seconds / run.scanned_bytes for run in runs if run.scanned_bytes]
+def _ratio_per_byte(
+    old: Sequence[QueryRun], new: Sequence[QueryRun], before: Numbers, after: Numbers
+) -> Estimate | None:
+    name = data_name(before, after)
+
+    def per_byte(runs: Sequence[QueryRun]) -> list[float]:
+        return [run.seconds / size for run in runs if (size := getattr(run, name))]
+
+    return _ratio(per_byte(old), per_byte(new))
 
 
 def _ratio(before: Sequence[float], after: Sequence[float]) -> Estimate | None:
@@ -254,6 +282,8 @@ def _totals(queries: Sequence[QueryComparison]) -> Totals:
         seconds_after=of("after", "mean_seconds"),
         core_seconds_before=of("before", "mean_core_seconds"),
         core_seconds_after=of("after", "mean_core_seconds"),
+        file_bytes_before=of("before", "mean_file_bytes"),
+        file_bytes_after=of("after", "mean_file_bytes"),
         scanned_bytes_before=of("before", "mean_scanned_bytes"),
         scanned_bytes_after=of("after", "mean_scanned_bytes"),
         shuffled_bytes_before=of("before", "mean_shuffled_bytes"),

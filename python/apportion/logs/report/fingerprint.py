@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 
 from apportion.logs.eventlog import PlanNode, plan_text
+from apportion.logs.eventlog.fragments import exchange_kind
 from apportion.logs.eventlog.plan_text import kind
 
 # Operators that depend on the join strategy, on adaptive execution or on the version of Spark.
@@ -33,6 +34,11 @@ _PARTIAL = re.compile(r"\b(?:partial|merge|final)_")
 # Literals in SQL text and in plans, and parts of names that differ between runs.
 _LITERAL = re.compile(r"'[^']*'|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\d+(?:\.\d+)?")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?\b")
+_COLUMN = re.compile(r"(\w+)#\d+")
+_FUNCTION = re.compile(r"\b(\w+)\(")
+# Conditions that Spark infers from joins, and adds to filter the input of a shuffled join.
+_INFERRED = re.compile(r"\bisnotnull\([^()]*\)")
+_MIGHT_CONTAIN = "might_contain("
 _DATE_OR_ID = re.compile(
     r"\d{4}-\d\d-\d\d|\d{6,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=[/=])\d+(?![^/\s])"
 )
@@ -40,10 +46,42 @@ _DATE_OR_ID = re.compile(
 
 def fingerprint(plan: PlanNode | None) -> str | None:
     """Return the fingerprint of a plan; None without a plan, and without any operator in it."""
-    operators = sorted(set(_operators(plan))) if plan else []
+    operators = sorted(set(_operators(plan)) | _expressions(plan)) if plan else []
     if not operators:
         return None
     return hashlib.blake2b("\n".join(operators).encode(), digest_size=12).hexdigest()
+
+
+def _expressions(plan: PlanNode) -> set[str]:
+    """Return the columns of filters, the functions of projections, and the global sorts.
+
+    Adaptive execution moves filters and projections, so these are sets of the whole plan.
+    """
+    found: set[str] = set()
+    for node in _nodes(plan):
+        name = kind(node.name)
+        if name == "Filter":
+            found |= {f"Filter {column}" for column in _COLUMN.findall(_conditions(node.text))}
+        elif name == "Project":
+            found |= {f"Project {function}" for function in _FUNCTION.findall(node.text)}
+        elif name == "Sort" and plan_text.is_global_sort(node.text):
+            order = plan_text.without_column_ids(plan_text.first_list(node.text))
+            found.add(f"Sort {_NUMBER.sub('?', order)}")
+        elif exchange_kind(name) == "shuffle" and plan_text.is_repartition(node.text):
+            found.add(f"Repartition {sorted(set(_COLUMN.findall(node.text)))}")
+    return found
+
+
+def _conditions(text: str) -> str:
+    """Return the text of a filter without conditions that Spark adds."""
+    text = _INFERRED.sub("", text)
+    while (start := text.find(_MIGHT_CONTAIN)) >= 0:
+        depth, end = 1, start + len(_MIGHT_CONTAIN)
+        while depth and end < len(text):
+            depth += (text[end] == "(") - (text[end] == ")")
+            end += 1
+        text = text[:start] + text[end:]
+    return text
 
 
 def reads_tables(plan: PlanNode | None) -> bool:
@@ -60,14 +98,19 @@ def without_literals(text: str) -> str:
     return " ".join(_LITERAL.sub("?", text).split())
 
 
-def _operators(plan: PlanNode) -> Iterator[str]:
+def _nodes(plan: PlanNode) -> Iterator[PlanNode]:
+    """Yield the operators of a plan, without subqueries that Spark adds to prune or filter."""
     waiting = [plan]
     while waiting:
         node = waiting.pop()
+        if kind(node.name) not in _REPEATED and _RUNTIME_FILTER not in node.text:
+            waiting.extend(node.children)
+            yield node
+
+
+def _operators(plan: PlanNode) -> Iterator[str]:
+    for node in _nodes(plan):
         name = kind(node.name)
-        if name in _REPEATED or _RUNTIME_FILTER in node.text:
-            continue
-        waiting.extend(node.children)
         first = name.split()[0] if name else ""
         if first and first not in _CHANGING:
             yield _operator(node, name)
@@ -77,6 +120,9 @@ def _operator(node: PlanNode, name: str) -> str:
     if name in _JOINS:
         join_type = plan_text.join_type(node.text)
         return f"Join {'Inner' if join_type in (None, 'Cross') else join_type}"
+    if name == "TakeOrderedAndProject":
+        order = node.text.partition("orderBy=[")[2].partition("]")[0]
+        return f"{name} {plan_text.without_column_ids(order)}"
     if name in _AGGREGATES:
         return f"Aggregate {_terms(node.text.partition('(')[2])}"
     if "Scan" in name:

@@ -16,11 +16,13 @@ from apportion._util.units import (
     wrapped,
 )
 from apportion.logs.report.comparison import (
+    MORE_DATA,
     Comparison,
     Numbers,
     QueryComparison,
     Side,
     Verdict,
+    data_bytes,
     has_more_data,
 )
 
@@ -28,8 +30,10 @@ _RULE = "-" * WIDTH
 _MOST_LETTERS = 200
 _LEGEND = (
     "A ratio is the time before divided by the time after: above 1 is less time. The numbers of a "
-    "query are for one run: medians of times, tasks, scanned and shuffled bytes, and means of the "
-    "others. Totals use the mean of one run, times the number of runs after."
+    "query are for one run: medians of times, tasks and moved bytes, and means of the others. "
+    "Totals use the mean of one run, times the number of runs after. Core time is the time of all "
+    "attempts of tasks, times the cores of a task. Spark does not count vectored reads of local "
+    "files as scanned."
 )
 _INTERVAL = (
     "Brackets are 95 % intervals. If 1 is in an interval, the difference is not significant. Of 20 "
@@ -41,7 +45,7 @@ _TOO_FEW = (
 )
 _SLOWER = (
     "A slower query takes at least 1 s and over 5 % longer. It is a regression if the difference "
-    "is significant, and if it did not scan over 10 % more bytes."
+    "is significant, and if its data did not grow by over 10 %."
 )
 _LISTS: tuple[tuple[Verdict, str, str], ...] = (
     ("regression", "regression", ":"),
@@ -61,6 +65,11 @@ def _lines(comparison: Comparison, top: int) -> Iterator[str]:
     yield from wrapped(f"After: {_side(comparison.after)}.")
     yield ""
     if comparison.queries:
+        totals = comparison.totals
+        files = totals.file_bytes_before, totals.file_bytes_after
+        scanned = totals.scanned_bytes_before, totals.scanned_bytes_after
+        if changed := _change_of_data(*(files if all(files) else scanned)):
+            yield from (*wrapped(changed), "")
         yield from _totals(comparison)
     failed = comparison.before.failed_runs, comparison.after.failed_runs
     if any(failed):
@@ -113,6 +122,7 @@ def _totals(comparison: Comparison) -> Iterator[str]:
     yield from _rows(
         (totals.seconds_before, totals.seconds_after),
         (totals.core_seconds_before, totals.core_seconds_after),
+        (totals.file_bytes_before, totals.file_bytes_after),
         (totals.scanned_bytes_before, totals.scanned_bytes_after),
         (totals.shuffled_bytes_before, totals.shuffled_bytes_after),
         (totals.spilled_bytes_before, totals.spilled_bytes_after),
@@ -144,13 +154,13 @@ def _query(query: QueryComparison, is_single: bool) -> Iterator[str]:
     before, after = query.before, query.after
     runs = "" if before.runs == after.runs == 1 else f" ({before.runs} and {after.runs} runs)"
     yield from wrapped(f"{application}query {query.query}: {_short(query.title)}{runs}")
-    if has_more_data(before, after):
-        old, new = size_text(round(before.scanned_bytes)), size_text(round(after.scanned_bytes))
-        yield f"The data grew from {old} to {new}. Compare the time per byte."
+    if changed := _change_of_data(*data_bytes(before, after)):
+        yield from wrapped(changed)
     yield _header("")
     yield from _rows(
         (before.seconds, after.seconds),
         (before.core_seconds, after.core_seconds),
+        (before.file_bytes, after.file_bytes),
         (before.scanned_bytes, after.scanned_bytes),
         (before.shuffled_bytes, after.shuffled_bytes),
         (before.spilled_bytes, after.spilled_bytes),
@@ -169,6 +179,15 @@ def _query(query: QueryComparison, is_single: bool) -> Iterator[str]:
     yield ""
 
 
+def _change_of_data(before: float, after: float) -> str:
+    """Return a sentence about data that changed by over 10 %; empty without such a change."""
+    if not before or not after or before / MORE_DATA <= after <= before * MORE_DATA:
+        return ""
+    changed = "grew" if after > before else "shrank"
+    old, new = size_text(round(before)), size_text(round(after))
+    return f"The data {changed} from {old} to {new}. Compare the time per byte."
+
+
 def _has_other_data(query: QueryComparison) -> bool:
     before, after = query.before, query.after
     return has_more_data(before, after) or has_more_data(after, before)
@@ -177,6 +196,7 @@ def _has_other_data(query: QueryComparison) -> bool:
 def _rows(
     seconds: tuple[float, float],
     core_seconds: tuple[float, float],
+    files: tuple[float, float],
     scanned: tuple[float, float],
     shuffled: tuple[float, float],
     spilled: tuple[float, float],
@@ -191,10 +211,12 @@ def _rows(
     yield _row("Wall time", seconds, seconds_text, wall_ratio)
     if wall_ratio_per_byte:
         yield f"  {'Wall time per byte':<57}{wall_ratio_per_byte}"
-    yield _row("Task time", core_seconds, core_time_text, core_ratio)
+    yield _row("Core time", core_seconds, core_time_text, core_ratio)
     if tasks:
         yield _row("Tasks", tasks)
-    for name, sizes in ("Scanned", scanned), ("Shuffled", shuffled), ("Spilled", spilled):
+    for name, sizes in (
+        ("Files", files), ("Scanned", scanned), ("Shuffled", shuffled), ("Spilled", spilled)
+    ):  # fmt: skip
         if any(sizes):
             yield _row(name, sizes, lambda size: size_text(round(size)))
     if any(failed):

@@ -12,6 +12,7 @@ from apportion.logs.report.fingerprint import fingerprint, reads_tables
 from apportion.logs.simulate.arithmetic.policy import Confs
 
 _LONGEST_DESCRIPTION = 2000
+_FILE_BYTES = "size of files read"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +32,10 @@ class QueryRun:
     """Time of all tasks, with failed and killed attempts, times the cores of a task."""
     tasks: int
     """Tasks that succeeded."""
+    file_bytes: int
+    """Bytes of the files that it scans, as the driver counted them."""
     scanned_bytes: int
+    """Bytes that the tasks read from files. Spark counts no vectored reads of local files."""
     shuffled_bytes: int
     """Bytes that the tasks wrote to shuffles."""
     spilled_bytes: int
@@ -83,6 +87,13 @@ def runs(application: Application, log: str) -> LogRuns:
     )
 
 
+def _file_bytes(query: Query) -> int:
+    """Return the bytes of the files of all scans. A reused scan has the same metric."""
+    nodes = query.plan.walk() if query.plan else ()
+    metrics = {node.metrics[_FILE_BYTES] for node in nodes if _FILE_BYTES in node.metrics}
+    return sum(query.driver_metrics.get(metric, 0) for metric in metrics)
+
+
 def _run(query: Query, cpus: int) -> QueryRun:
     stages = query.stages
     start, end = query.submitted, query.completed
@@ -101,6 +112,7 @@ def _run(query: Query, cpus: int) -> QueryRun:
         seconds=max(end - start, 0) / 1000 if start is not None and end is not None else 0.0,
         core_seconds=millis * cpus / 1000,
         tasks=sum(stage.tasks for stage in stages),
+        file_bytes=_file_bytes(query),
         scanned_bytes=sum(sum(stage.input_bytes) for stage in stages),
         shuffled_bytes=sum(sum(stage.shuffle_written_bytes) for stage in stages),
         spilled_bytes=sum(sum(stage.spilled_bytes) for stage in stages),
