@@ -15,6 +15,8 @@ from apportion.logs.eventlog.fragments import fragments
 from apportion.logs.explanation.views.view import memory_text
 from tests.records import RECORD
 
+QUERY_ID = "spark.sql.execution.id"
+
 SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQL"
 PLAN = {
     "nodeName": "Exchange",
@@ -575,3 +577,25 @@ def test_the_first_tasks_of_an_executor_are_known(tmp_path: Path) -> None:
     (stage,) = eventlog.read(log).other_stages
     # The start of executor 2 is not in the log.
     assert stage.on_new_executors == [0, 1]
+
+
+def test_stages_that_ran_before_the_start_of_their_query_belong_to_it(tmp_path: Path) -> None:
+    # Databricks logs some queries after their first jobs.
+    stage = {"Stage ID": 0, "Stage Attempt ID": 0, "Stage Name": "load", "Number of Tasks": 1}
+    plan = {"nodeName": "Scan", "simpleString": "Scan", "children": []}
+    start = {
+        "Event": "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart",
+        "executionId": 5, "description": "load", "time": 7, "sparkPlanInfo": plan,
+    }  # fmt: skip
+    events = [
+        {"Event": "SparkListenerJobStart", "Stage IDs": [0], "Properties": {QUERY_ID: "5"}},
+        {"Event": "SparkListenerStageSubmitted", "Stage Info": stage},
+        start,
+        {"Event": "SparkListenerStageCompleted", "Stage Info": {**stage, "Completion Time": 9}},
+    ]
+    log = tmp_path / "log"
+    log.write_text("\n".join(map(json.dumps, events)))
+    application = eventlog.read(log)
+    assert application.other_stages == []
+    (adopted,) = application.queries[5].stages
+    assert (adopted.query, adopted.completed) == (5, 9)

@@ -122,6 +122,8 @@ class _Reader:
         self._lines = 0
         # Events before the start of their query: the bytes of the line, the name and the event.
         self._early: dict[int, list[tuple[int, bytes, Event]]] = {}
+        # Stages before the start of their query.
+        self._early_stages: dict[int, list[Stage]] = {}
         self._is_complete = False
         # Fast decoders recurse. Deep lines end them, before they fill the stack of this thread.
         self._has_large_stack = threading.current_thread() is threading.main_thread()
@@ -255,9 +257,22 @@ class _Reader:
             conf=values.conf(event.get("modifiedConfigs") or {}),
         )
         self._queries[query.id] = query
+        self._adopt_early_stages(query)
         self._replanned.pop(query.id, None)
         self._ended.pop(query.id, None)
         self._handle_early(query.id)
+
+    def _adopt_early_stages(self, query: Query) -> None:
+        """Add the stages that ran before the start of their query, as Databricks logs some."""
+        if stages := self._early_stages.pop(query.id, None):
+            early = {id(stage) for stage in stages}
+            others = self.application.other_stages
+            others[:] = [stage for stage in others if id(stage) not in early]
+            for stage in stages:
+                stage.query = query.id
+                self._unpacked += _STAGE + stage.tasks * _TASK
+            self._sizes[query.id] = self._sizes.get(query.id, 0) + len(stages) * _STAGE
+            query.stages += stages
 
     def _query_replanned(self, event: Event) -> None:
         query = self._query(int(event["executionId"]))
@@ -324,6 +339,8 @@ class _Reader:
             return None
         stage = Stage(*key, name="", parents=[], tasks_planned=0, query=query.id if query else None)
         self._stages[key] = stage
+        if number is not None and query is None:
+            self._early_stages.setdefault(number, []).append(stage)
         (query.stages if query else self.application.other_stages).append(stage)
         return stage
 
