@@ -10,11 +10,14 @@ from __future__ import annotations
 import itertools
 import json
 import statistics
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+from typer.testing import CliRunner
+
+from apportion.cli import app
 
 from .raw import Attempt, Log, Task, read
 
@@ -24,11 +27,8 @@ Difference = tuple[str, object, object]
 
 def printed(command: str, log: Path) -> Any:
     """Return the JSON that a command prints about a log; None if the log has no queries for it."""
-    run = subprocess.run(
-        [sys.executable, "-m", "apportion", command, str(log), "--format", "json"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    return json.loads(run.stdout) if run.returncode == 0 else None
+    run = CliRunner().invoke(app, [command, str(log), "--format", "json"])
+    return json.loads(run.stdout) if run.exit_code == 0 else None
 
 
 class Recount:
