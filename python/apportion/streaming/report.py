@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from apportion._util.tables import FittedTable
-from apportion._util.units import count_text, seconds_text, size_text
+from apportion._util.units import count_text, number_text, seconds_text, size_text
 from apportion.logs.stream_record import StreamRecord
 from apportion.streaming.journal import History
 from apportion.streaming.simulation import Run, StreamSimulation
@@ -152,7 +152,7 @@ def runs_table(simulation: StreamSimulation) -> FittedTable:
             seconds_text(run.pauses),
             seconds_text(run.worst_lag),
             "-" if run.late is None else f"{run.late:.0%}",
-            f"{run.partition_hours:,.1f}",
+            number_text(run.partition_hours),
             _range([float(number) for _, number in run.partitions]),
         )
     return table

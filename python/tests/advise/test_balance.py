@@ -235,3 +235,13 @@ def test_idle_cores_name_a_task_that_reads_much() -> None:
     finding = only(application(made, cores=16, tree=tree), Kind.IDLE_CORES)
     assert finding.text.endswith(" One task read 2.5 GiB.")
     assert finding.without == ["a larger number in repartition or coalesce, or no number"]
+
+
+def test_the_start_of_executors_is_no_idle_time() -> None:
+    def of(millis: int) -> set[Kind]:
+        made = stage(0, [millis], slots=1, input_bytes=[MB])
+        made.on_new_executors.append(0)
+        return kinds(application(made, cores=16))
+
+    assert of(8000) == set()
+    assert of(20_000) == {Kind.IDLE_CORES}

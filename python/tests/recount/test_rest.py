@@ -30,7 +30,8 @@ for name, value in conf.items():
 spark = apportion.configure(builder, mode="active", data_volume_per_task="16KB").getOrCreate()
 keys = "SELECT id % 1000 AS k, count(*) AS n FROM range(0, 50000, 1, 2) GROUP BY 1"
 # A job samples the rows for the sort.
-spark.sql(f"SELECT a.k, b.n FROM ({keys}) a JOIN ({keys}) b ON a.k = b.n + b.k ORDER BY 1").collect()
+join = f"({keys}) a JOIN ({keys}) b ON a.k = b.n + b.k"
+spark.sql(f"SELECT a.k, b.n FROM {join} ORDER BY 1").collect()
 spark.sparkContext.parallelize(range(1000), 2).map(lambda row: (row % 10, 1)).count()
 print(spark.sparkContext.uiWebUrl, spark.sparkContext.applicationId, flush=True)
 sys.stdin.read()
@@ -64,14 +65,9 @@ class Run:
         )
 
     def task_seconds(self, *, of_query: bool = True) -> float:
-        return (
-            sum(
-                millis
-                for stage, millis in self.task_millis.items()
-                if (stage in self.of_query) == of_query
-            )
-            / 1000
-        )
+        own = [each for each in self.task_millis if (each in self.of_query) == of_query]
+        millis: int = sum(self.task_millis[stage] for stage in own)
+        return millis / 1000
 
 
 def _get(url: str) -> Any:

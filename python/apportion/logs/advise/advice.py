@@ -83,7 +83,12 @@ def advise(application: Application, log: str, numbers: Sequence[int] = ()) -> A
         *task_counts.fixed_partitions(unadapted, confs, seconds),
         *whole_application.repeated_scans(scans, task_seconds),
         *whole_application.outside_of_sql(outside, task_seconds),
-        *_of_stages(outside, confs, is_plain=True),
+        # Their fix is to read no schemas.
+        *_of_stages(
+            [stage for stage in outside if not whole_application.reads_schema(stage.name)],
+            confs,
+            is_plain=True,
+        ),
     ]
     findings = _on_databricks(findings) if is_databricks else findings
     findings.sort(key=_rank, reverse=True)

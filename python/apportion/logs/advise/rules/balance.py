@@ -84,6 +84,7 @@ def idle_cores(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
         stage.tasks >= stage.slots
         or stage.facts.limits
         or starts_slowly
+        or (len(stage.on_new_executors) == stage.tasks and stage.seconds < limits.START_SECONDS)
         or idle_seconds < limits.MIN_IDLE_SECONDS
         or busy > limits.MAX_BUSY_SHARE
     ):
@@ -242,14 +243,18 @@ def _more_tasks_settings(
         if not stage.facts.is_adaptive or (stage.facts.partitions or slots) < slots:
             return [partitions]
         return [f"{ADVISORY_SIZE}={max(1, stage.shuffle_total // slots >> 20)}MB"]
-    if stage.facts.files:
-        return [smaller_scan_tasks(stage, confs)]
-    return [_REPARTITION]
+    return _more_partitions(stage, confs)
 
 
 def _tail_settings(stage: MeasuredStage, peak: int, confs: SparkConfs) -> list[str]:
     if stage.facts.reads_shuffles:
         return [f"spark.sql.shuffle.partitions as a multiple of {peak}", "more, smaller tasks"]
+    return _more_partitions(stage, confs)
+
+
+def _more_partitions(stage: MeasuredStage, confs: SparkConfs) -> list[str]:
     if stage.facts.files:
         return [smaller_scan_tasks(stage, confs)]
+    if stage.facts.is_outside_of_sql:
+        return [f"more partitions in the code of {stage.name}"]
     return [_REPARTITION]

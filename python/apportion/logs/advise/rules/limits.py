@@ -56,6 +56,8 @@ SPLIT_TOLERANCE = 1.25
 MIN_IDLE_SECONDS = 5.0
 """Duration of a stage with fewer tasks than slots, while no other stage runs."""
 MAX_BUSY_SHARE = 0.5
+START_SECONDS = 15.0
+"""Longest stage whose time can be the start of its executors, if all its tasks were their first."""
 MIN_RUN_SHARE = 0.5
 """Time in the code of tasks, in proportion to the time from their launches to their ends."""
 MIN_TAIL_SECONDS = 2.0

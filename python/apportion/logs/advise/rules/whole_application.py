@@ -78,14 +78,19 @@ def outside_of_sql(stages: Sequence[MeasuredStage], sql_seconds: float) -> Itera
     )
 
 
+def reads_schema(name: str) -> bool:
+    """Return whether a call lists files and reads their schemas: `load at report.py:7`."""
+    return name.partition(" at ")[0] in _READS
+
+
 def _fixes_outside(names: Sequence[str]) -> list[str]:
-    """Return what to do about stages with these names: `load at report.py:7`."""
-    calls = [name.partition(" at ")[0] for name in names]
+    """Return what to do about stages with these names."""
+    reads = set(map(reads_schema, names))
     schemas = "a schema for each read, or tables of a catalog, so that Spark reads no file for it"
     code = "tune these calls in their code, as settings of Spark SQL do not change their tasks"
     return [
-        *([schemas] if _READS.intersection(calls) else []),
-        *([code] if not _READS.issuperset(calls) else []),
+        *([schemas] if True in reads else []),
+        *([code] if False in reads else []),
     ]
 
 
