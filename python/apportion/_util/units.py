@@ -36,14 +36,14 @@ def size_text(size: int) -> str:
 
 
 def amount_text(number: int) -> str:
-    """Return a large number in thousands, millions or billions.
+    """Return a large number in millions or billions.
 
     >>> [amount_text(each) for each in (950, 28_564_493, 2 * 10**9)]
-    ['950', '28.6 million', '2 billion']
+    ['950', '28.6M', '2B']
     """
-    for size, word in ((10**9, "billion"), (10**6, "million")):
+    for size, letter in ((10**9, "B"), (10**6, "M")):
         if number >= size:
-            return f"{number / size:.1f}".removesuffix(".0") + f" {word}"
+            return f"{number / size:.1f}".removesuffix(".0") + letter
     return f"{number:,}"
 
 
