@@ -39,60 +39,24 @@ smoke-test: jars ## Run one Scala suite on each Spark but the newest, and a few 
 	@$(BIN)/python python/matrix.py --smoke
 
 .PHONY: bench
-bench: $(INSTALLED) ## Measure what deciding and hints cost, and write it to docs/benchmarks.md
+bench: $(INSTALLED) ## Measure what deciding and hints cost, into docs/measurements/cost.csv
 	@$(SBT) "benchmarks/Jmh/runMain org.apache.spark.apportion.BenchmarkReport"
 
 # The scale factor of the tables for bench-sql: about that many GB as text.
 SF ?= 1
 .PHONY: bench-sql
-bench-sql: jars ## Time TPC-H and TPC-DS with Apportion and without, at scale factor SF=1, into target/bench
-	@mkdir -p target/bench
-	@$(BIN)/apportion bench tpch --scale $(SF) --check -o target/bench/tpch.json --plot target/bench/tpch.png
-	@$(BIN)/apportion bench tpcds --scale $(SF) --check -o target/bench/tpcds.json --plot target/bench/tpcds.png
+bench-sql: jars ## Time TPC-H and TPC-DS with Apportion, Spark and fixed numbers at scale factor SF=1, into docs/measurements
+	@$(BIN)/python -m measurements queries tpch --scale $(SF)
+	@$(BIN)/python -m measurements queries tpcds --scale $(SF)
 
-.PHONY: bench-simulate
-bench-simulate: jars ## Log TPC-H, predict it in other configurations, measure these, and write docs/simulator-accuracy.md
-	@$(BIN)/python python/simulator_accuracy.py docs/simulator-accuracy.md --scale $(SF)
+.PHONY: measure
+measure: jars ## Run a program that measures, into docs/measurements: make measure WHAT=plans; without WHAT, list them
+	@$(BIN)/python -m measurements $(WHAT)
 
-.PHONY: measure-plans
-measure-plans: jars ## Compare the plans of TPC-H and TPC-DS with Apportion and without, and write docs/plan-safety.md
-	@$(BIN)/python python/measurements/plans.py docs/plan-safety.md --scale $(SF)
-
-.PHONY: measure-partition-counts
-measure-partition-counts: jars ## Time queries with many numbers of shuffle partitions, and write docs/partition-counts.md
-	@$(BIN)/python python/measurements/partition_counts.py docs/partition-counts.md
-
-.PHONY: measure-largest-tasks
-measure-largest-tasks: jars ## Compare the largest tasks of 200 generated queries, and write docs/largest-tasks.md
-	@$(BIN)/python python/measurements/largest_tasks.py docs/largest-tasks.md
-
-.PHONY: measure-memory
-measure-memory: jars ## Compare spills with the memory that Apportion expects, and write docs/memory-accuracy.md
-	@$(BIN)/python python/measurements/memory.py docs/memory-accuracy.md
-
-.PHONY: measure-file-sizes
-measure-file-sizes: jars ## Compare file sizes with their target, and write docs/file-size-accuracy.md
-	@$(BIN)/python python/measurements/file_sizes.py docs/file-size-accuracy.md
-
-.PHONY: measure-plain-logs
-measure-plain-logs: jars ## Predict TPC-H and TPC-DS from logs without Apportion, measure them, and write docs/plain-log-accuracy.md
-	@$(BIN)/python python/measurements/plain_logs.py docs/plain-log-accuracy.md --scale $(SF)
-
-.PHONY: measure-deadlines
-measure-deadlines: jars ## Simulate queries that must end within a time, and write docs/deadline-accuracy.md
-	@$(BIN)/python python/measurements/deadlines.py docs/deadline-accuracy.md --scale $(SF)
-
-.PHONY: measure-deadlines-on-cluster
-measure-deadlines-on-cluster: jars ## Run queries that must end within a time on a cluster, and write docs/deadline-measurements.md
-	@$(BIN)/python python/measurements/deadlines_on_cluster.py docs/deadline-measurements.md --scale $(SF)
-
-.PHONY: measure-streams
-measure-streams: jars ## Run streams under a changing load, and write docs/stream-measurements.md
-	@$(BIN)/python python/measurements/streams.py docs/stream-measurements.md
-
-.PHONY: measure-heap
-measure-heap: jars ## Look for objects that a session keeps of each of 2,000 queries
-	@$(BIN)/python python/measurements/heap_growth.py
+.PHONY: results
+results: $(INSTALLED) ## Write docs/results.md, its chart and the table of the README from docs/measurements
+	@$(BIN)/python -m measurements results
+	@$(BIN)/python docs/pictures/draw.py
 
 .PHONY: generated
 generated: $(INSTALLED) ## Write the files that are generated from code: docs/settings.md and others
@@ -120,6 +84,12 @@ dist: jars ## Build the wheel and the sdist into dist/, and check them
 	@$(BIN)/python -m build --no-isolation --sdist --wheel
 	@$(BIN)/pytest --quiet python/tests/installing/test_wheel_and_sdist.py
 	@du -h dist/*
+
+# Comma-separated commands: an installed Python that is not found by name can be given by its path.
+PYTHONS ?= python3.10,python3.13
+.PHONY: release-check
+release-check: jars ## Check all that a release publishes: versions, wheel, jars, SBOM, and the README in clean environments
+	@$(BIN)/python python/release_check.py --pythons $(PYTHONS)
 
 .PHONY: clean
 clean: ## Remove the virtual environment and all that was built

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from apportion.bench.environment import Environment
-from measurements import largest_tasks
-from measurements.largest_tasks import FIXED_CASES, FIXED_TABLES, Case, Outcome, Stage
+from measurements.checks import largest_tasks
+from measurements.checks.largest_tasks import FIXED_CASES, FIXED_TABLES, Case, Outcome, Stage
 
 
 @pytest.fixture(scope="module")
@@ -34,14 +33,9 @@ def test_a_seed_generates_the_same_cases() -> None:
     assert len({case.name for case in cases}) == 50
 
 
-def test_the_page_of_largest_tasks_names_the_worst_case() -> None:
+def test_a_row_has_the_largest_task_of_all_stages() -> None:
     small, large = Stage(4, 400, 110), Stage(2, 400, 330)
-    outcomes = [
-        Outcome(FIXED_CASES[0], off=[small], on=[small]),
-        Outcome(FIXED_CASES[3], off=[small], on=[small, large]),
-    ]
-    environment = Environment("4.2.0", "17", "0.1.0", "local[2]", 2)
-    page = largest_tasks.page(outcomes, environment, 1)
-    assert "In 1 of 2 generated queries, no task read more than 1.1 times" in page
-    assert "The worst ratio is 3.00 (window of a join by 100)." in page
-    assert "| 4 | 6 | 3.00 |" in page
+    (row,) = largest_tasks.rows([Outcome(FIXED_CASES[3], off=[small], on=[small, large])])
+    assert (row["query"], row["kind"]) == ("window of a join by 100", "join")
+    assert (row["largest_off"], row["largest_on"]) == (110, 330)
+    assert (row["tasks_off"], row["tasks_on"]) == (4, 6)

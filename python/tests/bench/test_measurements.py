@@ -1,91 +1,113 @@
-"""The programs that measure: the pages that they write of results."""
+"""The programs that measure: the raw files that they write, and the speedups of these."""
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from apportion import ApportionError
 from apportion.bench.environment import Environment
 from apportion.bench.plans import FIELDS, PlanCounts
 from apportion.bench.results import Conditions, QueryResult, Results
-from measurements import heap_growth, partition_counts, plans
+from measurements import raw
+from measurements.checks import heap_growth, plans
+from measurements.raw import RawFile
+from measurements.speed import queries
+from measurements.speed.summary import Speed
 
 from .conftest import run
 
 ENVIRONMENT = Environment("4.2.0", "17", "0.1.0", "local[2]", 2)
 PLAN = PlanCounts(**dict.fromkeys(FIELDS, 3))
+CONDITIONS = {"kind": "measured", "commit": "abc", "spark": "4.3.0"}
 
 
-def results(**queries: QueryResult) -> Results:
-    conditions = Conditions(
-        "tpch", 0.1, None, [plans.OFF, plans.ON], 0, 0, True, conf={}, plans=True
-    )
-    return Results(conditions, ENVIRONMENT, queries)
-
-
-def test_the_page_of_plans_marks_worse_plans() -> None:
-    worse = dataclasses.replace(PLAN, exchanges=4, files=2, tasks=9)
-    of_tpch = results(
-        same=QueryResult("", plans={"off": PLAN, "on": PLAN}),
-        worse=QueryResult("", plans={"off": PLAN, "on": worse}),
-        different=QueryResult("", plans={"off": PLAN, "on": PLAN}, different=["on"]),
-        broken=QueryResult("", plans={"off": PLAN}, failures={"on": "no luck"}),
-        unknown=QueryResult("", failures={"off": "no such table"}),
-    )
-    page = plans.page({"tpch": of_tpch})
-    assert "\n1 of 4 queries have the same result with Apportion, and no count" in page
-    rest = " | ".join(["3"] * 5)
-    assert f"| TPC-H worse | **3 → 4** | {rest} | 3 → 2 | 3 | 3 | 3 → 9 | same |" in page
-    assert "| TPC-H different | 3 |" in page
-    assert "| **different** |" in page
-    assert "**failed**: no luck" in page
-    assert "Spark itself does not run 1 of the queries." in page
-    assert "TPC-H unknown" not in page
-    assert "TPC-H same" not in page
-    assert "| TPC-H: 4 | **9 → 10** |" in page
-
-
-def test_the_csv_of_plans_has_every_plan_that_ran() -> None:
-    of_tpch = results(
-        same=QueryResult("", plans={"off": PLAN, "on": PLAN}),
-        broken=QueryResult("", plans={"off": PLAN}, failures={"on": "no luck"}),
-        unknown=QueryResult("", failures={"off": "no such table"}),
-    )
-    head, *lines = plans.counts_csv({"tpch": of_tpch}).splitlines()
-    assert head.startswith("benchmark,query,apportion,exchanges,")
-    threes = ",".join(["3"] * len(FIELDS))
-    assert lines == [
-        f"TPC-H,same,off,{threes},same",
-        f"TPC-H,same,on,{threes},same",
-        f"TPC-H,broken,off,{threes},same",
-        f"TPC-H,broken,on,{',' * (len(FIELDS) - 1)},failed: no luck",
+def timed(**seconds: list[float]) -> Speed:
+    """Times of one query for each variant; `fixed_8` is the variant `fixed 8`."""
+    rows = [
+        {"query": "1", "variant": name.replace("_", " "), "seconds": str(second)}
+        for name, runs in seconds.items()
+        for second in runs
     ]
+    return Speed(RawFile("timed", {}, rows))
 
 
-def test_the_page_of_partition_counts_compares_numbers(tmp_path: Path) -> None:
-    variants = partition_counts.variants()
-    conditions = Conditions("trial", None, None, variants, 2, 1, False, conf={})
-    runs = {each.name: [run(4), run(6)] for each in variants} | {"2048": [run(8), run(6)]}
-    found = {"trial": Results(conditions, ENVIRONMENT, {"window": QueryResult("", runs)})}
-    page = partition_counts.page(found, "pictures/a.png")
-    ones = " | ".join(["1.00"] * 7)
-    assert f"| Trial | {ones} | 0.75 | 1.00 | window: 1.00 |" in page
-    assert "- Trial: queries window; 2 rounds; " in page
-    lines = partition_counts.results_csv(found).splitlines()
-    assert "trial,2048,0.75,,,window,0.75,2,30" in lines
-    assert "trial,200,1.00,,,,,2,30" in lines
-    partition_counts.draw(found, tmp_path / "a.png")
-    assert (tmp_path / "a.png").stat().st_size > 1000
+def test_a_raw_file_keeps_its_conditions_and_rows(tmp_path: Path) -> None:
+    raw.write("a", CONDITIONS, [{"query": "1, 2", "seconds": 1.5}], tmp_path)
+    found = raw.read("a", tmp_path)
+    assert found.conditions == CONDITIONS
+    assert found.rows == [{"query": "1, 2", "seconds": "1.5"}]
+    assert found.where(query="1, 2") == found.rows
 
 
-def test_parts_of_a_measurement_are_chosen_by_name() -> None:
-    assert [part.name for part in partition_counts.choose("trial,tpch-1")] == ["trial", "tpch-1"]
-    assert "trial" not in [part.name for part in partition_counts.choose(None)]
-    with pytest.raises(ApportionError, match=r"unknown part 'tpch-2'\. Did you mean tpch-1"):
-        partition_counts.choose("tpch-2")
+def test_a_raw_file_without_its_conditions_is_refused(tmp_path: Path) -> None:
+    raw.write("a", {"kind": "measured"}, [{"query": 1}], tmp_path)
+    with pytest.raises(ApportionError, match=r"a\.csv does not say its commit, spark"):
+        raw.read("a", tmp_path)
+    raw.write("a", CONDITIONS | {"kind": "guessed"}, [{"query": 1}], tmp_path)
+    with pytest.raises(ApportionError, match=r"kind is 'guessed'\. Allowed is: measured"):
+        raw.read("a", tmp_path)
+
+
+def test_a_speedup_is_the_ratio_of_the_same_round() -> None:
+    speed = timed(Spark=[4, 6, 8], Apportion=[2, 3, 2], fixed_8=[1, 6, 8], fixed_16=[8, 6, 8])
+    assert speed.faster("Apportion").value == 2
+    assert speed.fixed == ["fixed 8", "fixed 16"]
+    assert speed.best_fixed == "fixed 8"
+    assert speed.worst("fixed 16") == ("1", 1)
+    assert speed.slower("fixed 16", below=1.5) == ["1"]
+    # The least times: 1 s with 8 partitions, and 2 s with Apportion.
+    assert speed.oracle == 0.5
+
+
+def test_a_file_without_sparks_defaults_is_compared_with_apportion() -> None:
+    speed = timed(Apportion=[2], fixed_8=[1])
+    assert speed.faster("fixed 8").value == 2
+    assert next(speed.table()).startswith("| variant | times faster than Apportion |")
+
+
+def test_timed_queries_become_rows() -> None:
+    variants = queries.variants("8")
+    assert [variant.name for variant in variants] == ["Spark", "Apportion", "fixed 8"]
+    conditions = Conditions("tpch", 1, None, variants, 2, 1, False, conf={})
+    results = Results(conditions, ENVIRONMENT, {"3": QueryResult("", {"Spark": [run(4), run(6)]})})
+    first, second = queries.rows(results)
+    assert (first["query"], first["variant"], first["run"]) == ("03", "Spark", 1)
+    assert (first["seconds"], second["seconds"]) == ("4.000", "6.000")
+
+
+def test_queries_are_timed_under_all_variants(spark: SparkSession, tmp_path: Path) -> None:
+    queries.main("maps", scale=0.001, queries="8", fixed="4", rounds=2, warmups=0, folder=tmp_path)
+    found = raw.read("maps-0.001", tmp_path)
+    assert [(row["variant"], row["run"]) for row in found.rows] == [
+        (variant, run) for variant in ("Spark", "Apportion", "fixed 4") for run in ("1", "2")
+    ]
+    assert found.conditions["spark"] == spark.version
+    assert len([*Speed(found).table()]) == 5
+
+
+@pytest.mark.parametrize("fixed", ["8,many", "0", "-1"])
+def test_a_fixed_number_must_be_a_whole_number(fixed: str) -> None:
+    with pytest.raises(ApportionError, match=r"is not a whole number from 1"):
+        queries.variants(fixed)
+
+
+def test_plans_become_a_row_for_off_and_on() -> None:
+    conditions = Conditions("tpch", 0.1, None, [plans.OFF, plans.ON], 0, 0, True, {}, plans=True)
+    found = {
+        "same": QueryResult("", plans={"off": PLAN, "on": PLAN}),
+        "broken": QueryResult("", plans={"off": PLAN}, failures={"on": "no luck"}),
+        "unknown": QueryResult("", failures={"off": "no such table"}),
+    }
+    rows = list(plans.rows({"tpch": Results(conditions, ENVIRONMENT, found)}))
+    assert [(row["query"], row["apportion"], row["tasks"], row["result"]) for row in rows] == [
+        ("same", "off", 3, "same"),
+        ("same", "on", 3, "same"),
+        ("broken", "off", 3, "same"),
+        ("broken", "on", "", "failed: no luck"),
+    ]
 
 
 def test_heap_growth_counts_objects_per_query() -> None:

@@ -1,12 +1,12 @@
-"""The page on logs of plain Spark is made from a log, with the stages in pairs."""
+"""Predictions from logs of plain Spark are compared with runs, with the stages in pairs."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from apportion import eventlog
-from measurements import plain_logs
-from measurements.plain_logs import StagePair, StageTasks, pairs
+from measurements.checks import plain_logs
+from measurements.checks.plain_logs import StagePair, StageTasks, pairs
 
 from . import logs
 
@@ -37,20 +37,16 @@ def test_tasks_within_a_factor_of_2_are_counted() -> None:
     ]  # fmt: skip
 
 
-def test_the_page_compares_predictions_with_measurements(tmp_path: Path) -> None:
+def test_a_row_compares_a_prediction_with_its_measured_run(tmp_path: Path) -> None:
     events = logs.application({"spark.master": "local[2]"})
     for number, variant in enumerate((plain_logs.OFF, plain_logs.ON)):
         description = f"tpch 6 {variant.name} 1"
         decided = [] if variant is plain_logs.OFF else [logs.decision(number)]
         events += logs.query(number, decided, description=description, modifiedConfigs=variant.conf)
     application = eventlog.read(logs.write(tmp_path / "log", events))
-    (part,) = plain_logs.parts(application)
-    (found,) = part.predictions
-    assert (found.query, found.logged, found.measured) == ("6", 1.67, 1.67)
-    text = plain_logs.page([part], 1)
-    assert "| TPC-H, `local[2]`, 1g | 1 | 2 | 100.0% |" in text
-    lines = plain_logs.predictions_csv([part]).splitlines()
-    assert lines[1].startswith("tpch,local[2],1g,6,1.67,")
+    (row,) = plain_logs.rows(plain_logs.parts(application))
+    assert (row["benchmark"], row["master"], row["query"]) == ("tpch", "local[2]", "6")
+    assert (row["logged"], row["measured"], row["stages"], row["exact"]) == ("1.67", "1.67", 2, 2)
 
 
 def test_queries_that_ran_once_have_no_times(tmp_path: Path) -> None:
@@ -59,6 +55,5 @@ def test_queries_that_ran_once_have_no_times(tmp_path: Path) -> None:
         description = f"tpcds 1 {variant.name} 0"
         events += logs.query(number, [], description=description, modifiedConfigs=variant.conf)
     application = eventlog.read(logs.write(tmp_path / "log", events))
-    text = plain_logs.page(plain_logs.parts(application), 1)
-    assert "| TPC-DS, `local[8]`, 1g | 1 | 2 | 100.0% | 100.0% |  |  |  |" in text
-    assert "Largest errors" not in text
+    (row,) = plain_logs.rows(plain_logs.parts(application))
+    assert (row["measured"], row["error"], row["exact"]) == ("", "", 2)

@@ -32,7 +32,10 @@ class RowTotals:
 
 @dataclasses.dataclass(frozen=True)
 class _Holder:
-    """Memory of an operator: copies of rows, and bytes for each row. `docs/memory-accuracy.md`."""
+    """Memory of an operator: copies of rows, and bytes for each row.
+
+    `docs/measurements/memory.csv` has measurements.
+    """
 
     copies: float
     header: int

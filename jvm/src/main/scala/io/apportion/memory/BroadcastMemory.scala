@@ -1,7 +1,7 @@
 package io.apportion.memory
 
 /**
- * Heap that a broadcast hash table needs, in multiples of its rows, keys and pointers. `docs/memory-accuracy.md` has the
+ * Heap that a broadcast hash table needs, in multiples of its rows, keys and pointers. `docs/measurements/memory.csv` has the
  * measurements.
  */
 private[apportion] object BroadcastMemory {

@@ -5,16 +5,28 @@ import java.util.Locale
 
 import scala.collection.immutable.ListMap
 import scala.jdk.CollectionConverters._
+import scala.sys.process._
 
 import io.apportion.policies.PolicyBenchmark
+import org.apache.spark.SPARK_VERSION
 import org.openjdk.jmh.runner.Runner
 import org.openjdk.jmh.runner.options.OptionsBuilder
 
 /**
- * Runs the benchmarks and writes the results to docs/benchmarks.md. With arguments, prints only these sections:
+ * Runs the benchmarks and writes the results to docs/measurements/cost.csv. With arguments, prints only these sections:
  * `decisions`, `balanced`, `skewed`, `scans`, `hints`, `policies` or `keys`.
  */
 object BenchmarkReport {
+
+  /** A result with its bounds: the error of JMH, or the quartiles of the rounds. */
+  private case class Row(item: String, measure: String, value: Double, bounds: Option[(Double, Double)], digits: Int) {
+    def csv(section: String): String = {
+      val numbers = value +: bounds.toSeq.flatMap { case (low, high) => Seq(low, high) }
+      val texts = numbers.map(number => String.format(Locale.ROOT, s"%.${digits}f", Double.box(number)))
+      (Seq(section, item, measure).map(quoted) ++ texts.padTo(3, "")).mkString(",")
+    }
+  }
+
   private val sections = ListMap(
     "decisions" -> (() => decisions()),
     "balanced" -> (() => balanced()),
@@ -26,18 +38,20 @@ object BenchmarkReport {
   )
 
   def main(args: Array[String]): Unit =
-    if (args.isEmpty)
-      Files.writeString(Paths.get("docs/benchmarks.md"), (title +: sections.values.map(_()).toSeq).mkString("\n"))
-    else args.foreach(section => println(sections(section)()))
+    if (args.isEmpty) {
+      val lines = conditions ++ ("section,item,measure,value,low,high" +: sections.keys.toSeq.flatMap(run))
+      Files.write(Paths.get("docs/measurements/cost.csv"), lines.asJava)
+    } else args.flatMap(run).foreach(println)
 
-  private def title: String = {
-    val (processors, java) = (sys.runtime.availableProcessors, sys.props("java.version"))
-    s"""# Cost of deciding
-       |
-       |The overhead of Apportion itself: decisions, hints, policies and functions on keys. [Results](results.md) has the times of
-       |whole queries. `make bench` measured this page on $processors processors, Java $java.
-       |""".stripMargin
-  }
+  private def run(section: String): Seq[String] = sections(section)().map(_.csv(section))
+
+  private def conditions: Seq[String] = Seq(
+    "kind" -> "measured",
+    "commit" -> "git describe --always --dirty --exclude=*".!!.trim,
+    "spark" -> SPARK_VERSION,
+    "java" -> sys.props("java.version"),
+    "cores" -> sys.runtime.availableProcessors
+  ).map { case (key, value) => s"# $key: $value" }
 
   /** Time and error of each benchmark of a class, by its name, for each value of the parameter. */
   private def times(benchmarks: Class[_], parameter: String): Seq[(String, Map[String, (Double, Double)])] = {
@@ -48,158 +62,79 @@ object BenchmarkReport {
     }
   }
 
-  private def balanced(): String = {
-    val rows = times(classOf[BalancedBenchmark], "subpartitions").sortBy(_._1.toInt).map { case (n, times) =>
-      val ((sum, _), (time, error)) = (times("plainSum"), times("balanced"))
-      Seq(n, text("%.0f", sum), text("%.0f ± %.0f", time, error), text("%.1f", time / sum))
-    }
-    """## Balanced ranges
-      |
-      |Microseconds to decide 1,024 balanced ranges of 4 shuffles, and for a plain sum over the same arrays in one run.
-      |
-      |""".stripMargin +
-      table(
-        Seq("shuffle partitions", "plain sum", "decision", "times the plain sum"),
-        Seq("---:", "---:", "---:", "---:"),
-        rows
-      )
-  }
+  private def timed(item: String, measure: String, time: (Double, Double)): Row =
+    Row(item, measure, time._1, Some((time._1 - time._2, time._1 + time._2)), 0)
 
-  private def decisions(): String = {
-    val rows = times(classOf[DecisionBenchmark], "volume").flatMap { case (volume, times) =>
-      val sum = times("plainSum")._1
+  private def ratio(item: String, measure: String, ratio: Ratio): Row =
+    Row(item, measure, ratio.median, Some((ratio.lower, ratio.upper)), 2)
+
+  /** 1,024 balanced ranges of 4 shuffles, and a plain sum over the same arrays in one run. */
+  private def balanced(): Seq[Row] =
+    times(classOf[BalancedBenchmark], "subpartitions").sortBy(_._1.toInt).flatMap { case (n, times) =>
+      Seq("plainSum" -> "plain sum", "balanced" -> "decision").map { case (benchmark, name) =>
+        timed(s"$name, $n", "microseconds", times(benchmark))
+      }
+    }
+
+  /** One group of 4 shuffles with 100,000 partitions each. Specs are those of Spark's shuffle reads. */
+  private def decisions(): Seq[Row] =
+    times(classOf[DecisionBenchmark], "volume").flatMap { case (volume, times) =>
       Seq(
         "plainSum" -> "plain sum",
         "decision" -> "Apportion: decision",
         "apportion" -> "Apportion: decision and specs",
         "spark" -> "Spark: coalescing and specs"
-      )
-        .map { case (benchmark, name) =>
-          val (time, error) = times(benchmark)
-          Seq(volume, name, text("%.0f ± %.0f", time, error), text("%.1f", time / sum))
-        }
+      ).map { case (benchmark, name) => timed(s"$name, $volume", "microseconds", times(benchmark)) }
     }
-    """## Deciding
-      |
-      |Microseconds to decide how one group of 4 shuffles with 100,000 partitions each is read. The same run
-      |measures Spark's own coalescing (`ShufflePartitionsUtil.coalescePartitions`) and a plain sum over the same
-      |arrays. Specs are the partition specs of Spark's shuffle reads.
-      |
-      |""".stripMargin +
-      table(
-        Seq("target size per task", "measured", "time", "times the plain sum"),
-        Seq("---", "---", "---:", "---:"),
-        rows
-      )
-  }
 
-  private def skewed(): String = {
+  /** A shuffle of 10,000 map tasks, 400 of whose 2,000 partitions are skewed. */
+  private def skewed(): Seq[Row] = {
     val all = times(classOf[SkewBenchmark], "").map(_._2).head
-    val rows = Seq(
+    Seq(
       "readBlocks" -> "reading the bytes of the blocks",
       "decision" -> "deciding, with these bytes known",
       "both" -> "both"
-    ).map { case (benchmark, name) =>
-      val (time, error) = all(benchmark)
-      Seq(name, text("%.0f ± %.0f", time, error))
-    }
-    """## Skewed partitions
-      |
-      |The time to decide how a shuffle of 10,000 map tasks is read. 400 of its 2,000 partitions are skewed. All cores
-      |read the bytes of the blocks.
-      |
-      |""".stripMargin +
-      table(Seq("measured", "ms"), Seq("---", "---:"), rows)
+    ).map { case (benchmark, name) => timed(name, "milliseconds", all(benchmark)) }
   }
 
-  private def scans(): String = {
+  /** A scan of a million Parquet files of about 1 MB, beside Spark's own planning in one session. */
+  private def scans(): Seq[Row] = {
     val (sparksMillis, results) = ScanBenchmark.run()
-    val planning = text("%.0f", sparksMillis)
-    val rows = results.map { result =>
-      Seq(result.name, result.tasks.toString, text("%.0f", result.decideMillis), ratio(result.share))
-    }
-    s"""## Scans
-      |
-      |A scan of a million Parquet files of about 1 MB: the time to decide its tasks, divided by the time of Spark's
-      |own planning. Spark's planning took $planning ms: it lists the files from an index in memory, cuts and
-      |packs them. Both run alternately in one session. Ratios are the median of the rounds, with the quartiles.
-      |
-      |""".stripMargin +
-      table(
-        Seq("scan", "tasks", "ms to decide", "share of Spark's planning"),
-        Seq("---", "---:", "---:", "---:"),
-        rows
-      )
-  }
-
-  private def hints(): String = {
-    val rows = HintBenchmark.run().map { result =>
+    Row("Spark's planning", "milliseconds", sparksMillis, None, 0) +: results.flatMap { result =>
       Seq(
-        result.name,
-        text("%.1f", result.plainMillis),
-        ratio(result.hinted),
-        ratio(result.withoutHints)
+        Row(result.name, "milliseconds", result.decideMillis, None, 0),
+        ratio(result.name, "share of Spark's planning", result.share)
       )
     }
-    """## Hints
-      |
-      |The time of analysis and optimization. *Hinted* compares queries with a hint in every block with the same queries
-      |without hints. *On, no hints* compares Apportion on with Apportion off, without hints. All run alternately in one
-      |session. Ratios are the median of the rounds, with the quartiles.
-      |
-      |""".stripMargin +
-      table(
-        Seq("query", "ms without hints", "hinted", "on, no hints"),
-        Seq("---", "---:", "---:", "---:"),
-        rows
-      )
   }
 
-  private def policies(): String = {
-    val rows = PolicyBenchmark.run().map { result =>
-      Seq(result.name, text("%.3f", result.meanMillis), text("%.3f", result.slowestMillis))
-    }
-    """## Policies
-      |
-      |The time per query to find the rules of a policy file that match, and to apply them. The file has 1,000 rules
-      |with these conditions. The queries are the 125 texts of TPC-DS and TPC-H. Each query runs 60 times, and its median
-      |counts after the first 20. A rule that matches costs a copy of the plan.
-      |
-      |""".stripMargin +
-      table(
-        Seq("conditions of the rules", "ms, mean of the queries", "ms, slowest query"),
-        Seq("---", "---:", "---:"),
-        rows
-      )
+  /** Analysis and optimization: with hints and without, and with Apportion on and off. */
+  private def hints(): Seq[Row] = HintBenchmark.run().flatMap { result =>
+    Seq(
+      Row(result.name, "milliseconds without hints", result.plainMillis, None, 1),
+      ratio(result.name, "hinted", result.hinted),
+      ratio(result.name, "on without hints", result.withoutHints)
+    )
   }
 
-  private def keys(): String = {
-    val firstTable = text("%.1f", KeyBenchmark.firstTableMillis)
-    val rows = KeyBenchmark.run().map { result =>
-      val (seconds, hashSeconds) = (text("%.2f", result.seconds), text("%.2f", result.hashSeconds))
-      Seq(s"`${result.function}`", result.rows.toString, seconds, hashSeconds, ratio(result.times))
-    }
-    s"""## Functions on keys
-      |
-      |The seconds that one core is busy with a function, compared with Spark's own `hash` of the same key. The
-      |seconds include making the rows and summing the results. Rows with only the key, or its length, show that
-      |part alone. All run alternately in one session. Ratios are the median of the rounds, with the quartiles. The
-      |first table of `even_key` in a JVM, for 32,768 tasks, took $firstTable ms to make; it is kept.
-      |
-      |""".stripMargin +
-      table(
-        Seq("function", "rows", "seconds", "hash", "times as long"),
-        Seq("---", "---:", "---:", "---:", "---:"),
-        rows
-      )
+  /** 1,000 rules of a policy file, for each of the 125 queries of TPC-DS and TPC-H. */
+  private def policies(): Seq[Row] = PolicyBenchmark.run().flatMap { result =>
+    Seq(
+      Row(result.name, "milliseconds, mean", result.meanMillis, None, 3),
+      Row(result.name, "milliseconds, slowest", result.slowestMillis, None, 3)
+    )
   }
 
-  private def ratio(ratio: Ratio): String =
-    text("%.2f (%.2f to %.2f)", ratio.median, ratio.lower, ratio.upper)
+  /** Seconds that one core is busy with a function, beside Spark's `hash` of the same key. */
+  private def keys(): Seq[Row] =
+    Row("first table of even_key", "milliseconds", KeyBenchmark.firstTableMillis, None, 1) +:
+      KeyBenchmark.run().flatMap { result =>
+        Seq(
+          Row(result.function, "seconds", result.seconds, None, 2),
+          Row(result.function, "seconds of hash", result.hashSeconds, None, 2),
+          ratio(result.function, "times hash", result.times)
+        )
+      }
 
-  private def table(head: Seq[String], alignment: Seq[String], rows: Seq[Seq[String]]): String =
-    (head +: alignment +: rows).map(_.mkString("| ", " | ", " |\n")).mkString
-
-  private def text(format: String, numbers: Double*): String =
-    String.format(Locale.ROOT, format, numbers.map(Double.box): _*)
+  private def quoted(text: String): String = if (text.contains(",")) "\"" + text + "\"" else text
 }

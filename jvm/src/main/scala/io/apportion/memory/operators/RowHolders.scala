@@ -58,7 +58,7 @@ private[apportion] final case class Entry(copies: Double, perRow: Double)
 private[apportion] object RowHolders {
   val Zero: RowHolders = RowHolders(0, 0)
 
-  // `docs/memory-accuracy.md` has measurements of these numbers.
+  // `docs/measurements/memory.csv` has measurements of these numbers.
 
   /** A sort keeps two words for each row in an array, and radix sort needs a second half (`UnsafeInMemorySorter`). */
   private val Sort = RowHolders(1, 8, Seq(Entry(0, 32)))

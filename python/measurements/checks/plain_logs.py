@@ -1,19 +1,15 @@
 """Measure how accurate simulations from logs of plain Spark are.
 
-    python python/measurements/plain_logs.py docs/plain-log-accuracy.md --scale 1
+    python -m measurements plain-logs --scale 1
 
-runs TPC-H and TPC-DS with Apportion off and on, with its default settings. The runs without it are
-the log, and the runs with it show how right the predictions are. It writes a page with the summary,
-and `measurements/plain-log-accuracy.csv` beside it with all queries.
+TPC-H and TPC-DS run with Apportion off and on, with its default settings. The runs without it are
+the log, and the runs with it show how right the predictions are.
 """
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import re
-import statistics
 import tempfile
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -38,6 +34,7 @@ from apportion.logs.simulate.scenarios import Scenario
 from apportion.logs.simulate.workload import Workload, workload
 from apportion.session import confs
 from apportion.settings import ENABLED
+from measurements import raw
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,11 +43,6 @@ SUITES: dict[tpc.Benchmark, str] = {"tpch": "TPC-H", "tpcds": "TPC-DS"}
 OFF, ON = Variant("off", {ENABLED: "false"}), Variant("on", {ENABLED: "true"})
 # Hundreds of queries run in one JVM, some with large broadcasts.
 CONF = {"spark.driver.memory": "4g"}
-CSV = "measurements/plain-log-accuracy.csv"
-"""File with all queries, relative to the folder of the page."""
-
-_EXACT, _WITHIN_2 = 0.90, 0.99
-_MEDIAN, _LARGEST = 0.15, 0.50
 # Operators that only move rows between others, or that depend on the join strategy.
 _MOVING = {
     "AQEShuffleRead", "AdaptiveSparkPlan", "ColumnarToRow", "Filter", "InputAdapter", "Project",
@@ -254,15 +246,6 @@ class Part:
     spark: str
     predictions: list[Prediction]
 
-    @property
-    def timed(self) -> list[Prediction]:
-        """The queries whose times are compared."""
-        return [each for each in self.predictions if each.is_timed]
-
-    @property
-    def stages(self) -> list[StagePair]:
-        return [pair for each in self.predictions for pair in each.stages]
-
 
 def parts(application: Application) -> list[Part]:
     """Return the benchmarks of a log that `record` wrote."""
@@ -276,126 +259,33 @@ def parts(application: Application) -> list[Part]:
     ]
 
 
-def page(measured: Sequence[Part], scale: float, note: str = "") -> str:
-    """Return the results as a Markdown page. `note` is about the conditions."""
-    return "\n".join(_page(measured, scale, note)) + "\n"
-
-
-def _page(measured: Sequence[Part], scale: float, note: str) -> Iterator[str]:
-    stages = [pair for part in measured for pair in part.stages]
-    timed = [each for part in measured for each in part.timed]
-    exact = sum(pair.is_exact for pair in stages) / len(stages)
-    yield "# Accuracy from logs of plain Spark"
-    yield ""
-    yield (
-        "[`apportion simulate`](simulating.md#logs-without-apportion) predicted Apportion's "
-        f"default settings from logs without it. {exact:.1%} of the numbers of tasks are right."
-    )
-    if timed:
-        errors = [each.error for each in timed]
-        yield (
-            f"The median error of the times is {statistics.median(errors):.1%}, the largest "
-            f"{max(errors):.1%}."
-        )
-    yield ""
-    versions = ", ".join(dict.fromkeys(part.spark for part in measured))
-    yield (
-        f"The queries ran at scale factor {scale:g} on Spark {versions}, with Apportion off and "
-        "on. The fastest runs after a warm-up are compared."
-    )
-    if note:
-        yield note
-    yield f"`make measure-plain-logs SF={scale:g}` writes this page."
-    yield ""
-    yield (
-        "| benchmark, master, heap | queries | stages | exact | within a factor of 2 "
-        "| median error | largest | spread |"
-    )
-    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
-    yield from map(_row, measured)
-    yield (
-        f"| target | | | {_EXACT:.0%} | {_WITHIN_2:.0%} | at most {_MEDIAN:.0%} | at most "
-        f"{_LARGEST:.0%} | |"
-    )
-    yield ""
-    yield (
-        "*Exact* and *within a factor of 2* are shares of the stages. A stage that only one of the "
-        "plans has counts as wrong. *Error* is of the predicted time. It is empty for queries that "
-        "ran once."
-    )
-    yield (
-        "*Spread* shows how much the measured times themselves vary: the slowest run of a query "
-        "took that much longer than the fastest (median of the queries)."
-    )
-    yield ""
-    yield f"[{Path(CSV).name}]({CSV}) has the times and tasks of each query."
-    if timed:
-        yield ""
-        yield "## Largest errors"
-        yield ""
-        wrong = sum(each.error > _LARGEST for each in timed)
-        yield f"{wrong} of {len(timed)} queries have an error above {_LARGEST:.0%}."
-        yield ""
-        yield "| query | without Apportion, s | predicted, s | measured, s | error | spread |"
-        yield "| --- | ---: | ---: | ---: | ---: | ---: |"
-        for each in sorted(timed, key=lambda each: -each.error)[:10]:
-            yield (
-                f"| {SUITES[each.benchmark]} {each.query} | {each.logged:.2f} "
-                f"| {each.predicted:.2f} | {each.measured:.2f} | {each.error:.0%} "
-                f"| {each.spread:.0%} |"
-            )
-
-
-def _row(part: Part) -> str:
-    stages, timed = part.stages, part.timed
-    times = ["", "", ""]
-    if timed:
-        times = [
-            f"{statistics.median(each.error for each in timed):.1%}",
-            f"{max(each.error for each in timed):.1%}",
-            f"{statistics.median(each.spread for each in timed):.1%}",
-        ]
-    cells = [
-        f"{SUITES[part.benchmark]}, `{part.master}`, {part.heap}",
-        f"{len(part.predictions)}",
-        f"{len(stages):,}",
-        f"{sum(pair.is_exact for pair in stages) / len(stages):.1%}",
-        f"{sum(pair.is_within_2 for pair in stages) / len(stages):.1%}",
-        *times,
-    ]
-    return f"| {' | '.join(cells)} |"
-
-
-def predictions_csv(measured: Sequence[Part]) -> str:
-    """Return the predictions as CSV, one line each. Times are in seconds."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(
-        ["benchmark", "master", "heap", "query", "logged", "predicted", "measured", "error",
-         "spread", "stages", "exact", "within_2", "wrong_stages"]
-    )  # fmt: skip
+def rows(measured: Sequence[Part]) -> Iterator[raw.Row]:
+    """Yield a row for each query. Queries that ran once have no times."""
     for part in measured:
         for each in part.predictions:
-            seconds = (each.logged, each.predicted, each.measured)
-            times = [
-                *(f"{time:.2f}" for time in seconds),
-                f"{each.error:.3f}",
-                f"{each.spread:.3f}",
-            ]
             wrong = [
                 f"{pair.name}: {pair.predicted or 0} not {pair.measured or 0}"
                 for pair in each.stages
                 if not pair.is_exact
             ]
-            counts = [
-                len(each.stages),
-                sum(pair.is_exact for pair in each.stages),
-                sum(pair.is_within_2 for pair in each.stages),
-            ]
-            shown = times if each.is_timed else [""] * len(times)
-            name = [each.benchmark, part.master, part.heap, each.query]
-            writer.writerow([*name, *shown, *counts, "; ".join(wrong)])
-    return text.getvalue()
+            times = {
+                "logged": f"{each.logged:.2f}",
+                "predicted": f"{each.predicted:.2f}",
+                "measured": f"{each.measured:.2f}",
+                "error": f"{each.error:.3f}",
+                "spread": f"{each.spread:.3f}",
+            }
+            yield {
+                "benchmark": each.benchmark,
+                "master": part.master,
+                "heap": part.heap,
+                "query": each.query,
+                **(times if each.is_timed else dict.fromkeys(times, "")),
+                "stages": len(each.stages),
+                "exact": sum(pair.is_exact for pair in each.stages),
+                "within_2": sum(pair.is_within_2 for pair in each.stages),
+                "wrong_stages": "; ".join(wrong),
+            }
 
 
 def _chosen(benchmark: tpc.Benchmark, numbers: Collection[int]) -> dict[int, str]:
@@ -404,8 +294,7 @@ def _chosen(benchmark: tpc.Benchmark, numbers: Collection[int]) -> dict[int, str
 
 
 def main(
-    file: Annotated[Path, typer.Argument(help="Page to write.")],
-    scale: Annotated[float, typer.Option(help="Scale factor of the tables.")] = 1.0,
+    scale: raw.Scale = 1.0,
     benchmarks: Annotated[
         str, typer.Option(help="Benchmarks to run: tpch, tpcds or both.")
     ] = "tpch,tpcds",
@@ -416,15 +305,15 @@ def main(
     rounds: Annotated[
         int, typer.Option(min=0, help="Measured runs per variant. 0 compares only tasks.")
     ] = 3,
-    master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[*]",
-    logs: Annotated[Path | None, typer.Option(help="Keep the event log in this directory.")] = None,
+    master: raw.Master = "local[*]",
+    logs: raw.Logs = None,
     recorded: Annotated[
         list[Path] | None,
         typer.Option(help="Evaluate this log of an earlier run, and run nothing. Repeatable."),
     ] = None,
-    note: Annotated[str, typer.Option(help="Sentences about the conditions, for the page.")] = "",
+    folder: raw.Folder = raw.FOLDER,
 ) -> None:
-    """Run TPC-H and TPC-DS with Apportion off and on, and write the errors of the predictions."""
+    """Predict runs with Apportion from logs without it, and measure the errors."""
     with tempfile.TemporaryDirectory() as scratch:
         read = recorded or [
             _run(
@@ -433,11 +322,9 @@ def main(
             )
         ]  # fmt: skip
         found = [part for log in read for part in parts(eventlog.read(log))]
-    file.write_text(page(found, scale, note), "utf-8")
-    (file.parent / CSV).parent.mkdir(exist_ok=True)
-    (file.parent / CSV).write_text(predictions_csv(found), "utf-8")
-    for part in found:
-        print(_row(part))
+    versions = ", ".join(dict.fromkeys(part.spark for part in found))
+    about = {**raw.version("simulated"), "spark": versions, "scale": f"{scale:g}"}
+    raw.write("plain-logs", {**about, "rounds": rounds}, list(rows(found)), folder)
 
 
 def _run(
@@ -450,13 +337,8 @@ def _run(
 ) -> Path:
     """Run the benchmarks and return their event log."""
     directory.mkdir(parents=True, exist_ok=True)
-    logging = {
-        "spark.eventLog.enabled": "true",
-        "spark.eventLog.dir": directory.as_uri(),
-        "spark.eventLog.rolling.enabled": "false",
-        "spark.eventLog.compress": "false",
-    }
-    session = start(master, [f"{key}={value}" for key, value in (CONF | logging).items()])
+    conf = CONF | raw.logging_to(directory)
+    session = start(master, [f"{key}={value}" for key, value in conf.items()])
     id = session.sparkContext.applicationId
     for benchmark in SUITES:
         if benchmark in benchmarks:
@@ -465,7 +347,3 @@ def _run(
                 print(failure)
     session.stop()
     return directory / id
-
-
-if __name__ == "__main__":
-    typer.run(main)

@@ -1,8 +1,8 @@
 """Find objects that a session keeps for each query.
 
-    python python/measurements/heap_growth.py --queries 2000
+    python -m measurements heap-growth --queries 2000
 
-runs many small queries in one session, with scans, shuffles and a query listener. With `--stream`,
+Many small queries run in one session, with scans, shuffles and a query listener. With `--stream`,
 the queries are the batches of a stream without state. It counts the objects on the driver's heap
 after the warm-up, in the middle and at the end. It prints the classes that grew in the second half.
 """
@@ -204,7 +204,3 @@ def main(
     if growing := list(grown(counts[1], counts[2], end - middle)):
         lines = [f"{name}: {growth:.2f} more per query" for name, growth in growing]
         fail("\n".join(["counts that grow with the number of queries:", *lines]), QUERY_FAILED)
-
-
-if __name__ == "__main__":
-    typer.run(main)

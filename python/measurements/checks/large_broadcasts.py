@@ -1,28 +1,25 @@
 """Find how large a broadcast table can be.
 
-    python python/measurements/large_broadcasts.py
+    python -m measurements large-broadcasts
 
-joins tables of growing size with a broadcast hint, each in a Spark of its own with a heap of 1 GiB
-for the driver or the executor. It prints which joins worked. docs/large-broadcasts.md has the
-results.
+Tables of growing size are joined with a broadcast hint, each in a Spark of its own with a heap of
+1 GiB for the driver or the executor.
 """
 
 from __future__ import annotations
 
 import multiprocessing
-import sys
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from apportion._spark import jvm
-from apportion.cli.support.console import out
+from apportion._spark import jars, jvm
 from apportion.cli.support.progress import counted
 from apportion.cli.support.spark_session import start
 from apportion.errors import QueryError, SparkEndedError
+from measurements import raw
 
 _HEAP = "1g"
 _LARGE_HEAP = "4g"
@@ -72,10 +69,12 @@ def main(
     megabytes: Annotated[
         str, typer.Option(help="Sizes of the tables in MiB, with their pointers.")
     ] = "180,260,340,420,500,600,720",
+    folder: raw.Folder = raw.FOLDER,
 ) -> None:
-    """Join tables of several sizes, and print which ones could be broadcast."""
+    """Find the largest tables that Spark can broadcast with a heap of 1 GiB."""
     sizes = [int(size) for size in megabytes.split(",")]
-    table = Table("Process", "Key", "Table, MiB", "Worked")
+    about = {**raw.version("measured"), "spark": jars.installed_spark().minor, "heap": _HEAP}
+    rows: list[raw.Row] = []
     cases = {
         f"{process}, {key}, {size} MiB": (process, key, size)
         for process in PROCESSES
@@ -86,10 +85,5 @@ def main(
         process, key, size = cases[name]
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
             worked = pool.submit(works, process, key, (size << 20) // ROW_BYTES[key]).result()
-        table.add_row(process, key, str(size), "yes" if worked else "no")
-    out.print(table)
-    sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    typer.run(main)
+        rows.append({"process": process, "key": key, "megabytes": size, "worked": worked})
+        raw.write("large-broadcasts", about, rows, folder)

@@ -1,8 +1,8 @@
 """Compare the memory that Apportion expects tasks to need with what they spill.
 
-    python python/measurements/memory.py docs/memory-accuracy.md
+    python -m measurements memory
 
-runs generated queries with a fixed number of tasks, in a JVM of its own for each size of memory.
+Generated queries run with a fixed number of tasks, in a JVM of its own for each size of memory.
 A prediction is right if a task spills to disk or fails, and Apportion expects it to need more than
 `memory.fraction` of its memory. A seed always generates the same queries.
 """
@@ -10,27 +10,23 @@ A prediction is right if a task spills to disk or fails, and Apportion expects i
 from __future__ import annotations
 
 import dataclasses
-import json
 import multiprocessing
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from apportion._spark import jvm
-from apportion._util.units import size_text
-from apportion.bench.environment import Environment
 from apportion.bench.measure import job_group
-from apportion.cli.support.console import out
 from apportion.cli.support.progress import counted
 from apportion.cli.support.spark_session import start
 from apportion.decision import decisions, decisions_taken
 from apportion.errors import QueryError
 from apportion.session import confs
 from apportion.settings import find
+from measurements import raw
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,16 +84,6 @@ class Outcome:
     """Bytes that the tasks spilled to disk."""
     error: str | None
 
-    @property
-    def predicted(self) -> bool:
-        """Whether Apportion expects that the largest task does not fit."""
-        return self.needed > self.limit
-
-    @property
-    def overflowed(self) -> bool:
-        """Whether tasks spilled or failed."""
-        return self.spilled > 0 or self.error is not None
-
 
 def generate(seed: int, number: int) -> list[Case]:
     """Return cases in which each operator occurs equally often."""
@@ -117,7 +103,7 @@ def generate(seed: int, number: int) -> list[Case]:
     return cases
 
 
-def run_all(memory: str, cases: Sequence[Case]) -> tuple[Environment, list[Outcome]]:
+def run_all(memory: str, cases: Sequence[Case]) -> tuple[dict[str, object], list[Outcome]]:
     """Run the cases in this process, which must not have started Spark before."""
     spark = start(
         f"local[{_SLOTS}]",
@@ -133,7 +119,7 @@ def run_all(memory: str, cases: Sequence[Case]) -> tuple[Environment, list[Outco
         _run(spark, memory, slot, cases[int(place)])
         for place in counted([str(place) for place in range(len(cases))])
     ]
-    return Environment.from_session(spark), outcomes
+    return raw.conditions(spark, "measured"), outcomes
 
 
 def _slot_memory(spark: SparkSession) -> int:
@@ -189,103 +175,33 @@ def _run(spark: SparkSession, memory: str, slot: int, case: Case) -> Outcome:
     )
 
 
-# Output
-
-
-def page(outcomes: Sequence[Outcome], on: Environment, seed: int) -> str:
-    """Return the outcomes as a page of Markdown."""
-    return "\n".join(_page(outcomes, on, seed)) + "\n"
-
-
-def _page(outcomes: Sequence[Outcome], on: Environment, seed: int) -> Iterator[str]:
-    memories = " and ".join(dict.fromkeys(outcome.memory for outcome in outcomes))
-    hits = [each for each in outcomes if each.predicted and each.overflowed]
-    overflowed = [each for each in outcomes if each.overflowed]
-    predicted = [each for each in outcomes if each.predicted]
-    yield "# Accuracy of the memory limit"
-    yield ""
-    yield (
-        f"Tasks spilled or failed in {len(overflowed)} of {len(outcomes)} generated queries. "
-        f"Apportion expected {len(hits)} of these (recall {_share(hits, overflowed)}). "
-        f"Of the {len(predicted)} that it expected, {len(hits)} did (precision "
-        f"{_share(hits, predicted)})."
-    )
-    yield ""
-    yield (
-        f"Each query ran with a fixed number of tasks on {_SLOTS} task slots, in JVMs of "
-        f"{memories} (Spark {on.spark}, seed {seed}). [Memory](memory.md) explains the limit. "
-        "`make measure-memory` writes this page."
-    )
-    yield ""
-    yield "## By operator"
-    yield ""
-    yield (
-        "A need is the memory that Apportion expects the largest task to need, divided by the "
-        "memory of a task slot. Between the two needs below, both happened."
-    )
-    yield ""
-    yield (
-        "| operator | queries | spilled or failed | expected | both "
-        "| lowest need with a spill | highest need without |"
-    )
-    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
-    for operator in OPERATORS:
-        yield _line(operator, [each for each in outcomes if each.case.operator == operator])
-    yield _line("all", outcomes)
-    yield ""
-    yield "## Expected wrongly"
-    yield ""
-    yield "| operator | columns | random | tasks | shuffle | need | spilled | expected |"
-    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
-    for each in outcomes:
-        if each.predicted != each.overflowed:
-            case = each.case
-            yield (
-                f"| {case.operator} | {case.columns} | {case.random_columns} | {case.tasks} "
-                f"| {size_text(each.stored)} | {each.needed / each.slot:.2f} "
-                f"| {'failed' if each.error else size_text(each.spilled)} "
-                f"| {'yes' if each.predicted else 'no'} |"
-            )
-
-
-def _line(name: str, outcomes: Sequence[Outcome]) -> str:
-    spilling = [each.needed / each.slot for each in outcomes if each.overflowed]
-    others = [each.needed / each.slot for each in outcomes if not each.overflowed]
-    return (
-        f"| {name} | {len(outcomes)} | {len(spilling)} "
-        f"| {sum(each.predicted for each in outcomes)} "
-        f"| {sum(each.predicted and each.overflowed for each in outcomes)} "
-        f"| {f'{min(spilling):.2f}' if spilling else '-'} "
-        f"| {f'{max(others):.2f}' if others else '-'} |"
-    )
-
-
-def _share(part: Sequence[Outcome], whole: Sequence[Outcome]) -> str:
-    return f"{len(part) / len(whole):.1%}" if whole else "none"
+def rows(outcomes: Sequence[Outcome]) -> list[raw.Row]:
+    """Return a row for each query."""
+    return [
+        {
+            **dataclasses.asdict(each.case),
+            "memory": each.memory,
+            "stored": each.stored,
+            "needed": each.needed,
+            "limit": each.limit,
+            "slot": each.slot,
+            "spilled": each.spilled,
+            "failed": each.error is not None,
+        }
+        for each in outcomes
+    ]
 
 
 def main(
-    file: Annotated[Path, typer.Argument(help="Page to write.")],
-    cases: Annotated[int, typer.Option(min=1, help="Number of queries for each memory.")] = 64,
-    seed: Annotated[int, typer.Option(help="Seed of the generated queries.")] = 1,
-    memory: Annotated[str, typer.Option(help="Sizes of the JVM.")] = "900m,1300m",
-    json_file: Annotated[
-        Path, typer.Option("--json", help="File for the outcomes of all queries.")
-    ] = Path("target/measurements/memory.json"),
+    cases: Annotated[int, typer.Option(min=1, help="Number of queries for each memory.")] = 40,
+    seed: raw.Seed = 7,
+    memory: Annotated[str, typer.Option(help="Sizes of the JVM.")] = "800m,1500m",
+    folder: raw.Folder = raw.FOLDER,
 ) -> None:
-    """Run generated queries with little memory, and compare spills with what Apportion expects."""
+    """Compare the spills of generated queries with the memory that Apportion expects."""
     outcomes: list[Outcome] = []
-    json_file.parent.mkdir(parents=True, exist_ok=True)
     for place, size in enumerate(memory.split(",")):
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
-            run = process.submit(run_all, size, generate(seed + place, cases))
-            environment, measured = run.result()
+            about, measured = process.submit(run_all, size, generate(seed + place, cases)).result()
         outcomes += measured
-        content = [dataclasses.asdict(outcome) for outcome in outcomes]
-        json_file.write_text(json.dumps(content, indent=1), "utf-8")
-        file.write_text(page(outcomes, environment, seed), "utf-8")
-    out.print(f"All results: {json_file}", markup=False)
-
-
-if __name__ == "__main__":
-    typer.run(main)
+        raw.write("memory", {**about, "seed": seed, "heaps": memory}, rows(outcomes), folder)

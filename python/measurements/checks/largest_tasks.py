@@ -1,19 +1,16 @@
 """Look for queries in which Apportion makes larger tasks than Spark.
 
-    python python/measurements/largest_tasks.py docs/largest-tasks.md
+    python -m measurements largest-tasks
 
-runs generated queries with Apportion off and on, with the same target size, and compares the
-largest tasks. Their shuffles have many more bytes than their sources. A seed always generates the
-same queries.
+Generated queries run with Apportion off and on, with the same target size. They are hard cases:
+their shuffles have many more bytes than their sources. A seed always generates the same queries.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import random
-import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -23,14 +20,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from apportion._spark import jvm
-from apportion._util.units import count_text, size_text
-from apportion.bench.environment import Environment
+from apportion._util.units import count_text
 from apportion.bench.measure import job_group
 from apportion.cli.support.console import QUERY_FAILED, fail, out
 from apportion.cli.support.progress import counted, waiting
 from apportion.cli.support.spark_session import start
 from apportion.session import confs
 from apportion.settings import ENABLED
+from measurements import raw
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -333,137 +330,57 @@ def _stages(spark: SparkSession, sql: str, enabled: str) -> list[Stage]:
     ]
 
 
-# Output
-
-
-def page(outcomes: Sequence[Outcome], environment: Environment, seed: int) -> str:
-    """Return the outcomes as a page of Markdown."""
-    return "\n".join(_page(outcomes, environment, seed)) + "\n"
-
-
-def _page(outcomes: Sequence[Outcome], on: Environment, seed: int) -> Iterator[str]:
-    over = [each for each in outcomes if each.ratio > MOST]
-    worst = max(outcomes, key=lambda each: each.ratio)
-    yield "# Largest tasks"
-    yield ""
-    yield (
-        f"In {len(outcomes) - len(over)} of {len(outcomes)} generated queries, no task read more "
-        f"than {MOST:g} times the bytes of Spark's largest task. The worst ratio is "
-        f"{worst.ratio:.2f} ({worst.case.name})."
-    )
-    yield ""
-    yield (
-        "Map tasks divide the rows of a shuffle before they have seen all of them. These queries "
-        "are hard cases: their shuffles have many more bytes than their sources."
-    )
-    yield ""
-    yield "- files: Parquet columns with few values, sorted or not. Shuffles store them row by row."
-    yield "- join: joins that make 10 to 1,000 rows of each row, before another shuffle."
-    yield "- function: explode, Python table functions, mapInPandas and applyInPandas."
-    yield ""
-    yield (
-        f"Each query ran with Apportion off and on, with the same target size (Spark {on.spark}, "
-        f"{on.master}, {on.cores} cores, seed {seed})."
-    )
-    yield "`make measure-largest-tasks` writes this page."
-    yield ""
-    yield "## Ratios"
-    yield ""
-    yield (
-        "A ratio is the bytes of the largest task with Apportion divided by the bytes without. "
-        "Below 1, Apportion's largest task is smaller."
-    )
-    yield ""
-    yield f"| queries | number | median ratio | 90 % | largest | above {MOST:g} | shuffled bytes |"
-    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
-    for kind in dict.fromkeys(each.case.kind for each in outcomes):
-        yield _line(kind, [each for each in outcomes if each.case.kind == kind])
-    yield _line("all", outcomes)
-    yield ""
-    yield "## The largest ratios"
-    yield ""
-    yield "| query | partitions set | target size | largest, off | on | tasks, off | on | ratio |"
-    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
-    for each in sorted(outcomes, key=lambda each: -each.ratio)[:20]:
-        case = each.case
-        yield (
-            f"| {case.name} | {case.partitions or 'no'} | {size_text(case.target)} "
-            f"| {size_text(largest(each.off))} | {size_text(largest(each.on))} "
-            f"| {_tasks(each.off)} | {_tasks(each.on)} | {each.ratio:.2f} |"
-        )
-
-
-def _tasks(stages: Sequence[Stage]) -> int:
-    return sum(stage.tasks for stage in stages)
-
-
-def _line(name: str, outcomes: Sequence[Outcome]) -> str:
-    ratios = sorted(outcome.ratio for outcome in outcomes)
-    shuffled = [sum(stage.bytes for stage in outcome.off) for outcome in outcomes]
-    return (
-        f"| {name} | {len(ratios)} | {statistics.median(ratios):.2f} "
-        f"| {ratios[(9 * len(ratios)) // 10]:.2f} | {ratios[-1]:.2f} "
-        f"| {sum(ratio > MOST for ratio in ratios)} "
-        f"| {size_text(min(shuffled))} to {size_text(max(shuffled))} |"
-    )
-
-
-def as_json(outcomes: Sequence[Outcome], environment: Environment, seed: int) -> str:
-    """Return all measurements as JSON."""
-    return json.dumps(
+def rows(outcomes: Sequence[Outcome]) -> list[raw.Row]:
+    """Return a row for each query."""
+    return [
         {
-            "seed": seed,
-            "most": MOST,
-            "environment": dataclasses.asdict(environment),
-            "cases": [{**dataclasses.asdict(each), "ratio": each.ratio} for each in outcomes],
-        },
-        indent=1,
-    )
+            "query": each.case.name,
+            "kind": each.case.kind,
+            "partitions": each.case.partitions or "",
+            "target": each.case.target,
+            "bytes": sum(stage.bytes for stage in each.off),
+            "largest_off": largest(each.off),
+            "largest_on": largest(each.on),
+            "tasks_off": sum(stage.tasks for stage in each.off),
+            "tasks_on": sum(stage.tasks for stage in each.on),
+        }
+        for each in outcomes
+    ]
 
 
 def main(
-    file: Annotated[Path, typer.Argument(help="Page to write.")],
     cases: Annotated[int, typer.Option(min=1, help="Number of queries.")] = 200,
-    seed: Annotated[int, typer.Option(help="Seed of the generated queries.")] = 1,
+    seed: raw.Seed = 1,
     scale: Annotated[float, typer.Option(help="Multiply the size of all data.")] = 1.0,
     only: Annotated[
         str | None, typer.Option(help="Run only queries with this text in their name.")
     ] = None,
-    master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[*]",
-    json_file: Annotated[
-        Path, typer.Option("--json", help="File for the stages of all queries.")
-    ] = Path("target/measurements/largest-tasks.json"),
+    master: raw.Master = "local[*]",
+    folder: raw.Folder = raw.FOLDER,
 ) -> None:
-    """Run generated queries with Apportion off and on, and compare their largest tasks.
+    """Compare the largest tasks of generated queries with Apportion off and on.
 
     Exit codes: 0 if no task reads more than 1.1 times the bytes of Spark's largest, 1 otherwise.
     """
     # The Python functions run in this Python, which has pandas and pyarrow.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = start(master, ["spark.driver.memory=4g"])
-    environment = Environment.from_session(spark)
+    about = raw.conditions(spark, "measured", seed=seed, most=MOST)
     tables, generated = generate(seed, cases, scale)
     chosen = {case.name: case for case in generated if only is None or only in case.name}
     if not chosen:
         fail(f"no query has {only!r} in its name")
     outcomes = []
-    json_file.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as scratch:
         with waiting("Writing the tables"):
-            register(spark, tables, _MOST_ROWS, Path(folder))
+            register(spark, tables, _MOST_ROWS, Path(scratch))
             register_functions(spark)
         for name in counted(list(chosen)):
             outcomes.append(run(spark, chosen[name]))
-            json_file.write_text(as_json(outcomes, environment, seed), "utf-8")
-    file.write_text(page(outcomes, environment, seed), "utf-8")
+            raw.write("largest-tasks", about, rows(outcomes), folder)
     over = [each for each in outcomes if each.ratio > MOST]
-    queries = count_text(len(outcomes), "query")
-    out.print(f"{queries}, {len(over)} with a ratio above {MOST:g}. All results: {json_file}")
+    out.print(f"{count_text(len(outcomes), 'query')}, {len(over)} with a ratio above {MOST:g}.")
     if over:
         lines = [f"{outcome.ratio:.2f}: {outcome.case.name}" for outcome in over]
         message = f"the largest task reads more than {MOST:g} times the bytes of Spark's in:"
         fail("\n".join([message, *lines]), QUERY_FAILED)
-
-
-if __name__ == "__main__":
-    typer.run(main)

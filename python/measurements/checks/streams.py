@@ -1,23 +1,21 @@
 """Measure streams whose state partitions follow a load that grows tenfold and falls again.
 
-    python python/measurements/streams.py docs/stream-measurements.md
+    python -m measurements streams
 
-writes files at a rate of 1, 10 and 1 for a third of the time each, and reads them with a stateful
-query under the policy `BatchTime`. The same files then go through the query without a rescale, and
+Files come at a rate of 1, 10 and 1 for a third of the time each. A stateful query reads them under
+the policy `BatchTime`. The same files then go through the query without a rescale, and
 both outputs are compared row by row.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import json
-import shutil
 import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,10 +28,11 @@ from pyspark.sql import functions as f
 import apportion
 from apportion import streaming
 from apportion._spark import jvm
-from apportion.bench.environment import Environment
+from apportion.cli.support.progress import counted
 from apportion.logs.stream_record import StreamRecord
 from apportion.streaming.controller import Stream
 from apportion.streaming.sizes import StateSizes
+from measurements import raw
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -227,109 +226,66 @@ def feed(source: Source, seconds: float, high: int) -> None:
         second += 1
 
 
-def page(results: list[Result], minutes: float, trigger: int, machine: str) -> str:
-    """Return the page in Markdown."""
-    lines = [
-        "# Measurements of streams",
-        "",
-        "A program wrote files at a low rate, at ten times this rate, and at the low rate again,",
-        f"for {minutes:g} minutes in all. A [stream](streams.md) read them. Its policy was",
-        f"`BatchTime({SHARE})`, its trigger {trigger} s, and its first number of partitions 1.",
-        "The same files then went through the same query without a rescale.",
-        "",
-        machine,
-        "",
-        "`make measure-streams` writes this page.",
-        "",
-        "| query | rows per second | output rows | different rows | rescales | observing |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
+def rows(results: Sequence[Result]) -> list[raw.Row]:
+    """Return a row for each query."""
+    return [
+        {
+            "query": each.operator,
+            "low": each.rows_per_second // 10,
+            "high": each.rows_per_second,
+            "rows": each.rows,
+            "different": each.different,
+            "rescales": len(_rescales(each)),
+            "observing": f"{each.observing:.3f}",
+        }
+        for each in results
     ]
-    for each in results:
-        low, high = each.rows_per_second // 10, each.rows_per_second
-        lines.append(
-            f"| {each.operator} | {low:,} to {high:,} | {each.rows:,} | {each.different:,} "
-            f"| {len(rescales(each))} | {each.observing:.1%} |"
-        )
-    lines += [
-        "",
-        "*Observing* is the time to read the progress of a batch, to decide, and to report.",
-        "It is a share of the time of all batches. The goal is less than 1%.",
-        "",
-        "## Rescales",
-        "",
-        "| query | change | stop | repartition | start | pause |",
-        "| --- | --- | ---: | ---: | ---: | ---: |",
-    ]
-    for each in results:
-        for record in rescales(each):
-            parts = " | ".join(f"{(getattr(record, name) or 0) / 1000:.1f} s" for name in PAUSES)
-            change = f"{record.from_partitions} to {record.to_partitions}"
-            lines.append(f"| {each.operator} | {change} | {parts} |")
-    lines += [
-        "",
-        "*Stop* includes the batch that the stop interrupted, and *start* the next batch.",
-        "The pause is the sum. A stream that grows is behind, and has long batches.",
-        "",
-        "## Load",
-        "",
-        "| query | partitions | batches | median batch | longest batch | over the trigger |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
-    ]
-    for each in results:
-        lines += loads(each)
-    return "\n".join([*lines, ""])
 
 
-def rescales(result: Result) -> list[StreamRecord]:
-    """Return the records of rescales."""
+def rescale_rows(results: Sequence[Result]) -> list[raw.Row]:
+    """Return a row for each rescale, with the seconds of its parts."""
+    return [
+        {
+            "query": each.operator,
+            "before": record.from_partitions,
+            "after": record.to_partitions,
+            **{
+                name.removesuffix("_millis"): f"{(getattr(record, name) or 0) / 1000:.1f}"
+                for name in PAUSES
+            },
+        }
+        for each in results
+        for record in _rescales(each)
+    ]
+
+
+def _rescales(result: Result) -> list[StreamRecord]:
     return [record for record in result.records if record.event == "rescale"]
 
 
-def loads(result: Result) -> list[str]:
-    """Return a line for each time between rescales."""
-    spans: list[tuple[int, list[StreamRecord]]] = []
-    for record in result.records:
-        if record.event == "rescale" or not spans:
-            spans.append((record.partitions, []))
-        if record.event == "batch":
-            spans[-1][1].append(record)
-    lines = []
-    for partitions, records in spans:
-        millis = [record.batch_millis for record in records] or [0]
-        late = sum(record.batch_millis > (record.trigger_millis or 0) for record in records)
-        lines.append(
-            f"| {result.operator} | {partitions} | {len(records)} | "
-            f"{statistics.median(millis) / 1000:.1f} s | {max(millis) / 1000:.1f} s | {late} |"
-        )
-    return lines
-
-
 def main(
-    file: Annotated[Path, typer.Argument(help="Page to write.")],
     minutes: Annotated[float, typer.Option(help="Time of one stream.")] = 15.0,
     trigger: Annotated[int, typer.Option(min=1, help="Seconds between two batches.")] = 10,
     operators: Annotated[str, typer.Option(help="Queries to run.")] = ",".join(OPERATORS),
+    folder: raw.Folder = raw.FOLDER,
 ) -> None:
-    """Run each query under a changing load, and write the page."""
+    """Run stateful streams under a load that grows tenfold and falls again."""
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     builder.config("spark.sql.streaming.stateStore.providerClass", PROVIDER)
     builder.config("spark.driver.memory", "3g").config("spark.log.level", "ERROR")
     spark = apportion.configure(builder).getOrCreate()
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "10000")
-    environment = Environment.from_session(spark)
-    machine = f"Spark {environment.spark}, {environment.master}, {environment.cores} cores."
-    results = []
-    folder = Path(tempfile.mkdtemp())
+    about = raw.conditions(
+        spark, "measured", minutes=minutes, trigger=trigger, policy=f"BatchTime({SHARE})"
+    )
+    results: list[Result] = []
     before = {thread.name for thread in threading.enumerate()}
-    for operator in operators.split(","):
-        results.append(measure(spark, folder / operator, operator, minutes, trigger))
-        print(f"{datetime.datetime.now():%H:%M} {operator}: {results[-1].different} different")
-        file.write_text(page(results, minutes, trigger, machine), "utf-8")
+    with tempfile.TemporaryDirectory() as directory:
+        for operator in counted(operators.split(",")):
+            scratch = Path(directory) / operator
+            results.append(measure(spark, scratch, operator, minutes, trigger))
+            raw.write("streams", about, rows(results), folder)
+            raw.write("stream-rescales", about, rescale_rows(results), folder)
     left = {thread.name for thread in threading.enumerate()} - before
     assert not left, left
-    shutil.rmtree(folder)
     spark.stop()
-
-
-if __name__ == "__main__":
-    typer.run(main)

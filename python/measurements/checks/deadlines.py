@@ -1,8 +1,8 @@
 """Measure on a standalone cluster how well queries end within a stated time, and what that costs.
 
-    python python/measurements/deadlines_on_cluster.py docs/deadline-measurements.md
+    python -m measurements deadlines
 
-starts a master and workers of one slot each. Queries of TPC-DS run with dynamic allocation: once to
+A master and workers of one slot each start. Queries of TPC-DS run with dynamic allocation: once to
 record their costs, and then with deadlines. Before each run, all executors are gone.
 """
 
@@ -27,20 +27,19 @@ import typer
 
 from apportion import eventlog
 from apportion._util import cache
-from apportion.bench.environment import Environment
 from apportion.bench.suites import tpc
 from apportion.cli.support.progress import counted
 from apportion.cli.support.spark_session import start
 from apportion.cli.support.table_files import find_tables, register
 from apportion.logs.simulate import scheduler
 from apportion.logs.simulate.workload import Workload, workload
+from measurements import raw
+from measurements.speed.slow_tasks import plugin
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# The same as in `deadlines.py`.
 QUERIES = (3, 7, 11, 13, 17, 19, 25, 26, 29, 34, 42, 46, 52, 55, 65, 68, 73, 79, 89, 98)
-GOAL_IN_TIME, GOAL_COST = 0.9, 1.3
 HOME = Path(pyspark.__file__).parent
 BYTES_PER_SECOND = 100_000
 """Bytes that a task reads per second, at most. Tasks must wait longer than they compute."""
@@ -50,9 +49,6 @@ DEADLINES = (1.5, 3.0)
 """Deadlines, as multiples of the time of the run without a deadline."""
 CONF = {
     "spark.driver.memory": "3g",
-    "spark.eventLog.enabled": "true",
-    "spark.eventLog.rolling.enabled": "false",
-    "spark.eventLog.compress": "false",
     "spark.sql.files.maxPartitionBytes": "4MB",
     "spark.apportion.mode": "active",
     "spark.apportion.dataVolumePerTask": "1MB",
@@ -66,8 +62,6 @@ CONF = {
     "spark.executor.memory": "512m",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.plugins": "SlowTasks",
-    "spark.slowTasks.bytesPerSecond": str(BYTES_PER_SECOND),
     "spark.apportion.resources.request": "true",
 }
 
@@ -127,14 +121,6 @@ def text_in(log: Path, pattern: str) -> str:
             return found[1]
         time.sleep(0.1)
     raise TimeoutError(f"{log} has no {pattern!r}")
-
-
-def compiled(folder: Path) -> Path:
-    """Compile the plugin, and return its class path."""
-    jars = str(HOME / "jars" / "*")
-    source = Path(__file__).with_name("SlowTasks.java")
-    subprocess.run(["javac", "-cp", jars, "-d", folder, source], check=True)
-    return folder
 
 
 def executors(session: SparkSession) -> int:
@@ -222,89 +208,41 @@ def read_runs(log: Path, workers: int) -> tuple[list[Run], float]:
     ], startup
 
 
-def page(runs: Sequence[Run], startup: float, workers: int, about: str) -> str:
-    """Return the page in Markdown."""
-    lines = [
-        "# Deadlines on a cluster",
-        "",
-        f"These are runs on a standalone cluster with {workers} workers of one slot, all on one "
-        f"machine ({about}). Executors come and go by dynamic allocation, and go after {IDLE} s "
-        f"without work. The first one of a query starts {startup:.1f} s after the query, in the "
-        "median.",
-        "",
-        f"A task reads at most {BYTES_PER_SECOND // 1000} KB per second, and waits for the "
-        "rest of its time. So two cores can run more slots than two. Other programs ran on the "
-        "same machine. The queries are those of TPC-DS. Each ran once without a deadline. The "
-        "deadlines are multiples of its time.",
-        "",
-        "`make measure-deadlines-on-cluster` writes this page.",
-        "",
-        "| deadline | runs | possible | in time | latest end | core-seconds |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
+def rows(runs: Sequence[Run]) -> list[raw.Row]:
+    """Return a row for each run with a deadline."""
+    return [
+        {
+            "query": run.query,
+            "deadline": f"{run.deadline:.0f}",
+            "seconds": f"{run.seconds:.1f}",
+            "slot_seconds": f"{run.slot_seconds:.0f}",
+            "cheapest": "" if run.cheapest is None else f"{run.cheapest:.0f}",
+        }
+        for run in runs
     ]
-    lines += [
-        _row(f"{multiple:g} x", [run for run in runs if run.multiple == multiple])
-        for multiple in DEADLINES
-    ]
-    lines += [
-        _row("all", runs),
-        "",
-        "A run is *possible* if a fixed number of slots would have met the deadline, by the "
-        "times of its tasks. Only these count in the next columns. *Core-seconds* are those of "
-        "all executors, as a multiple of the cheapest fixed numbers. The goals are "
-        f"{GOAL_IN_TIME:.0%} and {GOAL_COST}.",
-        "",
-        "## Runs",
-        "",
-        "| query | deadline | time | core-seconds | cheapest |",
-        "| --- | ---: | ---: | ---: | ---: |",
-    ]
-    for each in runs:
-        best = "-" if each.cheapest is None else f"{each.cheapest:.0f}"
-        lines.append(
-            f"| q{each.query} | {each.deadline:.0f} s | {each.seconds:.1f} s "
-            f"| {each.slot_seconds:.0f} | {best} |"
-        )
-    return "\n".join(lines) + "\n"
-
-
-def _row(name: str, runs: Sequence[Run]) -> str:
-    possible = [(run, run.cheapest) for run in runs if run.cheapest is not None]
-    if not possible:
-        return f"| {name} | {len(runs)} | 0 | - | - | - |"
-    in_time = sum(run.seconds <= run.deadline for run, _ in possible) / len(possible)
-    latest = max(run.seconds / run.deadline for run, _ in possible)
-    cost = sum(run.slot_seconds for run, _ in possible) / sum(best for _, best in possible)
-    numbers = f"{in_time:.0%} | {latest:.0%} | {cost:.2f}"
-    return f"| {name} | {len(runs)} | {len(possible)} | {numbers} |"
 
 
 def main(
-    file: Annotated[Path, typer.Argument(help="Page to write.")],
-    scale: Annotated[float, typer.Option(help="Scale factor of TPC-DS.")] = 1,
+    scale: raw.Scale = 1,
     workers: Annotated[int, typer.Option(help="Workers of one slot.")] = 6,
     queries: Annotated[str, typer.Option(help="Numbers of the queries.")] = ",".join(
         map(str, QUERIES)
     ),
+    folder: raw.Folder = raw.FOLDER,
 ) -> None:
-    """Run queries with deadlines, and write the page."""
+    """Run queries that must end within a time on a standalone cluster with slow tasks."""
     with tempfile.TemporaryDirectory() as directory:
-        folder = Path(directory)
-        with cluster(folder, workers) as url:
-            conf = dict(CONF)
+        scratch = Path(directory)
+        with cluster(scratch, workers) as url:
+            conf = CONF | raw.logging_to(scratch) | plugin(scratch, BYTES_PER_SECOND)
             conf["spark.dynamicAllocation.maxExecutors"] = str(workers)
-            conf["spark.eventLog.dir"] = folder.as_uri()
-            conf["spark.driver.extraClassPath"] = str(compiled(folder))
-            conf["spark.executor.extraClassPath"] = str(folder)
             session = start(url, [f"{key}={value}" for key, value in conf.items()])
             record(session, [int(number) for number in queries.split(",")], scale)
-            environment = Environment.from_session(session)
-            about = f"Spark {environment.spark}, {environment.cores} cores"
-            log = folder / session.sparkContext.applicationId
+            about = raw.conditions(
+                session, "emulated", scale=f"{scale:g}", workers=workers,
+                bytes_per_second=BYTES_PER_SECOND,
+            )  # fmt: skip
+            log = scratch / session.sparkContext.applicationId
             session.stop()
         runs, startup = read_runs(log, workers)
-    file.write_text(page(runs, startup, workers, about), "utf-8")
-
-
-if __name__ == "__main__":
-    typer.run(main)
+    raw.write("deadlines", {**about, "startup": f"{startup:.1f}"}, rows(runs), folder)
