@@ -7,6 +7,7 @@ A page of `apportion explain` is photographed with chromium, if that is installe
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,6 +18,8 @@ import apportion
 from apportion._util.checks import power_nearest
 from apportion.logs.simulate.arithmetic.adaptive_writes import levels
 from apportion.logs.simulate.arithmetic.ranges import Range, balanced, even, sums
+from measurements.results import MAPS, SLOTS, SPEEDS, speed, without_bypass
+from measurements.speed.summary import APPORTION
 
 FOLDER = Path(__file__).parent
 LOG = FOLDER / "skewed-join.zstd"
@@ -160,8 +163,48 @@ def layers() -> str:
     return _svg(20 + 58 * len(LAYERS), "Layers of the Scala code", parts)
 
 
+def results() -> str:
+    """Times faster than Spark's defaults: Apportion, and each fixed number of partitions."""
+    left, right, top, step = 190, WIDTH - 30, 74, 34
+    rows = {title: speed(name) for name, title in SPEEDS.items() if "3.5" not in name}
+    rows[f"{MAPS} map tasks"] = speed("maps", query=MAPS)
+    rows |= {f"{slots} slots, emulated": speed("slots", slots=slots) for slots in SLOTS}
+    without = {title: without_bypass(each.raw.name) for title, each in rows.items()}
+    means = {
+        (title, name): each.faster(name).value
+        for title, each in rows.items()
+        for name in (*each.fixed, APPORTION)
+    }
+    low, high = math.log2(min(means.values())), math.log2(max(means.values()))
+
+    def x(ratio: float) -> float:
+        return left + (right - left) * (math.log2(ratio) - low) / (high - low)
+
+    bottom = top + step * len(rows) - 14
+    parts = [_text(20, 30, "Times faster than Spark's defaults", weight=600)]
+    legend = [
+        (0, ACCENT, "Apportion"),
+        (100, BAR, "fixed numbers of partitions"),
+        (320, INK, "Spark, bypass off"),
+    ]
+    for offset, shade, text in legend:
+        parts += [_dot(left + offset, 50, shade), _text(left + offset + 12, 55, text, shade)]
+    for power in range(math.ceil(low), math.floor(high) + 1):
+        at = x(2.0**power)
+        parts.append(_line(at, top - 8, at, bottom, INK if power == 0 else LINE))
+        parts.append(_text(at, bottom + 20, f"{2.0**power:g}", FAINT, "middle"))
+    for place, (title, each) in enumerate(rows.items()):
+        y = top + 8 + step * place
+        parts.append(_text(left - 14, y + 5, title, anchor="end"))
+        parts.append(_dot(x(means[title, APPORTION]), y, ACCENT, 8))
+        # On top, so that a number that is as fast can be seen.
+        parts += [_dot(x(means[title, name]), y, BAR) for name in each.fixed]
+        parts += [_dot(x(ratio), y, INK) for ratio in [without[title]] if ratio]
+    return _svg(bottom + 36, "Times faster than Spark's defaults", parts)
+
+
 PICTURES: dict[str, Callable[[], str]] = {
-    f"{draw.__name__}.svg": draw for draw in (stages, tree, volume, ranges, layers)
+    f"{draw.__name__}.svg": draw for draw in (stages, tree, volume, ranges, layers, results)
 }
 
 
@@ -174,6 +217,10 @@ def photograph(chromium: str, file: Path) -> None:
         page.set_content(html)
         page.screenshot(path=file)
         browser.close()
+
+
+def _dot(x: float, y: float, fill: str, radius: int = 4) -> str:
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" fill="{fill}"/>'
 
 
 def _box(x: float, y: float, width: float, text: str, stroke: str = LINE) -> str:
