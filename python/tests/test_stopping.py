@@ -121,7 +121,7 @@ class TestOnSpark:
             app, ["demo", "--scale", "0.001", "--queries", "1", "--data", str(tmp_path)]
         )
         assert result.exit_code == 130
-        assert "stopped while query 1 ran. Run the same command again" in " ".join(
+        assert "stopped while query 100 map tasks ran. Run the same command again" in " ".join(
             result.stderr.split()
         )
 
