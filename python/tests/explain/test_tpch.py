@@ -45,14 +45,17 @@ MASKS = [
     (r"(Ran as Spark stages?) [\d+ ]+,", r"\1 #,"),
     (r"^stages? [\d+ ]+ \(", "stage ("),
     (r"^  reads .*", "  reads #"),
-    (r"^  # s: .*\n", ""),
+    (r"^  [\d.]+ s: .*\n", ""),
+    # The order of the tables depends on times.
+    (r" of [^()]*?(?=, (query|result|subquery|shuffle|broadcast))", ""),
     (r"Peak concurrency: \d+ tasks?", "Peak concurrency: # tasks"),
     (r"[\d.]+ ([KMG]i)?B\b", "# B"),
     (r"^  Critical path: .*", "  Critical path: #"),
     (r"^    (time|tasks|rows|written): .*", r"    \1: #"),
     (r", written in \d+ blocks? instead of up to \d+", ""),
     # Spark cuts paths by their length. The other lines depend on memory and on chance.
-    (r"^ +(scans .*|(Outside of the plan|spilled to disk|failed attempts|overhead|memory|files|advice): .*)\n", ""),
+    (r"^ +(scans .*|(Outside of the plan|spilled to disk|failed attempts): .*)\n", ""),
+    (r"^ +(overhead|memory|files|advice): .*\n", ""),
     (r"\*\(\d+\)", "*(#)"),
     (r"[▁▂▃▄▅▆▇█]", "▄"),
 ]

@@ -10,8 +10,8 @@ import io.apportion.report.{DecisionEvent, QueryEvent}
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
-import org.apache.spark.sql.execution.ui.SQLExecutionUIData
-import org.apache.spark.status.ElementTrackingStore
+import org.apache.spark.sql.execution.ui.{SparkPlanGraph, SparkPlanGraphWrapper, SQLExecutionUIData}
+import org.apache.spark.status.{ElementTrackingStore, StageDataWrapper}
 import org.apache.spark.status.KVUtils.{viewToSeq, KVIndexParam}
 import org.apache.spark.util.kvstore.KVStore
 
@@ -36,7 +36,6 @@ private[spark] final class QuerySummary(
     val decisions: Int,
     val tasks: Long,
     val largestTaskBytes: Long,
-    val parallelism: String,
     val spilledBytes: Long,
     val memoryFailures: Long
 )
@@ -61,6 +60,15 @@ private[spark] final class DecisionStore(store: KVStore) {
   /** What Spark's own tab knows about a query; `None` if Spark has dropped it. */
   def execution(query: Long): Option[SQLExecutionUIData] = read(classOf[SQLExecutionUIData], query)
 
+  /** The last plan of a query, as Spark's own tab draws it. */
+  def plan(query: Long): Option[SparkPlanGraph] = read(classOf[SparkPlanGraphWrapper], query).map(_.toSparkPlanGraph())
+
+  /** Time that the tasks of a stage ran, in milliseconds; 0 if Spark has dropped the stage. */
+  def runMillis(stage: Int): Long =
+    viewToSeq(store.view(classOf[StageDataWrapper]).index("stageId").first(stage).last(stage))
+      .map(_.info.executorRunTime)
+      .sum
+
   private def read[T](of: Class[T], key: Long): Option[T] =
     try Some(store.read(of, key))
     catch { case _: NoSuchElementException => None }
@@ -77,8 +85,8 @@ private[spark] object DecisionStore {
   private val MaxTexts = 100
   private val MaxText = 500
 
-  /** Maximum number of operators in a summary. */
-  private val MaxNamed = 20
+  private def shortened(text: String): String =
+    if (text.length > MaxText) s"${text.take(MaxText)} ... (the plan of the query has the rest)" else text
 
   /** Writes the decisions of an application to a store, while it runs or while its event log is read. */
   final class Writer(store: ElementTrackingStore, maxKept: Int = MaxKept, maxCharacters: Long = MaxCharacters)
@@ -97,7 +105,7 @@ private[spark] object DecisionStore {
       case DecisionEvent(decision) if decision.path("query").isIntegralNumber =>
         keep(decision.path("query").asLong, decision)
       case QueryEvent(query) if query.path("query").isIntegralNumber =>
-        texts.put(query.path("query").asLong, query.path("sql").asText("").take(MaxText))
+        texts.put(query.path("query").asLong, shortened(query.path("sql").asText("")))
       case OutcomeEvent(outcome) => complete(outcome.path("query").asLong, outcome)
       case _                     =>
     }
@@ -154,14 +162,11 @@ private[spark] object DecisionStore {
 
     /** Tasks of the decisions whose stages have not ended. */
     private val tasks = mutable.Map.empty[Int, Long]
-    private val named = mutable.ArrayBuffer.empty[String]
 
     def add(decision: JsonNode): Unit = {
       decisions += 1
       tasks(decision.path("group").asInt) = decision.path("tasks").asLong
       largest = largest.max(decision.path("largest_task_bytes").asLong)
-      if (decisions <= MaxNamed)
-        named += s"${decision.path("operator").asText}: ${decision.path("parallelism").asText}"
     }
 
     def addOutcome(group: Int, outcome: JsonNode): Unit = {
@@ -170,9 +175,7 @@ private[spark] object DecisionStore {
       failures += outcome.path("memory_failures").asLong
     }
 
-    def summary(query: Long): QuerySummary = {
-      val more = if (decisions > MaxNamed) s", and ${decisions - MaxNamed} more" else ""
-      new QuerySummary(query, text, decisions, ran, largest, named.mkString(", ") + more, spilled, failures)
-    }
+    def summary(query: Long): QuerySummary =
+      new QuerySummary(query, text, decisions, ran, largest, spilled, failures)
   }
 }

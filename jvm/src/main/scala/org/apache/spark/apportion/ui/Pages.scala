@@ -8,16 +8,17 @@ import io.apportion.decision.ranges.Bytes
 import io.apportion.report.ShortForm
 import io.apportion.util.AnyVersion
 import com.fasterxml.jackson.databind.JsonNode
-import org.apache.spark.sql.execution.ui.SQLExecutionUIData
+import org.apache.spark.sql.execution.ui.{SparkPlanGraphNode, SQLExecutionUIData}
 import org.apache.spark.ui.{UIUtils, WebUIPage}
 
 /** Lists the streams, and all queries with a summary of their decisions. */
 private[ui] final class QueriesPage(tab: ApportionTab) extends WebUIPage("") {
+  import QueriesPage.verdict
 
   override def render(request: Servlet.Request): Seq[Node] = {
     val page = Page.of(request, "", tab.decisions.queries, QueriesPage.Rows)
     val content =
-      if (page.isEmpty) <p>There are no decisions yet. The first query that shuffles rows makes some.</p>
+      if (page.isEmpty) <p>There are no decisions about queries yet. The first query that shuffles rows makes some.</p>
       else
         <div>{
           UIUtils.listingTable[QuerySummary](
@@ -34,7 +35,7 @@ private[ui] final class QueriesPage(tab: ApportionTab) extends WebUIPage("") {
 
   private def row(request: Servlet.Request, summary: QuerySummary): Seq[Node] = {
     val execution = tab.decisions.execution(summary.query)
-    val text = if (summary.text.nonEmpty) summary.text else execution.fold("")(_.description)
+    val text = execution.fold(summary.text)(Execution.text(_, summary.text))
     val shown = if (text.length > QueriesPage.Characters) s"${text.take(QueriesPage.Characters)} ..." else text
     <tr>
       <td><a href={s"${UIUtils.prependBaseUri(request, tab.basePath)}/apportion/query/?id=${summary.query}"}>{
@@ -46,14 +47,20 @@ private[ui] final class QueriesPage(tab: ApportionTab) extends WebUIPage("") {
       <td>{summary.decisions}</td>
       <td>{summary.tasks}</td>
       <td>{Bytes.text(summary.largestTaskBytes)}</td>
-      <td>{Bytes.text(summary.spilledBytes)}</td>
-      <td>{summary.memoryFailures}</td>
-      <td>{summary.parallelism}</td>
+      <td>{verdict(summary)}</td>
     </tr>
   }
 }
 
 private object QueriesPage {
+
+  /** The problems of the tasks that were decided, in a few words. */
+  private def verdict(summary: QuerySummary): String = {
+    val problems = (if (summary.spilledBytes == 0) Nil else Seq(s"${Bytes.text(summary.spilledBytes)} spilled")) ++
+      (if (summary.memoryFailures == 0) Nil else Seq(s"${Tasks.text(summary.memoryFailures)} out of memory"))
+    if (problems.nonEmpty) problems.mkString(", ") else if (summary.tasks == 0) "" else "no spill, no failure"
+  }
+
   private val Rows = 100
 
   /** Maximum number of characters of a query in the list. */
@@ -61,20 +68,26 @@ private object QueriesPage {
 
   private val Columns = Seq(
     "Query",
-    "Text",
+    "Description",
     "Status",
     "Duration",
     "Decisions",
     "Tasks decided",
     "Largest task",
-    "Spilled",
-    "Out of memory",
-    "Parallelism"
+    "Verdict"
   )
+}
+
+private object Tasks {
+  def text(count: Long): String = if (count == 1) "1 task" else s"$count tasks"
 }
 
 /** What Spark knows about a query. */
 private object Execution {
+
+  /** The description of a query, and its SQL text if that is another one. */
+  def text(execution: SQLExecutionUIData, sql: String): String =
+    Seq(execution.description, sql).filter(_.trim.nonEmpty).distinct.mkString(": ")
 
   /** Spark has an empty message for queries that did not fail. */
   def status(execution: SQLExecutionUIData): String =
@@ -100,7 +113,9 @@ private[ui] final class QueryPage(tab: ApportionTab) extends WebUIPage("query") 
       if (page.isEmpty) <p>There are no decisions for this query.</p>
       else {
         val shown = stored.slice(page.skipped, page.skipped + page.size).map(_.decision)
-        <div>{header(request, query.get)}{shown.map(section(request, _))}{page.links}</div>
+        val scans = tab.decisions.plan(query.get).toSeq.flatMap(_.allNodes)
+        val millis = tab.decisions.execution(query.get).toSeq.flatMap(_.stages).map(tab.decisions.runMillis).sum
+        <div>{header(request, query.get)}{shown.map(section(request, _, scans, millis))}{page.links}</div>
       }
     Page.html(request, title, content, tab)
   }
@@ -110,18 +125,30 @@ private[ui] final class QueryPage(tab: ApportionTab) extends WebUIPage("query") 
     val status = tab.decisions.execution(query).map { execution =>
       s", ${Execution.status(execution)}, ${Execution.duration(execution)}"
     }
+    val description = tab.decisions.execution(query).map(_.description).filter(_.trim.nonEmpty)
     val plan = <p><a href={s"${root(request)}/SQL/execution/?id=$query"}>Plan of the query</a>{status.getOrElse("")}</p>
-    plan +: text.map(sql => <pre>{sql}</pre>).toSeq
+    description.map(each => <p>{each}</p>).toSeq ++ (plan +: text.map(sql => <pre>{sql}</pre>).toSeq)
   }
 
   private def root(request: Servlet.Request): String = UIUtils.prependBaseUri(request, tab.basePath)
 
-  private def section(request: Servlet.Request, decision: JsonNode): Elem = {
-    val tasks = decision.path("tasks").asText
+  /**
+   * Shows a decision.
+   *
+   * @param nodes  operators of the query's plan
+   * @param millis time that all tasks of the query ran
+   */
+  private def section(
+      request: Servlet.Request,
+      decision: JsonNode,
+      nodes: Seq[SparkPlanGraphNode],
+      millis: Long
+  ): Elem = {
+    val table = QueryPage.table(decision, nodes).fold("")(name => s" of $name")
     <section>
-      <h4>{s"${decision.path("operator").asText}: $tasks ${if (tasks == "1") "task" else "tasks"}"}</h4>
+      <h4>{s"${decision.path("operator").asText}$table: ${Tasks.text(decision.path("tasks").asLong)}"}</h4>
       <p>{decision.path("reason").asText}</p>
-      {outcome(request, decision)}
+      {outcome(request, decision, millis)}
       {plot(decision)}
       <details>
         <summary>All fields</summary>
@@ -135,19 +162,21 @@ private[ui] final class QueryPage(tab: ApportionTab) extends WebUIPage("query") 
   }
 
   /** What happened when the tasks ran; nothing until the stage has ended. */
-  private def outcome(request: Servlet.Request, decision: JsonNode): Seq[Node] = {
+  private def outcome(request: Servlet.Request, decision: JsonNode, millis: Long): Seq[Node] = {
     val outcome = decision.path("outcome")
     def of(field: String): Long = outcome.path(field).asLong
-    val failures = of("memory_failures")
-    val parts = Seq(
-      s"${Bytes.text(of("spilled_bytes"))} spilled to disk",
-      s"up to ${Bytes.text(of("peak_task_memory"))} of memory per task",
-      s"longest task ${of("longest_task_millis")} ms, median ${of("median_task_millis")} ms",
-      s"garbage collection ${of("gc_millis")} ms"
-    ) ++ (if (failures == 0) Nil else Seq(s"$failures ${if (failures == 1) "task" else "tasks"} ran out of memory"))
+    def part(field: String)(text: Long => String): Seq[String] = Seq(of(field)).filter(_ > 0).map(text)
+    val ran = tab.decisions.runMillis(of("stage").toInt)
+    val share = if (ran > 0 && millis > 0) Seq(s"${(100 * ran / millis).min(100)} % of the time of all tasks") else Nil
+    val parts = share ++
+      part("spilled_bytes")(size => s"${Bytes.text(size)} spilled to disk") ++
+      part("peak_task_memory")(size => s"up to ${Bytes.text(size)} of memory per task") ++
+      part("longest_task_millis")(longest => s"longest task $longest ms, median ${of("median_task_millis")} ms") ++
+      part("gc_millis")(time => s"garbage collection $time ms") ++
+      part("memory_failures")(failures => s"${Tasks.text(failures)} ran out of memory")
     if (outcome.isObject)
       <p><a href={s"${root(request)}/stages/stage/?id=${of("stage")}&attempt=0"}>Stage {of("stage")}</a>{
-        parts.mkString(": ", "; ", ".")
+        if (parts.isEmpty) "" else parts.mkString(": ", "; ", ".")
       }</p>
     else Nil
   }
@@ -173,6 +202,20 @@ private[ui] final class QueryPage(tab: ApportionTab) extends WebUIPage("query") 
 
 private object QueryPage {
   private val Sections = 20
+
+  /** The last part of a path in the text of a scan: `Location: InMemoryFileIndex(1 paths)[file:/data/sales]`. */
+  private val LastPart = """Location: [^\[]*\[[^\],]*/([^\]/,]+)[\],]""".r.unanchored
+
+  /** The table or path of a scan, which is the operator with the metric that the decision names. */
+  private def table(decision: JsonNode, nodes: Seq[SparkPlanGraphNode]): Option[String] = {
+    val metric = Option(decision.path("scan_metric")).filter(_.isIntegralNumber).map(_.asLong)
+    nodes.find(node => metric.exists(id => node.metrics.exists(_.accumulatorId == id))).flatMap { node =>
+      node.name.trim.split("\\s+").drop(2).headOption.orElse(node.desc match {
+        case LastPart(name) if !name.endsWith("...") => Some(name)
+        case _                                       => None
+      })
+    }
+  }
 }
 
 /** One page of a list of `total` items, with links to its neighbours. The first page has number 1. */

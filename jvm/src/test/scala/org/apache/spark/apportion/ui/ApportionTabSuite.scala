@@ -8,7 +8,7 @@ import java.nio.file.{Files, Path}
 
 import io.apportion.SparkSuite
 import io.apportion.outcomes.OutcomeEvent
-import io.apportion.report.{DecisionEvent, DecisionLog, Outcome}
+import io.apportion.report.{DecisionEvent, DecisionLog, Outcome, QueryEvent}
 import io.apportion.streams.{ClickStream, StreamEvent}
 import org.apache.spark.apportion.ListenerBus
 import com.fasterxml.jackson.databind.ObjectMapper
@@ -117,7 +117,6 @@ class ApportionTabSuite extends SparkSuite {
     assert(links("?page=0") == 100 && links("?page=x") == 100 && links("?page=99") == 52)
     val list = get(s"$root/apportion/").body
     assert(list.contains("Page 1 of 3") && list.contains("?page=2"))
-    assert(list.contains("Scan number 19: 2, and 25 more"))
     val last = get(s"$root/apportion/query/?id=${first + 500}&page=3").body
     assert(last.contains("Page 3 of 3") && last.contains(s"?id=${first + 500}&amp;page=2"))
     assert(last.contains("Scan number 44: 2 tasks") && !last.contains("Scan number 39: 2 tasks"))
@@ -131,12 +130,42 @@ class ApportionTabSuite extends SparkSuite {
     ListenerBus.post(spark.sparkContext, event(query, "Sort"))
     ListenerBus.post(spark.sparkContext, OutcomeEvent.of(query, 0, outcome))
     spark.sparkContext.listenerBus.waitUntilEmpty()
-    assert(get(s"$root/apportion/").body.replaceAll("\\s", "").contains("<td>5MiB</td><td>1</td>"))
+    assert(get(s"$root/apportion/").body.contains("<td>5 MiB spilled, 1 task out of memory</td>"))
     val page = get(s"$root/apportion/query/?id=$query").body
     val text =
       "5 MiB spilled to disk; up to 3 MiB of memory per task; longest task 90 ms, median 40 ms; garbage collection 12 ms; " +
         "1 task ran out of memory."
     assert(page.contains(text), page)
+  }
+
+  test("the page of a query names its job and the tables of its scans, and leaves out what is 0") {
+    assert(reason.nonEmpty)
+    val path = Files.createTempDirectory("tables").resolve("sales").toString
+    val id = withSession() { session =>
+      session.range(0, 1000, 1, 2).write.parquet(path)
+      spark.sparkContext.setJobDescription("the daily report")
+      try session.read.parquet(path).groupBy("id").count().collect()
+      finally spark.sparkContext.setJobDescription(null)
+      spark.sparkContext.listenerBus.waitUntilEmpty()
+      DecisionLog.of(session).all.last.query.get
+    }
+    val root = spark.sparkContext.uiWebUrl.get
+    val page = get(s"$root/apportion/query/?id=$id").body
+    assert(page.contains("Scan parquet of sales: ") && page.contains("<p>the daily report</p>"), page)
+    assert(page.contains(" % of the time of all tasks") && !page.contains("0 B spilled"), page)
+    val row = get(s"$root/apportion/").body.split("<tr>").filter(_.contains("the daily report"))
+    assert(row.length == 1 && row.head.contains("no spill, no failure"), row.mkString)
+  }
+
+  test("a long SQL text ends with a sign that it is cut") {
+    val store = new ElementTrackingStore(new InMemoryStore, new SparkConf(false))
+    val writer = new DecisionStore.Writer(store)
+    val sql = events.createObjectNode().put("query", 1).put("sql", "SELECT " + "x" * 1000)
+    writer.onOtherEvent(QueryEvent(sql))
+    writer.onOtherEvent(event(1, "Scan"))
+    val shown = new DecisionStore(store).summary(1).get.text
+    assert(shown.length < 600 && shown.endsWith("x ... (the plan of the query has the rest)"))
+    store.close()
   }
 
   test("tasks far above the target size are marked") {
