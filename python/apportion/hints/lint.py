@@ -17,6 +17,8 @@ from apportion.sql.tokens import Token
 
 # `/* + NAME(` and `--+ NAME(`, or names without arguments.
 _LIKE_A_HINT = re.compile(r"(?:/\*|--)\s*\+\s*(\w+)\s*(\(|,|\*/|$)")
+# A hint comment, or a comment that looks like one. Other texts have no findings.
+_MAYBE_A_HINT = re.compile(r"(?:/\*|--)\s*\+")
 # Statements that join their query, or that keep it for joins of later queries.
 _JOINING = ("MERGE", "UPDATE", "DELETE", "CREATE", "ALTER", "CACHE")
 # Names in a message, and names that are compared with a wrong name.
@@ -31,6 +33,8 @@ def lint(sql: str) -> list[Finding]:
     Spark cannot parse are a finding and raise no error. A statement without hints has no findings.
     Takes time linear in the length of the text.
     """
+    if not _MAYBE_A_HINT.search(sql):
+        return []
     text = read(sql)
     positions = Positions(sql)
     findings = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -17,8 +18,9 @@ ArgumentKind = Literal[
     "open",  # a parameter (:n, ?) or a template, so the value is not known yet
     "other",
 ]
-
-
+_NUMBER = re.compile(
+    r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?:[bB][dD]|[LSYFDlsyfd])?"
+)
 _HINT_START: Kind = "hint start"
 _UNREADABLE: Kind = "unreadable"
 
@@ -35,11 +37,11 @@ class Argument:
     @property
     def kind(self) -> ArgumentKind:
         kinds = [token.kind for token in self.tokens]
-        number = self.tokens[-1].text if kinds[-1] == "number" else ""
         if self.has_template or self.tokens[0].text in (":", "?"):
             return "open"
-        if number and (len(kinds) == 1 or (len(kinds) == 2 and self.tokens[0].text == "-")):
-            return "integer" if number.isdecimal() else "decimal"
+        number = self._number
+        if number:
+            return "integer" if number.lstrip("-").isdecimal() else "decimal"
         if set(kinds) == {"string"}:
             return "string"
         if all(token.text == "." for token in self.tokens[1::2]) and all(
@@ -47,6 +49,13 @@ class Argument:
         ):
             return "name"
         return "other"
+
+    @property
+    def _number(self) -> str:
+        if any(token.kind != "symbol" for token in self.tokens[:-1]):
+            return ""
+        text = "".join(token.text for token in self.tokens)
+        return text if _NUMBER.fullmatch(text) else ""
 
     @property
     def has_template(self) -> bool:
@@ -200,16 +209,6 @@ def _read_hint(sql: str, tokens: list[Token], index: int) -> tuple[Hint, int, To
     arguments: list[Argument] = []
     stray: Token | None = None
     index += 1
-    # `PAR{{ x }}` is one name.
-    while (
-        index < len(tokens) and tokens[index].start == last.end and not _is_control(tokens[index])
-    ):
-        if not (tokens[index].kind == "template" or last.kind == "template"):
-            break
-        if tokens[index].kind not in ("template", "word", "quoted"):
-            break
-        last, is_open = tokens[index], True
-        index += 1
     if index < len(tokens) and tokens[index].text == "(":
         opened = tokens[index]
         close = _find_closing(tokens, index)

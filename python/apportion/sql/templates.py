@@ -1,13 +1,14 @@
-"""Finds where Jinja templates end, and reads the tags that change the structure of the SQL.
+"""Masks the templates of a text, and reads the tags that change the structure of the SQL.
 
-Jinja renders a text before Spark reads it. So a template ends by Jinja's rules, whatever SQL
-quotes are around it, and a `}}` in a string or in braces of the template does not end it.
+Templates are Jinja's `{{ x }}`, `{% if x %}` and `{# x #}`, and Spark's `${x}`. Jinja renders a
+text before Spark reads it. So a template ends by Jinja's rules, whatever SQL quotes are around it,
+and a `}}` in a string or in braces of the template does not end it.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Effect = Literal[
     "value",  # `{{ x }}` or `${x}`: renders to text
@@ -20,31 +21,78 @@ Effect = Literal[
     "control",  # `{% for x in y %}` and every other tag: may repeat SQL or leave it out
 ]
 
+# Stands for each character of a template that renders to text. sqlglot reads it as a letter.
+FILLER = "\ue000"
+
+_OPENER = re.compile(r"\{[{%#]|\$\{[^{}'\"`\r\n]*\}")
 _CLOSERS = {"{{": "}}", "{%": "%}"}
 _PIECE = re.compile(
     r"""'[^'\\]*(?:\\.[^'\\]*)*' | "[^"\\]*(?:\\.[^"\\]*)*" | [(\[{)\]}%'"]""",
     re.VERBOSE | re.DOTALL,
 )
+# A template that Jinja cannot read ends at the next closer of its line.
+_WRONG = re.compile(r"\{(?:\{(?:(?!\{[{%])[^\r\n])*?\}|%(?:(?!\{[{%])[^\r\n])*?%)\}")
 _TAG = re.compile(r"\{%[-+]?\s*(\w*)")
 _RAW = re.compile(r"\{%[-+]?\s*raw\s*[-+]?%\}")
-_END_OF_RAW = re.compile(r"\{%[-+]?\s*endraw\s*[-+]?%\}")
+_END_OF_RAW = re.compile(r"\{%[-+]?\s*endraw\s*[-+]?%\}|\Z")
+# The longest template that is searched for after Jinja has failed on the text.
+_LONGEST_AFTER_FAILURE = 2000
+_MOST_FAILURES = 100
 # The bodies of these tags are rendered where they are called, not where they are written.
 _SEPARATE = ("macro", "snapshot", "call", "test", "materialization", "docs", "data_test")
 
 
-def find_end(sql: str, start: int, limit: int) -> int:
+class MaskedText(NamedTuple):
+    """A text without templates, of equal length, and the range of each template."""
+
+    sql: str
+    templates: list[tuple[int, int]]
+
+
+def mask(sql: str) -> MaskedText:
+    """Replace templates by fillers if they render to text, and by spaces if they do not.
+
+    An opener without an end stays as it is. Takes linear time.
+    """
+    pieces: list[str] = []
+    templates: list[tuple[int, int]] = []
+    copied = position = failures = 0
+    while match := _OPENER.search(sql, position):
+        start, end = match.span()
+        if match[0] in _CLOSERS or match[0] == "{#":
+            limit = start + _LONGEST_AFTER_FAILURE if failures else len(sql)
+            end = _find_end(sql, start, limit) if failures < _MOST_FAILURES else -1
+            if end == -1:
+                failures += 1
+                wrong = _WRONG.match(sql, start, start + _LONGEST_AFTER_FAILURE)
+                end = wrong.end() if wrong else -1
+        if end == -1:
+            position = start + 2
+            continue
+        template = sql[start:end]
+        fill = FILLER if read_effect(template) == "value" else " "
+        pieces += (sql[copied:start], fill * len(template))
+        templates.append((start, end))
+        copied = position = end
+        if _RAW.fullmatch(template) and (raw := _END_OF_RAW.search(sql, end)):
+            pieces.append(sql[end : raw.start()].replace("{", FILLER))
+            copied = position = raw.start()
+    return MaskedText("".join((*pieces, sql[copied:])), templates)
+
+
+def _find_end(sql: str, start: int, limit: int) -> int:
     """Return the end of the template at `start` by Jinja's rules, or -1 if none is before `limit`.
 
     Takes time linear in the length of the template, or up to `limit` if it has no end.
     """
     opener = sql[start : start + 2]
     if opener == "{#":
-        return _after(sql.find("#}", start + 2, limit))
-    closer = _CLOSERS[opener]
+        closer = sql.find("#}", start + 2, limit)
+        return -1 if closer == -1 else closer + 2
     depth, position = 0, start + 2
     while match := _PIECE.search(sql, position, limit):
         text, position = match.group(), match.end()
-        if depth == 0 and sql.startswith(closer, match.start(), limit):
+        if depth == 0 and sql.startswith(_CLOSERS[opener], match.start(), limit):
             return match.start() + 2
         if text in ("(", "[", "{"):
             depth += 1
@@ -53,26 +101,6 @@ def find_end(sql: str, start: int, limit: int) -> int:
         if text in ("'", '"') or depth < 0:
             return -1
     return -1
-
-
-def find_next_closer(sql: str, start: int) -> int:
-    """Return the end of a template that Jinja cannot read: the next `}}` or `%}`, or -1."""
-    return _after(sql.find(_CLOSERS.get(sql[start : start + 2], "#}"), start + 2))
-
-
-def _after(closer: int) -> int:
-    return -1 if closer == -1 else closer + 2
-
-
-def starts_raw(template: str) -> bool:
-    """Tell whether a template is `{% raw %}`. Jinja reads no templates up to `{% endraw %}`."""
-    return _RAW.fullmatch(template) is not None
-
-
-def find_end_of_raw(sql: str, start: int) -> int:
-    """Return the start of the next `{% endraw %}`, or the end of the text."""
-    match = _END_OF_RAW.search(sql, start)
-    return match.start() if match else len(sql)
 
 
 def read_effect(template: str) -> Effect:

@@ -1,19 +1,23 @@
-"""Splits SQL text into tokens with exact offsets, by the rules of Spark's lexer.
+"""Splits SQL text into tokens with exact offsets: sqlglot's tokenizer with the rules of Spark.
 
-Templates are one addition to Spark's rules, because SQL files often contain them: `{{ x }}`,
-`{% if x %}`, `{# x #}` and `${x}` are one token each. None of these is valid code in Spark SQL.
-A string or comment continues behind a template in it, as in `'{{ var('day') }}'`.
+Templates are masked before sqlglot reads the text. A token has the characters of the text itself.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from apportion.sql import templates
+from sqlglot import Token as SqlglotToken
+from sqlglot import TokenType
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import TokenError
+
+from apportion.sql.templates import FILLER, mask
 
 Kind = Literal[
-    "word",  # a keyword or a plain identifier
+    "word",  # a keyword or a plain identifier, which can have templates in it
     "quoted",  # `an identifier`
     "string",  # 'text', "text", r'text', $$text$$
     "number",
@@ -52,7 +56,7 @@ class Token(NamedTuple):
     @property
     def has_template(self) -> bool:
         """Whether the token is a template, or has one in it."""
-        return self.kind == "template" or "{{" in self.text or "{%" in self.text
+        return self.kind == "template" or any(each in self.text for each in ("{{", "{%", "${"))
 
 
 class Problem(NamedTuple):
@@ -71,56 +75,56 @@ class TokenizedText(NamedTuple):
     problems: list[Problem]
 
 
-_TOKEN = re.compile(
-    r"""
-      (?P<space> \s+ )
-    | (?P<comment> -- (?: \\\n | [^\r\n] )* )
-    | (?P<hint_start> /\*\+ )
-    | (?P<bracketed> /\* )
-    | (?P<hint_end> \*/ )
-    | (?P<string> [rR]'[^']*' | [rR]"[^"]*"
-        | '[^'\\]*(?:(?:\\.|'')[^'\\]*)*'
-        | "[^"\\]*(?:(?:\\.|"")[^"\\]*)*" )
-    | (?P<quoted> `[^`]*(?:``[^`]*)*` )
-    | (?P<dollar> \$[A-Za-z]*\$ )
-    | (?P<template> \{[{%\#] )
-    | (?P<variable> \$\{ )
-    | (?P<number> [0-9]+[eE][+-][0-9]+
-        | (?: [0-9]+\.[0-9]* | \.[0-9]+ | [0-9]+ ) (?: [eE][+-]?[0-9]+ )?
-          (?: [bB][dD] | [LSYFDlsyfd] )? (?! \w ) )
-    | (?P<word> \w+ )
-    | (?P<symbol> \|> | \|\| | -> | => | :: | . )
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+_HINT_START = "\ue001"
 
-_KINDS: dict[str, Kind] = {
-    "comment": "comment",
-    "hint_start": "hint start",
-    "bracketed": "comment",
-    "hint_end": "hint end",
-    "string": "string",
-    "quoted": "quoted",
-    "dollar": "string",
-    "template": "template",
-    "variable": "template",
-    "number": "number",
-    "word": "word",
-    "symbol": "symbol",
+
+# ruff: noqa: RUF012 - sqlglot declares these attributes.
+class _Tokenizer(Spark.Tokenizer):
+    """Reads single words and symbols, and hints in every place, as Spark's lexer does."""
+
+    KEYWORDS = {
+        "*/": TokenType.HINT,
+        "|>": TokenType.PIPE,
+        "||": TokenType.DPIPE,
+        "->": TokenType.ARROW,
+        "=>": TokenType.FARROW,
+        "::": TokenType.DCOLON,
+    }
+    COMMENTS = ["--", ("/*", "*/")]
+    SINGLE_TOKENS = {
+        **Spark.Tokenizer.SINGLE_TOKENS,
+        "!": TokenType.NOT,
+        "\ufeff": TokenType.UNKNOWN,
+        _HINT_START: TokenType.HINT,
+    }
+    STRING_ESCAPES = ["\\", "'", '"']
+    NUMERIC_LITERALS = {}
+    HEREDOC_STRINGS = ["$"]
+    HEREDOC_TAG_IS_IDENTIFIER = True
+    HEREDOC_STRING_ALTERNATIVE = TokenType.PARAMETER
+    BIT_STRINGS = []
+    HEX_STRINGS = []
+
+
+_KINDS: dict[TokenType, Kind] = {
+    TokenType.STRING: "string",
+    TokenType.RAW_STRING: "string",
+    TokenType.HEREDOC_STRING: "string",
+    TokenType.IDENTIFIER: "quoted",
+    TokenType.NUMBER: "number",
+    TokenType.VAR: "word",
 }
-
-_COMMENT_EDGE = re.compile(r"/\*(?!\+)|\*/|\{[{%#]")
-_QUOTED_EDGE = re.compile(r"\\.|(['\"`])|\{[{%#]", re.DOTALL)
-_LINE_EDGE = re.compile(r"\\\n|[\r\n]|\{[{%#]|\Z")
-_TEMPLATE_EDGE = re.compile(r"\{[{%#]")
+# After a star, `/*+` is the end of a comment and a plus.
+_HINT = re.compile(r"(?<!\*)/\*\+")
+_COMMENT = re.compile(r"--|/\*")
+_COMMENT_EDGE = re.compile(r"/\*|\*/")
+_LINE_END = re.compile(r"[\r\n]|\Z")
 _END_OF_STATEMENT = re.compile(r";[ \t]*(?:--[^\r\n]*)?(?=[\r\n]|\Z)")
-
-# Limits of the search for templates in strings and comments. SQL without Jinja can have the start
-# of a template there, and the search must not read the whole text for each of them.
-_LONGEST_INNER_TEMPLATE = 2000
-_MOST_INNER_FAILURES = 100
-_UNCLOSED = {"'": "string", '"': "string", "`": "quoted name"}
-_NOUNS = {"bracketed": "comment", "template": "template", "variable": "template"}
+_EDGE = re.compile(rf"/\*|\*/|\$[A-Za-z]*\$|{_END_OF_STATEMENT.pattern}")
+_DOLLARS = re.compile(r"\$[A-Za-z]*\$")
+_MOST_DOLLARS = 5
+_TEMPLATES = ("{{", "{%", "{#", "${")
+_NOUNS = {"`": "quoted name", "/*": "comment"} | dict.fromkeys(_TEMPLATES, "template")
 
 
 def tokenize(sql: str) -> TokenizedText:
@@ -129,153 +133,165 @@ def tokenize(sql: str) -> TokenizedText:
     A string, comment or template without an end makes the rest of its statement one `unreadable`
     token. Takes time linear in the length of the text.
     """
-    return _Tokenizer(sql).run()
+    return _Reader(sql).run()
 
 
-class _Tokenizer:
+class _Reader:
+    """Adds comments and templates to sqlglot's tokens.
+
+    `code` is the text without templates, in which a line comment ends at its line and each `/*+` is
+    one symbol. It has the length of the text.
+    """
+
     def __init__(self, sql: str) -> None:
         self._sql = sql
+        masked, self._templates = mask(sql)
+        self._code = _end_line_comments(_HINT.sub(f"{_HINT_START}  ", masked))
         self._tokens: list[Token] = []
         self._problems: list[Problem] = []
-        # The first string with the end of a statement in it, which may be two unclosed strings.
-        self._suspect: Token | None = None
-        self._end_of_raw = 0
-        self._is_jinja_valid = True
-        self._budget = 4 * len(sql) + 100_000  # of characters to read again
-        self._inner_failures = 0
+        self._template = 0  # the first template that may follow the last token
+        self._end = 0  # of the last token
 
     def run(self) -> TokenizedText:
-        position = 0
-        while match := _TOKEN.match(self._sql, position):
-            group = match.lastgroup or ""
-            end = self._find_end(group, match)
-            if end == -1:
-                position = self._recover(group, match)
-                continue
-            if group != "space":
-                is_raw = group == "template" and end == position + 1
-                kind = "symbol" if is_raw else _KINDS[group]
-                token = Token(kind, self._sql[position:end], position, end)
-                self._tokens.append(token)
-                # The body of a function between dollars can have several statements.
-                is_string = group in ("string", "quoted")
-                if is_string and self._suspect is None and _END_OF_STATEMENT.search(token.text):
-                    self._suspect = token
-            position = end
+        try:
+            self._add_all(_scan(self._code), 0)
+        except TokenError:
+            for start, end in self._find_statements():
+                self._read_statement(start, end)
+        self._read_gap(len(self._sql))
         return TokenizedText(self._tokens, self._problems)
 
-    def _find_end(self, group: str, match: re.Match[str]) -> int:
-        """Return the end of a token, or -1 if it has none."""
-        sql, start, end = self._sql, match.start(), match.end()
-        if group == "template":
-            return self._find_template_end(start)
-        if group == "variable":
-            return sql.find("}", end) + 1 or -1
-        if group == "bracketed":
-            return self._find_comment_end(start)
-        if group == "dollar":
-            close = sql.find(match.group(), end)
-            return -1 if close == -1 else close + len(match.group())
-        if group == "comment" and self._has_template(start, end):
-            return self._find_line_end(start)
-        if group in ("string", "quoted") and self._has_template(start, end):
-            quoted_end = self._find_quoted_end(start)
-            return end if quoted_end == -1 else quoted_end
-        if group == "symbol" and match.group() in _UNCLOSED:
-            return self._find_quoted_end(start) if self._has_template(start, len(sql)) else -1
-        return end
+    def _find_statements(self) -> Iterator[tuple[int, int]]:
+        """Yield the ranges between semicolons at the ends of lines.
 
-    def _has_template(self, start: int, end: int) -> bool:
-        is_raw = start < self._end_of_raw
-        return not is_raw and _TEMPLATE_EDGE.search(self._sql, start, end) is not None
+        A quote that has no end can be in an earlier statement than sqlglot reports, so each
+        statement is read on its own. Comments and function bodies between dollars are not divided.
+        """
+        start, awaited = 0, ""
+        for edge in _EDGE.finditer(self._code):
+            if awaited:
+                awaited = "" if edge[0] == awaited else awaited
+            elif edge[0][0] == ";":
+                yield start, edge.start()
+                start = edge.start()
+            elif edge[0] != "*/":
+                closer = "*/" if edge[0] == "/*" else edge[0]
+                awaited = closer if self._code.find(closer, edge.end()) != -1 else ""
+        yield start, len(self._code)
 
-    def _find_template_end(self, start: int) -> int:
-        sql = self._sql
-        if start < self._end_of_raw:
-            return start + 1
-        end = templates.find_end(sql, start, len(sql)) if self._is_jinja_valid else -1
-        if end == -1:
-            # Jinja fails on this text. Every further search could read all of the text in vain.
-            self._is_jinja_valid = False
-            end = templates.find_next_closer(sql, start)
-        if end != -1 and templates.starts_raw(sql[start:end]):
-            self._end_of_raw = templates.find_end_of_raw(sql, end)
-        return end
-
-    def _skip_inner_template(self, start: int, *, is_on_one_line: bool) -> int:
-        """Return the end of a template in a string or comment, or the end of its first brackets."""
-        if self._inner_failures == _MOST_INNER_FAILURES:
-            return start + 2
-        limit = min(len(self._sql), start + _LONGEST_INNER_TEMPLATE)
-        if is_on_one_line:
-            line_end = self._sql.find("\n", start, limit)
-            limit = limit if line_end == -1 else line_end
-        end = templates.find_end(self._sql, start, limit)
-        self._inner_failures += end == -1
-        return start + 2 if end == -1 else end
-
-    def _find_quoted_end(self, start: int) -> int:
-        """Return the end of a string or quoted name with templates in it."""
-        sql = self._sql
-        is_raw = sql[start] in "rR"
-        quote = sql[start + is_raw]
-        position = start + is_raw + 1
-        while edge := _QUOTED_EDGE.search(sql, position):
-            text, position = edge.group(), edge.end()
-            if text[0] == "{":
-                position = self._skip_inner_template(edge.start(), is_on_one_line=True)
-            elif text[0] == "\\" and (is_raw or quote == "`"):
-                position = edge.start() + 1
-            elif text == quote:
-                if is_raw or not sql.startswith(quote, position):
-                    return position
-                position += 1
-        return -1
-
-    def _find_line_end(self, start: int) -> int:
-        """Return the end of a line comment with templates in it."""
-        position = start
-        while edge := _LINE_EDGE.search(self._sql, position):
-            if edge.group()[:1] == "{":
-                position = self._skip_inner_template(edge.start(), is_on_one_line=False)
-            elif edge.group()[:1] == "\\":
-                position = edge.end()
+    def _read_statement(self, start: int, end: int) -> None:
+        code = self._code[start:end]
+        try:
+            self._add_all(_scan(code), start)
+        except TokenError:
+            opener, tokens = _close(code)
+            if opener == "/*":
+                self._add_all(tokens, start)
+                unclosed = self._read_gap(end)
             else:
-                return edge.start()
-        return len(self._sql)
+                self._add_all(tokens[:-1], start)
+                unclosed = start + tokens[-1].start if tokens else start
+            self._add_unreadable(self._sql.find(opener, unclosed), end, opener)
 
-    def _find_comment_end(self, start: int) -> int:
-        """Return the end of a comment, or -1. Comments nest, but `/*+` in one opens nothing."""
-        depth, position = 0, start
-        while edge := _COMMENT_EDGE.search(self._sql, position):
-            position = edge.end()
-            if edge.group()[0] == "{":
-                position = self._skip_inner_template(edge.start(), is_on_one_line=False)
+    def _add_all(self, tokens: list[SqlglotToken], offset: int) -> None:
+        for token in tokens:
+            start, end = token.start + offset, token.end + offset + 1
+            if start < self._end:
+                continue  # in a template without an end
+            if start > self._end:
+                self._read_gap(start)
+            kind = _KINDS.get(token.token_type, "symbol")
+            if token.token_type == TokenType.HINT:
+                is_start = self._code[start] == _HINT_START
+                kind, end = ("hint start", start + 3) if is_start else ("hint end", end)
+            elif kind == "word" and not self._code[start:end].strip(FILLER):
+                kind = "template"
+            elif self._code.startswith(_TEMPLATES, start):
+                unread = _END_OF_STATEMENT.search(self._code, start)
+                end = unread.start() if unread else len(self._sql)
+                self._add_unreadable(start, end, self._sql[start : start + 2])
                 continue
-            depth += 1 if edge.group() == "/*" else -1
+            self._tokens.append(Token(kind, self._sql[start:end], start, end))
+            self._end = end
+
+    def _add_unreadable(self, start: int, end: int, opener: str) -> None:
+        self._tokens.append(Token("unreadable", self._sql[start:end], start, end))
+        message = f"the {_NOUNS.get(opener, 'string')} opened by {opener} is never closed"
+        self._problems.append(Problem(start, start + len(opener), "APH001", message))
+        self._end = end
+
+    def _read_gap(self, end: int) -> int:
+        """Add the comments and templates before `end`. Return the start of an unclosed comment."""
+        position = self._end
+        while True:
+            while self._is_before(position):
+                self._template += 1
+            template = self._templates[self._template] if self._is_before(end) else None
+            limit = template[0] if template else end
+            comment = _COMMENT.search(self._code, position, limit)
+            if comment:
+                position = self._find_comment_end(comment)
+                if position == -1:
+                    return comment.start()
+                self._add_gap("comment", comment.start(), position)
+            elif template:
+                position = template[1]
+                self._add_gap("template", *template)
+            else:
+                return end
+
+    def _is_before(self, position: int) -> bool:
+        """Tell whether the next template starts before a position."""
+        return (
+            self._template < len(self._templates) and self._templates[self._template][0] < position
+        )
+
+    def _add_gap(self, kind: Kind, start: int, end: int) -> None:
+        self._tokens.append(Token(kind, self._sql[start:end], start, end))
+
+    def _find_comment_end(self, opener: re.Match[str]) -> int:
+        position = opener.start()
+        if opener[0] == "--":
+            end = _LINE_END.search(self._code, position)
+            return end.start() if end else len(self._code)
+        depth = 0
+        while edge := _COMMENT_EDGE.search(self._code, position):
+            position = edge.end()
+            depth += 1 if edge[0] == "/*" else -1
             if depth == 0:
                 return position
         return -1
 
-    def _recover(self, group: str, match: re.Match[str]) -> int:
-        """Add an `unreadable` token and a problem. Return the place to continue at."""
-        sql, start, opener = self._sql, match.start(), match.group()
-        noun = _NOUNS.get(group) or _UNCLOSED.get(opener, "string")
-        end = _END_OF_STATEMENT.search(sql, start)
-        suspect = self._suspect
-        if suspect is not None and noun in _UNCLOSED.values():
-            # The quote of an earlier statement is the more likely error.
-            start, opener = suspect.start, suspect.text.lstrip("rR")[0]
-            noun = _UNCLOSED[opener]
-            end = _END_OF_STATEMENT.search(sql, start)
-            while self._tokens and self._tokens[-1].start >= start:
-                self._tokens.pop()
-        resume = end.start() if end else len(sql)
-        self._budget -= len(sql) - resume
-        if self._budget < 0:
-            resume = len(sql)
-        self._suspect = None
-        self._tokens.append(Token("unreadable", sql[start:resume], start, resume))
-        message = f"the {noun} opened by {opener} is never closed"
-        self._problems.append(Problem(start, start + len(opener), "APH001", message))
-        return resume
+
+def _scan(code: str) -> list[SqlglotToken]:
+    # A dollar at the very end of a text is an error for sqlglot.
+    return _Tokenizer(dialect=Spark).tokenize(code + "\n")
+
+
+def _close(code: str) -> tuple[str, list[SqlglotToken]]:
+    """Return the opener that has no end, and the tokens of the code up to it.
+
+    sqlglot does not tell the opener, but it can read the code with the right closer behind it. The
+    last token is the one of the opener, unless it is a comment.
+    """
+    dollars = dict.fromkeys(_DOLLARS.findall(code))
+    for opener in ("'", '"', "`", "/*", *list(dollars)[:_MOST_DOLLARS]):
+        closer = "*/" * code.count("/*") if opener == "/*" else opener
+        try:
+            tokens = _scan(f"{code}\n{closer}")
+        except TokenError:
+            continue
+        return opener, [token for token in tokens if token.start < len(code)]
+    return code.lstrip()[:1], []
+
+
+def _end_line_comments(code: str) -> str:
+    """Join the lines of a line comment that a backslash continues. sqlglot ends it there."""
+    if "\\\n" not in code:
+        return code
+    lines = code.split("\n")
+    is_comment = False
+    for index, line in enumerate(lines):
+        is_comment = line.endswith("\\") and (is_comment or "--" in line)
+        lines[index] = f"{line[:-1]}  " if is_comment else f"{line}\n"
+    return "".join(lines)[:-1]

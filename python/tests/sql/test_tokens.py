@@ -1,4 +1,4 @@
-"""The tokenizer follows Spark's lexer: the kind and the end of each token."""
+"""The tokens follow Spark's lexer where hints depend on it: strings, comments and templates."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ TOKENS = [
     ("/*+ a */", "hint start /*+|word a|hint end */"),
     ("/*+ '*/' */", "hint start /*+|string '*/'|hint end */"),
     ("/* + a */", "comment /* + a */"),
-    ("1.5e-3 .5 4L 1e-3r''", "number 1.5e-3|number .5|number 4L|number 1e-3|string r''"),
-    ("1.a 2b", "number 1|symbol .|word a|word 2b"),
+    ("1.5e-3 .5 1;2", "number 1.5e-3|symbol .|number 5|number 1|symbol ;|number 2"),
+    ("a.b 2b a{{ x }}.c", "word a|symbol .|word b|word 2b|word a{{ x }}|symbol .|word c"),
     ("a|>b||c", "word a|symbol |>|word b|symbol |||word c"),
     ("a\u00a0b\u3000c", "word a|word b|word c"),
     ("{{ it's }} x", "template {{ it's }}|word x"),
