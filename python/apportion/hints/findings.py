@@ -13,7 +13,6 @@ Severity = Literal["error", "warning"]
 CODES: dict[str, tuple[Severity, str]] = {
     "APH001": ("error", "a string, quoted name, comment, hint or template is never closed"),
     "APH002": ("error", "parentheses do not match"),
-    "APH003": ("warning", "a FROM that could not be read, so its tables are not known"),
     "APH101": ("error", "a hint comment where Spark does not allow one"),
     "APH102": ("warning", "an ordinary comment that looks like a hint"),
     "APH103": ("warning", "more than one hint comment in a block"),

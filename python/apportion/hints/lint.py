@@ -37,10 +37,11 @@ def lint(sql: str) -> list[Finding]:
         return []
     text = read(sql)
     positions = Positions(sql)
+    reader = RelationsReader(sql)
     findings = [
         _locate(positions, complaint, statement.number)
         for statement in text.statements
-        for complaint in _check_statement(text, statement)
+        for complaint in _check_statement(text, statement, reader)
     ]
     starts = sorted((statement.start, statement.number) for statement in text.statements)
     findings += [
@@ -121,7 +122,9 @@ def _check_ordinary_comment(token: Token) -> Iterator[Complaint]:
         )
 
 
-def _check_statement(text: Text, statement: StatementBlocks) -> Iterator[Complaint]:
+def _check_statement(
+    text: Text, statement: StatementBlocks, reader: RelationsReader
+) -> Iterator[Complaint]:
     problem = statement.problem
     if problem is not None and "/*+" in text.sql[statement.start : statement.end]:
         start, end, code, message = problem
@@ -130,8 +133,6 @@ def _check_statement(text: Text, statement: StatementBlocks) -> Iterator[Complai
     for comment, _ in statement.comments:
         yield from _check_comment(comment)
     yield from _find_misplaced(text, statement)
-    reader = RelationsReader()
-    unread: set[Token] = set()
     for block in statement.blocks:
         # The alternatives of a template are not in one rendered text.
         if not block.has_open_hints:
@@ -139,30 +140,13 @@ def _check_statement(text: Text, statement: StatementBlocks) -> Iterator[Complai
             yield from _find_duplicates(block)
             yield from _find_overridden_repartitions(block)
         yield from _find_inner_deadlines(block)
-        if any(_needs_relations(hint) for hint in block.hints):
-            relations = reader.read(block)
-            if relations.unread is None:
-                yield from _check_relations(statement, block, relations)
-            elif relations.unread not in unread:
-                # Later blocks of a pipeline have the same token.
-                unread.add(relations.unread)
-                yield from _report_unread(text, block, relations)
+        relations = reader.read(block) if any(map(_needs_relations, block.hints)) else None
+        if relations is not None:
+            yield from _check_relations(statement, block, relations)
 
 
 def _needs_relations(hint: Hint) -> bool:
     return hint.name in grammar.JOIN_STRATEGIES or bool(grammar.get_tables(hint))
-
-
-def _report_unread(text: Text, block: Block, relations: Relations) -> Iterator[Complaint]:
-    unread = relations.unread
-    # With Jinja, the tokens can belong to alternatives.
-    has_template = re.search(r"\{[{%]", text.sql[block.start : block.end])
-    if unread is not None and not relations.is_open and not has_template:
-        message = (
-            f"the FROM of this block cannot be read at {unread.text}, so checks of tables and "
-            "joins were skipped"
-        )
-        yield Complaint("APH003", unread.start, unread.end, message)
 
 
 def _check_relations(
@@ -171,11 +155,10 @@ def _check_relations(
     checks = _RelationChecks(statement, block, relations)
     if not block.has_open_hints:
         yield from checks.find_overridden_join_hints()
-    if not relations.is_open:
-        yield from checks.find_unknown_tables()
-        # A template instead of a table can render to a join.
-        if not relations.has_template:
-            yield from checks.find_hints_without_join()
+    yield from checks.find_unknown_tables()
+    # A template instead of a table can render to a join.
+    if not relations.has_template:
+        yield from checks.find_hints_without_join()
 
 
 def _find_additional_comments(block: Block) -> Iterator[Complaint]:

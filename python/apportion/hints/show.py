@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from apportion.hints import grammar
 from apportion.hints.errors import HintError
 from apportion.hints.reading import read_or_raise
-from apportion.hints.relations import RelationsReader
 from apportion.sql.blocks import Block, StatementBlocks
 from apportion.sql.positions import Positions
 
@@ -44,7 +43,7 @@ def show(sql: str) -> list[BlockHints]:
 
     Leaves out wrong hints, as Apportion does. `lint` reports them.
 
-    Raises `HintError` if the blocks, or the places where CTEs are used, cannot be found.
+    Raises `HintError` if the blocks cannot be found.
     """
     try:
         return _show(sql)
@@ -57,7 +56,7 @@ def _show(sql: str) -> list[BlockHints]:
     positions = Positions(sql)
     shown: list[BlockHints] = []
     for statement in text.statements:
-        inheritance = _Inheritance(_find_users(statement, positions))
+        inheritance = _Inheritance(_find_users(statement))
         for block in statement.blocks:
             own = tuple(hint.text for hint in grammar.select_used(block.hints).values())
             hints_by_key = inheritance.find_hints(block)
@@ -67,7 +66,7 @@ def _show(sql: str) -> list[BlockHints]:
     return shown
 
 
-def _find_users(statement: StatementBlocks, positions: Positions) -> dict[Block, dict[Block, None]]:
+def _find_users(statement: StatementBlocks) -> dict[Block, dict[Block, None]]:
     """Return the blocks around each block: its encloser, or the blocks that use its CTE."""
     users: dict[Block, dict[Block, None]] = {
         block: {block.encloser: None} if block.encloser else {} for block in statement.blocks
@@ -78,27 +77,11 @@ def _find_users(statement: StatementBlocks, positions: Positions) -> dict[Block,
     for block in statement.blocks:
         if block.encloser is None and block.query.cte is not None:
             blocks_of_cte[block.query].append(block)
-    reader = RelationsReader()
-    # The innermost block of a pipeline around a table uses it. The later blocks enclose this block.
-    enclosed: dict[Block, int] = {}
-    owners: dict[int, Block] = {}
     for block in statement.blocks:
-        relations = reader.read(block)
-        if relations.unread is not None:
-            raise HintError(
-                "cannot find where the statement's CTEs are used: the FROM of block "
-                f"{block.path!r} cannot be read at {relations.unread.text} "
-                f"({positions.describe(relations.unread.start)})"
-            )
-        for table, start in relations.tables[enclosed.get(block, 0) :]:
-            if start in owners and owners[start].encloser is block:
-                continue
-            owners[start] = block
+        for table, start in block.tables:
             cte = block.query.find_cte(table, start)
             for inner in blocks_of_cte[cte] if cte else []:
                 users[inner][block] = None
-        if block.encloser is not None and block.encloser.low == block.low:
-            enclosed[block.encloser] = len(relations.tables)
     return users
 
 

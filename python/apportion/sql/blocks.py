@@ -84,7 +84,8 @@ class Block:
     block. `encloser` is the block around it. An outermost block has None, and so has a block of a
     CTE, because Spark treats a CTE as if it were written at each place of use. `comments` are the
     hint comments that Spark reads for the block. `takes_hints` is false for SELECT TRANSFORM.
-    `code[low:high]` are the tokens of the block. With `has_open_hints`, a template decides which
+    `code[low:high]` are the tokens of the block. `tables` are the names without a database in its
+    FROM, which can be CTEs, each with its offset. With `has_open_hints`, a template decides which
     hints the block has.
     """
 
@@ -98,6 +99,7 @@ class Block:
     high: int
     encloser: Block | None = None
     comments: list[HintComment] = field(default_factory=list)
+    tables: list[tuple[str, int]] = field(default_factory=list)
     takes_hints: bool = True
     has_open_hints: bool = False
 
@@ -398,11 +400,16 @@ class _BlockFinder:
         head = selects[0] if from_first is None else from_first
         self._read_parentheses(query, low, head, steps, encloser)
         ranges = zip(selects, [*selects[1:], high], strict=True)
+        shared: list[tuple[str, int]] = []
         for number, (select, end) in enumerate(ranges, 1):
             owner = (*steps, f"body {number}") if len(selects) > 1 else steps
             start = head if number == 1 or from_first is not None else select
             block = self._add_block(query, select, start, end, owner, encloser)
             self._read_parentheses(query, head if number == 1 else select, end, owner, block)
+            if from_first is not None and number == 1:
+                shared = [table for table in block.tables if table[1] < block.select.start]
+            else:
+                block.tables += shared
 
     def _add_block(
         self,
@@ -439,21 +446,37 @@ class _BlockFinder:
         return unique
 
     def _read_parentheses(
-        self, query: Query, low: int, high: int, steps: _Steps, encloser: Block | None
+        self,
+        query: Query,
+        low: int,
+        high: int,
+        steps: _Steps,
+        encloser: Block | None,
+        is_from: bool = False,
     ) -> None:
-        """Read the queries in parentheses of a range as subqueries of the path `steps`."""
+        """Read the tables of a range, and the queries in its parentheses as subqueries."""
         code = self._code
-        for opening in code.outside_parentheses(low, high):
-            if code.word(opening) != "(" or opening in self._ctes:
-                continue
-            inside = opening + 1, code.closing(opening)
-            if code.is_query(*inside):
-                self._subqueries[steps] += 1
-                step = f"subquery {self._subqueries[steps]}"
-                self._read_query(*inside, (*steps, step), encloser, query)
-            else:
-                self._find_last_join(query, code.outside_parentheses(*inside))
-                self._read_parentheses(query, *inside, steps, encloser)
+        has_table = is_from  # at the next token
+        for index in code.outside_parentheses(low, high):
+            if code.word(index) == "(" and index not in self._ctes:
+                inside = index + 1, code.closing(index)
+                if code.is_query(*inside):
+                    self._subqueries[steps] += 1
+                    step = f"subquery {self._subqueries[steps]}"
+                    self._read_query(*inside, (*steps, step), encloser, query)
+                else:
+                    self._find_last_join(query, code.outside_parentheses(*inside))
+                    self._read_parentheses(query, *inside, steps, encloser, has_table)
+            elif has_table and encloser is not None:
+                token = self._tokens[index]
+                if token.kind in ("word", "quoted") and code.word(index + 1) not in (".", "("):
+                    encloser.tables.append((token.value, token.start))
+            is_from = code.is_from(index) or (is_from and not code.is_end_of_from(index))
+            has_table = (
+                code.is_from(index)
+                or code.word(index) in ("JOIN", "LATERAL", "TABLE")
+                or (is_from and code.word(index) == ",")
+            )
 
     def _read_with_list(self, scope: Query, low: int, high: int, steps: _Steps) -> int:
         """Read the queries that WITH names. Return the index after their list.

@@ -33,6 +33,12 @@ _NOT_AFTER_ALIAS = frozenset(
 )
 
 
+# The clauses after a FROM. Before BY, these words start a clause too. Else they are names.
+_CLAUSES = ("WHERE", "HAVING", "WINDOW", "QUALIFY", "LIMIT", "OFFSET", "SELECT", "INSERT", "|>")
+_BEFORE_BY = ("GROUP", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE")
+_JOIN_TYPES = ("INNER", "CROSS", "NATURAL", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI")
+
+
 class Code:
     """Tokens from `fold_hint_comments`, with their matching parentheses.
 
@@ -97,6 +103,34 @@ class Code:
         return self.word(after) in ("USING", "RECORDWRITER") or (
             self.word(after) == "ROW" and self.word(after + 1) == "FORMAT"
         )
+
+    def is_from(self, index: int) -> bool:
+        """Tell whether tables follow. FROM can also be a name or part of IS DISTINCT FROM."""
+        before = self.word(index - 1) if index else ""
+        is_operator = before == "DISTINCT" and self.word(index - 2) in ("IS", "NOT")
+        return self.word(index) == "FROM" and before != "." and not is_operator
+
+    def is_end_of_from(self, index: int) -> bool:
+        """Tell whether the clause after a FROM starts here."""
+        word = self.word(index)
+        return (
+            word in _CLAUSES
+            or word in SET_OPERATORS
+            or (word in _BEFORE_BY and self.word(index + 1) == "BY")
+        )
+
+    def is_join(self, index: int) -> bool:
+        """Tell whether a join starts here, with or without its type."""
+        while self.word(index) in _JOIN_TYPES:
+            index += 1
+        return self.word(index) == "JOIN"
+
+    def is_next_relation(self, index: int) -> bool:
+        """Tell whether the condition of a join ends here."""
+        word = self.word(index)
+        is_view = word == "LATERAL" and self.word(index + 1) == "VIEW"
+        is_join = self.is_join(index) and self.word(index - 1) != "."
+        return word in (",", "PIVOT", "UNPIVOT") or is_view or is_join
 
     def is_set_operator(self, index: int) -> bool:
         """Tell whether this token combines two queries. `* EXCEPT (a)` does not."""

@@ -24,9 +24,22 @@ RELATIONS = [
         {"union branch 1": ["a"], "union branch 2": ["b"]},
     ),
     ("INSERT INTO a SELECT * FROM b", {"main": ["b"]}),
+    ("SELECT * FROM VALUES 1, 2 AS v(x), VALUES (map(1, 2)) w", {"main": ["v", "w"]}),
+    ("SELECT * FROM a JOIN b ON f(a.x, (1)) AND NOT b.left, c", {"main": ["a", "b", "c"]}),
+    ("FROM a |> AS b |> SELECT c", {"pipe 1": ["b"]}),
+    ("SELECT * FROM a x PIVOT (sum(b) FOR c IN (1)) p", {"main": ["x", "p"]}),
+    ("SELECT * FROM IDENTIFIER('s').a", {"main": ["IDENTIFIER('s').a"]}),
     ("FROM a SELECT b", {"main": ["a"]}),
     ("FROM a |> JOIN b |> SELECT c |> JOIN d", {"pipe 1": ["a", "b"]}),
     ("SELECT * FROM {{ ref('a') }} b JOIN ${c}.d", {"main": ["b", "${c}.d"]}),
+]
+
+
+UNKNOWN = [
+    "SELECT * FROM a b c",
+    "SELECT * FROM f(TABLE(t) PARTITION BY a)",
+    # sqlglot would need exponential time.
+    "SELECT * FROM f(" + "struct(" * 20 + "1" + ")" * 20 + ")",
 ]
 
 
@@ -34,7 +47,13 @@ RELATIONS = [
 def test_blocks_have_relations(sql: str, expected: dict[str, list[str]]) -> None:
     names = {}
     for block in read(sql).blocks:
-        relations = RelationsReader().read(block)
-        assert relations.unread is None
+        relations = RelationsReader(sql).read(block)
+        assert relations is not None
         names[block.path] = [relation.text for relation in relations.found]
     assert names == expected
+
+
+@pytest.mark.parametrize("sql", UNKNOWN)
+def test_relations_that_sqlglot_cannot_read_are_not_known(sql: str) -> None:
+    (block,) = read(sql).blocks
+    assert RelationsReader(sql).read(block) is None
