@@ -10,7 +10,7 @@ import io.apportion.report.{DecisionEvent, QueryEvent}
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
-import org.apache.spark.sql.execution.ui.{SparkPlanGraph, SparkPlanGraphWrapper, SQLExecutionUIData}
+import org.apache.spark.sql.execution.ui.{SQLExecutionUIData, SparkPlanGraph, SparkPlanGraphWrapper}
 import org.apache.spark.status.{ElementTrackingStore, StageDataWrapper}
 import org.apache.spark.status.KVUtils.{viewToSeq, KVIndexParam}
 import org.apache.spark.util.kvstore.KVStore

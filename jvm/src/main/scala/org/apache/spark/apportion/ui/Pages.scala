@@ -8,7 +8,7 @@ import io.apportion.decision.ranges.Bytes
 import io.apportion.report.ShortForm
 import io.apportion.util.AnyVersion
 import com.fasterxml.jackson.databind.JsonNode
-import org.apache.spark.sql.execution.ui.{SparkPlanGraphNode, SQLExecutionUIData}
+import org.apache.spark.sql.execution.ui.{SQLExecutionUIData, SparkPlanGraphNode}
 import org.apache.spark.ui.{UIUtils, WebUIPage}
 
 /** Lists the streams, and all queries with a summary of their decisions. */
@@ -210,10 +210,14 @@ private object QueryPage {
   private def table(decision: JsonNode, nodes: Seq[SparkPlanGraphNode]): Option[String] = {
     val metric = Option(decision.path("scan_metric")).filter(_.isIntegralNumber).map(_.asLong)
     nodes.find(node => metric.exists(id => node.metrics.exists(_.accumulatorId == id))).flatMap { node =>
-      node.name.trim.split("\\s+").drop(2).headOption.orElse(node.desc match {
-        case LastPart(name) if !name.endsWith("...") => Some(name)
-        case _                                       => None
-      })
+      node.name.trim
+        .split("\\s+")
+        .drop(2)
+        .headOption
+        .orElse(node.desc match {
+          case LastPart(name) if !name.endsWith("...") => Some(name)
+          case _                                       => None
+        })
     }
   }
 }
