@@ -75,6 +75,25 @@ class ApportionTabSuite extends SparkSuite {
     assert(page.contains("Tasks decided") && cells.slice(5, 7).toSeq == Seq("1", "3"), rows.head)
   }
 
+  test("the page of a query names its job and the tables of its scans, and leaves out what is 0") {
+    assert(reason.nonEmpty)
+    val path = Files.createTempDirectory("tables").resolve("sales").toString
+    val id = withSession() { session =>
+      session.range(0, 1000, 1, 2).write.parquet(path)
+      spark.sparkContext.setJobDescription("the daily report")
+      try session.read.parquet(path).groupBy("id").count().collect()
+      finally spark.sparkContext.setJobDescription(null)
+      spark.sparkContext.listenerBus.waitUntilEmpty()
+      DecisionLog.of(session).all.last.query.get
+    }
+    val root = spark.sparkContext.uiWebUrl.get
+    val page = get(s"$root/apportion/query/?id=$id").body
+    assert(page.contains("Scan parquet of sales: ") && page.contains("<p>the daily report</p>"), page)
+    assert(page.contains(" % of the time of all tasks") && !page.contains("0 B spilled"), page)
+    val row = get(s"$root/apportion/").body.split("<tr>").filter(_.contains("the daily report"))
+    assert(row.length == 1 && row.head.contains("no spill, no failure"), row.mkString)
+  }
+
   test("links begin with the path of a proxy") {
     val root = spark.sparkContext.uiWebUrl.get
     assert(
@@ -113,8 +132,8 @@ class ApportionTabSuite extends SparkSuite {
     for (i <- 0 until 45) ListenerBus.post(spark.sparkContext, event(first + 500, s"Scan number $i"))
     spark.sparkContext.listenerBus.waitUntilEmpty()
     def links(page: String): Int = "query/\\?id=".r.findAllIn(get(s"$root/apportion/$page").body).size
-    assert(links("") == 100 && links("?page=2") == 100 && links("?page=3") == 52)
-    assert(links("?page=0") == 100 && links("?page=x") == 100 && links("?page=99") == 52)
+    assert(links("") == 100 && links("?page=2") == 100 && links("?page=3") == 53)
+    assert(links("?page=0") == 100 && links("?page=x") == 100 && links("?page=99") == 53)
     val list = get(s"$root/apportion/").body
     assert(list.contains("Page 1 of 3") && list.contains("?page=2"))
     val last = get(s"$root/apportion/query/?id=${first + 500}&page=3").body
@@ -138,30 +157,11 @@ class ApportionTabSuite extends SparkSuite {
     assert(page.contains(text), page)
   }
 
-  test("the page of a query names its job and the tables of its scans, and leaves out what is 0") {
-    assert(reason.nonEmpty)
-    val path = Files.createTempDirectory("tables").resolve("sales").toString
-    val id = withSession() { session =>
-      session.range(0, 1000, 1, 2).write.parquet(path)
-      spark.sparkContext.setJobDescription("the daily report")
-      try session.read.parquet(path).groupBy("id").count().collect()
-      finally spark.sparkContext.setJobDescription(null)
-      spark.sparkContext.listenerBus.waitUntilEmpty()
-      DecisionLog.of(session).all.last.query.get
-    }
-    val root = spark.sparkContext.uiWebUrl.get
-    val page = get(s"$root/apportion/query/?id=$id").body
-    assert(page.contains("Scan parquet of sales: ") && page.contains("<p>the daily report</p>"), page)
-    assert(page.contains(" % of the time of all tasks") && !page.contains("0 B spilled"), page)
-    val row = get(s"$root/apportion/").body.split("<tr>").filter(_.contains("the daily report"))
-    assert(row.length == 1 && row.head.contains("no spill, no failure"), row.mkString)
-  }
-
   test("a long SQL text ends with a sign that it is cut") {
     val store = new ElementTrackingStore(new InMemoryStore, new SparkConf(false))
     val writer = new DecisionStore.Writer(store)
     val sql = events.createObjectNode().put("query", 1).put("sql", "SELECT " + "x" * 1000)
-    writer.onOtherEvent(QueryEvent(sql))
+    writer.onOtherEvent(new QueryEvent(sql))
     writer.onOtherEvent(event(1, "Scan"))
     val shown = new DecisionStore(store).summary(1).get.text
     assert(shown.length < 600 && shown.endsWith("x ... (the plan of the query has the rest)"))
