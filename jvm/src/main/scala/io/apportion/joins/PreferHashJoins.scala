@@ -6,6 +6,7 @@ import io.apportion.memory.operators.RowHolders
 import io.apportion.report.ReportSource
 import io.apportion.rules.Guarded
 import io.apportion.settings.SessionPolicy
+import org.apache.spark.apportion.Cluster
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{Expression, UnevaluableAggregateFunc, UnsafeRow}
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction
@@ -33,7 +34,7 @@ final class PreferHashJoins(override protected val session: SparkSession) extend
     }
 
   /** Tables of long keys are in the heap even if Spark keeps rows outside of it (`LongToUnsafeRowMap`), so nothing is known. */
-  private def isOffHeap = session.sparkContext.getConf.getBoolean("spark.memory.offHeap.enabled", false)
+  private def isOffHeap = Cluster.isOffHeap(session.sparkContext)
 }
 
 object PreferHashJoins extends ReportSource {

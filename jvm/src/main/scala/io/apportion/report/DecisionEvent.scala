@@ -1,7 +1,5 @@
 package io.apportion.report
 
-import java.time.ZoneId
-
 import com.fasterxml.jackson.annotation.{JsonAutoDetect, JsonCreator, JsonProperty}
 import com.fasterxml.jackson.annotation.JsonAutoDetect.Visibility
 import com.fasterxml.jackson.databind.JsonNode
@@ -9,6 +7,7 @@ import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
 import io.apportion.decision.{Policy, SourceKind}
 import io.apportion.decision.ranges.Ranges
 import org.apache.spark.scheduler.SparkListenerEvent
+import org.apache.spark.sql.internal.SQLConf
 
 /**
  * Decision on Spark's listener bus, which writes it to the event log. The event is only JSON, so a history server with
@@ -43,11 +42,11 @@ object DecisionEvent {
 
   def of(record: DecisionRecord, fields: EventFields, operators: Seq[Int]): DecisionEvent = {
     // Listeners have no session.
-    val zone = RowJson.sessionZone
+    val zone = SQLConf.get.sessionLocalTimeZone
     new DecisionEvent(() => json(record, fields, operators, zone))
   }
 
-  private def json(record: DecisionRecord, fields: EventFields, operators: Seq[Int], zone: ZoneId): JsonNode = {
+  private def json(record: DecisionRecord, fields: EventFields, operators: Seq[Int], zone: String): JsonNode = {
     val isLong = record.ranges.size > ShortForm.MostExact
     val decision = RowJson.of((if (isLong) record.copy(ranges = Ranges.none) else record).toRow, zone)
     if (isLong) decision.put("ranges_text", ShortForm.text(record.ranges))

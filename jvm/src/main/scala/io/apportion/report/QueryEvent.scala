@@ -1,9 +1,11 @@
 package io.apportion.report
 
-import org.apache.spark.sql.apportion.Redacted
-import com.fasterxml.jackson.annotation.JsonProperty
-import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import com.fasterxml.jackson.annotation.{JsonAutoDetect, JsonCreator, JsonProperty}
+import com.fasterxml.jackson.annotation.JsonAutoDetect.Visibility
+import com.fasterxml.jackson.databind.JsonNode
+import com.fasterxml.jackson.databind.node.JsonNodeFactory
 import org.apache.spark.scheduler.SparkListenerEvent
+import org.apache.spark.sql.apportion.Redaction
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
 /**
@@ -16,19 +18,44 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
  *  - `operators`: operators of the optimized plan, each after its parent. Each has a `depth` in the tree, a `name` and
  *    a `text`. If known, `start` and `stop` are the first and the last character of its place in the text of the query.
  *    The plan of a subquery starts again at depth 0.
+ *
+ * The first listener that reads the JSON makes it, as for a [[DecisionEvent]].
  */
-final case class QueryEvent(@JsonProperty("query") query: JsonNode) extends SparkListenerEvent
+@JsonAutoDetect(fieldVisibility = Visibility.NONE, getterVisibility = Visibility.NONE)
+final class QueryEvent private (make: () => JsonNode) extends SparkListenerEvent {
+  private lazy val json = make()
+
+  @JsonCreator
+  def this(@JsonProperty("query") query: JsonNode) = this(() => query)
+
+  @JsonProperty("query")
+  def query: JsonNode = json
+}
 
 object QueryEvent {
-  private val json = new ObjectMapper
+  private val nodes = JsonNodeFactory.instance
   private val MostCharacters = 1 << 20
   private val MostOperators = 5000
   private val MostCharactersOfOperator = 500
   private val MostFields = 25
 
+  def unapply(event: QueryEvent): Some[JsonNode] = Some(event.query)
+
   def of(id: Long, sql: Option[String], fingerprint: String, operators: Seq[(Int, LogicalPlan)]): QueryEvent = {
-    val query = json.createObjectNode().put("query", id).put("fingerprint", fingerprint)
-    val shown = sql.map(Redacted(_))
+    // Listeners have no session.
+    val redacted = Redaction.ofSession
+    new QueryEvent(() => json(id, sql, fingerprint, operators, redacted))
+  }
+
+  private def json(
+      id: Long,
+      sql: Option[String],
+      fingerprint: String,
+      operators: Seq[(Int, LogicalPlan)],
+      redacted: String => String
+  ): JsonNode = {
+    val query = nodes.objectNode().put("query", id).put("fingerprint", fingerprint)
+    val shown = sql.map(redacted)
     shown.foreach(text => query.put("sql", text.take(MostCharacters)))
     val written = query.putArray("operators")
     operators.take(MostOperators).foreach { case (depth, operator) =>
@@ -36,12 +63,12 @@ object QueryEvent {
         .addObject()
         .put("depth", depth)
         .put("name", operator.nodeName)
-        .put("text", Redacted(operator.simpleString(MostFields)).take(MostCharactersOfOperator))
+        .put("text", redacted(operator.simpleString(MostFields)).take(MostCharactersOfOperator))
       val origin = operator.origin
       // Operators of a view have positions in the text of the view. In a redacted text, positions have moved.
       if (origin.sqlText == sql && shown == sql)
         for (start <- origin.startIndex; stop <- origin.stopIndex) entry.put("start", start).put("stop", stop)
     }
-    QueryEvent(query)
+    query
   }
 }

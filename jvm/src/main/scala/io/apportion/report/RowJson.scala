@@ -1,7 +1,6 @@
 package io.apportion.report
 
 import java.sql.Timestamp
-import java.time.ZoneId
 import java.time.format.DateTimeFormatter
 
 import com.fasterxml.jackson.databind.JsonNode
@@ -19,11 +18,9 @@ private[apportion] object RowJson {
   private val nodes = JsonNodeFactory.instance
   private val timestamps = DateTimeFormatter.ofPattern("yyyy-MM-dd HH:mm:ss")
 
-  /** @param zone time zone of the timestamps, as texts without a zone */
-  def of(row: Row, zone: ZoneId = sessionZone): ObjectNode = of(row, row.schema, timestamps.withZone(zone))
-
-  /** Time zone of the session of this thread. */
-  def sessionZone: ZoneId = DateTimeUtils.getZoneId(SQLConf.get.sessionLocalTimeZone)
+  /** @param zone time zone of the timestamps, which are texts without a zone; by default that of this thread's session */
+  def of(row: Row, zone: String = SQLConf.get.sessionLocalTimeZone): ObjectNode =
+    of(row, row.schema, timestamps.withZone(DateTimeUtils.getZoneId(zone)))
 
   private def of(row: Row, schema: StructType, clock: DateTimeFormatter): ObjectNode = {
     val json = nodes.objectNode

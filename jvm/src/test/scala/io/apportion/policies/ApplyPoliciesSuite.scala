@@ -176,8 +176,8 @@ class ApplyPoliciesSuite extends SparkSuite with Eventually {
     val found = new LinkedBlockingQueue[String]
     val listener = new SparkListener {
       override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
-        case QueryEvent(query) => found.add(query.get("fingerprint").asText)
-        case _                 =>
+        case QueryEvent(json) => found.add(json.get("fingerprint").asText)
+        case _                =>
       }
     }
     spark.sparkContext.addSparkListener(listener)

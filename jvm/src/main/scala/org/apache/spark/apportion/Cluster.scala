@@ -94,6 +94,9 @@ object Cluster {
     recent(_)
   }
 
+  /** Whether Spark keeps rows outside of the heap. */
+  def isOffHeap(sparkContext: SparkContext): Boolean = sparkContext.conf.get(MEMORY_OFFHEAP_ENABLED)
+
   /**
    * Bytes of execution memory that a task can get if all slots of its executor are busy, and the number of these slots;
    * `None` while no executor is registered. It is at most one second old. Spark shares the memory evenly between running tasks
@@ -106,7 +109,7 @@ object Cluster {
 
   private def taskMemory(sparkContext: SparkContext): Option[(Long, Int)] = {
     val conf = sparkContext.conf
-    val offHeap = if (conf.get(MEMORY_OFFHEAP_ENABLED)) conf.get(MEMORY_OFFHEAP_SIZE) else 0L
+    val offHeap = if (isOffHeap(sparkContext)) conf.get(MEMORY_OFFHEAP_SIZE) else 0L
     val stored = conf.get(MEMORY_STORAGE_FRACTION)
     val executors = activeExecutors(sparkContext)
     val perExecutor = executors.map { executor =>

@@ -21,7 +21,7 @@ object PlainShuffles {
       .orElse(Option.when(conf.get(PUSH_BASED_SHUFFLE_ENABLED))(s"${PUSH_BASED_SHUFFLE_ENABLED.key} is true"))
       .orElse(Option.when(conf.get(SHUFFLE_USE_OLD_FETCH_PROTOCOL))(s"${SHUFFLE_USE_OLD_FETCH_PROTOCOL.key} is true"))
       .orElse(Option.when(Cluster.hasOtherEngine(sparkContext))(s"${PLUGINS.key} names another engine"))
-      .orElse(Option.when(sys.env.contains(Databricks))("the runtime is Databricks"))
+      .orElse(Option.when(System.getenv(Databricks) != null)("the runtime is Databricks"))
       .orElse(Option.when(!executorsHaveClasses(sparkContext))(s"no setting passes $jarName to executors"))
   }
 
