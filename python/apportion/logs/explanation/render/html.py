@@ -180,7 +180,7 @@ def framed(title: str, page: str) -> str:
     based = page.replace("<head>", '<head>\n<base href="about:srcdoc">', 1)
     return (
         f'<iframe title="{escape(title)}" sandbox="allow-scripts" srcdoc="{escape(based)}" '
-        'style="width: 100%; height: 36rem; border: 0; resize: vertical"></iframe>'
+        'style="width: 100%; height: 52rem; border: 0; resize: vertical"></iframe>'
     )
 
 
