@@ -81,7 +81,7 @@ def test_text_of_a_query(query: QueryView) -> None:
         text.render(query)
         == """\
 Query 3: SELECT <b>1</b> (1.5 s)
-  1.5 s: 95% after the last task.
+  1.5 s: 95 % after the last task.
   Critical path: stage 7 0.0 s, between stages 0.0 s, stage 9 0.0 s, after the last task 1.4 s.
   Peak concurrency: 2 tasks.
 

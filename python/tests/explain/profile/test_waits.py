@@ -90,7 +90,7 @@ def test_the_answer_names_the_longest_wait() -> None:
     query = Query(3, "daily", submitted=0, completed=1000)
     query.stages = [ran(7, 700, (700, 1000))]
     made = view(Application(), query)
-    assert made.answer == "1.0 s: 70% before the first task."
+    assert made.answer == "1.0 s: 70 % before the first task."
     assert made.critical_text == "Critical path: before the first task 0.7 s, stage 7 0.3 s."
     query.stages = [ran(7, 100, (100, 1000))]
-    assert view(Application(), query).answer == "1.0 s: 90% in stage 7, outside of the plan."
+    assert view(Application(), query).answer == "1.0 s: 90 % in stage 7, outside of the plan."

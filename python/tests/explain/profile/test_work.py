@@ -76,7 +76,7 @@ def test_the_critical_path_is_shown_with_times(made: QueryView) -> None:
         == "Critical path: stage 2 4.0 s, stage 3 5.0 s, after the last task 1.0 s."
     )
     assert [each.name for each in made.stages if each.is_slowest] == ["stage 3"]
-    assert made.answer == "10.0 s: 50% in the join of db.items and db.orders (stage 3)."
+    assert made.answer == "10.0 s: 50 % in the join of db.items and db.orders (stage 3)."
 
 
 def test_a_stage_that_waited_for_slots_is_not_the_slowest() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from apportion._util.units import count_text, size_text
 from apportion.decision import Decision
-from apportion.logs.advise.model.findings import Finding
+from apportion.logs.advise.model.findings import Finding, percent_text
 from apportion.logs.eventlog import (
     Application,
     LoggedDecision,
@@ -170,7 +170,7 @@ class QueryView:
             return ""
         times = self._times()
         longest = max(times, key=times.__getitem__)
-        share = f"{self.took}: {times[longest] / total:.0%}"
+        share = f"{self.took}: {percent_text(times[longest] / total)}"
         if longest in (wait.value for wait in Wait):
             return f"{share} {longest}."
         stage = next((each for each in self.stages if each.name == longest), None)
