@@ -7,7 +7,9 @@ from array import array
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apportion.logs.advise.advice import advise
 from apportion.logs.eventlog import Application, Query, Stage
+from apportion.logs.explanation.render import text
 from apportion.logs.explanation.views.view import view
 from apportion.logs.explanation.views.waits import Part, Wait, time_parts
 from tests.explain.test_render import TASK_ARRAYS
@@ -56,6 +58,14 @@ def test_a_stage_without_running_tasks_waits_for_the_stage_with_the_slots() -> N
     ]  # fmt: skip
 
 
+def test_tasks_wait_for_the_stage_that_has_the_slots() -> None:
+    # Both stages are submitted at once. The first one has the slots until the second one starts.
+    stages = [ran(1, 0, (10, 1200)), ran(2, 0, (1150, 1600))]
+    assert time_parts(0, 1600, stages) == [
+        Part(Wait.START, 10), Part(Wait.STAGE, 1140, 1), Part(Wait.STAGE, 450, 2),
+    ]  # fmt: skip
+
+
 def test_a_stage_whose_tasks_all_failed_is_waited_for() -> None:
     failed = ran(1, 100)
     failed.completed = 400
@@ -94,3 +104,14 @@ def test_the_answer_names_the_longest_wait() -> None:
     assert made.critical_text == "Critical path: before the first task 0.7 s, stage 7 0.3 s."
     query.stages = [ran(7, 100, (100, 1000))]
     assert view(Application(), query).answer == "1.0 s: 90 % in stage 7, outside of the plan."
+
+
+def test_the_answer_names_the_problem_of_a_stage_outside_of_the_plan() -> None:
+    query = Query(3, "daily", submitted=0, completed=1000)
+    query.stages = [ran(7, 0, (0, 1000))]
+    query.stages[0].failed_tasks = query.stages[0].memory_failures = 2
+    application = Application(queries={3: query}, slots=[(0, 1)])
+    findings = advise(application, "log").queries[0].findings
+    made = view(application, query, findings)
+    assert made.answer == "1.0 s: 100 % in stage 7, outside of the plan; 2 attempts out of memory."
+    assert "  advice: stage 7: 2 attempts out of memory; " in text.render(made)

@@ -69,6 +69,9 @@ def _lines(query: QueryView) -> Iterator[str]:
     for line in (query.answer, query.critical_text, query.outside_text):
         if line:
             yield f"  {line}"
+    for finding in query.findings:
+        place = "" if finding.stage is None else f"stage {finding.stage}: "
+        yield f"  advice: {place}{finding.short}; {finding.without[0]}"
     if query.peak_tasks:
         yield f"  Peak concurrency: {count_text(query.peak_tasks, 'task')}."
     for stage in reversed(query.stages):

@@ -121,7 +121,7 @@ class QueryView:
     parts: list[Part] = dataclasses.field(default_factory=list)
     """What the query waited for, from its start to its end."""
     findings: list[Finding] = dataclasses.field(default_factory=list)
-    """What `apportion advise` finds about the whole query."""
+    """What `apportion advise` finds about the whole query, and about stages outside of the plan."""
     elsewhere: list[LoggedDecision] = dataclasses.field(default_factory=list)
     """Decisions for parts that the last plan does not have."""
     outside: Ran | None = None
@@ -175,7 +175,8 @@ class QueryView:
             return f"{share} {longest}."
         stage = next((each for each in self.stages if each.name == longest), None)
         if stage is None:
-            return f"{share} in {longest}, outside of the plan."
+            own = (each.short for each in self.findings if longest == f"stage {each.stage}")
+            return "; ".join([f"{share} in {longest}, outside of the plan", *own]) + "."
         problem = f"; {stage.verdict}" if stage.verdict else ""
         return f"{share} in the {stage.purpose} ({stage.name}){problem}."
 
@@ -347,7 +348,7 @@ def view(application: Application, query: Query, findings: Sequence[Finding] = (
             )
         },
         parts,
-        [each for each in findings if each.stage is None],
+        [each for each in findings if not any(each in stage.findings for stage in stages)],
         decisions.elsewhere,
         work_of([each for each in query.stages if each.launched and id(each) not in inside]),
     )

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from apportion.logs.eventlog import Stage
 
+_LEAST_MILLIS = 100
+
 
 class Wait(enum.Enum):
     """What a query waited for."""
@@ -88,10 +90,29 @@ def _from_end(start: int, end: int, runs: Sequence[_Run]) -> Iterator[Part]:
         run = waiting.pop()
         # Other tasks ran at the same time as the tasks that were waited for.
         if start < run.end <= time:
-            yield Part(Wait.START, time - max(run.end, submitted))
+            yield from _until_start(max(run.end, submitted), time, runs)
             yield Part(wait, max(0, submitted - run.end))
             time = max(run.start, start)
             yield Part(Wait.STAGE, run.end - time, run.stage)
             submitted, wait = min(max(run.submitted, start), time), Wait.BETWEEN
-    yield Part(Wait.START, time - submitted)
+    yield from _until_start(submitted, time, runs)
     yield Part(Wait.BEFORE, submitted - start)
+
+
+def _until_start(start: int, end: int, runs: Sequence[_Run]) -> Iterator[Part]:
+    """Yield the parts of a time in which submitted tasks waited, from its end.
+
+    The stage that ran for most of it had the slots. Shorter times are those of the scheduler.
+    """
+
+    def overlap(run: _Run) -> int:
+        return min(run.end, end) - max(run.start, start)
+
+    holder = max(runs, key=overlap, default=None)
+    if end - start < _LEAST_MILLIS or holder is None or overlap(holder) <= 0:
+        yield Part(Wait.START, end - start)
+        return
+    first, last = max(holder.start, start), min(holder.end, end)
+    yield Part(Wait.START, end - last)
+    yield Part(Wait.STAGE, last - first, holder.stage)
+    yield Part(Wait.START, first - start)
