@@ -67,7 +67,7 @@ def skew(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
             "longest_task_bytes": size,
             "median_task_bytes": usual,
             "largest_task_bytes": max(stage.read_bytes),
-            "is_on_new_executor": is_new,
+            "is_on_new_executor": int(is_new),
             "stage_seconds": stage.seconds,
         },
         decided=layout if splits else None,
