@@ -120,7 +120,9 @@ class Code:
         )
 
     def is_join(self, index: int) -> bool:
-        """Tell whether a join starts here, with or without its type."""
+        """Tell whether a join starts here, with or without its type. JOIN can also be a name."""
+        if index and self.word(index - 1) == ".":
+            return False
         while self.word(index) in _JOIN_TYPES:
             index += 1
         return self.word(index) == "JOIN"
@@ -129,8 +131,7 @@ class Code:
         """Tell whether the condition of a join ends here."""
         word = self.word(index)
         is_view = word == "LATERAL" and self.word(index + 1) == "VIEW"
-        is_join = self.is_join(index) and self.word(index - 1) != "."
-        return word in (",", "PIVOT", "UNPIVOT") or is_view or is_join
+        return word in (",", "PIVOT", "UNPIVOT") or is_view or self.is_join(index)
 
     def is_set_operator(self, index: int) -> bool:
         """Tell whether this token combines two queries. `* EXCEPT (a)` does not."""
