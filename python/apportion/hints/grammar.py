@@ -126,9 +126,7 @@ def _check_ratio(hint: Hint, argument: Argument) -> Complaint | None:
     if argument.kind not in ("integer", "decimal"):
         message = f"{hint.name} takes a number above 0 and below 1, not {argument.text}"
         return _complain("APH302", argument, message)
-    digits = "".join(token.text for token in argument.tokens)
-    value = float(digits.rstrip("bBdDfFlLsSyY"))
-    if 0 < value < 1:
+    if 0 < read_decimal(argument) < 1:
         return None
     message = f"{hint.name} takes a number above 0 and below 1, not {argument.text}"
     return _complain("APH307", argument, message)
@@ -287,6 +285,23 @@ def select_used(hints: Iterable[Hint]) -> dict[HintKey, Hint]:
         if hint.name in APPORTION and not any(check(hint)):
             used.setdefault(get_key(hint), hint)
     return used
+
+
+def read_values(hint: Hint) -> tuple[int | float | str, ...]:
+    """Return the arguments of a valid hint as numbers and texts."""
+    return tuple(
+        argument.integer
+        if argument.kind == "integer"
+        else read_decimal(argument)
+        if argument.kind == "decimal"
+        else argument.string
+        for argument in hint.arguments
+    )
+
+
+def read_decimal(argument: Argument) -> float:
+    """Return the value of a number, with or without a suffix of its type."""
+    return float("".join(token.text for token in argument.tokens).rstrip("bBdDfFlLsSyY"))
 
 
 def check(hint: Hint) -> Iterator[Complaint]:

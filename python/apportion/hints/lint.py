@@ -7,7 +7,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from sqlglot import exp
+
 from apportion.hints import grammar
+from apportion.hints.expressions import write
 from apportion.hints.findings import CODES, Complaint, Finding
 from apportion.hints.relations import Relation, Relations, RelationsReader
 from apportion.sql.blocks import Block, StatementBlocks, Text, read
@@ -26,13 +29,16 @@ _SHOWN_NAMES = 20
 _NEAR_NAMES = 200
 
 
-def lint(sql: str) -> list[Finding]:
+def lint(sql: str | exp.Expr) -> list[Finding]:
     """Return the problems with the hints of a text, in the order of the text.
+
+    The places in an expression of sqlglot are those in its Spark SQL, `sql.sql(dialect="spark")`.
 
     The text may have several statements, SQL scripts, comments and Jinja templates. Hints that
     Spark cannot parse are a finding and raise no error. A statement without hints has no findings.
     Takes time linear in the length of the text.
     """
+    sql = write(sql)
     if not _MAYBE_A_HINT.search(sql):
         return []
     text = read(sql)

@@ -19,6 +19,7 @@ from typing import NamedTuple, NoReturn
 from apportion.errors import did_you_mean
 from apportion.hints import grammar
 from apportion.hints.errors import HintError
+from apportion.hints.expressions import Sql, edit
 from apportion.hints.reading import read_or_raise
 from apportion.sql.blocks import Block, Text, read
 from apportion.sql.hint_comments import Hint, HintComment
@@ -40,8 +41,8 @@ class _Edit(NamedTuple):
     text: str
 
 
-def add(sql: str, hint: str, block: str | None = None) -> str:
-    """Return the text with a hint of Apportion, such as `"PARALLELISM(8)"`, added to a block.
+def add(sql: Sql, hint: str, block: str | None = None) -> Sql:
+    """Return a text or expression with a hint, such as `"PARALLELISM(8)"`, added to a block.
 
     `block` is a path from `show`. If it is None, every outermost block of every statement gets the
     hint: the only SELECT of a plain query, or each branch of a set operation.
@@ -49,11 +50,11 @@ def add(sql: str, hint: str, block: str | None = None) -> str:
     Raises `HintError` if the hint is wrong, the block is unknown or already has this hint, or the
     text cannot be read.
     """
-    return _write(sql, hint, block, replace=False)
+    return edit(sql, lambda text: _write(text, hint, block, replace=False))
 
 
-def replace(sql: str, hint: str, block: str | None = None) -> str:
-    """Return the text with a new value for a hint of a block.
+def replace(sql: Sql, hint: str, block: str | None = None) -> Sql:
+    """Return a text or expression with a new value for a hint of a block.
 
     If the block does not have the hint, this does the same as `add`. If the block has the hint more
     than once, the new hint replaces the first one, and the others are removed. Two
@@ -61,11 +62,11 @@ def replace(sql: str, hint: str, block: str | None = None) -> str:
 
     Raises `HintError` if the hint is wrong, the block is unknown, or the text cannot be read.
     """
-    return _write(sql, hint, block, replace=True)
+    return edit(sql, lambda text: _write(text, hint, block, replace=True))
 
 
-def strip(sql: str, block: str | None = None) -> str:
-    """Return the text without Apportion's hints in one block, or in all blocks.
+def strip(sql: Sql, block: str | None = None) -> Sql:
+    """Return a text or expression without Apportion's hints in one block, or in all blocks.
 
     Hints of Spark and of other extensions stay. Hints in places where Spark allows none stay too;
     the linter finds them. An empty hint comment is removed with the space before it, or with its
@@ -73,6 +74,10 @@ def strip(sql: str, block: str | None = None) -> str:
 
     Raises `HintError` if the block is unknown or the text cannot be read.
     """
+    return edit(sql, lambda text: _strip(text, block))
+
+
+def _strip(sql: str, block: str | None) -> str:
     text = read_or_raise(sql)
     blocks = text.blocks if block is None else [_find_block(text, block)]
     return _splice(
