@@ -64,9 +64,11 @@ def read_hints(select: exp.Expr) -> list[TypedHint]:
 
 def edit(sql: Sql, change: Callable[[str], str]) -> Sql:
     """Apply a change of hints to a text, or to a copy of an expression."""
-    if isinstance(sql, str):
-        return change(sql)
-    copy = sql.copy()
+    return change(sql) if isinstance(sql, str) else _edit_expression(sql, change)
+
+
+def _edit_expression(expression: exp.Expr, change: Callable[[str], str]) -> exp.Expr:
+    copy = expression.copy()
     # The marks tell which block of the text is which SELECT of the expression.
     selects: list[exp.Select] = list(copy.find_all(exp.Select))
     for number, select in enumerate(selects):
@@ -74,11 +76,11 @@ def edit(sql: Sql, change: Callable[[str], str]) -> Sql:
     before = copy.sql(dialect="spark")
     old = {block.path: block for block in read(before).blocks}
     for block in read(change(before)).blocks:
-        select = selects[int(block.hints[0].name.removeprefix(_MARK))]
-        nodes = _hints_of(select)[1:]
+        marked = selects[int(block.hints[0].name.removeprefix(_MARK))]
+        nodes = _hints_of(marked)[1:]
         if _texts(block) != _texts(old[block.path]):
             nodes = [_parse_hint(hint) for hint in block.hints[1:]]
-        _set_hints(select, nodes)
+        _set_hints(marked, nodes)
     return copy
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlglot import exp
 
@@ -13,10 +13,15 @@ from apportion.hints import grammar
 from apportion.hints.expressions import write
 from apportion.hints.findings import CODES, Complaint, Finding
 from apportion.hints.relations import Relation, Relations, RelationsReader
+from apportion.hints.schema import FindTable, find_table_in
+from apportion.hints.schema import check as check_schema
 from apportion.sql.blocks import Block, StatementBlocks, Text, read
 from apportion.sql.hint_comments import Argument, Hint, HintComment
 from apportion.sql.positions import Positions
 from apportion.sql.tokens import Token
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # `/* + NAME(` and `--+ NAME(`, or names without arguments.
 _LIKE_A_HINT = re.compile(r"(?:/\*|--)\s*\+\s*(\w+)\s*(\(|,|\*/|$)")
@@ -29,8 +34,13 @@ _SHOWN_NAMES = 20
 _NEAR_NAMES = 200
 
 
-def lint(sql: str | exp.Expr) -> list[Finding]:
+def lint(
+    sql: str | exp.Expr, schema: Mapping[str, Any] | SparkSession | None = None
+) -> list[Finding]:
     """Return the problems with the hints of a text, in the order of the text.
+
+    A schema, `{table: {column: type}}` or a session, finds more: hints for tables that it does not
+    have, and hints of blocks that shuffle nothing. Raises `InputError` for another form of schema.
 
     The places in an expression of sqlglot are those in its Spark SQL, `sql.sql(dialect="spark")`.
 
@@ -44,10 +54,14 @@ def lint(sql: str | exp.Expr) -> list[Finding]:
     text = read(sql)
     positions = Positions(sql)
     reader = RelationsReader(sql)
+    find_table = None if schema is None else find_table_in(schema)
     findings = [
         _locate(positions, complaint, statement.number)
         for statement in text.statements
-        for complaint in _check_statement(text, statement, reader)
+        for complaint in (
+            *_check_statement(text, statement, reader),
+            *_check_schema(sql, statement, find_table),
+        )
     ]
     starts = sorted((statement.start, statement.number) for statement in text.statements)
     findings += [
@@ -146,9 +160,17 @@ def _check_statement(
             yield from _find_duplicates(block)
             yield from _find_overridden_repartitions(block)
         yield from _find_inner_deadlines(block)
+        yield from _find_contradiction(block)
         relations = reader.read(block) if any(map(_needs_relations, block.hints)) else None
         if relations is not None:
             yield from _check_relations(statement, block, relations)
+
+
+def _check_schema(
+    sql: str, statement: StatementBlocks, find_table: FindTable | None
+) -> Iterator[Complaint]:
+    if find_table is not None:
+        yield from check_schema(sql, statement, find_table)
 
 
 def _needs_relations(hint: Hint) -> bool:
@@ -199,6 +221,26 @@ def _find_inner_deadlines(block: Block) -> Iterator[Complaint]:
             message = f"{hint.text} is ignored because its block is inside of another one"
             suggestion = "write it in the outermost SELECT, as it applies to the whole query"
             yield Complaint("APH313", hint.start, hint.end, message, suggestion)
+
+
+def _find_contradiction(block: Block) -> Iterator[Complaint]:
+    """Find a PARALLELISM that the bounds of the nearest block around it exclude."""
+    key = ("PARALLELISM", ())
+    own = grammar.select_used(block.hints).get(key)
+    outer = block.encloser
+    while own and outer and key not in grammar.select_used(outer.hints):
+        outer = outer.encloser
+    around = grammar.select_used(outer.hints).get(key) if own and outer else None
+    if not (own and outer and around and len(around.arguments) == 2):
+        return
+    arguments = (*own.arguments, *around.arguments)
+    if all(argument.kind == "integer" for argument in arguments):  # else a template
+        *numbers, least, most = (argument.integer for argument in arguments)
+        if numbers[-1] < least or numbers[0] > most:
+            message = (
+                f"{own.text} is outside of {around.text} in the surrounding block {outer.path!r}"
+            )
+            yield Complaint("APH316", own.start, own.end, message, "change one of them")
 
 
 def _find_overridden_repartitions(block: Block) -> Iterator[Complaint]:

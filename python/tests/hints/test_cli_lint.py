@@ -145,6 +145,27 @@ def test_wrong_usage_and_unreadable_files_exit_with_2(
     assert result.stdout == ""
 
 
+def test_a_schema_finds_more(folder: Path) -> None:
+    Path("tables.yml").write_text("t: {a: int}\n")
+    result = _lint("sub/clean.sql", "--schema", "tables.yml")
+    assert (result.exit_code, "warning APH315" in result.stdout) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("- t", "the schema tables.yml must have the form {table: {column: type}}"),
+        ("t: [", "cannot read the schema tables.yml: while parsing"),
+        ("t: {a: int}\nu: {v: {w: int}}", "tables.yml: the schema must have the form"),
+    ],
+)
+def test_a_wrong_schema_is_wrong_usage(folder: Path, content: str, message: str) -> None:
+    Path("tables.yml").write_text(content)
+    result = _lint("sub/clean.sql", "--schema", "tables.yml")
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+
+
 def test_an_unreadable_file_does_not_end_the_run(folder: Path) -> None:
     Path("a.sql").write_bytes("SELECT 'é'".encode("latin-1"))
     result = _lint(".", "nowhere.sql")

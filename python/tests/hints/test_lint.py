@@ -12,7 +12,7 @@ from apportion.bench.suites import tpc
 from apportion.hints import CODES, HintError, add, lint, show
 from apportion.hints.grammar import APPORTION
 
-from . import test_rewrite, test_show
+from . import test_rewrite, test_schema, test_show
 
 # text; for each finding, its code and its part of the text
 FINDINGS = [
@@ -172,6 +172,14 @@ FINDINGS = [
         "WITH a AS (SELECT /*+ FINISH_WITHIN('1 h') */ 1) SELECT 1 FROM a",
         ["APH313 FINISH_WITHIN('1 h')"],
     ),
+    (
+        "SELECT /*+ PARALLELISM(4, 16) */ 1 FROM (SELECT /*+ PARALLELISM(64) */ 1)",
+        ["APH316 PARALLELISM(64)"],
+    ),
+    (
+        "SELECT /*+ PARALLELISM(4, 16) */ (SELECT (SELECT /*+ PARALLELISM(1, 2) */ 1))",
+        ["APH316 PARALLELISM(1, 2)"],
+    ),
     ("SELECT /*+ COALESCE */ 1", ["APH401 COALESCE"]),
     ("SELECT /*+ COALESCE(a) */ 1", ["APH401 COALESCE(a)"]),
     ("SELECT /*+ COALESCE(4, a) */ 1", ["APH401 COALESCE(4, a)"]),
@@ -252,6 +260,9 @@ CLEAN = [
     "SELECT /*+ BROADCAST_RATIO(1e-3) */ 1",
     "SELECT /*+ RANGES(even) */ 1",
     "SELECT /*+ RANGES('Balanced') */ 1",
+    "SELECT /*+ PARALLELISM(4, 16) */ 1 FROM (SELECT /*+ PARALLELISM(8, 64) */ 1)",
+    "SELECT /*+ PARALLELISM(4) */ 1 FROM (SELECT /*+ PARALLELISM(8) */ 1)",
+    "SELECT /*+ PARALLELISM(4, 16) */ 1 FROM (SELECT /*+ PARALLELISM({{ n }}) */ 1)",
     "SELECT /*+ `RANGES`(`even`) */ 1",
     "SELECT /*+ SLOTS(0, 1, 2147483647) */ 1",
     "SELECT /*+ FINISH_WITHIN('10 min') */ 1",
@@ -338,7 +349,8 @@ def test_right_hints_have_no_findings(sql: str) -> None:
 
 
 def test_every_code_has_a_case() -> None:
-    assert {part.split()[0] for _, expected in FINDINGS for part in expected} == CODES.keys()
+    cases = [*FINDINGS, *test_schema.FINDINGS]
+    assert {part.split()[0] for _, expected in cases for part in expected} == CODES.keys()
 
 
 def test_every_example_of_the_grammar_is_valid() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import typer
+import yaml
 from rich.cells import cell_len
 from rich.progress import track
 from rich.text import Text
@@ -16,9 +18,10 @@ from apportion._util.paths import existing_path
 from apportion._util.units import count_text
 from apportion.cli.support.console import err, fail, out
 from apportion.cli.support.sources import SourceError, list_sources, read_source
-from apportion.errors import did_you_mean
+from apportion.errors import InputError, did_you_mean
 from apportion.hints import CODES, Finding, lint
 from apportion.hints.formats import CheckedFile, to_github, to_json, to_sarif
+from apportion.hints.schema import find_table_in
 from apportion.redaction import one_line
 from apportion.sql.files import PROJECT_FILE, find_project_files
 from apportion.sql.positions import Positions
@@ -48,6 +51,13 @@ def lint_command(
         list[str] | None,
         typer.Option(metavar="CODE", help="Code to ignore, such as APH202. Repeatable."),
     ] = None,
+    schema: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Tables as YAML or JSON, {table: {column: type}}, for rules that need them.",
+        ),
+    ] = None,
 ) -> None:
     """Find SQL hints that Spark ignores, rejects or reads differently.
 
@@ -58,12 +68,13 @@ def lint_command(
     files are checked in any case.
     """
     ignored = _codes(ignore or [])
+    tables = None if schema is None else _read_schema(schema)
     names = [name for path in paths for name in _list_files(path)]
     checked: list[CheckedFile] = []
     unreadable: list[str] = []
     for name in _with_progress(names):
         try:
-            checked.append(_check(name, ignored))
+            checked.append(_check(name, ignored, tables))
         except SourceError as error:
             unreadable.append(str(error))
     _print(checked, unreadable, format)
@@ -97,9 +108,23 @@ def _with_progress(names: list[str]) -> Iterable[str]:
     return track(names, "Checking", console=err, transient=True, disable=quiet)
 
 
-def _check(name: str, ignored: set[str]) -> CheckedFile:
+def _read_schema(file: Path) -> Mapping[str, Any]:
+    try:
+        schema = yaml.safe_load(file.read_text("utf-8"))
+    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+        fail(f"cannot read the schema {file}: {one_line(str(error))}")
+    if not isinstance(schema, dict):
+        fail(f"the schema {file} must have the form {{table: {{column: type}}}}, as YAML or JSON")
+    try:
+        find_table_in(schema)
+    except InputError as error:
+        fail(f"{file}: {error}")
+    return schema
+
+
+def _check(name: str, ignored: set[str], schema: Mapping[str, Any] | None) -> CheckedFile:
     source = read_source(name)
-    findings = [finding for finding in lint(source.sql) if finding.code not in ignored]
+    findings = [finding for finding in lint(source.sql, schema) if finding.code not in ignored]
     return CheckedFile(source.name, source.sql, findings)
 
 

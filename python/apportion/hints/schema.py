@@ -1,0 +1,145 @@
+"""Checks that need the tables of a schema: unknown tables, and hints of blocks without shuffles.
+
+sqlglot reads the whole statement. In doubt there is no finding: if sqlglot cannot read the
+statement, if a table is not known to be one, or if an unknown function can be an aggregate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import sqlglot
+from sqlglot import MappingSchema, exp
+from sqlglot.errors import SchemaError
+from sqlglot.optimizer.scope import Scope, traverse_scope
+
+from apportion.errors import InputError
+from apportion.hints import grammar
+from apportion.hints.findings import Complaint
+from apportion.sql.blocks import Block, StatementBlocks
+from apportion.sql.templates import mask
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Tells whether a name is a table. None is a view, whose query is not known.
+FindTable = Callable[[exp.Table], bool | None]
+
+_MARK = "BLOCK_"
+# Hints without effect on a block that shuffles nothing.
+_OF_SHUFFLES = ("PARALLELISM", "DATA_VOLUME", "BROADCAST_RATIO", "RANGES")
+_SHUFFLING = ("joins", "group", "distinct", "order", "sort", "cluster", "distribute", "laterals")
+_SHUFFLING_NODES = (exp.AggFunc, exp.Window, exp.SetOperation, exp.Anonymous, exp.AnonymousAggFunc)
+# sqlglot needs exponential time for nested calls such as struct(struct(...)).
+_DEEPEST = 12
+_LONGEST = 100_000
+
+
+def find_table_in(schema: Mapping[str, Any] | SparkSession) -> FindTable:
+    """Return a search in a schema: `{table: {column: type}}`, or the tables of a session.
+
+    Databases may be keys around the tables: `{database: {table: {column: type}}}`. Raises
+    `InputError` for another form.
+    """
+    if not isinstance(schema, Mapping):
+        return lambda table: _find_in_session(schema, table)
+    try:
+        known = MappingSchema(dict(schema), dialect="spark")
+    except (SchemaError, AttributeError, TypeError) as error:
+        raise InputError(
+            f"the schema must have the form {{table: {{column: type}}}}: {error}"
+        ) from None
+    depth = len(known.supported_table_args) or 1
+
+    def find(table: exp.Table) -> bool:
+        names = [exp.to_identifier(part.name.lower()) for part in table.parts[-depth:]]
+        path = dict(zip(("this", "db", "catalog"), reversed(names), strict=False))
+        return known.find(exp.Table(**path), raise_on_missing=False) is not None
+
+    return find
+
+
+def _find_in_session(spark: SparkSession, table: exp.Table) -> bool | None:
+    name = table.copy()
+    name.set("alias", None)
+    text = name.sql(dialect="spark")
+    if not spark.catalog.tableExists(text):
+        return False
+    return True if spark.catalog.getTable(text).tableType in ("MANAGED", "EXTERNAL") else None
+
+
+def check(sql: str, statement: StatementBlocks, find_table: FindTable) -> Iterator[Complaint]:
+    """Yield the problems with the hints of a statement in this schema."""
+    if not any(block.hints for block in statement.blocks) or not _is_readable(statement):
+        return
+    try:
+        tree = sqlglot.parse_one(_mark_blocks(sql, statement), read="spark")
+        scopes = traverse_scope(tree) if isinstance(tree, exp.Query) else []
+    # For SQL that it does not know, sqlglot raises many kinds of errors, such as IndexError.
+    except Exception:
+        return
+    for scope in scopes:
+        hint = scope.expression.args.get("hint")
+        if hint:
+            block = statement.blocks[int(hint.expressions[0].name.removeprefix(_MARK))]
+            yield from _find_unknown_tables(block, scope, find_table)
+            if not _shuffles(scope, find_table):
+                yield from _report_without_shuffle(block)
+
+
+def _is_readable(statement: StatementBlocks) -> bool:
+    if not statement.blocks or statement.end - statement.start > _LONGEST:
+        return False
+    depth = 0
+    for token in statement.blocks[0].code.tokens:
+        depth += (token.text == "(") - (token.text == ")")
+        if depth > _DEEPEST:
+            return False
+    return True
+
+
+def _mark_blocks(sql: str, statement: StatementBlocks) -> str:
+    """Return the statement without templates, with the number of each block as its hint."""
+    masked = mask(sql).sql
+    pieces: list[str] = []
+    position = statement.start
+    for number, block in enumerate(statement.blocks):
+        pieces += (masked[position : block.select.end], f" /*+ {_MARK}{number} */ ")
+        position = max(block.select.end, *(comment.end for comment in block.comments), 0)
+    return "".join((*pieces, masked[position : statement.end]))
+
+
+def _find_unknown_tables(block: Block, scope: Scope, find_table: FindTable) -> Iterator[Complaint]:
+    for hint in block.hints:
+        for argument in grammar.get_tables(hint):
+            _, source = scope.selected_sources.get(argument.parts[-1], (None, None))
+            if isinstance(source, exp.Table) and find_table(source) is False:
+                name = ".".join(part.name for part in source.parts)
+                message = f"{hint.name} names {argument.text}, but the schema has no table {name}"
+                yield Complaint("APH314", argument.start, argument.end, message)
+
+
+def _shuffles(scope: Scope, find_table: FindTable) -> bool:
+    """Tell whether a block, or a block inside of it, can have a shuffle."""
+    select = scope.expression
+    if any(select.args.get(clause) for clause in _SHUFFLING):
+        return True
+    if any(True for _ in select.find_all(*_SHUFFLING_NODES)):
+        return True
+    if not isinstance(select.parent, exp.Subquery | exp.CTE | None):
+        return True  # a branch of a set operation, or a condition
+    return any(
+        _shuffles(source, find_table) if isinstance(source, Scope) else not find_table(source)
+        for _, source in scope.selected_sources.values()
+    )
+
+
+def _report_without_shuffle(block: Block) -> Iterator[Complaint]:
+    for hint in grammar.select_used(block.hints).values():
+        if hint.name in _OF_SHUFFLES:
+            message = (
+                f"{hint.text} has no effect, because its block has no join, aggregate, window, "
+                "DISTINCT, ORDER BY or set operation"
+            )
+            yield Complaint("APH315", hint.start, hint.end, message)

@@ -1,0 +1,65 @@
+"""Findings that need a schema: unknown tables, and hints of blocks that shuffle nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from apportion import InputError
+from apportion.hints import lint
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TABLES = {"t": {"a": "int"}, "u": {"a": "int"}}
+
+FINDINGS = [
+    # text, the code and the part of each finding
+    ("SELECT /*+ SOURCE_PARALLELISM(x, 8) */ a FROM nope x", ["APH314 x"]),
+    ("SELECT /*+ BROADCAST(nope) */ t.a FROM t JOIN nope", ["APH314 nope"]),
+    ("SELECT /*+ SOURCE_PARALLELISM(T, 8) */ a FROM T", []),
+    ("WITH c AS (SELECT 1) SELECT /*+ SOURCE_PARALLELISM(c, 8) */ * FROM c", []),
+    ("SELECT /*+ PARALLELISM(8), FINISH_WITHIN('1 h') */ a FROM t", ["APH315 PARALLELISM(8)"]),
+    ("SELECT a FROM (SELECT /*+ RANGES(even) */ a FROM t)", ["APH315 RANGES(even)"]),
+    ("WITH c AS (SELECT a FROM t) SELECT /*+ RANGES(even) */ a FROM c", ["APH315 RANGES(even)"]),
+    ("SELECT /*+ RANGES(even) */ DISTINCT a FROM t", []),
+    ("SELECT /*+ RANGES(even) */ t.a FROM t JOIN u", []),
+    ("SELECT /*+ RANGES(even) */ sum(a) FROM t", []),
+    ("SELECT /*+ RANGES(even) */ row_number() OVER (ORDER BY a) FROM t", []),
+    ("SELECT /*+ RANGES(even) */ a FROM t ORDER BY a", []),
+    ("SELECT /*+ RANGES(even) */ a FROM t UNION SELECT 1", []),
+    ("SELECT /*+ RANGES(even) */ a FROM (SELECT a FROM u GROUP BY a)", []),
+    ("SELECT /*+ RANGES(even) */ a FROM t WHERE a IN (SELECT max(a) FROM u)", []),
+    # In doubt there is no finding: an unknown function, a table that can be a view, a write.
+    ("SELECT /*+ RANGES(even) */ f(a) FROM t", []),
+    ("SELECT /*+ RANGES(even) */ a FROM v", []),
+    ("INSERT INTO u SELECT /*+ RANGES(even) */ a FROM t", []),
+    ("SELECT /*+ RANGES(even) */ " + "struct(" * 30 + "a" + ")" * 30 + " FROM t", []),
+]
+
+
+@pytest.mark.parametrize(("sql", "expected"), FINDINGS)
+def test_findings_in_a_schema(sql: str, expected: list[str]) -> None:
+    findings = [f for f in lint(sql, TABLES) if f.code in ("APH314", "APH315")]
+    assert [f"{f.code} {sql[f.offset : f.offset + f.length]}" for f in findings] == expected
+    assert [f for f in lint(sql) if f.code in ("APH314", "APH315")] == []
+
+
+@pytest.mark.parametrize(("table", "is_known"), [("d.t", True), ("D.T", True), ("e.t", False)])
+def test_a_schema_can_have_databases(table: str, is_known: bool) -> None:
+    sql = f"SELECT /*+ SOURCE_PARALLELISM(x, 8) */ a FROM {table} x"
+    codes = [finding.code for finding in lint(sql, {"d": TABLES})]
+    assert codes == ([] if is_known else ["APH314"])
+
+
+def test_a_schema_of_another_form_raises() -> None:
+    with pytest.raises(InputError, match="the schema must have the form"):
+        lint("SELECT /*+ RANGES(even) */ 1", {"a": {"b": "int"}, "c": {"d": {"e": "int"}}})
+
+
+def test_a_session_is_a_schema(spark: SparkSession) -> None:
+    spark.range(1).createOrReplaceTempView("some_view")
+    sql = "SELECT /*+ RANGES(even), SOURCE_PARALLELISM(x, 8) */ id FROM {} x"
+    assert lint(sql.format("some_view"), spark) == []
+    assert [finding.code for finding in lint(sql.format("no_table"), spark)] == ["APH314"]
