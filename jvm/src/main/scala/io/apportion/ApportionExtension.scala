@@ -13,15 +13,7 @@ import io.apportion.report.DecisionTable
 import io.apportion.resources.{AwaitSlots, RescalingPolicy, ResourceTable, SlotCoordinator}
 import io.apportion.resources.planned.PlannedSlots
 import io.apportion.scans.ScanTasks
-import io.apportion.settings.{
-  QuerySettings,
-  ReportSettings,
-  ResourceSettings,
-  ScanSettings,
-  SettingRegistry,
-  Settings,
-  SettingsCheck
-}
+import io.apportion.settings.{QuerySettings, ResourceSettings, ScanSettings, SettingRegistry, Settings, SettingsCheck}
 import io.apportion.shufflewrites.AdaptiveWrites
 import io.apportion.streams.StreamTable
 import io.apportion.writes.{
@@ -122,7 +114,6 @@ private[apportion] object ApportionExtension {
     QuerySettings,
     OutcomeSettings,
     WriteSettings,
-    HistorySettings,
-    ReportSettings
+    HistorySettings
   )
 }

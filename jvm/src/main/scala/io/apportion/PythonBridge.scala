@@ -9,7 +9,7 @@ import io.apportion.outcomes.FinalPlan
 import io.apportion.policies.RuleSettings
 import io.apportion.report.{DecisionRecord, RowJson}
 import io.apportion.resources.SlotSettings
-import io.apportion.settings.{ReportSettings, SessionPolicy, SettingEntry, SettingRegistry}
+import io.apportion.settings.{SessionPolicy, SettingEntry, SettingRegistry, Settings}
 import io.apportion.streams.{StreamEvent, StreamLog, StreamRecord}
 import org.apache.spark.apportion.{Cluster, ExecutorResources, ListenerBus, StageMetrics}
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
@@ -85,7 +85,7 @@ object PythonBridge {
   def reportStream(session: SparkSession, record: String): Unit = {
     val stream = StreamRecord.parse(record)
     StreamLog.of(session.sparkContext).add(stream)
-    if (ReportSettings.EventsEnabled.get(session.sessionState.conf))
+    if (Settings.EventsEnabled.get(session.sessionState.conf))
       ListenerBus.post(session.sparkContext, StreamEvent(stream.json))
   }
 

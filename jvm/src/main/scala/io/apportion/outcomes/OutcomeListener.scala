@@ -7,7 +7,7 @@ import scala.collection.mutable
 import io.apportion.groups.ExchangeGroup
 import io.apportion.report.{DecisionLog, DecisionRecord, Outcome, ReportSource}
 import io.apportion.rules.{CurrentQuery, LostQueries}
-import io.apportion.settings.ReportSettings
+import io.apportion.settings.Settings
 import io.apportion.util.PerApplication
 import org.apache.spark.apportion.{DecisionMetrics, ListenerBus}
 import org.apache.spark.scheduler._
@@ -177,7 +177,7 @@ private[apportion] object OutcomeListener extends ReportSource {
             query,
             decided.map(_.group),
             decided.map(_.tasks).sum,
-            ReportSettings.EventsEnabled.get(SQLConf.get),
+            Settings.EventsEnabled.get(SQLConf.get),
             ended
           )
         )

@@ -14,7 +14,7 @@ import io.apportion.report.{
   WrittenFields
 }
 import io.apportion.rules.Guarded
-import io.apportion.settings.{ReportSettings, SessionPolicy}
+import io.apportion.settings.{SessionPolicy, Settings}
 import io.apportion.shufflewrites.AdaptiveWrites
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.exchange.AdaptiveExchangeExec
@@ -47,7 +47,7 @@ case class ReportDecisions(
   private def report(plan: SparkPlan, decidedPlan: SparkPlan)(
       describeRun: (ExchangeGroup, DecisionRecord) => DecisionRecord
   ): SparkPlan = {
-    if (ReportSettings.EventsEnabled.get(conf)) OptimizedPlan.announce(session)
+    if (Settings.EventsEnabled.get(conf)) OptimizedPlan.announce(session)
     val taken = PendingDecisions.take(decidedPlan)
     val pending = if (taken.isEmpty) groupsThatSparkKeeps(plan) else taken
     if (pending.nonEmpty) {

@@ -1,7 +1,7 @@
 package io.apportion.report
 
 import io.apportion.rules.CurrentQuery
-import io.apportion.settings.ReportSettings
+import io.apportion.settings.Settings
 import org.apache.spark.apportion.{Cluster, DecisionMetrics, ListenerBus}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
@@ -25,7 +25,7 @@ private[apportion] final class DecisionReporter(session: SparkSession, sources: 
     val records = decided.map(_._1.copy(query = query).on(slots, lost))
     val numbered = DecisionLog.of(CurrentQuery.owner(query, session)).add(records)
     for (metrics <- DecisionMetrics.ofActive(session.sparkContext); record <- numbered) metrics.decided(record.clamps)
-    if (ReportSettings.EventsEnabled.get(SQLConf.get)) {
+    if (Settings.EventsEnabled.get(SQLConf.get)) {
       val operators = OptimizedPlan.operatorsOf(stage)
       numbered.zip(decided).foreach { case (record, (_, fields)) =>
         ListenerBus.post(session.sparkContext, DecisionEvent.of(record, fields, operators))

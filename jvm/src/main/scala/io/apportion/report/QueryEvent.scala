@@ -44,31 +44,23 @@ object QueryEvent {
   def of(id: Long, sql: Option[String], fingerprint: String, operators: Seq[(Int, LogicalPlan)]): QueryEvent = {
     // Listeners have no session.
     val redacted = Redaction.ofSession
-    new QueryEvent(() => json(id, sql, fingerprint, operators, redacted))
-  }
-
-  private def json(
-      id: Long,
-      sql: Option[String],
-      fingerprint: String,
-      operators: Seq[(Int, LogicalPlan)],
-      redacted: String => String
-  ): JsonNode = {
-    val query = nodes.objectNode().put("query", id).put("fingerprint", fingerprint)
-    val shown = sql.map(redacted)
-    shown.foreach(text => query.put("sql", text.take(MostCharacters)))
-    val written = query.putArray("operators")
-    operators.take(MostOperators).foreach { case (depth, operator) =>
-      val entry = written
-        .addObject()
-        .put("depth", depth)
-        .put("name", operator.nodeName)
-        .put("text", redacted(operator.simpleString(MostFields)).take(MostCharactersOfOperator))
-      val origin = operator.origin
-      // Operators of a view have positions in the text of the view. In a redacted text, positions have moved.
-      if (origin.sqlText == sql && shown == sql)
-        for (start <- origin.startIndex; stop <- origin.stopIndex) entry.put("start", start).put("stop", stop)
-    }
-    query
+    new QueryEvent(() => {
+      val query = nodes.objectNode().put("query", id).put("fingerprint", fingerprint)
+      val shown = sql.map(redacted)
+      shown.foreach(text => query.put("sql", text.take(MostCharacters)))
+      val written = query.putArray("operators")
+      operators.take(MostOperators).foreach { case (depth, operator) =>
+        val entry = written
+          .addObject()
+          .put("depth", depth)
+          .put("name", operator.nodeName)
+          .put("text", redacted(operator.simpleString(MostFields)).take(MostCharactersOfOperator))
+        val origin = operator.origin
+        // Operators of a view have positions in the text of the view. In a redacted text, positions have moved.
+        if (origin.sqlText == sql && shown == sql)
+          for (start <- origin.startIndex; stop <- origin.stopIndex) entry.put("start", start).put("stop", stop)
+      }
+      query
+    })
   }
 }

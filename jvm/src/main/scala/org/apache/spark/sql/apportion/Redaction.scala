@@ -3,10 +3,10 @@ package org.apache.spark.sql.apportion
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.util.Utils
 
-/** Redacts query text as in Spark's own events: removes secrets by a pattern. */
+/** Removes secrets from the text of queries, as Spark does in its own events. */
 object Redaction {
 
-  /** Redacts by the pattern that this thread's session has now. */
+  /** Removes them by the pattern that this thread's session has now. */
   def ofSession: String => String = {
     val pattern = SQLConf.get.stringRedactionPattern
     Utils.redact(pattern, _)
