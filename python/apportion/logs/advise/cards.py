@@ -9,9 +9,11 @@ from apportion.logs.advise.model.findings import (
     ApplicationAdvice,
     Finding,
     Gain,
+    Kind,
     largest,
     total,
 )
+from apportion.logs.advise.rules.pressure import MEMORY
 
 # Evidence of task time that had no result.
 _LOST = ("wasted_seconds", "lost_task_seconds")
@@ -39,12 +41,11 @@ class Card:
         """Settings or hints that help without Apportion. Each is one fix."""
         # A number for the whole application is enough for each of its stages.
         whole = [each for each in self.findings if each.stage is None and each.query is None]
-        fixes = (fix for each in whole or self.findings for fix in each.without)
-        # The finding with the largest gain sets the value of a setting.
-        by_setting: dict[str, str] = {}
-        for fix in fixes:
-            by_setting.setdefault(fix.partition("=")[0], fix)
-        return list(by_setting.values())
+        first: dict[Kind, Finding] = {}
+        # Of one kind, the finding with the largest gain sets the values.
+        for finding in whole or self.findings:
+            first.setdefault(finding.kind, finding)
+        return list(dict.fromkeys(fix for each in first.values() for fix in each.without))
 
     @property
     def apportion(self) -> list[str]:
@@ -65,7 +66,7 @@ def cards(application: ApplicationAdvice) -> list[Card]:
 
 
 def _cause(finding: Finding) -> Hashable:
-    if finding.cause == "memory":
+    if finding.cause == MEMORY:
         return finding.cause, finding.query
     return finding.cause or (finding.kind, finding.apportion, *finding.without)
 

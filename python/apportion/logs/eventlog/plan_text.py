@@ -11,6 +11,11 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 _COLUMN_ID = re.compile(r"#(\d+)L?")
+_COLUMN_NAME = re.compile(r"(\w+)#\d+")
+_FUNCTION = re.compile(r"\b(\w+)\(")
+# Conditions that Spark infers from joins, and adds to filter the input of a shuffled join.
+_INFERRED = re.compile(r"\bisnotnull\([^()]*\)")
+_MIGHT_CONTAIN = "might_contain("
 _NUMBER = re.compile(r"\d+")
 _FIRST_LIST = re.compile(r"\[([^\]]*)\]")
 # Spark lists spark.sql.debug.maxToStringFields columns: `[a#1, b#2, ... 40 more fields]`.
@@ -65,6 +70,28 @@ def query_stage(text: str) -> int | None:
 def column_ids(text: str) -> set[int]:
     """Return the ids of the columns that an operator names: 1 and 2 of `Project [a#1, b#2]`."""
     return {int(found) for found in _COLUMN_ID.findall(text)}
+
+
+def column_names(text: str) -> set[str]:
+    """Return the names of the columns of an operator: `a` and `b` of `Project [a#1, b#2]`."""
+    return set(_COLUMN_NAME.findall(text))
+
+
+def functions(text: str) -> set[str]:
+    """Return the names of the functions of an operator: `upper` of `Project [upper(a#1)]`."""
+    return set(_FUNCTION.findall(text))
+
+
+def filtered_columns(text: str) -> set[str]:
+    """Return the names of the columns of a filter, without conditions that Spark adds."""
+    text = _INFERRED.sub("", text)
+    while (start := text.find(_MIGHT_CONTAIN)) >= 0:
+        depth, end = 1, start + len(_MIGHT_CONTAIN)
+        while depth and end < len(text):
+            depth += (text[end] == "(") - (text[end] == ")")
+            end += 1
+        text = text[:start] + text[end:]
+    return column_names(text)
 
 
 def without_column_ids(text: str) -> str:

@@ -34,11 +34,6 @@ _PARTIAL = re.compile(r"\b(?:partial|merge|final)_")
 # Literals in SQL text and in plans, and parts of names that differ between runs.
 _LITERAL = re.compile(r"'[^']*'|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\d+(?:\.\d+)?")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?\b")
-_COLUMN = re.compile(r"(\w+)#\d+")
-_FUNCTION = re.compile(r"\b(\w+)\(")
-# Conditions that Spark infers from joins, and adds to filter the input of a shuffled join.
-_INFERRED = re.compile(r"\bisnotnull\([^()]*\)")
-_MIGHT_CONTAIN = "might_contain("
 _DATE_OR_ID = re.compile(
     r"\d{4}-\d\d-\d\d|\d{6,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=[/=])\d+(?![^/\s])"
 )
@@ -61,27 +56,15 @@ def _expressions(plan: PlanNode) -> set[str]:
     for node in _nodes(plan):
         name = kind(node.name)
         if name == "Filter":
-            found |= {f"Filter {column}" for column in _COLUMN.findall(_conditions(node.text))}
+            found |= {f"Filter {column}" for column in plan_text.filtered_columns(node.text)}
         elif name == "Project":
-            found |= {f"Project {function}" for function in _FUNCTION.findall(node.text)}
+            found |= {f"Project {function}" for function in plan_text.functions(node.text)}
         elif name == "Sort" and plan_text.is_global_sort(node.text):
             order = plan_text.without_column_ids(plan_text.first_list(node.text))
             found.add(f"Sort {_NUMBER.sub('?', order)}")
         elif exchange_kind(name) == "shuffle" and plan_text.is_repartition(node.text):
-            found.add(f"Repartition {sorted(set(_COLUMN.findall(node.text)))}")
+            found.add(f"Repartition {sorted(plan_text.column_names(node.text))}")
     return found
-
-
-def _conditions(text: str) -> str:
-    """Return the text of a filter without conditions that Spark adds."""
-    text = _INFERRED.sub("", text)
-    while (start := text.find(_MIGHT_CONTAIN)) >= 0:
-        depth, end = 1, start + len(_MIGHT_CONTAIN)
-        while depth and end < len(text):
-            depth += (text[end] == "(") - (text[end] == ")")
-            end += 1
-        text = text[:start] + text[end:]
-    return text
 
 
 def reads_tables(plan: PlanNode | None) -> bool:

@@ -27,7 +27,7 @@ from apportion.logs.explanation.views import labels
 from apportion.logs.explanation.views.origins import Origins, SqlBlock
 from apportion.logs.explanation.views.pipelines import Pipelines, find_pipelines
 from apportion.logs.explanation.views.rows import RowCounts
-from apportion.logs.explanation.views.waits import Part, Wait, time_parts
+from apportion.logs.explanation.views.waits import Part, time_parts
 from apportion.logs.plain import plain
 
 _LONGEST_TITLE = 100
@@ -165,28 +165,26 @@ class QueryView:
     @property
     def answer(self) -> str:
         """Where the time went, in one sentence; empty if no time is known."""
-        total = sum(part.millis for part in self.parts)
+        total = _millis(self.parts)
         if not total or self.failure:
             return ""
-        times = self._times()
-        longest = max(times, key=times.__getitem__)
-        share = f"{self.took}: {percent_text(times[longest] / total)}"
-        if longest in (wait.value for wait in Wait):
-            return f"{share} {longest}."
-        stage = next((each for each in self.stages if each.name == longest), None)
-        if stage is None:
-            own = (each.short for each in self.findings if longest == f"stage {each.stage}")
-            return "; ".join([f"{share} in {longest}, outside of the plan", *own]) + "."
-        problem = f"; {stage.verdict}" if stage.verdict else ""
-        return f"{share} in the {stage.purpose} ({stage.name}){problem}."
+        longest = max(self._waits().values(), key=_millis)
+        share = f"{self.took}: {percent_text(_millis(longest) / total)}"
+        part = longest[0]
+        if part.stage is None:
+            return f"{share} {part.wait.value}."
+        if stage := self.stage_of(part.stage):
+            problem = f"; {stage.verdict}" if stage.verdict else ""
+            return f"{share} in the {stage.purpose} ({stage.name}){problem}."
+        own = (each.short for each in self.findings if each.stage == part.stage)
+        return "; ".join([f"{share} in stage {part.stage}, outside of the plan", *own]) + "."
 
-    def _times(self) -> dict[str, int]:
-        """Return the time of each stage that was waited for, and of each other wait."""
-        times: dict[str, int] = {}
+    def _waits(self) -> dict[str, list[Part]]:
+        """Return the parts of the time by the stage, or by what else was waited for."""
+        waits: dict[str, list[Part]] = {}
         for part in self.parts:
-            name = self.part_text(part)
-            times[name] = times.get(name, 0) + part.millis
-        return times
+            waits.setdefault(self.part_text(part), []).append(part)
+        return waits
 
     def stage_of(self, id: int) -> StageView | None:
         """Return the stage of the plan that a Spark stage ran; None outside of the plan."""
@@ -213,7 +211,9 @@ class QueryView:
     @property
     def critical_text(self) -> str:
         """What the query waited for, in words; empty if no time is known."""
-        named = ", ".join(f"{name} {millis / 1000:.1f} s" for name, millis in self._times().items())
+        named = ", ".join(
+            f"{name} {_millis(parts) / 1000:.1f} s" for name, parts in self._waits().items()
+        )
         return f"Critical path: {named}." if named else ""
 
     @property
@@ -352,6 +352,10 @@ def view(application: Application, query: Query, findings: Sequence[Finding] = (
         decisions.elsewhere,
         work_of([each for each in query.stages if each.launched and id(each) not in inside]),
     )
+
+
+def _millis(parts: Sequence[Part]) -> int:
+    return sum(part.millis for part in parts)
 
 
 def _tables(fragment: Fragment) -> list[str]:
