@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import statistics
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -157,9 +156,9 @@ class Recount:
             "fetch_wait_millis": sum(task.fetch_wait for task in tasks),
             "peak_memory": max((task.peak_memory for task in tasks), default=0),
             "longest_task_millis": max((task.ran for task in of_longest), default=0),
-            "median_task_millis": statistics.median([task.ran for task in of_longest] or [0]),
+            "median_task_millis": _upper_median(task.ran for task in of_longest),
             "largest_task_bytes": max((task.read for task in of_longest), default=0),
-            "median_task_bytes": statistics.median([task.read for task in of_longest] or [0]),
+            "median_task_bytes": _upper_median(task.read for task in of_longest),
         }
         for name, value in counted.items():
             self._same(f"{place} {name}", work[name], value)

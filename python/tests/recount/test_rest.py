@@ -53,6 +53,13 @@ class Run:
             )
             for each in self.stages
         }
+        # The page of a stage shows the same median.
+        self.median_millis = {
+            each["stageId"]: _get(f"{api}/stages/{each['stageId']}/0/taskSummary?quantiles=0.5")[
+                "executorRunTime"
+            ][0]
+            for each in self.stages
+        }
         (self.query,) = _get(f"{api}/sql")
         jobs = {each["jobId"]: each["stageIds"] for each in _get(f"{api}/jobs")}
         self.of_query = {stage for job in self.query["successJobIds"] for stage in jobs[job]}
@@ -116,6 +123,8 @@ def test_explain_has_the_stages_of_spark(run: Run) -> None:
         }.items():  # fmt: skip
             assert work[name] == sum(each[spark] for each in own)
         assert work["task_millis"] == sum(run.task_millis[id] for id in work["stages"])
+        if len(own) == 1:
+            assert work["median_task_millis"] == run.median_millis[own[0]["stageId"]]
 
 
 def test_simulate_and_report_have_the_tasks_of_spark(run: Run) -> None:

@@ -46,5 +46,26 @@ def peak_tasks(stages: Iterable[Stage]) -> int:
     return max(accumulate(change for _, change in changes), default=0)
 
 
+def running(times: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the number of running tasks over time: `(milliseconds, tasks)`, in order.
+
+    `times` are the launch of each task and the time that it ran. Spark records the end of a task
+    some milliseconds after it has given away the slot.
+    """
+    changes: dict[int, int] = {}
+    for launched, ran in times:
+        changes[launched] = changes.get(launched, 0) + 1
+        end = launched + max(ran, 0)
+        changes[end] = changes.get(end, 0) - 1
+    order = sorted(changes)
+    return list(zip(order, accumulate(changes[time] for time in order), strict=True))
+
+
+def median(values: Iterable[int]) -> int:
+    """Return the upper median, as Spark's page on a stage has it; 0 without values."""
+    ordered = sorted(values)
+    return ordered[len(ordered) // 2] if ordered else 0
+
+
 def millis(info: Mapping[str, Any]) -> int:
     return max(0, values.millis(info["Finish Time"]) - values.millis(info["Launch Time"]))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from apportion._util.units import count_text, size_text
 from apportion.logs.eventlog import Stage
 from apportion.logs.eventlog.fragments import Fragment
+from apportion.logs.eventlog.tasks import median
 
 # A stage is skewed if its longest or largest task is this many times the median. A factor below 3
 # is common without skew, as the last partition of a scan shows.
@@ -59,10 +59,10 @@ class Ran:
     """Run time of the attempts that failed."""
     longest_task_millis: int
     """This field and the next three are of the Spark stage with the most task time."""
-    median_task_millis: float
+    median_task_millis: int
     largest_task_bytes: int
     """Bytes that a task reads from files and shuffles."""
-    median_task_bytes: float
+    median_task_bytes: int
 
     @property
     def tasks_text(self) -> str:
@@ -196,9 +196,9 @@ def work_of(own: Sequence[Stage]) -> Ran | None:
         memory_failures=sum(stage.memory_failures for stage in own),
         wasted_millis=sum(stage.wasted_millis for stage in own),
         longest_task_millis=max(millis, default=0),
-        median_task_millis=statistics.median(millis or [0]),
+        median_task_millis=median(millis),
         largest_task_bytes=max(sizes, default=0),
-        median_task_bytes=statistics.median(sizes or [0]),
+        median_task_bytes=median(sizes),
     )
 
 

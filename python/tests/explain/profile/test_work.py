@@ -92,9 +92,7 @@ def test_the_text_has_times_skew_and_spills(made: QueryView) -> None:
     shown = text.render(made)
     assert "    time: 5.0 s, 47% of the task time, the query waited 5.0 s for it\n" in shown
     assert "    tasks: longest 5.0 s (5x the median), skewed\n" in shown
-    assert (
-        "    tasks: longest 4.0 s (1.1x the median), largest reads 30 B (1.5x the median)" in shown
-    )
+    assert "    tasks: longest 4.0 s (1x the median), largest reads 30 B (1x the median)" in shown
     assert "    spilled to disk: 1 GiB\n" in shown
     assert "  scans db.items\n" in shown
 
@@ -136,8 +134,8 @@ def test_the_page_has_a_table_of_stages_with_the_longest_first(made: QueryView) 
 def test_json_has_the_measured_work(made: QueryView) -> None:
     [_, items, result] = json.loads(json.dumps(made.as_json()))["stages"]
     assert items["tables"] == ["db.items"]
-    assert (items["ran"]["longest_task_millis"], items["ran"]["median_task_millis"]) == (4000, 3500)
-    assert (items["ran"]["largest_task_bytes"], items["ran"]["median_task_bytes"]) == (30, 20)
+    assert (items["ran"]["longest_task_millis"], items["ran"]["median_task_millis"]) == (4000, 4000)
+    assert (items["ran"]["largest_task_bytes"], items["ran"]["median_task_bytes"]) == (30, 30)
     assert (result["ran"]["spilled_bytes"], result["ran"]["is_skewed"]) == (1 << 30, True)
     assert (result["ran"]["wall_millis"], result["is_critical"]) == (5000, True)
 

@@ -21,6 +21,7 @@ from apportion.logs.advise.model.plan_facts import (
 )
 from apportion.logs.eventlog import Application, Query, Stage, placement
 from apportion.logs.eventlog.fragments import Fragment, fragments
+from apportion.logs.eventlog.tasks import median, running
 from apportion.logs.simulate.arithmetic.policy import Confs
 
 # Spark switches adaptive execution on by default since this version.
@@ -115,17 +116,7 @@ class MeasuredStage:
 
     def running(self) -> list[tuple[int, int]]:
         """Return the number of running tasks over time: `(milliseconds, tasks)`, in order."""
-        changes: dict[int, int] = {}
-        # Spark records the end of a task after the slot is free, so only its run time counts.
-        for launched, millis in zip(self.launched, self.run_millis, strict=True):
-            changes[launched] = changes.get(launched, 0) + 1
-            end = launched + max(millis, 0)
-            changes[end] = changes.get(end, 0) - 1
-        running, rows = 0, []
-        for time in sorted(changes):
-            running += changes[time]
-            rows.append((time, running))
-        return rows
+        return running(zip(self.launched, self.run_millis, strict=True))
 
     def gain(self, low: float, high: float) -> Gain:
         """Return a gain in seconds, which is at most the time of the stage.
@@ -163,12 +154,6 @@ def version(application: Application) -> tuple[int, int] | None:
     """Return the version of Spark, such as `(4, 1)`; None for logs without it."""
     match = _VERSION.match(application.spark_version)
     return (int(match[1]), int(match[2])) if match else None
-
-
-def median(values: Iterable[int]) -> int:
-    """Return the upper median, or 0 without values."""
-    ordered = sorted(values)
-    return ordered[len(ordered) // 2] if ordered else 0
 
 
 def measured(

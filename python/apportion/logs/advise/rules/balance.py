@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 from apportion._util.units import count_text, seconds_text, size_text
 from apportion.logs.advise.model.findings import Decided, Finding, Kind, percent_text
-from apportion.logs.advise.model.stages import ADAPTIVE, MeasuredStage, SparkConfs, median
+from apportion.logs.advise.model.stages import ADAPTIVE, MeasuredStage, SparkConfs
 from apportion.logs.advise.rules import limits
 from apportion.logs.advise.rules.files import LARGER_NUMBER, ONE_PARTITION, smaller_scan_tasks
 from apportion.logs.advise.rules.task_counts import decided
+from apportion.logs.eventlog.tasks import median
 from apportion.logs.simulate.arithmetic.policy import ADVISORY_SIZE
 
 _SKEW_JOIN = "spark.sql.adaptive.skewJoin."

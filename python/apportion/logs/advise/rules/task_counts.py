@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from apportion._util.units import count_text, seconds_text, size_text
 from apportion.logs.advise.model.findings import Decided, Finding, Gain, Kind, total
-from apportion.logs.advise.model.stages import ADAPTIVE, MeasuredStage, SparkConfs, median
+from apportion.logs.advise.model.stages import ADAPTIVE, MeasuredStage, SparkConfs
 from apportion.logs.advise.rules import limits
+from apportion.logs.eventlog.tasks import median
 from apportion.logs.simulate.arithmetic.decider import likely_tasks
 from apportion.logs.simulate.arithmetic.policy import ADVISORY_SIZE, Confs, Policy
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Any
@@ -22,6 +21,7 @@ from apportion.logs.eventlog import (
 )
 from apportion.logs.eventlog.fragments import Fragment, fragments
 from apportion.logs.eventlog.placement import placement
+from apportion.logs.eventlog.tasks import running
 from apportion.logs.eventlog.work import Ran, attempts_of, work_of
 from apportion.logs.explanation.views import labels
 from apportion.logs.explanation.views.origins import Origins, SqlBlock
@@ -370,19 +370,10 @@ def _rows_of(fragment: Fragment, counts: RowCounts) -> dict[int, int]:
     return {node: count for node, count in rows if count is not None}
 
 
-def _running(stages: list[Stage]) -> list[tuple[int, int]]:
-    """Return the number of running tasks over time.
-
-    Spark records the end of a task some milliseconds after it has given away the slot. So a task
-    counts from its launch for the time that it ran.
-    """
-    changes: dict[int, int] = {}
-    for stage in stages:
-        for launched, millis in zip(stage.launched, stage.run_millis, strict=True):
-            changes[launched] = changes.get(launched, 0) + 1
-            changes[launched + millis] = changes.get(launched + millis, 0) - 1
-    running = itertools.accumulate(change for _, change in sorted(changes.items()))
-    return list(zip(sorted(changes), running, strict=True))
+def _running(stages: Sequence[Stage]) -> list[tuple[int, int]]:
+    return running(
+        times for stage in stages for times in zip(stage.launched, stage.run_millis, strict=True)
+    )
 
 
 def memory_text(decision: Decision) -> str:
