@@ -9,19 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, cast
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.optimizer.scope import traverse_scope
 
 from apportion.sql.blocks import Block
 from apportion.sql.code import Code
+from apportion.sql.parsing import DEEPEST, find_scopes
 from apportion.sql.templates import FILLER, mask
 
 _SELECT = "SELECT 1 FROM "
 # Stands for a subquery. No subquery is shorter.
 _SUBQUERY = "FROM x"
-# sqlglot needs exponential time for nested calls such as struct(struct(...)).
-_DEEPEST = 8
 # The tokens to read, for each character of the text. Each SELECT of a pipeline reads all tables
 # before it.
 _READINGS = 5
@@ -83,17 +80,16 @@ class RelationsReader:
         """
         try:
             pieces = list(self._select(block.code, block.low, block.high, 0))
-            return Relations(list(self._parse(pieces)) if pieces else [])
-        # For SQL that it does not know, sqlglot raises many kinds of errors, such as IndexError.
-        except Exception:
+        except RecursionError:
             return None
+        return self._parse(pieces) if pieces else Relations([])
 
     def _select(self, code: Code, low: int, high: int, depth: int) -> Iterator[tuple[int, str]]:
         """Yield the offset and the text of each token of the FROM that sqlglot needs."""
         is_from, is_condition = depth > 0, False
         for index in code.outside_parentheses(low, high):
             self._budget -= 1
-            if depth > _DEEPEST or self._budget < 0:
+            if depth > DEEPEST or self._budget < 0:
                 raise RecursionError
             word, token = code.word(index), code.tokens[index]
             if code.is_from(index) or (word == "TABLE" and index == low and depth == 0):
@@ -129,26 +125,29 @@ class RelationsReader:
             yield from self._select(code, low, high, depth + 1)
         yield code.tokens[high].start, ")"
 
-    def _parse(self, pieces: list[tuple[int, str]]) -> Iterator[Relation]:
-        """Yield the relations in these tokens, which keep their distances."""
+    def _parse(self, pieces: list[tuple[int, str]]) -> Relations | None:
+        """Return the relations in these tokens, which keep their distances."""
         renamed = max(
             (place for place, (_, text) in enumerate(pieces) if text == _RENAMED), default=0
         )
         _, *pieces = pieces[renamed:]
+        if not pieces:
+            return None
         base = position = pieces[0][0]
         texts = [_SELECT]
         for start, text in pieces:
             texts += (" " * (start - position), text)
             position = start + len(text)
-        select = sqlglot.parse_one("".join(texts), read="spark")
-        scope = traverse_scope(select)[-1]
-        for source in (*scope.tables, *scope.derived_tables, *scope.udtfs):
-            for each in (source, *(source.args.get("pivots") or ())):
-                relation = self._describe(each, base - len(_SELECT))
-                if relation:
-                    yield relation
+        scopes = find_scopes("".join(texts), ())
+        if not scopes:
+            return None
+        sources: list[exp.Expr] = []
+        sources += (*scopes[-1].tables, *scopes[-1].derived_tables, *scopes[-1].udtfs)
+        sources += [pivot for source in sources for pivot in source.args.get("pivots") or ()]
+        described = (self._describe(source, base - len(_SELECT)) for source in sources)
+        return Relations([relation for relation in described if relation])
 
-    def _describe(self, source: exp.Expression, offset: int) -> Relation | None:
+    def _describe(self, source: exp.Expr, offset: int) -> Relation | None:
         alias = source.args.get("alias")
         named = alias.this if isinstance(alias, exp.TableAlias) else alias
         if isinstance(source, exp.Values) and not named:

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-import sqlglot
 from sqlglot import MappingSchema, exp
-from sqlglot.errors import SchemaError
-from sqlglot.optimizer.scope import Scope, traverse_scope
+from sqlglot.errors import OptimizeError, SchemaError
+from sqlglot.optimizer.scope import Scope
 
 from apportion.errors import InputError
 from apportion.hints import grammar
 from apportion.hints.findings import Complaint
 from apportion.sql.blocks import Block, StatementBlocks
+from apportion.sql.parsing import find_scopes
 from apportion.sql.templates import mask
 
 if TYPE_CHECKING:
@@ -31,9 +31,6 @@ _MARK = "BLOCK_"
 _OF_SHUFFLES = ("PARALLELISM", "DATA_VOLUME", "BROADCAST_RATIO", "RANGES")
 _SHUFFLING = ("joins", "group", "distinct", "order", "sort", "cluster", "distribute", "laterals")
 _SHUFFLING_NODES = (exp.AggFunc, exp.Window, exp.SetOperation, exp.Anonymous, exp.AnonymousAggFunc)
-# sqlglot needs exponential time for nested calls such as struct(struct(...)).
-_DEEPEST = 12
-_LONGEST = 100_000
 
 
 def find_table_in(schema: Mapping[str, Any] | SparkSession) -> FindTable:
@@ -71,32 +68,15 @@ def _find_in_session(spark: SparkSession, table: exp.Table) -> bool | None:
 
 def check(sql: str, statement: StatementBlocks, find_table: FindTable) -> Iterator[Complaint]:
     """Yield the problems with the hints of a statement in this schema."""
-    if not any(block.hints for block in statement.blocks) or not _is_readable(statement):
+    if not any(block.hints for block in statement.blocks):
         return
-    try:
-        tree = sqlglot.parse_one(_mark_blocks(sql, statement), read="spark")
-        scopes = traverse_scope(tree) if isinstance(tree, exp.Query) else []
-    # For SQL that it does not know, sqlglot raises many kinds of errors, such as IndexError.
-    except Exception:
-        return
-    for scope in scopes:
+    for scope in find_scopes(_mark_blocks(sql, statement), statement.blocks[0].code.tokens):
         hint = scope.expression.args.get("hint")
         if hint:
             block = statement.blocks[int(hint.expressions[0].name.removeprefix(_MARK))]
             yield from _find_unknown_tables(block, scope, find_table)
             if not _shuffles(scope, find_table):
                 yield from _report_without_shuffle(block)
-
-
-def _is_readable(statement: StatementBlocks) -> bool:
-    if not statement.blocks or statement.end - statement.start > _LONGEST:
-        return False
-    depth = 0
-    for token in statement.blocks[0].code.tokens:
-        depth += (token.text == "(") - (token.text == ")")
-        if depth > _DEEPEST:
-            return False
-    return True
 
 
 def _mark_blocks(sql: str, statement: StatementBlocks) -> str:
@@ -113,7 +93,7 @@ def _mark_blocks(sql: str, statement: StatementBlocks) -> str:
 def _find_unknown_tables(block: Block, scope: Scope, find_table: FindTable) -> Iterator[Complaint]:
     for hint in block.hints:
         for argument in grammar.get_tables(hint):
-            _, source = scope.selected_sources.get(argument.parts[-1], (None, None))
+            source = _sources(scope).get(argument.parts[-1])
             if isinstance(source, exp.Table) and find_table(source) is False:
                 name = ".".join(part.name for part in source.parts)
                 message = f"{hint.name} names {argument.text}, but the schema has no table {name}"
@@ -130,9 +110,18 @@ def _shuffles(scope: Scope, find_table: FindTable) -> bool:
     if not isinstance(select.parent, exp.Subquery | exp.CTE | None):
         return True  # a branch of a set operation, or a condition
     return any(
-        _shuffles(source, find_table) if isinstance(source, Scope) else not find_table(source)
-        for _, source in scope.selected_sources.values()
+        _shuffles(source, find_table)
+        if isinstance(source, Scope)
+        else not (isinstance(source, exp.Table) and find_table(source))
+        for source in _sources(scope).values()
     )
+
+
+def _sources(scope: Scope) -> dict[str, exp.Expr | Scope]:
+    try:
+        return {name.lower(): source for name, (_, source) in scope.selected_sources.items()}
+    except OptimizeError:  # two sources with one name
+        return {}
 
 
 def _report_without_shuffle(block: Block) -> Iterator[Complaint]:

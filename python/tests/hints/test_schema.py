@@ -31,6 +31,7 @@ FINDINGS = [
     ("SELECT /*+ RANGES(even) */ a FROM t UNION SELECT 1", []),
     ("SELECT /*+ RANGES(even) */ a FROM (SELECT a FROM u GROUP BY a)", []),
     ("SELECT /*+ RANGES(even) */ a FROM t WHERE a IN (SELECT max(a) FROM u)", []),
+    ("SELECT /*+ RANGES(even), BROADCAST(nope) */ 1 FROM t, t, nope", []),
     # In doubt there is no finding: an unknown function, a table that can be a view, a write.
     ("SELECT /*+ RANGES(even) */ f(a) FROM t", []),
     ("SELECT /*+ RANGES(even) */ a FROM v", []),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import sqlglot
-from sqlglot.errors import SqlglotError
+from apportion.sql.parsing import parse
+from apportion.sql.tokens import tokenize
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,10 +26,10 @@ def without_ties(spark: SparkSession, query: str) -> str:
     limit = re.search(r"\bLIMIT\s+\d+\s*$", query, re.IGNORECASE)
     if limit is None:
         return query
-    try:
-        clauses = sqlglot.parse_one(query, read="spark").args
-    except SqlglotError:
+    tree = parse(query, tokenize(query).tokens)
+    if tree is None:
         return query
+    clauses = tree.args
     order = clauses.get("order")
     if any(map(clauses.get, _OTHER_ORDERS)) or (
         order and order.expressions[0].name.upper() == "ALL"

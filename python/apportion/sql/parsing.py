@@ -1,0 +1,44 @@
+"""Reads statements with sqlglot's parser, if it can read them in little time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.optimizer.scope import Scope, traverse_scope
+
+from apportion.sql.tokens import Token
+
+# sqlglot's time doubles with each level of calls that are named like types, as in
+# struct(struct(...)). Ten levels take less than 0.1 s.
+DEEPEST = 10
+_LONGEST = 100_000
+
+
+def parse(sql: str, tokens: Iterable[Token]) -> exp.Expr | None:
+    """Return the tree of a statement, or None if sqlglot cannot read it.
+
+    `tokens` are its tokens, which tell whether sqlglot would need too much time.
+    """
+    depth = 0
+    for token in tokens:
+        depth += (token.text == "(") - (token.text == ")")
+        if depth > DEEPEST:
+            return None
+    if len(sql) > _LONGEST:
+        return None
+    try:
+        return sqlglot.parse_one(sql, read="spark")
+    # For SQL that it does not know, sqlglot raises many kinds of errors, such as IndexError.
+    except Exception:
+        return None
+
+
+def find_scopes(sql: str, tokens: Iterable[Token]) -> list[Scope]:
+    """Return the scopes of a query, inner ones first, or none if sqlglot cannot read it."""
+    tree = parse(sql, tokens)
+    try:
+        return traverse_scope(tree) if isinstance(tree, exp.Query) else []
+    except Exception:
+        return []
