@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs/hints.md").read_text("utf-8")
+# The programs above this heading need a session.
+PAGE = (ROOT / "docs/hints.md").read_text("utf-8").partition("## Change hints from a program")[2]
 PROGRAMS = "\n".join(re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL))
 # dbt 1.11 and later download a parser from outside of the package index.
 TOOLS = ["sqlmesh", "dbt-core<1.11", "dbt-spark"]
