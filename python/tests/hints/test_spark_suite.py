@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from apportion.hints import lint
+from apportion.hints import add, lint, replace, strip
 from apportion.hints.relations import RelationsReader
 from apportion.sql.blocks import read
 
@@ -45,3 +45,14 @@ def test_statements_of_spark_have_no_findings_and_known_tables() -> None:
         unread += relations.count(None)
     assert found == []
     assert unread < blocks / 100
+
+
+@pytest.mark.slow
+def test_round_trip_of_statements_of_spark() -> None:
+    for name, sql in _spark_tests():
+        text = read(sql)
+        blocks = [block for block in text.blocks if block.takes_hints and not text.problem]
+        for block in blocks[:5]:
+            hinted = add(sql, "PARALLELISM(4, 64)", block.path)
+            assert (name, strip(hinted)) == (name, sql)
+            assert (name, strip(replace(hinted, "PARALLELISM(2)", block.path))) == (name, sql)
