@@ -5,9 +5,9 @@ A hint is a comment directly after SELECT, such as `SELECT /*+ PARALLELISM(8) */
 have the same hint. The module `apportion.sql.blocks` defines blocks and their paths.
 """
 
-from apportion.hints.errors import HintError
 from apportion.hints.findings import CODES, Finding
 from apportion.hints.lint import lint
+from apportion.hints.reading import HintError
 from apportion.hints.rewrite import add, replace, strip
 from apportion.hints.show import BlockHints, EffectiveHint, show
 

@@ -18,7 +18,7 @@ from sqlglot import ErrorLevel, ParseError, exp
 from sqlglot.dialects.spark import Spark
 
 from apportion.hints import grammar
-from apportion.hints.errors import HintError
+from apportion.hints.reading import HintError
 from apportion.sql.blocks import Block, read
 from apportion.sql.hint_comments import Hint
 
@@ -76,6 +76,11 @@ def _edit_expression(expression: exp.Expr, change: Callable[[str], str]) -> exp.
     before = copy.sql(dialect="spark")
     old = {block.path: block for block in read(before).blocks}
     for block in read(change(before)).blocks:
+        if not block.hints or not block.hints[0].name.startswith(_MARK):
+            raise HintError(
+                f"sqlglot keeps block {block.path!r} of the expression as text, so its hints "
+                "cannot be changed: pass the text of the statement"
+            )
         marked = selects[int(block.hints[0].name.removeprefix(_MARK))]
         nodes = _hints_of(marked)[1:]
         if _texts(block) != _texts(old[block.path]):

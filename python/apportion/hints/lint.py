@@ -13,8 +13,8 @@ from apportion.hints import grammar
 from apportion.hints.expressions import write
 from apportion.hints.findings import CODES, Complaint, Finding
 from apportion.hints.relations import Relation, Relations, RelationsReader
-from apportion.hints.schema import FindTable, find_table_in
 from apportion.hints.schema import check as check_schema
+from apportion.hints.schema import find_table_in
 from apportion.sql.blocks import Block, StatementBlocks, Text, read
 from apportion.sql.hint_comments import Argument, Hint, HintComment
 from apportion.sql.positions import Positions
@@ -55,14 +55,12 @@ def lint(
     positions = Positions(sql)
     reader = RelationsReader(sql)
     find_table = None if schema is None else find_table_in(schema)
-    findings = [
-        _locate(positions, complaint, statement.number)
-        for statement in text.statements
-        for complaint in (
-            *_check_statement(text, statement, reader),
-            *_check_schema(sql, statement, find_table),
-        )
-    ]
+    findings: list[Finding] = []
+    for statement in text.statements:
+        complaints = [*_check_statement(text, statement, reader)]
+        if find_table is not None:
+            complaints += check_schema(sql, statement, find_table)
+        findings += [_locate(positions, each, statement.number) for each in complaints]
     starts = sorted((statement.start, statement.number) for statement in text.statements)
     findings += [
         _locate(positions, complaint, _find_number(starts, token))
@@ -164,13 +162,6 @@ def _check_statement(
         relations = reader.read(block) if any(map(_needs_relations, block.hints)) else None
         if relations is not None:
             yield from _check_relations(statement, block, relations)
-
-
-def _check_schema(
-    sql: str, statement: StatementBlocks, find_table: FindTable | None
-) -> Iterator[Complaint]:
-    if find_table is not None:
-        yield from check_schema(sql, statement, find_table)
 
 
 def _needs_relations(hint: Hint) -> bool:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from apportion.hints.errors import HintError
+from apportion.errors import ApportionError
 from apportion.sql.blocks import Text, read
 from apportion.sql.positions import Positions
+
+
+class HintError(ApportionError, ValueError):
+    """A wrong hint, an unknown block path, or a text without readable blocks."""
 
 
 def read_or_raise(sql: str) -> Text:

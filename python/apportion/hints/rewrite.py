@@ -18,9 +18,8 @@ from typing import NamedTuple, NoReturn
 
 from apportion.errors import did_you_mean
 from apportion.hints import grammar
-from apportion.hints.errors import HintError
 from apportion.hints.expressions import Sql, edit
-from apportion.hints.reading import read_or_raise
+from apportion.hints.reading import HintError, read_or_raise
 from apportion.sql.blocks import Block, Text, read
 from apportion.sql.hint_comments import Hint, HintComment
 from apportion.sql.positions import Positions

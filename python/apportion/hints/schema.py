@@ -81,13 +81,15 @@ def check(sql: str, statement: StatementBlocks, find_table: FindTable) -> Iterat
 
 def _mark_blocks(sql: str, statement: StatementBlocks) -> str:
     """Return the statement without templates, with the number of each block as its hint."""
-    masked = mask(sql).sql
+    start = statement.start
+    masked = mask(sql[start : statement.end]).sql
     pieces: list[str] = []
-    position = statement.start
+    position = 0
     for number, block in enumerate(statement.blocks):
-        pieces += (masked[position : block.select.end], f" /*+ {_MARK}{number} */ ")
-        position = max(block.select.end, *(comment.end for comment in block.comments), 0)
-    return "".join((*pieces, masked[position : statement.end]))
+        select = block.select.end - start
+        pieces += (masked[position:select], f" /*+ {_MARK}{number} */ ")
+        position = max(select, *(comment.end - start for comment in block.comments), 0)
+    return "".join((*pieces, masked[position:]))
 
 
 def _find_unknown_tables(block: Block, scope: Scope, find_table: FindTable) -> Iterator[Complaint]:

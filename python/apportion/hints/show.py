@@ -6,8 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from apportion.hints import grammar
-from apportion.hints.errors import HintError
-from apportion.hints.reading import read_or_raise
+from apportion.hints.reading import HintError, read_or_raise
 from apportion.sql.blocks import Block, StatementBlocks
 from apportion.sql.positions import Positions
 

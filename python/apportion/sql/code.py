@@ -37,6 +37,7 @@ _NOT_AFTER_ALIAS = frozenset(
 _CLAUSES = ("WHERE", "HAVING", "WINDOW", "QUALIFY", "LIMIT", "OFFSET", "SELECT", "INSERT", "|>")
 _BEFORE_BY = ("GROUP", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE")
 _JOIN_TYPES = ("INNER", "CROSS", "NATURAL", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI")
+_MOST_JOIN_TYPES = 3  # NATURAL LEFT OUTER JOIN
 
 
 class Code:
@@ -123,9 +124,10 @@ class Code:
         """Tell whether a join starts here, with or without its type. JOIN can also be a name."""
         if index and self.word(index - 1) == ".":
             return False
-        while self.word(index) in _JOIN_TYPES:
-            index += 1
-        return self.word(index) == "JOIN"
+        types = 0
+        while types < _MOST_JOIN_TYPES and self.word(index + types) in _JOIN_TYPES:
+            types += 1
+        return self.word(index + types) == "JOIN"
 
     def is_next_relation(self, index: int) -> bool:
         """Tell whether the condition of a join ends here."""

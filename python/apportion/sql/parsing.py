@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import sqlglot
 from sqlglot import exp
@@ -29,7 +31,8 @@ def parse(sql: str, tokens: Iterable[Token]) -> exp.Expr | None:
     if len(sql) > _LONGEST:
         return None
     try:
-        return sqlglot.parse_one(sql, read="spark")
+        with _without_logging():
+            return sqlglot.parse_one(sql, read="spark")
     # For SQL that it does not know, sqlglot raises many kinds of errors, such as IndexError.
     except Exception:
         return None
@@ -39,6 +42,18 @@ def find_scopes(sql: str, tokens: Iterable[Token]) -> list[Scope]:
     """Return the scopes of a query, inner ones first, or none if sqlglot cannot read it."""
     tree = parse(sql, tokens)
     try:
-        return traverse_scope(tree) if isinstance(tree, exp.Query) else []
+        with _without_logging():
+            return traverse_scope(tree) if isinstance(tree, exp.Query) else []
     except Exception:
         return []
+
+
+@contextmanager
+def _without_logging() -> Iterator[None]:
+    """Keep sqlglot from warning about statements that only Spark knows."""
+    logger = logging.getLogger("sqlglot")
+    was_disabled, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = was_disabled

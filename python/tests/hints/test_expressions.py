@@ -91,3 +91,9 @@ def test_errors_and_findings_of_expressions_are_those_of_texts() -> None:
         add(query, "RANGES(even)")
     with pytest.raises(HintError, match="unknown block 'cte c'"):
         add(query, "PARALLELISM(8)", "cte c")
+
+
+def test_a_statement_that_sqlglot_keeps_as_text_is_refused() -> None:
+    query = sqlglot.parse_one("EXPLAIN FORMATTED SELECT 1", read="spark")
+    with pytest.raises(HintError, match="sqlglot keeps block 'main' of the expression as text"):
+        add(query, "PARALLELISM(8)")

@@ -54,6 +54,11 @@ def test_a_schema_can_have_databases(table: str, is_known: bool) -> None:
     assert codes == ([] if is_known else ["APH314"])
 
 
+def test_sqlglot_does_not_warn_of_unknown_statements(caplog: pytest.LogCaptureFixture) -> None:
+    assert lint("EXPLAIN FORMATTED SELECT /*+ RANGES(even) */ a FROM t", TABLES) == []
+    assert caplog.records == []
+
+
 def test_a_schema_of_another_form_raises() -> None:
     with pytest.raises(InputError, match="the schema must have the form"):
         lint("SELECT /*+ RANGES(even) */ 1", {"a": {"b": "int"}, "c": {"d": {"e": "int"}}})
