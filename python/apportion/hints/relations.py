@@ -92,7 +92,8 @@ class RelationsReader:
             if depth > DEEPEST or self._budget < 0:
                 raise RecursionError
             word, token = code.word(index), code.tokens[index]
-            if code.is_from(index) or (word == "TABLE" and index == low and depth == 0):
+            is_table = word == "TABLE" and index == low and depth == 0
+            if is_table or (word == "FROM" and code.is_from(index)):
                 is_from, is_condition = True, False
                 yield token.start, ","
             elif word == "|>":
@@ -102,6 +103,8 @@ class RelationsReader:
                 yield token.start, _RENAMED
             elif word in ("ON", "USING") and is_from:
                 is_from, is_condition = False, True
+            elif not (is_from or is_condition):
+                continue
             elif code.is_end_of_from(index):
                 is_from = is_condition = False
             elif is_from or (is_condition and code.is_next_relation(index)):

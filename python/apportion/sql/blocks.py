@@ -306,6 +306,8 @@ class _BlockFinder:
             if before is not None and before.kind == "template"
         }
         self._copies: dict[str, int] = defaultdict(int)
+        # Without CTEs, the names of tables are not needed.
+        self._has_ctes = any(token.word == "WITH" for token in code.tokens)
         # The `(` of each CTE that has been read.
         self._ctes: set[int] = set()
 
@@ -467,6 +469,8 @@ class _BlockFinder:
                 else:
                     self._find_last_join(query, code.outside_parentheses(*inside))
                     self._read_parentheses(query, *inside, steps, encloser, has_table)
+            elif not self._has_ctes:
+                continue
             elif has_table and encloser is not None:
                 token = self._tokens[index]
                 if token.kind in ("word", "quoted") and code.word(index + 1) not in (".", "("):
