@@ -85,11 +85,11 @@ dist: jars ## Build the wheel and the sdist into dist/, and check them
 	@$(BIN)/pytest --quiet python/tests/installing/test_wheel_and_sdist.py
 	@du -h dist/*
 
-# Comma-separated commands: an installed Python that is not found by name can be given by its path.
-PYTHONS ?= python3.10,python3.13
+# Pythons with their Spark. One that is not found by its name can be given by its path.
+ENVIRONMENTS ?= python3.10=3.5,python3.13=4.3
 .PHONY: release-check
 release-check: jars ## Check all that a release publishes: versions, wheel, jars, SBOM, and the README in clean environments
-	@$(BIN)/python python/release_check.py --pythons $(PYTHONS)
+	@$(BIN)/python python/release_check.py --environments $(ENVIRONMENTS)
 
 .PHONY: clean
 clean: ## Remove the virtual environment and all that was built
