@@ -12,6 +12,8 @@ run from the log of Apportion's run on the first number of slots.
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import math
 import statistics
 import tempfile
@@ -124,12 +126,14 @@ Runs = dict[tuple[str, str, int], Workload]
 def read_runs(folder: Path) -> Runs:
     """Return the measured runs of the logs in a folder. Later logs replace runs of earlier ones."""
     runs: Runs = {}
+    ids = itertools.count()
     for log in sorted(folder.iterdir(), key=lambda file: file.stat().st_mtime):
         application = eventlog.read(log)
         for query in application.queries.values():
             variant, name, number = [*query.description.split("/"), "", ""][:3]
             if number.isdecimal() and int(number) and (run := workload(application, query)):
-                runs[variant, name, int(number)] = run
+                # Two logs can have the same ids, by which the simulator tells queries apart.
+                runs[variant, name, int(number)] = dataclasses.replace(run, query=next(ids))
     return runs
 
 

@@ -35,3 +35,11 @@ def test_runs_of_the_warm_up_are_left_out(tmp_path: Path) -> None:
     events = logs.application(logs.CONF) + logs.query(0, description=f"Spark/{QUERY}/0")
     logs.write(tmp_path / "log", events)
     assert slots.read_runs(tmp_path) == {}
+
+
+def test_runs_of_several_logs_are_told_apart(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        events = logs.application(logs.CONF) + logs.query(0, description=f"Spark/{name}/1")
+        logs.write(tmp_path / name, events)
+    first, second = slots.read_runs(tmp_path).values()
+    assert first.query != second.query
