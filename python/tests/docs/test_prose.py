@@ -17,6 +17,8 @@ from .pages import PAGES, ROOT
 MOST_WORDS = 25
 MOST_WORDS_OF_PAGE = 900
 MOST_LINES_OF_README = 120
+MOST_PAGES = 32
+MOST_WORDS_OF_ALL = 32_000
 
 # Pages that a program writes from the code.
 REFERENCES = {
@@ -92,6 +94,11 @@ def test_pages_have_at_most_900_words() -> None:
     written = [page for page in PAGES if page.name not in REFERENCES]
     counts = {page.name: words(_INLINE.sub("code", text_of(page))) for page in written}
     assert {name: n for name, n in counts.items() if n > MOST_WORDS_OF_PAGE} == {}
+
+
+def test_all_pages_together_are_short() -> None:
+    assert len([page for page in PAGES if page.parent != ROOT]) <= MOST_PAGES
+    assert sum(words(page.read_text("utf-8")) for page in PAGES) <= MOST_WORDS_OF_ALL
 
 
 def test_pages_use_the_words_of_the_glossary() -> None:
