@@ -201,9 +201,10 @@ class _Reader:
             if start > self._end:
                 self._read_gap(start)
             kind = _KINDS.get(token.token_type, "symbol")
-            if token.token_type == TokenType.HINT:
-                is_start = self._code[start] == _HINT_START
-                kind, end = ("hint start", start + 3) if is_start else ("hint end", end)
+            if self._sql.startswith("/*+", start) and token.token_type == TokenType.HINT:
+                kind, end = "hint start", start + 3
+            elif token.token_type == TokenType.HINT and end == start + 2:
+                kind = "hint end"
             elif kind == "word" and not self._code[start:end].strip(FILLER):
                 kind = "template"
             elif self._code.startswith(_TEMPLATES, start):

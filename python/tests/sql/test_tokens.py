@@ -30,6 +30,8 @@ TOKENS = [
     ("/*+ a */", "hint start /*+|word a|hint end */"),
     ("/*+ '*/' */", "hint start /*+|string '*/'|hint end */"),
     ("/* + a */", "comment /* + a */"),
+    # Characters that stand for hints and templates while sqlglot reads.
+    ("a \ue001b \ue000", "word a|symbol \ue001|word b|template \ue000"),
     ("1.5e-3 .5 1;2", "number 1.5e-3|symbol .|number 5|number 1|symbol ;|number 2"),
     ("a.b 2b a{{ x }}.c", "word a|symbol .|word b|word 2b|word a{{ x }}|symbol .|word c"),
     ("a|>b||c", "word a|symbol |>|word b|symbol |||word c"),
