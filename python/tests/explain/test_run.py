@@ -76,7 +76,7 @@ class TestSql:
         assert result.stdout.count("Query ") == 1
         assert f": {hinted} (" in result.stdout
         assert "HashAggregate: 1 task: parallelism is set to 1 (hint" in result.stdout
-        assert "reads stage 0" in result.stdout
+        assert "  reads stage " in result.stdout
         assert "written to a shuffle" in result.stdout
 
     def test_explain_runs_standard_input_and_writes_a_page(self, tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ class TestSql:
     def test_explain_shows_a_query_without_decisions(self) -> None:
         result = explain("-", "--format", "json", stdin="SELECT 1")
         [query] = json.loads(result.stdout)
-        assert (query["description"], query["slots"]) == ("SELECT 1", 1)
+        assert (query["description"], query["stages"][-1]["slots"]) == ("SELECT 1", 1)
 
     @pytest.mark.parametrize(
         ("statement", "code", "message"),
