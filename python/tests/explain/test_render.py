@@ -73,7 +73,7 @@ def test_a_view_has_stages_with_decisions_and_work(query: QueryView) -> None:
     assert below.ran
     assert result.ran
     assert (below.ran.stages, result.ran.stages) == ([7], [9])
-    assert query.peak_tasks == 2
+    assert (query.slots, query.useful_slots, query.peak_tasks) == (2, 2, 2)
 
 
 def test_text_of_a_query(query: QueryView) -> None:
@@ -161,3 +161,11 @@ def test_a_failed_query_without_a_plan_is_shown() -> None:
         "Query 1: SELECT (not ended)",
         "  Failed: no such thing",
     ]
+
+
+def test_stages_with_different_resource_profiles_share_no_slots() -> None:
+    query = Query(3, "an example", plan=plan(PLAN))
+    query.stages = [stage(7, 7, [0, 5]), stage(9, 3, [25, 26, 27])]
+    query.stages[1].profile = 1
+    made = view(Application(), query)
+    assert (made.slots_by_group, made.slots) == ({0: 2, 1: 3}, 5)

@@ -33,6 +33,8 @@ class Ran:
     twice."""
     failed_tasks: int
     """Attempts of tasks that failed."""
+    profile: int
+    """Id of the resource profile. Stages with the same profile share slots."""
     started: int | None
     """Launch of the first task, in milliseconds since 1970."""
     ended: int | None
@@ -176,6 +178,7 @@ def work_of(own: Sequence[Stage]) -> Ran | None:
         tasks_of_stages=[tasks[id] for id in sorted(tasks)],
         most_tasks=max(len(stage.launched) for stage in own),
         failed_tasks=sum(stage.failed_tasks for stage in own),
+        profile=own[-1].profile,
         started=min((min(stage.launched) for stage in own if stage.launched), default=None),
         ended=max((max(stage.finished) for stage in own if stage.finished), default=None),
         wall_millis=_wall_millis(own),

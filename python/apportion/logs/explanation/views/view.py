@@ -236,6 +236,28 @@ class QueryView:
         """The most tasks that ran at the same time."""
         return max((tasks for _, tasks in self.running), default=0)
 
+    @property
+    def slots_by_group(self) -> dict[int, int]:
+        """Slots for the largest stage of each resource profile, whose stages share slots."""
+        groups: dict[int, int] = {}
+        for stage in self.stages:
+            group = stage.ran.profile if stage.ran else 0
+            groups[group] = max(groups.get(group, 0), stage.slots or 0)
+        return groups
+
+    @property
+    def slots(self) -> int:
+        """Slots for the largest stages of all profiles. With fewer slots, tasks have to wait."""
+        return sum(self.slots_by_group.values())
+
+    @property
+    def useful_slots(self) -> int:
+        """Slots for all stages of one depth together, for the depth with the most tasks."""
+        by_depth: dict[int, int] = {}
+        for stage in self.stages:
+            by_depth[stage.depth] = by_depth.get(stage.depth, 0) + (stage.slots or 0)
+        return max(by_depth.values(), default=0)
+
     def as_json(self) -> dict[str, Any]:
         """Return the view as data for JSON."""
         return {
@@ -243,6 +265,9 @@ class QueryView:
             "description": self.description,
             "seconds": self.seconds,
             "failure": self.failure,
+            "slots": self.slots,
+            "slots_by_group": self.slots_by_group,
+            "useful_slots": self.useful_slots,
             "peak_tasks": self.peak_tasks,
             "sql": self.sql,
             "blocks": [dataclasses.asdict(block) for block in self.blocks],
