@@ -62,7 +62,7 @@ def running(times: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def median(values: Iterable[int]) -> int:
-    """Return the upper median, as Spark's page on a stage has it; 0 without values."""
+    """Return the upper median, as Spark's page on a stage shows it; 0 without values."""
     ordered = sorted(values)
     return ordered[len(ordered) // 2] if ordered else 0
 

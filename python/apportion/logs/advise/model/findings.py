@@ -257,8 +257,8 @@ class ApplicationAdvice:
     stage_seconds: float
     """Time in which at least one stage of a query ran."""
     task_seconds: float
-    """Task time of all queries: the time from the launch of each task to its end, as Spark's page
-    on executors has it, of the tasks that succeeded."""
+    """Task time of all queries: the time from the launch to the end of each task that succeeded,
+    as Spark's page on executors shows it."""
     other_task_seconds: float
     """Task time of stages outside of SQL."""
     gain: Gain

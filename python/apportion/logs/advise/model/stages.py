@@ -58,7 +58,7 @@ class MeasuredStage:
     millis: array[int]
     """Time from the launch of each task to its end."""
     run_millis: array[int]
-    """Time in the code of each task, as Spark's page on a stage has it."""
+    """Time in the code of each task, as Spark's page on a stage shows it."""
     on_new_executors: frozenset[int]
     """Places of tasks that were launched before any task of their executor had ended."""
     read_bytes: array[int]
