@@ -19,6 +19,8 @@ PREFIX = "spark.apportion."
 ENABLED = f"{PREFIX}enabled"
 
 _LARGEST_SIZE = 2**63 - 1
+# `Category.Internal` in Scala.
+_INTERNAL = "Internal"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Setting:
     key: str
     """Name in Spark's conf, such as `spark.apportion.sources.maxParallelism`."""
     category: str
-    """Title of the section in the documentation."""
+    """Title of the section in the documentation; `Internal` for settings that no page lists."""
     type: Literal["boolean", "int", "size", "duration", "double", "choice", "list", "text"]
     default: bool | int | float | str | None
     """Default value; sizes in bytes, times in seconds, None if the setting has no default."""
@@ -175,24 +177,32 @@ class Settings(SettingsFields):
             )
 
 
-@cache
 def registry() -> dict[str, Setting]:
-    """Return all settings by keyword, in the order of their categories."""
+    """Return the documented settings by keyword, in the order of their categories."""
+    return _settings()[0]
+
+
+@cache
+def _settings() -> tuple[dict[str, Setting], list[Setting]]:
+    """Return the documented settings by keyword, and all settings."""
     text = importlib.resources.files("apportion").joinpath("settings.json").read_text("utf-8")
     settings = [
         Setting(**{_snake_case(field): value for field, value in entry.items()})
         for entry in json.loads(text)
     ]
-    return {setting.keyword: setting for setting in settings}
+    documented = (setting for setting in settings if setting.category != _INTERNAL)
+    return {setting.keyword: setting for setting in documented}, settings
 
 
 def find(name: str) -> Setting:
     """Return the setting with a keyword (`min_parallelism`), a name (`minParallelism`) or a key.
 
+    Settings that no page lists are found too.
+
     Raises `SettingError`, with the nearest known name, for an unknown name.
     """
-    for keyword, setting in registry().items():
-        if name in (keyword, setting.name, setting.key):
+    for setting in _settings()[1]:
+        if name in (setting.keyword, setting.name, setting.key):
             return setting
     raise _unknown(name)
 
@@ -215,7 +225,11 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, str]:
             others[name] = value
         else:
             setting = find(name)
-            settings[setting.keyword] = setting.parse(value)
+            checked = setting.parse(value)
+            if setting.category == _INTERNAL:
+                others[setting.key] = _text(checked)
+            else:
+                settings[setting.keyword] = checked
     return others | Settings.from_kwargs(**settings).to_conf()
 
 

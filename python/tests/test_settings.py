@@ -250,3 +250,15 @@ def test_assignments_are_parsed_to_confs() -> None:
 def test_invalid_assignments_raise(text: str, message: str) -> None:
     with pytest.raises(SettingError, match=message):
         parse_assignments([text])
+
+
+def test_internal_settings_are_checked_but_not_listed() -> None:
+    assert find("spark.apportion.resources.cooldown").category == "Internal"
+    assert "resources_cooldown" not in registry()
+    conf = parse_assignments(["resources.cooldown=1min", "min_parallelism=2"])
+    assert conf == {
+        "spark.apportion.resources.cooldown": "60",
+        "spark.apportion.minParallelism": "2",
+    }
+    with pytest.raises(SettingError, match="adaptive_writes is 'maybe'"):
+        parse_assignments(["adaptive_writes=maybe"])

@@ -125,8 +125,10 @@ def settings(setup: Setup) -> Iterator[Finding]:
 
 
 def _setting(conf: Conf, entry: Entry) -> Iterator[Finding]:
-    keys = [setting.key for setting in registry().values()]
-    if entry.key not in keys:
+    try:
+        setting = find(entry.key)
+    except SettingError:
+        keys = [setting.key for setting in registry().values()]
         advice = (
             f"unknown setting, which Spark silently ignores.{did_you_mean(entry.key, keys)} "
             "`apportion settings` lists all settings"
@@ -134,13 +136,18 @@ def _setting(conf: Conf, entry: Entry) -> Iterator[Finding]:
         yield Finding("Settings", conf.shown(entry.key), "problem", advice)
         return
     try:
-        find(entry.key).parse(entry.value)
+        setting.parse(entry.value)
     except SettingError as error:
         yield Finding("Settings", conf.shown(entry.key), "problem", str(error))
 
 
 def _bounds(conf: Conf, own: list[Entry]) -> Iterator[Finding]:
-    values = {find(entry.key).keyword: find(entry.key).parse(entry.value) for entry in own}
+    values = {
+        setting.keyword: setting.parse(entry.value)
+        for setting in registry().values()
+        for entry in own
+        if entry.key == setting.key
+    }
     try:
         Settings.from_kwargs(**values)
     except SettingError as error:

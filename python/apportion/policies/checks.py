@@ -174,13 +174,12 @@ def _checked_setting(name: str, value: object) -> tuple[Setting, bool | int | fl
 
 
 def _setting(name: str) -> Setting:
-    usable = [each for each in registry.registry().values() if each.not_in_policies is None]
-    known = {each.name: each for each in registry.registry().values()}
-    setting = known.get(name.removeprefix(PREFIX))
-    if setting is None:
-        short = name.removeprefix(PREFIX)
-        suggestion = did_you_mean(short, [each.name for each in usable])
-        raise PolicyError(f"unknown setting {cut(name)}.{suggestion}")
+    try:
+        setting = registry.find(PREFIX + name.removeprefix(PREFIX))
+    except SettingError:
+        usable = [each for each in registry.registry().values() if each.not_in_policies is None]
+        suggestion = did_you_mean(name.removeprefix(PREFIX), [each.name for each in usable])
+        raise PolicyError(f"unknown setting {cut(name)}.{suggestion}") from None
     if setting.not_in_policies is not None:
         raise PolicyError(f"a rule cannot set {setting.name}: {setting.not_in_policies}")
     return setting
@@ -188,7 +187,7 @@ def _setting(name: str) -> Setting:
 
 def _check_contradictions(keywords: Mapping[str, Any]) -> None:
     try:
-        Settings.from_kwargs(**keywords)
+        Settings.from_kwargs(**{k: v for k, v in keywords.items() if k in registry.registry()})
     except SettingError as error:
         raise PolicyError(str(error)) from None
     least, most = (keywords.get(f"resources_{bound}_slots") for bound in ("min", "max"))

@@ -167,6 +167,10 @@ def wrong_value(machine: Machine) -> None:
     machine.defaults(f"spark.sql.extensions={EXTENSION}", "spark.apportion.broadcastRatio=1.5")
 
 
+def wrong_value_of_an_internal_setting(machine: Machine) -> None:
+    machine.defaults(f"spark.sql.extensions={EXTENSION}", "spark.apportion.resources.cooldown=x")
+
+
 def bounds_without_a_power_of_two(machine: Machine) -> None:
     machine.defaults(
         f"spark.sql.extensions={EXTENSION}",
@@ -284,6 +288,12 @@ JAVA = "need Java 17 or newer: install it, and set JAVA_HOME to its folder"
             "Settings",
             "spark.apportion.broadcastRatio=1.5 ({folder}/spark/conf/spark-defaults.conf, line 2)",
             "allowed is above 0.0 and below 1.0",
+        ),
+        (
+            wrong_value_of_an_internal_setting,
+            "Settings",
+            "spark.apportion.resources.cooldown=x",
+            "allowed is 0 seconds or more",
         ),
         (
             bounds_without_a_power_of_two,

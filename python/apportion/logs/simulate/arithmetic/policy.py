@@ -21,8 +21,6 @@ _INITIAL_PARTITIONS = "spark.sql.adaptive.coalescePartitions.initialPartitionNum
 MAX_PARTITION_BYTES = "spark.sql.files.maxPartitionBytes"
 OPEN_COST = "spark.sql.files.openCostInBytes"
 _MEMORY_SHARE = "spark.memory.fraction"
-# A setting without documentation: `Category.Internal`.
-_ADAPTIVE_WRITES = "spark.apportion.adaptiveWrites"
 # Bytes of a heap that Spark leaves free: `UnifiedMemoryManager.RESERVED_SYSTEM_MEMORY_BYTES`.
 _RESERVED = 300 << 20
 # Plugins of Gluten, the RAPIDS Accelerator and Comet: `Cluster.hasOtherEngine`.
@@ -42,7 +40,6 @@ _DEFAULTS: dict[str, str] = {
     "spark.memory.offHeap.size": "0",
     _MEMORY_SHARE: "0.6",
     "spark.shuffle.sort.bypassMergeThreshold": "200",
-    _ADAPTIVE_WRITES: "true",
 }
 
 
@@ -149,7 +146,7 @@ class Confs:
         """Whether map tasks decide how finely they write: `PlainWrites` and `PlainShuffles`."""
         return (
             self.enabled
-            and self.flag(_ADAPTIVE_WRITES)
+            and bool(self.setting("adaptive_writes"))
             and self.flag(COALESCING)
             and not {"AdaptiveWrites", "DecideShuffleReads"} & set(self._rules_disabled())
             and self._has_plain_shuffles()

@@ -25,7 +25,7 @@ object PythonBridge {
   /** Returns the settings registry; `python/apportion/settings.json` is its export. */
   def settings(): String = {
     ApportionExtension.registerSettings()
-    write(SettingRegistry.documented.map(describe))
+    write(SettingRegistry.all.map(describe))
   }
 
   /**
