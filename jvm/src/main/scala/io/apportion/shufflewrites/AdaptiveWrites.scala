@@ -38,7 +38,7 @@ case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends
         groups.filterNot(keepsNumber).flatMap(pending).foreach(_.setTagValue(Why, reason))
         plan
       case None =>
-        val writes = groups.map(writeOf(_, settings))
+        val writes = groups.map(new Write(_, settings))
         val (n, why) = partitions(plan, writes.filterNot(_.keepsNumber).map(_.policy), settings)
         ValidChanges.applyAll(plan, writes)(change(_, _, n, WriteReason(WriteReason.Adaptive, why)))
     }
@@ -65,32 +65,40 @@ case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends
       plan.collect { case exchange: Exchange => ExchangeGroup.collect(exchange.child) }.flatten
   }
 
-  private def writeOf(group: ExchangeGroup, settings: SessionPolicy): Write = {
-    val known = GroupRead.policy(group, settings, advisors, session)
-    val policy = known.policy
-    val byMemory = for (memory <- policy.taskMemory; ratio <- known.memoryPerByte) yield (memory / ratio).toLong
-    // With volume.measure=estimated, the target size counts uncompressed bytes. A task reads its part of each shuffle.
-    val target = ((byMemory.toSeq :+ policy.dataVolumePerTask).min / group.leaves.size).max(1)
-    val goals =
-      group.leaves.map(_.node).zip(RowHolders.of(group)).collect { case (exchange: ShuffleExchangeExec, holders) =>
-        val inMemory = policy.taskMemory.fold(Long.MaxValue)(holders.rowBytesIn(_, exchange))
-        exchange.id -> WriteGoal(
-          taskBytes = target,
-          slots = policy.slots.getOrElse(1),
-          slotBytes = policy.minTaskVolume,
-          rowBytes = if (policy.rowBytes) inMemory.min(target) else inMemory,
-          minTasks = policy.parallelism.getOrElse(policy.lowerBound),
-          maxFiles = Cluster.bypassUpTo(session.sparkContext)
-        )
-      }
-    Write(policy, goals.toMap, keepsNumber(group))
+  /**
+   * Planned writes of the exchanges of a group. Spark plans the rest of a query again after each stage, but creates the
+   * stage of an exchange once. So the goals are made then.
+   */
+  private final class Write(group: ExchangeGroup, settings: SessionPolicy) {
+    private lazy val known = GroupRead.policy(group, settings, advisors, session)
+    lazy val keepsNumber: Boolean = AdaptiveWrites.this.keepsNumber(group)
+
+    def policy: Policy = known.policy
+
+    def exchanges: Seq[ShuffleExchangeExec] = pending(group)
+
+    def goal(exchange: ShuffleExchangeExec): WriteGoal = {
+      val byMemory = for (memory <- policy.taskMemory; ratio <- known.memoryPerByte) yield (memory / ratio).toLong
+      // With volume.measure=estimated, the target size counts uncompressed bytes. A task reads its part of each shuffle.
+      val target = ((byMemory.toSeq :+ policy.dataVolumePerTask).min / group.leaves.size).max(1)
+      val holders = RowHolders.of(group)(group.leaves.indexWhere(_.node eq exchange))
+      val inMemory = policy.taskMemory.fold(Long.MaxValue)(holders.rowBytesIn(_, exchange))
+      WriteGoal(
+        taskBytes = target,
+        slots = policy.slots.getOrElse(1),
+        slotBytes = policy.minTaskVolume,
+        rowBytes = if (policy.rowBytes) inMemory.min(target) else inMemory,
+        minTasks = policy.parallelism.getOrElse(policy.lowerBound),
+        maxFiles = Cluster.bypassUpTo(session.sparkContext)
+      )
+    }
   }
 
   /**
    * Number of partitions of all adaptive shuffles of the query, and its reason. It is one number, so that Spark can reuse
    * shuffles in subqueries, join any two of them, and plan the query again.
    */
-  private def partitions(plan: SparkPlan, policies: Seq[Policy], settings: SessionPolicy): (Int, String) = {
+  private def partitions(plan: SparkPlan, policies: => Seq[Policy], settings: SessionPolicy): (Int, String) = {
     val running = plan.collect { case stage: ShuffleQueryStageExec =>
       AdaptiveWrites.why(stage.shuffle).map(stage.shuffle.outputPartitioning.numPartitions -> _.text)
     }
@@ -118,7 +126,7 @@ case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends
   }
 
   private def change(plan: SparkPlan, writes: Seq[Write], n: Int, why: WriteReason): SparkPlan = {
-    val byExchange = writes.flatMap(write => write.goals.keys.map(_ -> write)).toMap
+    val byExchange = writes.flatMap(write => write.exchanges.map(_.id -> write)).toMap
     plan.transformDown { case exchange: ShuffleExchangeExec =>
       byExchange.get(exchange.id).fold(exchange) { write =>
         // transformDown keeps a node if the new one is equal, so the tags of an equal one would be lost.
@@ -126,7 +134,7 @@ case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends
           .filter(_ => !write.keepsNumber && exchange.outputPartitioning.numPartitions != n)
           .fold(exchange)(AnyVersion.replace(exchange, exchange.outputPartitioning, _))
         changed.copyTagsFrom(exchange)
-        changed.setTagValue(Goal, write.goals(exchange.id))
+        changed.setTagValue(Goal, () => write.goal(exchange))
         if (!write.keepsNumber) changed.setTagValue(Why, why)
         changed
       }
@@ -135,7 +143,7 @@ case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends
 }
 
 object AdaptiveWrites {
-  private[shufflewrites] val Goal = TreeNodeTag[WriteGoal]("apportion.writeGoal")
+  private[shufflewrites] val Goal = TreeNodeTag[() => WriteGoal]("apportion.writeGoal")
   private val Why = TreeNodeTag[WriteReason]("apportion.writeReason")
 
   /** Spark may change the number of partitions of these shuffles. */
@@ -145,9 +153,6 @@ object AdaptiveWrites {
   private val Headroom = 2L
   private val MaxByBytes = 8192L
   private val Max = 32768L
-
-  /** Planned writes of the exchanges of a group. The goals are by the ids of the exchanges. */
-  private final case class Write(policy: Policy, goals: Map[Int, WriteGoal], keepsNumber: Boolean)
 
   /** Partitions that the tasks need which the query or a setting asks for, so that ranges are nearly even. */
   private def partitionsFor(policy: Policy): Long = {

@@ -30,7 +30,7 @@ private[shufflewrites] final class ReplaceExchange(override protected val sessio
           exchange.advisoryPartitionSize
         )(
           exchange,
-          goal.copy(likelyBytes = earlier.get(name).getOrElse(likelyBytes(exchange.child))),
+          goal().copy(likelyBytes = earlier.get(name).getOrElse(likelyBytes(exchange.child))),
           earlier.put(name, _)
         )
         adaptive.copyTagsFrom(exchange)
