@@ -55,3 +55,7 @@ object SourceKind {
  * @param text the same for people, such as "hint on the query block, line 3"
  */
 final case class ValueSource(kind: SourceKind, text: String)
+
+object ValueSource {
+  val Default: ValueSource = ValueSource(SourceKind.Default, "default")
+}

@@ -44,7 +44,8 @@ final class SessionPolicy(val conf: SQLConf, sparkContext: SparkContext) {
       maxSubpartitionsPerTask = maxReducerPartitions.getOrElse(Int.MaxValue),
       sparksPartitions = conf.numShufflePartitions,
       exactSizesUpTo = Cluster.exactSizesUpTo(sparkContext),
-      setBy = SettingRegistry.all.map(setting => setting.name -> setBy(setting.key)).toMap +
+      setBy = SettingRegistry.sourcesIfUnset ++
+        SettingRegistry.all.filter(set => conf.contains(set.key)).map(set => set.name -> setBy(set.key)) +
         (Settings.DataVolumePerTask.name -> volumeSetBy) ++
         maxReducerPartitions.map(_ => "maxSubpartitionsPerTask" -> ofSpark(SessionPolicy.MaxReducerPartitions))
     )
@@ -98,7 +99,7 @@ final class SessionPolicy(val conf: SQLConf, sparkContext: SparkContext) {
   }
 
   private def setForSession(key: String): ValueSource =
-    if (!conf.contains(key)) ValueSource(SourceKind.Default, "default")
+    if (!conf.contains(key)) ValueSource.Default
     else {
       val value = conf.getConfString(key)
       if (!Cluster.submitted(sparkContext, key).contains(value)) ValueSource(SourceKind.Session, "session setting")

@@ -5,6 +5,7 @@ import java.util.concurrent.TimeUnit
 
 import scala.collection.mutable
 
+import io.apportion.decision.ValueSource
 import org.apache.spark.network.util.ByteUnit
 import org.apache.spark.sql.internal.SQLConf
 
@@ -12,12 +13,14 @@ import org.apache.spark.sql.internal.SQLConf
 object SettingRegistry {
   @volatile private var registries = Seq.empty[SettingRegistry]
   @volatile private var entries = Seq.empty[SettingEntry[_]]
+  @volatile private var unset = Map.empty[String, ValueSource]
 
   /** Adds settings before a session reads its conf: Spark then refuses wrong values. */
   def add(more: SettingRegistry*): Unit = synchronized {
     registries = (registries ++ more).distinct
     val ofCategory = registries.flatMap(_.declared).groupBy(_.category)
     entries = (Category.all :+ Category.Internal).flatMap(ofCategory.getOrElse(_, Nil))
+    unset = entries.map(_.name -> ValueSource.Default).toMap
   }
 
   /** All settings, by category, in the order of their declarations. */
@@ -25,6 +28,9 @@ object SettingRegistry {
 
   /** The settings that users have a reason to change. */
   def documented: Seq[SettingEntry[_]] = all.filter(_.category ne Category.Internal)
+
+  /** Source of each setting, by name, where nobody has set any. */
+  private[settings] def sourcesIfUnset: Map[String, ValueSource] = unset
 
   /** Settings that contradict each other. */
   def problems(conf: SQLConf): Seq[String] = registries.flatMap(_.problems(conf))
