@@ -18,17 +18,21 @@ object OperatorBlock {
    * @param readers for each block, a chain of operators from the exchange upwards, or only the exchange; the first
    *                operator with a known block counts
    */
-  def ofEach(readers: Seq[Seq[SparkPlan]]): Seq[QueryBlock] = {
-    val logical = readers.map(_.flatMap(_.logicalLink).map(unwrap).distinct).filter(_.nonEmpty)
-    logical.flatten.headOption.flatMap(columnsFor).toSeq.flatMap { columns =>
-      val search = new Search(columns)
-      logical.flatMap(nodes => nodes.iterator.flatMap(search.known).nextOption().orElse(search.guess(nodes.head)))
+  def ofEach(readers: Seq[Seq[SparkPlan]]): Seq[QueryBlock] =
+    if (!QueryBlockFinder.areAssigned) Nil
+    else {
+      val logical = readers.map(_.flatMap(_.logicalLink).map(unwrap)).filter(_.nonEmpty)
+      logical.flatten.headOption.flatMap(columnsFor).toSeq.flatMap { columns =>
+        val search = new Search(columns)
+        logical.flatMap(nodes => nodes.iterator.flatMap(search.known).nextOption().orElse(search.guess(nodes.head)))
+      }
     }
-  }
 
   /** Block of the table that a scan reads. */
   def ofScan(scan: SparkPlan): Option[QueryBlock] =
-    scan.logicalLink.flatMap(link => columnsFor(link).flatMap(new Search(_).homeOfLeaves(link)))
+    scan.logicalLink
+      .filter(_ => QueryBlockFinder.areAssigned)
+      .flatMap(link => columnsFor(link).flatMap(new Search(_).homeOfLeaves(link)))
 
   /**
    * Columns of the operator's plan. If the optimizer dropped all tags of a subtree, the analyzed plan still has them.

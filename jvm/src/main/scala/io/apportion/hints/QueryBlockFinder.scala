@@ -16,10 +16,16 @@ private[hints] object QueryBlockFinder {
 
   private val Tag = TreeNodeTag[Placed]("apportion.queryBlock")
 
+  /** Whether any query has blocks. If not, rules do not search their plans. */
+  @volatile private var isUsed = false
+
+  def areAssigned: Boolean = isUsed
+
   def placed(node: LogicalPlan): Option[Placed] = node.getTagValue(Tag)
 
   /** Records the blocks of a plan that shares no nodes with other plans. */
   def assign(plan: LogicalPlan, policy: PolicyHints): Unit = {
+    isUsed = true
     val root = QueryBlock.root(new PlanColumns(mutable.Buffer.empty), policy.ofQuery)
     new QueryBlockFinder(policy).visit(plan, root)
     // An operator that lost its tags finds the columns at the root.
