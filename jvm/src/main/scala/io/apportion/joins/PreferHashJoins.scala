@@ -132,9 +132,9 @@ private final class HashJoins(conf: SQLConf, memory: Long) {
       hint.flatMap(_.strategy).isEmpty && canBroadcastBySize(side, conf)
     val JoinHint(ofLeft, ofRight) = join.hint
     (ofLeft ++ ofRight).flatMap(_.strategy).forall(_ == NO_BROADCAST_HASH) &&
+    join.collectLeaves().forall(isFinished) &&
     !(canBuildBroadcastLeft(join.joinType) && isBroadcast(join.left, ofLeft)) &&
-    !(canBuildBroadcastRight(join.joinType) && isBroadcast(join.right, ofRight)) &&
-    join.collectLeaves().forall(isFinished)
+    !(canBuildBroadcastRight(join.joinType) && isBroadcast(join.right, ofRight))
   }
 
   private def isFinished(leaf: LogicalPlan): Boolean = leaf match {

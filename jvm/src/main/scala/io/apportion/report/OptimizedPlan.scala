@@ -34,8 +34,8 @@ private[apportion] object OptimizedPlan extends AdaptiveSparkPlanHelper {
       operators.iterator.map(_._2).zipWithIndex.foreach { case (operator, i) => operator.setTagValue(Number, i) }
       val sql = query.logical.collectFirst { case node if node.origin.sqlText.isDefined => node.origin.sqlText.get }
       if (operators.nonEmpty) {
-        val fingerprint = QueryFingerprint.of(query.commandExecuted)
-        ListenerBus.post(session.sparkContext, QueryEvent.of(id, sql, fingerprint, operators))
+        val analyzed = query.commandExecuted
+        ListenerBus.post(session.sparkContext, QueryEvent.of(id, sql, QueryFingerprint.of(analyzed), operators))
       }
     }
 

@@ -41,7 +41,7 @@ object QueryEvent {
 
   def unapply(event: QueryEvent): Some[JsonNode] = Some(event.query)
 
-  def of(id: Long, sql: Option[String], fingerprint: String, operators: Seq[(Int, LogicalPlan)]): QueryEvent = {
+  def of(id: Long, sql: Option[String], fingerprint: => String, operators: Seq[(Int, LogicalPlan)]): QueryEvent = {
     // Listeners have no session.
     val redacted = Redaction.ofSession
     new QueryEvent(() => {

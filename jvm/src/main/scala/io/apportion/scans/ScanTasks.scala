@@ -137,7 +137,10 @@ case class ScanTasks(session: SparkSession, sources: Seq[ReportSource]) extends 
     /** Scans use all slots in every mode except `active`, but declare them as a requirement only in reactive mode. */
     lazy val policy: Policy = if (settings.reactive) raising else raising.copy(slots = None)
 
-    lazy val isExplicit: Boolean = policyBeside(1).parallelism.isDefined
+    lazy val isExplicit: Boolean = raising.parallelism.isDefined
+
+    /** [[isExplicit]], without listing the files. */
+    def isSet: Boolean = policyBeside(1).parallelism.isDefined
 
     // The cost to open a file must not exceed the target size per task.
     lazy val openCost: Long = own.filesOpenCostInBytes.min(policy.dataVolumePerTask)
@@ -202,7 +205,7 @@ case class ScanTasks(session: SparkSession, sources: Seq[ReportSource]) extends 
     def of(scan: FileScan, stage: Option[ScanStage], settings: SessionPolicy): Option[ScanOfFiles] = {
       val files = new ScanOfFiles(scan, stage, settings)
       val isDecided = scan.option(ScanTasks.CutBy).isEmpty &&
-        (conf.adaptiveExecutionEnabled && scan.isListedBySpark || files.isExplicit)
+        (conf.adaptiveExecutionEnabled && scan.isListedBySpark || files.isSet)
       Option.when(isDecided && files.splits.bytes > 0)(files)
     }
   }
