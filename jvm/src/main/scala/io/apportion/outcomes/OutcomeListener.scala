@@ -153,8 +153,8 @@ private[apportion] object OutcomeListener extends ReportSource {
   }
 
   /** Adds the outcome to the records of a stage that reads shuffles when its tasks have ended. */
-  override def decided(session: SparkSession, records: Seq[(ExchangeGroup, DecisionRecord)]): Unit =
-    watch(session, records.map(_._2), None, EarlierRuns.of(session).receiver(records))
+  override def decided(session: SparkSession, records: Seq[DecisionRecord], groups: Seq[ExchangeGroup]): Unit =
+    if (groups.nonEmpty) watch(session, records, None, EarlierRuns.of(session).receiver(groups.zip(records)))
 
   /** Adds the outcome to the record of a scan when its tasks have ended. */
   def watchScan(session: SparkSession, decision: DecisionRecord, metric: Long, ended: StageMetrics => Unit): Unit =

@@ -57,7 +57,7 @@ case class ReportDecisions(
       }
       val events = decided.map { case (group, read, record) => record -> fieldsOf(group, read.toOption) }
       val records = new DecisionReporter(session, sources).report(plan, events)
-      sources.foreach(_.decided(session, decided.map(_._1).zip(records)))
+      sources.foreach(_.decided(session, records, decided.map(_._1)))
       DecisionTexts.mark(plan, decided.map { case (group, _, record) => group -> record })
     }
     plan

@@ -18,7 +18,6 @@ private[apportion] final class DecisionReporter(session: SparkSession, sources: 
    */
   def report(stage: SparkPlan, decided: Seq[(DecisionRecord, EventFields)]): Seq[DecisionRecord] = {
     val query = CurrentQuery.current(session)
-    for (id <- query; source <- sources) source.stageNeeds(session, id, decided.map(_._1.slotsAskedFor).sum)
     val (slots, lost) = query
       .flatMap(id => sources.flatMap(_.registeredAndLost(session, id)).headOption)
       .getOrElse((Cluster.recentSlots(session.sparkContext), 0))

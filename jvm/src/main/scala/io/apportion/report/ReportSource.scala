@@ -16,12 +16,13 @@ trait ReportSource {
   /** Slots that the stage of a group declares, if the query sets them. */
   def requirement(group: ExchangeGroup): Option[(ResourceRequirement, ValueSource)] = None
 
-  /** Receives the number of slots that the next stage of a query can use. */
-  def stageNeeds(session: SparkSession, query: Long, slots: Int): Unit = ()
-
   /** Registered slots, and the number of slots that the query has lost; `None` if the query is not tracked. */
   def registeredAndLost(session: SparkSession, query: Long): Option[(Int, Int)] = None
 
-  /** Receives the records of the decisions about a stage before it starts. */
-  def decided(session: SparkSession, records: Seq[(ExchangeGroup, DecisionRecord)]): Unit = ()
+  /**
+   * Receives the records of the decisions about a stage before it starts.
+   *
+   * @param groups what the decisions are about; empty if they are about scans
+   */
+  def decided(session: SparkSession, records: Seq[DecisionRecord], groups: Seq[ExchangeGroup]): Unit = ()
 }

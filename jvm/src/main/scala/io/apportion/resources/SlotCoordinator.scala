@@ -8,7 +8,8 @@ import scala.collection.concurrent.TrieMap
 import scala.collection.mutable
 import scala.util.control.NonFatal
 
-import io.apportion.report.ReportSource
+import io.apportion.groups.ExchangeGroup
+import io.apportion.report.{DecisionRecord, ReportSource}
 import io.apportion.resources.deadlines.{QueryRun, QueryTimes, SlotsForDeadline, TaskSpeed}
 import io.apportion.resources.planned.{PlannedStage, StageEstimates}
 import io.apportion.rules.LostQueries
@@ -354,8 +355,9 @@ private[apportion] object SlotCoordinator extends ReportSource {
   private[resources] val LongestDelayMillis = 10000L
   private val running = new ConcurrentHashMap[SparkContext, SlotCoordinator]
 
-  override def stageNeeds(session: SparkSession, query: Long, slots: Int): Unit =
-    existing(session.sparkContext).foreach(_.stageNeeds(query, slots))
+  override def decided(session: SparkSession, records: Seq[DecisionRecord], groups: Seq[ExchangeGroup]): Unit =
+    for (query <- records.head.query; coordinator <- existing(session.sparkContext))
+      coordinator.stageNeeds(query, records.map(_.slotsAskedFor).sum)
 
   override def registeredAndLost(session: SparkSession, query: Long): Option[(Int, Int)] =
     existing(session.sparkContext).flatMap(_.registeredAndLost(query))

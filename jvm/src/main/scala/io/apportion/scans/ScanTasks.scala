@@ -227,6 +227,7 @@ case class ScanTasks(session: SparkSession, sources: Seq[ReportSource]) extends 
     if (scans.nonEmpty)
       CurrentQuery.current(session).filter(reported.isNew(_, plan)).foreach { _ =>
         val records = new DecisionReporter(session, sources).report(plan, scans.map(s => s.record -> s.fields))
+        sources.foreach(_.decided(session, records, groups = Nil))
         for ((scan, record) <- scans.zip(records); metric <- scan.fields.scanMetric)
           OutcomeListener.watchScan(session, record, metric, stage.fold(Ignore)(_.receiver(scan.bytes, record)))
       }
