@@ -23,6 +23,8 @@ Effect = Literal[
 
 # Stands for each character of a template that renders to text. sqlglot reads it as a letter.
 FILLER = "\ue000"
+# Stands for the first character of every other template. sqlglot reads it as a symbol.
+TAG = "\ue002"
 
 _OPENER = re.compile(r"\{[{%#]|\$\{[^{}'\"`\r\n]*\}")
 _CLOSERS = {"{{": "}}", "{%": "%}"}
@@ -50,7 +52,7 @@ class MaskedText(NamedTuple):
 
 
 def mask(sql: str) -> MaskedText:
-    """Replace templates by fillers if they render to text, and by spaces if they do not.
+    """Replace templates by fillers if they render to text, else by a tag and spaces.
 
     An opener without an end stays as it is. Takes linear time.
     """
@@ -70,8 +72,9 @@ def mask(sql: str) -> MaskedText:
             position = start + 2
             continue
         template = sql[start:end]
-        fill = FILLER if read_effect(template) == "value" else " "
-        pieces += (sql[copied:start], fill * len(template))
+        is_value = read_effect(template) == "value"
+        filling = FILLER * len(template) if is_value else TAG.ljust(len(template))
+        pieces += (sql[copied:start], filling)
         templates.append((start, end))
         copied = position = end
         if _RAW.fullmatch(template) and (raw := _END_OF_RAW.search(sql, end)):

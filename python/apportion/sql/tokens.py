@@ -6,15 +6,13 @@ Templates are masked before sqlglot reads the text. A token has the characters o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from sqlglot import Token as SqlglotToken
 from sqlglot import TokenType
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import TokenError
 
-from apportion.sql.templates import FILLER, mask
+from apportion.sql.templates import FILLER, TAG, mask
 
 Kind = Literal[
     "word",  # a keyword or a plain identifier, which can have templates in it
@@ -31,17 +29,13 @@ Kind = Literal[
 
 
 class Token(NamedTuple):
-    """One token, `sql[start:end]`."""
+    """One token, `sql[start:end]`. `word` is a keyword in upper case, or a symbol, else empty."""
 
     kind: Kind
     text: str
     start: int
     end: int
-
-    @property
-    def word(self) -> str:
-        """The keyword in upper case, or the symbol; empty for every other kind."""
-        return self.text.upper() if self.kind in ("word", "symbol") else ""
+    word: str = ""
 
     @property
     def value(self) -> str:
@@ -95,6 +89,7 @@ class _Tokenizer(Spark.Tokenizer):
         **Spark.Tokenizer.SINGLE_TOKENS,
         "!": TokenType.NOT,
         "\ufeff": TokenType.UNKNOWN,
+        TAG: TokenType.UNKNOWN,
         _HINT_START: TokenType.HINT,
     }
     STRING_ESCAPES = ["\\", "'", '"']
@@ -119,10 +114,17 @@ _HINT = re.compile(r"(?<!\*)/\*\+")
 _COMMENT = re.compile(r"--|/\*")
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 _LINE_END = re.compile(r"[\r\n]|\Z")
+# A backslash continues a line comment. sqlglot ends it there.
+_CONTINUED_COMMENT = re.compile(r"--(?:[^\r\n]*\\\n)+")
 _END_OF_STATEMENT = re.compile(r";[ \t]*(?:--[^\r\n]*)?(?=[\r\n]|\Z)")
-_EDGE = re.compile(rf"/\*|\*/|\$[A-Za-z]*\$|{_END_OF_STATEMENT.pattern}")
-_DOLLARS = re.compile(r"\$[A-Za-z]*\$")
-_MOST_DOLLARS = 5
+_PIECE = re.compile(
+    rf"""--[^\r\n]*
+    | ' (?: \\. | (?!{_END_OF_STATEMENT.pattern}) [^'\\] )* '
+    | " (?: \\. | (?!{_END_OF_STATEMENT.pattern}) [^"\\] )* "
+    | ` (?: (?!{_END_OF_STATEMENT.pattern}) [^`] )* `
+    | (?P<opener> ['"`] | /\* | \$[A-Za-z]*\$ )""",
+    re.VERBOSE | re.DOTALL,
+)
 _TEMPLATES = ("{{", "{%", "{#", "${")
 _NOUNS = {"`": "quoted name", "/*": "comment"} | dict.fromkeys(_TEMPLATES, "template")
 
@@ -137,7 +139,7 @@ def tokenize(sql: str) -> TokenizedText:
 
 
 class _Reader:
-    """Adds comments and templates to sqlglot's tokens.
+    """Adds comments to sqlglot's tokens.
 
     `code` is the text without templates, in which a line comment ends at its line and each `/*+` is
     one symbol. It has the length of the text.
@@ -145,110 +147,99 @@ class _Reader:
 
     def __init__(self, sql: str) -> None:
         self._sql = sql
-        masked, self._templates = mask(sql)
-        self._code = _end_line_comments(_HINT.sub(f"{_HINT_START}  ", masked))
+        masked = mask(sql)
+        self._templates = dict(masked.templates)
+        code = _HINT.sub(f"{_HINT_START}  ", masked.sql)
+        self._code = _CONTINUED_COMMENT.sub(lambda comment: comment[0].replace("\\\n", "  "), code)
         self._tokens: list[Token] = []
         self._problems: list[Problem] = []
-        self._template = 0  # the first template that may follow the last token
         self._end = 0  # of the last token
 
     def run(self) -> TokenizedText:
         try:
-            self._add_all(_scan(self._code), 0)
+            self._read(0, len(self._sql))
         except TokenError:
-            for start, end in self._find_statements():
-                self._read_statement(start, end)
-        self._read_gap(len(self._sql))
+            self._read_around_openers()
         return TokenizedText(self._tokens, self._problems)
 
-    def _find_statements(self) -> Iterator[tuple[int, int]]:
-        """Yield the ranges between semicolons at the ends of lines.
+    def _read_around_openers(self) -> None:
+        """Read what is before and behind each statement with a quote or comment without an end.
 
-        A quote that has no end can be in an earlier statement than sqlglot reports, so each
-        statement is read on its own. Comments and function bodies between dollars are not divided.
+        A quote that has no end can be in an earlier statement than sqlglot reports, so here a quoted
+        text ends before a semicolon at the end of a line.
         """
-        start, awaited = 0, ""
-        for edge in _EDGE.finditer(self._code):
-            if awaited:
-                awaited = "" if edge[0] == awaited else awaited
-            elif edge[0][0] == ";":
-                yield start, edge.start()
-                start = edge.start()
-            elif edge[0] != "*/":
-                closer = "*/" if edge[0] == "/*" else edge[0]
-                awaited = closer if self._code.find(closer, edge.end()) != -1 else ""
-        yield start, len(self._code)
+        start = position = 0
+        while match := _PIECE.search(self._code, position):
+            position = self._find_end(match)
+            if position == -1:
+                self._read_or_give_up(start, match.start())
+                start = position = self._add_unreadable(match.start(), match[0])
+        self._read_or_give_up(start, len(self._code))
 
-    def _read_statement(self, start: int, end: int) -> None:
-        code = self._code[start:end]
+    def _find_end(self, piece: re.Match[str]) -> int:
+        """Return the end of a comment or of a quoted text, or -1 if it has none."""
+        opener = piece["opener"]
+        if opener == "/*":
+            return self._find_comment_end(piece)
+        if opener and opener[0] == "$":
+            close = self._code.find(opener, piece.end())
+            return -1 if close == -1 else close + len(opener)
+        return -1 if opener else piece.end()
+
+    def _read_or_give_up(self, start: int, end: int) -> None:
         try:
-            self._add_all(_scan(code), start)
+            self._read(start, end)
         except TokenError:
-            opener, tokens = _close(code)
-            if opener == "/*":
-                self._add_all(tokens, start)
-                unclosed = self._read_gap(end)
-            else:
-                self._add_all(tokens[:-1], start)
-                unclosed = start + tokens[-1].start if tokens else start
-            self._add_unreadable(self._sql.find(opener, unclosed), end, opener)
+            self._add_unreadable(start, self._code[start : start + 1])
 
-    def _add_all(self, tokens: list[SqlglotToken], offset: int) -> None:
+    def _read(self, start: int, end: int) -> None:
+        # A dollar at the very end of a text is an error for sqlglot.
+        tokens = _Tokenizer(dialect=Spark).tokenize(self._code[start:end] + "\n")
+        sql, code, add, hint = self._sql, self._code, self._tokens.append, TokenType.HINT
         for token in tokens:
-            start, end = token.start + offset, token.end + offset + 1
-            if start < self._end:
+            low, high = token.start + start, token.end + start + 1
+            if low < self._end:
                 continue  # in a template without an end
-            if start > self._end:
-                self._read_gap(start)
+            if low > self._end and not code[self._end : low].isspace():
+                self._add_comments(low)
+            text = sql[low:high]
             kind = _KINDS.get(token.token_type, "symbol")
-            if self._sql.startswith("/*+", start) and token.token_type == TokenType.HINT:
-                kind, end = "hint start", start + 3
-            elif token.token_type == TokenType.HINT and end == start + 2:
-                kind = "hint end"
-            elif kind == "word" and not self._code[start:end].strip(FILLER):
+            if kind == "word" and not code[low:high].strip(FILLER):
                 kind = "template"
-            elif self._code.startswith(_TEMPLATES, start):
-                unread = _END_OF_STATEMENT.search(self._code, start)
-                end = unread.start() if unread else len(self._sql)
-                self._add_unreadable(start, end, self._sql[start : start + 2])
+            elif token.token_type == hint:
+                is_start = code[low] == _HINT_START and sql.startswith("/*+", low)
+                kind = "hint start" if is_start else "hint end" if text == "*/" else "symbol"
+                high = low + 3 if is_start else high
+                text = sql[low:high]
+            elif low in self._templates:
+                kind, high = "template", self._templates[low]
+                text = sql[low:high]
+            elif text in ("{", "$") and code.startswith(_TEMPLATES, low):
+                self._add_unreadable(low, sql[low : low + 2])
                 continue
-            self._tokens.append(Token(kind, self._sql[start:end], start, end))
-            self._end = end
+            word = text.upper() if kind == "word" else text if kind == "symbol" else ""
+            add(Token(kind, text, low, high, word))
+            self._end = high
+        if self._end < end and not code[self._end : end].isspace():
+            self._add_comments(end)
 
-    def _add_unreadable(self, start: int, end: int, opener: str) -> None:
-        self._tokens.append(Token("unreadable", self._sql[start:end], start, end))
+    def _add_unreadable(self, start: int, opener: str) -> int:
+        """Add the rest of a statement as one token. Return its end."""
+        end = _END_OF_STATEMENT.search(self._code, start)
+        self._end = end.start() if end else len(self._sql)
+        self._tokens.append(Token("unreadable", self._sql[start : self._end], start, self._end))
         message = f"the {_NOUNS.get(opener, 'string')} opened by {opener} is never closed"
         self._problems.append(Problem(start, start + len(opener), "APH001", message))
-        self._end = end
+        return self._end
 
-    def _read_gap(self, end: int) -> int:
-        """Add the comments and templates before `end`. Return the start of an unclosed comment."""
+    def _add_comments(self, end: int) -> None:
         position = self._end
-        while True:
-            while self._is_before(position):
-                self._template += 1
-            template = self._templates[self._template] if self._is_before(end) else None
-            limit = template[0] if template else end
-            comment = _COMMENT.search(self._code, position, limit)
-            if comment:
-                position = self._find_comment_end(comment)
-                if position == -1:
-                    return comment.start()
-                self._add_gap("comment", comment.start(), position)
-            elif template:
-                position = template[1]
-                self._add_gap("template", *template)
-            else:
-                return end
-
-    def _is_before(self, position: int) -> bool:
-        """Tell whether the next template starts before a position."""
-        return (
-            self._template < len(self._templates) and self._templates[self._template][0] < position
-        )
-
-    def _add_gap(self, kind: Kind, start: int, end: int) -> None:
-        self._tokens.append(Token(kind, self._sql[start:end], start, end))
+        while comment := _COMMENT.search(self._code, position, end):
+            start, position = comment.start(), self._find_comment_end(comment)
+            if position == -1:
+                self._add_unreadable(start, "/*")
+                return
+            self._tokens.append(Token("comment", self._sql[start:position], start, position))
 
     def _find_comment_end(self, opener: re.Match[str]) -> int:
         position = opener.start()
@@ -262,37 +253,3 @@ class _Reader:
             if depth == 0:
                 return position
         return -1
-
-
-def _scan(code: str) -> list[SqlglotToken]:
-    # A dollar at the very end of a text is an error for sqlglot.
-    return _Tokenizer(dialect=Spark).tokenize(code + "\n")
-
-
-def _close(code: str) -> tuple[str, list[SqlglotToken]]:
-    """Return the opener that has no end, and the tokens of the code up to it.
-
-    sqlglot does not tell the opener, but it can read the code with the right closer behind it. The
-    last token is the one of the opener, unless it is a comment.
-    """
-    dollars = dict.fromkeys(_DOLLARS.findall(code))
-    for opener in ("'", '"', "`", "/*", *list(dollars)[:_MOST_DOLLARS]):
-        closer = "*/" * code.count("/*") if opener == "/*" else opener
-        try:
-            tokens = _scan(f"{code}\n{closer}")
-        except TokenError:
-            continue
-        return opener, [token for token in tokens if token.start < len(code)]
-    return code.lstrip()[:1], []
-
-
-def _end_line_comments(code: str) -> str:
-    """Join the lines of a line comment that a backslash continues. sqlglot ends it there."""
-    if "\\\n" not in code:
-        return code
-    lines = code.split("\n")
-    is_comment = False
-    for index, line in enumerate(lines):
-        is_comment = line.endswith("\\") and (is_comment or "--" in line)
-        lines[index] = f"{line[:-1]}  " if is_comment else f"{line}\n"
-    return "".join(lines)[:-1]
