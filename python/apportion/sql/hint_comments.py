@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from apportion.sql.templates import read_effect
-from apportion.sql.tokens import Kind, Problem, Token
+from apportion.sql.tokens import Problem, Token
 
 ArgumentKind = Literal[
     "integer",
@@ -19,10 +19,11 @@ ArgumentKind = Literal[
     "other",
 ]
 _NUMBER = re.compile(
-    r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?:[bB][dD]|[LSYFDlsyfd])?"
+    r"(-?[0-9]+)|-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?:[bB][dD]|[LSYFDlsyfd])?"
 )
-_HINT_START: Kind = "hint start"
-_UNREADABLE: Kind = "unreadable"
+_NAMES = ("word", "quoted")
+_OPERANDS = (*_NAMES, "number")
+_BINARY = frozenset("+-*/%=<>|&^~!;") | {"||", "->", "=>"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,30 +38,15 @@ class Argument:
     @property
     def kind(self) -> ArgumentKind:
         kinds = [token.kind for token in self.tokens]
-        if self.has_template or self.tokens[0].text in (":", "?"):
+        if self.tokens[0].text in (":", "?") or any(token.has_template for token in self.tokens):
             return "open"
-        number = self._number
-        if number:
-            return "integer" if number.lstrip("-").isdecimal() else "decimal"
-        if set(kinds) == {"string"}:
+        number = _NUMBER.fullmatch("".join(token.text for token in self.tokens))
+        if number and {*kinds[:-1]} <= {"symbol"}:
+            return "integer" if number[1] else "decimal"
+        if {*kinds} == {"string"}:
             return "string"
-        if all(token.text == "." for token in self.tokens[1::2]) and all(
-            kind in ("word", "quoted") for kind in kinds[::2]
-        ):
-            return "name"
-        return "other"
-
-    @property
-    def _number(self) -> str:
-        if any(token.kind != "symbol" for token in self.tokens[:-1]):
-            return ""
-        text = "".join(token.text for token in self.tokens)
-        return text if _NUMBER.fullmatch(text) else ""
-
-    @property
-    def has_template(self) -> bool:
-        """Whether a template renders to a part of the argument, as in `'{{ size }}'`."""
-        return any(token.has_template for token in self.tokens)
+        is_path = all(token.text == "." for token in self.tokens[1::2])
+        return "name" if is_path and all(kind in _NAMES for kind in kinds[::2]) else "other"
 
     @property
     def integer(self) -> int:
@@ -128,64 +114,59 @@ class FoldedTokens(NamedTuple):
 
 def fold_hint_comments(sql: str, tokens: Sequence[Token]) -> FoldedTokens:
     """Drop ordinary comments, and replace the tokens of each hint comment by one token."""
-    code: list[Token] = []
-    comments: dict[int, HintComment] = {}
-    problems: list[Problem] = []
-    index = 0
+    folded = FoldedTokens([], {}, [])
     last_end = max((i for i, token in enumerate(tokens) if token.kind == "hint end"), default=-1)
-    while index < len(tokens):
-        token = tokens[index]
-        if token.kind == "hint start":
-            is_closed = index < last_end
-            end = index + 1
-            while end < len(tokens) and not _ends_comment(tokens[end], is_closed):
-                end += 1
-            if is_closed and tokens[end].kind == "hint end":
-                comment = read_comment(sql, token, tuple(tokens[index + 1 : end]), tokens[end])
-                comments[comment.start] = comment
-                stop, kind = comment.end, _HINT_START
-                index = end
-            else:
-                message = "the hint comment opened by /*+ is never closed"
-                problems.append(Problem(token.start, token.end, "APH001", message))
-                stop, kind = tokens[end - 1].end, _UNREADABLE
-                index = end - 1
-            code.append(Token(kind, sql[token.start : stop], token.start, stop))
-        elif token.kind != "comment":
-            code.append(token)
-        index += 1
-    return FoldedTokens(code, comments, problems)
+    start: int | None = None  # the index of the `/*+` that has no end yet
+    for index, token in enumerate(tokens):
+        if start is None:
+            if token.kind == "hint start":
+                start = index
+            elif token.kind != "comment":
+                folded.code.append(token)
+        elif token.kind == "hint end":
+            comment = read_comment(sql, tokens[start], tuple(tokens[start + 1 : index]), token)
+            folded.comments[comment.start] = comment
+            text = sql[comment.start : comment.end]
+            folded.code.append(Token("hint start", text, comment.start, comment.end))
+            start = None
+        elif token.kind == "unreadable" or (token.text == ";" and start > last_end):
+            _add_unclosed(sql, folded, tokens[start], tokens[index - 1].end)
+            folded.code.append(token)
+            start = None
+    if start is not None:
+        _add_unclosed(sql, folded, tokens[start], tokens[-1].end)
+    return folded
 
 
-def _ends_comment(token: Token, is_closed: bool) -> bool:
-    return token.kind in ("hint end", "unreadable") or (token.text == ";" and not is_closed)
+def _add_unclosed(sql: str, folded: FoldedTokens, opener: Token, end: int) -> None:
+    folded.code.append(Token("unreadable", sql[opener.start : end], opener.start, end))
+    message = "the hint comment opened by /*+ is never closed"
+    folded.problems.append(Problem(opener.start, opener.end, "APH001", message))
 
 
 def read_comment(sql: str, start: Token, inner: tuple[Token, ...], end: Token) -> HintComment:
     """Read the tokens between `/*+` and `*/`."""
-    tokens = [token for token in inner if not _renders_to_nothing(token)]
-    has_control = any(_is_control(token) for token in tokens)
+    tokens = [token for token in inner if token.kind != "comment"]
+    effects = [read_effect(t.text) if t.kind == "template" else "value" for t in tokens]
+    tokens = [t for t, effect in zip(tokens, effects, strict=True) if effect != "nothing"]
+    has_control = any(effect not in ("nothing", "value") for effect in effects)
     hints: list[Hint] = []
     stray: Token | None = None
-    index = 0
     after_comma = True  # the first hint needs no comma
+    index = 0
     while index < len(tokens):
         token = tokens[index]
-        if _is_control(token):
-            index += 1
+        if token.kind in _NAMES or (token.kind == "template" and token.text[:2] != "{%"):
+            hint, index, misfit = _read_hint(sql, tokens, index)
+            hints.append(hint)
+            stray = stray or misfit
+            after_comma = False
             continue
         if token.text == "," and not after_comma:
             after_comma = True
-            index += 1
-            continue
-        if token.kind not in ("word", "quoted", "template"):
+        elif token.kind != "template":
             stray = stray or token
-            index += 1
-            continue
-        hint, index, wrong = _read_hint(sql, tokens, index)
-        hints.append(hint)
-        stray = stray or wrong
-        after_comma = False
+        index += 1
     if after_comma:
         stray = stray or end  # the comment is empty or ends with a comma
     if has_control:
@@ -194,78 +175,51 @@ def read_comment(sql: str, start: Token, inner: tuple[Token, ...], end: Token) -
     return HintComment(tuple(hints), stray, inner, start.start, end.end, is_open)
 
 
-def _renders_to_nothing(token: Token) -> bool:
-    is_template = token.kind == "template"
-    return token.kind == "comment" or (is_template and read_effect(token.text) == "nothing")
-
-
-def _is_control(token: Token) -> bool:
-    return token.kind == "template" and token.text.startswith("{%")
-
-
 def _read_hint(sql: str, tokens: list[Token], index: int) -> tuple[Hint, int, Token | None]:
+    """Return a hint, the index after it, and its first token that Spark does not accept."""
     name = last = tokens[index]
-    is_open = name.has_template
-    arguments: list[Argument] = []
     stray: Token | None = None
+    parts: list[list[Token]] = []
     index += 1
     if index < len(tokens) and tokens[index].text == "(":
-        opened = tokens[index]
-        close = _find_closing(tokens, index)
-        inside, last = tokens[index + 1 : close], tokens[min(close, len(tokens) - 1)]
-        index = close + 1
-        if close == len(tokens):
-            stray = opened
-        for part in _split(inside):
-            if part:
-                start, end = part[0].start, part[-1].end
-                arguments.append(Argument(tuple(part), sql[start:end], start, end))
-                stray = stray or _find_misfit(part)
-            else:
-                stray = stray or last
+        stray = tokens[index]  # unless it is closed
+        parts = [[]]
+        depth = 0
+        while stray and index < len(tokens):
+            last = tokens[index]
+            depth += {"(": 1, ")": -1}.get(last.text, 0)
+            if depth == 0:
+                stray = None
+            elif last.text == "," and depth == 1:
+                parts.append([])
+            elif last is not stray:
+                parts[-1].append(last)
+            index += 1
+    arguments: list[Argument] = []
+    for part in parts:
+        if part:
+            start, end = part[0].start, part[-1].end
+            arguments.append(Argument(tuple(part), sql[start:end], start, end))
+        stray = stray or (_find_misfit(part) if part else last)
     text = sql[name.start : last.end]
-    upper = name.value.upper()
-    return Hint(upper, tuple(arguments), text, name.start, last.end, is_open), index, stray
-
-
-def _find_closing(tokens: list[Token], opening: int) -> int:
-    depth = 0
-    for index in range(opening, len(tokens)):
-        depth += {"(": 1, ")": -1}.get(tokens[index].text, 0)
-        if depth == 0:
-            return index
-    return len(tokens)
-
-
-def _split(tokens: list[Token]) -> list[list[Token]]:
-    """Split at the commas outside parentheses."""
-    parts: list[list[Token]] = [[]]
-    depth = 0
-    for token in tokens:
-        depth += {"(": 1, ")": -1}.get(token.text, 0)
-        if token.text == "," and depth == 0:
-            parts.append([])
-        else:
-            parts[-1].append(token)
-    return parts
-
-
-_OPERANDS = ("word", "quoted", "number")
-_BINARY = frozenset("+-*/%=<>|&^~!;") | {"||", "->", "=>"}
+    hint = Hint(name.value.upper(), tuple(arguments), text, name.start, last.end, name.has_template)
+    return hint, index, stray
 
 
 def _find_misfit(argument: list[Token]) -> Token | None:
     """Return the first token that ends the single primary expression that Spark allows, or None."""
     depth = 0
-    for index, token in enumerate(argument):
+    before: Token | None = None
+    for token in argument:
         depth += {"(": 1, ")": -1}.get(token.text, 0)
-        before = argument[index - 1] if index else None
-        if depth or token.kind == "template":
-            continue
-        if token.kind in ("hint start", "hint end"):
-            return token
-        if token.text in _BINARY and not (token.text == "-" and before is None):
-            return token
-        if token.kind in _OPERANDS and before is not None and before.kind in (*_OPERANDS, "string"):
-            return token
+        if depth == 0 and token.kind != "template":
+            is_second = before is not None and before.kind in (*_OPERANDS, "string")
+            is_sign = token.text == "-" and before is None
+            if (
+                token.kind in ("hint start", "hint end")
+                or (token.text in _BINARY and not is_sign)
+                or (token.kind in _OPERANDS and is_second)
+            ):
+                return token
+        before = token
     return None

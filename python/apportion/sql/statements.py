@@ -8,13 +8,16 @@ from typing import NamedTuple
 from apportion.errors import ApportionError
 from apportion.sql.hint_comments import HintComment, fold_hint_comments
 from apportion.sql.positions import Positions
-from apportion.sql.scripts import find_ranges
 from apportion.sql.templates import read_effect
 from apportion.sql.tokens import Problem, Token, tokenize
 
 _TITLE_LENGTH = 70
 _QUERY_STARTS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
 _CHANGES = ("INSERT", "MERGE", "UPDATE", "DELETE")
+# Keywords of scripts: these start statements, and these have a condition up to THEN or DO.
+_OPENERS = ("BEGIN", "REPEAT", "LOOP")
+_LABELED = [[word] for word in (*_OPENERS, "WHILE", "FOR")]
+_CONDITIONS = ("IF", "ELSEIF", "CASE", "WHEN", "WHILE", "FOR")
 
 
 class Statement(NamedTuple):
@@ -68,31 +71,46 @@ def split(text: str) -> list[Statement]:
     statement.
     """
     parts = split_tokens(text)
+    positions = Positions(text)
     if parts.problems:
         start, _, _, message = min(parts.problems)
         number = 1 + sum(statement.tokens[-1].end <= start for statement in parts.statements)
         raise ApportionError(
             f"the SQL cannot be split into statements: {message} (statement {number}, "
-            f"{Positions(text).describe(start)})"
+            f"{positions.describe(start)})"
         )
-    statements = list(_read_statements(text, parts.statements))
+    statements = []
+    for statement in parts.statements:
+        words = [token.word for token in statement.tokens if not _is_comment(token)]
+        if words and statement.section == 0:
+            sql = text[statement.start : statement.end]
+            place = positions.line_column(statement.start + len(sql) - len(sql.lstrip()))
+            statements.append(Statement(sql.strip(), _is_query(words), *place))
     if not statements:
         raise ApportionError("there is no SQL statement to run")
     return statements
 
 
 def split_tokens(sql: str) -> SplitText:
-    """Return the statements of a text as tokens. Each part that cannot be read is a problem."""
+    """Return the statements of a text as tokens. Each part that cannot be read is a problem.
+
+    Every semicolon ends a statement, even in parentheses, unless it is in a script. A script
+    without END reaches to the end.
+    """
     tokens, problems = tokenize(sql)
     folded = fold_hint_comments(sql, tokens)
     statements: list[StatementTokens] = []
     for section, code in enumerate(_separate_sections(folded.code)):
-        for low, high, parts in find_ranges(code):
-            if not all(_renders_to_nothing(token) for token in code[low:high]):
-                ranges = [code[first:last] for first, last in parts]
+        # The last semicolon ends the search for each semicolon.
+        words = [*(token.word for token in code), ";"]
+        low = 0
+        while low < len(code):
+            high, parts = _find_end(code, words, low)
+            if not all(map(_renders_to_nothing, code[low:high])):
                 start = code[low - 1].end if low else 0
                 end = code[high].start if high < len(code) else len(sql)
-                statements.append(StatementTokens(0, code[low:high], ranges, section, start, end))
+                statements.append(StatementTokens(0, code[low:high], parts, section, start, end))
+            low = high + 1
     statements.sort(key=lambda statement: statement.tokens[0].start)
     numbered = [each._replace(number=number) for number, each in enumerate(statements, 1)]
     return SplitText(tokens, folded.comments, numbered, problems + folded.problems)
@@ -117,14 +135,58 @@ def _separate_sections(code: list[Token]) -> list[list[Token]]:
     return sections
 
 
-def _read_statements(text: str, statements: list[StatementTokens]) -> Iterator[Statement]:
-    positions = Positions(text)
-    for statement in statements:
-        words = [token.word for token in statement.tokens if not _is_comment(token)]
-        if words and statement.section == 0:
-            sql = text[statement.start : statement.end]
-            place = positions.line_column(statement.start + len(sql) - len(sql.lstrip()))
-            yield Statement(sql.strip(), _is_query(words), *place)
+def _find_end(code: list[Token], words: list[str], low: int) -> tuple[int, list[list[Token]]]:
+    """Return the index of the semicolon of a statement or script, and its parts."""
+    first = low
+    while first < len(code) - 1 and code[first].kind == "template":
+        first += 1
+    begin = _skip_label(words, first)
+    if words[begin] == "BEGIN":
+        return _read_script(code, words, begin)
+    high = words.index(";", low)
+    return high, [code[low:high]]
+
+
+def _read_script(code: list[Token], words: list[str], begin: int) -> tuple[int, list[list[Token]]]:
+    """Return the end of a script and its parts, which include conditions such as `IF (SELECT 1)`.
+
+    The grammar is `singleCompoundStatement` in Spark's SqlBaseParser.g4.
+    """
+    parts: list[list[Token]] = []
+    opened = cases = 0  # blocks, and CASE expressions in a part
+    start = index = begin
+    while index < len(code):
+        if index == start:
+            start = index = _skip_label(words, start)
+        word, head = words[index], words[start]
+        has_ended = word == "END" and not cases and (index == start or head == "UNTIL")
+        is_divided = word in ("THEN", "DO") and not cases and head in _CONDITIONS
+        if (index == start and word in _OPENERS) or (word == "BEGIN" and head == "DECLARE"):
+            opened += 1
+            start = index + 1 + 2 * (words[index + 1 : index + 2] == ["NOT"])
+        elif has_ended or is_divided or word == ";" or (index == start and word == "ELSE"):
+            if index > start:
+                parts.append(code[start:index])
+            while has_ended and index < len(code) and words[index] != ";":
+                index += 1
+            opened -= has_ended
+            cases, start = 0, index + 1
+            if not opened:
+                break
+        elif index == start:
+            opened += word in ("IF", "CASE", "WHILE", "FOR")
+        elif words[index - 1] != ".":
+            cases += (word == "CASE") - (word == "END" and cases > 0)
+        index += 1
+    if index == len(code) > start:
+        parts.append(code[start:])
+    return index, parts
+
+
+def _skip_label(words: list[str], index: int) -> int:
+    """Skip `name :` before a block."""
+    has_label = words[index + 1 : index + 2] == [":"]
+    return index + 2 * (has_label and words[index + 2 : index + 3] in _LABELED)
 
 
 def _is_query(words: Sequence[str]) -> bool:
