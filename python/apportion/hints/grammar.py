@@ -11,6 +11,7 @@ that a block cannot take the two bounds from different places.
 from __future__ import annotations
 
 import difflib
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -30,48 +31,30 @@ _TIME = re.compile(
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _RANGES = ("even", "balanced")
 
-Check = Callable[[Hint, Argument], Complaint | None]
 HintKey = tuple[str, tuple[str, ...]]
 
 
-class Parameter(NamedTuple):
-    """One parameter of a hint: its name, and the check that reports a wrong argument."""
+class _Type(NamedTuple):
+    """The values of a parameter.
 
-    name: str
-    check: Check
+    `read` returns the value of an argument, or None if its form is wrong. `form` and `range` say
+    what a hint takes, for the messages of the two codes.
+    """
+
+    read: Callable[[Argument], float | None]
+    is_allowed: Callable[[float], bool]
+    form: str
+    form_code: str
+    range: str = ""
+    range_code: str = ""
 
 
 class Form(NamedTuple):
-    """One form of a hint: its parameters, an example, and the meaning of the example."""
+    """One form of a hint: the names of its parameters, an example, and its meaning."""
 
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[str, ...]
     example: str
     meaning: str
-
-
-def _check_count(hint: Hint, argument: Argument) -> Complaint | None:
-    if argument.kind != "integer":
-        number = argument.string.strip() if argument.kind == "string" else ""
-        return _complain(
-            "APH302",
-            argument,
-            f"{hint.name} takes a whole number, not {argument.text}",
-            _suggest_argument(hint, argument, number) if number.isdecimal() else None,
-        )
-    if not 1 <= argument.integer <= LARGEST_COUNT:
-        message = f"{hint.name} takes a number from 1 to {LARGEST_COUNT}, not {argument.text}"
-        return _complain("APH303", argument, message)
-    return None
-
-
-def _check_minimum(hint: Hint, argument: Argument) -> Complaint | None:
-    if argument.kind == "integer" and argument.integer == 0:
-        return None
-    complaint = _check_count(hint, argument)
-    if complaint is None or complaint.code != "APH303":
-        return complaint
-    message = f"{hint.name} takes a number from 0 to {LARGEST_COUNT}, not {argument.text}"
-    return complaint._replace(message=message)
 
 
 def read_time(text: str) -> int | None:
@@ -80,140 +63,124 @@ def read_time(text: str) -> int | None:
     return int(match[1]) * _SECONDS[match[match.lastindex or 0].lower()] if match else None
 
 
-def is_allowed_time(seconds: int) -> bool:
+def is_allowed_time(seconds: float) -> bool:
     """Tell whether a query can have this time to finish."""
     return 1 <= seconds <= 365 * _SECONDS["d"]
 
 
-def _check_time(hint: Hint, argument: Argument) -> Complaint | None:
-    seconds = read_time(argument.string) if argument.kind == "string" else None
-    if seconds is None:
-        unquoted = argument.kind == "name" and read_time(argument.text) is not None
-        return _complain(
-            "APH312",
-            argument,
-            f"{hint.name} takes a quoted time with a unit (s, sec, m, min, h, hours, d, days), "
-            f"such as '10 min', not {argument.text}",
-            _suggest_argument(hint, argument, f"'{argument.text}'") if unquoted else None,
-        )
-    if not is_allowed_time(seconds):
-        message = f"{hint.name} takes a time from 1 second to 365 days, not {argument.text}"
-        return _complain("APH312", argument, message)
-    return None
+def _read_count(argument: Argument) -> float | None:
+    return argument.integer if argument.kind == "integer" else None
 
 
-def _check_volume(hint: Hint, argument: Argument) -> Complaint | None:
-    if argument.kind == "integer":
-        bytes, unit = argument.integer, ""
-    elif argument.kind == "string" and (match := _VOLUME.fullmatch(argument.string)):
-        bytes, unit = int(match[1]), match[2] or ""
-    else:
-        unquoted = argument.kind == "name" and _VOLUME.fullmatch(argument.text)
-        return _complain(
-            "APH306",
-            argument,
-            f"{hint.name} takes a quoted size with a unit (b, kb, mb, gb, tb, pb), such as "
-            f"'256MB', or a number of bytes, not {argument.text}",
-            _suggest_argument(hint, argument, f"'{argument.text}'") if unquoted else None,
-        )
-    if not 1 <= bytes << 10 * " kmgtp".index(unit.lower() or " ") <= _LARGEST_VOLUME:
-        message = f"{hint.name} takes a size from 1 byte to 8191 pb, not {argument.text}"
-        return _complain("APH306", argument, message)
-    return None
+def _read_time(argument: Argument) -> float | None:
+    return read_time(argument.string) if argument.kind == "string" else None
 
 
-def _check_ratio(hint: Hint, argument: Argument) -> Complaint | None:
-    if argument.kind not in ("integer", "decimal"):
-        message = f"{hint.name} takes a number above 0 and below 1, not {argument.text}"
-        return _complain("APH302", argument, message)
-    if 0 < read_decimal(argument) < 1:
-        return None
-    message = f"{hint.name} takes a number above 0 and below 1, not {argument.text}"
-    return _complain("APH307", argument, message)
+def _read_volume(argument: Argument) -> float | None:
+    match = _VOLUME.fullmatch(argument.string) if argument.kind == "string" else None
+    if match is None:
+        return _read_count(argument)
+    return int(match[1]) << 10 * " kmgtp".index((match[2] or " ").lower())
 
 
-def _check_ranges(hint: Hint, argument: Argument) -> Complaint | None:
-    if argument.kind in ("name", "string") and argument.string.lower() in _RANGES:
-        return None
-    nearest = find_nearest(argument.string, _RANGES)
-    return _complain(
-        "APH308",
-        argument,
-        f"{hint.name} takes {' or '.join(_RANGES)}, not {argument.text}",
-        _suggest_argument(hint, argument, nearest) if nearest else None,
-    )
+def _read_ratio(argument: Argument) -> float | None:
+    return read_decimal(argument) if argument.kind in ("integer", "decimal") else None
 
 
-def _check_table(hint: Hint, argument: Argument) -> Complaint | None:
-    if argument.kind in ("name", "string"):
-        return None
-    swapped = argument.kind == "integer" and hint.arguments[1].kind == "name"
-    corrected = f"{hint.name}({hint.arguments[1].text}, {argument.text})"
-    return _complain(
-        "APH309",
-        argument,
-        f"{hint.name} takes a table of its block as first argument, not {argument.text}",
-        f"write {corrected}" if swapped else None,
-    )
+def _read_ranges(argument: Argument) -> float | None:
+    is_name = argument.kind in ("name", "string")
+    return 1 if is_name and argument.string.lower() in _RANGES else None
 
+
+def _read_table(argument: Argument) -> float | None:
+    return 1 if argument.kind in ("name", "string") else None
+
+
+_COUNT = _Type(
+    _read_count,
+    lambda count: 1 <= count <= LARGEST_COUNT,
+    "a whole number",
+    "APH302",
+    f"a number from 1 to {LARGEST_COUNT}",
+    "APH303",
+)
+_BETWEEN_0_AND_1 = "a number above 0 and below 1"
+_TYPES = {
+    "min slots": _COUNT._replace(
+        is_allowed=lambda count: 0 <= count <= LARGEST_COUNT,
+        range=f"a number from 0 to {LARGEST_COUNT}",
+    ),
+    "volume": _Type(
+        _read_volume,
+        lambda volume: 1 <= volume <= _LARGEST_VOLUME,
+        "a quoted size with a unit (b, kb, mb, gb, tb, pb), such as '256MB', or a number of bytes",
+        "APH306",
+        "a size from 1 byte to 8191 pb",
+        "APH306",
+    ),
+    "ratio": _Type(
+        _read_ratio,
+        lambda ratio: 0 < ratio < 1,
+        _BETWEEN_0_AND_1,
+        "APH302",
+        _BETWEEN_0_AND_1,
+        "APH307",
+    ),
+    "even|balanced": _Type(_read_ranges, bool, " or ".join(_RANGES), "APH308"),
+    "time": _Type(
+        _read_time,
+        is_allowed_time,
+        "a quoted time with a unit (s, sec, m, min, h, hours, d, days), such as '10 min'",
+        "APH312",
+        "a time from 1 second to 365 days",
+        "APH312",
+    ),
+    "table": _Type(_read_table, bool, "a table of its block as first argument", "APH309"),
+}
 
 # All hints of Apportion.
 APPORTION: dict[str, tuple[Form, ...]] = {
     "PARALLELISM": (
-        Form((Parameter("n", _check_count),), "PARALLELISM(8)", "the block's stages use 8 tasks"),
-        Form(
-            (Parameter("min", _check_count), Parameter("max", _check_count)),
-            "PARALLELISM(4, 64)",
-            "the block's stages use from 4 to 64 tasks",
-        ),
+        Form(("n",), "PARALLELISM(8)", "the block's stages use 8 tasks"),
+        Form(("min", "max"), "PARALLELISM(4, 64)", "the block's stages use from 4 to 64 tasks"),
     ),
     "DATA_VOLUME": (
         Form(
-            (Parameter("volume", _check_volume),),
-            "DATA_VOLUME('256MB')",
-            "the target size per task in the block is 256 MiB",
+            ("volume",), "DATA_VOLUME('256MB')", "the target size per task in the block is 256 MiB"
         ),
     ),
     "BROADCAST_RATIO": (
         Form(
-            (Parameter("ratio", _check_ratio),),
+            ("ratio",),
             "BROADCAST_RATIO(0.3)",
             "broadcast tables may use up to 30 % of the target size per task",
         ),
     ),
     "RANGES": (
         Form(
-            (Parameter("even|balanced", _check_ranges),),
+            ("even|balanced",),
             "RANGES(balanced)",
             "each task reads about the same number of bytes (`even`: of shuffle partitions)",
         ),
     ),
     "SLOTS": (
         Form(
-            (
-                Parameter("min", _check_minimum),
-                Parameter("target", _check_count),
-                Parameter("max", _check_count),
-            ),
+            ("min", "target", "max"),
             "SLOTS(1, 16, 64)",
             "the block's stages declare these numbers of task slots",
         ),
     ),
     "FINISH_WITHIN": (
         Form(
-            (Parameter("time", _check_time),),
+            ("time",),
             "FINISH_WITHIN('10 min')",
             "the query gets the slots with which it ends within 10 minutes",
         ),
     ),
     "SOURCE_PARALLELISM": (
+        Form(("n",), "SOURCE_PARALLELISM(16)", "every scan of the block uses 16 tasks"),
         Form(
-            (Parameter("n", _check_count),),
-            "SOURCE_PARALLELISM(16)",
-            "every scan of the block uses 16 tasks",
-        ),
-        Form(
-            (Parameter("table", _check_table), Parameter("n", _check_count)),
+            ("table", "n"),
             "SOURCE_PARALLELISM(t, 16)",
             "the scan of t, a table or alias of the block, uses 16 tasks",
         ),
@@ -272,10 +239,7 @@ def get_tables(hint: Hint) -> tuple[Argument, ...]:
     if hint.name in JOIN_STRATEGIES:
         return hint.arguments
     form = _find_form(hint)
-    if form is None:
-        return ()
-    pairs = zip(form.parameters, hint.arguments, strict=True)
-    return tuple(argument for parameter, argument in pairs if parameter.check is _check_table)
+    return hint.arguments[:1] if form and form.parameters[0] == "table" else ()
 
 
 def select_used(hints: Iterable[Hint]) -> dict[HintKey, Hint]:
@@ -340,66 +304,82 @@ def _check_arguments(hint: Hint) -> Iterator[Complaint]:
     if form is None:
         count = len(hint.arguments)
         arguments = count_text(count, "argument") if count else "no arguments"
-        usage = " or ".join(_format_usage(hint.name, form) for form in APPORTION[hint.name])
+        forms = (", ".join(form.parameters) for form in APPORTION[hint.name])
+        usage = " or ".join(f"{hint.name}({parameters})" for parameters in forms)
         message = f"{hint.name} has {arguments}, expected {usage}"
         examples = " or ".join(form.example for form in APPORTION[hint.name])
         suggestion = f"write {examples}, for example"
         yield Complaint("APH301", hint.start, hint.end, message, suggestion)
         return
-    results = [
-        parameter.check(hint, argument)
-        for parameter, argument in zip(form.parameters, hint.arguments, strict=True)
+    complaints = [
+        complaint
+        for name, argument in zip(form.parameters, hint.arguments, strict=True)
         if argument.kind != "open"
+        for complaint in _check_argument(hint, name, argument)
     ]
-    complaints = [complaint for complaint in results if complaint is not None]
     yield from complaints
-    if not complaints and hint.name == "PARALLELISM" and len(hint.arguments) == 2:
-        yield from _check_bounds(hint)
-    if not complaints and hint.name == "SLOTS":
-        yield from _check_ascending(hint)
+    if not complaints and all(argument.kind == "integer" for argument in hint.arguments):
+        yield from _check_ascending(hint, form)
 
 
-def _format_usage(name: str, form: Form) -> str:
-    return f"{name}({', '.join(parameter.name for parameter in form.parameters)})"
+def _check_argument(hint: Hint, name: str, argument: Argument) -> Iterator[Complaint]:
+    type = _TYPES.get("min slots" if (hint.name, name) == ("SLOTS", "min") else name, _COUNT)
+    value = type.read(argument)
+    if value is None:
+        message = f"{hint.name} takes {type.form}, not {argument.text}"
+        corrected = _correct(hint, type, argument)
+        yield _complain(type.form_code, argument, message, corrected and f"write {corrected}")
+    elif not type.is_allowed(value):
+        message = f"{hint.name} takes {type.range}, not {argument.text}"
+        yield _complain(type.range_code, argument, message)
 
 
-def _check_bounds(hint: Hint) -> Iterator[Complaint]:
-    if any(argument.kind != "integer" for argument in hint.arguments):
-        return
-    low, high = (argument.integer for argument in hint.arguments)
-    if low > high:
-        message = f"{hint.name} has a minimum ({low}) above its maximum ({high})"
-        yield Complaint(
-            "APH304", hint.start, hint.end, message, f"write {hint.name}({high}, {low})"
-        )
-        return
-    raised, lowered = power_up(low), power_down(high)
-    if raised > lowered:
-        message = (
-            f"{hint.name} needs a power of two within its bounds, but there is none from {low} "
-            f"to {high}"
-        )
-        suggestion = f"write {hint.name}({lowered}, {high})"
-        if raised <= LARGEST_COUNT:
-            suggestion += f" or {hint.name}({low}, {raised})"
-        yield Complaint("APH305", hint.start, hint.end, message, suggestion)
+def _correct(hint: Hint, type: _Type, argument: Argument) -> str | None:
+    """Return the hint with another argument that is probably meant, or None."""
+    text = argument.text
+    if type.read is _read_table:
+        is_swapped = argument.kind == "integer" and hint.arguments[1].kind == "name"
+        return f"{hint.name}({hint.arguments[1].text}, {text})" if is_swapped else None
+    correct: str | None = None
+    if type.read is _read_count and argument.kind == "string":
+        correct = argument.string.strip() if argument.string.strip().isdecimal() else None
+    elif argument.kind == "name":
+        is_time = type.read is _read_time and read_time(text) is not None
+        is_volume = type.read is _read_volume and _VOLUME.fullmatch(text)
+        correct = f"'{text}'" if is_time or is_volume else None
+    if type.read is _read_ranges:
+        correct = find_nearest(argument.string, _RANGES)
+    start, end = argument.start - hint.start, argument.end - hint.start
+    return f"{hint.text[:start]}{correct}{hint.text[end:]}" if correct else None
 
 
-def _check_ascending(hint: Hint) -> Iterator[Complaint]:
-    if any(argument.kind != "integer" for argument in hint.arguments):
-        return
-    numbers = [argument.integer for argument in hint.arguments]
-    names = ("minimum", "target", "maximum")
-    for place in range(2):
-        if numbers[place] > numbers[place + 1]:
-            message = (
-                f"{hint.name} has a {names[place]} ({numbers[place]}) above its "
-                f"{names[place + 1]} ({numbers[place + 1]})"
+def _check_ascending(hint: Hint, form: Form) -> Iterator[Complaint]:
+    names = {"min": "minimum", "max": "maximum"}
+    bounds = [
+        (names.get(name, name), argument.integer)
+        for name, argument in zip(form.parameters, hint.arguments, strict=True)
+        if name in ("min", "target", "max")
+    ]
+    for (name, number), (next_name, following) in itertools.pairwise(bounds):
+        if number > following:
+            ordered = ", ".join(map(str, sorted(number for _, number in bounds)))
+            message = f"{hint.name} has a {name} ({number}) above its {next_name} ({following})"
+            yield Complaint(
+                "APH304", hint.start, hint.end, message, f"write {hint.name}({ordered})"
             )
-            ordered = ", ".join(map(str, sorted(numbers)))
-            suggestion = f"write {hint.name}({ordered})"
-            yield Complaint("APH304", hint.start, hint.end, message, suggestion)
             return
+    if hint.name == "PARALLELISM" and bounds:
+        (_, low), (_, high) = bounds
+        raised, lowered = power_up(low), power_down(high)
+        if raised > lowered:
+            message = (
+                f"{hint.name} needs a power of two within its bounds, but there is none from {low} "
+                f"to {high}"
+            )
+            suggestion = f"write {hint.name}({lowered}, {high})"
+            if raised <= LARGEST_COUNT:
+                suggestion += f" or {hint.name}({low}, {raised})"
+            yield Complaint("APH305", hint.start, hint.end, message, suggestion)
 
 
 def _check_join_strategy(hint: Hint) -> Iterator[Complaint]:
@@ -437,11 +417,6 @@ def _is_partition_count(argument: Argument) -> bool:
     if argument.kind == "decimal":
         return argument.text.lstrip("-")[:-1].isdecimal() and argument.text[-1] in "sSyY"
     return argument.kind in ("integer", "open")
-
-
-def _suggest_argument(hint: Hint, argument: Argument, text: str) -> str:
-    start, end = argument.start - hint.start, argument.end - hint.start
-    return f"write {hint.text[:start]}{text}{hint.text[end:]}"
 
 
 def _complain(

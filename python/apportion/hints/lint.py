@@ -5,19 +5,19 @@ from __future__ import annotations
 import bisect
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from apportion.hints import grammar
 from apportion.hints.expressions import write
 from apportion.hints.findings import CODES, Complaint, Finding
-from apportion.hints.relations import Relation, Relations, RelationsReader
 from apportion.hints.schema import check as check_schema
 from apportion.hints.schema import find_table_in
 from apportion.sql.blocks import Block, StatementBlocks, Text, read
 from apportion.sql.hint_comments import Argument, Hint, HintComment
 from apportion.sql.positions import Positions
+from apportion.sql.relations import Relation
 from apportion.sql.tokens import Token
 
 if TYPE_CHECKING:
@@ -51,30 +51,24 @@ def lint(
     sql = write(sql)
     if not _MAYBE_A_HINT.search(sql):
         return []
-    text = read(sql)
-    positions = Positions(sql)
-    reader = RelationsReader(sql)
     find_table = None if schema is None else find_table_in(schema)
+    text = read(sql, only_hinted=True)
+    positions = Positions(sql)
     findings: list[Finding] = []
     for statement in text.statements:
-        complaints = [*_check_statement(text, statement, reader)]
+        complaints = [*_check_statement(text, statement)]
         if find_table is not None:
             complaints += check_schema(sql, statement, find_table)
         findings += [_locate(positions, each, statement.number) for each in complaints]
     starts = sorted((statement.start, statement.number) for statement in text.statements)
-    findings += [
-        _locate(positions, complaint, _find_number(starts, token))
-        for token in text.tokens
-        if token.kind == "comment"
-        for complaint in _check_ordinary_comment(token)
-    ]
+    for token in text.tokens:
+        if token.kind == "comment":
+            # The statement with the comment, or the one before it.
+            index = max(0, bisect.bisect(starts, (token.start,)) - 1)
+            number = starts[index][1] if starts else 1
+            complaints = [*_check_ordinary_comment(token)]
+            findings += [_locate(positions, each, number) for each in complaints]
     return sorted(findings, key=lambda finding: (finding.offset, finding.code))
-
-
-def _find_number(starts: list[tuple[int, int]], comment: Token) -> int:
-    """Return the number of the statement with a comment, or of the statement before it."""
-    index = bisect.bisect(starts, (comment.start,))
-    return starts[max(0, index - 1)][1] if starts else 1
 
 
 def _locate(positions: Positions, complaint: Complaint, statement: int) -> Finding:
@@ -84,65 +78,25 @@ def _locate(positions: Positions, complaint: Complaint, statement: int) -> Findi
     return Finding(line, column, code, message, suggestion, severity, start, end - start, statement)
 
 
-def _check_comment(comment: HintComment) -> Iterator[Complaint]:
-    stray = comment.stray
-    if stray is not None:
-        yield Complaint(
-            "APH104",
-            stray.start,
-            stray.end,
-            f"Spark cannot parse this hint comment at {stray.text}, so the statement fails",
-            "write /*+ NAME(argument, ...), NAME(argument, ...) */",
-        )
-    for hint in comment.hints:
-        garbled = stray is not None and hint.start < stray.start < hint.end and stray.text != ")"
-        if not garbled and not hint.is_open:
-            yield from grammar.check(hint)
-
-
-def _find_misplaced(text: Text, statement: StatementBlocks) -> Iterator[Complaint]:
-    is_read = statement.problem is None and statement.is_complete
-    for comment, before in statement.misplaced_comments():
-        word = before.word if before else ""
-        if word == "SELECT" and not is_read:
-            continue  # it is unknown whether this SELECT is a block
-        if before is not None and before.kind == "template":
-            continue  # the template can render to SELECT, or to nothing behind a SELECT
-        where = f"after {before.text}" if before else "before a statement"
-        move = "move it directly after the SELECT of its block"
-        if word == "SELECT":
-            where, move = "in SELECT TRANSFORM", "remove it"
-        elif before is not None and word in ("DISTINCT", "ALL"):
-            move = f"write SELECT {text.sql[comment.start : comment.end]} {before.text}"
-        yield Complaint(
-            "APH101",
-            comment.start,
-            comment.end,
-            f"Spark allows a hint comment only directly after SELECT. This one is {where}, so the "
-            "statement fails with PARSE_SYNTAX_ERROR",
-            move,
-        )
+def _complain(
+    code: str,
+    place: Argument | Hint | HintComment | Token,
+    message: str,
+    suggestion: str | None = None,
+) -> Complaint:
+    return Complaint(code, place.start, place.end, message, suggestion)
 
 
 def _check_ordinary_comment(token: Token) -> Iterator[Complaint]:
     match = _LIKE_A_HINT.match(token.text)
-    if match is None:
-        return
-    name = match[1].upper()
-    if name in grammar.KNOWN or (match[2] == "(" and grammar.suggest_hint(name)):
+    name = match[1].upper() if match else ""
+    if match and (name in grammar.KNOWN or (match[2] == "(" and grammar.suggest_hint(name))):
         inner = token.text.strip("/*-").strip().lstrip("+").strip()
-        yield Complaint(
-            "APH102",
-            token.start,
-            token.end,
-            f"Spark reads this as an ordinary comment, so {name} has no effect",
-            f"write /*+ {inner} */ directly after SELECT",
-        )
+        message = f"Spark reads this as an ordinary comment, so {name} has no effect"
+        yield _complain("APH102", token, message, f"write /*+ {inner} */ directly after SELECT")
 
 
-def _check_statement(
-    text: Text, statement: StatementBlocks, reader: RelationsReader
-) -> Iterator[Complaint]:
+def _check_statement(text: Text, statement: StatementBlocks) -> Iterator[Complaint]:
     problem = statement.problem
     if problem is not None and "/*+" in text.sql[statement.start : statement.end]:
         start, end, code, message = problem
@@ -152,48 +106,62 @@ def _check_statement(
         yield from _check_comment(comment)
     yield from _find_misplaced(text, statement)
     for block in statement.blocks:
+        if not block.comments:
+            continue
         # The alternatives of a template are not in one rendered text.
         if not block.has_open_hints:
-            yield from _find_additional_comments(block)
-            yield from _find_duplicates(block)
-            yield from _find_overridden_repartitions(block)
+            yield from _find_repeated(block)
         yield from _find_inner_deadlines(block)
         yield from _find_contradiction(block)
-        relations = reader.read(block) if any(map(_needs_relations, block.hints)) else None
-        if relations is not None:
-            yield from _check_relations(statement, block, relations)
+        yield from _check_relations(statement, block)
 
 
-def _needs_relations(hint: Hint) -> bool:
-    return hint.name in grammar.JOIN_STRATEGIES or bool(grammar.get_tables(hint))
+def _check_comment(comment: HintComment) -> Iterator[Complaint]:
+    stray = comment.stray
+    if stray is not None:
+        message = f"Spark cannot parse this hint comment at {stray.text}, so the statement fails"
+        write = "write /*+ NAME(argument, ...), NAME(argument, ...) */"
+        yield _complain("APH104", stray, message, write)
+    for hint in comment.hints:
+        garbled = stray is not None and hint.start < stray.start < hint.end and stray.text != ")"
+        if not garbled and not hint.is_open:
+            yield from grammar.check(hint)
 
 
-def _check_relations(
-    statement: StatementBlocks, block: Block, relations: Relations
-) -> Iterator[Complaint]:
-    checks = _RelationChecks(statement, block, relations)
-    if not block.has_open_hints:
-        yield from checks.find_overridden_join_hints()
-    yield from checks.find_unknown_tables()
-    # A template instead of a table can render to a join.
-    if not relations.has_template:
-        yield from checks.find_hints_without_join()
-
-
-def _find_additional_comments(block: Block) -> Iterator[Complaint]:
-    for comment in block.comments[1:]:
-        yield Complaint(
-            "APH103",
-            comment.start,
-            comment.end,
-            "additional hint comment of the same SELECT: Spark reads it, but other SQL tools often "
-            "lose it",
-            "move its hints into the first comment",
+def _find_misplaced(text: Text, statement: StatementBlocks) -> Iterator[Complaint]:
+    is_read = statement.problem is None and statement.is_complete
+    placed = {comment.start for block in statement.blocks for comment in block.comments}
+    for comment, before in statement.comments:
+        word = before.word if before else ""
+        # It can be unknown whether a SELECT is a block. A template can render to SELECT.
+        is_unknown = word == "SELECT" and not is_read
+        if comment.start in placed or is_unknown or (before and before.kind == "template"):
+            continue
+        where = f"after {before.text}" if before else "before a statement"
+        move = "move it directly after the SELECT of its block"
+        if word == "SELECT":
+            where, move = "in SELECT TRANSFORM", "remove it"
+        elif before is not None and word in ("DISTINCT", "ALL"):
+            move = f"write SELECT {text.sql[comment.start : comment.end]} {before.text}"
+        message = (
+            f"Spark allows a hint comment only directly after SELECT. This one is {where}, so the "
+            "statement fails with PARSE_SYNTAX_ERROR"
         )
+        yield _complain("APH101", comment, message, move)
 
 
-def _find_duplicates(block: Block) -> Iterator[Complaint]:
+def _find_repeated(block: Block) -> Iterator[Complaint]:
+    """Find additional comments, hints that appear twice, and repartitions without effect."""
+    for comment in block.comments[1:]:
+        message = (
+            "additional hint comment of the same SELECT: Spark reads it, but other SQL tools often "
+            "lose it"
+        )
+        yield _complain("APH103", comment, message, "move its hints into the first comment")
     used = grammar.select_used(block.hints)
+    # Spark puts the first repartition hint on top of the plan. A lower hint matters only below
+    # COALESCE, which merges the partitions of the lower one.
+    top: Hint | None = None
     for hint in block.hints:
         first = used.get(grammar.get_key(hint), hint)
         if first.start < hint.start and not any(grammar.check(hint)):
@@ -201,7 +169,14 @@ def _find_duplicates(block: Block) -> Iterator[Complaint]:
                 f"{hint.name} appears more than once in this block, and only the first, "
                 f"{first.text}, is used"
             )
-            yield Complaint("APH311", hint.start, hint.end, message, "keep one of them")
+            yield _complain("APH311", hint, message, "keep one of them")
+        if hint.name not in grammar.REPARTITIONS:
+            continue
+        if top is None or (top.name == grammar.COALESCE and hint.name != grammar.COALESCE):
+            top = hint
+        else:
+            message = f"{hint.text} has no effect on the result because {top.text} comes first"
+            yield _complain("APH405", hint, message, "keep one of them")
 
 
 def _find_inner_deadlines(block: Block) -> Iterator[Complaint]:
@@ -211,136 +186,106 @@ def _find_inner_deadlines(block: Block) -> Iterator[Complaint]:
         if hint.name == "FINISH_WITHIN" and not hint.is_open and not any(grammar.check(hint)):
             message = f"{hint.text} is ignored because its block is inside of another one"
             suggestion = "write it in the outermost SELECT, as it applies to the whole query"
-            yield Complaint("APH313", hint.start, hint.end, message, suggestion)
+            yield _complain("APH313", hint, message, suggestion)
 
 
 def _find_contradiction(block: Block) -> Iterator[Complaint]:
-    """Find a PARALLELISM that the bounds of the nearest block around it exclude."""
+    """Find a PARALLELISM that the bounds of a block around it, or of a user of a CTE, exclude."""
     key = ("PARALLELISM", ())
     own = grammar.select_used(block.hints).get(key)
-    outer = block.encloser
-    while own and outer and key not in grammar.select_used(outer.hints):
-        outer = outer.encloser
-    around = grammar.select_used(outer.hints).get(key) if own and outer else None
-    if not (own and outer and around and len(around.arguments) == 2):
+    users = [*block.users] if own else []
+    for user in users:
+        around = grammar.select_used(user.hints).get(key)
+        if around is None:
+            users += [each for each in user.users if each not in users]
+        elif own and len(around.arguments) == 2:
+            arguments = (*own.arguments, *around.arguments)
+            if all(argument.kind == "integer" for argument in arguments):  # else a template
+                *numbers, least, most = (argument.integer for argument in arguments)
+                if numbers[-1] < least or numbers[0] > most:
+                    message = (
+                        f"{own.text} is outside of {around.text} in the surrounding block "
+                        f"{user.path!r}"
+                    )
+                    yield _complain("APH316", own, message, "change one of them")
+
+
+def _check_relations(statement: StatementBlocks, block: Block) -> Iterator[Complaint]:
+    """Check the hints that name tables. Unknown syntax in a FROM may be one of these tables."""
+    relations = block.relations
+    if relations.is_open or None in relations.by_name:
         return
-    arguments = (*own.arguments, *around.arguments)
-    if all(argument.kind == "integer" for argument in arguments):  # else a template
-        *numbers, least, most = (argument.integer for argument in arguments)
-        if numbers[-1] < least or numbers[0] > most:
-            message = (
-                f"{own.text} is outside of {around.text} in the surrounding block {outer.path!r}"
-            )
-            yield Complaint("APH316", own.start, own.end, message, "change one of them")
-
-
-def _find_overridden_repartitions(block: Block) -> Iterator[Complaint]:
-    """Find repartition hints without effect.
-
-    Spark puts the first hint on top of the plan. A lower hint matters only below COALESCE, which
-    merges the partitions of the lower one.
-    """
-    first: Hint | None = None
+    count = relations.before(block.end)
+    first: dict[Relation, Hint] = {}
     for hint in block.hints:
-        if hint.name not in grammar.REPARTITIONS:
-            continue
-        if first is None or (first.name == grammar.COALESCE and hint.name != grammar.COALESCE):
-            first = hint
-        else:
-            message = f"{hint.text} has no effect on the result because {first.text} comes first"
-            yield Complaint("APH405", hint.start, hint.end, message, "keep one of them")
-
-
-class _Named(NamedTuple):
-    """An argument of a hint that names a table, and the relation if the block has it."""
-
-    hint: Hint
-    argument: Argument
-    relation: Relation | None
-
-
-class _RelationChecks:
-    """The checks of one block that need its tables."""
-
-    def __init__(self, statement: StatementBlocks, block: Block, relations: Relations) -> None:
-        self._statement = statement
-        self._block = block
-        self._relations = relations
-        # A message of a long pipeline would be as long as the pipeline.
-        self._names = list(dict.fromkeys(each.text for each in relations.found[-_NEAR_NAMES:]))
-
-    def find_unknown_tables(self) -> Iterator[Complaint]:
-        for hint, argument, relation in self._find_named():
-            if relation is None:
-                tables = ", ".join(self._names[-_SHOWN_NAMES:]) or "no tables"
-                if len(self._relations.found) > _SHOWN_NAMES < len(self._names):
-                    tables = f"{len(self._relations.found)} tables, the last are {tables}"
-                code = "APH310" if hint.name in grammar.APPORTION else "APH402"
-                nearest = grammar.find_nearest(argument.string, self._names)
-                yield Complaint(
-                    code,
-                    argument.start,
-                    argument.end,
-                    f"{hint.name} names {argument.text}, which is not a table or alias of its "
-                    f"block (the block has {tables}), so the hint is ignored",
-                    f"did you mean {nearest}?" if nearest else None,
-                )
-
-    def find_overridden_join_hints(self) -> Iterator[Complaint]:
-        first: dict[Relation, Hint] = {}
-        for hint, argument, relation in self._find_named():
-            if hint.name not in grammar.JOIN_STRATEGIES or relation is None:
+        for argument in grammar.get_tables(hint):
+            relation = _find_relation(block, argument)
+            if argument.kind not in ("name", "string"):
                 continue
-            used = first.setdefault(relation, hint)
-            if grammar.JOIN_STRATEGIES[used.name] != grammar.JOIN_STRATEGIES[hint.name]:
-                message = (
-                    f"{hint.name} has no effect on {argument.text} because {used.text} comes first"
-                )
-                yield Complaint("APH403", argument.start, argument.end, message, "keep one of them")
-        if len(self._relations.found) == 2 and len(first) == 2:
-            yield from self._compare_sides(*first.values())
+            if relation is None:
+                yield _report_unknown(hint, argument, block, count)
+            elif hint.name in grammar.JOIN_STRATEGIES:
+                used = first.setdefault(relation, hint)
+                if _strategy(used) != _strategy(hint) and not block.has_open_hints:
+                    message = (
+                        f"{hint.name} has no effect on {argument.text} because {used.text} comes "
+                        "first"
+                    )
+                    yield _complain("APH403", argument, message, "keep one of them")
+    if count == 2 and len(first) == 2 and not block.has_open_hints:
+        yield from _compare_sides(*first.values())
+    if block.encloser is None and statement.verb not in _JOINING:
+        yield from _find_hints_without_join(block, count)
 
-    def _compare_sides(self, left: Hint, right: Hint) -> Iterator[Complaint]:
-        strategies = [grammar.JOIN_STRATEGIES[hint.name] for hint in (left, right)]
-        if strategies[0] == strategies[1]:
-            return
-        winner, loser = sorted(
-            (left, right),
-            key=lambda hint: grammar.PREFERENCE.index(grammar.JOIN_STRATEGIES[hint.name]),
-        )
+
+def _find_relation(block: Block, argument: Argument) -> Relation | None:
+    """Return the first relation that a hint means by a name, or None."""
+    near = block.relations.by_name.get(argument.parts[-1], ())
+    named = (each for each in near if each.start < block.end and each.is_named(argument.parts))
+    return next(named, None)
+
+
+def _report_unknown(hint: Hint, argument: Argument, block: Block, count: int) -> Complaint:
+    # A message of a long pipeline would be as long as the pipeline.
+    last = block.relations.found[max(0, count - _NEAR_NAMES) : count]
+    names = list(dict.fromkeys(each.text for each in last if each.text))
+    tables = ", ".join(names[-_SHOWN_NAMES:]) or "no tables"
+    if count > _SHOWN_NAMES < len(names):
+        tables = f"{count} tables, the last are {tables}"
+    message = (
+        f"{hint.name} names {argument.text}, which is not a table or alias of its block (the block "
+        f"has {tables}), so the hint is ignored"
+    )
+    nearest = grammar.find_nearest(argument.string, names)
+    code = "APH310" if hint.name in grammar.APPORTION else "APH402"
+    return _complain(code, argument, message, f"did you mean {nearest}?" if nearest else None)
+
+
+def _compare_sides(left: Hint, right: Hint) -> Iterator[Complaint]:
+    """Find a hint for one side of a join that the hint for the other side overrides."""
+    order = [*grammar.PREFERENCE]
+    winner, loser = sorted((left, right), key=lambda hint: order.index(_strategy(hint)))
+    if _strategy(winner) != _strategy(loser):
         message = (
             f"{loser.text} and {winner.text} are for the two sides of one join; Spark prefers "
-            f"{grammar.JOIN_STRATEGIES[winner.name]} if the join allows it"
+            f"{_strategy(winner)} if the join allows it"
         )
-        yield Complaint("APH403", loser.start, loser.end, message, "keep one of them")
+        yield _complain("APH403", loser, message, "keep one of them")
 
-    def find_hints_without_join(self) -> Iterator[Complaint]:
-        """Find join hints of blocks that have no join and that no enclosing block joins."""
-        block = self._block
-        if block.encloser is not None or self._statement.verb in _JOINING:
-            return
-        last_join = block.query.last_join
-        for hint in block.hints:
-            if hint.name not in grammar.JOIN_STRATEGIES:
-                continue
-            if hint.arguments and not any(map(self._find_relation, hint.arguments)):
-                continue  # find_unknown_tables reports this hint
-            joined = last_join > block.end or (
-                hint.arguments and (last_join >= 0 or len(self._relations.found) > 1)
-            )
-            if not joined:
-                message = f"{hint.text} has no effect because no join reads " + (
-                    ", ".join(argument.text for argument in hint.arguments)
-                    or "the result of its block"
-                )
-                yield Complaint("APH404", hint.start, hint.end, message)
 
-    def _find_named(self) -> Iterator[_Named]:
-        for hint in self._block.hints:
-            for argument in grammar.get_tables(hint):
-                if argument.kind in ("name", "string"):
-                    yield _Named(hint, argument, self._find_relation(argument))
+def _strategy(hint: Hint) -> str:
+    return grammar.JOIN_STRATEGIES[hint.name]
 
-    def _find_relation(self, argument: Argument) -> Relation | None:
-        """Return the relation for a name, or None. As Spark does, compare its last parts."""
-        return self._relations.find(argument.parts)
+
+def _find_hints_without_join(block: Block, count: int) -> Iterator[Complaint]:
+    """Find join hints of a block that has no join and that no enclosing block joins."""
+    last_join = block.query.last_join
+    for hint in block.hints:
+        names = hint.arguments
+        # _report_unknown reports a hint with wrong names only.
+        is_known = not names or any(_find_relation(block, each) for each in names)
+        joined = last_join > block.end or (names and (last_join >= 0 or count > 1))
+        if hint.name in grammar.JOIN_STRATEGIES and is_known and not joined:
+            read = ", ".join(each.text for each in names) or "the result of its block"
+            message = f"{hint.text} has no effect because no join reads {read}"
+            yield _complain("APH404", hint, message)

@@ -23,12 +23,12 @@ from apportion.hints.reading import HintError, read_or_raise
 from apportion.sql.blocks import Block, Text, read
 from apportion.sql.hint_comments import Hint, HintComment
 from apportion.sql.positions import Positions
-from apportion.sql.templates import read_effect
 
-# A tag that removes the white space behind it, or has none behind it.
-_TOUCHING_TAG = re.compile(r"-[%#}]\}|[%#}]\}\w")
+# A template that follows, also behind comments. A template that removes the white space around it.
+_NEXT_TEMPLATE = re.compile(r"(?:\s|/\*(?:[^*]|\*(?!/))*\*/|--[^\r\n]*)*(?:\{[{%#]|\$\{)")
+_TRIMMING = re.compile(r"\{[{%#]-|-[%#}]\}")
 _CLOSED_TAGS = {"if", "elif", "else", "endif", "for", "endfor"}
-_LONGEST_GAP = 10_000  # the characters behind a comment that are searched for such tags
+_LONGEST_GAP = 10_000  # the characters behind a comment that are searched for such templates
 _EXPECTED = "Expected a hint such as PARALLELISM(8)"
 
 
@@ -154,7 +154,7 @@ def _insert(text: Text, block: Block, hint: Hint) -> _Edit:
     end = block.select.end
     for comment in block.comments:
         # A template between SELECT and the comment can leave the comment out.
-        if _has_control(text, block.select.end, comment.start):
+        if _has_control(text.sql[block.select.end : comment.start]):
             break
         if comment.stray is None and not comment.is_open:
             end = comment.hints[-1].end
@@ -162,19 +162,16 @@ def _insert(text: Text, block: Block, hint: Hint) -> _Edit:
     return _Edit(end, end, f" /*+ {hint.text} */")
 
 
-def _has_control(text: Text, start: int, end: int) -> bool:
-    """Tell whether templates that can leave text out, or add text, are in a part of the text."""
-    return any(
-        token.kind == "template" and read_effect(token.text) != "nothing"
-        for token in text.tokens_between(start, end)
-    )
+def _has_control(sql: str) -> bool:
+    """Tell whether templates in a part of the text can leave text out, or add text."""
+    return any(opener in sql for opener in ("{{", "{%", "${"))
 
 
 def _replace(text: Text, block: Block, same: list[Hint], new: Hint) -> Iterator[_Edit]:
     for comment in block.comments:
         hints = [hint for hint in same if hint in comment.hints]
         depends = comment.is_open and any("{%" in token.text for token in comment.inner)
-        if hints and (depends or _has_control(text, block.select.end, comment.start)):
+        if hints and (depends or _has_control(text.sql[block.select.end : comment.start])):
             _raise_dependent(text, hints[0], "replaced")
     yield _Edit(same[0].start, same[0].end, new.text)
     for comment in block.comments:
@@ -264,39 +261,14 @@ def _remove_comment(text: Text, comment: HintComment) -> _Edit:
     elif sql[start - 1] == " ":
         start -= 1
     # `SELECT /*+ PARALLELISM(8) */x` must not become `SELECTx`.
-    glued = re.match(r"\w\w", sql[start - 1] + sql[end : end + 1])
-    if glued:
+    if re.match(r"\w\w", sql[start - 1] + sql[end : end + 1]):
         return _Edit(start, end, " ")
-    return _Edit(start, end, "/**/" if _is_glued_by_templates(text, start, end) else "")
-
-
-def _is_glued_by_templates(text: Text, start: int, end: int) -> bool:
-    """Tell whether the code before `start` and after `end` can touch in the rendered text.
-
-    `{%-` removes the white space before a template, and `-%}` removes it behind the template.
-    """
-    if text.sql.endswith("*/", 0, start):
-        return False
-    eats = False
-    position = end
-    for token in text.tokens_between(end, len(text.sql)):
-        is_template = token.kind == "template"
-        eats = eats or (is_template and token.text[2:3] == "-")
-        has_gap = token.start > position or (position == end and text.sql[start - 1].isspace())
-        if has_gap and not eats:
-            return False
-        if not is_template:
-            # SELECT'a' has two tokens, and SELECTr'a' has others.
-            is_prefixed = token.kind == "string" and token.text[0].isalpha()
-            return token.kind in ("word", "number") or is_prefixed
-        effect = read_effect(token.text)
-        if effect == "value":
-            return True
-        if effect != "nothing" and _TOUCHING_TAG.search(text.sql, end, end + _LONGEST_GAP):
-            return True  # one of the alternatives can touch the code before
-        eats = token.text[-3:-2] == "-"
-        position = token.end
-    return False
+    # A template with `{%-` removes the white space before it, so SELECT would touch its text.
+    template = _NEXT_TEMPLATE.match(sql, end)
+    is_glued = sql[end : end + 1] == "{" and sql[start - 1].isalpha()
+    touches = template and (is_glued or _TRIMMING.search(sql, end, end + _LONGEST_GAP))
+    is_safe = not touches or sql.endswith("*/", 0, start)
+    return _Edit(start, end, "" if is_safe else "/**/")
 
 
 def _splice(sql: str, edits: list[_Edit]) -> str:

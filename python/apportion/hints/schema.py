@@ -19,6 +19,7 @@ from apportion.hints.findings import Complaint
 from apportion.sql.blocks import Block, StatementBlocks
 from apportion.sql.parsing import find_scopes
 from apportion.sql.templates import mask
+from apportion.sql.tokens import tokenize
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,7 +71,8 @@ def check(sql: str, statement: StatementBlocks, find_table: FindTable) -> Iterat
     """Yield the problems with the hints of a statement in this schema."""
     if not any(block.hints for block in statement.blocks):
         return
-    for scope in find_scopes(_mark_blocks(sql, statement), statement.blocks[0].code.tokens):
+    marked = _mark_blocks(sql, statement)
+    for scope in find_scopes(marked, tokenize(marked).tokens):
         hint = scope.expression.args.get("hint")
         if hint:
             block = statement.blocks[int(hint.expressions[0].name.removeprefix(_MARK))]

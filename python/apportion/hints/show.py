@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 
 from apportion.hints import grammar
 from apportion.hints.reading import HintError, read_or_raise
-from apportion.sql.blocks import Block, StatementBlocks
+from apportion.sql.blocks import Block
 from apportion.sql.positions import Positions
+
+_Hints = dict[grammar.HintKey, list["EffectiveHint"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,72 +45,43 @@ def show(sql: str) -> list[BlockHints]:
 
     Raises `HintError` if the blocks cannot be found.
     """
-    try:
-        return _show(sql)
-    except RecursionError:
-        raise HintError("cannot find the hints of blocks: blocks are nested too deeply") from None
-
-
-def _show(sql: str) -> list[BlockHints]:
     text = read_or_raise(sql)
     positions = Positions(sql)
+    known: dict[Block, _Hints] = {}
     shown: list[BlockHints] = []
-    for statement in text.statements:
-        inheritance = _Inheritance(_find_users(statement))
-        for block in statement.blocks:
-            own = tuple(hint.text for hint in grammar.select_used(block.hints).values())
-            hints_by_key = inheritance.find_hints(block)
-            effective = tuple(hint for hints in hints_by_key.values() for hint in hints)
-            line, column = positions.line_column(block.select.start)
-            shown.append(BlockHints(block.path, line, column, own, effective))
+    for block in text.blocks:
+        own = tuple(hint.text for hint in grammar.select_used(block.hints).values())
+        try:
+            inherited = _find_hints(block, known)
+        except RecursionError:
+            message = "cannot find the hints of blocks: blocks are nested too deeply"
+            raise HintError(message) from None
+        effective = tuple(hint for hints in inherited.values() for hint in hints)
+        place = positions.line_column(block.select.start)
+        shown.append(BlockHints(block.path, *place, own, effective))
     return shown
 
 
-def _find_users(statement: StatementBlocks) -> dict[Block, dict[Block, None]]:
-    """Return the blocks around each block: its encloser, or the blocks that use its CTE."""
-    users: dict[Block, dict[Block, None]] = {
-        block: {block.encloser: None} if block.encloser else {} for block in statement.blocks
-    }
-    if not any(query.cte for query in statement.queries):
-        return users
-    blocks_of_cte = defaultdict(list)
-    for block in statement.blocks:
-        if block.encloser is None and block.query.cte is not None:
-            blocks_of_cte[block.query].append(block)
-    for block in statement.blocks:
-        for table, start in block.tables:
-            cte = block.query.find_cte(table, start)
-            for inner in blocks_of_cte[cte] if cte else []:
-                users[inner][block] = None
-    return users
+def _find_hints(block: Block, known: dict[Block, _Hints]) -> _Hints:
+    """Return the hints of a block by key, its own hints first."""
+    # A long pipeline nests deeper than Python's stack, so the outermost block comes first.
+    chain = [block]
+    while (outer := chain[-1].encloser) is not None and outer not in known:
+        chain.append(outer)
+    for each in reversed(chain):
+        if each not in known:
+            known[each] = {}  # a recursive CTE uses itself
+            known[each] = _collect(each, known)
+    return known[block]
 
 
-class _Inheritance:
-    """Finds the hints of each block from the blocks around it."""
-
-    def __init__(self, users: dict[Block, dict[Block, None]]) -> None:
-        self._users = users
-        self._known: dict[Block, dict[grammar.HintKey, list[EffectiveHint]]] = {}
-
-    def find_hints(self, block: Block) -> dict[grammar.HintKey, list[EffectiveHint]]:
-        """Return the hints of a block by key, its own hints first."""
-        # A long pipeline nests deeper than Python's stack, so the outermost block comes first.
-        chain = [block]
-        while (outer := chain[-1].encloser) is not None and outer not in self._known:
-            chain.append(outer)
-        for each in reversed(chain):
-            if each not in self._known:
-                self._known[each] = {}  # a recursive CTE uses itself
-                self._known[each] = self._collect(each)
-        return self._known[block]
-
-    def _collect(self, block: Block) -> dict[grammar.HintKey, list[EffectiveHint]]:
-        own = grammar.select_used(block.hints)
-        effective = {key: [EffectiveHint(hint.text, block.path)] for key, hint in own.items()}
-        for user in self._users[block]:
-            for key, hints in self.find_hints(user).items():
-                if key in own or key[1]:  # a hint for a table covers only its own block
-                    continue
-                known = effective.setdefault(key, [])
-                known += [hint for hint in hints if hint not in known]
-        return effective
+def _collect(block: Block, known: dict[Block, _Hints]) -> _Hints:
+    own = grammar.select_used(block.hints)
+    effective = {key: [EffectiveHint(hint.text, block.path)] for key, hint in own.items()}
+    for user in block.users:
+        for key, hints in _find_hints(user, known).items():
+            if key in own or key[1]:  # a hint for a table covers only its own block
+                continue
+            found = effective.setdefault(key, [])
+            found += [hint for hint in hints if hint not in found]
+    return effective

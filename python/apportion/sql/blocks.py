@@ -1,4 +1,4 @@
-"""Finds the query blocks of a text: its SELECTs, their nesting, and the path of each.
+"""Finds the query blocks of a text: its SELECTs, their nesting, their tables, and their paths.
 
 A block is one SELECT with its FROM, WHERE and other clauses. Spark reads hints per block. The path
 names the place of a block from the outside in. It consists of these steps:
@@ -17,18 +17,20 @@ names the place of a block from the outside in. It consists of these steps:
 Examples are `main`, `cte a / subquery 1` and `statement 2 / union branch 1`. Names keep their
 spelling. N counts from 1 in the order of the text. Parentheses around a whole query or branch add
 no step.
+
+The blocks are found in one pass over the tokens, so a statement that no parser knows has blocks
+too. sqlglot's parser would need three times as long.
 """
 
 from __future__ import annotations
 
-import bisect
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from apportion.sql.code import SET_OPERATORS, Code
 from apportion.sql.hint_comments import Hint, HintComment
+from apportion.sql.relations import RelationReader, Relations, State
 from apportion.sql.statements import SplitText, split_tokens
 from apportion.sql.templates import read_effect
 from apportion.sql.tokens import Problem, Token
@@ -36,20 +38,41 @@ from apportion.sql.tokens import Problem, Token
 MAIN = "main"
 # SELECT is a privilege in these statements.
 _WITHOUT_QUERY = ("GRANT", "REVOKE", "DENY")
+# Spark's own parser fails before this depth.
+_DEEPEST = 1500
+
+_SET_OPERATORS = {"UNION": "union", "INTERSECT": "intersect", "EXCEPT": "except", "MINUS": "except"}
+_QUERY_STARTS = ("SELECT", "WITH", "FROM")
+_OPERAND_STARTS = ("SELECT", "WITH", "VALUES", "TABLE", "MAP", "REDUCE")
+# Statements that allow parentheses around their query. In other statements, a query in parentheses
+# is a subquery.
+_AROUND_QUERIES = ("INSERT", "CREATE", "REPLACE", "CACHE", "EXPLAIN", "DESCRIBE", "DESC", "ALTER")
+_NO_HEAD = ("FROM", "VALUES", "WHERE", "SET")
+_AFTER_SET_OPERATION = ("ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET")
+# Words that can start a part of a query.
+_STARTS = frozenset(("SELECT", "WITH", "|>", "FROM", *_SET_OPERATORS, *_AFTER_SET_OPERATION))
+# SELECT is not a reserved word in Spark. Next to these tokens it is a name.
+_OPERATORS = frozenset((",", ".", "+", "-", "*", "/", "%", "=", "<", ">", "||", "->"))
+_NOT_BEFORE_SELECT = _OPERATORS | frozenset(
+    ("SELECT", "WHERE", "AND", "OR", "NOT", "ON", "BY", "HAVING", "CASE", "WHEN", "LIKE")
+)
+_NOT_AFTER_SELECT = frozenset(("FROM", ",", ".", ")", "=", "<", ">", "/", "%", "||", ";", "|>"))
+_NOT_AFTER_ALIAS = frozenset(
+    ("WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT", "INSERT")
+)
 
 _Steps = tuple[str, ...]
 
 
 @dataclass(slots=True, eq=False)
 class Query:
-    """A query expression, `sql[start:end]`: the content of its parentheses or its statement.
+    """A query expression: the content of its parentheses or its statement.
 
     `cte` is the name that WITH gives the query, or None if the query is not a CTE. `parent` is the
     query around it: for a CTE, the query that contains the WITH. `ctes` are the queries of its own
     WITH, by name in lower case. `last_join` is the offset of its last JOIN, or -1.
     """
 
-    start: int
     end: int
     cte: str | None = None
     parent: Query | None = None
@@ -84,22 +107,20 @@ class Block:
     block. `encloser` is the block around it. An outermost block has None, and so has a block of a
     CTE, because Spark treats a CTE as if it were written at each place of use. `comments` are the
     hint comments that Spark reads for the block. `takes_hints` is false for SELECT TRANSFORM.
-    `code[low:high]` are the tokens of the block. `tables` are the names without a database in its
-    FROM, which can be CTEs, each with its offset. With `has_open_hints`, a template decides which
-    hints the block has.
+    `relations` are those of its FROM, and those behind the block in the same pipeline. `users` are
+    the blocks that read its result: the encloser, or the blocks that use its CTE. With
+    `has_open_hints`, a template decides which hints the block has.
     """
 
-    path: str
     select: Token
     query: Query
     start: int
-    end: int
-    code: Code
-    low: int
-    high: int
+    relations: Relations
+    path: str = ""
+    end: int = 0
     encloser: Block | None = None
     comments: list[HintComment] = field(default_factory=list)
-    tables: list[tuple[str, int]] = field(default_factory=list)
+    users: dict[Block, None] = field(default_factory=dict)
     takes_hints: bool = True
     has_open_hints: bool = False
 
@@ -111,7 +132,7 @@ class Block:
 
 @dataclass(slots=True, eq=False)
 class StatementBlocks:
-    """The blocks and queries of one statement, `sql[start:end]` without its semicolon.
+    """The blocks of one statement, `sql[start:end]` without its semicolon.
 
     `number` counts the statements of the text from 1. The statements in a SQL script have the
     number of the script. `verb` is the first word. `comments` are all hint comments, each with the
@@ -125,7 +146,6 @@ class StatementBlocks:
     verb: str
     comments: list[tuple[HintComment, Token | None]]
     blocks: list[Block] = field(default_factory=list)
-    queries: list[Query] = field(default_factory=list)
     problem: Problem | None = None
     is_complete: bool = True
 
@@ -136,13 +156,6 @@ class StatementBlocks:
             block for block in self.blocks if block.encloser is None and not block.query.is_in_cte
         ]
 
-    def misplaced_comments(self) -> Iterator[tuple[HintComment, Token | None]]:
-        """Yield the hint comments that belong to no block, each with the token before it."""
-        placed = {comment.start for block in self.blocks for comment in block.comments}
-        for comment, before in self.comments:
-            if comment.start not in placed:
-                yield comment, before
-
 
 @dataclass(slots=True)
 class Text:
@@ -151,15 +164,6 @@ class Text:
     sql: str
     tokens: list[Token]
     statements: list[StatementBlocks]
-
-    def tokens_between(self, start: int, end: int) -> Iterator[Token]:
-        """Yield the tokens that start in `sql[start:end]`."""
-        first = bisect.bisect_left(self.tokens, start, key=lambda token: token.start)
-        # islice would read the tokens before the first one.
-        for index in range(first, len(self.tokens)):
-            if self.tokens[index].start >= end:
-                return
-            yield self.tokens[index]
 
     @property
     def blocks(self) -> list[Block]:
@@ -173,15 +177,17 @@ class Text:
         return min((problem for problem in problems if problem), default=None)
 
 
-def read(sql: str) -> Text:
-    """Read the statements and blocks of a text. An unreadable statement gets a `problem`."""
+def read(sql: str, *, only_hinted: bool = False) -> Text:
+    """Read the statements and blocks of a text. An unreadable statement gets a `problem`.
+
+    With `only_hinted`, statements without hint comments have no blocks.
+    """
     split = split_tokens(sql)
-    return Text(sql, split.tokens, list(_read_statements(split)))
+    return Text(sql, split.tokens, list(_read_statements(split, only_hinted)))
 
 
-def _read_statements(split: SplitText) -> Iterator[StatementBlocks]:
-    unreadable = {problem.start: problem for problem in split.problems}
-    paths: set[str] = set()
+def _read_statements(split: SplitText, only_hinted: bool) -> Iterator[StatementBlocks]:
+    problems = {problem.start: problem for problem in split.problems}
     for statement in split.statements:
         for number, tokens in enumerate(statement.parts, 1):
             prefix: _Steps = ()
@@ -189,18 +195,18 @@ def _read_statements(split: SplitText) -> Iterator[StatementBlocks]:
                 prefix += (f"statement {statement.number}",)
             if len(statement.parts) > 1:
                 prefix += (f"statement {number}",)
-            words = (token.word for token in tokens if token.kind == "word")
             part = StatementBlocks(
                 tokens[0].start,
                 tokens[-1].end,
                 statement.number,
-                next(words, ""),
+                next((token.word for token in tokens if token.kind == "word"), ""),
                 list(_find_comments(tokens, split.comments)),
             )
-            problems = (unreadable.get(token.start) for token in tokens)
-            part.problem = next((problem for problem in problems if problem), None)
-            if part.problem is None:
-                _find_blocks(part, tokens, split.comments, prefix, paths)
+            unreadable = (token for token in tokens if token.kind == "unreadable")
+            part.problem = next((problems[token.start] for token in unreadable), None)
+            is_wanted = part.comments or not only_hinted
+            if is_wanted and part.problem is None and part.verb not in _WITHOUT_QUERY:
+                _find_blocks(part, tokens, prefix)
             yield part
 
 
@@ -215,302 +221,420 @@ def _find_comments(
             before = token
 
 
-def _find_blocks(
-    statement: StatementBlocks,
-    tokens: Sequence[Token],
-    comments: dict[int, HintComment],
-    prefix: _Steps,
-    paths: set[str],
-) -> None:
+def _find_blocks(statement: StatementBlocks, tokens: Sequence[Token], prefix: _Steps) -> None:
     """Add the blocks to a statement, or the problem that hides them."""
-    if statement.verb in _WITHOUT_QUERY:
-        return
-    code = Code(_select_code(tokens, all_alternatives=True))
-    if code.problem is not None and any(_effect(token) == "else" for token in tokens):
+    code, first_alternatives = _select_code(tokens)
+    partners, problem = _match_parentheses(code)
+    if problem is not None and len(first_alternatives) < len(code):
         # Each alternative can open a parenthesis that all of them close together.
         statement.is_complete = False
-        code = Code(_select_code(tokens, all_alternatives=False))
-    if code.problem is not None:
-        statement.problem = code.problem
-        return
-    if not code.tokens:
-        return
-    try:
-        _BlockFinder(statement, code, comments, prefix, paths).run()
-    except RecursionError:
-        statement.blocks, statement.queries = [], []
-        start = statement.start
-        message = "parentheses are nested too deeply"
-        statement.problem = Problem(start, start + 1, "APH002", message)
+        code = first_alternatives
+        partners, problem = _match_parentheses(code)
+    statement.problem = problem
+    if problem is None and code:
+        statement.blocks = _BlockFinder(statement, code, partners).run(prefix)
 
 
-def _effect(token: Token) -> str:
-    return read_effect(token.text) if token.kind == "template" else "value"
-
-
-def _select_code(tokens: Sequence[Token], *, all_alternatives: bool) -> list[Token]:
+def _select_code(tokens: Sequence[Token]) -> tuple[list[Token], list[Token]]:
     """Return the tokens without templates that render to nothing.
 
-    Without `all_alternatives`, also leave out what follows `{% else %}` or `{% elif x %}`.
+    The second list is without what follows `{% else %}` or `{% elif x %}`, too.
     """
+    if all(token.kind != "template" for token in tokens):
+        return [*tokens], [*tokens]
     code: list[Token] = []
+    first_alternatives: list[Token] = []
     is_left_out = [False]
     for token in tokens:
-        effect = _effect(token)
+        effect = read_effect(token.text) if token.kind == "template" else "value"
         if effect == "if":
             is_left_out.append(is_left_out[-1])
         elif effect == "else":
-            is_left_out[-1] = not all_alternatives
+            is_left_out[-1] = True
         elif effect == "endif" and len(is_left_out) > 1:
             is_left_out.pop()
-        elif effect == "value" and not is_left_out[-1]:
+        elif effect == "value":
             code.append(token)
-    return code
+            first_alternatives += [token] * (not is_left_out[-1])
+    return code, first_alternatives
 
 
-class _Part(NamedTuple):
-    """A range of the code, the path that its subqueries continue, and the block around them."""
+def _match_parentheses(code: Sequence[Token]) -> tuple[dict[int, int], Problem | None]:
+    """Return the index of `)` for each `(`."""
+    partners: dict[int, int] = {}
+    opened: list[int] = []
+    for index, token in enumerate(code):
+        if token.text == "(":
+            opened.append(index)
+            if len(opened) > _DEEPEST:
+                start, message = code[0].start, "parentheses are nested too deeply"
+                return partners, Problem(start, start + 1, "APH002", message)
+        elif token.text == ")":
+            if not opened:
+                return partners, _report_unmatched(token)
+            partners[opened.pop()] = index
+    return partners, _report_unmatched(code[opened[-1]]) if opened else None
 
-    low: int
+
+def _report_unmatched(token: Token) -> Problem:
+    return Problem(token.start, token.end, "APH002", f"unmatched parenthesis {token.text}")
+
+
+class _Scope:
+    """A query on the way: its parts, and the part around it.
+
+    `step` is the step of the scope in paths, without its number. It is empty for the statement, and
+    for parentheses around a whole query.
+    """
+
+    def __init__(self, query: Query, low: int, around: _Part | None, step: str) -> None:
+        self.query = query
+        self.low = low
+        self.around = around
+        self.step = step
+        self.operators: list[str] = []
+        self.steps: _Steps = ()
+        self.parts = [_Part(self, low, 1)]
+
+
+class _Part:
+    """A part of a query with at most one block.
+
+    It is a branch of a set operation, or one of several SELECTs of a branch, or an operator of a
+    pipeline, or the clauses behind a set operation. The last two have the branch 0.
+    """
+
+    def __init__(self, scope: _Scope, low: int, branch: int, is_pipe: bool = False) -> None:
+        self.scope = scope
+        self.low = low
+        self.high = low
+        self.branch = branch
+        self.is_pipe = is_pipe
+        self.relations = Relations()
+        self.from_start: int | None = None  # of a FROM before its SELECT
+        self.block: Block | None = None
+        self.encloser: Block | None = None
+        self.steps: _Steps = ()
+
+
+class _Level(NamedTuple):
+    """Parentheses up to the index `high`. With `is_scope`, they are those of the scope."""
+
     high: int
-    steps: _Steps
-    block: Block | None
+    scope: _Scope
+    is_scope: bool
+    reader: RelationReader
 
 
 class _BlockFinder:
-    """Finds the queries and blocks of a statement in code with matching parentheses.
-
-    `low` and `high` are a range of the code. `steps` is the path of its query or block without the
-    `prefix`, and `encloser` is the block around it. A method reads one level of parentheses, and
-    `_read_parentheses` reads the next level. `paths` are the paths of earlier statements.
-    """
+    """Finds the blocks of a statement in one pass over code with matching parentheses."""
 
     def __init__(
-        self,
-        statement: StatementBlocks,
-        code: Code,
-        comments: dict[int, HintComment],
-        prefix: _Steps,
-        paths: set[str],
+        self, statement: StatementBlocks, code: list[Token], partners: dict[int, int]
     ) -> None:
-        self._code = code
-        self._tokens = code.tokens
-        self._comments = comments
-        self._statement = statement
-        self._prefix = prefix
-        self._subqueries: Counter[_Steps] = Counter()
-        self._paths = paths
+        self._verb = statement.verb
+        self._comments = {comment.start: comment for comment, _ in statement.comments}
         self._after_templates = {
             comment.start
             for comment, before in statement.comments
             if before is not None and before.kind == "template"
         }
-        self._copies: dict[str, int] = defaultdict(int)
-        # Without CTEs, the names of tables are not needed.
-        self._has_ctes = any(token.word == "WITH" for token in code.tokens)
-        # The `(` of each CTE that has been read.
-        self._ctes: set[int] = set()
+        self._code = code
+        # No index of a following word is behind the end.
+        self._words = [*(token.word for token in code), *[""] * 6]
+        self._partners = partners
+        # The first token behind each `(` and any further `(` directly behind it.
+        self._inner: dict[int, int] = {}
+        for opening in sorted(partners, reverse=True):
+            first = self._skip_decoration(opening + 1)
+            self._inner[opening] = self._inner.get(first, first)
+        self._ctes: dict[int, str] = {}  # the name of each CTE by its `(`
+        self._scopes: list[_Scope] = []
 
-    def run(self) -> None:
-        self._read_query(0, len(self._tokens), (), None)
-        self._statement.blocks.sort(key=lambda block: block.select.start)
-
-    def _read_query(
-        self,
-        low: int,
-        high: int,
-        steps: _Steps,
-        encloser: Block | None,
-        parent: Query | None = None,
-        cte: str | None = None,
-    ) -> None:
-        query = Query(self._tokens[low].start, self._tokens[high - 1].end, cte, parent)
-        self._statement.queries.append(query)
-        if cte is not None and parent is not None:
-            parent.ctes.setdefault(cte.lower(), []).append(query)
-        outside = list(self._code.outside_parentheses(low, high))
-        pipes = [index for index in outside if self._code.word(index) == "|>"]
-        self._find_last_join(query, outside)
-        pipeline = self._read_pipeline(query, low, pipes, high, steps, encloser)
-        if pipes:
-            high, encloser = pipes[0], pipeline[0].block
-        low = self._read_with_list(query, low, high, steps)
-        self._read_branches(query, low, high, steps, encloser)
-        for part in pipeline:
-            self._read_parentheses(query, part.low, part.high, part.steps, part.block)
-
-    def _find_last_join(self, query: Query, indexes: Iterable[int]) -> None:
-        for index in indexes:
-            if self._code.word(index) == "JOIN":
-                query.last_join = max(query.last_join, self._tokens[index].start)
-
-    def _read_pipeline(
-        self,
-        query: Query,
-        low: int,
-        pipes: list[int],
-        high: int,
-        steps: _Steps,
-        encloser: Block | None,
-    ) -> list[_Part]:
-        """Return one part for each `|>`, with its own block or the block around it."""
-        number = sum(self._code.is_select(pipe + 1) for pipe in pipes)
-        parts: list[_Part] = []
-        # Go backwards, because a later operator encloses the earlier ones.
-        for pipe, end in zip(reversed(pipes), [high, *reversed(pipes)], strict=False):
-            owner = steps
-            if self._code.is_select(pipe + 1):
-                owner = (*steps, f"pipe {number}")
-                number -= 1
-                encloser = self._add_block(query, pipe + 1, low, end, owner, encloser)
-            parts.append(_Part(pipe + 1, end, owner, encloser))
-        return parts[::-1]
-
-    def _read_branches(
-        self, query: Query, low: int, high: int, steps: _Steps, encloser: Block | None
-    ) -> None:
-        """Read the branches of a set operation, or a query without set operators."""
-        code = self._code
-        outside = list(code.outside_parentheses(low, high))
-        operators = [index for index in outside if code.is_set_operator(index)]
-        if not operators:
-            self._read_branch(query, low, high, steps, encloser)
-            return
-        tail = next((i for i in outside if operators[-1] < i and code.is_tail(i)), high)
-        starts = [low, *(operator + 1 for operator in operators)]
-        for number, (start, end) in enumerate(zip(starts, [*operators, tail], strict=True), 1):
-            operator = operators[max(number - 2, 0)]
-            step = f"{SET_OPERATORS[code.word(operator)]} branch {number}"
-            self._read_branch(query, start, end, (*steps, step), encloser)
-        self._read_parentheses(query, tail, high, steps, encloser)
-
-    def _read_branch(
-        self, query: Query, low: int, high: int, steps: _Steps, encloser: Block | None
-    ) -> None:
-        """Read one branch of a set operation, or a query without set operators."""
-        code = self._code
-        outside = list(code.outside_parentheses(low, high))
-        selects = [index for index in outside if code.is_select(index)]
-        if not selects:
-            opening = code.find_whole_query(outside, self._statement.verb)
-            if opening is not None:
-                self._read_query(opening + 1, code.closing(opening), steps, encloser, query)
-                low = code.closing(opening) + 1
-            self._read_parentheses(query, low, high, steps, encloser)
-            return
-        from_first = next((i for i in outside if i < selects[0] and code.word(i) == "FROM"), None)
-        head = selects[0] if from_first is None else from_first
-        self._read_parentheses(query, low, head, steps, encloser)
-        ranges = zip(selects, [*selects[1:], high], strict=True)
-        shared: list[tuple[str, int]] = []
-        for number, (select, end) in enumerate(ranges, 1):
-            owner = (*steps, f"body {number}") if len(selects) > 1 else steps
-            start = head if number == 1 or from_first is not None else select
-            block = self._add_block(query, select, start, end, owner, encloser)
-            self._read_parentheses(query, head if number == 1 else select, end, owner, block)
-            if from_first is not None and number == 1:
-                shared = [table for table in block.tables if table[1] < block.select.start]
+    def run(self, prefix: _Steps) -> list[Block]:
+        code, words = self._code, self._words
+        levels = [self._open_scope(len(code), Query(code[-1].end), 0, None, "")]
+        for index, word in enumerate(words[: len(code)]):
+            level = levels[-1]
+            if index == level.high:
+                if level.is_scope:
+                    self._end_part(level.scope, index)
+                levels.pop()
+            elif word == "(":
+                levels.append(self._open(level, index))
             else:
-                block.tables += shared
+                if word == "JOIN" and words[index - 1] != ".":
+                    level.scope.query.last_join = code[index].start
+                if level.is_scope and word in _STARTS:
+                    self._start_part(level, index, word)
+                if level.reader.state:
+                    level.reader.read(level.scope.parts[-1].relations, index)
+        self._end_part(levels[0].scope, len(code))
+        blocks = sorted(self._name_blocks(prefix), key=lambda block: block.select.start)
+        if self._ctes:
+            self._find_users(blocks)
+        return blocks
 
-    def _add_block(
-        self,
-        query: Query,
-        select: int,
-        start: int,
-        high: int,
-        steps: _Steps,
-        encloser: Block | None,
-    ) -> Block:
-        path = self._make_unique(" / ".join((*self._prefix, *(steps or (MAIN,)))))
-        tokens = self._tokens
-        begin, end = tokens[start].start, tokens[high - 1].end
-        block = Block(path, tokens[select], query, begin, end, self._code, start, high, encloser)
-        after = select + 1
-        while after < high and tokens[after].kind == "hint start":
-            block.comments.append(self._comments[tokens[after].start])
+    def _open_scope(
+        self, high: int, query: Query, low: int, around: _Part | None, step: str
+    ) -> _Level:
+        scope = _Scope(query, low, around, step)
+        self._scopes.append(scope)
+        state: State = "table" if self._words[low] == "TABLE" else ""
+        return _Level(high, scope, True, RelationReader(self._code, self._words, state))
+
+    def _open(self, level: _Level, opening: int) -> _Level:
+        """Return the level of the parentheses that are opened."""
+        high, part, parent = self._partners[opening], level.scope.parts[-1], level.scope.query
+        query = Query(self._code[high].end, None, parent)
+        if opening in self._ctes and opening + 1 < high:
+            query.cte = self._ctes[opening]
+            parent.ctes.setdefault(query.cte.lower(), []).append(query)
+            return self._open_scope(high, query, opening + 1, part, f"cte {query.cte}")
+        is_query = self._is_query(opening)
+        reader = level.reader.open(part.relations, opening, is_query=is_query)
+        if level.is_scope and self._is_whole_query(part, opening):
+            part.low = high + 1
+            return self._open_scope(high, query, opening + 1, part, "")
+        if is_query:
+            return self._open_scope(high, query, opening + 1, part, "subquery")
+        return _Level(high, level.scope, False, reader)
+
+    def _start_part(self, level: _Level, index: int, word: str) -> None:
+        scope, reader = level.scope, level.reader
+        part = scope.parts[-1]
+        if word == "SELECT":
+            if self._is_select(index):
+                self._add_block(scope, index)
+        elif word == "WITH":
+            self._read_with_list(part, index)
+        elif word == "FROM":
+            if self._is_from(index):
+                reader.start(index + 1, "table")
+                if part.block is None and part.from_start is None and not part.is_pipe:
+                    part.from_start = index
+        elif word == "|>":
+            is_alias = self._words[index + 1] == "AS"
+            reader.start(index + 1, "alias" if is_alias else "pipe")
+            relations = Relations() if is_alias else part.relations
+            self._add_part(scope, index, _Part(scope, index + 1, 0, is_pipe=True), relations)
+        elif word in _SET_OPERATORS:
+            if self._is_set_operator(index):
+                scope.operators.append(_SET_OPERATORS[word])
+                self._add_part(scope, index, _Part(scope, index + 1, len(scope.operators) + 1))
+        elif scope.operators and part.branch and self._is_tail(index):
+            self._add_part(scope, index, _Part(scope, index, 0))
+
+    def _add_part(
+        self, scope: _Scope, end: int, part: _Part, relations: Relations | None = None
+    ) -> None:
+        self._end_part(scope, end)
+        part.relations = relations or part.relations
+        scope.parts.append(part)
+
+    def _end_part(self, scope: _Scope, end: int) -> None:
+        part = scope.parts[-1]
+        part.high = end
+        if part.block is not None:
+            part.block.end = self._code[end - 1].end
+
+    def _add_block(self, scope: _Scope, index: int) -> None:
+        before = scope.parts[-1]
+        if before.block is not None:
+            relations = None if before.from_start is None else before.relations
+            self._add_part(scope, index, _Part(scope, index, before.branch), relations)
+            scope.parts[-1].from_start = before.from_start
+        part, code = scope.parts[-1], self._code
+        start = scope.low if part.is_pipe else index if part.from_start is None else part.from_start
+        block = Block(code[index], scope.query, code[start].start, part.relations)
+        after = index + 1
+        while after < len(code) and code[after].kind == "hint start":
+            block.comments.append(self._comments[code[after].start])
             after += 1
-        if self._code.is_transform(after):
+        if self._is_transform(after):
             block.comments, block.takes_hints = [], False
         block.has_open_hints = any(
             comment.is_open or comment.start in self._after_templates for comment in block.comments
         )
-        self._statement.blocks.append(block)
-        return block
+        part.block = block
 
-    def _make_unique(self, path: str) -> str:
-        """Return a path with a number if it is taken, as by a second `cte a` in parentheses."""
-        unique = path
-        while unique in self._paths:
-            self._copies[path] += 1
-            unique = f"{path} ({self._copies[path] + 1})"
-        self._paths.add(unique)
-        return unique
+    def _name_blocks(self, prefix: _Steps) -> Iterator[Block]:
+        """Yield the blocks with their paths and enclosers, the outer scopes first."""
+        subqueries: Counter[_Steps] = Counter()
+        copies: Counter[str] = Counter()
+        for scope in self._scopes:
+            around, encloser = scope.around, None
+            if around is None:
+                scope.steps = prefix
+            elif scope.query.cte is not None:
+                scope.steps = (*around.scope.steps, scope.step)
+            elif not scope.step and around.block is None:
+                scope.steps, encloser = around.steps, around.encloser
+            else:
+                subqueries[around.steps] += 1
+                scope.steps = (*around.steps, f"subquery {subqueries[around.steps]}")
+                encloser = (around.block if scope.step else None) or around.encloser
+            # A later operator of a pipeline encloses the earlier ones.
+            for part in reversed(scope.parts):
+                part.encloser = encloser
+                encloser = (part.block if part.is_pipe else None) or encloser
+            self._name_parts(scope)
+            for part in scope.parts:
+                block = part.block
+                if block is not None:
+                    path = " / ".join(part.steps if part.steps != prefix else (*prefix, MAIN))
+                    copies[path] += 1
+                    block.path = path if copies[path] == 1 else f"{path} ({copies[path]})"
+                    block.encloser = part.encloser
+                    block.users = {part.encloser: None} if part.encloser else {}
+                    yield block
 
-    def _read_parentheses(
-        self,
-        query: Query,
-        low: int,
-        high: int,
-        steps: _Steps,
-        encloser: Block | None,
-        is_from: bool = False,
-    ) -> None:
-        """Read the tables of a range, and the queries in its parentheses as subqueries."""
-        code = self._code
-        has_table = is_from  # at the next token
-        for index in code.outside_parentheses(low, high):
-            if code.word(index) == "(" and index not in self._ctes:
-                inside = index + 1, code.closing(index)
-                if code.is_query(*inside):
-                    self._subqueries[steps] += 1
-                    step = f"subquery {self._subqueries[steps]}"
-                    self._read_query(*inside, (*steps, step), encloser, query)
-                else:
-                    self._find_last_join(query, code.outside_parentheses(*inside))
-                    self._read_parentheses(query, *inside, steps, encloser, has_table)
-            elif not self._has_ctes:
+    def _name_parts(self, scope: _Scope) -> None:
+        bodies = Counter(part.branch for part in scope.parts if part.block and not part.is_pipe)
+        numbers: Counter[int | str] = Counter()
+        for part in scope.parts:
+            part.steps = scope.steps
+            if scope.operators and part.branch:
+                operator = scope.operators[max(part.branch - 2, 0)]
+                part.steps += (f"{operator} branch {part.branch}",)
+            if part.block and part.is_pipe:
+                numbers["pipe"] += 1
+                part.steps += (f"pipe {numbers['pipe']}",)
+            elif part.block and bodies[part.branch] > 1:
+                numbers[part.branch] += 1
+                part.steps += (f"body {numbers[part.branch]}",)
+
+    def _find_users(self, blocks: list[Block]) -> None:
+        blocks_of_cte: dict[Query, list[Block]] = defaultdict(list)
+        for block in blocks:
+            if block.encloser is None and block.query.cte is not None:
+                blocks_of_cte[block.query].append(block)
+        for part in (part for scope in self._scopes for part in scope.parts):
+            user = part.block or part.encloser
+            low = part.low if part.from_start is None else part.from_start
+            if user is None or low >= part.high:
                 continue
-            elif has_table and encloser is not None:
-                token = self._tokens[index]
-                if token.kind in ("word", "quoted") and code.word(index + 1) not in (".", "("):
-                    encloser.tables.append((token.value, token.start))
-            is_from = code.is_from(index) or (is_from and not code.is_end_of_from(index))
-            has_table = (
-                code.is_from(index)
-                or code.word(index) in ("JOIN", "LATERAL", "TABLE")
-                or (is_from and code.word(index) == ",")
+            first, last = self._code[low].start, self._code[part.high - 1].end
+            relations = part.relations
+            for each in relations.found[relations.before(first) : relations.before(last)]:
+                cte = part.scope.query.find_cte(each.table, each.start) if each.table else None
+                for block in blocks_of_cte[cte] if cte else ():
+                    block.users[user] = None
+
+    def _skip_decoration(self, index: int) -> int:
+        while index < len(self._code) and self._code[index].kind in ("hint start", "template"):
+            index += 1
+        return index
+
+    def _is_select(self, index: int) -> bool:
+        """Tell whether a SELECT starts here. SELECT can also be a name."""
+        before, after = index - 1, index + 1
+        while before >= 0 and self._code[before].kind == "hint start":
+            before -= 1
+        word = self._words[before] if before >= 0 else ""
+        if word in _NOT_BEFORE_SELECT or after == len(self._code):
+            return False
+        if self._code[after].kind == "hint start":
+            return True
+        is_alias = word == "AS" and self._words[after] in _NOT_AFTER_ALIAS
+        return not is_alias and self._words[after] not in _NOT_AFTER_SELECT
+
+    def _is_transform(self, index: int) -> bool:
+        """Tell `SELECT TRANSFORM (...) USING` from a call of the function `transform`."""
+        if self._words[index] != "TRANSFORM" or self._words[index + 1] != "(":
+            return False
+        after = self._partners[index + 1] + 1
+        return self._words[after] in ("USING", "RECORDWRITER") or (
+            self._words[after : after + 2] == ["ROW", "FORMAT"]
+        )
+
+    def _is_from(self, index: int) -> bool:
+        """Tell whether tables follow. FROM can also be a name or part of IS DISTINCT FROM."""
+        before = self._words[index - 1] if index else ""
+        is_operator = before == "DISTINCT" and self._words[index - 2] in ("IS", "NOT")
+        return before != "." and not is_operator
+
+    def _is_set_operator(self, index: int) -> bool:
+        """Tell whether this token combines two queries. `* EXCEPT (a)` does not."""
+        if index == 0 or self._words[index - 1] in ("|>", ".", ",", "SELECT"):
+            return False
+        after = index + 1
+        while self._words[after] in ("ALL", "DISTINCT"):
+            after += 1
+        after = self._skip_decoration(after)
+        return self._starts_query(after) or self._words[after] in _OPERAND_STARTS
+
+    def _is_tail(self, index: int) -> bool:
+        """Tell whether a clause that follows set operations starts here, such as ORDER BY."""
+        word = self._words[index]
+        return word in ("LIMIT", "OFFSET") or (
+            word in _AFTER_SET_OPERATION and self._words[index + 1] == "BY"
+        )
+
+    def _is_query(self, opening: int) -> bool:
+        """Tell whether the content of parentheses is a query."""
+        first, closing = self._skip_decoration(opening + 1), self._partners[opening]
+        word = self._words[first]
+        if word == "(":
+            after = self._partners[first] + 1
+            follows = self._words[after]
+            return after < closing and (
+                (follows in _SET_OPERATORS and self._is_set_operator(after))
+                or self._is_tail(after)
+                or follows == "|>"
             )
+        is_start = first < closing and word in _QUERY_STARTS
+        return is_start and (word != "SELECT" or self._is_select(first))
 
-    def _read_with_list(self, scope: Query, low: int, high: int, steps: _Steps) -> int:
-        """Read the queries that WITH names. Return the index after their list.
+    def _starts_query(self, opening: int) -> bool:
+        """Tell whether a query starts after this `(` and any further `(` directly after it."""
+        first = self._inner.get(opening)
+        return first is not None and self._words[first] in (*_QUERY_STARTS, *_OPERAND_STARTS)
 
-        Alternatives of a template can have a list each, or none. A SELECT before a list stays.
+    def _is_whole_query(self, part: _Part, opening: int) -> bool:
+        """Tell whether parentheses are around the query of a part, as in `(SELECT a) ORDER BY a`.
+
+        Only the head of a statement, such as INSERT INTO t, can be before them.
         """
-        code = self._code
-        rest, after_first = low, None
-        has_select = False
-        for index in code.outside_parentheses(low, high):
-            if index < rest:
-                continue
-            has_select = has_select or code.is_select(index) or code.starts_query(index)
-            if code.word(index) != "WITH":
-                continue
-            if has_select and after_first is None:
-                after_first = low
-            name = index + 1
-            if code.word(name) == "RECURSIVE" and code.word(name + 1) not in ("AS", "("):
-                name += 1
-            while (opening := code.find_named_query(name)) is not None:
-                closing = code.closing(opening)
-                self._ctes.add(opening)
-                if opening + 1 < closing:
-                    cte = self._tokens[name].value
-                    inside = opening + 1, closing
-                    self._read_query(*inside, (*steps, f"cte {cte}"), None, scope, cte)
-                rest = closing + 1
-                if code.word(rest) != ",":
-                    break
-                name = rest + 1
-            after_first = rest if after_first is None else after_first
-        return low if after_first is None else after_first
+        if part.block is not None or not self._starts_query(opening):
+            return False
+        index = part.low
+        while index < opening:
+            is_head = self._verb in _AROUND_QUERIES and self._words[index] not in _NO_HEAD
+            if not is_head and self._code[index].kind not in ("hint start", "template"):
+                return False
+            index = self._partners.get(index, index) + 1
+        return True
+
+    def _read_with_list(self, part: _Part, index: int) -> None:
+        """Find the queries that WITH names. The part starts after them.
+
+        Alternatives of a template can have a list each.
+        """
+        name = index + 1
+        if self._words[name] == "RECURSIVE" and self._words[name + 1] not in ("AS", "("):
+            name += 1
+        while (opening := self._find_named_query(name)) is not None:
+            self._ctes[opening] = self._code[name].value
+            after = self._partners[opening] + 1
+            if part.block is None:
+                part.low = after
+            if self._words[after] != ",":
+                break
+            name = after + 1
+
+    def _find_named_query(self, index: int) -> int | None:
+        """Return the `(` before the query in `name [(columns)] [AS] (query)`, or None."""
+        words = self._words
+        if index >= len(self._code) or self._code[index].kind not in ("word", "quoted", "template"):
+            return None
+        index += 1
+        if words[index] == "(":
+            after = self._partners[index] + 1
+            index = after if words[after] in ("AS", "MAX", "(") else index
+        if words[index] == "MAX":
+            index += 4  # MAX RECURSION LEVEL 100
+        has_as = words[index : index + 1] == ["AS"]
+        index += has_as
+        is_query = words[index : index + 1] == ["("] and (has_as or self._starts_query(index))
+        return index if is_query else None

@@ -165,8 +165,8 @@ class _Reader:
     def _read_around_openers(self) -> None:
         """Read what is before and behind each statement with a quote or comment without an end.
 
-        A quote that has no end can be in an earlier statement than sqlglot reports, so here a quoted
-        text ends before a semicolon at the end of a line.
+        A quote that has no end can be in an earlier statement than sqlglot reports, so here a
+        quoted text ends before a semicolon at the end of a line.
         """
         start = position = 0
         while match := _PIECE.search(self._code, position):
@@ -211,7 +211,7 @@ class _Reader:
                 kind = "hint start" if is_start else "hint end" if text == "*/" else "symbol"
                 high = low + 3 if is_start else high
                 text = sql[low:high]
-            elif low in self._templates:
+            elif kind == "symbol" and low in self._templates:
                 kind, high = "template", self._templates[low]
                 text = sql[low:high]
             elif text in ("{", "$") and code.startswith(_TEMPLATES, low):
