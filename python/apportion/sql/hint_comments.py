@@ -31,22 +31,10 @@ class Argument:
     """One argument of a hint, `sql[start:end]`."""
 
     tokens: tuple[Token, ...]
+    kind: ArgumentKind
     text: str
     start: int
     end: int
-
-    @property
-    def kind(self) -> ArgumentKind:
-        kinds = [token.kind for token in self.tokens]
-        if self.tokens[0].text in (":", "?") or any(token.has_template for token in self.tokens):
-            return "open"
-        number = _NUMBER.fullmatch("".join(token.text for token in self.tokens))
-        if number and {*kinds[:-1]} <= {"symbol"}:
-            return "integer" if number[1] else "decimal"
-        if {*kinds} == {"string"}:
-            return "string"
-        is_path = all(token.text == "." for token in self.tokens[1::2])
-        return "name" if is_path and all(kind in _NAMES for kind in kinds[::2]) else "other"
 
     @property
     def integer(self) -> int:
@@ -199,11 +187,25 @@ def _read_hint(sql: str, tokens: list[Token], index: int) -> tuple[Hint, int, To
     for part in parts:
         if part:
             start, end = part[0].start, part[-1].end
-            arguments.append(Argument(tuple(part), sql[start:end], start, end))
+            kind = _find_kind(part)
+            arguments.append(Argument(tuple(part), kind, sql[start:end], start, end))
         stray = stray or (_find_misfit(part) if part else last)
     text = sql[name.start : last.end]
     hint = Hint(name.value.upper(), tuple(arguments), text, name.start, last.end, name.has_template)
     return hint, index, stray
+
+
+def _find_kind(tokens: list[Token]) -> ArgumentKind:
+    kinds = [token.kind for token in tokens]
+    if tokens[0].text in (":", "?") or any(token.has_template for token in tokens):
+        return "open"
+    number = _NUMBER.fullmatch("".join(token.text for token in tokens))
+    if number and {*kinds[:-1]} <= {"symbol"}:
+        return "integer" if number[1] else "decimal"
+    if {*kinds} == {"string"}:
+        return "string"
+    is_path = all(token.text == "." for token in tokens[1::2])
+    return "name" if is_path and all(kind in _NAMES for kind in kinds[::2]) else "other"
 
 
 def _find_misfit(argument: list[Token]) -> Token | None:

@@ -21,7 +21,7 @@ Effect = Literal[
     "control",  # `{% for x in y %}` and every other tag: may repeat SQL or leave it out
 ]
 
-# Stands for each character of a template that renders to text. sqlglot reads it as a letter.
+# Stands for a template that renders to text. sqlglot reads it as a letter.
 FILLER = "\ue000"
 # Stands for the first character of every other template. sqlglot reads it as a symbol.
 TAG = "\ue002"
@@ -52,7 +52,7 @@ class MaskedText(NamedTuple):
 
 
 def mask(sql: str) -> MaskedText:
-    """Replace templates by fillers if they render to text, else by a tag and spaces.
+    """Replace templates by fillers if they render to text, else by a tag, and by spaces.
 
     An opener without an end stays as it is. Takes linear time.
     """
@@ -72,8 +72,10 @@ def mask(sql: str) -> MaskedText:
             position = start + 2
             continue
         template = sql[start:end]
-        is_value = read_effect(template) == "value"
-        filling = FILLER * len(template) if is_value else TAG.ljust(len(template))
+        filling = TAG if read_effect(template) != "value" else FILLER
+        if filling == FILLER and (sql[end : end + 1].isalnum() or sql[end : end + 1] in "_{$"):
+            filling *= len(template)  # the template is a part of a longer word
+        filling = filling.ljust(len(template))
         pieces += (sql[copied:start], filling)
         templates.append((start, end))
         copied = position = end
