@@ -13,7 +13,7 @@ from __future__ import annotations
 import difflib
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from apportion._util.checks import power_down, power_up
@@ -22,7 +22,6 @@ from apportion.hints.findings import Complaint
 from apportion.sql.hint_comments import Argument, Hint
 
 LARGEST_COUNT = 2**31 - 1
-_LARGEST_VOLUME = 2**63 - 1
 _VOLUME = re.compile(r"\s*(\d{1,19})\s*(?:b|([kmgtp])(?:i?b)?)\s*", re.ASCII | re.IGNORECASE)
 _TIME = re.compile(
     r"\s*(\d{1,9})\s*(?:(s)(?:ec|econds?)?|(m)(?:in|inutes?)?|(h)(?:ours?)?|(d)(?:ays?)?)\s*",
@@ -30,23 +29,9 @@ _TIME = re.compile(
 )
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _RANGES = ("even", "balanced")
+_BETWEEN_0_AND_1 = "a number above 0 and below 1"
 
 HintKey = tuple[str, tuple[str, ...]]
-
-
-class _Type(NamedTuple):
-    """The values of a parameter.
-
-    `read` returns the value of an argument, or None if its form is wrong. `form` and `range` say
-    what a hint takes, for the messages of the two codes.
-    """
-
-    read: Callable[[Argument], float | None]
-    is_allowed: Callable[[float], bool]
-    form: str
-    form_code: str
-    range: str = ""
-    range_code: str = ""
 
 
 class Form(NamedTuple):
@@ -57,86 +42,73 @@ class Form(NamedTuple):
     meaning: str
 
 
+class _Type(NamedTuple):
+    """The values of a parameter, above `low` and below `high`, and the messages about others."""
+
+    low: int
+    high: int
+    form: str
+    form_code: str
+    range: str = ""
+    range_code: str = ""
+
+
+# Parameters with other names are counts.
+_TYPES = {
+    "": _Type(
+        0, 2**31, "a whole number", "APH302", f"a number from 1 to {LARGEST_COUNT}", "APH303"
+    ),
+    "min slots": _Type(
+        -1, 2**31, "a whole number", "APH302", f"a number from 0 to {LARGEST_COUNT}", "APH303"
+    ),
+    "volume": _Type(
+        0,
+        2**63,
+        "a quoted size with a unit (b, kb, mb, gb, tb, pb), such as '256MB', or a number of bytes",
+        "APH306",
+        "a size from 1 byte to 8191 pb",
+        "APH306",
+    ),
+    "ratio": _Type(0, 1, _BETWEEN_0_AND_1, "APH302", _BETWEEN_0_AND_1, "APH307"),
+    "even|balanced": _Type(0, 2, " or ".join(_RANGES), "APH308"),
+    "time": _Type(
+        0,
+        365 * _SECONDS["d"] + 1,
+        "a quoted time with a unit (s, sec, m, min, h, hours, d, days), such as '10 min'",
+        "APH312",
+        "a time from 1 second to 365 days",
+        "APH312",
+    ),
+    "table": _Type(0, 2, "a table of its block as first argument", "APH309"),
+}
+
+
 def read_time(text: str) -> int | None:
     """Return the seconds of a time such as "10 min", or None if the text is not a time."""
     match = _TIME.fullmatch(text)
     return int(match[1]) * _SECONDS[match[match.lastindex or 0].lower()] if match else None
 
 
-def is_allowed_time(seconds: float) -> bool:
+def is_allowed_time(seconds: int) -> bool:
     """Tell whether a query can have this time to finish."""
-    return 1 <= seconds <= 365 * _SECONDS["d"]
+    return _TYPES["time"].low < seconds < _TYPES["time"].high
 
 
-def _read_count(argument: Argument) -> float | None:
+def _read_value(parameter: str, argument: Argument) -> float | None:
+    """Return the value of an argument, 1 for a name, or None if the form is wrong."""
+    is_string = argument.kind == "string"
+    if parameter == "ratio":
+        return read_decimal(argument) if argument.kind in ("integer", "decimal") else None
+    if parameter in ("table", "even|balanced"):
+        is_known = parameter == "table" or argument.string.lower() in _RANGES
+        return 1 if is_known and (is_string or argument.kind == "name") else None
+    if parameter == "time":
+        return read_time(argument.string) if is_string else None
+    size = _VOLUME.fullmatch(argument.string) if is_string and parameter == "volume" else None
+    if size:
+        return int(size[1]) << 10 * " kmgtp".index((size[2] or " ").lower())
     return argument.integer if argument.kind == "integer" else None
 
-
-def _read_time(argument: Argument) -> float | None:
-    return read_time(argument.string) if argument.kind == "string" else None
-
-
-def _read_volume(argument: Argument) -> float | None:
-    match = _VOLUME.fullmatch(argument.string) if argument.kind == "string" else None
-    if match is None:
-        return _read_count(argument)
-    return int(match[1]) << 10 * " kmgtp".index((match[2] or " ").lower())
-
-
-def _read_ratio(argument: Argument) -> float | None:
-    return read_decimal(argument) if argument.kind in ("integer", "decimal") else None
-
-
-def _read_ranges(argument: Argument) -> float | None:
-    is_name = argument.kind in ("name", "string")
-    return 1 if is_name and argument.string.lower() in _RANGES else None
-
-
-def _read_table(argument: Argument) -> float | None:
-    return 1 if argument.kind in ("name", "string") else None
-
-
-_COUNT = _Type(
-    _read_count,
-    lambda count: 1 <= count <= LARGEST_COUNT,
-    "a whole number",
-    "APH302",
-    f"a number from 1 to {LARGEST_COUNT}",
-    "APH303",
-)
-_BETWEEN_0_AND_1 = "a number above 0 and below 1"
-_TYPES = {
-    "min slots": _COUNT._replace(
-        is_allowed=lambda count: 0 <= count <= LARGEST_COUNT,
-        range=f"a number from 0 to {LARGEST_COUNT}",
-    ),
-    "volume": _Type(
-        _read_volume,
-        lambda volume: 1 <= volume <= _LARGEST_VOLUME,
-        "a quoted size with a unit (b, kb, mb, gb, tb, pb), such as '256MB', or a number of bytes",
-        "APH306",
-        "a size from 1 byte to 8191 pb",
-        "APH306",
-    ),
-    "ratio": _Type(
-        _read_ratio,
-        lambda ratio: 0 < ratio < 1,
-        _BETWEEN_0_AND_1,
-        "APH302",
-        _BETWEEN_0_AND_1,
-        "APH307",
-    ),
-    "even|balanced": _Type(_read_ranges, bool, " or ".join(_RANGES), "APH308"),
-    "time": _Type(
-        _read_time,
-        is_allowed_time,
-        "a quoted time with a unit (s, sec, m, min, h, hours, d, days), such as '10 min'",
-        "APH312",
-        "a time from 1 second to 365 days",
-        "APH312",
-    ),
-    "table": _Type(_read_table, bool, "a table of its block as first argument", "APH309"),
-}
 
 # All hints of Apportion.
 APPORTION: dict[str, tuple[Form, ...]] = {
@@ -272,10 +244,8 @@ def check(hint: Hint) -> Iterator[Complaint]:
     """Yield the problems with the name and the arguments of a hint."""
     if hint.name in APPORTION:
         yield from _check_arguments(hint)
-    elif hint.name in JOIN_STRATEGIES:
-        yield from _check_join_strategy(hint)
-    elif hint.name in REPARTITIONS:
-        yield from _check_repartition(hint)
+    elif hint.name in KNOWN:
+        yield from _check_spark(hint)
     else:
         yield _report_unknown(hint)
 
@@ -322,33 +292,32 @@ def _check_arguments(hint: Hint) -> Iterator[Complaint]:
         yield from _check_ascending(hint, form)
 
 
-def _check_argument(hint: Hint, name: str, argument: Argument) -> Iterator[Complaint]:
-    type = _TYPES.get("min slots" if (hint.name, name) == ("SLOTS", "min") else name, _COUNT)
-    value = type.read(argument)
+def _check_argument(hint: Hint, parameter: str, argument: Argument) -> Iterator[Complaint]:
+    is_slots = (hint.name, parameter) == ("SLOTS", "min")
+    type = _TYPES["min slots" if is_slots else parameter if parameter in _TYPES else ""]
+    value = _read_value(parameter, argument)
     if value is None:
         message = f"{hint.name} takes {type.form}, not {argument.text}"
-        corrected = _correct(hint, type, argument)
+        corrected = _correct(hint, parameter, argument)
         yield _complain(type.form_code, argument, message, corrected and f"write {corrected}")
-    elif not type.is_allowed(value):
+    elif not type.low < value < type.high:
         message = f"{hint.name} takes {type.range}, not {argument.text}"
         yield _complain(type.range_code, argument, message)
 
 
-def _correct(hint: Hint, type: _Type, argument: Argument) -> str | None:
-    """Return the hint with another argument that is probably meant, or None."""
-    text = argument.text
-    if type.read is _read_table:
-        is_swapped = argument.kind == "integer" and hint.arguments[1].kind == "name"
-        return f"{hint.name}({hint.arguments[1].text}, {text})" if is_swapped else None
+def _correct(hint: Hint, parameter: str, argument: Argument) -> str | None:
+    """Return the hint with the argument that is probably meant, or None."""
     correct: str | None = None
-    if type.read is _read_count and argument.kind == "string":
-        correct = argument.string.strip() if argument.string.strip().isdecimal() else None
-    elif argument.kind == "name":
-        is_time = type.read is _read_time and read_time(text) is not None
-        is_volume = type.read is _read_volume and _VOLUME.fullmatch(text)
-        correct = f"'{text}'" if is_time or is_volume else None
-    if type.read is _read_ranges:
+    if parameter == "table":
+        is_swapped = argument.kind == "integer" and hint.arguments[1].kind == "name"
+        return f"{hint.name}({hint.arguments[1].text}, {argument.text})" if is_swapped else None
+    if parameter == "even|balanced":
         correct = find_nearest(argument.string, _RANGES)
+    elif parameter in ("time", "volume"):
+        is_quotable = (_TIME if parameter == "time" else _VOLUME).fullmatch(argument.text)
+        correct = f"'{argument.text}'" if argument.kind == "name" and is_quotable else None
+    elif argument.kind == "string" and argument.string.strip().isdecimal():
+        correct = argument.string.strip() if parameter != "ratio" else None
     start, end = argument.start - hint.start, argument.end - hint.start
     return f"{hint.text[:start]}{correct}{hint.text[end:]}" if correct else None
 
@@ -382,33 +351,24 @@ def _check_ascending(hint: Hint, form: Form) -> Iterator[Complaint]:
             yield Complaint("APH305", hint.start, hint.end, message, suggestion)
 
 
-def _check_join_strategy(hint: Hint) -> Iterator[Complaint]:
-    for argument in hint.arguments:
-        if argument.kind not in ("name", "string", "open"):
-            message = f"{hint.name} takes table names; Spark fails on {argument.text}"
-            yield _complain("APH401", argument, message)
-
-
-def _check_repartition(hint: Hint) -> Iterator[Complaint]:
-    first, *rest = hint.arguments or [None]
-    if hint.name == COALESCE and (first is None or rest or not _is_partition_count(first)):
+def _check_spark(hint: Hint) -> Iterator[Complaint]:
+    """Yield the arguments that make Spark fail."""
+    takes, counts = "table names", 0
+    if hint.name in REPARTITIONS:
+        takes = "an optional number of partitions, then column names"
+        counts = int(bool(hint.arguments) and _is_partition_count(hint.arguments[0]))
+    if hint.name == COALESCE and (counts, len(hint.arguments)) != (1, 1):
         message = f"{hint.name} takes exactly one number of partitions; Spark fails otherwise"
         suggestion = f"write {hint.name}(8), for example"
         yield Complaint("APH401", hint.start, hint.end, message, suggestion)
         return
-    for argument in hint.arguments:
-        if argument is first and _is_partition_count(argument):
-            if argument.kind == "integer" and not 1 <= argument.integer <= LARGEST_COUNT:
-                message = (
-                    f"{hint.name} takes a number of partitions from 1 to {LARGEST_COUNT}; Spark "
-                    f"fails on {argument.text}"
-                )
-                yield _complain("APH401", argument, message)
-        elif argument.kind not in ("name", "string", "open"):
-            message = (
-                f"{hint.name} takes an optional number of partitions, then column names; Spark "
-                f"fails on {argument.text}"
-            )
+    for argument in hint.arguments[:counts]:
+        if argument.kind == "integer" and not 1 <= argument.integer <= LARGEST_COUNT:
+            takes_count = f"{hint.name} takes a number of partitions from 1 to {LARGEST_COUNT}"
+            yield _complain("APH401", argument, f"{takes_count}; Spark fails on {argument.text}")
+    for argument in hint.arguments[counts:]:
+        if argument.kind not in ("name", "string", "open"):
+            message = f"{hint.name} takes {takes}; Spark fails on {argument.text}"
             yield _complain("APH401", argument, message)
 
 

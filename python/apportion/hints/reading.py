@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from apportion.errors import ApportionError
 from apportion.sql.blocks import Text, read
-from apportion.sql.positions import Positions
 
 
 class HintError(ApportionError, ValueError):
@@ -16,7 +15,7 @@ def read_or_raise(sql: str) -> Text:
     text = read(sql)
     if text.problem is None:
         return text
-    place = Positions(sql).describe(text.problem.start)
+    place = text.describe(text.problem.start)
     if len(text.statements) > 1:
         unreadable = (statement for statement in text.statements if statement.problem)
         place = f"statement {next(unreadable).number}, {place}"

@@ -22,7 +22,6 @@ from apportion.hints.expressions import Sql, edit
 from apportion.hints.reading import HintError, read_or_raise
 from apportion.sql.blocks import Block, Text, read
 from apportion.sql.hint_comments import Hint, HintComment
-from apportion.sql.positions import Positions
 
 # A template that follows, also behind comments. A template that removes the white space around it.
 _NEXT_TEMPLATE = re.compile(r"(?:\s|/\*(?:[^*]|\*(?!/))*\*/|--[^\r\n]*)*(?:\{[{%#]|\$\{)")
@@ -76,33 +75,32 @@ def strip(sql: Sql, block: str | None = None) -> Sql:
     return edit(sql, lambda text: _strip(text, block))
 
 
-def _strip(sql: str, block: str | None) -> str:
+def _strip(sql: str, path: str | None) -> str:
     text = read_or_raise(sql)
-    blocks = text.blocks if block is None else [_find_block(text, block)]
-    return _splice(
-        sql,
-        [
-            edit
-            for target in blocks
-            for comment in target.comments
-            for edit in _remove(text, comment, _select_apportion(comment))
-        ],
-    )
+    edits: list[_Edit] = []
+    for block in text.blocks if path is None else [_find_block(text, path)]:
+        for comment in block.comments:
+            hints = [hint for hint in comment.hints if hint.name in grammar.APPORTION]
+            edits += _remove(text, comment, hints)
+    return _splice(sql, edits)
 
 
 def _write(sql: str, hint: str, path: str | None, *, replace: bool) -> str:
     text = read_or_raise(sql)
     new = _parse_hint(hint)
+    blocks = [block for statement in text.statements for block in statement.outermost]
+    if path is None and not blocks:
+        raise HintError("the SQL has no outermost SELECT, and only a SELECT can have a hint")
     edits: list[_Edit] = []
-    for block in _find_outermost(text) if path is None else [_find_block(text, path)]:
+    for block in blocks if path is None else [_find_block(text, path)]:
         if not block.takes_hints:
-            place = _describe_place(sql, block.select.start)
+            place = text.describe(block.select.start)
             raise HintError(
                 f"block {block.path!r} is a SELECT TRANSFORM ({place}); Spark allows no hints there"
             )
         same = [old for old in block.hints if grammar.get_key(old) == grammar.get_key(new)]
         if same and not replace:
-            place = _describe_place(sql, same[0].start)
+            place = text.describe(same[0].start)
             raise HintError(
                 f"block {block.path!r} already has {same[0].text} ({place}); call replace to "
                 f"change it to {new.text}"
@@ -131,23 +129,12 @@ def _parse_hint(hint: str) -> Hint:
     return parsed
 
 
-def _find_outermost(text: Text) -> list[Block]:
-    blocks = [block for statement in text.statements for block in statement.outermost]
-    if not blocks:
-        raise HintError("the SQL has no outermost SELECT, and only a SELECT can have a hint")
-    return blocks
-
-
 def _find_block(text: Text, path: str) -> Block:
     paths = {block.path: block for block in text.blocks}
     if path not in paths:
         known = f"Known blocks: {', '.join(paths)}" if paths else "The SQL has no SELECT"
         raise HintError(f"unknown block {path!r}.{did_you_mean(path, paths)} {known}")
     return paths[path]
-
-
-def _describe_place(sql: str, offset: int) -> str:
-    return Positions(sql).describe(offset)
 
 
 def _insert(text: Text, block: Block, hint: Hint) -> _Edit:
@@ -179,15 +166,11 @@ def _replace(text: Text, block: Block, same: list[Hint], new: Hint) -> Iterator[
 
 
 def _raise_dependent(text: Text, hint: Hint, change: str) -> NoReturn:
-    place = _describe_place(text.sql, hint.start)
+    place = text.describe(hint.start)
     raise HintError(
         f"{hint.text} cannot be {change}, because a template decides whether its hint comment has "
         f"other hints or none ({place}); edit the comment by hand"
     )
-
-
-def _select_apportion(comment: HintComment) -> list[Hint]:
-    return [hint for hint in comment.hints if hint.name in grammar.APPORTION]
 
 
 def _remove(text: Text, comment: HintComment, hints: list[Hint]) -> Iterator[_Edit]:
@@ -202,12 +185,10 @@ def _remove(text: Text, comment: HintComment, hints: list[Hint]) -> Iterator[_Ed
         _raise_dependent(text, hints[0], "removed")
     kept_before = False
     for index, hint in enumerate(comment.hints):
-        if hint not in hints:
-            kept_before = True
-        elif kept_before:
-            yield from _remove_after(sql, comment, index)
+        if hint in hints:
+            yield from _remove_one(sql, comment, index, kept_before=kept_before)
         else:
-            yield from _remove_before(sql, comment, index)
+            kept_before = True
 
 
 def _is_closed(comment: HintComment) -> bool:
@@ -219,35 +200,21 @@ def _is_closed(comment: HintComment) -> bool:
     return is_balanced and tags.keys() <= _CLOSED_TAGS
 
 
-def _remove_after(sql: str, comment: HintComment, index: int) -> Iterator[_Edit]:
-    """Remove a hint with the comma and the white space before it. Comments stay."""
-    before, hint = comment.hints[index - 1], comment.hints[index]
-    start = _find_comma(comment, before.end, hint.start)
-    if start is None:
-        start = before.end + len(sql[before.end : hint.start].rstrip())
-    gap = sql[start : hint.start]
-    if gap.strip(", \t\r\n"):
-        yield _Edit(start, start + 1, "")
-        start = hint.start
-    yield _Edit(start, hint.end, "")
-
-
-def _remove_before(sql: str, comment: HintComment, index: int) -> Iterator[_Edit]:
-    """Remove a hint with the comma and the white space after it. Comments stay."""
-    hint, after = comment.hints[index], comment.hints[index + 1]
-    comma = _find_comma(comment, hint.end, after.start)
-    end = hint.end if comma is None else comma + 1
-    if sql[hint.end : end].strip(", \t\r\n"):
+def _remove_one(
+    sql: str, comment: HintComment, index: int, *, kept_before: bool
+) -> Iterator[_Edit]:
+    """Remove a hint with the comma and the white space on one side of it. Comments stay."""
+    hint, near = comment.hints[index], comment.hints[index - 1 if kept_before else index + 1]
+    low, high = (near.end, hint.start) if kept_before else (hint.end, near.start)
+    commas = (each.start for each in comment.inner if each.text == "," and low <= each.start < high)
+    comma = next(commas, None)
+    if comma is not None and kept_before:
+        low = comma
+    if sql[low:high].strip(", \t\r\n"):
         yield _Edit(hint.start, hint.end, "")
-        yield _Edit(end - 1, end, "")
-        return
-    rest = sql[end : after.start]
-    yield _Edit(hint.start, end + len(rest) - len(rest.lstrip()), "")
-
-
-def _find_comma(comment: HintComment, start: int, end: int) -> int | None:
-    commas = (t.start for t in comment.inner if t.text == "," and start <= t.start < end)
-    return next(commas, None)
+        yield from [] if comma is None else [_Edit(comma, comma + 1, "")]
+    else:
+        yield _Edit(min(low, hint.start), max(high, hint.end), "")
 
 
 def _remove_comment(text: Text, comment: HintComment) -> _Edit:

@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from apportion.sql.hint_comments import Hint, HintComment
+from apportion.sql.positions import Positions
 from apportion.sql.relations import RelationReader, Relations, State
 from apportion.sql.statements import SplitText, split_tokens
 from apportion.sql.templates import read_effect
@@ -175,6 +176,10 @@ class Text:
         """The first problem of all statements."""
         problems = (statement.problem for statement in self.statements)
         return min((problem for problem in problems if problem), default=None)
+
+    def describe(self, offset: int) -> str:
+        """Return the place of an offset, such as `line 3, column 7`."""
+        return Positions(self.sql).describe(offset)
 
 
 def read(sql: str, *, only_hinted: bool = False) -> Text:
