@@ -18,8 +18,7 @@ from apportion.hints import grammar
 from apportion.hints.findings import Complaint
 from apportion.sql.blocks import Block, StatementBlocks
 from apportion.sql.parsing import find_scopes
-from apportion.sql.templates import mask
-from apportion.sql.tokens import tokenize
+from apportion.sql.templates import FILLER, TAG, mask
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,8 +70,7 @@ def check(sql: str, statement: StatementBlocks, find_table: FindTable) -> Iterat
     """Yield the problems with the hints of a statement in this schema."""
     if not any(block.hints for block in statement.blocks):
         return
-    marked = _mark_blocks(sql, statement)
-    for scope in find_scopes(marked, tokenize(marked).tokens):
+    for scope in find_scopes(_mark_blocks(sql, statement)):
         hint = scope.expression.args.get("hint")
         if hint:
             block = statement.blocks[int(hint.expressions[0].name.removeprefix(_MARK))]
@@ -84,7 +82,7 @@ def check(sql: str, statement: StatementBlocks, find_table: FindTable) -> Iterat
 def _mark_blocks(sql: str, statement: StatementBlocks) -> str:
     """Return the statement without templates, with the number of each block as its hint."""
     start = statement.start
-    masked = mask(sql[start : statement.end]).sql
+    masked = mask(sql[start : statement.end]).sql.replace(TAG, " ")
     pieces: list[str] = []
     position = 0
     for number, block in enumerate(statement.blocks):
@@ -98,8 +96,10 @@ def _find_unknown_tables(block: Block, scope: Scope, find_table: FindTable) -> I
     for hint in block.hints:
         for argument in grammar.get_tables(hint):
             source = _sources(scope).get(argument.parts[-1])
-            if isinstance(source, exp.Table) and find_table(source) is False:
-                name = ".".join(part.name for part in source.parts)
+            if not isinstance(source, exp.Table) or find_table(source) is not False:
+                continue
+            name = ".".join(part.name for part in source.parts)
+            if FILLER not in name:
                 message = f"{hint.name} names {argument.text}, but the schema has no table {name}"
                 yield Complaint("APH314", argument.start, argument.end, message)
 

@@ -65,20 +65,26 @@ _NOT_AFTER_ALIAS = frozenset(
 _Steps = tuple[str, ...]
 
 
-@dataclass(slots=True, eq=False)
 class Query:
-    """A query expression: the content of its parentheses or its statement.
+    """A query expression, the content of its parentheses or its statement, with its parts.
 
-    `cte` is the name that WITH gives the query, or None if the query is not a CTE. `parent` is the
-    query around it: for a CTE, the query that contains the WITH. `ctes` are the queries of its own
-    WITH, by name in lower case. `last_join` is the offset of its last JOIN, or -1.
+    `around` is the part around it, which for a CTE has the WITH. `cte` is the name that WITH gives
+    the query, or None if the query is not a CTE. `ctes` are the queries of its own WITH, by name in
+    lower case. `last_join` is the offset of its last JOIN, or -1. `steps` is its path.
     """
 
-    end: int
-    cte: str | None = None
-    parent: Query | None = None
-    ctes: dict[str, list[Query]] = field(default_factory=dict)
-    last_join: int = -1
+    def __init__(self, low: int, end: int, around: _Part | None, cte: str | None = None) -> None:
+        self.low = low
+        self.end = end
+        self.around = around
+        self.cte = cte
+        self.is_in_cte: bool = cte is not None or (around is not None and around.query.is_in_cte)
+        self.ctes: dict[str, list[Query]] = {}
+        self.last_join = -1
+        self.operators: list[str] = []
+        self.is_whole = around is None  # whether it adds no step to the path
+        self.steps: _Steps = ()
+        self.parts = [_Part(self, low, 1)]
 
     def find_cte(self, name: str, offset: int) -> Query | None:
         """Return the CTE that `name` refers to at an offset, or None if it refers to no CTE."""
@@ -88,16 +94,28 @@ class Query:
             for cte in reversed(query.ctes.get(name.lower(), [])):
                 if cte.end <= offset:
                     return cte
-            query = query.parent
+            query = query.around.query if query.around else None
         return None
 
-    @property
-    def is_in_cte(self) -> bool:
-        """Whether the query is a CTE or inside one."""
-        query: Query | None = self
-        while query is not None and query.cte is None:
-            query = query.parent
-        return query is not None
+
+class _Part:
+    """A part of a query with at most one block.
+
+    It is a branch of a set operation, or one of several SELECTs of a branch, or an operator of a
+    pipeline, or the clauses behind a set operation. The last two have the branch 0.
+    """
+
+    def __init__(self, query: Query, low: int, branch: int, is_pipe: bool = False) -> None:
+        self.query = query
+        self.low = low
+        self.high = low
+        self.branch = branch
+        self.is_pipe = is_pipe
+        self.relations = Relations()
+        self.from_start: int | None = None  # of a FROM before its SELECT
+        self.block: Block | None = None
+        self.encloser: Block | None = None
+        self.steps: _Steps = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -285,49 +303,12 @@ def _report_unmatched(token: Token) -> Problem:
     return Problem(token.start, token.end, "APH002", f"unmatched parenthesis {token.text}")
 
 
-class _Scope:
-    """A query on the way: its parts, and the part around it.
-
-    `step` is the step of the scope in paths, without its number. It is empty for the statement, and
-    for parentheses around a whole query.
-    """
-
-    def __init__(self, query: Query, low: int, around: _Part | None, step: str) -> None:
-        self.query = query
-        self.low = low
-        self.around = around
-        self.step = step
-        self.operators: list[str] = []
-        self.steps: _Steps = ()
-        self.parts = [_Part(self, low, 1)]
-
-
-class _Part:
-    """A part of a query with at most one block.
-
-    It is a branch of a set operation, or one of several SELECTs of a branch, or an operator of a
-    pipeline, or the clauses behind a set operation. The last two have the branch 0.
-    """
-
-    def __init__(self, scope: _Scope, low: int, branch: int, is_pipe: bool = False) -> None:
-        self.scope = scope
-        self.low = low
-        self.high = low
-        self.branch = branch
-        self.is_pipe = is_pipe
-        self.relations = Relations()
-        self.from_start: int | None = None  # of a FROM before its SELECT
-        self.block: Block | None = None
-        self.encloser: Block | None = None
-        self.steps: _Steps = ()
-
-
 class _Level(NamedTuple):
-    """Parentheses up to the index `high`. With `is_scope`, they are those of the scope."""
+    """Parentheses up to the index `high`. With `is_query`, they are those of the query."""
 
     high: int
-    scope: _Scope
-    is_scope: bool
+    query: Query
+    is_query: bool
     reader: RelationReader
 
 
@@ -354,63 +335,63 @@ class _BlockFinder:
             first = self._skip_decoration(opening + 1)
             self._inner[opening] = self._inner.get(first, first)
         self._ctes: dict[int, str] = {}  # the name of each CTE by its `(`
-        self._scopes: list[_Scope] = []
+        self._queries: list[Query] = []
 
     def run(self, prefix: _Steps) -> list[Block]:
         code, words = self._code, self._words
-        levels = [self._open_scope(len(code), Query(code[-1].end), 0, None, "")]
+        levels = [self._open_query(len(code), Query(0, code[-1].end, None))]
         for index, word in enumerate(words[: len(code)]):
             level = levels[-1]
             if index == level.high:
-                if level.is_scope:
-                    self._end_part(level.scope, index)
+                if level.is_query:
+                    self._end_part(level.query, index)
                 levels.pop()
             elif word == "(":
                 levels.append(self._open(level, index))
             else:
                 if word == "JOIN" and words[index - 1] != ".":
-                    level.scope.query.last_join = code[index].start
-                if level.is_scope and word in _STARTS:
+                    level.query.last_join = code[index].start
+                if level.is_query and word in _STARTS:
                     self._start_part(level, index, word)
                 if level.reader.state:
-                    level.reader.read(level.scope.parts[-1].relations, index)
-        self._end_part(levels[0].scope, len(code))
+                    level.reader.read(level.query.parts[-1].relations, index)
+        self._end_part(levels[0].query, len(code))
         blocks = sorted(self._name_blocks(prefix), key=lambda block: block.select.start)
         if self._ctes:
             self._find_users(blocks)
         return blocks
 
-    def _open_scope(
-        self, high: int, query: Query, low: int, around: _Part | None, step: str
-    ) -> _Level:
-        scope = _Scope(query, low, around, step)
-        self._scopes.append(scope)
-        state: State = "table" if self._words[low] == "TABLE" else ""
-        return _Level(high, scope, True, RelationReader(self._code, self._words, state))
+    def _open_query(self, high: int, query: Query) -> _Level:
+        self._queries.append(query)
+        state: State = "table" if self._words[query.low] == "TABLE" else ""
+        return _Level(high, query, True, RelationReader(self._code, self._words, state))
 
     def _open(self, level: _Level, opening: int) -> _Level:
         """Return the level of the parentheses that are opened."""
-        high, part, parent = self._partners[opening], level.scope.parts[-1], level.scope.query
-        query = Query(self._code[high].end, None, parent)
-        if opening in self._ctes and opening + 1 < high:
-            query.cte = self._ctes[opening]
-            parent.ctes.setdefault(query.cte.lower(), []).append(query)
-            return self._open_scope(high, query, opening + 1, part, f"cte {query.cte}")
+        high, part = self._partners[opening], level.query.parts[-1]
+        end = self._code[high].end
+        cte = self._ctes.get(opening)
+        if cte is not None and opening + 1 < high:
+            query = Query(opening + 1, end, part, cte)
+            part.query.ctes.setdefault(cte.lower(), []).append(query)
+            return self._open_query(high, query)
         is_query = self._is_query(opening)
         reader = level.reader.open(part.relations, opening, is_query=is_query)
-        if level.is_scope and self._is_whole_query(part, opening):
+        is_whole = level.is_query and self._is_whole_query(part, opening)
+        if not is_query and not is_whole:
+            return _Level(high, level.query, False, reader)
+        query = Query(opening + 1, end, part)
+        query.is_whole = is_whole
+        if is_whole:
             part.low = high + 1
-            return self._open_scope(high, query, opening + 1, part, "")
-        if is_query:
-            return self._open_scope(high, query, opening + 1, part, "subquery")
-        return _Level(high, level.scope, False, reader)
+        return self._open_query(high, query)
 
     def _start_part(self, level: _Level, index: int, word: str) -> None:
-        scope, reader = level.scope, level.reader
-        part = scope.parts[-1]
+        query, reader = level.query, level.reader
+        part = query.parts[-1]
         if word == "SELECT":
             if self._is_select(index):
-                self._add_block(scope, index)
+                self._add_block(query, index)
         elif word == "WITH":
             self._read_with_list(part, index)
         elif word == "FROM":
@@ -422,36 +403,36 @@ class _BlockFinder:
             is_alias = self._words[index + 1] == "AS"
             reader.start(index + 1, "alias" if is_alias else "pipe")
             relations = Relations() if is_alias else part.relations
-            self._add_part(scope, index, _Part(scope, index + 1, 0, is_pipe=True), relations)
+            self._add_part(query, index, _Part(query, index + 1, 0, is_pipe=True), relations)
         elif word in _SET_OPERATORS:
             if self._is_set_operator(index):
-                scope.operators.append(_SET_OPERATORS[word])
-                self._add_part(scope, index, _Part(scope, index + 1, len(scope.operators) + 1))
-        elif scope.operators and part.branch and self._is_tail(index):
-            self._add_part(scope, index, _Part(scope, index, 0))
+                query.operators.append(_SET_OPERATORS[word])
+                self._add_part(query, index, _Part(query, index + 1, len(query.operators) + 1))
+        elif query.operators and part.branch and self._is_tail(index):
+            self._add_part(query, index, _Part(query, index, 0))
 
     def _add_part(
-        self, scope: _Scope, end: int, part: _Part, relations: Relations | None = None
+        self, query: Query, end: int, part: _Part, relations: Relations | None = None
     ) -> None:
-        self._end_part(scope, end)
+        self._end_part(query, end)
         part.relations = relations or part.relations
-        scope.parts.append(part)
+        query.parts.append(part)
 
-    def _end_part(self, scope: _Scope, end: int) -> None:
-        part = scope.parts[-1]
+    def _end_part(self, query: Query, end: int) -> None:
+        part = query.parts[-1]
         part.high = end
         if part.block is not None:
             part.block.end = self._code[end - 1].end
 
-    def _add_block(self, scope: _Scope, index: int) -> None:
-        before = scope.parts[-1]
+    def _add_block(self, query: Query, index: int) -> None:
+        before = query.parts[-1]
         if before.block is not None:
             relations = None if before.from_start is None else before.relations
-            self._add_part(scope, index, _Part(scope, index, before.branch), relations)
-            scope.parts[-1].from_start = before.from_start
-        part, code = scope.parts[-1], self._code
-        start = scope.low if part.is_pipe else index if part.from_start is None else part.from_start
-        block = Block(code[index], scope.query, code[start].start, part.relations)
+            self._add_part(query, index, _Part(query, index, before.branch), relations)
+            query.parts[-1].from_start = before.from_start
+        part, code = query.parts[-1], self._code
+        start = query.low if part.is_pipe else index if part.from_start is None else part.from_start
+        block = Block(code[index], query, code[start].start, part.relations)
         after = index + 1
         while after < len(code) and code[after].kind == "hint start":
             block.comments.append(self._comments[code[after].start])
@@ -467,24 +448,24 @@ class _BlockFinder:
         """Yield the blocks with their paths and enclosers, the outer scopes first."""
         subqueries: Counter[_Steps] = Counter()
         copies: Counter[str] = Counter()
-        for scope in self._scopes:
-            around, encloser = scope.around, None
+        for query in self._queries:
+            around, encloser = query.around, None
             if around is None:
-                scope.steps = prefix
-            elif scope.query.cte is not None:
-                scope.steps = (*around.scope.steps, scope.step)
-            elif not scope.step and around.block is None:
-                scope.steps, encloser = around.steps, around.encloser
+                query.steps = prefix
+            elif query.cte is not None:
+                query.steps = (*around.query.steps, f"cte {query.cte}")
+            elif query.is_whole and around.block is None:
+                query.steps, encloser = around.steps, around.encloser
             else:
                 subqueries[around.steps] += 1
-                scope.steps = (*around.steps, f"subquery {subqueries[around.steps]}")
-                encloser = (around.block if scope.step else None) or around.encloser
+                query.steps = (*around.steps, f"subquery {subqueries[around.steps]}")
+                encloser = (None if query.is_whole else around.block) or around.encloser
             # A later operator of a pipeline encloses the earlier ones.
-            for part in reversed(scope.parts):
+            for part in reversed(query.parts):
                 part.encloser = encloser
                 encloser = (part.block if part.is_pipe else None) or encloser
-            self._name_parts(scope)
-            for part in scope.parts:
+            self._name_parts(query)
+            for part in query.parts:
                 block = part.block
                 if block is not None:
                     path = " / ".join(part.steps if part.steps != prefix else (*prefix, MAIN))
@@ -494,13 +475,13 @@ class _BlockFinder:
                     block.users = {part.encloser: None} if part.encloser else {}
                     yield block
 
-    def _name_parts(self, scope: _Scope) -> None:
-        bodies = Counter(part.branch for part in scope.parts if part.block and not part.is_pipe)
+    def _name_parts(self, query: Query) -> None:
+        bodies = Counter(part.branch for part in query.parts if part.block and not part.is_pipe)
         numbers: Counter[int | str] = Counter()
-        for part in scope.parts:
-            part.steps = scope.steps
-            if scope.operators and part.branch:
-                operator = scope.operators[max(part.branch - 2, 0)]
+        for part in query.parts:
+            part.steps = query.steps
+            if query.operators and part.branch:
+                operator = query.operators[max(part.branch - 2, 0)]
                 part.steps += (f"{operator} branch {part.branch}",)
             if part.block and part.is_pipe:
                 numbers["pipe"] += 1
@@ -514,7 +495,7 @@ class _BlockFinder:
         for block in blocks:
             if block.encloser is None and block.query.cte is not None:
                 blocks_of_cte[block.query].append(block)
-        for part in (part for scope in self._scopes for part in scope.parts):
+        for part in (part for query in self._queries for part in query.parts):
             user = part.block or part.encloser
             low = part.low if part.from_start is None else part.from_start
             if user is None or low >= part.high:
@@ -522,7 +503,7 @@ class _BlockFinder:
             first, last = self._code[low].start, self._code[part.high - 1].end
             relations = part.relations
             for each in relations.found[relations.before(first) : relations.before(last)]:
-                cte = part.scope.query.find_cte(each.table, each.start) if each.table else None
+                cte = part.query.find_cte(each.table, each.start) if each.table else None
                 for block in blocks_of_cte[cte] if cte else ():
                     block.users[user] = None
 

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
-from apportion.sql.tokens import Token
+from apportion.sql.tokens import tokenize
 
 # sqlglot's time doubles with each level of calls that are named like types, as in
 # struct(struct(...)). Ten levels take less than 0.1 s.
-DEEPEST = 10
+_DEEPEST = 10
 _LONGEST = 100_000
 
 
-def parse(sql: str, tokens: Iterable[Token]) -> exp.Expr | None:
-    """Return the tree of a statement, or None if sqlglot cannot read it.
-
-    `tokens` are its tokens, which tell whether sqlglot would need too much time.
-    """
+def parse(sql: str) -> exp.Expr | None:
+    """Return the tree of a statement, or None if sqlglot cannot read it in little time."""
     depth = 0
-    for token in tokens:
-        depth += (token.text == "(") - (token.text == ")")
-        if depth > DEEPEST:
+    for token in tokenize(sql).tokens:
+        depth += (token.word == "(") - (token.word == ")")
+        if depth > _DEEPEST:
             return None
     if len(sql) > _LONGEST:
         return None
@@ -38,9 +35,9 @@ def parse(sql: str, tokens: Iterable[Token]) -> exp.Expr | None:
         return None
 
 
-def find_scopes(sql: str, tokens: Iterable[Token]) -> list[Scope]:
+def find_scopes(sql: str) -> list[Scope]:
     """Return the scopes of a query, inner ones first, or none if sqlglot cannot read it."""
-    tree = parse(sql, tokens)
+    tree = parse(sql)
     try:
         with _without_logging():
             return traverse_scope(tree) if isinstance(tree, exp.Query) else []

@@ -32,6 +32,9 @@ FINDINGS = [
     ("SELECT /*+ RANGES(even) */ a FROM (SELECT a FROM u GROUP BY a)", []),
     ("SELECT /*+ RANGES(even) */ a FROM t WHERE a IN (SELECT max(a) FROM u)", []),
     ("SELECT /*+ RANGES(even), BROADCAST(nope) */ 1 FROM t, t, nope", []),
+    ("{% if x %} SELECT /*+ RANGES(even) */ a FROM t {% endif %}", ["APH315 RANGES(even)"]),
+    ("SELECT /*+ SOURCE_PARALLELISM(x, 8) */ a FROM {{ ref('nope') }} x", []),
+    ("SELECT /*+ SOURCE_PARALLELISM(x, 8) */ a FROM nope_{{ day }} x", []),
     # In doubt there is no finding: an unknown function, a table that can be a view, a write.
     ("SELECT /*+ RANGES(even) */ f(a) FROM t", []),
     ("SELECT /*+ RANGES(even) */ a FROM v", []),

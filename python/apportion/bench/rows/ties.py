@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING
 
 from apportion.sql.parsing import parse
-from apportion.sql.tokens import tokenize
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,7 +25,7 @@ def without_ties(spark: SparkSession, query: str) -> str:
     limit = re.search(r"\bLIMIT\s+\d+\s*$", query, re.IGNORECASE)
     if limit is None:
         return query
-    tree = parse(query, tokenize(query).tokens)
+    tree = parse(query)
     if tree is None:
         return query
     clauses = tree.args
