@@ -319,11 +319,8 @@ class _BlockFinder:
         self, statement: StatementBlocks, code: list[Token], partners: dict[int, int]
     ) -> None:
         self._verb = statement.verb
-        self._comments = {comment.start: comment for comment, _ in statement.comments}
-        self._after_templates = {
-            comment.start
-            for comment, before in statement.comments
-            if before is not None and before.kind == "template"
+        self._comments = {
+            comment.start: (comment, before) for comment, before in statement.comments
         }
         self._code = code
         # No index of a following word is behind the end.
@@ -340,7 +337,7 @@ class _BlockFinder:
     def run(self, prefix: _Steps) -> list[Block]:
         code, words = self._code, self._words
         levels = [self._open_query(len(code), Query(0, code[-1].end, None))]
-        for index, word in enumerate(words[: len(code)]):
+        for index, word in enumerate(words[: len(code) + 1]):
             level = levels[-1]
             if index == level.high:
                 if level.is_query:
@@ -355,7 +352,6 @@ class _BlockFinder:
                     self._start_part(level, index, word)
                 if level.reader.state:
                     level.reader.read(level.query.parts[-1].relations, index)
-        self._end_part(levels[0].query, len(code))
         blocks = sorted(self._name_blocks(prefix), key=lambda block: block.select.start)
         if self._ctes:
             self._find_users(blocks)
@@ -425,23 +421,24 @@ class _BlockFinder:
             part.block.end = self._code[end - 1].end
 
     def _add_block(self, query: Query, index: int) -> None:
-        before = query.parts[-1]
-        if before.block is not None:
-            relations = None if before.from_start is None else before.relations
-            self._add_part(query, index, _Part(query, index, before.branch), relations)
-            query.parts[-1].from_start = before.from_start
+        first = query.parts[-1]
+        if first.block is not None:
+            relations = None if first.from_start is None else first.relations
+            self._add_part(query, index, _Part(query, index, first.branch), relations)
+            query.parts[-1].from_start = first.from_start
         part, code = query.parts[-1], self._code
         start = query.low if part.is_pipe else index if part.from_start is None else part.from_start
         block = Block(code[index], query, code[start].start, part.relations)
         after = index + 1
         while after < len(code) and code[after].kind == "hint start":
-            block.comments.append(self._comments[code[after].start])
+            comment, before = self._comments[code[after].start]
+            block.comments.append(comment)
+            block.has_open_hints |= comment.is_open or (
+                before is not None and before.kind == "template"
+            )
             after += 1
         if self._is_transform(after):
             block.comments, block.takes_hints = [], False
-        block.has_open_hints = any(
-            comment.is_open or comment.start in self._after_templates for comment in block.comments
-        )
         part.block = block
 
     def _name_blocks(self, prefix: _Steps) -> Iterator[Block]:

@@ -53,6 +53,27 @@ def test_a_script_is_one_statement(script: str) -> None:
     assert [each.text for each in split(f"{script}; SELECT 9")] == [script, "SELECT 9"]
 
 
+def test_a_script_has_parts() -> None:
+    script = (
+        "BEGIN DECLARE EXIT HANDLER FOR NOT FOUND BEGIN SELECT 1; END; IF CASE WHEN a THEN 2 END "
+        "THEN SELECT 3; ELSEIF (SELECT 4) THEN MERGE INTO t USING u ON a WHEN MATCHED THEN DELETE; "
+        "ELSE SELECT 5; END IF; REPEAT SELECT 6; UNTIL b END REPEAT; l: FOR r AS SELECT 7 DO "
+        "SELECT 8; END FOR; END"
+    )
+    assert [script[part.start : part.end] for part in read(script).statements] == [
+        "SELECT 1",
+        "IF CASE WHEN a THEN 2 END",
+        "SELECT 3",
+        "ELSEIF (SELECT 4)",
+        "MERGE INTO t USING u ON a WHEN MATCHED THEN DELETE",
+        "SELECT 5",
+        "SELECT 6",
+        "UNTIL b",
+        "FOR r AS SELECT 7",
+        "SELECT 8",
+    ]
+
+
 def test_a_script_without_end_reaches_to_the_end() -> None:
     assert [each.text for each in split("BEGIN SELECT 1; SELECT 2")] == ["BEGIN SELECT 1; SELECT 2"]
 

@@ -34,6 +34,10 @@ TOKENS = [
     ("a \ue001b \ue000", "word a|symbol \ue001|word b|template \ue000"),
     ("1.5e-3 .5 1;2", "number 1.5e-3|symbol .|number 5|number 1|symbol ;|number 2"),
     ("a.b 2b a{{ x }}.c", "word a|symbol .|word b|word 2b|word a{{ x }}|symbol .|word c"),
+    (
+        "{{ x }}_a {{ x }}{{ y }}{% z %}b",
+        "word {{ x }}_a|template {{ x }}{{ y }}|template {% z %}|word b",
+    ),
     ("a|>b||c", "word a|symbol |>|word b|symbol |||word c"),
     ("a\u00a0b\u3000c", "word a|word b|word c"),
     ("{{ it's }} x", "template {{ it's }}|word x"),
