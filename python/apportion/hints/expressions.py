@@ -19,7 +19,7 @@ from sqlglot.dialects.spark import Spark
 
 from apportion.hints import grammar
 from apportion.hints.reading import HintError
-from apportion.sql.blocks import Block, read
+from apportion.sql.blocks import read
 from apportion.sql.hint_comments import Hint
 
 # The common base of expressions is exp.Expr since sqlglot 30.
@@ -83,7 +83,7 @@ def _edit_expression(expression: exp.Expr, change: Callable[[str], str]) -> exp.
             )
         marked = selects[int(block.hints[0].name.removeprefix(_MARK))]
         nodes = _hints_of(marked)[1:]
-        if _texts(block) != _texts(old[block.path]):
+        if [hint.text for hint in block.hints] != [hint.text for hint in old[block.path].hints]:
             nodes = [_parse_hint(hint) for hint in block.hints[1:]]
         _set_hints(marked, nodes)
     return copy
@@ -92,10 +92,6 @@ def _edit_expression(expression: exp.Expr, change: Callable[[str], str]) -> exp.
 def write(sql: str | exp.Expr) -> str:
     """Return the text of a text or an expression."""
     return sql if isinstance(sql, str) else sql.sql(dialect="spark")
-
-
-def _texts(block: Block) -> list[str]:
-    return [hint.text for hint in block.hints]
 
 
 def _hints_of(select: exp.Select) -> list[Any]:

@@ -193,11 +193,14 @@ def _find_contradiction(block: Block) -> Iterator[Complaint]:
     """Find a PARALLELISM that the bounds of a block around it, or of a user of a CTE, exclude."""
     key = ("PARALLELISM", ())
     own = grammar.select_used(block.hints).get(key)
-    users = [*block.users] if own else []
-    for user in users:
+    waiting = [*block.users] if own else []
+    seen = {*waiting}
+    while waiting:
+        user = waiting.pop()
         around = grammar.select_used(user.hints).get(key)
         if around is None:
-            users += [each for each in user.users if each not in users]
+            waiting += user.users.keys() - seen
+            seen |= user.users.keys()
         elif own and len(around.arguments) == 2:
             arguments = (*own.arguments, *around.arguments)
             if all(argument.kind == "integer" for argument in arguments):  # else a template

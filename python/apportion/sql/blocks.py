@@ -33,7 +33,6 @@ from apportion.sql.hint_comments import Hint, HintComment
 from apportion.sql.positions import Positions
 from apportion.sql.relations import RelationReader, Relations, State
 from apportion.sql.statements import SplitText, split_tokens
-from apportion.sql.templates import read_effect
 from apportion.sql.tokens import Problem, Token
 
 MAIN = "main"
@@ -269,7 +268,7 @@ def _select_code(tokens: Sequence[Token]) -> tuple[list[Token], list[Token]]:
     first_alternatives: list[Token] = []
     is_left_out = [False]
     for token in tokens:
-        effect = read_effect(token.text) if token.kind == "template" else "value"
+        effect = token.effect
         if effect == "if":
             is_left_out.append(is_left_out[-1])
         elif effect == "else":

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from apportion.sql.templates import read_effect
 from apportion.sql.tokens import Problem, Token
 
 ArgumentKind = Literal[
@@ -134,17 +133,15 @@ def _add_unclosed(sql: str, folded: FoldedTokens, opener: Token, end: int) -> No
 
 def read_comment(sql: str, start: Token, inner: tuple[Token, ...], end: Token) -> HintComment:
     """Read the tokens between `/*+` and `*/`."""
-    tokens = [token for token in inner if token.kind != "comment"]
-    effects = [read_effect(t.text) if t.kind == "template" else "value" for t in tokens]
-    tokens = [t for t, effect in zip(tokens, effects, strict=True) if effect != "nothing"]
-    has_control = any(effect not in ("nothing", "value") for effect in effects)
+    tokens = [each for each in inner if each.kind != "comment" and each.effect != "nothing"]
+    has_control = any(token.effect != "value" for token in tokens)
     hints: list[Hint] = []
     stray: Token | None = None
     after_comma = True  # the first hint needs no comma
     index = 0
     while index < len(tokens):
         token = tokens[index]
-        if token.kind in _NAMES or (token.kind == "template" and token.text[:2] != "{%"):
+        if token.kind in _NAMES or (token.kind == "template" and token.effect == "value"):
             hint, index, misfit = _read_hint(sql, tokens, index)
             hints.append(hint)
             stray = stray or misfit

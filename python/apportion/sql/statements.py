@@ -8,7 +8,6 @@ from typing import NamedTuple
 from apportion.errors import ApportionError
 from apportion.sql.hint_comments import HintComment, fold_hint_comments
 from apportion.sql.positions import Positions
-from apportion.sql.templates import read_effect
 from apportion.sql.tokens import Problem, Token, tokenize
 
 _TITLE_LENGTH = 70
@@ -81,7 +80,8 @@ def split(text: str) -> list[Statement]:
         )
     statements = []
     for statement in parts.statements:
-        words = [token.word for token in statement.tokens if not _is_comment(token)]
+        code = (token for token in statement.tokens if token.kind != "hint start")
+        words = [token.word for token in code if token.effect == "value"]
         if words and statement.section == 0:
             sql = text[statement.start : statement.end]
             place = positions.line_column(statement.start + len(sql) - len(sql.lstrip()))
@@ -106,7 +106,7 @@ def split_tokens(sql: str) -> SplitText:
         low = 0
         while low < len(code):
             high, parts = _find_end(code, words, low)
-            if not all(map(_renders_to_nothing, code[low:high])):
+            if any(token.effect == "value" for token in code[low:high]):
                 start = code[low - 1].end if low else 0
                 end = code[high].start if high < len(code) else len(sql)
                 statements.append(StatementTokens(0, code[low:high], parts, section, start, end))
@@ -124,11 +124,10 @@ def _separate_sections(code: list[Token]) -> list[list[Token]]:
     sections: list[list[Token]] = [[]]
     around = [0]
     for token in code:
-        effect = read_effect(token.text) if token.kind == "template" else "value"
-        if effect == "open":
+        if token.effect == "open":
             around.append(len(sections))
             sections.append([])
-        elif effect == "close" and len(around) > 1:
+        elif token.effect == "close" and len(around) > 1:
             around.pop()
         else:
             sections[around[-1]].append(token)
@@ -208,11 +207,3 @@ def _is_query(words: Sequence[str]) -> bool:
         if is_clause or after_tables:
             return False
     return True
-
-
-def _renders_to_nothing(token: Token) -> bool:
-    return token.kind == "template" and read_effect(token.text) != "value"
-
-
-def _is_comment(token: Token) -> bool:
-    return token.kind == "hint start" or _renders_to_nothing(token)

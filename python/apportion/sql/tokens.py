@@ -13,7 +13,7 @@ from sqlglot import TokenType
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import TokenError
 
-from apportion.sql.templates import FILLER, TAG, mask
+from apportion.sql.templates import FILLER, TAG, Effect, mask, read_effect
 
 Kind = Literal[
     "word",  # a keyword or a plain identifier, which can have templates in it
@@ -47,6 +47,11 @@ class Token(NamedTuple):
             quote = self.text.find("$", 1) + 1 if self.text[0] == "$" else 1
             return self.text.lstrip("rR")[quote:-quote]
         return self.text
+
+    @property
+    def effect(self) -> Effect:
+        """The effect of a template on the SQL around it, or "value" for every other token."""
+        return read_effect(self.text) if self.kind == "template" else "value"
 
     @property
     def has_template(self) -> bool:
