@@ -389,6 +389,8 @@ class _BlockFinder:
                 self._add_block(query, index)
         elif word == "WITH":
             self._read_with_list(part, index)
+            if self._words[part.low] == "TABLE":
+                reader.start(part.low, "table")
         elif word == "FROM":
             if self._is_from(index):
                 reader.start(index + 1, "table")

@@ -29,7 +29,9 @@ _SET_OPERATORS = frozenset(("UNION", "INTERSECT", "EXCEPT", "MINUS"))
 _ENDS = _CLAUSES | _BEFORE_BY | _SET_OPERATORS
 _JOIN_TYPES = ("INNER", "CROSS", "NATURAL", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI")
 _VERSIONS = ("TIMESTAMP", "VERSION", "SYSTEM_TIME", "SYSTEM_VERSION")
-_BEFORE_ALIAS = (".", "AS", "FOR", "WITH", "TABLESAMPLE", "INCLUDE", "EXCLUDE", "NULLS")
+_BEFORE_ALIAS = frozenset(
+    (".", "AS", "FOR", "WITH", "TABLESAMPLE", "REPEATABLE", "INCLUDE", "EXCLUDE", "NULLS")
+)
 _NAMES = ("word", "quoted", "template")
 
 
@@ -101,7 +103,7 @@ class RelationReader:
         before = self._code[opening - 1]
         if self.state and before.word == "IDENTIFIER":
             relations.is_open = True
-        if self.state == "table":
+        if self.state == "table" and opening >= self._next:
             inner = "" if is_query else "table"
             self.state, self._last = "alias", None
             self._group = len(relations.found)

@@ -16,6 +16,9 @@ RELATIONS = [
     ("SELECT * FROM a LATERAL VIEW explode(b) c AS d", {"main": ["a", "c"]}),
     ("SELECT * FROM a, LATERAL (SELECT * FROM b) c", {"main": ["a", "c"], "subquery 1": ["b"]}),
     ("SELECT * FROM a TABLESAMPLE (10 PERCENT) b", {"main": ["b"]}),
+    ("SELECT * FROM a TABLESAMPLE (9 ROWS) REPEATABLE (1) JOIN b", {"main": ["a", "b"]}),
+    ("WITH c(x) AS (SELECT 1) TABLE c |> SELECT x", {"cte c": [], "pipe 1": ["c"]}),
+    ("SELECT * FROM a UNPIVOT INCLUDE NULLS (b FOR c IN (d)) e", {"main": ["a", "e"]}),
     ("SELECT a FROM b WHERE c IN (SELECT d FROM e)", {"main": ["b"], "subquery 1": ["e"]}),
     ("WITH a AS (SELECT * FROM b) SELECT * FROM a", {"cte a": ["b"], "main": ["a"]}),
     (
