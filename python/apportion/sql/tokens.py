@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import re
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 from sqlglot import TokenType
@@ -258,14 +259,19 @@ class _Reader:
             self._tokens.append(Token("comment", self._sql[start:position], start, position))
 
     def _find_comment_end(self, opener: re.Match[str]) -> int:
-        position = opener.start()
-        if opener[0] == "--":
-            end = _LINE_END.search(self._code, position)
-            return end.start() if end else len(self._code)
-        depth = 0
-        while edge := _COMMENT_EDGE.search(self._code, position):
-            position = edge.end()
-            depth += 1 if edge[0] == "/*" else -1
-            if depth == 0:
-                return position
-        return -1
+        if opener[0] == "/*":
+            return self._comment_ends.get(opener.start(), -1)
+        end = _LINE_END.search(self._code, opener.start())
+        return end.start() if end else len(self._code)
+
+    @cached_property
+    def _comment_ends(self) -> dict[int, int]:
+        """The end of each comment by its start. Comments nest."""
+        ends: dict[int, int] = {}
+        opened: list[int] = []
+        for edge in _COMMENT_EDGE.finditer(self._code):
+            if edge[0] == "/*":
+                opened.append(edge.start())
+            elif opened:
+                ends[opened.pop()] = edge.end()
+        return ends

@@ -37,6 +37,7 @@ TEXTS: dict[str, Callable[[int], str]] = {
     "parentheses": lambda n: "SELECT /*+ RANGES(even) */ " + "(" * (n // 2) + ")" * (n // 2),
     "nested calls": lambda n: f"SELECT /*+ MERGE(t) */ {'long(' * 90}{')' * 90} FROM t, u",
     "unclosed quotes": lambda n: "SELECT 'a;\n" * (n // 10),
+    "unclosed comments": lambda n: "SELECT /* a /* b */;\n" * (n // 20),
     "unclosed hints": lambda n: "SELECT /*+ A;\n" * (n // 14),
     "unclosed templates": lambda n: "SELECT {{ a;\n" * (n // 13),
     "templates in strings": lambda n: "SELECT '{{ (', " * (n // 15),
