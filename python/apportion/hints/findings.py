@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from apportion.sql.hint_comments import Argument, Hint, HintComment
+from apportion.sql.tokens import Token
+
 Severity = Literal["error", "warning"]
 
 # The codes are stable, because CI configurations name them. An error is a statement that fails in
@@ -51,6 +54,16 @@ class Complaint(NamedTuple):
     end: int
     message: str
     suggestion: str | None = None
+
+
+def complain(
+    code: str,
+    place: Argument | Hint | HintComment | Token,
+    message: str,
+    suggestion: str | None = None,
+) -> Complaint:
+    """Return a finding about a part of the text."""
+    return Complaint(code, place.start, place.end, message, suggestion)
 
 
 @dataclass(frozen=True, slots=True)

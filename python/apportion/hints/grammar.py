@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from apportion._util.checks import power_down, power_up
 from apportion._util.units import count_text
-from apportion.hints.findings import Complaint
+from apportion.hints.findings import Complaint, complain
 from apportion.sql.hint_comments import Argument, Hint
 
 LARGEST_COUNT = 2**31 - 1
@@ -279,7 +279,7 @@ def _check_arguments(hint: Hint) -> Iterator[Complaint]:
         message = f"{hint.name} has {arguments}, expected {usage}"
         examples = " or ".join(form.example for form in APPORTION[hint.name])
         suggestion = f"write {examples}, for example"
-        yield Complaint("APH301", hint.start, hint.end, message, suggestion)
+        yield complain("APH301", hint, message, suggestion)
         return
     complaints = [
         complaint
@@ -299,10 +299,10 @@ def _check_argument(hint: Hint, parameter: str, argument: Argument) -> Iterator[
     if value is None:
         message = f"{hint.name} takes {type.form}, not {argument.text}"
         corrected = _correct(hint, parameter, argument)
-        yield _complain(type.form_code, argument, message, corrected and f"write {corrected}")
+        yield complain(type.form_code, argument, message, corrected and f"write {corrected}")
     elif not type.low < value < type.high:
         message = f"{hint.name} takes {type.range}, not {argument.text}"
-        yield _complain(type.range_code, argument, message)
+        yield complain(type.range_code, argument, message)
 
 
 def _correct(hint: Hint, parameter: str, argument: Argument) -> str | None:
@@ -333,9 +333,7 @@ def _check_ascending(hint: Hint, form: Form) -> Iterator[Complaint]:
         if number > following:
             ordered = ", ".join(map(str, sorted(number for _, number in bounds)))
             message = f"{hint.name} has a {name} ({number}) above its {next_name} ({following})"
-            yield Complaint(
-                "APH304", hint.start, hint.end, message, f"write {hint.name}({ordered})"
-            )
+            yield complain("APH304", hint, message, f"write {hint.name}({ordered})")
             return
     if hint.name == "PARALLELISM" and bounds:
         (_, low), (_, high) = bounds
@@ -348,7 +346,7 @@ def _check_ascending(hint: Hint, form: Form) -> Iterator[Complaint]:
             suggestion = f"write {hint.name}({lowered}, {high})"
             if raised <= LARGEST_COUNT:
                 suggestion += f" or {hint.name}({low}, {raised})"
-            yield Complaint("APH305", hint.start, hint.end, message, suggestion)
+            yield complain("APH305", hint, message, suggestion)
 
 
 def _check_spark(hint: Hint) -> Iterator[Complaint]:
@@ -360,16 +358,16 @@ def _check_spark(hint: Hint) -> Iterator[Complaint]:
     if hint.name == COALESCE and (counts, len(hint.arguments)) != (1, 1):
         message = f"{hint.name} takes exactly one number of partitions; Spark fails otherwise"
         suggestion = f"write {hint.name}(8), for example"
-        yield Complaint("APH401", hint.start, hint.end, message, suggestion)
+        yield complain("APH401", hint, message, suggestion)
         return
     for argument in hint.arguments[:counts]:
         if argument.kind == "integer" and not 1 <= argument.integer <= LARGEST_COUNT:
             takes_count = f"{hint.name} takes a number of partitions from 1 to {LARGEST_COUNT}"
-            yield _complain("APH401", argument, f"{takes_count}; Spark fails on {argument.text}")
+            yield complain("APH401", argument, f"{takes_count}; Spark fails on {argument.text}")
     for argument in hint.arguments[counts:]:
         if argument.kind not in ("name", "string", "open"):
             message = f"{hint.name} takes {takes}; Spark fails on {argument.text}"
-            yield _complain("APH401", argument, message)
+            yield complain("APH401", argument, message)
 
 
 def _is_partition_count(argument: Argument) -> bool:
@@ -377,9 +375,3 @@ def _is_partition_count(argument: Argument) -> bool:
     if argument.kind == "decimal":
         return argument.text.lstrip("-")[:-1].isdecimal() and argument.text[-1] in "sSyY"
     return argument.kind in ("integer", "open")
-
-
-def _complain(
-    code: str, argument: Argument, message: str, suggestion: str | None = None
-) -> Complaint:
-    return Complaint(code, argument.start, argument.end, message, suggestion)

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from apportion.hints import grammar
 from apportion.hints.expressions import write
-from apportion.hints.findings import CODES, Complaint, Finding
+from apportion.hints.findings import CODES, Complaint, Finding, complain
 from apportion.hints.schema import check as check_schema
 from apportion.hints.schema import find_table_in
 from apportion.sql.blocks import Block, StatementBlocks, Text, read
@@ -78,22 +78,13 @@ def _locate(positions: Positions, complaint: Complaint, statement: int) -> Findi
     return Finding(line, column, code, message, suggestion, severity, start, end - start, statement)
 
 
-def _complain(
-    code: str,
-    place: Argument | Hint | HintComment | Token,
-    message: str,
-    suggestion: str | None = None,
-) -> Complaint:
-    return Complaint(code, place.start, place.end, message, suggestion)
-
-
 def _check_ordinary_comment(token: Token) -> Iterator[Complaint]:
     match = _LIKE_A_HINT.match(token.text)
     name = match[1].upper() if match else ""
     if match and (name in grammar.KNOWN or (match[2] == "(" and grammar.suggest_hint(name))):
         inner = token.text.strip("/*-").strip().lstrip("+").strip()
         message = f"Spark reads this as an ordinary comment, so {name} has no effect"
-        yield _complain("APH102", token, message, f"write /*+ {inner} */ directly after SELECT")
+        yield complain("APH102", token, message, f"write /*+ {inner} */ directly after SELECT")
 
 
 def _check_statement(text: Text, statement: StatementBlocks) -> Iterator[Complaint]:
@@ -121,7 +112,7 @@ def _check_comment(comment: HintComment) -> Iterator[Complaint]:
     if stray is not None:
         message = f"Spark cannot parse this hint comment at {stray.text}, so the statement fails"
         write = "write /*+ NAME(argument, ...), NAME(argument, ...) */"
-        yield _complain("APH104", stray, message, write)
+        yield complain("APH104", stray, message, write)
     for hint in comment.hints:
         garbled = stray is not None and hint.start < stray.start < hint.end and stray.text != ")"
         if not garbled and not hint.is_open:
@@ -147,7 +138,7 @@ def _find_misplaced(text: Text, statement: StatementBlocks) -> Iterator[Complain
             f"Spark allows a hint comment only directly after SELECT. This one is {where}, so the "
             "statement fails with PARSE_SYNTAX_ERROR"
         )
-        yield _complain("APH101", comment, message, move)
+        yield complain("APH101", comment, message, move)
 
 
 def _find_repeated(block: Block) -> Iterator[Complaint]:
@@ -157,7 +148,7 @@ def _find_repeated(block: Block) -> Iterator[Complaint]:
             "additional hint comment of the same SELECT: Spark reads it, but other SQL tools often "
             "lose it"
         )
-        yield _complain("APH103", comment, message, "move its hints into the first comment")
+        yield complain("APH103", comment, message, "move its hints into the first comment")
     used = grammar.select_used(block.hints)
     # Spark puts the first repartition hint on top of the plan. A lower hint matters only below
     # COALESCE, which merges the partitions of the lower one.
@@ -169,14 +160,14 @@ def _find_repeated(block: Block) -> Iterator[Complaint]:
                 f"{hint.name} appears more than once in this block, and only the first, "
                 f"{first.text}, is used"
             )
-            yield _complain("APH311", hint, message, "keep one of them")
+            yield complain("APH311", hint, message, "keep one of them")
         if hint.name not in grammar.REPARTITIONS:
             continue
         if top is None or (top.name == grammar.COALESCE and hint.name != grammar.COALESCE):
             top = hint
         else:
             message = f"{hint.text} has no effect on the result because {top.text} comes first"
-            yield _complain("APH405", hint, message, "keep one of them")
+            yield complain("APH405", hint, message, "keep one of them")
 
 
 def _find_inner_deadlines(block: Block) -> Iterator[Complaint]:
@@ -186,7 +177,7 @@ def _find_inner_deadlines(block: Block) -> Iterator[Complaint]:
         if hint.name == "FINISH_WITHIN" and not hint.is_open and not any(grammar.check(hint)):
             message = f"{hint.text} is ignored because its block is inside of another one"
             suggestion = "write it in the outermost SELECT, as it applies to the whole query"
-            yield _complain("APH313", hint, message, suggestion)
+            yield complain("APH313", hint, message, suggestion)
 
 
 def _find_contradiction(block: Block) -> Iterator[Complaint]:
@@ -210,7 +201,7 @@ def _find_contradiction(block: Block) -> Iterator[Complaint]:
                         f"{own.text} is outside of {around.text} in the surrounding block "
                         f"{user.path!r}"
                     )
-                    yield _complain("APH316", own, message, "change one of them")
+                    yield complain("APH316", own, message, "change one of them")
 
 
 def _check_relations(statement: StatementBlocks, block: Block) -> Iterator[Complaint]:
@@ -234,7 +225,7 @@ def _check_relations(statement: StatementBlocks, block: Block) -> Iterator[Compl
                         f"{hint.name} has no effect on {argument.text} because {used.text} comes "
                         "first"
                     )
-                    yield _complain("APH403", argument, message, "keep one of them")
+                    yield complain("APH403", argument, message, "keep one of them")
     if count == 2 and len(first) == 2 and not block.has_open_hints:
         yield from _compare_sides(*first.values())
     if block.encloser is None and statement.verb not in _JOINING:
@@ -261,7 +252,7 @@ def _report_unknown(hint: Hint, argument: Argument, block: Block, count: int) ->
     )
     nearest = grammar.find_nearest(argument.string, names)
     code = "APH310" if hint.name in grammar.APPORTION else "APH402"
-    return _complain(code, argument, message, f"did you mean {nearest}?" if nearest else None)
+    return complain(code, argument, message, f"did you mean {nearest}?" if nearest else None)
 
 
 def _compare_sides(left: Hint, right: Hint) -> Iterator[Complaint]:
@@ -273,7 +264,7 @@ def _compare_sides(left: Hint, right: Hint) -> Iterator[Complaint]:
             f"{loser.text} and {winner.text} are for the two sides of one join; Spark prefers "
             f"{_strategy(winner)} if the join allows it"
         )
-        yield _complain("APH403", loser, message, "keep one of them")
+        yield complain("APH403", loser, message, "keep one of them")
 
 
 def _strategy(hint: Hint) -> str:
@@ -291,4 +282,4 @@ def _find_hints_without_join(block: Block, count: int) -> Iterator[Complaint]:
         if hint.name in grammar.JOIN_STRATEGIES and is_known and not joined:
             read = ", ".join(each.text for each in names) or "the result of its block"
             message = f"{hint.text} has no effect because no join reads {read}"
-            yield _complain("APH404", hint, message)
+            yield complain("APH404", hint, message)

@@ -15,7 +15,7 @@ from sqlglot.optimizer.scope import Scope
 
 from apportion.errors import InputError
 from apportion.hints import grammar
-from apportion.hints.findings import Complaint
+from apportion.hints.findings import Complaint, complain
 from apportion.sql.blocks import Block, StatementBlocks
 from apportion.sql.parsing import find_scopes
 from apportion.sql.templates import FILLER, TAG, mask
@@ -101,7 +101,7 @@ def _find_unknown_tables(block: Block, scope: Scope, find_table: FindTable) -> I
             name = ".".join(part.name for part in source.parts)
             if FILLER not in name:
                 message = f"{hint.name} names {argument.text}, but the schema has no table {name}"
-                yield Complaint("APH314", argument.start, argument.end, message)
+                yield complain("APH314", argument, message)
 
 
 def _shuffles(scope: Scope, find_table: FindTable) -> bool:
@@ -135,4 +135,4 @@ def _report_without_shuffle(block: Block) -> Iterator[Complaint]:
                 f"{hint.text} has no effect, because its block has no join, aggregate, window, "
                 "DISTINCT, ORDER BY or set operation"
             )
-            yield Complaint("APH315", hint.start, hint.end, message)
+            yield complain("APH315", hint, message)

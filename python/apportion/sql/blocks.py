@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 from apportion.sql.hint_comments import Hint, HintComment
 from apportion.sql.positions import Positions
-from apportion.sql.relations import RelationReader, Relations, State
+from apportion.sql.relations import SET_OPERATORS, RelationReader, Relations, State
 from apportion.sql.statements import SplitText, split_tokens
 from apportion.sql.tokens import Problem, Token
 
@@ -41,7 +41,6 @@ _WITHOUT_QUERY = ("GRANT", "REVOKE", "DENY")
 # Spark's own parser fails before this depth.
 _DEEPEST = 1500
 
-_SET_OPERATORS = {"UNION": "union", "INTERSECT": "intersect", "EXCEPT": "except", "MINUS": "except"}
 _QUERY_STARTS = ("SELECT", "WITH", "FROM")
 _OPERAND_STARTS = ("SELECT", "WITH", "VALUES", "TABLE", "MAP", "REDUCE")
 # Statements that allow parentheses around their query. In other statements, a query in parentheses
@@ -50,7 +49,7 @@ _AROUND_QUERIES = ("INSERT", "CREATE", "REPLACE", "CACHE", "EXPLAIN", "DESCRIBE"
 _NO_HEAD = ("FROM", "VALUES", "WHERE", "SET")
 _AFTER_SET_OPERATION = ("ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET")
 # Words that can start a part of a query.
-_STARTS = frozenset(("SELECT", "WITH", "|>", "FROM", *_SET_OPERATORS, *_AFTER_SET_OPERATION))
+_STARTS = frozenset(("SELECT", "WITH", "|>", "FROM", *SET_OPERATORS, *_AFTER_SET_OPERATION))
 # SELECT is not a reserved word in Spark. Next to these tokens it is a name.
 _OPERATORS = frozenset((",", ".", "+", "-", "*", "/", "%", "=", "<", ">", "||", "->"))
 _NOT_BEFORE_SELECT = _OPERATORS | frozenset(
@@ -401,9 +400,9 @@ class _BlockFinder:
             reader.start(index + 1, "alias" if is_alias else "pipe")
             relations = Relations() if is_alias else part.relations
             self._add_part(query, index, _Part(query, index + 1, 0, is_pipe=True), relations)
-        elif word in _SET_OPERATORS:
+        elif word in SET_OPERATORS:
             if self._is_set_operator(index):
-                query.operators.append(_SET_OPERATORS[word])
+                query.operators.append(SET_OPERATORS[word])
                 self._add_part(query, index, _Part(query, index + 1, len(query.operators) + 1))
         elif query.operators and part.branch and self._is_tail(index):
             self._add_part(query, index, _Part(query, index, 0))
@@ -563,7 +562,7 @@ class _BlockFinder:
             after = self._partners[first] + 1
             follows = self._words[after]
             return after < closing and (
-                (follows in _SET_OPERATORS and self._is_set_operator(after))
+                (follows in SET_OPERATORS and self._is_set_operator(after))
                 or self._is_tail(after)
                 or follows == "|>"
             )
