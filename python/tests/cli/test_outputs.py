@@ -28,6 +28,7 @@ COMMANDS = [
     ("simulate log", "--plot", "x.png"),
     ("simulate log", "--plot", "x.svg"),
     ("explain log", "-o", "x.html"),
+    ("explain log", "-o", "x.svg"),
     ("streams stream.log", "-o", "x.json"),
 ]
 # Formats without a place for a mark.
@@ -141,7 +142,7 @@ def test_results_of_a_benchmark_are_kept_by_other_commands() -> None:
         ("bench --from bench.svg", "--plot", "bench.svg", "bench.svg"),
         ("keys t --columns a --tasks 2 --tables tables", "--plot", "a.svg", "tables/t.csv"),
         ("advise log -o x.html", "--policies", "x.html", "x.html"),
-        ("simulate log -o x.svg", "--plot", "x.svg", "x.svg"),
+        ("simulate log -o x.png", "--plot", "x.png", "x.png"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("force", ["", "--force"])

@@ -237,6 +237,15 @@ def test_coloured_boxes_have_readable_contrast_and_hold_their_text(
     assert page.evaluate(OVERFLOWING) == []
 
 
+def test_a_picture_shows_all_text_in_the_light(tabs: Tabs, tmp_path: Path, picture: Path) -> None:
+    file = tmp_path / "graph.svg"
+    Explained("", [view(Application(), query(n, "SELECT daily", 3)) for n in (1, 2)], []).save(file)
+    page = tabs.open(file.as_uri(), 1400, "dark")
+    page.screenshot(path=picture)
+    assert page.evaluate("document.querySelectorAll('g').length") == 8
+    assert page.evaluate(OVERFLOWING.replace(".graph a", "g")) == []
+
+
 def test_all_sections_are_open_in_print(tabs: Tabs, address: str) -> None:
     page = tabs.open(address)
     page.evaluate("dispatchEvent(new Event('beforeprint'))")

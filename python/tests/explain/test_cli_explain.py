@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -13,6 +14,7 @@ from apportion.logs.eventlog import PlanNode
 from .plans import plan
 from .test_render import DECIDED, PLAN
 
+SVG = "{http://www.w3.org/2000/svg}"
 SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQL"
 
 
@@ -102,6 +104,19 @@ def test_explain_shows_a_query_by_number(log: Path) -> None:
     shown = explain(log, "--query", "4").stdout
     assert "Query 4: another" in shown
     assert "Query 3" not in shown
+
+
+def test_explain_draws_queries_below_each_other(log: Path, tmp_path: Path) -> None:
+    file = tmp_path / "graph.svg"
+    result = explain(log, "-o", file, "--query", "3", "--query", "4")
+    assert (result.exit_code, result.stdout) == (0, "")
+    picture = ElementTree.parse(file).getroot()
+    titles = [text.text for text in picture.findall(f"{SVG}text")]
+    assert titles == ["Query 3: the daily report", "Query 4: another"]
+    tops = [int(graph.attrib["y"]) for graph in picture.findall(f"{SVG}svg")]
+    assert len(tops) == 2
+    assert tops[0] < tops[1]
+    assert "var(" not in file.read_text("utf-8")
 
 
 def test_explain_prints_json_mermaid_and_html(log: Path, tmp_path: Path) -> None:

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import pytest
 
 from apportion.decision import decision_from_json
+from apportion.errors import ApportionError
 from apportion.logs.eventlog import (
     Application,
     LoggedDecision,
@@ -14,7 +16,7 @@ from apportion.logs.eventlog import (
     PlanNode,
     Query,
 )
-from apportion.logs.explanation.render import html
+from apportion.logs.explanation.render import html, picture
 from apportion.logs.explanation.render.plots import ranges_plot
 from apportion.logs.explanation.views.view import view
 
@@ -92,6 +94,23 @@ def test_hostile_names_are_escaped(place: str) -> None:
     made = page(query)
     assert made.tags.count("script") == 1
     assert "img" not in made.tags
+    drawn = ElementTree.fromstring(picture.render([view(Application(), query)]))
+    tags = {element.tag.partition("}")[2] for element in drawn.iter()}
+    assert tags <= {"svg", "metadata", "title", "style", "path", "rect", "text", "g"}
+
+
+def test_a_picture_has_no_characters_that_xml_does_not_allow() -> None:
+    query = decided(1)
+    query.description = "a\0b\x1bc & <d>"
+    drawn = ElementTree.fromstring(picture.render([view(Application(), query)]))
+    assert "Query 1: a�b�c & <d>" in [
+        text.text for text in drawn.iter() if text.tag.endswith("text")
+    ]
+
+
+def test_queries_without_stages_have_no_picture() -> None:
+    with pytest.raises(ApportionError, match="no query has stages, so there is no graph to draw"):
+        picture.render([])
 
 
 def test_the_page_shows_the_formula_with_its_numbers() -> None:

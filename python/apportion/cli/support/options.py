@@ -10,7 +10,13 @@ import typer
 
 from apportion.errors import ApportionError
 
-_ENDINGS = {".html": "html", ".json": "json", ".mmd": "mermaid", ".txt": "text"}
+_ENDINGS = {
+    ".html": "html",
+    ".svg": "svg",
+    ".json": "json",
+    ".mmd": "mermaid",
+    ".txt": "text",
+}
 
 Output = Annotated[
     Path | None,

@@ -18,7 +18,7 @@ POLICIES_MARK = "# Written by apportion advise. Delete this line to keep your ow
 _MARKS = (
     b'<meta name="generator" content="apportion">',
     f"Software\0{CREATOR}".encode(),
-    f"<dc:title>{CREATOR}<".encode(),
+    f">{CREATOR}</dc:title>".encode(),
     POLICIES_MARK.encode(),
 )
 _LONGEST_MARK = 2000

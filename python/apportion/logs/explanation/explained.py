@@ -19,7 +19,7 @@ from apportion.logs.advise.advice import advise
 from apportion.logs.eventlog import Application, Query, locate
 from apportion.logs.eventlog.work import work_of
 from apportion.logs.explanation import run_queries
-from apportion.logs.explanation.render import html, mermaid, text
+from apportion.logs.explanation.render import html, mermaid, picture, text
 from apportion.logs.explanation.views.streams import StreamView, stream_views
 from apportion.logs.explanation.views.view import QueryView, view
 
@@ -76,18 +76,31 @@ class Explained:
         """Return a Mermaid flowchart of the stages for each query."""
         return "\n".join(map(mermaid.render, self.queries))
 
+    def svg(self) -> str:
+        """Return a picture of the stages of each query, one below the other.
+
+        Raises `ApportionError` if no query has stages.
+        """
+        return picture.render(self._slowest_first())
+
     def json(self) -> str:
         """Return a JSON list with an object for each query."""
         queries = [query.as_json() for query in self.queries]
         return json.dumps(queries, indent=2, ensure_ascii=False) + "\n"
 
     def save(self, file: str | os.PathLike[str]) -> None:
-        """Write the explanation to a file: .html, .json, .mmd (Mermaid) or .txt.
+        """Write the explanation to a file: .html, .svg, .json, .mmd (Mermaid) or .txt.
 
         Raises `ApportionError` for another extension and for a file that cannot be written.
         """
         path = Path(file)
-        formats = {".html": self.html, ".json": self.json, ".mmd": self.mermaid, ".txt": self.text}
+        formats = {
+            ".html": self.html,
+            ".svg": self.svg,
+            ".json": self.json,
+            ".mmd": self.mermaid,
+            ".txt": self.text,
+        }
         if path.suffix not in formats:
             raise ApportionError(f"{path}: the name must end in {', '.join(formats)}")
         try:

@@ -31,6 +31,7 @@ EXAMPLES = """\
 More examples:
 
 - `apportion explain http://localhost:4040`: explain the queries of a running application
+- `apportion explain LOG --query 7 -o query.svg`: draw the stages of a query
 - `apportion explain app-1 --logs /var/log/spark`: find the log by application id
 """
 
@@ -65,7 +66,7 @@ def explain(
         ),
     ] = None,
     format: Annotated[
-        Literal["text", "html", "json", "mermaid"] | None,
+        Literal["text", "html", "svg", "json", "mermaid"] | None,
         typer.Option(help="Default: by the ending of --output, else text."),
     ] = None,
     output: Output = None,
@@ -78,7 +79,7 @@ def explain(
 
     Exit codes: 0 shown, 1 a query failed, 2 wrong usage or a log that cannot be read.
     """
-    chosen = choose_format(format, output, ["text", "html", "json", "mermaid"])
+    chosen = choose_format(format, output, ["text", "html", "svg", "json", "mermaid"])
 
     def check(inputs: Iterable[str | Path]) -> None:
         check_outputs("explain", [("--output", output)], inputs, force)
@@ -94,7 +95,7 @@ def explain(
         explained = _read(what, query or [], logs, check)
     with writing(output) as console:
         console.write(getattr(explained, chosen)())
-    if chosen in ("json", "mermaid"):
+    if chosen not in ("text", "html"):
         for note in explained.notes:
             err.print(note, markup=False, soft_wrap=True)
     for remark in explained.remarks:

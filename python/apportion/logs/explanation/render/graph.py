@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html import escape
+from typing import Literal, NamedTuple
 
 from markupsafe import Markup
 
@@ -23,6 +24,10 @@ _LEAST_SCALE = 0.7
 # Shares of the task time from which a box has the next colour; `profile.css` has the colours.
 _HEAT = (0.02, 0.1, 0.25, 0.5)
 
+# Left upper corner of the box of each stage.
+_Places = dict[str, tuple[int, int]]
+_DrawLinks = Callable[[QueryView, _Places, int], Iterator[str]]
+
 
 def graph(query: QueryView) -> Markup:
     """Return a graph of the stages. Each stage links to its section.
@@ -31,30 +36,51 @@ def graph(query: QueryView) -> Markup:
     """
     if not query.stages:
         return Markup()
-    box = 12 + _LINE * max(len(_lines(stage)) for stage in query.stages)
-    wide = _places(query, box)
+    box = _box_height(query)
     narrow = {
         stage.name: (_MARGIN + _RAIL, _MARGIN + place * (box + _GAP_Y))
         for place, stage in enumerate(query.stages)
     }
-    drawn = "".join(
-        _svg(kind, places, box, [*links(query, places, box), *_boxes(query, places, box)])
-        for kind, places, links in (("wide", wide, _links), ("narrow", narrow, _rails))
-    )
+    wide = _drawing(query, _places(query, box), _links, "a")
+    drawn = _svg("wide", wide) + _svg("narrow", _drawing(query, narrow, _rails, "a"))
     return Markup(
         f'<div class="graph" tabindex="0" role="group" aria-label="Stages of query {query.id}">'
         f"{drawn}</div>\n"
     )
 
 
-def _svg(kind: str, places: dict[str, tuple[int, int]], box: int, parts: list[str]) -> str:
-    """Return a drawing that shrinks with the window, as far as it can be read."""
+class Drawing(NamedTuple):
+    """Elements of SVG, and the space that they need."""
+
+    width: int
+    height: int
+    elements: str
+
+
+def drawing(query: QueryView) -> Drawing:
+    """Return the wide graph of a query with stages, without links to their sections."""
+    return _drawing(query, _places(query, _box_height(query)), _links, "g")
+
+
+def _drawing(
+    query: QueryView, places: _Places, links: _DrawLinks, tag: Literal["a", "g"]
+) -> Drawing:
+    box = _box_height(query)
     width = max(x for x, _ in places.values()) + _WIDTH + _MARGIN
     height = max(y for _, y in places.values()) + box + _MARGIN
+    elements = "".join([*links(query, places, box), *_boxes(query, places, box, tag)])
+    return Drawing(width, height, elements)
+
+
+def _box_height(query: QueryView) -> int:
+    return 12 + _LINE * max(len(_lines(stage)) for stage in query.stages)
+
+
+def _svg(kind: str, drawn: Drawing) -> str:
+    """Return a drawing that shrinks with the window, as far as it can be read."""
+    width, height, elements = drawn
     sizes = f"max-width: {width}px; min-width: {_LEAST_SCALE * width:.0f}px"
-    return (
-        f'<svg class="{kind}" viewBox="0 0 {width} {height}" style="{sizes}">{"".join(parts)}</svg>'
-    )
+    return f'<svg class="{kind}" viewBox="0 0 {width} {height}" style="{sizes}">{elements}</svg>'
 
 
 def heat(share: float | None) -> int:
@@ -62,7 +88,7 @@ def heat(share: float | None) -> int:
     return 0 if share is None else sum(share >= least for least in _HEAT)
 
 
-def _places(query: QueryView, box: int) -> dict[str, tuple[int, int]]:
+def _places(query: QueryView, box: int) -> _Places:
     """Return a position for each stage, left of its readers.
 
     In a column, the critical path comes first, and then the stages with the largest shares. Stages
@@ -72,7 +98,7 @@ def _places(query: QueryView, box: int) -> dict[str, tuple[int, int]]:
     numbers = _columns(query)
     for stage in query.stages:
         columns.setdefault(numbers[stage.name], []).append(stage)
-    places: dict[str, tuple[int, int]] = {}
+    places: _Places = {}
     for number, stages in sorted(columns.items()):
 
         def order(stage: StageView) -> tuple[bool, int, float]:
@@ -98,7 +124,7 @@ def _columns(query: QueryView) -> dict[str, int]:
     return {name: column - first for name, column in columns.items()}
 
 
-def _links(query: QueryView, places: dict[str, tuple[int, int]], box: int) -> Iterator[str]:
+def _links(query: QueryView, places: _Places, box: int) -> Iterator[str]:
     critical = set(itertools.pairwise(query.critical))
     for stage in query.stages:
         x, y = places[stage.name]
@@ -111,7 +137,7 @@ def _links(query: QueryView, places: dict[str, tuple[int, int]], box: int) -> It
             yield f'{x} {to_y}"/>'
 
 
-def _rails(query: QueryView, places: dict[str, tuple[int, int]], box: int) -> Iterator[str]:
+def _rails(query: QueryView, places: _Places, box: int) -> Iterator[str]:
     critical = set(itertools.pairwise(query.critical))
     for stage in query.stages:
         x, y = places[stage.name]
@@ -123,7 +149,7 @@ def _rails(query: QueryView, places: dict[str, tuple[int, int]], box: int) -> It
             yield f'<path{marked} d="M{x} {from_y}H{left}V{to_y}H{x}"/>'
 
 
-def _boxes(query: QueryView, places: dict[str, tuple[int, int]], box: int) -> Iterator[str]:
+def _boxes(query: QueryView, places: _Places, box: int, tag: str) -> Iterator[str]:
     for stage in query.stages:
         x, y = places[stage.name]
         classes = f"heat-{heat(stage.share)}{' critical' if stage.is_critical else ''}"
@@ -131,8 +157,9 @@ def _boxes(query: QueryView, places: dict[str, tuple[int, int]], box: int) -> It
         classes += " slowest" if stage.is_slowest else ""
         remarks = [*marks(stage), *(["on the critical path"] if stage.is_critical else [])]
         name = escape(", ".join([_heading(stage), *remarks]))
+        link = f' href="#{escape(query.anchor(stage.name))}"' if tag == "a" else ""
         yield (
-            f'<a href="#{escape(query.anchor(stage.name))}" class="{classes}" aria-label="{name}">'
+            f'<{tag}{link} class="{classes}" aria-label="{name}">'
             f"<title>{escape(_title(stage))}</title>"
             f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{box}"/>'
         )
@@ -140,7 +167,7 @@ def _boxes(query: QueryView, places: dict[str, tuple[int, int]], box: int) -> It
             styled = f' class="{style}"' if style else ""
             base = y + _LINE * (row + 1)
             yield f'<text{styled} x="{x + 10}" y="{base}">{_shortened(line)}</text>'
-        yield "</a>"
+        yield f"</{tag}>"
 
 
 def _lines(stage: StageView) -> list[tuple[str, str]]:

@@ -85,7 +85,7 @@ def render(
         pause_text=pause_text,
         time_text=time_text,
         most_changes=_MOST_CHANGES,
-        own_asset=_own_asset,
+        own_asset=own_asset,
         graph=graph,
         marked_sql=marked_sql,
         partitions_plot=partitions_plot,
@@ -143,7 +143,8 @@ def _stream_plots(stream: StreamView) -> dict[str, Markup]:
     }
 
 
-def _own_asset(name: str) -> Markup:
+def own_asset(name: str) -> Markup:
+    """Return a style sheet of this package, to embed in a page or picture."""
     return Markup(importlib.resources.files(__package__).joinpath(name).read_text("utf-8"))
 
 
