@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
 import apportion
 from apportion import eventlog
@@ -244,6 +244,58 @@ def test_a_picture_shows_all_text_in_the_light(tabs: Tabs, tmp_path: Path, pictu
     page.screenshot(path=picture)
     assert page.evaluate("document.querySelectorAll('g').length") == 8
     assert page.evaluate(OVERFLOWING.replace(".graph a", "g")) == []
+
+
+@pytest.mark.parametrize(("width", "colours"), [(1400, "light"), (420, "dark")])
+def test_a_range_of_the_timeline_is_zoomed_into(
+    tabs: Tabs, tmp_path: Path, width: int, colours: Literal["light", "dark"], picture: Path
+) -> None:
+    file = tmp_path / "page.html"
+    apportion.explain(PICTURED).save(file)
+    page = tabs.open(file.as_uri(), width, colours)
+    figure = page.locator(".timeline")
+    plot, reset = figure.get_by_role("slider"), figure.get_by_role("button", name="Show all")
+    labels = figure.locator(".axis").inner_text()
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    assert box
+    left, middle = box["x"] + box["width"] / 4, box["y"] + box["height"] / 2
+    page.mouse.move(left, middle)
+    expect(figure.get_by_text(" s: stage 12 (scan of hot): 32 tasks, 0.0 s to 1.2 s")).to_be_visible()
+    expect(reset).not_to_be_visible()
+    page.mouse.down()
+    page.mouse.move(left + box["width"] / 4, middle)
+    page.mouse.up()
+    assert shown(plot) == [250, 250]
+    expect(reset).to_be_visible()
+    page.screenshot(path=picture, full_page=True)
+    assert page.evaluate(CONTRAST) == []
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    reset.click()
+    assert shown(plot) == [0, 1000]
+    assert figure.locator(".axis").inner_text() == labels
+
+
+def shown(plot: Locator) -> list[int]:
+    """The left end and the width of the range that a timeline shows, in thousandths of it."""
+    left, _, width, _ = (plot.get_attribute("viewBox") or "").split()
+    return [round(float(left)), round(float(width))]
+
+
+def test_the_timeline_works_by_keyboard(tabs: Tabs, tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    apportion.explain(PICTURED).save(file)
+    page = tabs.open(file.as_uri())
+    plot = page.get_by_role("slider")
+    plot.focus()
+    for key in ["End", "+", "+", "ArrowLeft"]:
+        page.keyboard.press(key)
+    assert shown(plot) == [750, 250]
+    expect(plot).to_have_attribute("aria-valuetext", re.compile(r"stage 20 .*: 1 task, "))
+    page.keyboard.press("-")
+    assert shown(plot) == [500, 500]
+    page.keyboard.press("Escape")
+    assert shown(plot) == [0, 1000]
 
 
 def test_all_sections_are_open_in_print(tabs: Tabs, address: str) -> None:

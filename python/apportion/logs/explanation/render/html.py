@@ -89,8 +89,9 @@ def render(
         graph=graph,
         marked_sql=marked_sql,
         partitions_plot=partitions_plot,
-        slots_plot=slots_plot,
+        slots_plot=_slots_plot,
         most_running=_most_running,
+        stage_times=_stage_times,
         ticks=ticks,
         cells=_cells,
         rows_text=_rows_text,
@@ -108,6 +109,28 @@ def render(
 def _most_running(query: QueryView) -> dict[str, list[tuple[int, int]]]:
     """Return the running tasks of the stages that have a colour of their own."""
     return dict(itertools.islice(query.running_of.items(), _COLOURS))
+
+
+def _stage_times(query: QueryView) -> list[tuple[str, int, int]]:
+    """Return a text for each stage, and its milliseconds from the first task to start and end.
+
+    The order is that of `QueryView.running_of`.
+    """
+    first = query.running[0][0]
+    stages = {stage.name: stage for stage in query.stages}
+    times = []
+    for name, steps in query.running_of.items():
+        stage, start, end = stages[name], steps[0][0] - first, steps[-1][0] - first
+        tasks = f"{count_text(stage.ran.tasks, 'task')}, " if stage.ran else ""
+        span = f"{start / 1000:.1f} s to {end / 1000:.1f} s"
+        times.append((f"{name} ({stage.purpose}): {tasks}{span}", start, end))
+    return times
+
+
+def _slots_plot(query: QueryView) -> Markup:
+    titles = [text for text, _, _ in _stage_times(query)]
+    parts = zip(titles, query.running_of.values(), strict=True)
+    return slots_plot(query.running, dict(itertools.islice(parts, _COLOURS)))
 
 
 def _part_colours(query: QueryView) -> list[tuple[str, int, str]]:
