@@ -50,7 +50,7 @@ final case class ShuffleLeaf(
     case _                                 => false
   }
 
-  def name: String = stage.fold("an exchange")(s => s"stage ${s.id}")
+  def name: String = stage.fold("an exchange")(s => s"query stage ${s.id}")
 }
 
 object ShuffleLeaf {

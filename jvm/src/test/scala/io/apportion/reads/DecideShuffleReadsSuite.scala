@@ -200,7 +200,7 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       val joined = many.repartition(5, many("id")).join(few.repartition(9, few("id")), "id")
       assert(
         only(decisionsOf(session, joined)).reason ==
-          "Unchanged: Spark gave 200 partitions to stage 0 instead of the number that a repartition sets."
+          "Unchanged: Spark gave 200 partitions to query stage 0 instead of the number that a repartition sets."
       )
     }
   }

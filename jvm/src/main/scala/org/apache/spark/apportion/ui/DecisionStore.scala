@@ -11,7 +11,13 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.sql.execution.ui.{SQLExecutionUIData, SparkPlanGraph, SparkPlanGraphWrapper}
-import org.apache.spark.status.{ElementTrackingStore, StageDataWrapper}
+import org.apache.spark.status.{
+  ElementTrackingStore,
+  RDDOperationClusterWrapper,
+  RDDOperationGraphWrapper,
+  StageDataWrapper
+}
+import org.apache.spark.status.api.v1.{StageData, StageStatus}
 import org.apache.spark.status.KVUtils.{viewToSeq, KVIndexParam}
 import org.apache.spark.util.kvstore.KVStore
 
@@ -63,13 +69,39 @@ private[spark] final class DecisionStore(store: KVStore) {
   /** The last plan of a query, as Spark's own tab draws it. */
   def plan(query: Long): Option[SparkPlanGraph] = read(classOf[SparkPlanGraphWrapper], query).map(_.toSparkPlanGraph())
 
-  /** Time that the tasks of a stage ran, in milliseconds; 0 if Spark has dropped the stage. */
-  def runMillis(stage: Int): Long =
-    viewToSeq(store.view(classOf[StageDataWrapper]).index("stageId").first(stage).last(stage))
-      .map(_.info.executorRunTime)
-      .sum
+  /** The stages with these ids, without those that Spark skipped or has dropped. */
+  private[ui] def ran(stages: Iterable[Int]): Seq[RanStage] = {
+    val attempts = stages.toSeq.distinct.map(attemptsOf).filter(_.nonEmpty)
+    val graphs = attempts.flatMap(found => read(classOf[RDDOperationGraphWrapper], found.head.stageId))
+    // The skipped copy of a stage has the same RDDs, and a map stage is the only one with the RDD that writes its shuffle.
+    val stagesOf = graphs.flatMap(graph => rdds(graph.rootCluster).map(_ -> graph.stageId)).groupMap(_._1)(_._2)
+    val parents = graphs.map { graph =>
+      graph.stageId -> graph.incomingEdges.toSeq.flatMap(edge => stagesOf.getOrElse(edge.fromId, Nil)).distinct.sorted
+    }.toMap
+    attempts.map { found =>
+      val id = found.head.stageId
+      RanStage(
+        id,
+        found.maxBy(_.attemptId).numTasks,
+        found.map(attempt => attempt.inputBytes + attempt.shuffleReadBytes).sum,
+        found.map(attempt => attempt.shuffleWriteBytes + attempt.outputBytes).sum,
+        found.map(_.diskBytesSpilled).sum,
+        found.map(_.executorRunTime).sum,
+        parents.getOrElse(id, Nil)
+      )
+    }
+  }
 
-  private def read[T](of: Class[T], key: Long): Option[T] =
+  /** The attempts of a stage that ran. */
+  private def attemptsOf(stage: Int): Seq[StageData] =
+    viewToSeq(store.view(classOf[StageDataWrapper]).index("stageId").first(stage).last(stage))
+      .map(_.info)
+      .filterNot(attempt => Set(StageStatus.SKIPPED, StageStatus.PENDING)(attempt.status))
+
+  private def rdds(cluster: RDDOperationClusterWrapper): Seq[Int] =
+    cluster.childNodes.map(_.id).toSeq ++ cluster.childClusters.flatMap(rdds)
+
+  private def read[T](of: Class[T], key: Any): Option[T] =
     try Some(store.read(of, key))
     catch { case _: NoSuchElementException => None }
 }
@@ -83,10 +115,10 @@ private[spark] object DecisionStore {
 
   /** Maximum number of queries whose text waits for a decision, and characters of a text. */
   private val MaxTexts = 100
-  private val MaxText = 500
+  private val MaxText = 2000
 
   private def shortened(text: String): String =
-    if (text.length > MaxText) s"${text.take(MaxText)} ... (the plan of the query has the rest)" else text
+    if (text.length > MaxText) s"${text.take(MaxText)} … (${text.length - MaxText} more characters)" else text
 
   /** Writes the decisions of an application to a store, while it runs or while its event log is read. */
   final class Writer(store: ElementTrackingStore, maxKept: Int = MaxKept, maxCharacters: Long = MaxCharacters)

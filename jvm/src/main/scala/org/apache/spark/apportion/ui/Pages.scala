@@ -36,19 +36,20 @@ private[ui] final class QueriesPage(tab: ApportionTab) extends WebUIPage("") {
   private def row(request: Servlet.Request, summary: QuerySummary): Seq[Node] = {
     val execution = tab.decisions.execution(summary.query)
     val text = execution.fold(summary.text)(Execution.text(_, summary.text))
-    val shown = if (text.length > QueriesPage.Characters) s"${text.take(QueriesPage.Characters)} ..." else text
-    <tr>
+    val shown = if (text.length > QueriesPage.Characters) s"${text.take(QueriesPage.Characters)}…" else text
+    val cells = Seq(
       <td><a href={s"${UIUtils.prependBaseUri(request, tab.basePath)}/apportion/query/?id=${summary.query}"}>{
-      summary.query
-    }</a></td>
-      <td title={text}>{shown}</td>
-      <td>{execution.fold("")(Execution.status)}</td>
-      <td>{execution.fold("")(Execution.duration)}</td>
-      <td>{summary.decisions}</td>
-      <td>{summary.tasks}</td>
-      <td>{Bytes.text(summary.largestTaskBytes)}</td>
-      <td>{verdict(summary)}</td>
-    </tr>
+        summary.query
+      }</a></td>,
+      <td title={text}>{shown}</td>,
+      <td>{execution.fold("")(Execution.status)}</td>,
+      Cell.of(execution.fold(0L)(Execution.millis), execution.fold("")(Execution.duration)),
+      <td>{summary.decisions}</td>,
+      <td>{summary.tasks}</td>,
+      Cell.of(summary.largestTaskBytes, Bytes.text(summary.largestTaskBytes)),
+      Cell.of(summary.spilledBytes, verdict(summary))
+    )
+    Cell.row(QueriesPage.Columns, cells)
   }
 }
 
@@ -95,10 +96,10 @@ private object Execution {
     else if (execution.errorMessage.exists(_.nonEmpty)) "failed"
     else "completed"
 
-  def duration(execution: SQLExecutionUIData): String = {
-    val end = execution.completionTime.fold(System.currentTimeMillis())(_.getTime)
-    UIUtils.formatDuration(end - execution.submissionTime)
-  }
+  def millis(execution: SQLExecutionUIData): Long =
+    execution.completionTime.fold(System.currentTimeMillis())(_.getTime) - execution.submissionTime
+
+  def duration(execution: SQLExecutionUIData): String = UIUtils.formatDuration(millis(execution))
 }
 
 /** Shows the decisions of one query, with their reasons and ranges. */
@@ -112,43 +113,60 @@ private[ui] final class QueryPage(tab: ApportionTab) extends WebUIPage("query") 
     val content =
       if (page.isEmpty) <p>There are no decisions for this query.</p>
       else {
-        val shown = stored.slice(page.skipped, page.skipped + page.size).map(_.decision)
-        val scans = tab.decisions.plan(query.get).toSeq.flatMap(_.allNodes)
-        val millis = tab.decisions.execution(query.get).toSeq.flatMap(_.stages).map(tab.decisions.runMillis).sum
-        <div>{header(request, query.get)}{shown.map(section(request, _, scans, millis))}{page.links}</div>
+        val decisions = stored.map(_.decision)
+        val nodes = tab.decisions.plan(query.get).toSeq.flatMap(_.allNodes)
+        val stages = tab.decisions.ran(tab.decisions.execution(query.get).toSeq.flatMap(_.stages))
+        val names = decisions
+          .filter(_.has("outcome"))
+          .map { decision =>
+            decision.path("outcome").path("stage").asInt -> QueryPage.name(decision, nodes)
+          }
+          .toMap
+        val graph = new StageGraph(stages, names.get, stageLink(request, _))
+        <div>{header(request, query.get)}{graph.svg}{text(query.get)}{
+          decisions.slice(page.skipped, page.skipped + page.size).map(section(request, _, nodes, stages))
+        }{page.links}</div>
       }
     Page.html(request, title, content, tab)
   }
 
   private def header(request: Servlet.Request, query: Long): Seq[Node] = {
-    val text = tab.decisions.summary(query).map(_.text).filter(_.nonEmpty)
     val status = tab.decisions.execution(query).map { execution =>
       s", ${Execution.status(execution)}, ${Execution.duration(execution)}"
     }
     val description = tab.decisions.execution(query).map(_.description).filter(_.trim.nonEmpty)
     val plan = <p><a href={s"${root(request)}/SQL/execution/?id=$query"}>Plan of the query</a>{status.getOrElse("")}</p>
-    description.map(each => <p>{each}</p>).toSeq ++ (plan +: text.map(sql => <pre>{sql}</pre>).toSeq)
+    description.map(each => <p>{each}</p>).toSeq :+ plan
   }
 
+  /** The SQL text of a query. A long one is folded, so that the decisions are in sight. */
+  private def text(query: Long): Seq[Node] =
+    tab.decisions.summary(query).map(_.text).filter(_.nonEmpty).toSeq.map { sql =>
+      val shown = <summary>SQL</summary><pre>{sql}</pre>
+      if (sql.length > QueryPage.Unfolded) <details>{shown}</details> else <details open="open">{shown}</details>
+    }
+
   private def root(request: Servlet.Request): String = UIUtils.prependBaseUri(request, tab.basePath)
+
+  private def stageLink(request: Servlet.Request, stage: Int): String =
+    s"${root(request)}/stages/stage/?id=$stage&attempt=0"
 
   /**
    * Shows a decision.
    *
    * @param nodes  operators of the query's plan
-   * @param millis time that all tasks of the query ran
+   * @param stages stages of the query that ran
    */
   private def section(
       request: Servlet.Request,
       decision: JsonNode,
       nodes: Seq[SparkPlanGraphNode],
-      millis: Long
-  ): Elem = {
-    val table = QueryPage.table(decision, nodes).fold("")(name => s" of $name")
+      stages: Seq[RanStage]
+  ): Elem =
     <section>
-      <h4>{s"${decision.path("operator").asText}$table: ${Tasks.text(decision.path("tasks").asLong)}"}</h4>
+      <h4>{s"${QueryPage.name(decision, nodes)}: ${Tasks.text(decision.path("tasks").asLong)}"}</h4>
       <p>{decision.path("reason").asText}</p>
-      {outcome(request, decision, millis)}
+      {outcome(request, decision, stages)}
       {plot(decision)}
       <details>
         <summary>All fields</summary>
@@ -159,14 +177,14 @@ private[ui] final class QueryPage(tab: ApportionTab) extends WebUIPage("query") 
     }</table>
       </details>
     </section>
-  }
 
   /** What happened when the tasks ran; nothing until the stage has ended. */
-  private def outcome(request: Servlet.Request, decision: JsonNode, millis: Long): Seq[Node] = {
+  private def outcome(request: Servlet.Request, decision: JsonNode, stages: Seq[RanStage]): Seq[Node] = {
     val outcome = decision.path("outcome")
     def of(field: String): Long = outcome.path(field).asLong
     def part(field: String)(text: Long => String): Seq[String] = Seq(of(field)).filter(_ > 0).map(text)
-    val ran = tab.decisions.runMillis(of("stage").toInt)
+    val millis = stages.map(_.millis).sum
+    val ran = stages.filter(_.id == of("stage")).map(_.millis).sum
     val share = if (ran > 0 && millis > 0) Seq(s"${(100 * ran / millis).min(100)} % of the time of all tasks") else Nil
     val parts = share ++
       part("spilled_bytes")(size => s"${Bytes.text(size)} spilled to disk") ++
@@ -175,7 +193,7 @@ private[ui] final class QueryPage(tab: ApportionTab) extends WebUIPage("query") 
       part("gc_millis")(time => s"garbage collection $time ms") ++
       part("memory_failures")(failures => s"${Tasks.text(failures)} ran out of memory")
     if (outcome.isObject)
-      <p><a href={s"${root(request)}/stages/stage/?id=${of("stage")}&attempt=0"}>Stage {of("stage")}</a>{
+      <p><a href={stageLink(request, of("stage").toInt)}>Stage {of("stage")}</a>{
         if (parts.isEmpty) "" else parts.mkString(": ", "; ", ".")
       }</p>
     else Nil
@@ -203,8 +221,15 @@ private[ui] final class QueryPage(tab: ApportionTab) extends WebUIPage("query") 
 private object QueryPage {
   private val Sections = 20
 
+  /** Characters of the longest SQL text that is unfolded. */
+  private val Unfolded = 500
+
   /** The last part of a path in the text of a scan: `Location: InMemoryFileIndex(1 paths)[file:/data/sales]`. */
   private val LastPart = """Location: [^\[]*\[[^\],]*/([^\]/,]+)[\],]""".r.unanchored
+
+  /** The operator of a decision, with the table of a scan. */
+  private def name(decision: JsonNode, nodes: Seq[SparkPlanGraphNode]): String =
+    s"${decision.path("operator").asText}${table(decision, nodes).fold("")(name => s" of $name")}"
 
   /** The table or path of a scan, which is the operator with the metric that the decision names. */
   private def table(decision: JsonNode, nodes: Seq[SparkPlanGraphNode]): Option[String] = {
@@ -249,5 +274,7 @@ private object Page {
 
   /** A page of Spark's UI. */
   def html(request: Servlet.Request, title: String, content: => Seq[Node], tab: ApportionTab): Seq[Node] =
-    AnyVersion.call(UIUtils, "headerSparkPage", request, title, () => content, tab).asInstanceOf[Seq[Node]]
+    AnyVersion
+      .call(UIUtils, "headerSparkPage", request, title, () => Cell.Style +: content, tab)
+      .asInstanceOf[Seq[Node]]
 }

@@ -16,7 +16,9 @@ private[ui] final class RangesPlot(bytes: Array[Long], ranges: Seq[(Int, Int)]) 
   /** The bytes of subpartitions. Neighbouring ranges have different shades. */
   def subpartitions: Elem = {
     val partitions = count(bytes.length, "shuffle partition")
-    val label = s"$partitions of up to ${Bytes.text(Bytes.largest(bytes))} in ${count(ranges.size, "range")}"
+    val unread = if (bytes.indices.exists(isOutside)) "; orange ones are split or read unchanged" else ""
+    val parts = if (ranges.isEmpty) "" else s" in ${count(ranges.size, "range")}$unread"
+    val label = s"$partitions of up to ${Bytes.text(Bytes.largest(bytes))}$parts"
     new BarPlot(bytes, i => s"shuffle partition $i", shade).svg(label)
   }
 
@@ -29,7 +31,7 @@ private[ui] final class RangesPlot(bytes: Array[Long], ranges: Seq[(Int, Int)]) 
     val sums = ranges.map { case (start, end) => bytes.slice(start, end).sum }.toArray
     def isFarAbove(size: Long) = size / FarAbove > target
     val above = sums.count(isFarAbove)
-    val remark = if (above == 0) "" else s"; ${count(above, "task")} far above it"
+    val remark = if (above == 0) "" else s"; ${count(above, "orange task")} far above it"
     val label = s"${count(sums.length, "task")} of up to ${Bytes.text(Bytes.largest(sums))}; the line is the " +
       s"target size per task, ${Bytes.text(target)}$remark"
     new BarPlot(sums, i => s"task $i", i => if (isFarAbove(sums(i))) Marked else Shades.head, Some(target)).svg(label)
@@ -37,10 +39,13 @@ private[ui] final class RangesPlot(bytes: Array[Long], ranges: Seq[(Int, Int)]) 
 
   private def count(n: Int, noun: String): String = if (n == 1) s"1 $noun" else s"$n ${noun}s"
 
-  private def shade(subpartition: Int): String = {
-    val range = ranges.indexWhere { case (start, end) => start <= subpartition && subpartition < end }
-    if (range == -1) Marked else Shades(range % Shades.size)
-  }
+  private def range(subpartition: Int): Int =
+    ranges.indexWhere { case (start, end) => start <= subpartition && subpartition < end }
+
+  private def isOutside(subpartition: Int): Boolean = ranges.nonEmpty && range(subpartition) == -1
+
+  private def shade(subpartition: Int): String =
+    if (isOutside(subpartition)) Marked else Shades(range(subpartition).max(0) % Shades.size)
 }
 
 private[ui] object RangesPlot {

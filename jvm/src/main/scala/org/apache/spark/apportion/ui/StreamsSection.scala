@@ -49,23 +49,23 @@ private[ui] object StreamsSection {
   }
 
   private def row(record: JsonNode): Seq[Node] = {
-    def value(field: String)(text: Long => String): String =
-      Some(record.path(field)).filter(_.isNumber).fold("unknown")(number => text(number.asLong))
+    def value(field: String)(text: Long => String): Elem =
+      Some(record.path(field)).filter(_.isNumber).map(_.asLong).fold(<td>unknown</td>)(n => Cell.of(n, text(n)))
     val cells = Seq(
-      record.path("stream").asText,
-      record.path("policy").asText,
+      <td>{record.path("stream").asText}</td>,
+      <td>{record.path("policy").asText}</td>,
       value("partitions")(number),
       value("target")(number),
       value("slots")(number),
       value("batch_millis")(UIUtils.formatDuration),
-      trigger(record).fold("none")(UIUtils.formatDuration),
+      trigger(record).fold(<td>none</td>)(every => Cell.of(every, UIUtils.formatDuration(every))),
       value("input_rows_per_second")(number),
       value("processed_rows_per_second")(number),
       value("backlog_rows")(rows => s"${number(rows)} rows"),
       value("state_rows")(number),
       value("state_bytes")(Bytes.text)
     )
-    <tr>{cells.map(cell => <td>{cell}</td>)}</tr>
+    Cell.row(Columns, cells)
   }
 
   private def details(stream: StreamHistory): Elem = {
@@ -120,7 +120,7 @@ private[ui] object StreamsSection {
       parts.mkString(", "),
       record.path("reason").asText
     )
-    <tr>{cells.map(cell => <td>{cell}</td>)}</tr>
+    Cell.row(ChangeColumns, cells.map(cell => <td>{cell}</td>))
   }
 
   private def trigger(record: JsonNode): Option[Long] = Some(record.path("trigger_millis").asLong).filter(_ > 0)

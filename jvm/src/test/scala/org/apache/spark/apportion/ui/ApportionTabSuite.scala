@@ -69,7 +69,7 @@ class ApportionTabSuite extends SparkSuite {
     assert(reason.nonEmpty)
     val page = get(spark.sparkContext.uiWebUrl.get + "/apportion/").body
     val rows = page.split("<tr>").filter(_.contains("id &lt; 19000"))
-    assert(rows.length == 1 && rows.head.contains("<td>completed</td>"))
+    assert(rows.length == 1 && rows.head.contains(">completed</td>"))
     val cells = rows.head.split("<td").map(_.replaceAll("(?s)[^>]*>(.*?)</td>.*", "$1").trim)
     // Two tasks wrote the shuffle, which has no decision, and three read it.
     assert(page.contains("Tasks decided") && cells.slice(5, 7).toSeq == Seq("1", "3"), rows.head)
@@ -149,7 +149,10 @@ class ApportionTabSuite extends SparkSuite {
     ListenerBus.post(spark.sparkContext, event(query, "Sort"))
     ListenerBus.post(spark.sparkContext, OutcomeEvent.of(query, 0, outcome))
     spark.sparkContext.listenerBus.waitUntilEmpty()
-    assert(get(s"$root/apportion/").body.contains("<td>5 MiB spilled, 1 task out of memory</td>"))
+    val cell =
+      s"""<td data-label="Verdict" sorttable_customkey="${5L << 20}">5 MiB spilled, 1 task out of memory</td>"""
+    val list = get(s"$root/apportion/").body
+    assert(list.contains(cell), list)
     val page = get(s"$root/apportion/query/?id=$query").body
     val text =
       "5 MiB spilled to disk; up to 3 MiB of memory per task; longest task 90 ms, median 40 ms; garbage collection 12 ms; " +
@@ -160,19 +163,50 @@ class ApportionTabSuite extends SparkSuite {
   test("a long SQL text ends with a sign that it is cut") {
     val store = new ElementTrackingStore(new InMemoryStore, new SparkConf(false))
     val writer = new DecisionStore.Writer(store)
-    val sql = events.createObjectNode().put("query", 1).put("sql", "SELECT " + "x" * 1000)
+    val sql = events.createObjectNode().put("query", 1).put("sql", "SELECT " + "x" * 3000)
     writer.onOtherEvent(new QueryEvent(sql))
     writer.onOtherEvent(event(1, "Scan"))
     val shown = new DecisionStore(store).summary(1).get.text
-    assert(shown.length < 600 && shown.endsWith("x ... (the plan of the query has the rest)"))
+    assert(shown.length < 2100 && shown.endsWith("x … (1007 more characters)"))
     store.close()
   }
 
   test("tasks far above the target size are marked") {
     val ranges = Seq(0 -> 2, 2 -> 3)
     val plot = new RangesPlot(Array(10L, 20L, 500L), ranges).tasks(target = 100).toString
-    assert(plot.contains("2 tasks of up to 500 B") && plot.contains("1 task far above it"))
+    assert(plot.contains("2 tasks of up to 500 B") && plot.contains("1 orange task far above it"))
     assert("#c2703d".r.findAllIn(plot).size == 1)
+  }
+
+  test("shuffle partitions without ranges have no legend and one color") {
+    val plot = new RangesPlot(Array(10L, 20L), Nil).subpartitions.toString
+    assert(plot.contains("2 shuffle partitions of up to 20 B</figcaption>") && !plot.contains("#c2703d"))
+    val split = new RangesPlot(Array(10L, 20L), Seq(0 -> 1)).subpartitions.toString
+    assert(split.contains("in 1 range; orange ones are split or read unchanged"))
+  }
+
+  test("the graph of a query has its stages with arrows from the stages that they read") {
+    assert(reason.nonEmpty)
+    val page = get(s"${spark.sparkContext.uiWebUrl.get}/apportion/query/?id=$query").body
+    val graph = page.slice(page.indexOf("apportion-stages"), page.indexOf("Stages with their tasks and bytes"))
+    val boxes = """(?s)<title>stage \d+, (\d+) tasks(.*?)</title>""".r.findAllMatchIn(graph).map(_.subgroups).toSeq
+    assert(boxes.map(_.head) == Seq("2", "3", "2", "3"), graph)
+    assert(boxes.head.last.trim.endsWith(" out") && boxes.last.last.contains("HashAggregate") && graph.contains(" in<"))
+    // The graph is drawn for a wide and for a narrow screen.
+    assert("<path".r.findAllIn(graph).size == 2)
+  }
+
+  test("the graph of a query with many stages has those that ran longest") {
+    val stages = (0 until 300).map { id =>
+      RanStage(id, 2, 10, 20, spilled = 5, millis = id.toLong, parents = Seq(id - 1, id - 2).filter(_ >= 0))
+    }
+    val graph = new StageGraph(stages, id => Some("x" * id), id => s"/$id").svg.toString
+    assert(
+      "<rect".r.findAllIn(graph).size == 80 && graph.contains("stage 299, 2 tasks") && !graph.contains("stage 259,")
+    )
+    assert("<path".r.findAllIn(graph).size == 154 && graph.contains("the 40 of 300 stages that ran longest"))
+    assert(graph.contains("▲ 5 B spilled") && graph.contains(">xxxxxxxxxxxxxxxxxxxxxxxxxx…<"))
+    assert(new StageGraph(Nil, _ => None, _ => "").svg.isEmpty)
   }
 
   test("the oldest queries are dropped from the list and from their pages") {
@@ -195,7 +229,7 @@ class ApportionTabSuite extends SparkSuite {
     assert(page.contains("Last 2 batches: up to 41 s; the line is the interval of the trigger, 30 s"))
     assert(page.contains("batch 7, 8 state partitions: 41 s") && page.contains("batch 8, 16 state partitions: 12 s"))
     assert(page.contains("8 -&gt; 16 partitions: batches took 41 s of a 30 s trigger for 5 minutes"))
-    assert(page.contains("stop 0.7 s, repartition 5.6 s, start 1.9 s") && page.contains("<td>8.2 s</td>"))
+    assert(page.contains("stop 0.7 s, repartition 5.6 s, start 1.9 s") && page.contains(">8.2 s</td>"))
     assert(page.contains("&lt;b&gt;clicks&lt;/b&gt;") && !page.contains("<b>clicks"))
   }
 
