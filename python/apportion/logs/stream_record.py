@@ -31,7 +31,7 @@ class StreamRecord:
     """
 
     stream: str
-    """Name of the query, or its id if it has no name."""
+    """Name of the query. Without one, it is as `name_by_place` returns it."""
     query_id: str
     """Spark's id of the streaming query, which stays over restarts."""
     run_id: str
@@ -102,6 +102,12 @@ class StreamRecord:
             name: one_line(value) for name, value in vars(record).items() if isinstance(value, str)
         }
         return dataclasses.replace(record, at=time_in_utc(record.at), **texts)
+
+
+def name_by_place(path: str, query_id: str) -> str:
+    """Return a name for a query without one: the last part of a path, and the start of its id."""
+    last = path.rstrip("/").rpartition("/")[2]
+    return f"{last} ({query_id[:8]})" if last else query_id
 
 
 def read_line(line: str) -> StreamRecord:

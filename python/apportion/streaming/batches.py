@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
 
 from apportion.errors import InputError
-from apportion.logs.stream_record import LARGEST_COUNT, Count, Partitions, time_in_utc
+from apportion.logs.stream_record import (
+    LARGEST_COUNT,
+    Count,
+    Partitions,
+    name_by_place,
+    time_in_utc,
+)
 from apportion.redaction import one_line
 
 
@@ -34,6 +41,7 @@ class Batch:
 
     id: int
     name: str
+    """Name of the query, or else of the folder that it writes to, or else its id."""
     query_id: str
     run_id: str
     ended: datetime.datetime
@@ -88,7 +96,7 @@ class Batch:
             raise InputError(f"not a batch of a stream: {error}") from None
         return cls(
             id=progress.batch_id,
-            name=one_line(progress.name or progress.id),
+            name=one_line(progress.name or name_by_place(progress.file_sink or "", progress.id)),
             query_id=one_line(progress.id),
             run_id=one_line(progress.run_id),
             ended=time_in_utc(ended),
@@ -146,6 +154,18 @@ class _Progress(msgspec.Struct, rename="camel"):
     processed_rows_per_second: Any = None
     state_operators: list[_StateOperator] = []
     sources: list[dict[str, Any]] = []
+    sink: Any = None
+
+    @property
+    def file_sink(self) -> str | None:
+        return file_sink(self.sink.get("description")) if isinstance(self.sink, dict) else None
+
+
+def file_sink(description: object) -> str | None:
+    """Return the path of a file sink by Spark's description of it; None for other sinks."""
+    # Spark shows a file sink as FileSink[path] (FileStreamSink.toString), and has no field for it.
+    path = re.fullmatch(r"FileSink\[(.+)\]", str(description))
+    return path[1] if path else None
 
 
 def _rate(value: object) -> float:

@@ -19,9 +19,10 @@ from pyspark import InheritableThread
 from pyspark.errors import StreamingQueryException
 
 from apportion._spark import jvm
-from apportion.logs.stream_record import Event, StreamRecord
+from apportion.logs.stream_record import Event, StreamRecord, name_by_place
+from apportion.redaction import one_line
 from apportion.session import confs
-from apportion.streaming.batches import Batch
+from apportion.streaming.batches import Batch, file_sink
 from apportion.streaming.bookkeeping import Attempt, Records
 from apportion.streaming.checkpoint import (
     PARTITIONS,
@@ -50,7 +51,6 @@ _WAIT_SECONDS = 0.5
 # Without the entry of a rescale, a file sink fails at every tenth batch, and the query ends. So the
 # start waits up to 20 seconds for a log that cannot be written.
 _SINK_ATTEMPTS = 40
-_FILE_SINK = "FileSink["
 
 
 @dataclasses.dataclass(frozen=True)
@@ -240,7 +240,7 @@ class Stream:
 
     def _change(self, before: int, after: int, reason: str) -> None:
         pending = PendingRescale(
-            before, after, f"{before} -> {after} partitions: {reason}", _file_sink(self._progress)
+            before, after, f"{before} -> {after} partitions: {reason}", self._file_sink()
         )
         _log.info("%s", pending.reason)
         self._pending = pending
@@ -354,6 +354,14 @@ class Stream:
     def _writer(self) -> DataStreamWriter:
         return self._build().option("checkpointLocation", self._checkpoint.location)
 
+    def _file_sink(self) -> str | None:
+        return file_sink(self._progress["sink"]["description"]) if self._progress else None
+
+    def _name(self, batch: Batch) -> str:
+        if batch.name != batch.query_id:
+            return batch.name
+        return one_line(name_by_place(self._checkpoint.location, batch.query_id))
+
     def _record(
         self,
         event: Event,
@@ -366,7 +374,7 @@ class Stream:
     ) -> None:
         partitions = self._partitions or 0
         record = StreamRecord(
-            stream=batch.name,
+            stream=self._name(batch),
             query_id=batch.query_id,
             run_id=batch.run_id,
             at=batch.ended,
@@ -392,14 +400,6 @@ class Stream:
             **millis,
         )
         self._records.add(record)
-
-
-def _file_sink(progress: jvm.Progress | None) -> str | None:
-    """Return the path of a query's file sink; None for other sinks."""
-    # Spark shows a file sink as FileSink[path] (FileStreamSink.toString), and has no field for it.
-    description = str(progress["sink"]["description"]) if progress else ""
-    is_file = description.startswith(_FILE_SINK) and description.endswith("]")
-    return description[len(_FILE_SINK) : -1] if is_file else None
 
 
 def _millis(seconds: float) -> int:

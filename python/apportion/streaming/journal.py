@@ -25,7 +25,7 @@ class History:
     """What a file has about one stream, oldest first."""
 
     stream: str
-    """Name of the query, or its id if it has no name."""
+    """Name of the query, as in `StreamRecord` or in `Batch`."""
     query_id: str
     records: list[StreamRecord] = dataclasses.field(default_factory=list)
     """Records of Apportion; empty if the stream ran without it."""

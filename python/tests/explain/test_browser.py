@@ -261,7 +261,9 @@ def test_a_range_of_the_timeline_is_zoomed_into(
     assert box
     left, middle = box["x"] + box["width"] / 4, box["y"] + box["height"] / 2
     page.mouse.move(left, middle)
-    expect(figure.get_by_text(" s: stage 12 (scan of hot): 32 tasks, 0.0 s to 1.2 s")).to_be_visible()
+    expect(
+        figure.get_by_text(" s: stage 12 (scan of hot): 32 tasks, 0.0 s to 1.2 s")
+    ).to_be_visible()
     expect(reset).not_to_be_visible()
     page.mouse.down()
     page.mouse.move(left + box["width"] / 4, middle)

@@ -34,6 +34,7 @@ class FakeSpark:
         self.failures: dict[str, tuple[int, BaseException]] = {}
         self.batches = 0
         self.seconds: Callable[[int], float] = lambda partitions: 1.0
+        self.sink_description = "FileSink[/out]"
         self.query_error: Exception | None = None
         self.interrupts_batches = False
         self.is_idle = threading.Event()
@@ -126,7 +127,7 @@ class FakeSpark:
             "id": "query", "runId": "run", "timestamp": began.isoformat(), "batchId": batch,
             "batchDuration": round(seconds * 1000), "numInputRows": 1000, "inputRowsPerSecond": 100,
             "stateOperators": [{"numShufflePartitions": partitions}],
-            "sink": {"description": "FileSink[/out]"},
+            "sink": {"description": self.sink_description},
         }  # fmt: skip
         return {"ended": False, "progress": [progress], "bytes": None}
 

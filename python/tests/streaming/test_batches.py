@@ -48,6 +48,23 @@ def test_a_batch_ends_after_its_duration() -> None:
 
 def test_a_query_without_a_name_has_its_id() -> None:
     assert batch().name == "query"
+
+
+@pytest.mark.parametrize(
+    ("sink", "name"),
+    [
+        ({"description": "FileSink[s3a://bucket/orders/]"}, "orders (01234567)"),
+        ({"description": "FileSink[/]"}, "01234567-89ab"),
+        ({"description": "org.apache.ConsoleTable$@1"}, "01234567-89ab"),
+        ({}, "01234567-89ab"),
+        ("FileSink[/orders]", "01234567-89ab"),
+    ],
+)  # fmt: skip
+def test_a_query_without_a_name_is_called_by_the_folder_that_it_writes_to(
+    sink: object, name: str
+) -> None:
+    assert batch(id="01234567-89ab", sink=sink).name == name
+    assert batch(id="01234567-89ab", sink=sink, name="clicks").name == "clicks"
     assert batch(name="clicks").name == "clicks"
 
 

@@ -62,6 +62,14 @@ def test_control_characters_of_a_stream_are_not_printed(checkpoint: Path) -> Non
         assert not set("\x1b\x07\x9b").intersection(output)
 
 
+def test_a_stream_is_found_by_its_name_without_the_start_of_its_id(checkpoint: Path) -> None:
+    named = [record(n, stream="orders (01234567)", query_id="01234567-89ab") for n in range(2)]
+    write(checkpoint, [each.to_json() for each in named])
+    assert call(checkpoint, "--stream", "orders").exit_code == 0
+    assert call(checkpoint, "--stream", "01234567-89ab").exit_code == 0
+    assert call(checkpoint, "--stream", "order").exit_code == 2
+
+
 def test_json_has_the_records(checkpoint: Path) -> None:
     (stream,) = json.loads(call(checkpoint, "--format", "json").stdout)["streams"]
     assert stream["stream"] == "clicks"

@@ -95,6 +95,16 @@ def test_a_failure_of_bookkeeping_is_logged_once_and_the_query_goes_on(
     assert len(spark.files[JOURNAL].splitlines()) == len(stream.records)
 
 
+def test_a_stream_without_a_name_is_called_by_its_sink_or_checkpoint(spark: FakeSpark) -> None:
+    stream = spark.start(Twice())
+    spark.run(1)
+    spark.sink_description = "ForeachBatchSink"
+    spark.run(1)
+    stream.stop()
+    batches = [record.stream for record in stream.records if record.event == "batch"]
+    assert batches == ["out (query)", "checkpoint (query)"]
+
+
 def test_the_number_of_slots_stays_when_spark_does_not_tell_it(
     spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -117,13 +117,18 @@ def _read(source: str, stream: str | None) -> tuple[list[History], list[str]]:
     histories, skipped = journal.read(source)
     if stream is None:
         return histories, skipped
-    chosen = [each for each in histories if stream in (each.stream, each.query_id)]
+    chosen = [each for each in histories if stream in _names(each)]
     if not chosen:
         names = [each.stream for each in histories]
         raise ApportionError(
             f"{source} has no stream {stream}, but {', '.join(names)}.{did_you_mean(stream, names)}"
         )
     return chosen, skipped
+
+
+def _names(history: History) -> tuple[str, ...]:
+    short = history.stream.removesuffix(f" ({history.query_id[:8]})")
+    return history.stream, history.query_id, short
 
 
 def _view(histories: Sequence[History]) -> Group:

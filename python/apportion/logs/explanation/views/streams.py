@@ -25,9 +25,9 @@ class StreamView:
 
     @property
     def title(self) -> str:
-        """The name, with the id if both differ."""
-        newest = self.records[-1]
-        return newest.stream if newest.stream == self.id else f"{newest.stream} ({self.id})"
+        """The name, with the start of the id."""
+        name, start = self.records[-1].stream, self.id[:8]
+        return name if start in name else f"{name} ({start})"
 
     @property
     def batches(self) -> list[StreamRecord]:
