@@ -220,6 +220,15 @@ def test_a_notebook_cell_shows_rows_and_explains(shell: InteractiveShell) -> Non
     assert "parallelism is set to 2 (session setting)" in explained.text()
 
 
+def test_a_notebook_cell_is_one_query_with_decisions(
+    shell: InteractiveShell, spark: SparkSession
+) -> None:
+    known = {decision.query for decision in apportion.decisions(spark)}
+    run_cell(shell, f"%%apportion parallelism=2\n{GROUPED}")
+    assert len({decision.query for decision in apportion.decisions(spark)} - known) == 1
+    assert spark.conf.get("spark.apportion.enabled") == "true"
+
+
 def notebook_page(shell: InteractiveShell, cell: str) -> str:
     """Execute a cell, and return a page that shows its outputs as notebooks do."""
     outputs, explained = run_cell(shell, cell)
@@ -238,7 +247,13 @@ def test_an_executed_notebook_is_drawn(
     expect(page.get_by_text(reason).first).to_be_visible()
     frame = page.frame_locator("iframe")
     expect(frame.get_by_text("stage 0").first).to_be_visible()
-    page.screenshot(path=picture)
+    page.screenshot(path=picture, full_page=True)
+    content = "document.documentElement.scrollHeight - document.documentElement.clientHeight"
+    inner = page.frames[1]
+    inner.wait_for_function(f"{content} === 0")
+    expect(frame.locator("details.stage")).to_have_count(2)
+    frame.locator("details.stage:not([open]) > summary").first.click()
+    inner.wait_for_function(f"{content} === 0")
 
 
 def test_settings_of_a_notebook_cell_end_with_the_cell(
@@ -275,7 +290,9 @@ def test_an_explanation_is_saved_by_its_extension(tmp_path: Path) -> None:
     explained = Explained("title", [], [])
     explained.save(tmp_path / "a.html")
     assert "<html" in (tmp_path / "a.html").read_text()
-    with pytest.raises(apportion.ApportionError, match=r"must end in .html, .json, .mmd, .txt"):
+    with pytest.raises(
+        apportion.ApportionError, match=r"must end in .html, .svg, .json, .mmd, .txt"
+    ):
         explained.save("a.docx")
 
 

@@ -21,3 +21,6 @@ addEventListener("hashchange", open);
 addEventListener("DOMContentLoaded", reveal);
 addEventListener("DOMContentLoaded", open);
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((d) => (d.open = true)));
+// Tells an outer page, such as a notebook, how high this page is.
+const report = () => parent.postMessage({ height: Math.ceil(document.body.getBoundingClientRect().height) }, "*");
+if (parent !== window) addEventListener("DOMContentLoaded", () => new ResizeObserver(report).observe(document.body));

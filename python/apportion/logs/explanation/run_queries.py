@@ -12,6 +12,7 @@ from apportion._spark import jvm
 from apportion.logs import eventlog
 from apportion.logs.eventlog import Application
 from apportion.logs.eventlog.model import PlanNode
+from apportion.session import confs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -70,7 +71,9 @@ def run(
         # An ended query is unpacked for each use.
         application.queries[number] = query
     if rows is None:
-        rows = frame.limit(head).collect() if frame is not None and head else []
+        # The first rows are no query of the user, and so get no decisions.
+        with confs(spark, {"spark.apportion.enabled": "false"}):
+            rows = frame.limit(head).collect() if frame is not None and head else []
     # The event with these fields was posted earlier, when the application started.
     application.id = spark.sparkContext.applicationId
     application.name = spark.sparkContext.appName or ""

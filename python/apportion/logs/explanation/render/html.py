@@ -199,12 +199,18 @@ def _cells(stage: StageView) -> list[str]:
 
 
 def framed(title: str, page: str) -> str:
-    """Return a page as an iframe, to embed in another page such as a notebook."""
+    """Return a page as an iframe, to embed in another page such as a notebook.
+
+    A script gives the iframe the height that its page reports, up to a maximum. Without scripts,
+    the page scrolls in it.
+    """
     # Without a base, links within the page would be relative to the address of the outer page.
     based = page.replace("<head>", '<head>\n<base href="about:srcdoc">', 1)
     return (
-        f'<iframe title="{escape(title)}" sandbox="allow-scripts" srcdoc="{escape(based)}" '
-        'style="width: 100%; height: 52rem; border: 0; resize: vertical"></iframe>'
+        f'<iframe title="{escape(title)}" class="apportion" sandbox="allow-scripts" '
+        f'srcdoc="{escape(based)}" '
+        'style="width: 100%; height: 52rem; border: 0; resize: vertical"></iframe>\n'
+        f"<script>{own_asset('frame.js')}</script>"
     )
 
 
