@@ -21,6 +21,10 @@ MIN_SECONDS = 1.0
 MORE_DATA = 1.1
 """Bytes of the data after, in proportion to before, above which times are not comparable."""
 
+# Numbers with medians and means, and numbers that most runs do not have, with means only.
+_LARGE = ("seconds", "core_seconds", "file_bytes", "scanned_bytes", "shuffled_bytes")
+_RARE = ("spilled_bytes", "failed_tasks", "memory_failures")
+
 Verdict = Literal["regression", "more data", "few runs", "no regression"]
 _VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
@@ -239,20 +243,9 @@ def _numbers(runs: Sequence[QueryRun], succeeded: Sequence[QueryRun]) -> Numbers
     return Numbers(
         runs=len(succeeded),
         failed_runs=len(runs) - len(succeeded),
-        seconds=of(statistics.median, "seconds"),
-        core_seconds=of(statistics.median, "core_seconds"),
-        tasks=of(statistics.median, "tasks"),
-        file_bytes=of(statistics.median, "file_bytes"),
-        scanned_bytes=of(statistics.median, "scanned_bytes"),
-        shuffled_bytes=of(statistics.median, "shuffled_bytes"),
-        spilled_bytes=of(statistics.fmean, "spilled_bytes"),
-        failed_tasks=of(statistics.fmean, "failed_tasks"),
-        memory_failures=of(statistics.fmean, "memory_failures"),
-        mean_seconds=of(statistics.fmean, "seconds"),
-        mean_core_seconds=of(statistics.fmean, "core_seconds"),
-        mean_file_bytes=of(statistics.fmean, "file_bytes"),
-        mean_scanned_bytes=of(statistics.fmean, "scanned_bytes"),
-        mean_shuffled_bytes=of(statistics.fmean, "shuffled_bytes"),
+        **{name: of(statistics.median, name) for name in (*_LARGE, "tasks")},
+        **{name: of(statistics.fmean, name) for name in _RARE},
+        **{f"mean_{name}": of(statistics.fmean, name) for name in _LARGE},
     )
 
 
@@ -277,23 +270,10 @@ def _totals(queries: Sequence[QueryComparison]) -> Totals:
         numbers = [(getattr(query, side), query.after.runs) for query in queries]
         return float(sum(getattr(each, name) * runs for each, runs in numbers))
 
+    means = {name: f"mean_{name}" for name in _LARGE} | {name: name for name in _RARE}
     return Totals(
-        seconds_before=of("before", "mean_seconds"),
-        seconds_after=of("after", "mean_seconds"),
-        core_seconds_before=of("before", "mean_core_seconds"),
-        core_seconds_after=of("after", "mean_core_seconds"),
-        file_bytes_before=of("before", "mean_file_bytes"),
-        file_bytes_after=of("after", "mean_file_bytes"),
-        scanned_bytes_before=of("before", "mean_scanned_bytes"),
-        scanned_bytes_after=of("after", "mean_scanned_bytes"),
-        shuffled_bytes_before=of("before", "mean_shuffled_bytes"),
-        shuffled_bytes_after=of("after", "mean_shuffled_bytes"),
-        spilled_bytes_before=of("before", "spilled_bytes"),
-        spilled_bytes_after=of("after", "spilled_bytes"),
-        failed_tasks_before=of("before", "failed_tasks"),
-        failed_tasks_after=of("after", "failed_tasks"),
-        memory_failures_before=of("before", "memory_failures"),
-        memory_failures_after=of("after", "memory_failures"),
+        **{f"{name}_before": of("before", mean) for name, mean in means.items()},
+        **{f"{name}_after": of("after", mean) for name, mean in means.items()},
     )
 
 

@@ -101,6 +101,9 @@ def _lines(comparison: Comparison, top: int) -> Iterator[str]:
         yield from wrapped(f"Note: {note}.")
 
 
+_SIZES = {"Files": "file", "Scanned": "scanned", "Shuffled": "shuffled", "Spilled": "spilled"}
+
+
 def _side(side: Side) -> str:
     logs, decided = len(side.logs), side.logs_with_decisions
     if decided in (0, logs):
@@ -120,14 +123,7 @@ def _totals(comparison: Comparison) -> Iterator[str]:
     totals = comparison.totals
     yield _header(f"{count_text(len(comparison.queries), 'query')} compared")
     yield from _rows(
-        (totals.seconds_before, totals.seconds_after),
-        (totals.core_seconds_before, totals.core_seconds_after),
-        (totals.file_bytes_before, totals.file_bytes_after),
-        (totals.scanned_bytes_before, totals.scanned_bytes_after),
-        (totals.shuffled_bytes_before, totals.shuffled_bytes_after),
-        (totals.spilled_bytes_before, totals.spilled_bytes_after),
-        (totals.failed_tasks_before, totals.failed_tasks_after),
-        (totals.memory_failures_before, totals.memory_failures_after),
+        lambda name: (getattr(totals, f"{name}_before"), getattr(totals, f"{name}_after")),
         wall_ratio=_quotient(totals.seconds_before, totals.seconds_after),
         core_ratio=_quotient(totals.core_seconds_before, totals.core_seconds_after),
     )
@@ -158,15 +154,8 @@ def _query(query: QueryComparison, is_single: bool) -> Iterator[str]:
         yield from wrapped(changed)
     yield _header("")
     yield from _rows(
-        (before.seconds, after.seconds),
-        (before.core_seconds, after.core_seconds),
-        (before.file_bytes, after.file_bytes),
-        (before.scanned_bytes, after.scanned_bytes),
-        (before.shuffled_bytes, after.shuffled_bytes),
-        (before.spilled_bytes, after.spilled_bytes),
-        (before.failed_tasks, after.failed_tasks),
-        (before.memory_failures, after.memory_failures),
-        tasks=(before.tasks, after.tasks),
+        lambda name: (getattr(before, name), getattr(after, name)),
+        has_tasks=True,
         wall_ratio=_ratio(query.wall_ratio),
         wall_ratio_per_byte=_ratio(query.wall_ratio_per_byte) if _has_other_data(query) else "",
         core_ratio=_ratio(query.core_ratio),
@@ -194,35 +183,26 @@ def _has_other_data(query: QueryComparison) -> bool:
 
 
 def _rows(
-    seconds: tuple[float, float],
-    core_seconds: tuple[float, float],
-    files: tuple[float, float],
-    scanned: tuple[float, float],
-    shuffled: tuple[float, float],
-    spilled: tuple[float, float],
-    failed: tuple[float, float],
-    memory: tuple[float, float],
+    of: Callable[[str], tuple[float, float]],
     *,
-    tasks: tuple[float, float] | None = None,
+    has_tasks: bool = False,
     wall_ratio: str,
     wall_ratio_per_byte: str = "",
     core_ratio: str,
 ) -> Iterator[str]:
-    yield _row("Wall time", seconds, seconds_text, wall_ratio)
+    """Yield a row for each number. `of` returns a number before and after by its name."""
+    yield _row("Wall time", of("seconds"), seconds_text, wall_ratio)
     if wall_ratio_per_byte:
         yield f"  {'Wall time per byte':<57}{wall_ratio_per_byte}"
-    yield _row("Core time", core_seconds, core_time_text, core_ratio)
-    if tasks:
-        yield _row("Tasks", tasks)
-    for name, sizes in (
-        ("Files", files), ("Scanned", scanned), ("Shuffled", shuffled), ("Spilled", spilled)
-    ):  # fmt: skip
-        if any(sizes):
-            yield _row(name, sizes, lambda size: size_text(round(size)))
-    if any(failed):
-        yield _row("Failed tasks", failed)
-    if any(memory):
-        yield _row("Out of memory", memory)
+    yield _row("Core time", of("core_seconds"), core_time_text, core_ratio)
+    if has_tasks:
+        yield _row("Tasks", of("tasks"))
+    for word, kind in _SIZES.items():
+        if any(sizes := of(f"{kind}_bytes")):
+            yield _row(word, sizes, lambda size: size_text(round(size)))
+    for word, name in (("Failed tasks", "failed_tasks"), ("Out of memory", "memory_failures")):
+        if any(numbers := of(name)):
+            yield _row(word, numbers)
 
 
 def _header(title: str) -> str:

@@ -15,53 +15,34 @@ Number = int | float
 
 
 class Kind(enum.Enum):
-    """Kind of a finding."""
+    """Kind of a finding: its name for programs, and its title for people."""
 
-    TINY_TASKS = "tiny-tasks"
-    LARGE_TASKS = "large-tasks"
-    SPILL = "spill"
-    OUT_OF_MEMORY = "out-of-memory"
-    GARBAGE_COLLECTION = "garbage-collection"
-    SKEW = "skew"
-    IDLE_CORES = "idle-cores"
-    LAST_WAVE = "last-wave"
-    FETCH_WAIT = "fetch-wait"
-    FAILED_TASKS = "failed-tasks"
-    SMALL_FILES = "small-files"
-    SMALL_SCAN_TASKS = "small-scan-tasks"
-    LARGE_SCAN_TASKS = "large-scan-tasks"
-    ADAPTIVE_EXECUTION_OFF = "adaptive-execution-off"
-    FIXED_PARTITIONS = "fixed-partitions"
-    REPEATED_SCANS = "repeated-scans"
-    OUTSIDE_OF_SQL = "outside-of-sql"
-    FAILED_QUERY = "failed-query"
+    TINY_TASKS = "tiny-tasks", "Too many tiny tasks"
+    LARGE_TASKS = "large-tasks", "Too few, large tasks"
+    SPILL = "spill", "Spill to disk"
+    OUT_OF_MEMORY = "out-of-memory", "Tasks out of memory"
+    GARBAGE_COLLECTION = "garbage-collection", "Garbage collection"
+    SKEW = "skew", "Skewed tasks"
+    IDLE_CORES = "idle-cores", "Idle cores"
+    LAST_WAVE = "last-wave", "Last wave"
+    FETCH_WAIT = "fetch-wait", "Waiting for shuffle data"
+    FAILED_TASKS = "failed-tasks", "Failed tasks"
+    SMALL_FILES = "small-files", "Small output files"
+    SMALL_SCAN_TASKS = "small-scan-tasks", "Small scan tasks"
+    LARGE_SCAN_TASKS = "large-scan-tasks", "Large scan tasks"
+    ADAPTIVE_EXECUTION_OFF = "adaptive-execution-off", "Adaptive execution is off"
+    FIXED_PARTITIONS = "fixed-partitions", "Fixed number of shuffle partitions"
+    REPEATED_SCANS = "repeated-scans", "Files that are scanned again and again"
+    OUTSIDE_OF_SQL = "outside-of-sql", "Work outside of SQL"
+    FAILED_QUERY = "failed-query", "Failed query"
 
-    @property
-    def title(self) -> str:
-        """The kind in words."""
-        return _TITLES[self]
+    title: str
 
-
-_TITLES = {
-    Kind.TINY_TASKS: "Too many tiny tasks",
-    Kind.LARGE_TASKS: "Too few, large tasks",
-    Kind.SPILL: "Spill to disk",
-    Kind.OUT_OF_MEMORY: "Tasks out of memory",
-    Kind.GARBAGE_COLLECTION: "Garbage collection",
-    Kind.SKEW: "Skewed tasks",
-    Kind.IDLE_CORES: "Idle cores",
-    Kind.LAST_WAVE: "Last wave",
-    Kind.FETCH_WAIT: "Waiting for shuffle data",
-    Kind.FAILED_TASKS: "Failed tasks",
-    Kind.SMALL_FILES: "Small output files",
-    Kind.SMALL_SCAN_TASKS: "Small scan tasks",
-    Kind.LARGE_SCAN_TASKS: "Large scan tasks",
-    Kind.ADAPTIVE_EXECUTION_OFF: "Adaptive execution is off",
-    Kind.FIXED_PARTITIONS: "Fixed number of shuffle partitions",
-    Kind.REPEATED_SCANS: "Files that are scanned again and again",
-    Kind.OUTSIDE_OF_SQL: "Work outside of SQL",
-    Kind.FAILED_QUERY: "Failed query",
-}
+    def __new__(cls, name: str, title: str) -> Kind:
+        kind = object.__new__(cls)
+        kind._value_ = name
+        kind.title = title
+        return kind
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,7 +169,7 @@ class Decided:
         return f"{self.tasks} to {self.tasks_high} tasks"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Finding:
     """A problem that costs time, and how to fix it."""
 
@@ -201,9 +182,9 @@ class Finding:
     """What Apportion does about it, in words."""
     without: list[str]
     """Settings or hints that help without Apportion."""
-    helps: bool
+    helps: bool = False
     """Whether Apportion decides differently from the logged run."""
-    gain: Gain
+    gain: Gain = NO_GAIN
     evidence: dict[str, Number]
     """The measured numbers by name."""
     decided: Decided | None = None

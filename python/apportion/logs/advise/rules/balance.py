@@ -142,7 +142,6 @@ def last_wave(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
         if can_change
         else stage.facts.why_unchanged,
         without=_tail_settings(stage, peak, confs),
-        helps=False,
         gain=stage.gain(0, possible),
         evidence={
             "tasks": stage.tasks,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from apportion._util.units import count_text, seconds_text, size_text
-from apportion.logs.advise.model.findings import NO_GAIN, Decided, Finding, Kind
+from apportion.logs.advise.model.findings import Decided, Finding, Kind
 from apportion.logs.advise.model.stages import MeasuredStage, SparkConfs
 from apportion.logs.advise.rules import limits
 from apportion.logs.advise.rules.task_counts import decided, gain_of_fewer_tasks
@@ -45,7 +45,6 @@ def small_files(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
         ],
         helps=helps,
         # The time is lost in later queries, which are not in this log.
-        gain=NO_GAIN,
         evidence={
             "files": files,
             "writing_tasks": writers,
@@ -84,7 +83,6 @@ def small_scan_tasks(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Findin
         without=["larger files", f"lower {_OPEN_COST}"]
         if has_small_files
         else [f"{MAX_PARTITION_BYTES}={piece >> 20}MB"],
-        helps=False,
         gain=gain,
         evidence=_evidence(stage, size),
         settings={"sources.parallelism": str(fewer)},

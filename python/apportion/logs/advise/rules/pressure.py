@@ -71,7 +71,6 @@ def garbage_collection(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Find
         "task time.",
         apportion="does not change the memory of executors.",
         without=_more_memory(stage, confs),
-        helps=False,
         gain=stage.gain(0, share * stage.seconds),
         evidence={
             "gc_seconds": seconds,
@@ -98,7 +97,6 @@ def fetch_wait(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
             f"raise {_IN_FLIGHT} ({confs.text(_IN_FLIGHT) or '48m'} now)",
             f"raise {_CONNECTIONS} ({confs.text(_CONNECTIONS) or '1'} now)",
         ],
-        helps=False,
         gain=stage.gain(0, share * stage.seconds),
         evidence={
             "fetch_wait_seconds": seconds,

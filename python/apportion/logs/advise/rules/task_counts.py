@@ -220,7 +220,6 @@ def adaptive_execution_off(stages: Sequence[UnadaptedStage], confs: Confs) -> It
         f"{seconds_text(seconds)} of task time. Spark cannot fit the number of tasks to the bytes.",
         apportion=f"needs {ADAPTIVE}=true too.",
         without=[f"{ADAPTIVE}=true"],
-        helps=False,
         gain=Gain(),
         evidence={
             "stages": len(stages),

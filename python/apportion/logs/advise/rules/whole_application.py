@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 from apportion._util.units import count_text, seconds_text, size_text
-from apportion.logs.advise.model.findings import NO_GAIN, Finding, Gain, Kind, percent_text
+from apportion.logs.advise.model.findings import Finding, Gain, Kind, percent_text
 from apportion.logs.advise.model.plan_facts import ScannedFiles
 from apportion.logs.advise.model.stages import MeasuredStage
 from apportion.logs.advise.rules import limits
@@ -37,7 +37,6 @@ def failed(query: Query, seconds: float) -> Iterator[Finding]:
         text=f"It failed after {seconds_text(lost / 1000)} of task time: {error}",
         apportion="does not change failures.",
         without=["read the whole error on the query's page in Spark's UI"],
-        helps=False,
         gain=Gain(0, seconds, 0, lost / 3_600_000),
         evidence={"lost_task_seconds": lost / 1000, "stage_seconds": seconds},
         query=query.id,
@@ -67,8 +66,6 @@ def outside_of_sql(stages: Sequence[MeasuredStage], sql_seconds: float) -> Itera
         f"{f' They scanned {size_text(scanned)}.' if scanned else ''}",
         apportion="does not change stages outside of SQL.",
         without=_fixes_outside([name for name, _ in longest]),
-        helps=False,
-        gain=NO_GAIN,
         evidence={
             "stages": len(stages),
             "task_seconds": seconds,
@@ -148,8 +145,6 @@ def repeated_scans(scans: Sequence[Scan], all_task_seconds: float) -> Iterator[F
                 if has_columns
                 else "the same rows in Parquet files, which Spark reads by column",
             ],
-            helps=False,
-            gain=NO_GAIN,
             evidence={
                 "scans": len(own),
                 "queries": queries,
