@@ -61,6 +61,15 @@ def running(times: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return list(zip(order, accumulate(changes[time] for time in order), strict=True))
 
 
+def busy_millis(spans: Iterable[tuple[int, int]]) -> int:
+    """Return the time in at least one of the spans, which are pairs of a start and an end."""
+    total, until = 0, 0
+    for start, end in sorted(spans):
+        total += max(0, end - max(start, until))
+        until = max(until, end)
+    return total
+
+
 def median(values: Iterable[int]) -> int:
     """Return the upper median, as Spark's page on a stage shows it; 0 without values."""
     ordered = sorted(values)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from apportion._util.units import count_text, size_text
 from apportion.logs.eventlog import Stage
 from apportion.logs.eventlog.fragments import Fragment
-from apportion.logs.eventlog.tasks import median
+from apportion.logs.eventlog.tasks import busy_millis, median
 
 # A stage is skewed if its longest or largest task is this many times the median. A factor below 3
 # is common without skew, as the last partition of a scan shows.
@@ -124,12 +124,6 @@ class Ran:
         return f"Ran as Spark {', '.join(parts)}."
 
 
-def ran(fragment: Fragment, stages: Sequence[Stage]) -> Ran | None:
-    """Return the measured work of a fragment; None if no task of it ran."""
-    accumulators = fragment.accumulators()
-    return work_of([stage for stage in stages if stage.accumulators.keys() & accumulators])
-
-
 def attempts_of(fragments: Sequence[Fragment], stages: Iterable[Stage]) -> list[list[Stage]]:
     """Return the attempts of Spark's stages that ran each fragment, in the order of `fragments`.
 
@@ -181,7 +175,9 @@ def work_of(own: Sequence[Stage]) -> Ran | None:
         profile=own[-1].profile,
         started=min((min(stage.launched) for stage in own if stage.launched), default=None),
         ended=max((max(stage.finished) for stage in own if stage.finished), default=None),
-        wall_millis=_wall_millis(own),
+        wall_millis=busy_millis(
+            (min(stage.launched), max(stage.finished)) for stage in own if stage.launched
+        ),
         task_millis=sum(sum(stage.task_millis) for stage in own),
         input_bytes=sum(sum(stage.input_bytes) for stage in own),
         shuffle_read_bytes=sum(sum(stage.shuffle_read_bytes) for stage in own),
@@ -222,16 +218,6 @@ def _tasks_of_longest(own: Sequence[Stage]) -> tuple[list[int], list[int]]:
         for scanned, read in zip(stage.input_bytes, stage.shuffle_read_bytes, strict=True)
     ]
     return millis, sizes
-
-
-def _wall_millis(own: Sequence[Stage]) -> int:
-    """Return the time that any attempt runs. Attempts can overlap."""
-    total, until = 0, 0
-    spans = [(min(stage.launched), max(stage.finished)) for stage in own if stage.launched]
-    for start, end in sorted(spans):
-        total += max(0, end - max(start, until))
-        until = max(until, end)
-    return total
 
 
 def _ratio(most: float, median: float) -> float | None:

@@ -10,7 +10,7 @@ from apportion.decision import NOTHING_HELD, Decision, HeldRows
 from apportion.logs.eventlog import Application, LoggedDecision, Query, Stage, plan_text
 from apportion.logs.eventlog.fragments import Fragment, fragments
 from apportion.logs.eventlog.placement import is_scan_of, place
-from apportion.logs.eventlog.work import ran
+from apportion.logs.eventlog.work import attempts_of
 from apportion.logs.simulate.arithmetic import writes
 from apportion.logs.simulate.arithmetic.policy import Confs
 from apportion.logs.simulate.plain_logs import undecided
@@ -19,8 +19,6 @@ from apportion.logs.simulate.scheduler import MAX_SLOTS
 from apportion.settings import ENABLED, PREFIX
 
 _FILES = ("number of files read", "size of files read")
-# Metrics of an exchange that its readers update.
-_READ = ("local bytes read", "remote bytes read")
 _LIMIT = "TakeOrderedAndProject"
 # Metric of an exchange: nanoseconds in which tasks write files.
 _WRITE_TIME = "shuffle write time"
@@ -318,11 +316,14 @@ class _Stages:
         self._runs = sorted(runs, key=lambda run: (run.launched, run.submitted, run.id))
         self._places = {run.id: place for place, run in enumerate(self._runs)}
         self._fragments = fragments(query.plan) if query.plan else []
-        self._ran = [ran(fragment, query.stages) for fragment in self._fragments]
         # The fragment that each stage ran, by the place of the stage.
         self._owners: dict[int, Fragment] = {}
-        self._find_owners()
-        self._find_owners_by_reads(query.stages)
+        for fragment, own in zip(
+            self._fragments, attempts_of(self._fragments, query.stages), strict=True
+        ):
+            for stage in own:
+                if stage.id in self._places:
+                    self._owners.setdefault(self._places[stage.id], fragment)
         placed = place(query, self._fragments)
         self._placed = {
             id(fragment): placed.get(number, []) for number, fragment in enumerate(self._fragments)
@@ -336,27 +337,6 @@ class _Stages:
     def logged(self) -> list[LoggedStage]:
         """Return the stages, each after the stages that it waits for."""
         return [self._stage(place, run) for place, run in enumerate(self._runs)]
-
-    def _find_owners(self) -> None:
-        """Find the fragment of the plan that each stage ran."""
-        for fragment, work in zip(self._fragments, self._ran, strict=True):
-            for stage_id in work.stages if work else ():
-                if stage_id in self._places:
-                    self._owners.setdefault(self._places[stage_id], fragment)
-
-    def _find_owners_by_reads(self, stages: Sequence[Stage]) -> None:
-        """Find the fragment of stages without separate operators, such as a broadcast of a shuffle.
-
-        They are found by the metrics of the exchanges that they read.
-        """
-        for fragment, work in zip(self._fragments, self._ran, strict=True):
-            if work:
-                continue
-            metrics = _read_metrics(fragment)
-            for stage in stages:
-                place = self._places.get(stage.id)
-                if place is not None and metrics & stage.accumulators.keys():
-                    self._owners.setdefault(place, fragment)
 
     def _places_of(self, fragment: Fragment) -> list[int]:
         """Return the places of the stages that ran a fragment."""
@@ -556,16 +536,6 @@ def _is_sound(logged: LoggedDecision) -> bool:
         and isinstance(decision.clamps, list)
         and len(decision.stages) == len(sizes)
         and all(len(shuffle) == decision.subpartitions for shuffle in sizes)
-    )
-
-
-def _read_metrics(fragment: Fragment) -> frozenset[int]:
-    """Return the metrics that the tasks of a fragment update when they read its shuffles."""
-    return frozenset(
-        read.root.metrics[name]
-        for read in fragment.inputs
-        for name in _READ
-        if name in read.root.metrics
     )
 
 

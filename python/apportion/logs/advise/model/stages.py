@@ -21,15 +21,14 @@ from apportion.logs.advise.model.plan_facts import (
 )
 from apportion.logs.eventlog import Application, Query, Stage, placement
 from apportion.logs.eventlog.fragments import Fragment, fragments
-from apportion.logs.eventlog.tasks import median, running
+from apportion.logs.eventlog.tasks import busy_millis, median, running
+from apportion.logs.eventlog.work import attempts_of
 from apportion.logs.simulate.arithmetic.policy import Confs
 
 # Spark switches adaptive execution on by default since this version.
 _ADAPTIVE_SINCE = (3, 2)
 _VERSION = re.compile(r"(\d+)\.(\d+)")
 ADAPTIVE = "spark.sql.adaptive.enabled"
-# Metrics of an exchange that its readers update.
-_READ = ("local bytes read", "remote bytes read")
 _MAX_SLOTS = 1_000_000
 
 # Times of the first launch and the last end of an attempt of a stage, and the id of the stage.
@@ -202,13 +201,7 @@ def measured_outside(application: Application, alone: Mapping[int, float]) -> li
 
 def busy_seconds(spans: Iterable[Span]) -> float:
     """Return the time in which at least one of the stages ran."""
-    seconds, until = 0, None
-    for start, end, _ in sorted(spans):
-        if until is None or start > until:
-            seconds, until = seconds + end - start, end
-        elif end > until:
-            seconds, until = seconds + end - until, end
-    return seconds / 1000
+    return busy_millis((start, end) for start, end, _ in spans) / 1000
 
 
 def most_slots(application: Application) -> int:
@@ -222,29 +215,11 @@ def _cpus(application: Application) -> int:
 
 def _owners(query: Query, cut: Sequence[Fragment]) -> dict[int, int]:
     """Return the place of the fragment that each stage ran, by the id of the stage."""
-    owners: dict[int, int] = {}
-    # Stages without separate operators are found by the exchanges that they read.
-    for metrics_of in (Fragment.accumulators, _read_metrics):
-        places: dict[int, int] = {}
-        for place, fragment in enumerate(cut):
-            for metric in metrics_of(fragment):
-                places.setdefault(metric, place)
-        for stage in query.stages:
-            found = [places[metric] for metric in stage.accumulators if metric in places]
-            if found:
-                owners.setdefault(stage.id, min(found))
+    attempts = attempts_of(cut, query.stages)
+    owners = {stage.id: place for place, own in enumerate(attempts) for stage in own}
     # The last fragment is the result. A second stage of it combines rows, as for a limit.
     first = min((id for id, place in owners.items() if place == len(cut) - 1), default=0)
     return {id: place for id, place in owners.items() if place < len(cut) - 1 or id == first}
-
-
-def _read_metrics(fragment: Fragment) -> set[int]:
-    return {
-        read.root.metrics[name]
-        for read in fragment.inputs
-        for name in _READ
-        if name in read.root.metrics
-    }
 
 
 def _stage(
