@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Mapping
 from itertools import accumulate
 from typing import Any
@@ -68,6 +69,22 @@ def busy_millis(spans: Iterable[tuple[int, int]]) -> int:
         total += max(0, end - max(start, until))
         until = max(until, end)
     return total
+
+
+def attempts_by_id(stages: Iterable[Stage]) -> dict[int, list[Stage]]:
+    """Return the attempts of each stage that ran tasks, in the order of the ids of the stages."""
+    attempts: dict[int, list[Stage]] = {}
+    for stage in stages:
+        attempts.setdefault(stage.id, []).append(stage)
+    return {id: own for id, own in sorted(attempts.items()) if any(each.launched for each in own)}
+
+
+def joined(attempts: Iterable[Stage], column: str) -> array[int]:
+    """Return the values of a column, such as `launched`, of all tasks of the attempts."""
+    values = array("q")
+    for attempt in attempts:
+        values.extend(getattr(attempt, column))
+    return values
 
 
 def median(values: Iterable[int]) -> int:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from apportion.decision import NOTHING_HELD, Decision, HeldRows
 from apportion.logs.eventlog import Application, LoggedDecision, Query, Stage, plan_text
 from apportion.logs.eventlog.fragments import Fragment, fragments
 from apportion.logs.eventlog.placement import is_scan_of, place
+from apportion.logs.eventlog.tasks import attempts_by_id, joined, median
 from apportion.logs.eventlog.work import attempts_of
 from apportion.logs.simulate.arithmetic import writes
 from apportion.logs.simulate.arithmetic.policy import Confs
@@ -268,22 +269,22 @@ class _Run:
 
     def __init__(self, stage_id: int, attempts: Sequence[Stage]) -> None:
         self.id = stage_id
-        launches = _joined(attempt.launched for attempt in attempts)
+        launches = joined(attempts, "launched")
         order = sorted(range(len(launches)), key=launches.__getitem__)
 
-        def ordered(columns: Iterable[array[int]]) -> array[int]:
-            column = _joined(columns)
-            return array("q", (max(column[task], 0) for task in order))
+        def ordered(column: str) -> array[int]:
+            values = joined(attempts, column)
+            return array("q", (max(values[task], 0) for task in order))
 
         self.launches = array("q", (launches[task] for task in order))
-        ends = ordered(attempt.finished for attempt in attempts)
+        ends = ordered("finished")
         self.seconds = array(
             "d",
             (max(end - start, 0) / 1000 for start, end in zip(self.launches, ends, strict=True)),
         )
-        self.shuffle_bytes = ordered(attempt.shuffle_read_bytes for attempt in attempts)
-        self.input_bytes = ordered(attempt.input_bytes for attempt in attempts)
-        self.written = ordered(attempt.shuffle_written_bytes for attempt in attempts)
+        self.shuffle_bytes = ordered("shuffle_read_bytes")
+        self.input_bytes = ordered("input_bytes")
+        self.written = ordered("shuffle_written_bytes")
         self.metrics = {
             id: value for attempt in attempts for id, value in attempt.accumulators.items()
         }
@@ -291,13 +292,6 @@ class _Run:
         self.finished = max(ends)
         submitted = [attempt.submitted for attempt in attempts if attempt.submitted is not None]
         self.submitted = min([*submitted, self.launched])
-
-
-def _joined(columns: Iterable[array[int]]) -> array[int]:
-    joined = array("q")
-    for column in columns:
-        joined.extend(column)
-    return joined
 
 
 class _Stages:
@@ -308,11 +302,8 @@ class _Stages:
         self._query = query
         self._confs = confs
         self._default_parallelism = confs.default_parallelism(slots)
-        attempts_by_id: dict[int, list[Stage]] = {}
-        for stage in query.stages:
-            if stage.launched:
-                attempts_by_id.setdefault(stage.id, []).append(stage)
-        runs = [_Run(stage_id, attempts) for stage_id, attempts in attempts_by_id.items()]
+        launched = (stage for stage in query.stages if stage.launched)
+        runs = [_Run(id, attempts) for id, attempts in attempts_by_id(launched).items()]
         self._runs = sorted(runs, key=lambda run: (run.launched, run.submitted, run.id))
         self._places = {run.id: place for place, run in enumerate(self._runs)}
         self._fragments = fragments(query.plan) if query.plan else []
@@ -332,7 +323,7 @@ class _Stages:
             id(fragment): self._scans_of(fragment, query) for fragment in self._fragments
         }
         self._can_assume = not query.decisions and undecided.is_adaptive(query.plan)
-        self._latency = _median([run.launched - run.submitted for run in self._runs])
+        self._latency = median([run.launched - run.submitted for run in self._runs])
 
     def logged(self) -> list[LoggedStage]:
         """Return the stages, each after the stages that it waits for."""
@@ -537,12 +528,6 @@ def _is_sound(logged: LoggedDecision) -> bool:
         and len(decision.stages) == len(sizes)
         and all(len(shuffle) == decision.subpartitions for shuffle in sizes)
     )
-
-
-def _median(values: Iterable[int]) -> int:
-    """Return the upper median, or 0 without values."""
-    ordered = sorted(values)
-    return ordered[len(ordered) // 2] if ordered else 0
 
 
 def _is_scan(decision: Decision) -> bool:

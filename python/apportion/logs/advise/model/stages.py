@@ -21,7 +21,7 @@ from apportion.logs.advise.model.plan_facts import (
 )
 from apportion.logs.eventlog import Application, Query, Stage, placement
 from apportion.logs.eventlog.fragments import Fragment, fragments
-from apportion.logs.eventlog.tasks import busy_millis, median, running
+from apportion.logs.eventlog.tasks import attempts_by_id, busy_millis, joined, median, running
 from apportion.logs.eventlog.work import attempts_of
 from apportion.logs.simulate.arithmetic.policy import Confs
 
@@ -170,13 +170,8 @@ def measured(
         is_adaptive=is_adaptive(query.plan),
         query_has_shuffles=has_shuffles(query.plan),
     )
-    attempts: dict[int, list[Stage]] = {}
-    for stage in query.stages:
-        attempts.setdefault(stage.id, []).append(stage)
     stages: list[MeasuredStage] = []
-    for id, runs in sorted(attempts.items()):
-        if not any(run.launched for run in runs):
-            continue
+    for id, runs in attempts_by_id(query.stages).items():
         plan = unknown
         if (place := owners.get(id)) is not None:
             plan = known[place] = known.get(place) or facts(
@@ -188,14 +183,10 @@ def measured(
 
 def measured_outside(application: Application, alone: Mapping[int, float]) -> list[MeasuredStage]:
     """Return the stages outside of SQL that ran tasks, in order of their ids."""
-    attempts: dict[int, list[Stage]] = {}
-    for stage in application.other_stages:
-        attempts.setdefault(stage.id, []).append(stage)
     facts = PlanFacts(is_outside_of_sql=True)
     return [
         _stage(application, None, id, runs, facts, alone)
-        for id, runs in sorted(attempts.items())
-        if any(run.launched for run in runs)
+        for id, runs in attempts_by_id(application.other_stages).items()
     ]
 
 
@@ -230,13 +221,13 @@ def _stage(
     plan: PlanFacts,
     alone: Mapping[int, float],
 ) -> MeasuredStage:
-    launched, finished = _joined(attempts, "launched"), _joined(attempts, "finished")
-    shuffle, scanned = _joined(attempts, "shuffle_read_bytes"), _joined(attempts, "input_bytes")
-    run = _joined(attempts, "run_millis")
+    launched, finished = joined(attempts, "launched"), joined(attempts, "finished")
+    shuffle, scanned = joined(attempts, "shuffle_read_bytes"), joined(attempts, "input_bytes")
+    run = joined(attempts, "run_millis")
     millis = array(
         "q", (max(end - start, 0) for start, end in zip(launched, finished, strict=True))
     )
-    gc = _joined(attempts, "gc_millis")
+    gc = joined(attempts, "gc_millis")
     ran = [(start, end) for start, end, _ in spans(attempts)]
     seconds = sum(end - start for start, end in ran) / 1000
     places = itertools.accumulate((attempt.tasks for attempt in attempts), initial=0)
@@ -262,7 +253,7 @@ def _stage(
         read_bytes=array("q", map(sum, zip(shuffle, scanned, strict=True))),
         shuffle_bytes=shuffle,
         input_bytes=scanned,
-        output_bytes=_joined(attempts, "output_bytes"),
+        output_bytes=joined(attempts, "output_bytes"),
         spilled_bytes=sum(sum(attempt.spilled_bytes) for attempt in attempts),
         spilling_tasks=sum(size > 0 for attempt in attempts for size in attempt.spilled_bytes),
         # Each task counts the collections of its whole executor, also while its code is loaded.
@@ -274,13 +265,6 @@ def _stage(
         wasted_millis=sum(attempt.wasted_millis for attempt in attempts),
         failure_reasons=sum((Counter(each.failure_reasons) for each in attempts), Counter()),
     )
-
-
-def _joined(attempts: Sequence[Stage], column: str) -> array[int]:
-    joined = array("q")
-    for attempt in attempts:
-        joined.extend(getattr(attempt, column))
-    return joined
 
 
 def spans(stages: Iterable[Stage]) -> list[Span]:
