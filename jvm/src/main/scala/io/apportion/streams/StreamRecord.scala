@@ -48,7 +48,11 @@ object StreamRecord {
   /** The columns of `apportion_streams()`, with their meaning as comments. */
   val schema: StructType = StructType(
     Seq(
-      required("stream", StringType, "name of the query; without one, the last folder of its sink or checkpoint, and the start of its id"),
+      required(
+        "stream",
+        StringType,
+        "name of the query; without one, the last folder of its sink or checkpoint, and the start of its id"
+      ),
       required("query_id", StringType, "Spark's id of the streaming query, which stays the same over restarts"),
       required("run_id", StringType, "Spark's id of this run of the query"),
       required("at", TimestampType, "time of the record"),
