@@ -13,14 +13,13 @@ import org.apache.spark.sql.internal.SQLConf
 object SettingRegistry {
   @volatile private var registries = Seq.empty[SettingRegistry]
   @volatile private var entries = Seq.empty[SettingEntry[_]]
-  @volatile private var unset = Map.empty[String, ValueSource]
 
   /** Adds settings before a session reads its conf: Spark then refuses wrong values. */
   def add(more: SettingRegistry*): Unit = synchronized {
     registries = (registries ++ more).distinct
     val ofCategory = registries.flatMap(_.declared).groupBy(_.category)
     entries = (Category.all :+ Category.Internal).flatMap(ofCategory.getOrElse(_, Nil))
-    unset = entries.map(_.name -> ValueSource.Default).toMap
+    sourcesIfUnset = entries.map(_.name -> ValueSource.Default).toMap
   }
 
   /** All settings, by category, in the order of their declarations. */
@@ -30,7 +29,7 @@ object SettingRegistry {
   def documented: Seq[SettingEntry[_]] = all.filter(_.category ne Category.Internal)
 
   /** Source of each setting, by name, where nobody has set any. */
-  private[settings] def sourcesIfUnset: Map[String, ValueSource] = unset
+  @volatile private[settings] var sourcesIfUnset: Map[String, ValueSource] = Map.empty
 
   /** Settings that contradict each other. */
   def problems(conf: SQLConf): Seq[String] = registries.flatMap(_.problems(conf))
@@ -74,18 +73,6 @@ private[apportion] abstract class SettingRegistry {
     val entry = builder(name, category, doc).intConf
       .checkValue(value => allowed.accepts(value.toLong), mustBe(allowed))
       .createWithDefault(default)
-    declare(name, category, "int", Some(default), allowed, doc)(_.getConf(entry))
-  }
-
-  protected def long(
-      name: String,
-      category: Category,
-      default: Long,
-      allowed: Allowed[Long],
-      doc: String
-  ): SettingEntry[Long] = {
-    val entry =
-      builder(name, category, doc).longConf.checkValue(allowed.accepts, mustBe(allowed)).createWithDefault(default)
     declare(name, category, "int", Some(default), allowed, doc)(_.getConf(entry))
   }
 

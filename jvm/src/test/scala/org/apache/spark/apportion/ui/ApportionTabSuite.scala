@@ -89,7 +89,7 @@ class ApportionTabSuite extends SparkSuite {
     val root = spark.sparkContext.uiWebUrl.get
     val page = get(s"$root/apportion/query/?id=$id").body
     assert(page.contains("Scan parquet of sales: ") && page.contains("<p>the daily report</p>"), page)
-    assert(page.contains(" % of the time of all tasks") && !page.contains("0 B spilled"), page)
+    assert(page.contains(" % of the run time of all tasks") && !page.contains("0 B spilled"), page)
     val row = get(s"$root/apportion/").body.split("<tr>").filter(_.contains("the daily report"))
     assert(row.length == 1 && row.head.contains("no spill, no failure"), row.mkString)
   }
