@@ -33,10 +33,8 @@ private[apportion] object OptimizedPlan extends AdaptiveSparkPlanHelper {
       val operators = plans.flatMap(_.logicalLink).flatMap(withDepth(_, 0))
       operators.iterator.map(_._2).zipWithIndex.foreach { case (operator, i) => operator.setTagValue(Number, i) }
       val sql = query.logical.collectFirst { case node if node.origin.sqlText.isDefined => node.origin.sqlText.get }
-      if (operators.nonEmpty) {
-        val analyzed = query.commandExecuted
-        ListenerBus.post(session.sparkContext, QueryEvent.of(id, sql, QueryFingerprint.of(analyzed), operators))
-      }
+      def fingerprint = QueryFingerprint.of(query.commandExecuted)
+      if (operators.nonEmpty) ListenerBus.post(session.sparkContext, QueryEvent.of(id, sql, fingerprint, operators))
     }
 
   /** Numbers of the operators that a plan was planned from, without the operators of stages that it reads. */

@@ -28,7 +28,7 @@ object SettingRegistry {
   /** The settings that users have a reason to change. */
   def documented: Seq[SettingEntry[_]] = all.filter(_.category ne Category.Internal)
 
-  /** Source of each setting, by name, where nobody has set any. */
+  /** Source of each setting that is not set, by name. */
   @volatile private[settings] var sourcesIfUnset: Map[String, ValueSource] = Map.empty
 
   /** Settings that contradict each other. */

@@ -30,23 +30,18 @@ case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
     UserRepartitions.clearKeptRepartitions(plan)
     lazy val settings = new SessionPolicy(conf, session.sparkContext)
-    val groups = groupsOf(plan).filter(isAdaptive)
+    val writes = groupsOf(plan).filter(isAdaptive).map(new Write(_, settings))
     PlainWrites.why(session, conf) match {
-      case _ if groups.isEmpty => plan
+      case _ if writes.isEmpty => plan
       case Some(why)           =>
         val reason = WriteReason(WriteReason.Plain, s"written by Spark, as $why")
-        groups.filterNot(keepsNumber).flatMap(pending).foreach(_.setTagValue(Why, reason))
+        writes.filterNot(_.keepsNumber).flatMap(_.exchanges).foreach(_.setTagValue(Why, reason))
         plan
       case None =>
-        val writes = groups.map(new Write(_, settings))
         val (n, why) = partitions(plan, writes.filterNot(_.keepsNumber).map(_.policy), settings)
         ValidChanges.applyAll(plan, writes)(change(_, _, n, WriteReason(WriteReason.Adaptive, why)))
     }
   }
-
-  /** Whether the shuffles of a group keep their number of partitions, so that Spark can plan the query again. */
-  private def keepsNumber(group: ExchangeGroup): Boolean = group.keepsCount.isDefined ||
-    pending(group).size < group.leaves.size || pending(group).exists(SharedPlans.isShared(_, session))
 
   override protected def applyWhenOff(plan: SparkPlan): SparkPlan = {
     UserRepartitions.clearKeptRepartitions(plan)
@@ -69,13 +64,14 @@ case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends
    * Planned writes of the exchanges of a group. Spark plans the rest of a query again after each stage, but creates the
    * stage of an exchange once. So the goals are made then.
    */
-  private final class Write(group: ExchangeGroup, settings: SessionPolicy) {
+  private final class Write(group: ExchangeGroup, settings: => SessionPolicy) {
+    val exchanges: Seq[ShuffleExchangeExec] = pending(group)
+
+    /** Whether the shuffles keep their number of partitions, so that Spark can plan the query again. */
+    lazy val keepsNumber: Boolean = group.keepsCount.isDefined ||
+      exchanges.size < group.leaves.size || exchanges.exists(SharedPlans.isShared(_, session))
     private lazy val known = GroupRead.policy(group, settings, advisors, session)
-    lazy val keepsNumber: Boolean = AdaptiveWrites.this.keepsNumber(group)
-
     def policy: Policy = known.policy
-
-    def exchanges: Seq[ShuffleExchangeExec] = pending(group)
 
     def goal(exchange: ShuffleExchangeExec): WriteGoal = {
       val byMemory = for (memory <- policy.taskMemory; ratio <- known.memoryPerByte) yield (memory / ratio).toLong
@@ -127,8 +123,9 @@ case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends
 
   private def change(plan: SparkPlan, writes: Seq[Write], n: Int, why: WriteReason): SparkPlan = {
     val byExchange = writes.flatMap(write => write.exchanges.map(_.id -> write)).toMap
-    plan.transformDown { case exchange: ShuffleExchangeExec =>
-      byExchange.get(exchange.id).fold(exchange) { write =>
+    plan.transformDown {
+      case exchange: ShuffleExchangeExec if byExchange.contains(exchange.id) =>
+        val write = byExchange(exchange.id)
         // transformDown keeps a node if the new one is equal, so the tags of an equal one would be lost.
         val changed = withNumber(exchange.outputPartitioning, n)
           .filter(_ => !write.keepsNumber && exchange.outputPartitioning.numPartitions != n)
@@ -137,7 +134,6 @@ case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends
         changed.setTagValue(Goal, () => write.goal(exchange))
         if (!write.keepsNumber) changed.setTagValue(Why, why)
         changed
-      }
     }
   }
 }

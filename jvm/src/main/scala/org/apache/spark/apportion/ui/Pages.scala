@@ -185,7 +185,8 @@ private[ui] final class QueryPage(tab: ApportionTab) extends WebUIPage("query") 
     def part(field: String)(text: Long => String): Seq[String] = Seq(of(field)).filter(_ > 0).map(text)
     val millis = stages.map(_.millis).sum
     val ran = stages.filter(_.id == of("stage")).map(_.millis).sum
-    val share = if (ran > 0 && millis > 0) Seq(s"${(100 * ran / millis).min(100)} % of the run time of all tasks") else Nil
+    val share =
+      if (ran > 0 && millis > 0) Seq(s"${(100 * ran / millis).min(100)} % of the run time of all tasks") else Nil
     val parts = share ++
       part("spilled_bytes")(size => s"${Bytes.text(size)} spilled to disk") ++
       part("peak_task_memory")(size => s"up to ${Bytes.text(size)} of memory per task") ++
