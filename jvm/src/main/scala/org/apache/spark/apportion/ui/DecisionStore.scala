@@ -10,7 +10,7 @@ import io.apportion.report.{DecisionEvent, QueryEvent}
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
-import org.apache.spark.sql.execution.ui.{SQLExecutionUIData, SparkPlanGraph, SparkPlanGraphWrapper}
+import org.apache.spark.sql.execution.ui.{SQLExecutionUIData, SparkPlanGraphNode, SparkPlanGraphWrapper}
 import org.apache.spark.status.{
   ElementTrackingStore,
   RDDOperationClusterWrapper,
@@ -66,8 +66,9 @@ private[spark] final class DecisionStore(store: KVStore) {
   /** What Spark's own tab knows about a query; `None` if Spark has dropped it. */
   def execution(query: Long): Option[SQLExecutionUIData] = read(classOf[SQLExecutionUIData], query)
 
-  /** The last plan of a query, as Spark's own tab draws it. */
-  def plan(query: Long): Option[SparkPlanGraph] = read(classOf[SparkPlanGraphWrapper], query).map(_.toSparkPlanGraph())
+  /** The operators of the last plan of a query, as Spark's own tab draws it. */
+  def nodes(query: Long): Seq[SparkPlanGraphNode] =
+    read(classOf[SparkPlanGraphWrapper], query).toSeq.flatMap(_.toSparkPlanGraph().allNodes)
 
   /** The stages with these ids, without those that Spark skipped or has dropped. */
   private[ui] def ran(stages: Iterable[Int]): Seq[RanStage] = {

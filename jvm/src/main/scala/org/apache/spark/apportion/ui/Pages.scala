@@ -35,7 +35,8 @@ private[ui] final class QueriesPage(tab: ApportionTab) extends WebUIPage("") {
 
   private def row(request: Servlet.Request, summary: QuerySummary): Seq[Node] = {
     val execution = tab.decisions.execution(summary.query)
-    val text = execution.fold(summary.text)(Execution.text(_, summary.text))
+    val sql = if (summary.text.isEmpty) QueryPage.tables(tab.decisions.nodes(summary.query)) else summary.text
+    val text = execution.fold(sql)(Execution.text(_, sql))
     val shown = if (text.length > QueriesPage.Characters) s"${text.take(QueriesPage.Characters)}…" else text
     val cells = Seq(
       <td><a href={s"${UIUtils.prependBaseUri(request, tab.basePath)}/apportion/query/?id=${summary.query}"}>{
@@ -114,7 +115,7 @@ private[ui] final class QueryPage(tab: ApportionTab) extends WebUIPage("query") 
       if (page.isEmpty) <p>There are no decisions for this query.</p>
       else {
         val decisions = stored.map(_.decision)
-        val nodes = tab.decisions.plan(query.get).toSeq.flatMap(_.allNodes)
+        val nodes = tab.decisions.nodes(query.get)
         val stages = tab.decisions.ran(tab.decisions.execution(query.get).toSeq.flatMap(_.stages))
         val names = decisions
           .filter(_.has("outcome"))
@@ -230,21 +231,28 @@ private object QueryPage {
 
   /** The operator of a decision, with the table of a scan. */
   private def name(decision: JsonNode, nodes: Seq[SparkPlanGraphNode]): String =
-    s"${decision.path("operator").asText}${table(decision, nodes).fold("")(name => s" of $name")}"
+    s"${decision.path("operator").asText}${scanned(decision, nodes).fold("")(name => s" of $name")}"
 
   /** The table or path of a scan, which is the operator with the metric that the decision names. */
-  private def table(decision: JsonNode, nodes: Seq[SparkPlanGraphNode]): Option[String] = {
+  private def scanned(decision: JsonNode, nodes: Seq[SparkPlanGraphNode]): Option[String] = {
     val metric = Option(decision.path("scan_metric")).filter(_.isIntegralNumber).map(_.asLong)
-    nodes.find(node => metric.exists(id => node.metrics.exists(_.accumulatorId == id))).flatMap { node =>
-      node.name.trim
-        .split("\\s+")
-        .drop(2)
-        .headOption
-        .orElse(node.desc match {
-          case LastPart(name) if !name.endsWith("...") => Some(name)
-          case _                                       => None
-        })
-    }
+    nodes.find(node => metric.exists(id => node.metrics.exists(_.accumulatorId == id))).flatMap(table)
+  }
+
+  private def table(scan: SparkPlanGraphNode): Option[String] =
+    scan.name.trim
+      .split("\\s+")
+      .drop(2)
+      .headOption
+      .orElse(scan.desc match {
+        case LastPart(name) if !name.endsWith("...") => Some(name)
+        case _                                       => None
+      })
+
+  /** The tables and paths that a query reads, for queries that have no text to show them. */
+  def tables(nodes: Seq[SparkPlanGraphNode]): String = {
+    val names = nodes.filter(_.name.startsWith("Scan ")).flatMap(table).distinct
+    if (names.isEmpty) "" else names.mkString("reads ", ", ", "")
   }
 }
 

@@ -91,7 +91,8 @@ class ApportionTabSuite extends SparkSuite {
     assert(page.contains("Scan parquet of sales: ") && page.contains("<p>the daily report</p>"), page)
     assert(page.contains(" % of the run time of all tasks") && !page.contains("0 B spilled"), page)
     val row = get(s"$root/apportion/").body.split("<tr>").filter(_.contains("the daily report"))
-    assert(row.length == 1 && row.head.contains("no spill, no failure"), row.mkString)
+    assert(row.length == 1 && row.head.contains("the daily report: reads sales"), row.mkString)
+    assert(row.head.contains("no spill, no failure"), row.mkString)
   }
 
   test("links begin with the path of a proxy") {
