@@ -30,6 +30,7 @@ SPEEDS = {
     "tpch-1": "TPC-H, scale 1",
     "tpch-1-spark-3.5": "TPC-H, scale 1, Spark 3.5",
     "tpch-10": "TPC-H, scale 10",
+    "tpch-30": "TPC-H, scale 30",
     "tpcds-1": "TPC-DS, scale 1",
 }
 """Raw files of timed queries, with their names in the table."""
