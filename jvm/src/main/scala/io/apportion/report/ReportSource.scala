@@ -19,10 +19,6 @@ trait ReportSource {
   /** Registered slots, and the number of slots that the query has lost; `None` if the query is not tracked. */
   def registeredAndLost(session: SparkSession, query: Long): Option[(Int, Int)] = None
 
-  /**
-   * Receives the records of the decisions about a stage before it starts.
-   *
-   * @param groups what the decisions are about; empty if they are about scans
-   */
+  /** Receives the decisions about a stage before it starts, each with its group; scans have no groups. */
   def decided(session: SparkSession, records: Seq[DecisionRecord], groups: Seq[ExchangeGroup]): Unit = ()
 }

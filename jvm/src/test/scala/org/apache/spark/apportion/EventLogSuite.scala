@@ -9,6 +9,7 @@ import io.apportion.SparkSuite
 import io.apportion.report.{DecisionEvent, DecisionRecord, QueryEvent}
 import org.apache.spark.SparkFirehoseListener
 import org.apache.spark.scheduler._
+import org.apache.spark.sql.functions.{abs, lit}
 
 /** Decisions in Spark's event log, and how they come out of it. */
 class EventLogSuite extends SparkSuite {
@@ -95,6 +96,30 @@ class EventLogSuite extends SparkSuite {
       val places = events.collect { case DecisionEvent(decision) => decision.get("operators") }
       assert(places.size == 2 && places.toSet.size == 2)
     }
+  }
+
+  test("a query that is too deep for the thread of listeners has an event, and the application goes on") {
+    val seen = mutable.Buffer.empty[String]
+    val listener = new SparkListener {
+      override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
+        case QueryEvent(query) => seen += query.toString
+        case _                 =>
+      }
+    }
+    spark.sparkContext.addSparkListener(listener)
+    withSession() { session =>
+      val run: Runnable = () => {
+        // The optimizer makes it a literal, with the large stack of this thread. The analyzed plan stays deep.
+        val nested = (1 to 5000).foldLeft(lit(1))((inner, _) => abs(inner))
+        assert(session.table("numbers").where(nested > 0).groupBy("k").count().collect().length == 1000)
+      }
+      val thread = new Thread(null, run, "deep query", 2L << 30)
+      thread.start()
+      thread.join()
+      spark.sparkContext.listenerBus.waitUntilEmpty()
+      assert(seen.size == 1 && session.range(10).count() == 10)
+    }
+    spark.sparkContext.removeSparkListener(listener)
   }
 
   test("no events are posted with events.enabled=false") {
