@@ -34,6 +34,8 @@ private[shufflewrites] final class ReplaceExchange(override protected val sessio
           earlier.put(name, _)
         )
         adaptive.copyTagsFrom(exchange)
+        // It holds the plan of the query, which a cached table would keep.
+        adaptive.unsetTagValue(AdaptiveWrites.Goal)
         adaptive
       }
     case other => other
