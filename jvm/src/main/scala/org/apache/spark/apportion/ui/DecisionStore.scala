@@ -116,7 +116,7 @@ private[spark] object DecisionStore {
 
   /** Maximum number of queries whose text waits for a decision, and characters of a text. */
   private val MaxTexts = 100
-  private val MaxText = 2000
+  private val MaxText = 500
 
   private def shortened(text: String): String =
     if (text.length > MaxText) s"${text.take(MaxText)} … (${text.length - MaxText} more characters)" else text

@@ -140,12 +140,9 @@ private[ui] final class QueryPage(tab: ApportionTab) extends WebUIPage("query") 
     description.map(each => <p>{each}</p>).toSeq :+ plan
   }
 
-  /** The SQL text of a query. A long one is folded, so that the decisions are in sight. */
+  /** The SQL text of a query, or its beginning. */
   private def text(query: Long): Seq[Node] =
-    tab.decisions.summary(query).map(_.text).filter(_.nonEmpty).toSeq.map { sql =>
-      val shown = <summary>SQL</summary><pre>{sql}</pre>
-      if (sql.length > QueryPage.Unfolded) <details>{shown}</details> else <details open="open">{shown}</details>
-    }
+    tab.decisions.summary(query).map(_.text).filter(_.nonEmpty).toSeq.map(sql => <pre>{sql}</pre>)
 
   private def root(request: Servlet.Request): String = UIUtils.prependBaseUri(request, tab.basePath)
 
@@ -222,9 +219,6 @@ private[ui] final class QueryPage(tab: ApportionTab) extends WebUIPage("query") 
 
 private object QueryPage {
   private val Sections = 20
-
-  /** Characters of the longest SQL text that is unfolded. */
-  private val Unfolded = 500
 
   /** The last part of a path in the text of a scan: `Location: InMemoryFileIndex(1 paths)[file:/data/sales]`. */
   private val LastPart = """Location: [^\[]*\[[^\],]*/([^\]/,]+)[\],]""".r.unanchored

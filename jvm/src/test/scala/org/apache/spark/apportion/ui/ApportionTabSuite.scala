@@ -164,11 +164,11 @@ class ApportionTabSuite extends SparkSuite {
   test("a long SQL text ends with a sign that it is cut") {
     val store = new ElementTrackingStore(new InMemoryStore, new SparkConf(false))
     val writer = new DecisionStore.Writer(store)
-    val sql = events.createObjectNode().put("query", 1).put("sql", "SELECT " + "x" * 3000)
+    val sql = events.createObjectNode().put("query", 1).put("sql", "SELECT " + "x" * 1000)
     writer.onOtherEvent(new QueryEvent(sql))
     writer.onOtherEvent(event(1, "Scan"))
     val shown = new DecisionStore(store).summary(1).get.text
-    assert(shown.length < 2100 && shown.endsWith("x … (1007 more characters)"))
+    assert(shown.length < 600 && shown.endsWith("x … (507 more characters)"))
     store.close()
   }
 
