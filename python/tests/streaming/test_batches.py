@@ -59,7 +59,7 @@ def test_a_query_without_a_name_has_its_id() -> None:
         ({}, "01234567-89ab"),
         ("FileSink[/orders]", "01234567-89ab"),
     ],
-)  # fmt: skip
+)
 def test_a_query_without_a_name_is_called_by_the_folder_that_it_writes_to(
     sink: object, name: str
 ) -> None:
