@@ -144,12 +144,11 @@ private[apportion] object Splittable {
   private val all = Splittable(Set(0), tooCoarse())
 
   private def sidesOf(joinType: JoinType): Splittable = joinType match {
-    case _: InnerLike                    => Splittable(Set(0, 1), tooCoarse())
-    case LeftOuter | LeftSemi | LeftAnti => Splittable(Set(0), tooCoarse(", and the right side is read whole"))
-    case RightOuter                      => Splittable(Set(1), tooCoarse(", and the left side is read whole"))
-    // Spark has no SQL text for this type: `ExistenceJoin.sql` throws.
-    case _: ExistenceJoin => Splittable(Set.empty, NotSplit("join-type", "an existence join reads both sides whole"))
-    case other            => Splittable(Set.empty, NotSplit("join-type", s"a ${other.sql} JOIN reads both sides whole"))
+    case _: InnerLike => Splittable(Set(0, 1), tooCoarse())
+    // Spark's own rule (`OptimizeSkewedJoin`) leaves out ExistenceJoin, which is `x IN (subquery) OR condition`.
+    case LeftOuter | LeftExistence(_) => Splittable(Set(0), tooCoarse(", and the right side is read whole"))
+    case RightOuter                   => Splittable(Set(1), tooCoarse(", and the left side is read whole"))
+    case other => Splittable(Set.empty, NotSplit("join-type", s"a ${other.sql} JOIN reads both sides whole"))
   }
 }
 

@@ -88,6 +88,18 @@ class SkewSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       Nil
     ),
     (
+      "the left side of an existence join",
+      "SortMergeJoin",
+      "SELECT count(*), max(word) FROM heavy WHERE k IN (SELECT k + 7 FROM light) OR word < 'a0'",
+      Seq("dataVolumePerTask" -> "64KB")
+    ),
+    (
+      "the left side of an existence join by hash tables",
+      "ShuffledHashJoin",
+      "SELECT count(*), max(word) FROM heavy WHERE k IN (SELECT /*+ SHUFFLE_HASH */ k + 7 FROM light) OR word < 'a0'",
+      Seq("dataVolumePerTask" -> "64KB")
+    ),
+    (
       "a sort-merge join with balanced ranges",
       "SortMergeJoin",
       joinOfAll,
@@ -187,12 +199,6 @@ class SkewSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       s"SELECT $summary FROM light FULL JOIN heavy USING (k)",
       Nil,
       "a FULL OUTER JOIN reads both sides whole"
-    ),
-    (
-      "an existence join",
-      "SELECT max(word) FROM heavy WHERE k IN (SELECT k FROM light) OR word < 'a0'",
-      Seq("dataVolumePerTask" -> "16KB"),
-      "an existence join reads both sides whole"
     ),
     (
       "two joins by one key",
