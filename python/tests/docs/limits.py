@@ -93,6 +93,7 @@ EXAMPLES = {
     "testing.md": {"500 bytes": _SCENARIO},
     "troubleshooting.md": {"60 KiB": _SCENARIO},
     "tuning.md": {
-        "32 MB": _SCENARIO, "128 MB": _SCENARIO, "256 MB": _SCENARIO, "64 MiB": _SPARKS,
+        "ten fold": _SCENARIO, "32 MB": _SCENARIO, "128 MB": _SCENARIO, "256 MB": _SCENARIO,
+        "64 MiB": _SPARKS,
     },
 }  # fmt: skip

@@ -27,12 +27,12 @@ _NUMBER = (
     r"|(?i:half|twice|two|three|four|five|six|seven|eight|nine|ten|twelve))"
 )
 _UNIT = (
-    r"%|(?:[mµ]?s|seconds?|(?:milli|micro)seconds|min|minutes?|hours?|[KMGT]i?B|bytes|times|x"
+    r"%|(?:[mµ]?s|seconds?|(?:milli|micro)seconds|min|minutes?|hours?|[KMGT]i?B|bytes|times|x|fold"
     r"|faster|slower|as (?:long|fast|slow))\b"
 )
 _UNITS = {"second": "s", "seconds": "s", "minute": "min", "minutes": "min"}
 # Both numbers of "2.8 to 46.8 s" have the unit.
-_QUANTITY = re.compile(rf"({_NUMBER})(?=(?: (?:to|and|or) {_NUMBER})? ?({_UNIT}))")
+_QUANTITY = re.compile(rf"({_NUMBER})(?=(?: (?:to|and|or) {_NUMBER})?[ -]?({_UNIT}))")
 _COUNT = re.compile(rf"(?<![\w.,])\d{{1,3}}(?:,\d{{3}})+(?![\w%]|,\d| (?:{_UNIT}))")
 _INTERVAL = re.compile(r"\d[\d.,]* \([\d.,]+ to [\d.,]+\)")
 _DECIMAL = re.compile(r"(?<![\w.,])\d[\d,]*\.\d+(?![\d.])")
@@ -150,7 +150,7 @@ def test_a_raw_file_says_its_conditions_and_a_page_links_it(file: Path) -> None:
         ("It is 31.4 times faster, or takes half as long.", {"31.4 times", "half as long"}),
         ("| 31.4% | 3.14GB |", {"31.4 %", "3.14 GB"}),
         ("1.43 (1.25 to 1.61)", {"1.43 (1.25 to 1.61)"}),
-        ("It wrote 31,415 blocks.", {"31,415"}),
+        ("It grew tenfold, to 31,415 blocks.", {"ten fold", "31,415"}),
         ("8 tasks on Spark 4.2, with `64MB` and `took 3.14 s`", set()),
     ],
 )
