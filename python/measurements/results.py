@@ -32,6 +32,7 @@ SPEEDS = {
     "tpch-10": "TPC-H, scale 10",
     "tpch-30": "TPC-H, scale 30",
     "tpcds-1": "TPC-DS, scale 1",
+    "tpcds-10": "TPC-DS, scale 10",
 }
 """Raw files of timed queries, with their names in the table."""
 SLOTS = (64, 256)
