@@ -30,6 +30,7 @@ from apportion import streaming
 from apportion._spark import jvm
 from apportion.cli.support.progress import counted
 from apportion.logs.stream_record import StreamRecord
+from apportion.streaming import controller
 from apportion.streaming.controller import Stream
 from apportion.streaming.sizes import StateSizes
 from measurements import raw
@@ -49,7 +50,7 @@ SHARE = 0.8
 OVERLOAD = 1.3
 """Time of a batch at the tenfold rate and with one partition, as a share of the trigger."""
 OBSERVING = (
-    (Stream, "_load"),
+    (controller, "load_of"),
     (Stream, "_record"),
     (StateSizes, "needed"),
 )
