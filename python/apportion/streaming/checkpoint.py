@@ -68,10 +68,6 @@ class Checkpoint:
         last = self._last("offsets")
         return last if last is not None and last != self._last("commits") else None
 
-    def last_committed(self) -> int | None:
-        """Return the last batch that has ended."""
-        return self._last("commits")
-
     def unfinished_repartition(self) -> int | None:
         """Return the number of partitions of a repartition that has begun and has not ended."""
         batch = self.uncommitted_batch()
