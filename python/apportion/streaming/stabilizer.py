@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import deque
 
 from apportion.errors import InputError
 from apportion.streaming.policies import Wanted
-
-
-@dataclasses.dataclass(frozen=True)
-class Steady:
-    """Number of partitions that was wanted during the whole stabilization."""
-
-    partitions: int
-    reason: str
-    seconds: float
-    """Time for which the policy has wanted more, or fewer, partitions than now."""
 
 
 class Stabilizer:
@@ -40,8 +29,8 @@ class Stabilizer:
         self._changed = now
         self._wishes.clear()
 
-    def steady(self, now: float, partitions: int, wanted: Wanted) -> Steady | None:
-        """Return the change to make now, or None."""
+    def steady(self, now: float, partitions: int, wanted: Wanted) -> Wanted | None:
+        """Return the change to make now, with the reason of the last wish, or None."""
         direction = _sign(wanted.partitions - partitions)
         if self._wishes and direction != _sign(self._wishes[-1][1].partitions - partitions):
             self._wishes.clear()
@@ -55,7 +44,7 @@ class Stabilizer:
             return None
         numbers = [wish.partitions for _, wish in self._wishes]
         target = min(numbers) if direction > 0 else max(numbers)
-        return Steady(target, wanted.reason, waited)
+        return Wanted(target, wanted.reason)
 
 
 def _sign(number: int) -> int:
