@@ -9,7 +9,7 @@ import re
 import struct
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 import cramjam
 import zstandard
@@ -102,11 +102,6 @@ class _Source:
             found += more
         return bytes(found)
 
-    def number(self, format: str) -> int:
-        """Return a number of four bytes."""
-        (number,) = struct.unpack(format, self.read_exactly(4))
-        return int(number)
-
 
 def _gzip(source: _Source) -> Iterator[bytes]:
     while source.peek(1):
@@ -114,31 +109,26 @@ def _gzip(source: _Source) -> Iterator[bytes]:
         if source.peek(1) == b"\0":
             source.unread(source.read(_PIECE).lstrip(b"\0"))
             continue
-        member = zlib.decompressobj(zlib.MAX_WBITS | 16)
-        while not member.eof:
-            piece = source.read(_PIECE)
-            if not piece:
-                raise TruncatedError
-            try:
-                yield member.decompress(piece)
-            except zlib.error as error:
-                raise DamagedError(str(error)) from None
-        source.unread(member.unused_data)
+        yield from _frame(source, zlib.decompressobj(zlib.MAX_WBITS | 16))
 
 
 def _zstd(source: _Source) -> Iterator[bytes]:
     while source.peek(1):
         # An object for each frame, because it reports whether the frame is complete.
-        frame = zstandard.ZstdDecompressor().decompressobj()
-        while not frame.eof:
-            piece = source.read(_PIECE)
-            if not piece:
-                raise TruncatedError
-            try:
-                yield frame.decompress(piece)
-            except zstandard.ZstdError as error:
-                raise DamagedError(str(error)) from None
-        source.unread(frame.unused_data)
+        yield from _frame(source, zstandard.ZstdDecompressor().decompressobj())
+
+
+def _frame(source: _Source, decoder: Any) -> Iterator[bytes]:
+    """Yield the content of a frame of zstd, or of a member of gzip."""
+    while not decoder.eof:
+        piece = source.read(_PIECE)
+        if not piece:
+            raise TruncatedError
+        try:
+            yield decoder.decompress(piece)
+        except (zlib.error, zstandard.ZstdError) as error:
+            raise DamagedError(str(error)) from None
+    source.unread(decoder.unused_data)
 
 
 def _spark_lz4(source: _Source) -> Iterator[bytes]:
@@ -184,7 +174,7 @@ def _snappy(source: _Source) -> Iterator[bytes]:
         if source.peek(len(_SNAPPY)) == _SNAPPY:
             source.read_exactly(len(_SNAPPY) + 8)
             continue
-        stored = source.number(">i")
+        (stored,) = struct.unpack(">i", source.read_exactly(4))
         if not 0 <= stored <= _LARGEST_BLOCK:
             raise DamagedError("a block of snappy has an invalid length")
         block = source.read_exactly(stored)
