@@ -23,6 +23,7 @@ from collections.abc import Callable, Sequence
 from apportion._util import checks
 from apportion._util.units import read_seconds
 from apportion.errors import InputError, did_you_mean
+from apportion.logs.stream_record import StreamRecord
 from apportion.streaming.batch_time import BatchTimes, Sample, fit
 from apportion.streaming.batches import Batch, Operator
 from apportion.streaming.journal import History
@@ -226,22 +227,15 @@ class _Arrivals:
         return self._observed[place].state_rows, self._observed[place].state_bytes
 
 
+@dataclasses.dataclass(frozen=True)
 class _Stream:
     """Runs the batches of a stream."""
 
-    def __init__(
-        self,
-        arrivals: _Arrivals,
-        model: BatchTimes,
-        trigger: float | None,
-        slots: int,
-        pause: float,
-    ) -> None:
-        self.arrivals = arrivals
-        self.trigger = trigger
-        self.slots = slots
-        self._model = model
-        self._pause = pause
+    arrivals: _Arrivals
+    model: BatchTimes
+    trigger: float | None
+    slots: int
+    pause: float
 
     def run(self, name: str, partitions: int, change: Change) -> Run:
         """Run all batches. `change` returns the partitions after each."""
@@ -267,7 +261,7 @@ class _Stream:
                 now = self._next(now, max(now + _IDLE, arrivals.time(read + 1)))
                 continue
             rows = min(rows, arrivals.limit or rows)
-            seconds = self._model.seconds(rows, partitions, self.slots)
+            seconds = self.model.seconds(rows, partitions, self.slots)
             ended = now + seconds
             worst = max(worst, ended - arrivals.time(read + min(1.0, rows)))
             read += rows
@@ -278,7 +272,7 @@ class _Stream:
                 recent.append(self._batch(batches, ended, seconds, rows, read, partitions))
                 target = change(ended, recent, partitions)
                 if target != partitions:
-                    following = max(following, ended + self._pause)
+                    following = max(following, ended + self.pause)
                     hours += partitions * (following - now) / 3600
                     partitions, now = target, following
                     rescales += 1
@@ -293,7 +287,7 @@ class _Stream:
             name,
             batches,
             rescales,
-            rescales * self._pause,
+            rescales * self.pause,
             worst,
             None if self.trigger is None else late / max(1, batches),
             hours,
@@ -331,29 +325,28 @@ class _Stream:
         )
 
 
+@dataclasses.dataclass
 class _Decisions:
     """Decides after each batch as the controller does."""
 
-    def __init__(
-        self, policy: Policy, bounds: Bounds, stabilizer: Stabilizer, stream: _Stream
-    ) -> None:
-        self._policy = policy
-        self._bounds = bounds
-        self._stabilizer = stabilizer
-        self._stream = stream
-        self._before: Load | None = None
+    policy: Policy
+    bounds: Bounds
+    stabilizer: Stabilizer
+    stream: _Stream
+    before: Load | None = None
+    """The load before the last rescale."""
 
     def __call__(self, now: float, batches: Sequence[Batch], partitions: int) -> int:
-        stream = self._stream
-        load = load_of(batches, partitions, stream.slots, stream.trigger, self._before)
-        size = self._bounds.bytes_per_partition
-        needed = min(checks.power_up(-(-load.state_bytes // size)) or 1, self._bounds.most)
-        wanted = self._bounds.apply(self._policy.wanted(load), needed, load)
-        steady = self._stabilizer.steady(now, partitions, wanted)
+        stream = self.stream
+        load = load_of(batches, partitions, stream.slots, stream.trigger, self.before)
+        size = self.bounds.bytes_per_partition
+        needed = min(checks.power_up(-(-load.state_bytes // size)) or 1, self.bounds.most)
+        wanted = self.bounds.apply(self.policy.wanted(load), needed, load)
+        steady = self.stabilizer.steady(now, partitions, wanted)
         if steady is None:
             return partitions
-        self._stabilizer.changed(now)
-        self._before = load
+        self.stabilizer.changed(now)
+        self.before = load
         return steady.partitions
 
 
@@ -405,35 +398,10 @@ def _measured(
 
 def _observed(history: History) -> list[_Observed]:
     found = [
-        _Observed(
-            ended=record.at.timestamp(),
-            seconds=record.batch_millis / 1000,
-            rows=record.input_rows,
-            backlog=record.backlog_rows or 0,
-            partitions=record.partitions,
-            slots=record.slots,
-            state_rows=record.state_rows,
-            state_bytes=record.state_bytes,
-            run_id=record.run_id,
-            is_first=False,
-        )
+        _observe(record, record.at, record.batch_millis / 1000, record.slots)
         for record in history.records
         if record.event in ("batch", "rescale") and record.partitions > 0
-    ] or [
-        _Observed(
-            ended=batch.ended.timestamp(),
-            seconds=batch.seconds,
-            rows=batch.input_rows,
-            backlog=batch.backlog_rows or 0,
-            partitions=batch.partitions or 1,
-            slots=None,
-            state_rows=batch.state_rows,
-            state_bytes=batch.state_bytes,
-            run_id=batch.run_id,
-            is_first=False,
-        )
-        for batch in history.batches
-    ]
+    ] or [_observe(batch, batch.ended, batch.seconds, None) for batch in history.batches]
     found.sort(key=lambda each: each.ended)
     ids = [None, *(each.run_id for each in found)]
     return [
@@ -442,6 +410,23 @@ def _observed(history: History) -> list[_Observed]:
         # Spark reports that it waits for rows as a batch of no time.
         if each.seconds > 0
     ]
+
+
+def _observe(
+    each: StreamRecord | Batch, ended: datetime.datetime, seconds: float, slots: int | None
+) -> _Observed:
+    return _Observed(
+        ended=ended.timestamp(),
+        seconds=seconds,
+        rows=each.input_rows,
+        backlog=each.backlog_rows or 0,
+        partitions=each.partitions or 1,
+        slots=slots,
+        state_rows=each.state_rows,
+        state_bytes=each.state_bytes,
+        run_id=each.run_id,
+        is_first=False,
+    )
 
 
 def _slots(observed: Sequence[_Observed], history: History, given: int | None) -> int:
