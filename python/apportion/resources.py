@@ -190,9 +190,11 @@ def plan(
     rows = jvm.table(spark, "apportion_slots", *given)
     query = next(row for row in rows if row["kind"] == "query")
     return QuerySlots(
-        stages=[_stage(row) for row in rows if row["stage"] is not None],
-        groups=[_group(row) for row in rows if row["kind"] == "group"],
-        requirement=_requirement(query),
+        stages=[
+            PlannedStage(**_fields(PlannedStage, row)) for row in rows if row["stage"] is not None
+        ],
+        groups=[Group(**_fields(Group, row)) for row in rows if row["kind"] == "group"],
+        requirement=Requirement(**query["requirement"].asDict()),
         at_once=query["tasks"],
         slots=query["slots"],
         timed=None if query["plan"] is None else _timed(query["plan"]),
@@ -204,21 +206,8 @@ def history(spark: SparkSession) -> list[Change]:
 
     Works on Spark Connect too.
     """
-    return [
-        Change(
-            row["at"],
-            row["query"],
-            row["phase"],
-            _requirement(row) if row["requirement"] is not None else None,
-            row["slots"],
-            row["slots_lost"],
-            row["declared"],
-            row["finish_within"],
-            row["planned"],
-            row["elapsed"],
-        )
-        for row in jvm.table(spark, "apportion_resources")
-    ]
+    rows = jvm.table(spark, "apportion_resources")
+    return [Change(**_fields(Change, row)) for row in rows]
 
 
 def state(spark: SparkSession) -> State:
@@ -257,30 +246,13 @@ def _timed(row: Row) -> TimedPlan:
     return TimedPlan(**fields, stages=stages)
 
 
-def _stage(row: Row) -> PlannedStage:
-    return PlannedStage(
-        number=row["stage"],
-        kind=row["kind"],
-        operator=row["operator"],
-        reads=list(row["reads"]),
-        depth=row["depth"],
-        profile=row["profile"],
-        bytes=row["bytes"],
-        tasks=row["tasks"],
-        requirement=_requirement(row),
-        spec=_spec(row),
-        slots=row["slots"],
-        why=row["why"],
-    )
-
-
-def _group(row: Row) -> Group:
-    return Group(row["profile"], _requirement(row), _spec(row), row["slots"])
-
-
-def _requirement(row: Row) -> Requirement:
-    return Requirement(**row["requirement"].asDict())
-
-
-def _spec(row: Row) -> Spec:
-    return Spec(**row["spec"].asDict())
+def _fields(kind: type[Change | Group | PlannedStage], row: Row) -> dict[str, Any]:
+    """Return the fields of a class. A newer extension may have more columns."""
+    columns = {each.name: each.name for each in dataclasses.fields(kind)}
+    if kind is PlannedStage:
+        columns["number"] = "stage"
+    values = {name: row[column] for name, column in columns.items()}
+    for name, inner in (("requirement", Requirement), ("spec", Spec)):
+        if values.get(name) is not None:
+            values[name] = inner(**values[name].asDict())
+    return values
