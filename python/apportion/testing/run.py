@@ -117,11 +117,7 @@ def _new_session(spark: SparkSession) -> SparkSession:
         return spark.newSession()
     session_class: Any = type(spark)
     session: SparkSession = session_class(spark.client._builder)
-    for key, value in _confs(spark).items() - _confs(session).items():
+    for key, value in jvm.session_conf(spark).items() - jvm.session_conf(session).items():
         if session.conf.isModifiable(key):
             session.conf.set(key, value)
     return session
-
-
-def _confs(spark: SparkSession) -> dict[str, str]:
-    return {row["key"]: row["value"] for row in spark.sql("SET").collect()}
