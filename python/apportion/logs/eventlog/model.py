@@ -26,8 +26,6 @@ class LoggedShuffle:
     """Whether tasks may read parts of a partition."""
     held: HeldRows = NOTHING_HELD
     """Execution memory of the reading stage for one stored byte."""
-    not_split: str | None = None
-    """Why tasks read whole partitions: `join-type`, `operator`, `switched-off` or another kind."""
     partitions_set_by: str | None = None
     """`adaptive` if map tasks decided how finely they wrote, `spark` if Spark wrote the shuffle;
     None if the query or an operator set the number. Logs of older versions have other texts."""

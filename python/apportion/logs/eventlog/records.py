@@ -38,7 +38,6 @@ def shuffles(record: Mapping[str, Any], sizes: list[list[int]]) -> list[LoggedSh
             range_partitioned=fields.get("range_partitioned") is True,
             splittable=fields.get("splittable") is True,
             held=_held(fields.get("held") or {}),
-            not_split=values.optional_text(fields.get("not_split")),
             partitions_set_by=values.optional_text(fields.get("partitions_set_by")),
             **_tree(fields),
         )
