@@ -125,6 +125,16 @@ def wrapped(line: str, indent: str = "", first: str | None = None) -> list[str]:
     )
 
 
+def first_line(text: str) -> str:
+    r"""Return the first line of a text, such as SQL or an error, with single spaces.
+
+    >>> first_line(" SELECT  1\nFROM t")
+    'SELECT 1'
+    """
+    lines = text.strip().splitlines()
+    return " ".join(lines[0].split()) if lines else ""
+
+
 def read_bytes(text: str) -> int:
     """Return the number of bytes, or -1 if `text` is not a size."""
     match = _SIZE.fullmatch(text.strip().lower())

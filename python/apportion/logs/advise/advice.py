@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 from collections.abc import Iterator, Sequence
 
+from apportion._util.units import first_line
 from apportion.logs import eventlog
 from apportion.logs.advise.cards import combined
 from apportion.logs.advise.model.findings import (
@@ -147,7 +148,7 @@ def _query(
     start, end = query.submitted, query.completed
     return QueryAdvice(
         id=query.id,
-        title=_title(query),
+        title=first_line(query.description) or "without a description",
         seconds=max(end - start, 0) / 1000 if start is not None and end is not None else None,
         stage_seconds=busy,
         task_seconds=sum(stage.task_seconds for stage in stages),
@@ -155,7 +156,7 @@ def _query(
         with_apportion=combined([each for each in findings if each.helps], busy, slots),
         findings=findings,
         fingerprint=query.fingerprint,
-        failure=_first_line(query.failure) if query.failure else None,
+        failure=first_line(query.failure) if query.failure else None,
     )
 
 
@@ -206,16 +207,6 @@ _FEW_TASKS = {Kind.LARGE_TASKS, Kind.LARGE_SCAN_TASKS}
 
 def _rank(advice: ApplicationAdvice | QueryAdvice | Finding) -> tuple[float, float]:
     return advice.gain.rank
-
-
-def _title(query: Query) -> str:
-    """Return the first line of the description, which can be a long SQL text."""
-    return _first_line(query.description) or "without a description"
-
-
-def _first_line(text: str) -> str:
-    lines = text.strip().splitlines()
-    return " ".join(lines[0].split()) if lines else ""
 
 
 def _notes(

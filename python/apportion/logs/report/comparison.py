@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 from apportion._util import ratios
 from apportion._util.ratios import Estimate
+from apportion._util.units import first_line
 from apportion.logs.eventlog import Unread
 from apportion.logs.plain import plain
 from apportion.logs.report.matching import Match, matches
@@ -231,8 +232,7 @@ def has_more_data(before: Numbers, after: Numbers) -> bool:
 
 def title(run: QueryRun) -> str:
     """Return the first line of a description, which can be a long SQL text."""
-    lines = run.description.splitlines()
-    return " ".join(lines[0].split()) if lines else "without a description"
+    return first_line(run.description) or "without a description"
 
 
 def _numbers(runs: Sequence[QueryRun], succeeded: Sequence[QueryRun]) -> Numbers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 
-from apportion._util.units import count_text, seconds_text, size_text
+from apportion._util.units import count_text, first_line, seconds_text, size_text
 from apportion.logs.advise.model.findings import Finding, Gain, Kind, percent_text
 from apportion.logs.advise.model.plan_facts import ScannedFiles
 from apportion.logs.advise.model.stages import MeasuredStage
@@ -28,8 +28,7 @@ def failed(query: Query, seconds: float) -> Iterator[Finding]:
     lost = sum(
         sum(stage.task_millis) + stage.wasted_millis + stage.killed_millis for stage in query.stages
     )
-    lines = query.failure.strip().splitlines()
-    error = " ".join(lines[0].split())[:_LONGEST_FAILURE] if lines else "without a message"
+    error = first_line(query.failure)[:_LONGEST_FAILURE] or "without a message"
     yield Finding(
         kind=Kind.FAILED_QUERY,
         cause=FAILED,
