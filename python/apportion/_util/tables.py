@@ -28,44 +28,32 @@ class FittedTable:
 
     def __init__(self, title: str, columns: Sequence[str], right: Collection[int] = ()) -> None:
         """Make a table without rows. `right` are the indexes of the columns with numbers."""
+        self.columns = list(columns)
+        self.rows: list[list[Text]] = []
         self._title = title
-        self._columns = [Text(column) for column in columns]
         self._right = right
-        self._rows: list[list[Text]] = []
         # The number of rows before each line between rows.
         self._sections: set[int] = set()
 
-    @property
-    def columns(self) -> list[str]:
-        """The headings."""
-        return [column.plain for column in self._columns]
-
-    @property
-    def rows(self) -> list[list[Text]]:
-        """The cells of each row."""
-        return self._rows
-
     def add_row(self, *cells: str | Text) -> None:
         """Add a row. Cells without a style are plain text."""
-        self._rows.append([cell if isinstance(cell, Text) else Text(cell) for cell in cells])
+        self.rows.append([cell if isinstance(cell, Text) else Text(cell) for cell in cells])
 
     def add_section(self) -> None:
         """Draw a line below the last row, if all columns fit."""
-        self._sections.add(len(self._rows))
+        self._sections.add(len(self.rows))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        widths = [
-            max(map(cell_len, _lines([self._columns, *self._rows], i)))
-            for i in range(len(self._columns))
-        ]
+        head = [Text(column) for column in self.columns]
+        widths = [max(map(cell_len, _lines([head, *self.rows], i))) for i in range(len(head))]
         # The words of a heading may be on several lines.
         least = [
-            max(map(cell_len, [*column.plain.split(), *_lines(self._rows, i)]), default=0)
-            for i, column in enumerate(self._columns)
+            max(map(cell_len, [*column.split(), *_lines(self.rows, i)]), default=0)
+            for i, column in enumerate(self.columns)
         ]
         room = options.max_width - _BORDER * len(least) - 1
         # So may the words of the first column, which can be a description.
-        words = [word for row in (self._columns, *self._rows) for word in row[0].plain.split()]
+        words = [word for row in (head, *self.rows) for word in row[0].plain.split()]
         label = min(least[0], max(room - sum(least[1:]), *map(cell_len, words), _LEAST_LABEL))
         for boxed in (widths, least, [label, *least[1:]]):
             if sum(boxed) <= room:
@@ -80,8 +68,8 @@ class FittedTable:
             shown += 1
         if self._title:
             yield Text(self._title, style="italic")
-        for row in (self._columns, *self._rows):
-            yield from self._narrow(row, widths, first, shown, is_head=row is self._columns)
+        for row in (head, *self.rows):
+            yield from self._narrow(row, widths, first, shown, is_head=row is head)
 
     def _narrow(
         self, row: list[Text], widths: list[int], first: int, shown: int, *, is_head: bool
@@ -100,7 +88,7 @@ class FittedTable:
         if is_head:
             return
         rest = [
-            Text.assemble(self._columns[i], ": ", row[i])
+            Text.assemble(self.columns[i], ": ", row[i])
             for i in range(shown, len(row))
             if row[i].plain
         ]
@@ -109,11 +97,11 @@ class FittedTable:
 
     def _boxed(self, widths: Sequence[int]) -> Table:
         table = Table(title=Text(self._title) if self._title else None, title_justify="left")
-        for i, column in enumerate(self._columns):
+        for i, column in enumerate(self.columns):
             justify: Literal["left", "right"] = "right" if i in self._right else "left"
-            heading = "\n".join(textwrap.wrap(column.plain, max(1, widths[i])))
+            heading = "\n".join(textwrap.wrap(column, max(1, widths[i])))
             table.add_column(Text(heading), justify=justify, max_width=widths[i])
-        for number, row in enumerate(self._rows, 1):
+        for number, row in enumerate(self.rows, 1):
             table.add_row(*row, end_section=number in self._sections)
         return table
 
