@@ -26,7 +26,8 @@ _HEAT = (0.02, 0.1, 0.25, 0.5)
 
 # Left upper corner of the box of each stage.
 _Places = dict[str, tuple[int, int]]
-_DrawLinks = Callable[[QueryView, _Places, int], Iterator[str]]
+# Outline of a link between the corners of two boxes, which have the same height.
+_Outline = Callable[[tuple[int, int], tuple[int, int], int], str]
 
 
 def graph(query: QueryView) -> Markup:
@@ -41,8 +42,8 @@ def graph(query: QueryView) -> Markup:
         stage.name: (_MARGIN + _RAIL, _MARGIN + place * (box + _GAP_Y))
         for place, stage in enumerate(query.stages)
     }
-    wide = _drawing(query, _places(query, box), _links, "a")
-    drawn = _svg("wide", wide) + _svg("narrow", _drawing(query, narrow, _rails, "a"))
+    wide = _drawing(query, _places(query, box), _curve, "a")
+    drawn = _svg("wide", wide) + _svg("narrow", _drawing(query, narrow, _rail, "a"))
     return Markup(
         f'<div class="graph" tabindex="0" role="group" aria-label="Stages of query {query.id}">'
         f"{drawn}</div>\n"
@@ -59,16 +60,16 @@ class Drawing(NamedTuple):
 
 def drawing(query: QueryView) -> Drawing:
     """Return the wide graph of a query with stages, without links to their sections."""
-    return _drawing(query, _places(query, _box_height(query)), _links, "g")
+    return _drawing(query, _places(query, _box_height(query)), _curve, "g")
 
 
 def _drawing(
-    query: QueryView, places: _Places, links: _DrawLinks, tag: Literal["a", "g"]
+    query: QueryView, places: _Places, outline: _Outline, tag: Literal["a", "g"]
 ) -> Drawing:
     box = _box_height(query)
     width = max(x for x, _ in places.values()) + _WIDTH + _MARGIN
     height = max(y for _, y in places.values()) + box + _MARGIN
-    elements = "".join([*links(query, places, box), *_boxes(query, places, box, tag)])
+    elements = "".join([*_links(query, places, box, outline), *_boxes(query, places, box, tag)])
     return Drawing(width, height, elements)
 
 
@@ -124,29 +125,26 @@ def _columns(query: QueryView) -> dict[str, int]:
     return {name: column - first for name, column in columns.items()}
 
 
-def _links(query: QueryView, places: _Places, box: int) -> Iterator[str]:
+def _links(query: QueryView, places: _Places, box: int, outline: _Outline) -> Iterator[str]:
     critical = set(itertools.pairwise(query.critical))
     for stage in query.stages:
-        x, y = places[stage.name]
         for name in dict.fromkeys(stage.reads):
-            from_x, from_y = places[name][0] + _WIDTH, places[name][1] + box // 2
-            to_y = y + box // 2
-            middle = (from_x + x) // 2
             marked = ' class="critical"' if (name, stage.name) in critical else ""
-            yield f'<path{marked} d="M{from_x} {from_y}C{middle} {from_y} {middle} {to_y} '
-            yield f'{x} {to_y}"/>'
+            yield f'<path{marked} d="{outline(places[name], places[stage.name], box)}"/>'
 
 
-def _rails(query: QueryView, places: _Places, box: int) -> Iterator[str]:
-    critical = set(itertools.pairwise(query.critical))
-    for stage in query.stages:
-        x, y = places[stage.name]
-        for name in dict.fromkeys(stage.reads):
-            from_y, to_y = places[name][1] + box // 2, y + box // 2
-            # Links to stages further down are further left.
-            left = max(2, x - 10 - (to_y - from_y) // (box + _GAP_Y) * 6)
-            marked = ' class="critical"' if (name, stage.name) in critical else ""
-            yield f'<path{marked} d="M{x} {from_y}H{left}V{to_y}H{x}"/>'
+def _curve(start: tuple[int, int], end: tuple[int, int], box: int) -> str:
+    from_x, to_x = start[0] + _WIDTH, end[0]
+    from_y, to_y = start[1] + box // 2, end[1] + box // 2
+    middle = (from_x + to_x) // 2
+    return f"M{from_x} {from_y}C{middle} {from_y} {middle} {to_y} {to_x} {to_y}"
+
+
+def _rail(start: tuple[int, int], end: tuple[int, int], box: int) -> str:
+    x, from_y, to_y = end[0], start[1] + box // 2, end[1] + box // 2
+    # Links to stages further down are further left.
+    left = max(2, x - 10 - (to_y - from_y) // (box + _GAP_Y) * 6)
+    return f"M{x} {from_y}H{left}V{to_y}H{x}"
 
 
 def _boxes(query: QueryView, places: _Places, box: int, tag: str) -> Iterator[str]:
