@@ -21,8 +21,8 @@ from apportion.bench.runner import run_query, try_variants, warm_up
 from apportion.bench.suites import Suite
 from apportion.bench.summary import VariantSummary
 from apportion.bench.variants import choose
-from apportion.cli.support.console import QUERY_FAILED, err, fail, out, quiet
-from apportion.cli.support.options import Force, Format, PlotFile, choose_format
+from apportion.cli.support.console import QUERY_FAILED, err, fail, note, out, quiet
+from apportion.cli.support.options import DataFolder, Force, Format, PlotFile, choose_format
 from apportion.cli.support.outputs import check_outputs
 from apportion.cli.support.progress import counted, stoppable, waiting
 from apportion.cli.support.sources import list_sources, read_queries
@@ -116,12 +116,7 @@ def bench(
         Path | None,
         typer.Option("--from", metavar="FILE", help="Show a saved result, and run nothing."),
     ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            help="Directory of the generated tables. Default: apportion in your cache directory."
-        ),
-    ] = None,
+    data: DataFolder = None,
     assignments: Annotated[
         list[str] | None,
         typer.Option(
@@ -204,7 +199,7 @@ def bench(
         fail(f"Spark ended. Run the same command again to go on with {file}", QUERY_FAILED)
     summaries = _show(results, plot_file, format)
     results.save(file, summary.as_json(results, summaries))
-    err.print(f"All runs: {file}", markup=False, soft_wrap=True)
+    note(f"All runs: {file}")
     _fail_for_problems(results)
 
 
@@ -294,7 +289,7 @@ def _sweep(job: _Job, memories: list[str], fresh: bool, format: str = "text") ->
     else:
         out.print(memory_sweep.table(results))
     files = ", ".join(str(job.with_memory(memory).file) for memory in memories)
-    err.print(f"All runs: {files}", markup=False, soft_wrap=True)
+    note(f"All runs: {files}")
     for measured in results.values():
         _fail_for_problems(measured)
 
@@ -354,7 +349,7 @@ def _show(results: Results, plot_file: Path | None, format: str) -> list[Variant
         out.print(report.plans_table(results))
     if plot_file:
         plot.draw(results, summaries, plot_file)
-        err.print(f"Plot: {plot_file}", markup=False, soft_wrap=True)
+        note(f"Plot: {plot_file}")
     return summaries
 
 

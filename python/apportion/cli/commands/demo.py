@@ -19,6 +19,7 @@ from apportion.bench import measure
 from apportion.bench.measure import Comparison
 from apportion.bench.suites import skew, tpc
 from apportion.cli.support.console import QUERY_FAILED, fail, out
+from apportion.cli.support.options import DataFolder
 from apportion.cli.support.progress import query_progress, stoppable, waiting
 from apportion.cli.support.spark_session import Assignments, Master, start
 from apportion.cli.support.table_files import find_tables, register
@@ -51,12 +52,7 @@ def demo(
     queries: Annotated[
         str, typer.Option(metavar="N,N,...", help="TPC-H queries to run, from 1 to 22.")
     ] = _DEFAULT_QUERIES,
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            help="Directory of the generated tables. Default: apportion in your cache directory."
-        ),
-    ] = None,
+    data: DataFolder = None,
     assignments: Assignments = None,
     master: Master = None,
 ) -> None:

@@ -15,7 +15,7 @@ from apportion._util.checks import LARGEST_INT
 from apportion._util.figures import check
 from apportion._util.identifiers import quoted
 from apportion._util.units import count_text
-from apportion.cli.support.console import err, fail, out
+from apportion.cli.support.console import fail, note, out
 from apportion.cli.support.options import Force, Format, PlotFile, Tables
 from apportion.cli.support.outputs import check_outputs
 from apportion.cli.support.progress import query_progress, waiting
@@ -101,7 +101,7 @@ def keys_command(
         _print(title, distribution)
     if plot_file:
         plot.draw(distribution, title, plot_file)
-        err.print(f"Plot: {plot_file}", markup=False, soft_wrap=True)
+        note(f"Plot: {plot_file}")
 
 
 def _title(table: str, distribution: KeyDistribution) -> str:

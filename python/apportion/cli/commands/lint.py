@@ -16,7 +16,7 @@ from rich.text import Text
 
 from apportion._util.paths import existing_path
 from apportion._util.units import count_text
-from apportion.cli.support.console import err, fail, out
+from apportion.cli.support.console import err, fail, note, out
 from apportion.cli.support.sources import SourceError, list_sources, read_source
 from apportion.errors import InputError, did_you_mean
 from apportion.hints import CODES, Finding, lint
@@ -79,7 +79,7 @@ def lint_command(
             unreadable.append(str(error))
     _print(checked, unreadable, format)
     for message in unreadable:
-        err.print(f"Error: {message}", markup=False, soft_wrap=True)
+        note(f"Error: {message}")
     if unreadable:
         raise typer.Exit(_IS_UNREADABLE)
     if any(file.findings for file in checked):

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from apportion._util.units import count_text
-from apportion.cli.support.console import err, out
+from apportion.cli.support.console import err, note, out
 from apportion.policies.checks import PolicyError
 from apportion.policies.files import Problem, check, load
 from apportion.policies.rules import Policies, Rule
@@ -58,7 +58,7 @@ def policies_command(
     for problem in problems if action == "check" else certain:
         _print(str(problem))
     for message in unreadable:
-        err.print(f"Error: {one_line(message)}", markup=False, soft_wrap=True)
+        note(f"Error: {one_line(message)}")
     if action == "check" and read:
         err.print(_summary(certain, len(problems) - len(certain), read), markup=False)
     if unreadable:

@@ -55,8 +55,13 @@ err = Console(stderr=True, highlight=False, emoji=False)
 def fail(message: str, code: int = USAGE_ERROR) -> NoReturn:
     """End the command with an error message and an exit code."""
     err.print("[bold red]Error:[/]", end=" ")
-    err.print(message, markup=False, soft_wrap=True)
+    note(message)
     raise typer.Exit(code)
+
+
+def note(message: str) -> None:
+    """Print a line about the output, on standard error."""
+    err.print(message, markup=False, soft_wrap=True)
 
 
 @contextmanager

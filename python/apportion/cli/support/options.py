@@ -36,6 +36,16 @@ PlotFile = Annotated[
     Path | None,
     typer.Option("--plot", metavar="FILE", help="Draw the result into a .png or .svg file."),
 ]
+DataFolder = Annotated[
+    Path | None,
+    typer.Option(
+        help="Directory of the generated tables. Default: apportion in your cache directory."
+    ),
+]
+Processes = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Logs to read at the same time. Default: all cores."),
+]
 Tables = Annotated[
     Path | None,
     typer.Option("--tables", help="Directory of parquet, csv or json tables."),

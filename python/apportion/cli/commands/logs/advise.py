@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 import typer
 
 from apportion._util.units import count_text
-from apportion.cli.support.console import err, fail, writing
-from apportion.cli.support.options import Force, Output, choose_format
+from apportion.cli.support.console import fail, note, writing
+from apportion.cli.support.options import Force, Output, Processes, choose_format
 from apportion.cli.support.outputs import POLICIES_MARK, check_outputs, json_text
 from apportion.cli.support.progress import counted
 from apportion.errors import ApportionError
@@ -49,10 +49,7 @@ def advise_command(
         int,
         typer.Option(min=1, metavar="N", help="Number of findings per log, and of jobs."),
     ] = 20,
-    processes: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Logs to read at the same time. Default: all cores."),
-    ] = None,
+    processes: Processes = None,
     resume: Annotated[
         bool,
         typer.Option(help="Use the results of earlier runs for logs that did not change."),
@@ -103,17 +100,15 @@ def advise_command(
         with writing(policies) as console:
             console.write(written.to_json() if is_json else POLICIES_MARK + written.to_yaml())
         rules = count_text(len(written.rules), "rule")
-        err.print(f"{rules} written to {policies}", markup=False, soft_wrap=True)
+        note(f"{rules} written to {policies}")
         if unmatched := count_unmatched(advice):
-            err.print(
+            note(
                 f"Left out: {count_text(unmatched, 'query')}. The logs have no fingerprint and no "
                 "table for a rule. Run the queries with Apportion to log fingerprints.",
-                markup=False,
-                soft_wrap=True,
             )
     if output:
         for unread in advice.unread:
-            err.print(f"Not read: {unread.log}: {unread.reason}", markup=False, soft_wrap=True)
+            note(f"Not read: {unread.log}: {unread.reason}")
 
 
 def _all(

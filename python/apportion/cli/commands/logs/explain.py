@@ -10,7 +10,7 @@ import typer
 
 from apportion._spark.jvm import short_errors
 from apportion._util.units import count_text
-from apportion.cli.support.console import err, fail, writing
+from apportion.cli.support.console import fail, note, writing
 from apportion.cli.support.options import Force, Output, choose_format
 from apportion.cli.support.outputs import check_outputs
 from apportion.cli.support.progress import query_progress, waiting
@@ -96,10 +96,10 @@ def explain(
     with writing(output) as console:
         console.write(getattr(explained, chosen)())
     if chosen not in ("text", "html"):
-        for note in explained.notes:
-            err.print(note, markup=False, soft_wrap=True)
+        for sentence in explained.notes:
+            note(sentence)
     for remark in explained.remarks:
-        err.print(f"Left out: {remark}", markup=False, soft_wrap=True)
+        note(f"Left out: {remark}")
 
 
 def _refuse(allowed_for: str, options: dict[str, object]) -> None:

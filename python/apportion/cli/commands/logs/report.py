@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from apportion.cli.support.console import err, fail, writing
-from apportion.cli.support.options import Force, Output, OutputFormat, choose_format
+from apportion.cli.support.console import fail, note, writing
+from apportion.cli.support.options import Force, Output, OutputFormat, Processes, choose_format
 from apportion.cli.support.outputs import check_outputs, json_text
 from apportion.cli.support.progress import counted
 from apportion.errors import ApportionError
@@ -34,10 +34,7 @@ def report_command(
     top: Annotated[
         int, typer.Option(min=1, metavar="N", help="Number of queries in each list of the text.")
     ] = 20,
-    processes: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Logs to read at the same time. Default: all cores."),
-    ] = None,
+    processes: Processes = None,
     format: OutputFormat = None,
     output: Output = None,
     force: Force = False,
@@ -72,4 +69,4 @@ def report_command(
             console.write(render.text(comparison, top))
     if output:
         for unread in [*comparison.before.unread, *comparison.after.unread]:
-            err.print(f"Not read: {unread.log}: {unread.reason}", markup=False, soft_wrap=True)
+            note(f"Not read: {unread.log}: {unread.reason}")

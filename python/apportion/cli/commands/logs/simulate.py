@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from apportion._util.figures import check
-from apportion.cli.support.console import Console, err, writing
+from apportion.cli.support.console import Console, note, writing
 from apportion.cli.support.options import Force, Output, OutputFormat, PlotFile, choose_format
 from apportion.cli.support.outputs import check_outputs, json_text
 from apportion.cli.support.progress import counted, waiting
@@ -121,9 +121,9 @@ def simulate_command(
         _print(result, chosen, console)
     if plot_file:
         plot.draw(result, plot_file)
-        err.print(f"Plot: {plot_file}", markup=False, soft_wrap=True)
+        note(f"Plot: {plot_file}")
     for left_out in application.skipped:
-        err.print(f"Left out: {left_out}", markup=False, soft_wrap=True)
+        note(f"Left out: {left_out}")
 
 
 def _print(result: Simulation, format: str, console: Console) -> None:
@@ -134,5 +134,5 @@ def _print(result: Simulation, format: str, console: Console) -> None:
     console.print(report.stages_table(result) if single else report.queries_table(result))
     console.print(report.scenarios_table(result))
     console.print(report.fit_text(result), markup=False, soft_wrap=True)
-    for note in report.notes(result):
-        console.print(f"Note: {note}", markup=False, soft_wrap=True)
+    for sentence in report.notes(result):
+        console.print(f"Note: {sentence}", markup=False, soft_wrap=True)

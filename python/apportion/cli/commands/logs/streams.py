@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from apportion._util.units import read_seconds
-from apportion.cli.support.console import err, fail, out, writing
+from apportion.cli.support.console import fail, note, out, writing
 from apportion.cli.support.options import Force, Output, OutputFormat, choose_format
 from apportion.cli.support.outputs import check_outputs, json_text
 from apportion.errors import ApportionError, did_you_mean
@@ -110,7 +110,7 @@ def streams_command(
         else:
             console.print(shown)
     for left_out in skipped:
-        err.print(f"Left out: {left_out}", markup=False, soft_wrap=True)
+        note(f"Left out: {left_out}")
 
 
 def _read(source: str, stream: str | None) -> tuple[list[History], list[str]]:
