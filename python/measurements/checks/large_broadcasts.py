@@ -8,14 +8,13 @@ Tables of growing size are joined with a broadcast hint, each in a Spark of its 
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Mapping
-from concurrent.futures import ProcessPoolExecutor
 from typing import Annotated
 
 import typer
 
 from apportion._spark import jars, jvm
+from apportion._util.parallel import in_process
 from apportion.cli.support.progress import counted
 from apportion.cli.support.spark_session import start
 from apportion.errors import QueryError, SparkEndedError
@@ -83,7 +82,6 @@ def main(
     }
     for name in counted(list(cases)):
         process, key, size = cases[name]
-        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-            worked = pool.submit(works, process, key, (size << 20) // ROW_BYTES[key]).result()
+        worked = in_process(works, process, key, (size << 20) // ROW_BYTES[key])
         rows.append({"process": process, "key": key, "megabytes": size, "worked": worked})
         raw.write("large-broadcasts", about, rows, folder)

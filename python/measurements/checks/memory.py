@@ -10,15 +10,14 @@ A prediction is right if a task spills to disk or fails, and Apportion expects i
 from __future__ import annotations
 
 import dataclasses
-import multiprocessing
 import random
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from apportion._spark import jvm
+from apportion._util.parallel import in_process
 from apportion.bench.measure import job_group
 from apportion.cli.support.progress import counted
 from apportion.cli.support.spark_session import start
@@ -201,7 +200,6 @@ def main(
     """Compare the spills of generated queries with the memory that Apportion expects."""
     outcomes: list[Outcome] = []
     for place, size in enumerate(memory.split(",")):
-        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
-            about, measured = process.submit(run_all, size, generate(seed + place, cases)).result()
+        about, measured = in_process(run_all, size, generate(seed + place, cases))
         outcomes += measured
         raw.write("memory", {**about, "seed": seed, "heaps": memory}, rows(outcomes), folder)
