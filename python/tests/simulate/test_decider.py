@@ -214,3 +214,13 @@ def test_memory_is_no_limit_with_the_plugin_of_another_engine(
     confs: dict[str, str], is_limited: bool
 ) -> None:
     assert (Confs(confs).task_memory(2) is not None) == is_limited
+
+
+def test_executors_of_a_local_cluster_have_memory_of_their_own() -> None:
+    confs = {"spark.driver.memory": "1g", "spark.executor.memory": "4g"}
+    local, cluster = (
+        Confs({**confs, "spark.master": master})
+        for master in ("local[2]", "local-cluster[2,1,4096]")
+    )
+    assert (local.task_memory(1) or 0) < (cluster.task_memory(1) or 0)
+    assert (local.default_parallelism(1), cluster.default_parallelism(1)) == (1, 2)

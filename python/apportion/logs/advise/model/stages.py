@@ -142,12 +142,6 @@ class SparkConfs(Confs):
         """Return whether the version is this one or later. Distributions may write no version."""
         return self.version is None or self.version >= (major, minor)
 
-    @property
-    def is_local(self) -> bool:
-        """Whether tasks run in the driver, whose memory is not that of executors."""
-        master = self.text("spark.master") or ""
-        return master == "local" or master.startswith("local[")
-
 
 def version(application: Application) -> tuple[int, int] | None:
     """Return the version of Spark, such as `(4, 1)`; None for logs without it."""

@@ -98,10 +98,16 @@ class Confs:
         initial = self.number(_INITIAL_PARTITIONS) if self.flag(COALESCING) else None
         return initial or self.number(SHUFFLE_PARTITIONS)
 
+    @property
+    def is_local(self) -> bool:
+        """Whether tasks run in the driver, whose memory is not that of executors."""
+        master = self.text("spark.master") or ""
+        return master == "local" or master.startswith("local[")
+
     def default_parallelism(self, slots: int) -> int:
         """Return Spark's default parallelism with a number of task slots."""
-        is_local = (self.text("spark.master") or "").startswith("local")
-        return self.number("spark.default.parallelism") or (slots if is_local else max(slots, 2))
+        least = 1 if self.is_local else 2
+        return self.number("spark.default.parallelism") or max(slots, least)
 
     def task_memory(self, slots: int) -> int | None:
         """Return the bytes of execution memory that rows of a task may fill; None for no limit.
@@ -112,8 +118,7 @@ class Confs:
             self._has_other_engine() and not self.is_set("memory_enabled")
         ):
             return None
-        is_local = (self.text("spark.master") or "").startswith("local")
-        heap = self.size("spark.driver.memory" if is_local else "spark.executor.memory")
+        heap = self.size("spark.driver.memory" if self.is_local else "spark.executor.memory")
         try:
             share = float(self.text(_MEMORY_SHARE) or "")
         except ValueError:
