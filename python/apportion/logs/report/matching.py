@@ -75,16 +75,8 @@ def _queries(name: str, before: list[QueryRun], after: list[QueryRun]) -> Iterat
         if all(len(set(map(_fingerprint, side))) <= 1 for side in runs):
             yield Match(name, *runs)
         else:
-            for side, make in zip(runs, (_only_before, _only_after), strict=True):
-                yield from (make(name, same) for same in _by(_fingerprint, side).values())
-
-
-def _only_before(name: str, runs: list[QueryRun]) -> Match:
-    return Match(name, runs, [])
-
-
-def _only_after(name: str, runs: list[QueryRun]) -> Match:
-    return Match(name, [], runs)
+            yield from (Match(name, same, []) for same in _by(_fingerprint, runs[0]).values())
+            yield from (Match(name, [], same) for same in _by(_fingerprint, runs[1]).values())
 
 
 def _by(key: Key, runs: Sequence[QueryRun]) -> dict[Hashable, list[QueryRun]]:
