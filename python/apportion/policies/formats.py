@@ -33,7 +33,7 @@ _SCALARS = (
 def read(text: str, *, is_json: bool) -> Any:
     """Return the data in a text. Raises `ValueError` if it cannot be read."""
     try:
-        data = _json(text) if is_json else yaml.load(text, _Loader)
+        data = json.loads(text, object_pairs_hook=_mapping) if is_json else yaml.load(text, _Loader)
         # Half of a surrogate pair cannot be shown, and Spark reads no infinite number.
         json.dumps(data, ensure_ascii=False, allow_nan=False).encode()
     except RecursionError:
@@ -58,10 +58,6 @@ def to_yaml(entries: Iterable[tuple[str, dict[str, Any]]], key: str) -> str:
             yaml.dump([entry], Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=2**30)
         )
     return "".join([f"{key}:\n", *parts]) if parts else f"{key}: []\n"
-
-
-def _json(text: str) -> Any:
-    return json.loads(text, object_pairs_hook=_mapping)
 
 
 def _mapping(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
