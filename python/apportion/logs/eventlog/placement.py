@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from apportion.logs.eventlog import plan_text
 from apportion.logs.eventlog.fragments import Fragment
@@ -22,11 +22,6 @@ class Placement:
     elsewhere: list[LoggedDecision]
     """Decisions for parts that the last plan does not have. Spark plans again while a query runs,
     and it reads an equal exchange instead of a part that was already decided."""
-
-
-def place(query: Query, fragments: Sequence[Fragment]) -> Mapping[int, list[LoggedDecision]]:
-    """Return the decisions for each fragment, by its place in `fragments`."""
-    return placement(query, fragments).placed
 
 
 def placement(query: Query, fragments: Sequence[Fragment]) -> Placement:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from apportion.decision import NOTHING_HELD, Decision, HeldRows
 from apportion.logs.eventlog import Application, LoggedDecision, Query, Stage, plan_text
 from apportion.logs.eventlog.fragments import Fragment, fragments
-from apportion.logs.eventlog.placement import is_scan_of, place
+from apportion.logs.eventlog.placement import is_scan_of, placement
 from apportion.logs.eventlog.tasks import attempts_by_id, joined, median
 from apportion.logs.eventlog.work import attempts_of
 from apportion.logs.simulate.arithmetic import writes
@@ -315,7 +315,7 @@ class _Stages:
             for stage in own:
                 if stage.id in self._places:
                     self._owners.setdefault(self._places[stage.id], fragment)
-        placed = place(query, self._fragments)
+        placed = placement(query, self._fragments).placed
         self._placed = {
             id(fragment): placed.get(number, []) for number, fragment in enumerate(self._fragments)
         }

@@ -157,7 +157,7 @@ def measured(
     `alone` has the result of `seconds_alone`.
     """
     cut = fragments(query.plan) if query.plan else []
-    owners, decided = _owners(query, cut), placement.place(query, cut)
+    owners, decided = _owners(query, cut), placement.placement(query, cut).placed
     known: dict[int, PlanFacts] = {}
     unknown = PlanFacts(
         engine=engine(query.plan),
