@@ -219,6 +219,10 @@ class Query:
     decisions: list[LoggedDecision] = dataclasses.field(default_factory=list)
     stages: list[Stage] = dataclasses.field(default_factory=list)
 
+    def driver_metric(self, node: PlanNode, name: str) -> int:
+        """Return a metric of an operator that the driver counts; 0 if it is not known."""
+        return self.driver_metrics.get(node.metrics.get(name, -1), 0)
+
     def __getstate__(self) -> dict[str, Any]:
         # A plan can be too deep for the recursion of `pickle`.
         return {**self.__dict__, "plan": _flat(self.plan) if self.plan else None}

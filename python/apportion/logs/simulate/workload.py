@@ -438,10 +438,7 @@ class _Stages:
 
         Its size in memory has large empty arrays, so a small table is measured by its rows.
         """
-        size, rows = (
-            self._query.driver_metrics.get(broadcast.root.metrics.get(name, -1), 0)
-            for name in _BROADCAST
-        )
+        size, rows = (self._query.driver_metric(broadcast.root, name) for name in _BROADCAST)
         columns = max((plan_text.width(node.text) for node in broadcast.root.children), default=1)
         return min(size, rows * _WORD * (1 + columns)) if rows else size
 
@@ -502,9 +499,7 @@ class _Stages:
         ]
         scans: list[Scan] = []
         for node in fragment.operators():
-            files, size = (
-                query.driver_metrics.get(node.metrics.get(name, -1), 0) for name in _FILES
-            )
+            files, size = (query.driver_metric(node, name) for name in _FILES)
             if files > 0 and size > 0:
                 match = next((logged for logged in decided if is_scan_of(logged, node)), None)
                 if match:

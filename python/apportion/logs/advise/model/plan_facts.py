@@ -154,7 +154,6 @@ def facts(fragment: Fragment, query: Query, decided: Sequence[LoggedDecision]) -
     partitionings = [plan_text.partitioning(read.root.text) for read in shuffles]
     numbers = {each.number for each in partitionings if each}
     origins = {each.origin for each in partitionings if each}
-    metrics = query.driver_metrics
     return PlanFacts(
         operators=_shown(nodes),
         tables=list(
@@ -172,7 +171,7 @@ def facts(fragment: Fragment, query: Query, decided: Sequence[LoggedDecision]) -
         was_decided=any(each.decision.layout != "observed" for each in decided),
         set_by_query=bool(origins & _SET_BY_QUERY) or "Coalesce" in kinds,
         broadcast_bytes=sum(
-            max(0, metrics.get(read.root.metrics.get("data size", -1), 0))
+            max(0, query.driver_metric(read.root, "data size"))
             for read in fragment.inputs
             if read.kind == "broadcast"
         ),
@@ -189,9 +188,9 @@ def facts(fragment: Fragment, query: Query, decided: Sequence[LoggedDecision]) -
         runs_user_code=any(part in each for part in _USER_CODE for each in kinds),
         engine=engine(query.plan),
         holds_rows=bool(_HOLD_ROWS.intersection(kinds)),
-        files=sum(metrics.get(node.metrics.get(_FILES, -1), 0) for node in nodes),
-        file_bytes=sum(metrics.get(node.metrics.get(_FILE_BYTES, -1), 0) for node in nodes),
-        written_files=sum(metrics.get(node.metrics.get(_WRITTEN_FILES, -1), 0) for node in nodes),
+        files=sum(query.driver_metric(node, _FILES) for node in nodes),
+        file_bytes=sum(query.driver_metric(node, _FILE_BYTES) for node in nodes),
+        written_files=sum(query.driver_metric(node, _WRITTEN_FILES) for node in nodes),
     )
 
 

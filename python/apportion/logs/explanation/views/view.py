@@ -341,8 +341,7 @@ def view(application: Application, query: Query, findings: Sequence[Finding] = (
                 waited_millis=sum(waited.get(stage, 0) for stage in ids),
                 findings=[each for each in findings if each.stage in ids],
                 file_bytes=sum(
-                    query.driver_metrics.get(node.metrics.get(_FILE_BYTES, -1), 0)
-                    for node in fragment.operators()
+                    query.driver_metric(node, _FILE_BYTES) for node in fragment.operators()
                 ),
             )
         )
