@@ -67,6 +67,12 @@ class Ran:
     median_task_bytes: int
 
     @property
+    def name(self) -> str:
+        """The ids of Spark's stages in words: `stage 9` or `stages 6 + 10`."""
+        ids = " + ".join(map(str, self.stages))
+        return f"{'stage' if len(self.stages) == 1 else 'stages'} {ids}"
+
+    @property
     def tasks_text(self) -> str:
         """The number of tasks, as a sum over Spark's stages: `200 + 200`."""
         return " + ".join(map(str, self.tasks_of_stages))
@@ -114,7 +120,7 @@ class Ran:
     def text(self) -> str:
         """Return a sentence about the stages, tasks and bytes."""
         parts = [
-            f"{'stage' if len(self.stages) == 1 else 'stages'} {' + '.join(map(str, self.stages))}",
+            self.name,
             f"{self.tasks_text} {'task' if self.tasks == 1 else 'tasks'}",
             f"{self.task_millis / 1000:.1f} s of task time",
             *(f"{size_text(size)} {kind}" for kind, size in self.moved()),

@@ -1,4 +1,4 @@
-"""What a stage is called, what it does, and who chose its number of tasks, in a few words."""
+"""What a stage does, and who chose its number of tasks, in a few words."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from apportion._util.units import size_text
 from apportion.logs.eventlog import LoggedDecision, PlanNode, plan_text
-from apportion.logs.eventlog.fragments import Fragment
-from apportion.logs.eventlog.work import Ran
 
 # Kinds of operators in the order in which they describe a stage best: a part of their names, and
 # the words for them.
@@ -19,14 +17,6 @@ _KINDS = (
     ("Range", "range"),
 )  # fmt: skip
 _MOST_TABLES = 2
-
-
-def stage_name(fragment: Fragment, work: Ran | None) -> str:
-    """Return the ids of the Spark stages that ran a part of the plan, or the name of the part."""
-    if not work:
-        return fragment.name
-    ids = " + ".join(map(str, work.stages))
-    return f"{'stage' if len(work.stages) == 1 else 'stages'} {ids}"
 
 
 def purpose(operators: Sequence[PlanNode], own: Sequence[str], below: Sequence[str]) -> str:

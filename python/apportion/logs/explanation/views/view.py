@@ -309,7 +309,7 @@ def view(application: Application, query: Query, findings: Sequence[Finding] = (
     ):
         depth = max((depths[id(read)] + 1 for read in fragment.inputs), default=0)
         depths[id(fragment)] = depth
-        names[id(fragment)] = labels.stage_name(fragment, work)
+        names[id(fragment)] = work.name if work else fragment.name
         scanned = _tables(fragment)
         # The largest input comes first.
         inputs = sorted(fragment.inputs, key=lambda read: -millis.get(id(read), 0))
