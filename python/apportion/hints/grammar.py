@@ -1,4 +1,4 @@
-"""The known hints: their names, arguments, checks and meanings. No other module repeats them.
+"""The known hints: their names, arguments and checks. No other module repeats them.
 
 `HintGrammar.scala` reads the same hints in Spark. `jvm/src/test/resources/wrong_hints.golden.txt`
 keeps both equal: it holds the messages of the Scala side, and `python/tests/hints/test_lint.py`
@@ -35,11 +35,10 @@ HintKey = tuple[str, tuple[str, ...]]
 
 
 class Form(NamedTuple):
-    """One form of a hint: the names of its parameters, an example, and its meaning."""
+    """One form of a hint: the names of its parameters, and an example."""
 
     parameters: tuple[str, ...]
     example: str
-    meaning: str
 
 
 class _Type(NamedTuple):
@@ -110,55 +109,22 @@ def _read_value(parameter: str, argument: Argument) -> float | None:
     return argument.integer if argument.kind == "integer" else None
 
 
-# All hints of Apportion.
+# All hints of Apportion. docs/hints.md has their meanings.
 APPORTION: dict[str, tuple[Form, ...]] = {
     "PARALLELISM": (
-        Form(("n",), "PARALLELISM(8)", "the block's stages use 8 tasks"),
-        Form(("min", "max"), "PARALLELISM(4, 64)", "the block's stages use from 4 to 64 tasks"),
+        Form(("n",), "PARALLELISM(8)"),
+        Form(("min", "max"), "PARALLELISM(4, 64)"),
     ),
-    "DATA_VOLUME": (
-        Form(
-            ("volume",), "DATA_VOLUME('256MB')", "the target size per task in the block is 256 MiB"
-        ),
-    ),
-    "BROADCAST_RATIO": (
-        Form(
-            ("ratio",),
-            "BROADCAST_RATIO(0.3)",
-            "broadcast tables may use up to 30 % of the target size per task",
-        ),
-    ),
-    "RANGES": (
-        Form(
-            ("even|balanced",),
-            "RANGES(balanced)",
-            "each task reads about the same number of bytes (`even`: of shuffle partitions)",
-        ),
-    ),
-    "SLOTS": (
-        Form(
-            ("min", "target", "max"),
-            "SLOTS(1, 16, 64)",
-            "the block's stages declare these numbers of task slots",
-        ),
-    ),
-    "FINISH_WITHIN": (
-        Form(
-            ("time",),
-            "FINISH_WITHIN('10 min')",
-            "the query gets the slots with which it ends within 10 minutes",
-        ),
-    ),
+    "DATA_VOLUME": (Form(("volume",), "DATA_VOLUME('256MB')"),),
+    "BROADCAST_RATIO": (Form(("ratio",), "BROADCAST_RATIO(0.3)"),),
+    "RANGES": (Form(("even|balanced",), "RANGES(balanced)"),),
+    "SLOTS": (Form(("min", "target", "max"), "SLOTS(1, 16, 64)"),),
+    "FINISH_WITHIN": (Form(("time",), "FINISH_WITHIN('10 min')"),),
     "SOURCE_PARALLELISM": (
-        Form(("n",), "SOURCE_PARALLELISM(16)", "every scan of the block uses 16 tasks"),
-        Form(
-            ("table", "n"),
-            "SOURCE_PARALLELISM(t, 16)",
-            "the scan of t, a table or alias of the block, uses 16 tasks",
-        ),
+        Form(("n",), "SOURCE_PARALLELISM(16)"),
+        Form(("table", "n"), "SOURCE_PARALLELISM(t, 16)"),
     ),
 }
-
 # Spark's join strategies by hint. The strategies are in the order in which Spark prefers them when
 # the two sides of a join have different hints.
 JOIN_STRATEGIES: dict[str, str] = {

