@@ -495,7 +495,7 @@ class _Stages:
         decided = [
             logged
             for logged in self._placed[id(fragment)]
-            if _is_scan(logged.decision) and _is_sound_scan(logged.decision)
+            if _is_scan(logged.decision) and logged.decision.data_volume_per_task is not None
         ]
         scans: list[Scan] = []
         for node in fragment.operators():
@@ -514,12 +514,8 @@ def _is_sound(logged: LoggedDecision) -> bool:
     counts = (decision.tasks, decision.parallelism, decision.subpartitions)
     volume = decision.data_volume_per_task
     return (
-        all(isinstance(count, int) and 0 < count < 2**31 for count in counts)
-        and isinstance(decision.broadcast_bytes, int)
-        and isinstance(decision.input_bytes, int)
-        and (volume is None or (isinstance(volume, int) and volume > 0))
-        and isinstance(decision.layout, str)
-        and isinstance(decision.clamps, list)
+        all(0 < count < 2**31 for count in counts)
+        and (volume is None or volume > 0)
         and len(decision.stages) == len(sizes)
         and all(len(shuffle) == decision.subpartitions for shuffle in sizes)
     )
@@ -527,10 +523,3 @@ def _is_sound(logged: LoggedDecision) -> bool:
 
 def _is_scan(decision: Decision) -> bool:
     return decision.layout == "files" or (decision.layout == "observed" and not decision.stages)
-
-
-def _is_sound_scan(decision: Decision) -> bool:
-    numbers = (decision.group, decision.tasks, decision.parallelism, decision.input_bytes)
-    return all(isinstance(number, int) and number >= 0 for number in numbers) and isinstance(
-        decision.data_volume_per_task, int
-    )
