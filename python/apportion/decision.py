@@ -14,7 +14,7 @@ from apportion._spark import jvm
 from apportion._util import checks, pages, zones
 from apportion._util.units import size_text
 from apportion.errors import InputError
-from apportion.resources import Requirement, requirement_from_row
+from apportion.resources import Requirement
 from apportion.session import confs
 from apportion.settings import PREFIX, Settings
 
@@ -341,8 +341,8 @@ def _decision(record: Mapping[str, Any]) -> Decision:
     values["bytes_read_twice"] = record.get("bytes_read_twice") or 0
     values["ranges"] = [(span["start"], span["end"]) for span in _objects(record["ranges"])]
     requirement = record.get("requirement")
-    values["requirement"] = requirement_from_row(
-        _integers(Requirement, requirement) if requirement else None
+    values["requirement"] = (
+        Requirement(**_integers(Requirement, requirement)) if requirement else None
     )
     values["outcome"] = outcome_from_row(record.get("outcome"))
     for name, annotation in _ANNOTATIONS.items():

@@ -223,11 +223,6 @@ def state(spark: SparkSession) -> State:
     )
 
 
-def requirement_from_row(record: dict[str, Any] | None) -> Requirement | None:
-    """Return the requirement in a record, or None if the record has none."""
-    return Requirement(**record) if record else None
-
-
 def _check_time(finish_within: str) -> None:
     # `import apportion` does not load sqlglot.
     from apportion.hints.grammar import is_allowed_time, read_time
