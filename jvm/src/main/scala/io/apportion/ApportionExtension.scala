@@ -14,7 +14,7 @@ import io.apportion.resources.{AwaitSlots, RescalingPolicy, ResourceTable, SlotC
 import io.apportion.resources.planned.PlannedSlots
 import io.apportion.scans.ScanTasks
 import io.apportion.settings.{QuerySettings, ResourceSettings, ScanSettings, SettingRegistry, Settings, SettingsCheck}
-import io.apportion.shufflewrites.AdaptiveWrites
+import io.apportion.shufflewrites.{AdaptiveWrites, ReplaceExchange}
 import io.apportion.streams.StreamTable
 import io.apportion.writes.{
   DropRebalances,
@@ -78,7 +78,7 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectQueryPostPlannerStrategyRule(UserRepartitions(_))
     extensions.injectQueryStagePrepRule(SizeFileShuffles(_))
     extensions.injectQueryStagePrepRule(AdaptiveWrites(_, advisors))
-    extensions.injectColumnar(AdaptiveWrites.columnarRule)
+    extensions.injectColumnar(ReplaceExchange.columnarRule)
 
     // When stages have finished, before Spark plans the rest again
     extensions.injectRuntimeOptimizerRule(DropRebalances(_))

@@ -17,7 +17,7 @@ import io.apportion.rules.Guarded
 import io.apportion.settings.{SessionPolicy, Settings}
 import io.apportion.shufflewrites.AdaptiveWrites
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.apportion.exchange.AdaptiveExchangeExec
+import org.apache.spark.sql.apportion.exchange.TreeStatistics
 import org.apache.spark.sql.catalyst.plans.physical.{HashPartitioning, RangePartitioning}
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec
@@ -108,7 +108,7 @@ case class ReportDecisions(
 
   /** Blocks that map tasks wrote into adaptive shuffles; `None` if there is none. */
   private def blocksOf(group: ExchangeGroup): Option[Long] =
-    sum(group.leaves.filter(_.tree.isDefined).flatMap(_.shuffle.metrics.get(AdaptiveExchangeExec.Blocks)).map(_.value))
+    sum(group.leaves.filter(_.tree.isDefined).flatMap(_.shuffle.metrics.get(TreeStatistics.BlocksMetric)).map(_.value))
 
   /** Blocks that Spark would have written at most: one for each map task and partition, and at most one for each row. */
   private def sparksBlocksOf(group: ExchangeGroup): Option[Long] =

@@ -12,16 +12,15 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.exchange.WriteGoal
 import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan, RebalancePartitions}
 import org.apache.spark.sql.catalyst.plans.physical.{HashPartitioning, Partitioning, RangePartitioning}
-import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
-import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
 import org.apache.spark.sql.execution.exchange._
 import org.apache.spark.sql.internal.SQLConf
 
 /**
  * Gives the shuffles of a query one large number of partitions, and marks those whose map tasks decide how finely they
- * write. A mark becomes an `AdaptiveExchangeExec` when the stage of the shuffle is created ([[ReplaceExchange]]). Until
+ * write. A mark becomes an `AdaptiveExchangeExec` when the stage of the shuffle is created (`ReplaceExchange`). Until
  * then the plan has Spark's own exchanges, which Spark's rules and other libraries know.
  */
 case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends Guarded[SparkPlan] {
@@ -181,10 +180,5 @@ object AdaptiveWrites {
     case hash: HashPartitioning   => Some(hash.copy(numPartitions = n))
     case range: RangePartitioning => Some(range.copy(numPartitions = n))
     case _                        => None
-  }
-
-  /** Rule that replaces marked exchanges. Spark runs it when it creates the stage of an exchange (SPARK-32332). */
-  def columnarRule(session: SparkSession): ColumnarRule = new ColumnarRule {
-    override val postColumnarTransitions: Rule[SparkPlan] = new ReplaceExchange(session)
   }
 }

@@ -7,7 +7,8 @@ import io.apportion.rules.Guarded
 import io.apportion.util.{BoundedMap, PerApplication}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.exchange.AdaptiveExchangeExec
-import org.apache.spark.sql.execution.{DataSourceScanExec, SparkPlan}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.{ColumnarRule, DataSourceScanExec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
@@ -53,7 +54,13 @@ private[shufflewrites] final class ReplaceExchange(override protected val sessio
         .foldLeft(0L)(Bytes.add)
 }
 
-private object ReplaceExchange {
+private[apportion] object ReplaceExchange {
+
+  /** The rule, which Spark runs when it creates the stage of an exchange (SPARK-32332). */
+  def columnarRule(session: SparkSession): ColumnarRule = new ColumnarRule {
+    override val postColumnarTransitions: Rule[SparkPlan] = new ReplaceExchange(session)
+  }
+
   private val MaxKnown = 1000
 
   /** Bytes of the shuffles that an application has written, by their canonical plans. */

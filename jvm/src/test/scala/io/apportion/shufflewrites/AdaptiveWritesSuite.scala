@@ -2,7 +2,7 @@ package io.apportion.shufflewrites
 
 import io.apportion.SparkSuite
 import org.apache.spark.sql.{DataFrame, Row, SparkSession}
-import org.apache.spark.sql.apportion.exchange.AdaptiveExchangeExec
+import org.apache.spark.sql.apportion.exchange.{AdaptiveExchangeExec, TreeStatistics}
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, AdaptiveSparkPlanHelper, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.exchange.{ShuffleExchangeExec, ShuffleExchangeLike}
 import org.scalatest.prop.TableDrivenPropertyChecks._
@@ -262,7 +262,7 @@ class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       query.collect()
       val last = collect(query.queryExecution.executedPlan) { case stage: ShuffleQueryStageExec => stage.shuffle }.head
       assert(last.isInstanceOf[AdaptiveExchangeExec])
-      assert(last.metrics(AdaptiveExchangeExec.Blocks).value > 100)
+      assert(last.metrics(TreeStatistics.BlocksMetric).value > 100)
     }
   }
 }

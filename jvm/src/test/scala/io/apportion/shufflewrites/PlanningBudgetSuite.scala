@@ -21,7 +21,7 @@ class PlanningBudgetSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   override protected def extension: SparkSessionExtensions => Unit = { extensions =>
     ApportionExtension.registerSettings()
     extensions.injectQueryStagePrepRule(AdaptiveWrites(_, Seq(Counting)))
-    extensions.injectColumnar(AdaptiveWrites.columnarRule)
+    extensions.injectColumnar(ReplaceExchange.columnarRule)
   }
 
   test("the policy of a shuffle is made when the query is planned and when its stage is created, not again between") {

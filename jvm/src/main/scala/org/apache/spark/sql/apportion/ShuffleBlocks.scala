@@ -5,7 +5,7 @@ import scala.collection.concurrent.TrieMap
 import io.apportion.util.BoundedMap
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent, SparkListenerStageCompleted, StageInfo}
-import org.apache.spark.sql.apportion.exchange.AdaptiveExchangeExec
+import org.apache.spark.sql.apportion.exchange.TreeStatistics
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanHelper, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
 
@@ -37,7 +37,7 @@ final class ShuffleBlocks private extends SparkListener with AdaptiveSparkPlanHe
         case stage: ShuffleQueryStageExec if stage.isMaterialized =>
           stage.mapStats.foreach { statistics =>
             subpartitions.put(statistics.shuffleId, statistics.bytesByPartitionId.length)
-            for (blocks <- stage.shuffle.metrics.get(AdaptiveExchangeExec.Blocks))
+            for (blocks <- stage.shuffle.metrics.get(TreeStatistics.BlocksMetric))
               counted.put(statistics.shuffleId, blocks.value)
           }
       }

@@ -50,7 +50,7 @@ case class AdaptiveExchangeExec(
   override lazy val metrics: Map[String, SQLMetric] = Map(
     "dataSize" -> SQLMetrics.createSizeMetric(sparkContext, "data size"),
     "numPartitions" -> SQLMetrics.createMetric(sparkContext, "number of partitions"),
-    AdaptiveExchangeExec.Blocks -> SQLMetrics.createMetric(sparkContext, "shuffle blocks written")
+    TreeStatistics.BlocksMetric -> SQLMetrics.createMetric(sparkContext, "shuffle blocks written")
   ) ++ readMetrics ++ writeMetrics
 
   @transient private lazy val inputRDD: RDD[InternalRow] = child.execute()
@@ -61,7 +61,7 @@ case class AdaptiveExchangeExec(
       child.output,
       new SerializedRowsSerializer(child.output.size, longMetric("dataSize")),
       writeMetrics,
-      longMetric(AdaptiveExchangeExec.Blocks)
+      longMetric(TreeStatistics.BlocksMetric)
     )
     val writes = outputPartitioning match {
       case hash: HashPartitioning   => new TreeWrites(hash, treeOf(hash.numPartitions), rows, goal)
@@ -124,12 +124,6 @@ case class AdaptiveExchangeExec(
 
   override protected def doExecute(): RDD[InternalRow] =
     getShuffleRDD(Array.tabulate(numPartitions)(i => CoalescedPartitionSpec(i, i + 1)))
-}
-
-object AdaptiveExchangeExec {
-
-  /** Name of the metric of the blocks that all map tasks wrote. */
-  val Blocks = "apportionBlocks"
 }
 
 /**

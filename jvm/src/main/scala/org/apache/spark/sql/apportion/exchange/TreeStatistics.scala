@@ -21,3 +21,9 @@ final class TreeStatistics(shuffle: Int, val tree: PartitionTree, val blockBytes
   /** Bytes that the tasks of these ranges read more than once. */
   def readTwice(ranges: Ranges): Long = tree.readTwice(blockBytes, ranges)
 }
+
+object TreeStatistics {
+
+  /** Name of an exchange's metric of the blocks that all map tasks wrote. */
+  val BlocksMetric = "apportionBlocks"
+}
