@@ -9,7 +9,7 @@ import io.apportion.keys.KeyFunctionRegistry
 import io.apportion.outcomes.{EarlierRuns, OutcomeListener, OutcomeSettings}
 import io.apportion.policies.ApplyPolicies
 import io.apportion.reads.{DecideShuffleReads, LocalReads, ReportDecisions}
-import io.apportion.report.DecisionTable
+import io.apportion.report.{DecisionTable, ListenerEvents}
 import io.apportion.resources.{AwaitSlots, RescalingPolicy, ResourceTable, SlotCoordinator}
 import io.apportion.resources.planned.PlannedSlots
 import io.apportion.scans.ScanTasks
@@ -60,7 +60,7 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
 
     // What changes the policy of a stage; the last one wins
     val advisors = Seq(WriteAdvisor, GroupHints, MultipliedRows, EarlierRuns)
-    val reportSources = Seq(GroupHints, DemoteBroadcasts, PreferHashJoins, SlotCoordinator, OutcomeListener)
+    val reportSources = Seq(GroupHints, DemoteBroadcasts, PreferHashJoins, ListenerEvents, SlotCoordinator, OutcomeListener)
 
     // Policies, and query blocks with their hints
     extensions.injectResolutionRule(ResolveBlockHints(_))

@@ -4,15 +4,15 @@ import java.lang.ref.WeakReference
 
 import scala.collection.mutable
 
-import io.apportion.groups.ExchangeGroup
-import io.apportion.report.{DecisionLog, DecisionRecord, Outcome, ReportSource}
-import io.apportion.rules.{CurrentQuery, LostQueries}
+import io.apportion.report.{DecisionLog, DecisionRecord, Outcome, ReportSource, ReportedDecision}
+import io.apportion.rules.LostQueries
 import io.apportion.settings.Settings
 import io.apportion.util.PerApplication
 import org.apache.spark.apportion.{DecisionMetrics, ListenerBus}
 import org.apache.spark.scheduler._
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.ShuffleBlocks
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.{ExceptionFailure, ExecutorLostFailure, SparkContext, Success, TaskEndReason, TaskKilled}
@@ -153,8 +153,10 @@ private[apportion] object OutcomeListener extends ReportSource {
   }
 
   /** Adds the outcome to the records of a stage that reads shuffles when its tasks have ended. */
-  override def decided(session: SparkSession, records: Seq[DecisionRecord], groups: Seq[ExchangeGroup]): Unit =
-    if (groups.nonEmpty) watch(session, records, None, EarlierRuns.of(session).receiver(groups.zip(records)))
+  override def decided(session: SparkSession, stage: SparkPlan, decisions: Seq[ReportedDecision]): Unit = {
+    val ofGroups = decisions.flatMap(decision => decision.group.map(_ -> decision.record))
+    if (ofGroups.nonEmpty) watch(session, ofGroups.map(_._2), None, EarlierRuns.of(session).receiver(ofGroups))
+  }
 
   /** Adds the outcome to the record of a scan when its tasks have ended. */
   def watchScan(session: SparkSession, decision: DecisionRecord, metric: Long, ended: StageMetrics => Unit): Unit =
@@ -173,7 +175,7 @@ private[apportion] object OutcomeListener extends ReportSource {
           new Watched(
             decided.flatMap(_.shuffles).toSet,
             scan,
-            new Log(DecisionLog.of(CurrentQuery.owner(Some(query), session))),
+            new Log(DecisionLog.ofQuery(Some(query), session)),
             query,
             decided.map(_.group),
             decided.map(_.tasks).sum,

@@ -1,7 +1,7 @@
 package io.apportion.reads
 
-import io.apportion.groups.{ExchangeGroup, ShuffleLeaf}
-import io.apportion.report.DecisionRecord
+import io.apportion.groups.ShuffleLeaf
+import io.apportion.report.ReportedDecision
 import io.apportion.shufflewrites.AdaptiveWrites
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.SparkPlan
@@ -13,9 +13,9 @@ private[apportion] object DecisionTexts extends AdaptiveSparkPlanHelper {
   private val Mark = TreeNodeTag[String]("apportion.decision")
 
   /** Tags the leaves that read shuffles with the reasons of their decisions. */
-  def mark(plan: SparkPlan, decided: Seq[(ExchangeGroup, DecisionRecord)]): Unit = {
-    val byStage =
-      for ((group, record) <- decided; stage <- group.stages) yield stage.id -> s"${record.operator}: ${record.reason}"
+  def mark(plan: SparkPlan, decided: Seq[ReportedDecision]): Unit = {
+    val byStage = for (decision <- decided; group <- decision.group.toSeq; stage <- group.stages)
+      yield stage.id -> s"${decision.record.operator}: ${decision.record.reason}"
     val texts = byStage.toMap
     plan.foreach {
       case ShuffleLeaf(leaf) => leaf.stage.flatMap(stage => texts.get(stage.id)).foreach(leaf.node.setTagValue(Mark, _))

@@ -8,13 +8,13 @@ import io.apportion.report.{
   DecisionRecord,
   DecisionReporter,
   EventFields,
-  OptimizedPlan,
   ReportSource,
+  ReportedDecision,
   ShuffleFields,
   WrittenFields
 }
 import io.apportion.rules.Guarded
-import io.apportion.settings.{SessionPolicy, Settings}
+import io.apportion.settings.SessionPolicy
 import io.apportion.shufflewrites.AdaptiveWrites
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.exchange.TreeStatistics
@@ -47,18 +47,17 @@ case class ReportDecisions(
   private def report(plan: SparkPlan, decidedPlan: SparkPlan)(
       describeRun: (ExchangeGroup, DecisionRecord) => DecisionRecord
   ): SparkPlan = {
-    if (Settings.EventsEnabled.get(conf)) OptimizedPlan.announce(session)
+    sources.foreach(_.stageStarts(session))
     val taken = PendingDecisions.take(decidedPlan)
     val pending = if (taken.isEmpty) groupsThatSparkKeeps(plan) else taken
     if (pending.nonEmpty) {
       val layouts = layoutsIn(decidedPlan)
       val decided = pending.map { case (group, read) =>
-        (group, read, describeRun(group, record(group, read, layouts)))
+        val described = describeRun(group, record(group, read, layouts))
+        ReportedDecision(described, fieldsOf(group, read.toOption), Some(group))
       }
-      val events = decided.map { case (group, read, record) => record -> fieldsOf(group, read.toOption) }
-      val records = new DecisionReporter(session, sources).report(plan, events)
-      sources.foreach(_.decided(session, records, decided.map(_._1)))
-      DecisionTexts.mark(plan, decided.map { case (group, _, record) => group -> record })
+      new DecisionReporter(session, sources).report(plan, decided)
+      DecisionTexts.mark(plan, decided)
     }
     plan
   }

@@ -5,7 +5,9 @@ import java.util.{Collections, WeakHashMap}
 
 import scala.collection.mutable
 
+import io.apportion.rules.CurrentQuery
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.apportion.BatchSession
 
 /**
  * The latest decisions of one session, oldest first.
@@ -51,6 +53,13 @@ object DecisionLog {
   private val sources = new WeakHashMap[Map[String, String], WeakReference[Map[String, String]]]
 
   def of(session: SparkSession): DecisionLog = logs.computeIfAbsent(session, _ => new DecisionLog)
+
+  /**
+   * The log of the session in which the user runs a query. `planning` may be a clone of it, in which Spark plans cached
+   * tables or the batches of a stream.
+   */
+  def ofQuery(query: Option[Long], planning: SparkSession): DecisionLog =
+    of(query.flatMap(CurrentQuery.running).fold(planning)(BatchSession.starter))
 
   /** The latest decisions of each session that is in use. */
   def ofAllSessions: Seq[DecisionRecord] =

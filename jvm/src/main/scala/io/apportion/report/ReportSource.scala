@@ -3,12 +3,25 @@ package io.apportion.report
 import io.apportion.decision.{ResourceRequirement, ValueSource}
 import io.apportion.groups.ExchangeGroup
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.execution.SparkPlan
 
 /**
- * What reports ask packages that they do not know: hints, broadcasts, task slots and outcomes. `ApportionExtension` lists
- * the sources; the first one that knows a value wins.
+ * A decision as it is reported.
+ *
+ * @param fields fields of its event
+ * @param group  group of shuffles that it is about; `None` for a scan
  */
-trait ReportSource {
+private[apportion] final case class ReportedDecision(
+    record: DecisionRecord,
+    fields: EventFields,
+    group: Option[ExchangeGroup] = None
+)
+
+/**
+ * What reports ask and tell packages that they do not know: hints, broadcasts, events, task slots and outcomes.
+ * `ApportionExtension` lists the sources; the first one that knows a value wins.
+ */
+private[apportion] trait ReportSource {
 
   /** What else the reason of a decision says. */
   def remark(group: ExchangeGroup): Option[String] = None
@@ -19,6 +32,13 @@ trait ReportSource {
   /** Registered slots, and the number of slots that the query has lost; `None` if the query is not tracked. */
   def registeredAndLost(session: SparkSession, query: Long): Option[(Int, Int)] = None
 
-  /** Receives the decisions about a stage before it starts, each with its group; scans have no groups. */
-  def decided(session: SparkSession, records: Seq[DecisionRecord], groups: Seq[ExchangeGroup]): Unit = ()
+  /** A stage starts that may read shuffles. Its decisions follow, if there are any. */
+  def stageStarts(session: SparkSession): Unit = ()
+
+  /**
+   * Receives the decisions about a stage before it starts.
+   *
+   * @param stage plan of the stage
+   */
+  def decided(session: SparkSession, stage: SparkPlan, decisions: Seq[ReportedDecision]): Unit = ()
 }

@@ -8,8 +8,7 @@ import scala.collection.concurrent.TrieMap
 import scala.collection.mutable
 import scala.util.control.NonFatal
 
-import io.apportion.groups.ExchangeGroup
-import io.apportion.report.{DecisionRecord, ReportSource}
+import io.apportion.report.{ReportSource, ReportedDecision}
 import io.apportion.resources.deadlines.{QueryRun, QueryTimes, SlotsForDeadline, TaskSpeed}
 import io.apportion.resources.planned.{PlannedStage, StageEstimates}
 import io.apportion.rules.LostQueries
@@ -19,7 +18,7 @@ import org.apache.spark.{SparkContext, Success}
 import org.apache.spark.scheduler._
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.ShuffleBlocks
-import org.apache.spark.sql.execution.SQLExecution
+import org.apache.spark.sql.execution.{SQLExecution, SparkPlan}
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
 import org.slf4j.LoggerFactory
 
@@ -355,9 +354,9 @@ private[apportion] object SlotCoordinator extends ReportSource {
   private[resources] val LongestDelayMillis = 10000L
   private val running = new ConcurrentHashMap[SparkContext, SlotCoordinator]
 
-  override def decided(session: SparkSession, records: Seq[DecisionRecord], groups: Seq[ExchangeGroup]): Unit =
-    for (query <- records.head.query; coordinator <- existing(session.sparkContext))
-      coordinator.stageNeeds(query, records.map(_.slotsAskedFor).sum)
+  override def decided(session: SparkSession, stage: SparkPlan, decisions: Seq[ReportedDecision]): Unit =
+    for (query <- decisions.head.record.query; coordinator <- existing(session.sparkContext))
+      coordinator.stageNeeds(query, decisions.map(_.record.slotsAskedFor).sum)
 
   override def registeredAndLost(session: SparkSession, query: Long): Option[(Int, Int)] =
     existing(session.sparkContext).flatMap(_.registeredAndLost(query))

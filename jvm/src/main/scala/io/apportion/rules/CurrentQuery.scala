@@ -1,7 +1,6 @@
 package io.apportion.rules
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.apportion.BatchSession
 import org.apache.spark.sql.catalyst.QueryPlanningTracker
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.{QueryExecution, SQLExecution}
@@ -25,13 +24,6 @@ object CurrentQuery {
   /** The logical plan of the query that runs in this thread, before optimization. */
   def currentPlan: Option[LogicalPlan] =
     SparkSession.getActiveSession.flatMap(current).flatMap(running).map(_.normalized)
-
-  /**
-   * The session in which the user runs the query. `planning` may be a clone of it, in which Spark plans cached tables
-   * or the batches of a stream.
-   */
-  def owner(query: Option[Long], planning: SparkSession): SparkSession =
-    query.flatMap(running).fold(planning)(BatchSession.starter)
 
   /** The optimized plan of a query; `None` while a rule of its optimizer runs another query, as those of Delta Lake do. */
   def optimizedPlan(query: QueryExecution): Option[LogicalPlan] =

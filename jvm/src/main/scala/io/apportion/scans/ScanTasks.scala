@@ -3,7 +3,7 @@ package io.apportion.scans
 import io.apportion.decision.{Decider, Decision, Policy, Sentence, SourceKind, ValueSource}
 import io.apportion.hints.{BlockHints, OperatorBlock}
 import io.apportion.outcomes.{EarlierRuns, OutcomeListener, StageMetrics}
-import io.apportion.report.{DecisionRecord, DecisionReporter, EventFields, ReportSource}
+import io.apportion.report.{DecisionRecord, DecisionReporter, EventFields, ReportSource, ReportedDecision}
 import io.apportion.rules.{CurrentQuery, Guarded}
 import io.apportion.settings.{ScanSettings, SessionPolicy}
 import io.apportion.scans.ScanTasks.{Ignore, ReportedScan}
@@ -226,8 +226,8 @@ case class ScanTasks(session: SparkSession, sources: Seq[ReportSource]) extends 
   private def reportInQuery(plan: SparkPlan, stage: Option[ScanStage], scans: Seq[ReportedScan]): Unit =
     if (scans.nonEmpty)
       CurrentQuery.current(session).filter(reported.isNew(_, plan)).foreach { _ =>
-        val records = new DecisionReporter(session, sources).report(plan, scans.map(s => s.record -> s.fields))
-        sources.foreach(_.decided(session, records, groups = Nil))
+        val records =
+          new DecisionReporter(session, sources).report(plan, scans.map(s => ReportedDecision(s.record, s.fields)))
         for ((scan, record) <- scans.zip(records); metric <- scan.fields.scanMetric)
           OutcomeListener.watchScan(session, record, metric, stage.fold(Ignore)(_.receiver(scan.bytes, record)))
       }
