@@ -32,21 +32,6 @@ object SourceKind {
 
   /** An earlier run of the query in this application. */
   case object EarlierRun extends SourceKind("earlier-run")
-
-  val all: Seq[SourceKind] = Seq(
-    Default,
-    Session,
-    Submitted,
-    SparkDefaults,
-    PolicyRule,
-    Hint,
-    ReaderOption,
-    Spark,
-    Write,
-    RequestedSize,
-    MultipliedRows,
-    EarlierRun
-  )
 }
 
 /**

@@ -16,19 +16,9 @@ private[apportion] object BroadcastBytes {
     clamp(byRows.fold(reported.sizeInBytes)(_.min(reported.sizeInBytes)))
   }
 
-  /**
-   * Bytes of the rows in a hashed relation. Its reported size is up to a page of 64 MiB larger than them, so a small
-   * relation is measured by its rows.
-   */
-  def filled(stage: BroadcastQueryStageExec): Long =
-    of(stage).max(clamp(stage.getRuntimeStatistics.sizeInBytes - LargestPage))
-
   /** Bytes that broadcasts take up in the memory of an executor. */
   def inMemory(stages: Seq[BroadcastQueryStageExec]): Long =
     clamp(stages.map(_.getRuntimeStatistics.sizeInBytes).sum)
-
-  /** `MemoryManager.pageSizeBytes` */
-  private val LargestPage = 64L << 20
 
   private def clamp(bytes: BigInt): Long = bytes.max(0).min(Long.MaxValue).toLong
 }

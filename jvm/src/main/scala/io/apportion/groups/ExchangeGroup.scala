@@ -21,8 +21,7 @@ import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, BroadcastNes
  * @param multipliesRows whether the tasks run a join that multiplies rows, so that input bytes do not show its work
  * @param splittable     shuffles whose subpartitions may be split between tasks
  * @param forbidden      reason why Apportion must leave the group unchanged, if there is one
- * @param keepsCount     reason why the shuffles keep Spark's number of partitions, if there is one; Apportion may
- *                       still decide their ranges
+ * @param keepsCount     whether the shuffles keep Spark's number of partitions; Apportion may still decide their ranges
  */
 final case class ExchangeGroup(
     leaves: Seq[ShuffleLeaf],
@@ -34,7 +33,7 @@ final case class ExchangeGroup(
     multipliesRows: Boolean,
     splittable: Splittable,
     forbidden: Option[String],
-    keepsCount: Option[String] = None
+    keepsCount: Boolean = false
 ) {
 
   /** Name of the operator that reads the shuffles, as the plan shows it. */
@@ -90,7 +89,7 @@ object ExchangeGroup {
       partitioningMatters: Boolean = false,
       partitionsNeededBy: Option[SparkPlan] = None,
       forbidden: Option[String] = None,
-      keepsCount: Option[String] = None
+      keepsCount: Boolean = false
   ) {
     def through(node: SparkPlan): Path = copy(
       operators = node :: operators,
@@ -100,7 +99,7 @@ object ExchangeGroup {
       partitioningMatters = partitioningMatters || node.requiredChildDistribution.exists(_ != UnspecifiedDistribution),
       partitionsNeededBy = if (Splittable.needsPartitions(node)) Some(node) else partitionsNeededBy,
       forbidden = forbidden.orElse(UserRepartitions.pinned(node)),
-      keepsCount = keepsCount.orElse(UserRepartitions.keepsCount(node))
+      keepsCount = keepsCount || UserRepartitions.matches(node)
     )
   }
 
@@ -145,19 +144,17 @@ object ExchangeGroup {
       forbidden = forbidden,
       root = nodes.head,
       above = path.operators.filterNot(_ eq nodes.head),
-      keepsCount = path.keepsCount.orElse(operators.flatMap(keepsCount).headOption)
+      keepsCount = path.keepsCount || operators.exists(keepsCount)
     )
   }
 
   /**
-   * Reason why the shuffles below an operator keep Spark's number of partitions. Spark may start the children of a
+   * Whether the shuffles below an operator keep Spark's number of partitions. Spark may start the children of a
    * partition-aware union (Spark 4.1 and later) at different times. If their numbers differ, the plan needs one more
    * exchange.
    */
-  private def keepsCount(operator: SparkPlan): Option[String] = operator match {
-    case _: UnionExec => Some("a union keeps the partitions of its children, whose numbers must be equal")
-    case other        => UserRepartitions.keepsCount(other)
-  }
+  private def keepsCount(operator: SparkPlan): Boolean =
+    operator.isInstanceOf[UnionExec] || UserRepartitions.matches(operator)
 
   /**
    * Nodes that the same tasks run, from a node down to exchanges and other leaves; without the broadcast sides of

@@ -57,11 +57,8 @@ object UserRepartitions {
     }
 
   /**
-   * Reason why the plan below this node keeps Spark's number of partitions: Spark dropped a repartition that matches
-   * it.
+   * Whether Spark dropped a repartition that matches the partitions of this node. With another number of partitions, it
+   * would plan the repartition again.
    */
-  def keepsCount(node: SparkPlan): Option[String] =
-    node
-      .getTagValue(Matched)
-      .map(_ => "Spark dropped a repartition of the query that matches its partitions, and would plan it again")
+  def matches(node: SparkPlan): Boolean = node.getTagValue(Matched).isDefined
 }

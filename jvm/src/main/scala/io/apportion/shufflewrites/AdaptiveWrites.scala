@@ -67,7 +67,7 @@ case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends
     val exchanges: Seq[ShuffleExchangeExec] = pending(group)
 
     /** Whether the shuffles keep their number of partitions, so that Spark can plan the query again. */
-    lazy val keepsNumber: Boolean = group.keepsCount.isDefined ||
+    lazy val keepsNumber: Boolean = group.keepsCount ||
       exchanges.size < group.leaves.size || exchanges.exists(SharedPlans.isShared(_, session))
     private lazy val known = GroupRead.policy(group, settings, advisors, session)
     def policy: Policy = known.policy
