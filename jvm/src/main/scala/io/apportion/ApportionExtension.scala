@@ -6,6 +6,7 @@ import io.apportion.hints.{AssignBlocks, GroupHints, ResolveBlockHints}
 import io.apportion.history.{ApplicationUser, HistorySettings}
 import io.apportion.joins.PreferHashJoins
 import io.apportion.keys.KeyFunctionRegistry
+import io.apportion.memory.operators.RowHolders
 import io.apportion.outcomes.{EarlierRuns, OutcomeListener, OutcomeSettings}
 import io.apportion.policies.ApplyPolicies
 import io.apportion.reads.{DecideShuffleReads, LocalReads, ReportDecisions}
@@ -59,7 +60,7 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectCheckRule(SettingsCheck(_, RescalingPolicy.check))
 
     // What changes the policy of a stage; the last one wins
-    val advisors = Seq(WriteAdvisor, GroupHints, MultipliedRows, EarlierRuns)
+    val advisors = Seq(WriteAdvisor, GroupHints, MultipliedRows, EarlierRuns, RowHolders)
     val reportSources = Seq(GroupHints, DemoteBroadcasts, PreferHashJoins, ListenerEvents, SlotCoordinator, OutcomeListener)
 
     // Policies, and query blocks with their hints

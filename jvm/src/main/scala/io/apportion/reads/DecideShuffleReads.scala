@@ -4,7 +4,6 @@ import io.apportion.decision.{Decider, Decision, Input, Policy}
 import io.apportion.decision.ranges.Bytes
 import io.apportion.groups.{Advisor, ExchangeGroup, GroupPolicy, GroupRead, NotSplit, Splittable}
 import io.apportion.memory.HeldRows
-import io.apportion.memory.operators.RowHolders
 import io.apportion.rules.{Guarded, ValidChanges}
 import io.apportion.settings.SessionPolicy
 import org.apache.spark.sql.SparkSession
@@ -78,15 +77,17 @@ case class DecideShuffleReads(
     )
 
   /** Memory for each shuffle of a group: what its operators hold, or what an earlier run needed if that is more. */
-  private def heldRows(group: ExchangeGroup, known: GroupPolicy): Seq[HeldRows] =
-    if (known.policy.taskMemory.isEmpty) group.leaves.map(_ => HeldRows.None)
+  private def heldRows(group: ExchangeGroup, known: GroupPolicy): Seq[HeldRows] = {
+    val none = group.leaves.map(_ => HeldRows.None)
+    if (known.policy.taskMemory.isEmpty) none
     else {
-      val estimated = RowHolders.perStoredByte(group)
+      val estimated = advisors.flatMap(_.heldRows(group)).headOption.getOrElse(none)
       val needed = HeldRows.needed(estimated, group.bytes.map(Bytes.sum))
       known.memoryPerByte
         .filter(_ * group.inputBytes > needed)
         .fold(estimated)(ratio => estimated.map(_ => HeldRows(ratio)))
     }
+  }
 
   /**
    * Reason to keep the layout that Spark planned for a group, if it has splits or local reads that Apportion cannot

@@ -14,6 +14,9 @@ import org.apache.spark.sql.catalyst.trees.TreeNode
 import org.apache.spark.sql.internal.SQLConf
 import org.slf4j.LoggerFactory
 
+/** An error that the user opted into with a setting. Only such errors may end a query that would run without Apportion. */
+trait OptInError extends Throwable
+
 /**
  * A rule that never breaks a query. If it throws, the query continues with Spark's plan, and the failure is logged once
  * per query. Only errors that the user opted into are thrown.

@@ -3,11 +3,9 @@ package io.apportion.shufflewrites
 import io.apportion.decision.Policy
 import io.apportion.decision.ranges.{Bytes, PowersOfTwo}
 import io.apportion.groups.{Advisor, ExchangeGroup, GroupRead, UserRepartitions}
-import io.apportion.memory.operators.RowHolders
 import io.apportion.rules.{CurrentQuery, Guarded, ValidChanges}
 import io.apportion.settings.SessionPolicy
 import io.apportion.util.AnyVersion
-import org.apache.spark.apportion.Cluster
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.exchange.WriteGoal
 import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan, RebalancePartitions}
@@ -76,15 +74,16 @@ case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends
       val byMemory = for (memory <- policy.taskMemory; ratio <- known.memoryPerByte) yield (memory / ratio).toLong
       // With volume.measure=estimated, the target size counts uncompressed bytes. A task reads its part of each shuffle.
       val target = ((byMemory.toSeq :+ policy.dataVolumePerTask).min / group.leaves.size).max(1)
-      val holders = RowHolders.of(group)(group.leaves.indexWhere(_.node eq exchange))
-      val inMemory = policy.taskMemory.fold(Long.MaxValue)(holders.rowBytesIn(_, exchange))
+      val inMemory = policy.taskMemory
+        .flatMap(memory => advisors.flatMap(_.rowBytesIn(memory, group, exchange)).headOption)
+        .getOrElse(Long.MaxValue)
       WriteGoal(
         taskBytes = target,
         slots = policy.slots.getOrElse(1),
         slotBytes = policy.minTaskVolume,
         rowBytes = if (policy.rowBytes) inMemory.min(target) else inMemory,
         minTasks = policy.parallelism.getOrElse(policy.lowerBound),
-        maxFiles = Cluster.bypassUpTo(session.sparkContext)
+        maxFiles = WriteGoal.maxFiles(session.sparkContext)
       )
     }
   }

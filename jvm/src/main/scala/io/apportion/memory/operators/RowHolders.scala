@@ -1,6 +1,6 @@
 package io.apportion.memory.operators
 
-import io.apportion.groups.{ExchangeGroup, RowSizeRatio, ShuffleLeaf}
+import io.apportion.groups.{Advisor, ExchangeGroup, RowSizeRatio, ShuffleLeaf}
 import io.apportion.memory.HeldRows
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.catalyst.expressions.aggregate.{Complete, Final}
@@ -36,12 +36,6 @@ private[apportion] final case class RowHolders(copies: Double, header: Double, a
     }
   }
 
-  /** Bytes of rows that a plan puts out, and that fit this memory. */
-  def rowBytesIn(memory: Long, plan: SparkPlan): Long = {
-    val perRowByte = perByte(1, 1 / RowHolders.rowBytes(plan)).atMost
-    if (perRowByte == 0) Long.MaxValue else (memory / perRowByte).toLong.max(1)
-  }
-
   /** Memory for one byte that stands for this many bytes of rows, and for this part of a row. */
   private def perByte(bytes: Double, rows: Double): HeldRows =
     HeldRows(copies * bytes + header * rows, arrays.map(entry => entry.copies * bytes + entry.perRow * rows))
@@ -55,7 +49,7 @@ private[apportion] final case class RowHolders(copies: Double, header: Double, a
  */
 private[apportion] final case class Entry(copies: Double, perRow: Double)
 
-private[apportion] object RowHolders {
+private[apportion] object RowHolders extends Advisor {
   val Zero: RowHolders = RowHolders(0, 0)
 
   // `docs/measurements/memory.csv` has measurements of these numbers.
@@ -76,9 +70,13 @@ private[apportion] object RowHolders {
   /** Aggregates of objects sort the buffers of their groups, beside the objects in memory (`ObjectAggregationIterator`). */
   private val ObjectAggregate = RowHolders(1.3, 16, Seq(Entry(0, 40)))
 
-  /** Memory for one stored byte of each finished stage of a group. */
-  def perStoredByte(group: ExchangeGroup): Seq[HeldRows] =
-    of(group).zip(group.leaves).flatMap { case (holders, leaf) => leaf.stage.map(holders.of) }
+  override def heldRows(group: ExchangeGroup): Option[Seq[HeldRows]] =
+    Some(of(group).zip(group.leaves).flatMap { case (holders, leaf) => leaf.stage.map(holders.of) })
+
+  override def rowBytesIn(memory: Long, group: ExchangeGroup, exchange: SparkPlan): Option[Long] = {
+    val perRowByte = of(group)(group.leaves.indexWhere(_.node eq exchange)).perByte(1, 1 / rowBytes(exchange)).atMost
+    Some(if (perRowByte == 0) Long.MaxValue else (memory / perRowByte).toLong.max(1))
+  }
 
   /**
    * Memory for the hash table of a join on these keys. `None` unless the rows are those of a finished shuffle, with all or

@@ -58,17 +58,6 @@ object Cluster {
   def exactSizesUpTo(sparkContext: SparkContext): Int =
     sparkContext.conf.get(SHUFFLE_MIN_NUM_PARTS_TO_HIGHLY_COMPRESS)
 
-  /**
-   * Number of blocks up to which a map task may write one file for each; 0 if it would also create the files of empty
-   * blocks (`DiskBlockManager.permissionChangingRequired`, SPARK-37618).
-   */
-  def bypassUpTo(sparkContext: SparkContext): Int = {
-    val conf = sparkContext.conf
-    val createsFilesEarly = conf.get(SHUFFLE_SERVICE_ENABLED) &&
-      (conf.get(SHUFFLE_SERVICE_REMOVE_SHUFFLE_ENABLED) || conf.get(SHUFFLE_SERVICE_FETCH_RDD_ENABLED))
-    if (createsFilesEarly) 0 else conf.get(SHUFFLE_SORT_BYPASS_MERGE_THRESHOLD)
-  }
-
   /** Number of tasks of the default resource profile that the registered executors can run at the same time. */
   def slots(sparkContext: SparkContext): Int =
     sparkContext.schedulerBackend.maxNumConcurrentTasks(profile(sparkContext))

@@ -1,6 +1,8 @@
 package org.apache.spark.sql.apportion.exchange
 
 import io.apportion.decision.ranges.{PartitionTree, PowersOfTwo}
+import org.apache.spark.SparkContext
+import org.apache.spark.internal.config._
 
 /**
  * What the tasks that read a shuffle should read. Map tasks divide their rows by it.
@@ -77,6 +79,17 @@ final case class WriteGoal(
 }
 
 object WriteGoal {
+
+  /**
+   * Number of blocks up to which a map task may write one file for each; 0 if it would also create the files of empty
+   * blocks (`DiskBlockManager.permissionChangingRequired`, SPARK-37618).
+   */
+  def maxFiles(sparkContext: SparkContext): Int = {
+    val conf = sparkContext.conf
+    val createsFilesEarly = conf.get(SHUFFLE_SERVICE_ENABLED) &&
+      (conf.get(SHUFFLE_SERVICE_REMOVE_SHUFFLE_ENABLED) || conf.get(SHUFFLE_SERVICE_FETCH_RDD_ENABLED))
+    if (createsFilesEarly) 0 else conf.get(SHUFFLE_SORT_BYPASS_MERGE_THRESHOLD)
+  }
 
   /** Default of `spark.shuffle.sort.bypassMergeThreshold`. */
   private val DefaultMaxFiles = 200
