@@ -7,7 +7,7 @@ import io.apportion.decision.{Decider, Input}
 import io.apportion.memory.HeldRows
 import io.apportion.outcomes.FinalPlan
 import io.apportion.policies.RuleSettings
-import io.apportion.report.{DecisionRecord, RowJson}
+import io.apportion.report.{DecisionRecord, DecisionTable, RowJson}
 import io.apportion.resources.SlotSettings
 import io.apportion.settings.{SessionPolicy, SettingEntry, SettingRegistry, Settings}
 import io.apportion.streams.{StreamEvent, StreamLog, StreamRecord}
@@ -43,7 +43,7 @@ object PythonBridge {
       conf.setConfString(SettingEntry.Prefix + name, settings.get(name).asText)
     )
     val policy = new SessionPolicy(conf, session.sparkContext).policy()
-    RowJson.of(DecisionRecord.of(Decider.decide(inputs, policy), policy).toRow).toString
+    RowJson.of(DecisionTable.row(DecisionRecord.of(Decider.decide(inputs, policy), policy))).toString
   }
 
   /** Starts to count the shuffle blocks that later stages write. */

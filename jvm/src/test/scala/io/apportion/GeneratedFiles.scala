@@ -3,7 +3,7 @@ package io.apportion
 import java.nio.file.{Files, Path, Paths}
 
 import io.apportion.decision.Kind
-import io.apportion.report.DecisionRecord
+import io.apportion.report.DecisionTable
 import io.apportion.resources.ResourceHistory
 import io.apportion.resources.planned.PlannedSlots
 import io.apportion.settings.{Allowed, Category, RuleNames, SettingEntry, SettingRegistry, Settings}
@@ -174,7 +174,7 @@ object GeneratedFiles {
     "",
     "After the number of tasks, the sentence lists limits that changed it, and remarks.",
     "",
-    columns(DecisionRecord.schema),
+    columns(DecisionTable.schema),
     "",
     "Values of `kind` and `clamps`:",
     "",

@@ -13,7 +13,7 @@ import org.apache.spark.sql.internal.SQLConf
  * Decision on Spark's listener bus, which writes it to the event log. The event is only JSON, so a history server with
  * any version of Apportion can read it. A history server without Apportion ignores it.
  *
- * The JSON has the columns of [[DecisionRecord.schema]], and these fields:
+ * The JSON has the columns of [[DecisionTable.schema]], and these fields:
  *  - `subpartition_bytes`: for each shuffle that is read, the bytes of its partitions. With more than
  *    [[ShortForm.MostExact]] partitions, these are sums over `subpartition_bytes_width` neighbours each.
  *  - `ranges_text`: the ranges if there are more than [[ShortForm.MostExact]]; `ranges` is empty then.
@@ -48,7 +48,7 @@ object DecisionEvent {
 
   private def json(record: DecisionRecord, fields: EventFields, operators: Seq[Int], zone: String): JsonNode = {
     val isLong = record.ranges.size > ShortForm.MostExact
-    val decision = RowJson.of((if (isLong) record.copy(ranges = Ranges.none) else record).toRow, zone)
+    val decision = RowJson.of(DecisionTable.row(if (isLong) record.copy(ranges = Ranges.none) else record), zone)
     if (isLong) decision.put("ranges_text", ShortForm.text(record.ranges))
     operators.foreach(decision.withArray[ArrayNode]("operators").add(_))
     val width = ShortForm.width(fields.shuffles.map(_.bytes.length).maxOption.getOrElse(0))

@@ -30,34 +30,22 @@ final case class Outcome(
 ) {
 
   /** The outcome as a row of [[Outcome.schema]]. */
-  def toRow: Row = new GenericRowWithSchema(
-    Array[Any](
-      stage,
-      spilledBytes,
-      peakTaskMemory,
-      gcMillis,
-      fetchWaitMillis,
-      medianTaskMillis,
-      longestTaskMillis,
-      failedTasks,
-      memoryFailures
-    ),
-    Outcome.schema
-  )
+  def toRow: Row =
+    new GenericRowWithSchema(Outcome.columns.map { case (_, value) => value(this) }.toArray[Any], Outcome.schema)
 }
 
 object Outcome {
-  val schema: StructType = StructType(
-    Seq(
-      StructField("stage", IntegerType),
-      StructField("spilled_bytes", LongType),
-      StructField("peak_task_memory", LongType),
-      StructField("gc_millis", LongType),
-      StructField("fetch_wait_millis", LongType),
-      StructField("median_task_millis", LongType),
-      StructField("longest_task_millis", LongType),
-      StructField("failed_tasks", IntegerType),
-      StructField("memory_failures", IntegerType)
-    )
+  private val columns: Seq[(StructField, Outcome => Any)] = Seq(
+    (StructField("stage", IntegerType), _.stage),
+    (StructField("spilled_bytes", LongType), _.spilledBytes),
+    (StructField("peak_task_memory", LongType), _.peakTaskMemory),
+    (StructField("gc_millis", LongType), _.gcMillis),
+    (StructField("fetch_wait_millis", LongType), _.fetchWaitMillis),
+    (StructField("median_task_millis", LongType), _.medianTaskMillis),
+    (StructField("longest_task_millis", LongType), _.longestTaskMillis),
+    (StructField("failed_tasks", IntegerType), _.failedTasks),
+    (StructField("memory_failures", IntegerType), _.memoryFailures)
   )
+
+  val schema: StructType = StructType(columns.map(_._1))
 }

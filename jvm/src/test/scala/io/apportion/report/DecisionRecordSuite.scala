@@ -33,7 +33,7 @@ class DecisionRecordSuite extends AnyFunSuite {
 
   test("limited_by_partitions is the ratio of needed tasks to shuffle partitions") {
     def limit(subpartitions: Int): Any =
-      record(1 << 30, subpartitions, filling.copy(slots = None)).toRow.getAs[Any]("limited_by_partitions")
+      DecisionTable.row(record(1 << 30, subpartitions, filling.copy(slots = None))).getAs[Any]("limited_by_partitions")
     assert(limit(4) == 4.0)
     assert(limit(128) == null)
   }

@@ -9,6 +9,6 @@ class RowJsonSuite extends SparkSuite {
     val alone = DecisionRecord.unchanged("\"quoted\" <why>\n", 4, Array(1L << 40, 0))
     val made = Seq(alone, alone.copy(limitedByPartitions = Some(2.5))) ++ decided
     assert(made.size > 3)
-    made.map(_.toRow).foreach(row => assert(RowJson.of(row).toString == row.json))
+    made.map(DecisionTable.row).foreach(row => assert(RowJson.of(row).toString == row.json))
   }
 }
