@@ -13,17 +13,19 @@ object CurrentQuery {
    * ended is ignored: Spark may leave it in the thread.
    */
   def current(session: SparkSession): Option[Long] =
-    Option(session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY))
-      .map(_.toLong)
-      .filter(running(_).isDefined)
+    idIn(session, SQLExecution.EXECUTION_ID_KEY).filter(running(_).isDefined)
+
+  /** The query that runs in this thread, if any. */
+  def of(session: SparkSession): Option[QueryExecution] =
+    idIn(session, SQLExecution.EXECUTION_ID_KEY).flatMap(running)
 
   /** The query that started the query in this thread, if any. */
   def outermost(session: SparkSession): Option[QueryExecution] =
-    Option(session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ROOT_ID_KEY)).flatMap(id => running(id.toLong))
+    idIn(session, SQLExecution.EXECUTION_ROOT_ID_KEY).flatMap(running)
 
   /** The logical plan of the query that runs in this thread, before optimization. */
   def currentPlan: Option[LogicalPlan] =
-    SparkSession.getActiveSession.flatMap(current).flatMap(running).map(_.normalized)
+    SparkSession.getActiveSession.flatMap(of).map(_.normalized)
 
   /** The optimized plan of a query; `None` while a rule of its optimizer runs another query, as those of Delta Lake do. */
   def optimizedPlan(query: QueryExecution): Option[LogicalPlan] =
@@ -31,4 +33,7 @@ object CurrentQuery {
 
   /** The running query with this execution id. */
   def running(id: Long): Option[QueryExecution] = Option(SQLExecution.getQueryExecution(id))
+
+  private def idIn(session: SparkSession, key: String): Option[Long] =
+    Option(session.sparkContext.getLocalProperty(key)).map(_.toLong)
 }

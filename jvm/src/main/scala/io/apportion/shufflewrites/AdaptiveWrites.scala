@@ -112,7 +112,7 @@ case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends
 
   /** Bytes of the files and tables that the whole query reads, subqueries included. Unknown sizes do not count. */
   private def inputBytes(plan: SparkPlan): Long = {
-    val running = CurrentQuery.current(session).flatMap(CurrentQuery.running).flatMap(CurrentQuery.optimizedPlan)
+    val running = CurrentQuery.of(session).flatMap(CurrentQuery.optimizedPlan)
     def ofPlan = plan.collectFirst { case node if node.logicalLink.isDefined => node.logicalLink.get }
     val leaves =
       running.orElse(ofPlan).fold(Seq.empty[LogicalPlan])(_.collectWithSubqueries { case leaf: LeafNode => leaf })

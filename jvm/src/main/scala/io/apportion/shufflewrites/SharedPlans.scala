@@ -18,7 +18,7 @@ private[shufflewrites] object SharedPlans {
 
   /** Whether a shuffle may run for a query and for its subquery, and one of them may keep Spark's number. */
   def isShared(exchange: SparkPlan, session: SparkSession): Boolean =
-    CurrentQuery.current(session).flatMap(CurrentQuery.running).exists { query =>
+    CurrentQuery.of(session).exists { query =>
       val shared = synchronized(known.getOrElseUpdate(query, sharedIn(query)))
       shared.nonEmpty && exchange.children.head
         .collectFirst { case node if node.logicalLink.isDefined => node.logicalLink.get }

@@ -56,7 +56,7 @@ private[writes] object TableWrite {
   def of(plan: SparkPlan, session: SparkSession): Option[TableWrite] =
     SparkWrite.of(plan, session).orElse {
       for {
-        query <- CurrentQuery.current(session).flatMap(CurrentQuery.running) if QueryRoot.isIn(plan)
+        query <- CurrentQuery.of(session) if QueryRoot.isIn(plan)
         optimized <- CurrentQuery.optimizedPlan(query)
         write <- IcebergWrite.of(plan, optimized)
       } yield write
