@@ -1,6 +1,6 @@
 package io.apportion.decision
 
-import io.apportion.decision.ranges.{Bytes, PowersOfTwo, Ranges}
+import io.apportion.decision.ranges.{Bytes, PowersOfTwo}
 import io.apportion.memory.{HeldRows, MemoryLimit}
 
 /**
@@ -31,11 +31,8 @@ object Decider {
       parallelism = layout.number.tasks,
       tasks = layout.tasks,
       ranges = layout.ranges,
-      kind = layout.number.kind,
       inputBytes = inputBytes,
       broadcastBytes = broadcastBytes,
-      dataVolumePerTask = policy.dataVolumePerTask,
-      broadcastCap = policy.broadcastCap,
       raw = raw,
       rounded = rounded,
       clamps = layout.number.clamps,
@@ -64,17 +61,10 @@ object Decider {
     val decision = Decision(
       parallelism = number.tasks,
       tasks = number.tasks,
-      ranges = Ranges.none,
-      kind = number.kind,
       inputBytes = bytes,
-      broadcastBytes = 0,
-      dataVolumePerTask = policy.dataVolumePerTask,
-      broadcastCap = 0,
       raw = raw,
       rounded = raw,
-      clamps = number.clamps,
-      subpartitions = 0,
-      bytesByInput = Nil
+      clamps = number.clamps
     )
     decision.copy(sentence = Reason.of(decision, policy))
   }
@@ -138,8 +128,6 @@ object Decider {
 private[decision] final case class ClampedTasks(tasks: Int, clamps: Seq[Clamp]) {
 
   def isExplicit: Boolean = clamps.contains(Kind.Explicit)
-
-  def kind: Kind = clamps.lastOption.getOrElse(Kind.Formula)
 
   def raisedTo(minTasks: Long, clamp: Clamp): ClampedTasks =
     if (minTasks > tasks) ClampedTasks(minTasks.toInt, clamps :+ clamp) else this

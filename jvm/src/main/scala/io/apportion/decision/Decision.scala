@@ -68,12 +68,9 @@ object Kind {
  * @param tasks               number of tasks that run. It is lower than P if P tasks would not make the largest task
  *                            smaller, and it can be higher if ranges are halved or subpartitions are split.
  * @param ranges              consecutive subpartitions that each task reads; split subpartitions are in `splits`
- * @param kind                last limit that changed the number of tasks, or the formula
  * @param inputBytes          bytes of all shuffle inputs
  * @param broadcastBytes      bytes of all broadcast inputs
- * @param dataVolumePerTask   V, the target size per task in bytes
- * @param broadcastCap        maximum bytes of V that broadcast inputs take up
- * @param raw                 number of tasks that the bytes and V ask for
+ * @param raw                 number of tasks that the bytes and the target size per task ask for
  * @param rounded             `raw` after rounding
  * @param clamps              limits that changed `rounded`, in the order in which they applied
  * @param subpartitions       N, the number of subpartitions and maximum number of ranges; 0 without shuffle inputs
@@ -90,17 +87,14 @@ object Kind {
 final case class Decision(
     parallelism: Int,
     tasks: Int,
-    ranges: Ranges,
-    kind: Kind,
+    ranges: Ranges = Ranges.none,
     inputBytes: Long,
-    broadcastBytes: Long,
-    dataVolumePerTask: Long,
-    broadcastCap: Long,
+    broadcastBytes: Long = 0,
     raw: Long,
     rounded: Long,
     clamps: Seq[Clamp],
-    subpartitions: Int,
-    bytesByInput: Seq[Array[Long]],
+    subpartitions: Int = 0,
+    bytesByInput: Seq[Array[Long]] = Nil,
     splits: Seq[Split] = Nil,
     halves: Option[Int] = None,
     limitedByPartitions: Option[Double] = None,
@@ -111,8 +105,8 @@ final case class Decision(
     sentence: Sentence = Sentence("")
 ) {
 
-  /** The decision as a sentence. */
-  def reason: String = sentence.toString
+  /** Last limit that changed the number of tasks, or the formula. */
+  def kind: Kind = clamps.lastOption.getOrElse(Kind.Formula)
 
   /** Shuffle bytes that each task reads: first the tasks of ranges, then the tasks of splits. */
   lazy val taskBytes: Array[Long] = {

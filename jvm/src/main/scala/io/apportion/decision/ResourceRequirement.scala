@@ -21,14 +21,12 @@ final case class ResourceRequirement(min: Int, target: Int, max: Int, spec: Reso
 object ResourceRequirement {
 
   /** Requirement in mode `active`: the bytes set the target, and Apportion requests that many slots. */
-  def active(target: Int, max: Int, spec: ResourceSpec = ResourceSpec()): ResourceRequirement =
-    ResourceRequirement(1, target.max(1).min(max), max, spec)
+  def active(target: Int, max: Int): ResourceRequirement = ResourceRequirement(1, target.max(1).min(max), max)
 
   /** Requirement in mode `reactive`: the cluster has a fixed size, and the stage can use all of its slots. */
-  def reactive(max: Int, spec: ResourceSpec = ResourceSpec()): ResourceRequirement =
-    ResourceRequirement(1, max, max, spec)
+  def reactive(max: Int): ResourceRequirement = ResourceRequirement(1, max, max)
 
   /** Requirement of a parallelism that the user set: exactly this number of slots. */
-  def explicitly(parallelism: Int, spec: ResourceSpec = ResourceSpec()): ResourceRequirement =
-    ResourceRequirement(parallelism, parallelism, parallelism, spec)
+  def explicitly(parallelism: Int): ResourceRequirement =
+    ResourceRequirement(parallelism, parallelism, parallelism)
 }

@@ -80,8 +80,8 @@ object DecisionRecord {
   def of(decision: Decision, policy: Policy): DecisionRecord = DecisionRecord(
     inputBytes = decision.inputBytes,
     broadcastBytes = decision.broadcastBytes,
-    dataVolumePerTask = Some(decision.dataVolumePerTask),
-    broadcastCap = Some(decision.broadcastCap),
+    dataVolumePerTask = Some(policy.dataVolumePerTask),
+    broadcastCap = Some(policy.broadcastCap),
     raw = Some(decision.raw),
     rounded = Some(decision.rounded),
     clamps = decision.clamps.map(_.name),
@@ -124,6 +124,7 @@ object DecisionRecord {
   def ofSource(operator: String, decision: Decision, policy: Policy, tasks: Int, size: Long): DecisionRecord =
     of(decision, policy).copy(
       operator = operator,
+      broadcastCap = Some(0),
       tasks = tasks,
       layout = "files",
       largestTaskBytes = size.min(decision.inputBytes),

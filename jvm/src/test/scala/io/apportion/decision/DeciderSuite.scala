@@ -302,7 +302,7 @@ class DeciderSuite extends AnyFunSuite {
   )
 
   forAll(reasons) { (inputs, policy, reason) =>
-    test(s"reason: $reason")(assert(Decider.decide(inputs, policy).reason == reason))
+    test(s"reason: $reason")(assert(Decider.decide(inputs, policy).sentence.toString == reason))
   }
 
   private val refused = Table[String, () => Policy](
@@ -351,7 +351,7 @@ class DeciderSuite extends AnyFunSuite {
     assert(decision.parallelism == 4)
     assert(decision.ranges.toSeq == Seq(0 -> 2, 2 -> 4, 4 -> 5, 5 -> 6, 6 -> 8))
     assert(
-      decision.reason.endsWith(
+      decision.sentence.toString.endsWith(
         "rounded to 4 (power of two), divided into 5 so that no task is much larger than Spark's."
       )
     )

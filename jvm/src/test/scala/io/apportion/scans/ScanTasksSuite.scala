@@ -250,7 +250,7 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
         its
       }
       val (decision, _) = ActiveSession.in(session)(ScanTasks(session, Nil).decide(scan.get)).get
-      assert(decision.reason.contains(s"lowered to $sparks by maxParallelism $sparks (as many as Spark makes)"))
+      assert(decision.sentence.text.contains(s"lowered to $sparks by maxParallelism $sparks (as many as Spark makes)"))
     }
   }
 

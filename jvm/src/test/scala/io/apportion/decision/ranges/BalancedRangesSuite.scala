@@ -63,16 +63,16 @@ class BalancedRangesSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     val decision = Decider.decide(Seq(new Input(Array(0, 0, 390, 0, 5, 5, 0, 0))), policy)
     assert(decision.parallelism == 4)
     assert(decision.ranges.toSeq == Seq((0, 4), (4, 8)) || decision.largestTaskBytes == 390)
-    assert(decision.reason.endsWith(", in 2 balanced ranges (session setting)."))
+    assert(decision.sentence.toString.endsWith(", in 2 balanced ranges (session setting)."))
     val many = Decider.decide(Seq(new Input(Array.fill(2001)(1L))), policy)
-    assert(many.reason.endsWith("; Spark knows only average sizes above 2000 shuffle partitions."))
+    assert(many.sentence.toString.endsWith("; Spark knows only average sizes above 2000 shuffle partitions."))
   }
 
   test("a stage without shuffle inputs has tasks but no ranges") {
     val balanced = Policy(dataVolumePerTask = 1, sourceParallelism = 7, balanced = true)
     val decision = Decider.decide(Nil, balanced)
     assert(decision.parallelism == 7)
-    assert(decision.reason == "7 tasks: the stage has no inputs: sources.defaultParallelism.")
+    assert(decision.sentence.toString == "7 tasks: the stage has no inputs: sources.defaultParallelism.")
   }
 
   private def shuffles(vector: JsonNode): Seq[(JsonNode, JsonNode)] =

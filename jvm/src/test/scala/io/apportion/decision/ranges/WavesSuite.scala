@@ -32,7 +32,7 @@ class WavesSuite extends AnyFunSuite {
     val decision = Decider.decide(Seq(new Input(bytes)), policy(160, Rounding.Waves))
     assert((decision.raw, decision.parallelism, decision.kind) == ((200, 160, Kind.Waves)))
     assert(
-      decision.reason.startsWith(
+      decision.sentence.toString.startsWith(
         "160 tasks: 12.5 GiB at 64 MiB per task makes 200, rounded to 160 for full waves on 160 slots"
       )
     )
@@ -62,7 +62,7 @@ class WavesSuite extends AnyFunSuite {
       policy(160, Rounding.Waves).copy(steadySlots = None)
     )
     assert(decision.parallelism == 4)
-    assert(decision.reason.endsWith("not rounded to waves, as the number of slots is unknown or may change."))
+    assert(decision.sentence.toString.endsWith("not rounded to waves, as the number of slots is unknown or may change."))
   }
 
   test("an explicit parallelism is not rounded to waves") {

@@ -32,7 +32,7 @@ class SlotSharingSuite extends AnyFunSuite {
   }
 
   test("a sum of maximums does not overflow") {
-    val most = ResourceRequirement.reactive(Int.MaxValue, slot)
+    val most = ResourceRequirement.reactive(Int.MaxValue)
     assert(SlotSharing.across(Seq(most, most)).max == Int.MaxValue)
   }
 
@@ -42,10 +42,10 @@ class SlotSharingSuite extends AnyFunSuite {
 
   test("active, reactive and explicit requirements have their own bounds") {
     def bounds(need: ResourceRequirement) = (need.min, need.target, need.max)
-    assert(bounds(ResourceRequirement.active(200, 32768, slot)) == ((1, 200, 32768)))
-    assert(bounds(ResourceRequirement.active(200, 64, slot)) == ((1, 64, 64)))
-    assert(bounds(ResourceRequirement.reactive(64, slot)) == ((1, 64, 64)))
-    assert(bounds(ResourceRequirement.explicitly(5, slot)) == ((5, 5, 5)))
+    assert(bounds(ResourceRequirement.active(200, 32768)) == ((1, 200, 32768)))
+    assert(bounds(ResourceRequirement.active(200, 64)) == ((1, 64, 64)))
+    assert(bounds(ResourceRequirement.reactive(64)) == ((1, 64, 64)))
+    assert(bounds(ResourceRequirement.explicitly(5)) == ((5, 5, 5)))
   }
 
   test("bounds out of order are refused with their values") {
