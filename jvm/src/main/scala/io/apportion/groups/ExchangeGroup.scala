@@ -49,7 +49,7 @@ final case class ExchangeGroup(
    * Whether tasks may read the rows of some keys of a partition. Spark's operators need the rows of a key together, and
    * no more.
    */
-  def hasKeys: Boolean = leaves.forall { leaf =>
+  lazy val hasKeys: Boolean = leaves.forall { leaf =>
     leaf.shuffle.shuffleOrigin == ENSURE_REQUIREMENTS && leaf.shuffle.outputPartitioning.isInstanceOf[HashPartitioning]
   } && (root +: (consumers ++ above ++ inner)).forall(Splittable.isKnown)
 
