@@ -2,6 +2,7 @@ package io.apportion.decision
 
 import java.util.Locale
 
+import io.apportion.decision.Sentence.count
 import io.apportion.decision.ranges.Bytes
 
 /** A sentence to which remarks can be added; its text has no full stop yet. */
@@ -9,6 +10,12 @@ final case class Sentence(text: String) {
   def and(remarks: Iterable[String]): Sentence = Sentence((text +: remarks.toSeq).mkString(", "))
 
   override def toString: String = s"$text."
+}
+
+object Sentence {
+
+  /** A number of things, such as `1 task` or `8 tasks`. */
+  def count(n: Long, noun: String): String = if (n == 1) s"1 $noun" else s"$n ${noun}s"
 }
 
 /** Writes a decision as a sentence, such as `8 tasks: 512 MiB at 64 MiB per task (session setting).` */
@@ -84,6 +91,4 @@ private[decision] object Reason {
 
   private def source(setting: String, policy: Policy): String =
     policy.setBy.get(setting).fold("")(source => s" (${source.text})")
-
-  private def count(n: Long, noun: String): String = if (n == 1) s"1 $noun" else s"$n ${noun}s"
 }

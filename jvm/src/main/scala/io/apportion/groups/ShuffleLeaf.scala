@@ -1,5 +1,6 @@
 package io.apportion.groups
 
+import io.apportion.decision.Sentence
 import org.apache.spark.sql.apportion.exchange.TreeStatistics
 import org.apache.spark.sql.catalyst.plans.logical.RepartitionOperation
 import org.apache.spark.sql.catalyst.plans.physical.SinglePartition
@@ -42,7 +43,7 @@ final case class ShuffleLeaf(
         case other => Some(s"$name has the unknown shuffle origin $other")
       }
 
-  private def partitions: String = if (subpartitions == 1) "1 partition" else s"$subpartitions partitions"
+  private def partitions: String = Sentence.count(subpartitions, "partition")
 
   /** Whether the repartition in the query set this number of partitions. Under a join, Spark may replace the number. */
   private def isRequested: Boolean = shuffle.logicalLink.exists {

@@ -1,5 +1,6 @@
 package io.apportion.groups
 
+import io.apportion.decision.Sentence
 import io.apportion.rules.Guarded
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.physical.{ClusteredDistribution, HashPartitioning}
@@ -52,9 +53,7 @@ object UserRepartitions {
 
   /** Reason why the plan below this node keeps its partitions: the query sets their number by a dropped repartition. */
   def pinned(node: SparkPlan): Option[String] =
-    node.getTagValue(RequiredNumber).map { n =>
-      s"the query sets its ${if (n == 1) "1 partition" else s"$n partitions"} by repartition"
-    }
+    node.getTagValue(RequiredNumber).map(n => s"the query sets its ${Sentence.count(n, "partition")} by repartition")
 
   /**
    * Whether Spark dropped a repartition that matches the partitions of this node. With another number of partitions, it

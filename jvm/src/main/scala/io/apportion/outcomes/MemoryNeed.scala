@@ -1,5 +1,6 @@
 package io.apportion.outcomes
 
+import io.apportion.decision.Sentence
 import io.apportion.decision.ranges.Bytes
 import io.apportion.history.StageRun
 import io.apportion.report.{DecisionRecord, Outcome}
@@ -67,7 +68,7 @@ private[apportion] object MemoryNeed {
 
   /** The run as a phrase, if it shows that memory matters. */
   def textOf(run: StageRun): Option[String] = Option.when(run.needsMemory) {
-    val tasks = if (run.tasks == 1) "1 task" else s"${run.tasks} tasks"
+    val tasks = Sentence.count(run.tasks, "task")
     val what = if (run.failures > 0) "ran out of memory" else s"spilled ${Bytes.text(run.spilled)}"
     s"an earlier run with $tasks $what${if (run.helps) "" else ", and more tasks did not help"}"
   }

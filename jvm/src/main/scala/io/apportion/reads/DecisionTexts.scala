@@ -1,5 +1,6 @@
 package io.apportion.reads
 
+import io.apportion.decision.Sentence
 import io.apportion.groups.ShuffleLeaf
 import io.apportion.report.ReportedDecision
 import io.apportion.shufflewrites.AdaptiveWrites
@@ -14,8 +15,9 @@ private[apportion] object DecisionTexts extends AdaptiveSparkPlanHelper {
 
   /** Tags the leaves that read shuffles with the reasons of their decisions. */
   def mark(plan: SparkPlan, decided: Seq[ReportedDecision]): Unit = {
-    val byStage = for (decision <- decided; group <- decision.group.toSeq; stage <- group.stages)
-      yield stage.id -> s"${decision.record.operator}: ${decision.record.reason}"
+    val byStage =
+      for (decision <- decided; group <- decision.group.toSeq; stage <- group.stages)
+        yield stage.id -> s"${decision.record.operator}: ${decision.record.reason}"
     val texts = byStage.toMap
     plan.foreach {
       case ShuffleLeaf(leaf) => leaf.stage.flatMap(stage => texts.get(stage.id)).foreach(leaf.node.setTagValue(Mark, _))
@@ -31,10 +33,8 @@ private[apportion] object DecisionTexts extends AdaptiveSparkPlanHelper {
     val exchanges = collectWithSubqueries(plan) { case exchange: ShuffleExchangeLike => exchange }.distinct
     val planned =
       for (exchange <- exchanges; why <- AdaptiveWrites.why(exchange))
-        yield s"${exchange.nodeName}: ${count(exchange.outputPartitioning.numPartitions)}, ${why.text}"
+        yield s"${exchange.nodeName}: ${Sentence.count(exchange.outputPartitioning.numPartitions, "shuffle partition")}, ${why.text}"
     val decided = collectWithSubqueries(plan) { case ShuffleLeaf(leaf) => leaf.node.getTagValue(Mark) }.flatten.distinct
     decided ++ planned
   }
-
-  private def count(n: Int): String = if (n == 1) "1 shuffle partition" else s"$n shuffle partitions"
 }

@@ -1,6 +1,6 @@
 package io.apportion.reads
 
-import io.apportion.decision.{Decision, KeySkew, Policy}
+import io.apportion.decision.{Decision, KeySkew, Policy, Sentence}
 import io.apportion.decision.ranges.{Bytes, Ranges}
 import io.apportion.groups.{Advisor, ExchangeGroup, GroupRead, ShuffleLeaf}
 import io.apportion.memory.HeldRows
@@ -120,7 +120,7 @@ case class ReportDecisions(
 
   private def blocksRemark(group: ExchangeGroup): Option[String] =
     for (blocks <- blocksOf(group); sparks <- sparksBlocksOf(group) if blocks * 2 <= sparks)
-      yield s"written in ${if (blocks == 1) "1 block" else s"$blocks blocks"} instead of up to $sparks"
+      yield s"written in ${Sentence.count(blocks, "block")} instead of up to $sparks"
 
   private def fieldsOf(group: ExchangeGroup, read: Option[GroupRead]): EventFields = EventFields(
     read.map(_.policy),
@@ -160,7 +160,7 @@ case class ReportDecisions(
 
   private def skewRemarks(decision: Decision, notSplitAs: String): Seq[String] = {
     val kind = if (decision.splits.exists(_.byKeys)) "large" else "skewed"
-    def count(n: Int) = if (n == 1) s"1 $kind shuffle partition" else s"$n $kind shuffle partitions"
+    def count(n: Int) = Sentence.count(n, s"$kind shuffle partition")
     val split = Option.when(decision.splits.nonEmpty) {
       val what = if (decision.splits.exists(_.byKeys)) "keep the rows of some keys of" else "read parts of"
       s"${decision.splits.map(_.tasks.size).sum} tasks $what ${count(decision.splits.size)}"

@@ -63,9 +63,7 @@ final case class DecisionRecord(
     layout = DecisionRecord.Observed,
     largestTaskBytes = largest,
     meanTaskBytes = mean,
-    sentence = Sentence(
-      s"Observed: ${sentence.text}; Spark runs ${if (sparksTasks == 1) "1 task" else s"$sparksTasks tasks"}"
-    )
+    sentence = Sentence(s"Observed: ${sentence.text}; Spark runs ${Sentence.count(sparksTasks, "task")}")
   )
 
   /** Slots to request: fewer than the tasks if tasks were only added to fill registered slots. */

@@ -1,5 +1,6 @@
 package io.apportion.resources
 
+import io.apportion.decision.Sentence
 import io.apportion.rules.OptInError
 import io.apportion.settings.{ResourceSettings, Settings}
 import org.apache.spark.sql.execution.QueryExecutionException
@@ -14,7 +15,7 @@ final class NotEnoughSlots(need: Int, have: Int, timeoutMillis: Long)
 object NotEnoughSlots {
 
   def text(need: Int, have: Int, timeoutMillis: Long): String =
-    s"The query needs ${if (need == 1) "1 slot" else s"$need slots"} (${ResourceSettings.MinSlots.key}) and the registered " +
+    s"The query needs ${Sentence.count(need, "slot")} (${ResourceSettings.MinSlots.key}) and the registered " +
       s"executors have $have after a wait of ${timeoutMillis / 1000.0} seconds (${ResourceSettings.ResourceTimeout.key}). " +
       s"Start more executors, set ${Settings.RequestExecutors.key}=true to request them, or lower " +
       s"${ResourceSettings.MinSlots.key}."

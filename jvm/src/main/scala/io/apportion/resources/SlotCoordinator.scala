@@ -8,6 +8,7 @@ import scala.collection.concurrent.TrieMap
 import scala.collection.mutable
 import scala.util.control.NonFatal
 
+import io.apportion.decision.Sentence
 import io.apportion.report.{ReportSource, ReportedDecision}
 import io.apportion.resources.deadlines.{QueryRun, QueryTimes, SlotsForDeadline, TaskSpeed}
 import io.apportion.resources.planned.{PlannedStage, StageEstimates}
@@ -273,7 +274,7 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
    */
   private def ask(slots: Option[Int]): Unit = for (timer <- timer if demand.isEmpty) timer.execute { () =>
     val request = slots.fold("the initial number of executors") { n =>
-      s"executors with ${if (n == 1) "1 slot" else s"$n slots"}"
+      s"executors with ${Sentence.count(n, "slot")}"
     }
     quietly(s"Requesting $request") {
       val accepted =

@@ -53,7 +53,7 @@ private[writes] object FileLayout {
           bytesByInput = shuffles.map(input => ranges.bytesOf(input.bytes)),
           skewed = sums.indices.filter(sums(_) > volume * LargestPart).diff(split),
           sentence = Sentence(
-            s"${if (tasks == 1) "1 task" else s"$tasks tasks"}: ${Bytes.text(base.inputBytes)} at $size$memory"
+            s"${Sentence.count(tasks, "task")}: ${Bytes.text(base.inputBytes)} at $size$memory"
           )
         )
       }

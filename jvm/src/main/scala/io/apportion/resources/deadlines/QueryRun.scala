@@ -1,5 +1,6 @@
 package io.apportion.resources.deadlines
 
+import io.apportion.decision.Sentence
 import io.apportion.history.{QueryCost, StageCost}
 
 /**
@@ -32,11 +33,9 @@ private[resources] final class QueryRun(costs: QueryCosts, finishWithin: Option[
     val isFirst = !plan.inTime && !isWarned
     isWarned ||= isFirst
     for (within <- finishWithin if isFirst)
-      yield s"cannot end within ${within / 1000} seconds. On ${slotsText(plan.slots)}, the most that help, it is expected " +
-        s"to take ${plan.millis / 1000} seconds."
+      yield s"cannot end within ${within / 1000} seconds. On ${Sentence.count(plan.slots, "slot")}, the most that help, " +
+        s"it is expected to take ${plan.millis / 1000} seconds."
   }
-
-  private def slotsText(n: Int) = if (n == 1) "1 slot" else s"$n slots"
 
   /** The times of a query with a deadline. */
   def times(now: Long): Option[QueryTimes] = finishWithin.map(QueryTimes(_, planned, now - start))

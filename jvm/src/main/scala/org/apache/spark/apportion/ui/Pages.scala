@@ -4,6 +4,7 @@ import scala.jdk.CollectionConverters._
 import scala.util.Try
 import scala.xml.{Elem, Node}
 
+import io.apportion.decision.Sentence
 import io.apportion.decision.ranges.Bytes
 import io.apportion.report.ShortForm
 import io.apportion.util.AnyVersion
@@ -59,7 +60,8 @@ private object QueriesPage {
   /** The problems of the tasks that were decided, in a few words. */
   private def verdict(summary: QuerySummary): String = {
     val problems = (if (summary.spilledBytes == 0) Nil else Seq(s"${Bytes.text(summary.spilledBytes)} spilled")) ++
-      (if (summary.memoryFailures == 0) Nil else Seq(s"${Tasks.text(summary.memoryFailures)} out of memory"))
+      (if (summary.memoryFailures == 0) Nil
+       else Seq(s"${Sentence.count(summary.memoryFailures, "task")} out of memory"))
     if (problems.nonEmpty) problems.mkString(", ") else if (summary.tasks == 0) "" else "no spill, no failure"
   }
 
@@ -78,10 +80,6 @@ private object QueriesPage {
     "Largest task",
     "Verdict"
   )
-}
-
-private object Tasks {
-  def text(count: Long): String = if (count == 1) "1 task" else s"$count tasks"
 }
 
 /** What Spark knows about a query. */
@@ -162,7 +160,7 @@ private[ui] final class QueryPage(tab: ApportionTab) extends WebUIPage("query") 
       stages: Seq[RanStage]
   ): Elem =
     <section>
-      <h4>{s"${QueryPage.name(decision, nodes)}: ${Tasks.text(decision.path("tasks").asLong)}"}</h4>
+      <h4>{s"${QueryPage.name(decision, nodes)}: ${Sentence.count(decision.path("tasks").asLong, "task")}"}</h4>
       <p>{decision.path("reason").asText}</p>
       {outcome(request, decision, stages)}
       {plot(decision)}
@@ -190,7 +188,7 @@ private[ui] final class QueryPage(tab: ApportionTab) extends WebUIPage("query") 
       part("peak_task_memory")(size => s"up to ${Bytes.text(size)} of memory per task") ++
       part("longest_task_millis")(longest => s"longest task $longest ms, median ${of("median_task_millis")} ms") ++
       part("gc_millis")(time => s"garbage collection $time ms") ++
-      part("memory_failures")(failures => s"${Tasks.text(failures)} ran out of memory")
+      part("memory_failures")(failures => s"${Sentence.count(failures, "task")} ran out of memory")
     if (outcome.isObject)
       <p><a href={stageLink(request, of("stage").toInt)}>Stage {of("stage")}</a>{
         if (parts.isEmpty) "" else parts.mkString(": ", "; ", ".")

@@ -2,6 +2,7 @@ package org.apache.spark.apportion.ui
 
 import scala.xml.Elem
 
+import io.apportion.decision.Sentence
 import io.apportion.decision.ranges.Bytes
 
 /**
@@ -15,9 +16,9 @@ private[ui] final class RangesPlot(bytes: Array[Long], ranges: Seq[(Int, Int)]) 
 
   /** The bytes of subpartitions. Neighbouring ranges have different shades. */
   def subpartitions: Elem = {
-    val partitions = count(bytes.length, "shuffle partition")
+    val partitions = Sentence.count(bytes.length, "shuffle partition")
     val unread = if (bytes.indices.exists(isOutside)) "; orange ones are split or read unchanged" else ""
-    val parts = if (ranges.isEmpty) "" else s" in ${count(ranges.size, "range")}$unread"
+    val parts = if (ranges.isEmpty) "" else s" in ${Sentence.count(ranges.size, "range")}$unread"
     val label = s"$partitions of up to ${Bytes.text(Bytes.largest(bytes))}$parts"
     new BarPlot(bytes, i => s"shuffle partition $i", shade).svg(label)
   }
@@ -31,13 +32,12 @@ private[ui] final class RangesPlot(bytes: Array[Long], ranges: Seq[(Int, Int)]) 
     val sums = ranges.map { case (start, end) => bytes.slice(start, end).sum }.toArray
     def isFarAbove(size: Long) = size / FarAbove > target
     val above = sums.count(isFarAbove)
-    val remark = if (above == 0) "" else s"; ${count(above, "orange task")} far above it"
-    val label = s"${count(sums.length, "task")} of up to ${Bytes.text(Bytes.largest(sums))}; the line is the " +
-      s"target size per task, ${Bytes.text(target)}$remark"
+    val remark = if (above == 0) "" else s"; ${Sentence.count(above, "orange task")} far above it"
+    val label =
+      s"${Sentence.count(sums.length, "task")} of up to ${Bytes.text(Bytes.largest(sums))}; the line is the " +
+        s"target size per task, ${Bytes.text(target)}$remark"
     new BarPlot(sums, i => s"task $i", i => if (isFarAbove(sums(i))) Marked else Shades.head, Some(target)).svg(label)
   }
-
-  private def count(n: Int, noun: String): String = if (n == 1) s"1 $noun" else s"$n ${noun}s"
 
   private def range(subpartition: Int): Int =
     ranges.indexWhere { case (start, end) => start <= subpartition && subpartition < end }

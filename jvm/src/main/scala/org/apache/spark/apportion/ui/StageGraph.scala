@@ -2,6 +2,7 @@ package org.apache.spark.apportion.ui
 
 import scala.xml.{Elem, Node}
 
+import io.apportion.decision.Sentence
 import io.apportion.decision.ranges.Bytes
 
 /**
@@ -93,7 +94,7 @@ private[ui] final class StageGraph(all: Seq[RanStage], name: Int => Option[Strin
       case (size, direction) if size > 0 => s"${Bytes.text(size)} $direction"
     }
     val spilled = if (stage.spilled > 0) Seq(s"▲ ${Bytes.text(stage.spilled)} spilled") else Nil
-    val lines = Seq(s"stage ${stage.id}, ${Tasks.text(stage.tasks.toLong)}") ++ name(stage.id) ++
+    val lines = Seq(s"stage ${stage.id}, ${Sentence.count(stage.tasks.toLong, "task")}") ++ name(stage.id) ++
       Seq(moved.mkString(", ")).filter(_.nonEmpty) ++ spilled
     <a href={link(stage.id)}>
       <title>{lines.mkString("\n")}</title>
