@@ -35,7 +35,7 @@ TASKS = 4
 # Packages of the Scala code, without `io.apportion`.
 LAYERS = {
     "lists all": ["ApportionExtension"],
-    "optional": ["policies", "resources", "writes", "broadcasts", "joins", "keys", "ui"],
+    "optional": ["policies", "resources", "writes", "joins", "keys", "ui"],
     "shared": ["hints", "scans", "outcomes", "streams"],
     "deciding": ["reads", "shufflewrites", "report"],
     "plans, settings": ["groups", "memory.operators", "history", "rules", "settings"],

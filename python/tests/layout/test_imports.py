@@ -27,7 +27,6 @@ REACH = {
 # Packages of Apportion that a decision needs. All others are optional for it.
 DECIDING = {"decision", "groups", "memory", "reads", "rules", "settings", "util"}
 OPTIONAL = (
-    "io.apportion.broadcasts",
     "io.apportion.joins",
     "io.apportion.keys",
     "io.apportion.policies",

@@ -1,11 +1,11 @@
 // Every package has these methods, so that the shared sources need no imports for Scala 2.12.
 
 package io.apportion {
-  package object broadcasts extends Scala213
   package object decision extends Scala213
   package object groups extends Scala213
   package object hints extends Scala213
   package object history extends Scala213
+  package object joins extends Scala213
   package object memory extends Scala213
   package object outcomes extends Scala213
   package object policies extends Scala213

@@ -1,10 +1,9 @@
 package io.apportion
 
-import io.apportion.broadcasts.{BroadcastHints, DemoteBroadcasts, RememberBroadcasts}
 import io.apportion.groups.{MultipliedRows, UserRepartitions}
 import io.apportion.hints.{AssignBlocks, GroupHints, ResolveBlockHints}
 import io.apportion.history.{ApplicationUser, HistorySettings}
-import io.apportion.joins.PreferHashJoins
+import io.apportion.joins.{BroadcastHints, DemoteBroadcasts, PreferHashJoins, RememberBroadcasts}
 import io.apportion.keys.KeyFunctionRegistry
 import io.apportion.memory.operators.RowHolders
 import io.apportion.outcomes.{EarlierRuns, OutcomeListener, OutcomeSettings}
@@ -61,7 +60,8 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
 
     // What changes the policy of a stage; the last one wins
     val advisors = Seq(WriteAdvisor, GroupHints, MultipliedRows, EarlierRuns, RowHolders)
-    val reportSources = Seq(GroupHints, DemoteBroadcasts, PreferHashJoins, ListenerEvents, SlotCoordinator, OutcomeListener)
+    val reportSources =
+      Seq(GroupHints, DemoteBroadcasts, PreferHashJoins, ListenerEvents, SlotCoordinator, OutcomeListener)
 
     // Policies, and query blocks with their hints
     extensions.injectResolutionRule(ResolveBlockHints(_))

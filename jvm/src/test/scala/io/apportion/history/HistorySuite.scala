@@ -11,7 +11,7 @@ import java.util.concurrent.TimeUnit
 import scala.jdk.CollectionConverters._
 
 import io.apportion.SparkSuite
-import io.apportion.broadcasts.KnownBroadcasts
+import io.apportion.joins.KnownBroadcasts
 import io.apportion.rules.Logged
 import org.apache.hadoop.security.UserGroupInformation
 import org.apache.spark.sql.{Row, SparkSession}

@@ -1,16 +1,15 @@
 package io.apportion.rules
 
 import io.apportion.SparkSuite
-import io.apportion.broadcasts.{DemoteBroadcasts, RememberBroadcasts}
 import io.apportion.groups.UserRepartitions
 import io.apportion.hints.{AssignBlocks, InvalidHint, ResolveBlockHints}
-import io.apportion.joins.PreferHashJoins
+import io.apportion.joins.{DemoteBroadcasts, PreferHashJoins, RememberBroadcasts}
 import io.apportion.policies.ApplyPolicies
 import io.apportion.reads.{DecideShuffleReads, LocalReads, ReportDecisions}
 import io.apportion.resources.AwaitSlots
 import io.apportion.scans.ScanTasks
-import io.apportion.shufflewrites.AdaptiveWrites
 import io.apportion.settings.{RuleNames, Settings}
+import io.apportion.shufflewrites.AdaptiveWrites
 import io.apportion.writes.{RebalanceWrites, SizeFiles}
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanHelper, ShuffleQueryStageExec}
 import org.apache.spark.sql.internal.SQLConf

@@ -1,4 +1,4 @@
-package io.apportion.broadcasts
+package io.apportion.joins
 
 import io.apportion.decision.ranges.Bytes
 import io.apportion.groups.ExchangeGroup

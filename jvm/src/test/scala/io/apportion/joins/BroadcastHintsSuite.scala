@@ -1,4 +1,4 @@
-package io.apportion.broadcasts
+package io.apportion.joins
 
 import io.apportion.SparkSuite
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper

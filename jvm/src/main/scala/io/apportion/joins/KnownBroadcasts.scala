@@ -1,4 +1,4 @@
-package io.apportion.broadcasts
+package io.apportion.joins
 
 import io.apportion.history.{History, LeafBytes, PlanFingerprint, Run}
 import io.apportion.memory.{BroadcastMemory, Heaps}

@@ -1,4 +1,4 @@
-package io.apportion.broadcasts
+package io.apportion.joins
 
 import scala.util.Try
 

@@ -1,4 +1,4 @@
-package io.apportion.broadcasts
+package io.apportion.joins
 
 import io.apportion.rules.Guarded
 import org.apache.spark.sql.SparkSession
@@ -66,6 +66,6 @@ object BroadcastHints {
    * How many of `partitions` partitions have rows, as a key is equally likely to be in any of them. The same keys are in
    * `filled` of `of` partitions.
    */
-  private[broadcasts] def filled(filled: Int, of: Int, partitions: Int): Int =
+  private[joins] def filled(filled: Int, of: Int, partitions: Int): Int =
     (partitions * (1 - math.pow(1 - filled.toDouble / of, of.toDouble / partitions))).round.toInt
 }
