@@ -45,7 +45,7 @@ val testLibraries = Seq(
 /** The arithmetic of decisions among sources of Scala, and its tests. */
 def decisionSources(scala: File): Seq[File] = {
   val own = scala / "scala" / "io" / "apportion"
-  ((own / "decision" ** "*.scala") +++ (own / "memory" * "*.scala") +++ (own / "Vectors.scala")).get()
+  ((own / "decision" ** "*.scala") +++ (own / "Vectors.scala")).get()
 }
 
 /** Its suites, without what other tests use too. */

@@ -38,9 +38,9 @@ LAYERS = {
     "optional": ["policies", "resources", "writes", "joins", "keys", "ui"],
     "shared": ["hints", "scans", "outcomes", "streams"],
     "deciding": ["reads", "shufflewrites", "report"],
-    "plans, settings": ["groups", "memory.operators", "history", "rules", "settings"],
+    "plans, settings": ["groups", "memory", "history", "rules", "settings"],
     "access to Spark": ["org.apache.spark", "exchange", "exchange.writer"],
-    "without Spark": ["decision", "decision.ranges", "memory"],
+    "without Spark": ["decision", "decision.memory", "decision.ranges"],
 }
 
 

@@ -25,7 +25,7 @@ REACH = {
     ("DecideShuffleReads", "LocalReads", "AdaptiveWrites", "ReportDecisions"): (95, 7907),
 }
 # Packages of Apportion that a decision needs. All others are optional for it.
-DECIDING = {"decision", "groups", "memory", "reads", "rules", "settings", "util"}
+DECIDING = {"decision", "groups", "reads", "rules", "settings"}
 OPTIONAL = (
     "io.apportion.joins",
     "io.apportion.keys",

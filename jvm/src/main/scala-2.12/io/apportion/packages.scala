@@ -21,11 +21,8 @@ package io.apportion {
   package object writes extends Scala213
 
   package decision {
+    package object memory extends Scala213
     package object ranges extends Scala213
-  }
-
-  package memory {
-    package object operators extends Scala213
   }
 
   package resources {

@@ -5,7 +5,7 @@ import io.apportion.hints.{AssignBlocks, GroupHints, ResolveBlockHints}
 import io.apportion.history.{ApplicationUser, HistorySettings}
 import io.apportion.joins.{BroadcastHints, DemoteBroadcasts, PreferHashJoins, RememberBroadcasts}
 import io.apportion.keys.KeyFunctionRegistry
-import io.apportion.memory.operators.RowHolders
+import io.apportion.memory.RowHolders
 import io.apportion.outcomes.{EarlierRuns, OutcomeListener, OutcomeSettings}
 import io.apportion.policies.ApplyPolicies
 import io.apportion.reads.{DecideShuffleReads, LocalReads, ReportDecisions}

@@ -4,7 +4,7 @@ import scala.collection.immutable.ListMap
 import scala.jdk.CollectionConverters._
 
 import io.apportion.decision.{Decider, Input}
-import io.apportion.memory.HeldRows
+import io.apportion.decision.memory.HeldRows
 import io.apportion.outcomes.FinalPlan
 import io.apportion.policies.RuleSettings
 import io.apportion.report.{DecisionRecord, DecisionTable, RowJson}

@@ -1,7 +1,7 @@
 package io.apportion.decision
 
+import io.apportion.decision.memory.{HeldRows, MemoryLimit}
 import io.apportion.decision.ranges.{Bytes, PowersOfTwo}
-import io.apportion.memory.{HeldRows, MemoryLimit}
 
 /**
  * Decides how many tasks read a stage's inputs, from the bytes that finished stages wrote. It uses the formula of

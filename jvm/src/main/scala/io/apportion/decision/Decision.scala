@@ -1,7 +1,7 @@
 package io.apportion.decision
 
+import io.apportion.decision.memory.{HeldBytes, HeldRows}
 import io.apportion.decision.ranges.{Bytes, Ranges}
-import io.apportion.memory.{HeldBytes, HeldRows}
 
 /**
  * Input of a stage: a shuffle or a broadcast.

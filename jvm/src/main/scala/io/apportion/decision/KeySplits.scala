@@ -1,7 +1,7 @@
 package io.apportion.decision
 
+import io.apportion.decision.memory.HeldRows
 import io.apportion.decision.ranges.{Bytes, PowersOfTwo, Ranges}
-import io.apportion.memory.HeldRows
 
 /**
  * Plans tasks that read one subpartition together, each of them other keys: a task reads the whole subpartition, and keeps

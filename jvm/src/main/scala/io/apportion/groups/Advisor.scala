@@ -1,7 +1,7 @@
 package io.apportion.groups
 
 import io.apportion.decision.Policy
-import io.apportion.memory.HeldRows
+import io.apportion.decision.memory.HeldRows
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 

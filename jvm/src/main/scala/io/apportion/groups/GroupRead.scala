@@ -1,8 +1,8 @@
 package io.apportion.groups
 
 import io.apportion.decision.{Decision, Input, Part, Policy, SourceKind, Split, ValueSource}
+import io.apportion.decision.memory.HeldRows
 import io.apportion.decision.ranges.{Bytes, Ranges}
-import io.apportion.memory.HeldRows
 import io.apportion.settings.SessionPolicy
 import org.apache.spark.apportion.MapBlocks
 import org.apache.spark.sql.SparkSession

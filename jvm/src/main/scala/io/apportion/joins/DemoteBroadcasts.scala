@@ -2,12 +2,11 @@ package io.apportion.joins
 
 import io.apportion.decision.ranges.Bytes
 import io.apportion.groups.ExchangeGroup
-import io.apportion.memory.{BroadcastMemory, Heaps}
-import io.apportion.memory.operators.RowHolders
+import io.apportion.memory.{BroadcastMemory, RowHolders}
 import io.apportion.report.ReportSource
 import io.apportion.rules.Guarded
 import io.apportion.settings.SessionPolicy
-import org.apache.spark.apportion.ExecutorResources
+import org.apache.spark.apportion.{ExecutorResources, Heaps}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.RowOrdering
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft

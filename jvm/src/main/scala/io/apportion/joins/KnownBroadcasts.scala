@@ -1,9 +1,9 @@
 package io.apportion.joins
 
 import io.apportion.history.{History, LeafBytes, PlanFingerprint, Run}
-import io.apportion.memory.{BroadcastMemory, Heaps}
-import io.apportion.memory.operators.RowHolders
+import io.apportion.memory.{BroadcastMemory, RowHolders}
 import io.apportion.util.{BoundedMap, PerApplication}
+import org.apache.spark.apportion.Heaps
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 import org.apache.spark.sql.execution.SparkPlan

@@ -2,7 +2,7 @@ package io.apportion.joins
 
 import io.apportion.decision.ranges.Bytes
 import io.apportion.groups.ExchangeGroup
-import io.apportion.memory.operators.RowHolders
+import io.apportion.memory.RowHolders
 import io.apportion.report.ReportSource
 import io.apportion.rules.Guarded
 import io.apportion.settings.SessionPolicy

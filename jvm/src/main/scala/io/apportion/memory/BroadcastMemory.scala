@@ -1,5 +1,7 @@
 package io.apportion.memory
 
+import org.apache.spark.apportion.Heaps
+
 /**
  * Heap that a broadcast hash table needs, in multiples of its rows, keys and pointers. `docs/measurements/memory.csv` has the
  * measurements.

@@ -1,9 +1,9 @@
 package io.apportion.reads
 
 import io.apportion.decision.{Decider, Decision, Input, Policy}
+import io.apportion.decision.memory.HeldRows
 import io.apportion.decision.ranges.Bytes
 import io.apportion.groups.{Advisor, ExchangeGroup, GroupPolicy, GroupRead, NotSplit, Splittable}
-import io.apportion.memory.HeldRows
 import io.apportion.rules.{Guarded, ValidChanges}
 import io.apportion.settings.SessionPolicy
 import org.apache.spark.sql.SparkSession

@@ -1,9 +1,9 @@
 package io.apportion.reads
 
 import io.apportion.decision.{Decision, KeySkew, Policy, Sentence}
+import io.apportion.decision.memory.HeldRows
 import io.apportion.decision.ranges.{Bytes, Ranges}
 import io.apportion.groups.{Advisor, ExchangeGroup, GroupRead, ShuffleLeaf}
-import io.apportion.memory.HeldRows
 import io.apportion.report.{
   DecisionRecord,
   DecisionReporter,

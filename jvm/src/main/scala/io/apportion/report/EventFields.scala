@@ -1,7 +1,7 @@
 package io.apportion.report
 
 import io.apportion.decision.Policy
-import io.apportion.memory.HeldRows
+import io.apportion.decision.memory.HeldRows
 
 /**
  * Fields of a [[DecisionEvent]] in addition to the columns of its record. Programs read these fields; the sentences in

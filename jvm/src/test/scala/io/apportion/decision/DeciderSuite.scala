@@ -1,6 +1,6 @@
 package io.apportion.decision
 
-import io.apportion.memory.HeldRows
+import io.apportion.decision.memory.HeldRows
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.prop.TableDrivenPropertyChecks._
 

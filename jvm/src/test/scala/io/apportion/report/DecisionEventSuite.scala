@@ -4,7 +4,7 @@ import scala.jdk.CollectionConverters._
 import scala.util.Random
 
 import io.apportion.decision.{Decider, Input, Policy, SourceKind, ValueSource}
-import io.apportion.memory.HeldRows
+import io.apportion.decision.memory.HeldRows
 import io.apportion.decision.ranges.Ranges
 import org.apache.spark.sql.internal.SQLConf
 import org.scalatest.funsuite.AnyFunSuite

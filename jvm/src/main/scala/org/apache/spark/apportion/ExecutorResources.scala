@@ -1,13 +1,20 @@
 package org.apache.spark.apportion
 
 import io.apportion.decision.ResourceSpec
-import io.apportion.memory.Heaps
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.config._
 import org.apache.spark.internal.config.Tests.TEST_MEMORY
 import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.scheduler.cluster.{SchedulerBackendUtils, StandaloneSchedulerBackend}
 import org.apache.spark.sql.execution.SparkPlan
+
+/**
+ * Heap of the processes that a broadcast table has to fit.
+ *
+ * @param driver   bytes of the driver's heap
+ * @param executor bytes of an executor's heap; `None` if tasks run in the driver
+ */
+final case class Heaps(driver: Long, executor: Option[Long])
 
 /**
  * Requests for executors, and what they have. It is in Spark's namespace because such requests, resource profiles and the

@@ -1,7 +1,7 @@
-package io.apportion.memory.operators
+package io.apportion.memory
 
 import io.apportion.SparkSuite
-import io.apportion.memory.HeldRows
+import io.apportion.decision.memory.HeldRows
 import io.apportion.report.DecisionRecord
 
 /** Memory for the rows that operators hold: 20,000 rows of `numbers`, which one task reads. */

@@ -1,4 +1,4 @@
-package io.apportion.memory
+package io.apportion.decision.memory
 
 /**
  * Execution memory for the rows of an input in the task that reads them, by the operators that hold rows.

@@ -1,4 +1,4 @@
-package io.apportion.memory
+package io.apportion.decision.memory
 
 import io.apportion.decision.ranges.{Bytes, PowersOfTwo, RangePacker, Ranges}
 

@@ -1,7 +1,7 @@
-package io.apportion.memory.operators
+package io.apportion.memory
 
+import io.apportion.decision.memory.HeldRows
 import io.apportion.groups.{Advisor, ExchangeGroup, RowSizeRatio, ShuffleLeaf}
-import io.apportion.memory.HeldRows
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.catalyst.expressions.aggregate.{Complete, Final}
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft
