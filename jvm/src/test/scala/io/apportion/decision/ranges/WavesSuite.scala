@@ -62,7 +62,9 @@ class WavesSuite extends AnyFunSuite {
       policy(160, Rounding.Waves).copy(steadySlots = None)
     )
     assert(decision.parallelism == 4)
-    assert(decision.sentence.toString.endsWith("not rounded to waves, as the number of slots is unknown or may change."))
+    assert(
+      decision.sentence.toString.endsWith("not rounded to waves, as the number of slots is unknown or may change.")
+    )
   }
 
   test("an explicit parallelism is not rounded to waves") {
