@@ -6,6 +6,7 @@ package io.apportion {
   package object hints extends Scala213
   package object history extends Scala213
   package object joins extends Scala213
+  package object keys extends Scala213
   package object memory extends Scala213
   package object outcomes extends Scala213
   package object policies extends Scala213
@@ -29,6 +30,10 @@ package io.apportion {
     package object deadlines extends Scala213
     package object planned extends Scala213
   }
+
+  package writes {
+    package object statements extends Scala213
+  }
 }
 
 package org.apache.spark {
@@ -42,5 +47,13 @@ package org.apache.spark {
 
   package sql {
     package object apportion extends Scala213
+
+    package apportion {
+      package object exchange extends Scala213
+
+      package exchange {
+        package object writer extends Scala213
+      }
+    }
   }
 }
