@@ -9,6 +9,7 @@ terminal. A stopped run continues.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +20,7 @@ from apportion._util import cache
 from apportion.bench import suites
 from apportion.bench.environment import Environment
 from apportion.bench.results import Conditions, Results, resume
-from apportion.bench.runner import run_query, warm_up
+from apportion.bench.runner import rotated, run_query, warm_up
 from apportion.bench.suites import Suite
 from apportion.bench.variants import Variant
 from apportion.cli.support.console import out
@@ -143,8 +144,10 @@ def main(
     if left and warmups:
         with waiting("Warming up"):
             warm_up(spark, [chosen.queries[left[0]]], conditions)
-    for query in counted(left):
-        results.queries[query] = run_query(spark, chosen.queries[query], conditions)
+    for number, query in enumerate(counted(left)):
+        # The first run of a query is slower, so each query starts with another variant.
+        turned = dataclasses.replace(conditions, variants=rotated(conditions.variants, number))
+        results.queries[query] = run_query(spark, chosen.queries[query], turned)
         results.save(kept)
     about = raw.conditions(
         spark, "measured", scale=f"{scale:g}", rounds=rounds, warmups=warmups, heap=memory,
