@@ -34,25 +34,28 @@ def test_powers_of_two_below_nearest_and_above(
 
 
 @pytest.mark.parametrize(
-    ("settings", "tasks"),
+    ("settings", "tasks", "clamps"),
     [
-        ({}, 16),
-        ({"data_volume_per_task": 8 * MB}, 2),
-        ({"max_parallelism": 7}, 4),
-        ({"min_parallelism": 20}, 32),
-        ({"slots": 12, "data_volume_per_task": 64 * MB}, 8),
-        ({"parallelism": 5}, 5),
-        ({"parallelism": 500}, 64),
+        ({}, 16, []),
+        ({"data_volume_per_task": 8 * MB}, 2, []),
+        ({"max_parallelism": 7}, 4, ["maximum"]),
+        ({"min_parallelism": 20}, 32, ["minimum"]),
+        ({"slots": 12, "data_volume_per_task": 64 * MB}, 8, ["reactive"]),
+        ({"parallelism": 5}, 5, ["explicit"]),
+        ({"parallelism": 500}, 64, ["explicit", "subpartitions"]),
         (
             {"balanced": True, "rounding": "exact", "data_volume_per_task": MB + MB // 2},
             11,
+            [],
         ),
     ],
 )
-def test_the_number_of_tasks_follows_bytes_and_limits(settings: dict[str, Any], tasks: int) -> None:
+def test_the_number_of_tasks_follows_bytes_and_limits(
+    settings: dict[str, Any], tasks: int, clamps: list[str]
+) -> None:
     policy = Policy(**{"data_volume_per_task": MB, **settings})
     layout = decide([ShuffleInput([MB // 4] * 64)], 0, policy)
-    assert layout.tasks == tasks
+    assert (layout.tasks, layout.clamps) == (tasks, clamps)
     assert sum(layout.task_bytes) == 16 * MB
 
 
@@ -65,7 +68,7 @@ def test_broadcasts_take_up_at_most_half_of_the_target_size() -> None:
 def test_a_task_fetches_no_more_blocks_than_allowed() -> None:
     shuffle = [ShuffleInput([1] * 64, written=[1] * 10)]
     layout = decide(shuffle, 0, Policy(MB, max_blocks_per_task=160))
-    assert layout.tasks == 4
+    assert (layout.tasks, layout.clamps) == (4, ["fanIn"])
 
 
 @pytest.mark.parametrize(
@@ -112,7 +115,7 @@ def test_tasks_are_rounded_to_full_waves_if_that_costs_less() -> None:
     sizes = [20 * MB] * 40
     policy = Policy(80 * MB, balanced=True, rounding="waves", steady_slots=4)
     layout = decide([ShuffleInput(sizes)], 0, policy)
-    assert layout.tasks == 8
+    assert (layout.tasks, layout.clamps) == (8, ["waves"])
     assert wave_price(layout.task_bytes, 4) < wave_price([80 * MB] * 10, 4)
 
 
@@ -159,9 +162,9 @@ def test_the_extension_decides_the_same(spark: SparkSession) -> None:
             ShuffleInput(sizes, held=each) for sizes, each in zip(inputs, held, strict=True)
         ]
         ours = decide(shuffles, broadcast, policy)
-        assert (ours.tasks, ours.ranges) == (theirs.parallelism, theirs.ranges), (
-            settings, inputs, broadcast,
-        )  # fmt: skip
+        assert (ours.tasks, ours.ranges, ours.clamps) == (
+            theirs.parallelism, theirs.ranges, theirs.clamps,
+        ), (settings, inputs, broadcast)  # fmt: skip
 
 
 def random_settings(draw: random.Random) -> dict[str, Any]:

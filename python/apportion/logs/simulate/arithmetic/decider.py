@@ -38,6 +38,8 @@ class Layout:
     ranges: list[Range]
     task_bytes: list[int]
     """Shuffle bytes of each task: first the ranges, then the splits."""
+    clamps: list[str] = dataclasses.field(default_factory=list)
+    """Limits that changed the number, in order, as in `Decision.clamps`."""
 
 
 def decide(inputs: Sequence[ShuffleInput], broadcast: int, policy: Policy) -> Layout:
@@ -51,21 +53,25 @@ def decide(inputs: Sequence[ShuffleInput], broadcast: int, policy: Policy) -> La
     taken = min(broadcast, policy.broadcast_cap, volume - 1)
     max_width = _widest_range(inputs, policy)
     if policy.parallelism is not None:
-        unlimited = policy.parallelism
+        unlimited, clamps = policy.parallelism, ["explicit"]
     else:
-        unlimited = _bounded(_rounded(total, volume - taken, policy), total, policy)
-        unlimited = _for_fan_in(unlimited, subpartitions, max_width, policy)
-        unlimited = memory.raised(unlimited, inputs, policy)
+        unlimited, clamps = _bounded(_rounded(total, volume - taken, policy), total, policy)
+        unlimited, clamps = _for_fan_in(unlimited, clamps, subpartitions, max_width, policy)
+        unlimited, clamps = memory.raised(unlimited, clamps, inputs, policy)
     if split := skew.plan(inputs, unlimited, max_width, policy):
         task_bytes = sums(sizes, split.ranges) + split.task_bytes
-        return Layout(unlimited, split.ranges, task_bytes)
+        return Layout(unlimited, split.ranges, task_bytes, clamps)
     tasks = min(unlimited, max(subpartitions, 1))
+    if tasks < unlimited:
+        clamps = [*clamps, "subpartitions"]
     if not policy.balanced:
         ranges = _even(sizes, tasks, policy)
     else:
         explicit = policy.parallelism is not None
-        tasks, ranges = _in_waves(sizes, tasks, max_width, policy, explicit)
-    return Layout(tasks, ranges, sums(sizes, ranges))
+        chosen, ranges = _in_waves(sizes, tasks, max_width, policy, explicit)
+        clamps = clamps if chosen == tasks else [*clamps, "waves"]
+        tasks = chosen
+    return Layout(tasks, ranges, sums(sizes, ranges), clamps)
 
 
 def decide_source(size: int, policy: Policy) -> int:
@@ -73,12 +79,12 @@ def decide_source(size: int, policy: Policy) -> int:
     if policy.parallelism is not None:
         return policy.parallelism
     exact = dataclasses.replace(policy, balanced=True, rounding="exact")
-    return _bounded(max(1, -(-size // policy.data_volume_per_task)), size, exact)
+    return _bounded(max(1, -(-size // policy.data_volume_per_task)), size, exact)[0]
 
 
 def likely_tasks(size: int, policy: Policy) -> int:
     """Return the number of tasks for shuffles of `size` bytes with enough subpartitions."""
-    return _bounded(_rounded(size, policy.data_volume_per_task, policy), size, policy)
+    return _bounded(_rounded(size, policy.data_volume_per_task, policy), size, policy)[0]
 
 
 def _rounded(size: int, volume: int, policy: Policy) -> int:
@@ -86,14 +92,17 @@ def _rounded(size: int, volume: int, policy: Policy) -> int:
     return power_nearest(raw) if policy.is_power_of_two else raw
 
 
-def _bounded(rounded: int, size: int, policy: Policy) -> int:
+def _bounded(rounded: int, size: int, policy: Policy) -> tuple[int, list[str]]:
     """Return the number within the policy's bounds, raised to fill the policy's slots."""
     tasks = min(max(rounded, policy.lower_bound), policy.upper_bound)
+    clamps = ["minimum"] if tasks > rounded else ["maximum"] if tasks < rounded else []
     if policy.slots is not None:
         filled = min(policy.slots, size // policy.min_task_volume)
         slot_tasks = power_down(filled) if policy.is_power_of_two else filled
-        tasks = max(tasks, min(slot_tasks, policy.upper_bound))
-    return tasks
+        slot_tasks = min(slot_tasks, policy.upper_bound)
+        if slot_tasks > tasks:
+            return slot_tasks, [*clamps, "reactive"]
+    return tasks, clamps
 
 
 def _widest_range(inputs: Sequence[ShuffleInput], policy: Policy) -> int | None:
@@ -113,12 +122,14 @@ def _widest_range(inputs: Sequence[ShuffleInput], policy: Policy) -> int | None:
     return widest
 
 
-def _for_fan_in(tasks: int, subpartitions: int, width: int | None, policy: Policy) -> int:
+def _for_fan_in(
+    tasks: int, clamps: list[str], subpartitions: int, width: int | None, policy: Policy
+) -> tuple[int, list[str]]:
     if width is None:
-        return tasks
+        return tasks, clamps
     needed = -(-subpartitions // width)
     needed = min(power_up(needed) if policy.is_power_of_two else needed, policy.upper_bound)
-    return max(tasks, needed)
+    return (needed, [*clamps, "fanIn"]) if needed > tasks else (tasks, clamps)
 
 
 def _even(sizes: Sequence[int], tasks: int, policy: Policy) -> list[Range]:

@@ -33,7 +33,9 @@ def needed(inputs: Sequence[HeldRows], sizes: Sequence[int]) -> int:
     return int(sum(allocated) + max(rows, rows_at_growth + largest / 2))
 
 
-def raised(tasks: int, shuffles: Sequence[ShuffleInput], policy: Policy) -> int:
+def raised(
+    tasks: int, clamps: list[str], shuffles: Sequence[ShuffleInput], policy: Policy
+) -> tuple[int, list[str]]:
     """Raise the number of tasks until the rows of each task fit the memory of the policy."""
     limit = policy.task_memory
     inputs = [each for each in shuffles if each.held.per_byte or each.held.arrays]
@@ -42,7 +44,7 @@ def raised(tasks: int, shuffles: Sequence[ShuffleInput], policy: Policy) -> int:
     held = [each.held for each in inputs]
     total = needed(held, [sum(each.bytes) for each in inputs])
     if limit is None or tasks >= most or total <= limit:
-        return tasks
+        return tasks, clamps
     fitting = _without_skewed(inputs, count, limit)
     fewest = tasks
     if any(each.splittable for each in inputs):
@@ -64,7 +66,7 @@ def raised(tasks: int, shuffles: Sequence[ShuffleInput], policy: Policy) -> int:
         while found < most and _largest(held, fitting, even(count, found)) > reachable:
             found *= 2
         found = min(found, most)
-    return max(found, tasks)
+    return (found, [*clamps, "memory"]) if found > tasks else (tasks, clamps)
 
 
 def _largest(
