@@ -3,8 +3,8 @@ package io.apportion.memory
 import org.apache.spark.apportion.Heaps
 
 /**
- * Heap that a broadcast hash table needs, in multiples of its rows, keys and pointers. `docs/measurements/memory.csv` has the
- * measurements.
+ * Heap that a broadcast hash table needs, in multiples of its rows, keys and pointers.
+ * `docs/measurements/large-broadcasts.csv` has the measurements.
  */
 private[apportion] object BroadcastMemory {
 
