@@ -101,6 +101,12 @@ def test_the_table_of_the_readme_is_made_from_the_raw_files() -> None:
     assert text == results.readme(text), "make results writes it"
 
 
+def test_the_text_of_the_readme_has_no_measured_number() -> None:
+    text = results.BLOCK.sub("", results.README.read_text("utf-8"))
+    # The level of the intervals is chosen, not measured.
+    assert quantities(_TESTED.sub("", text)) == {"95 %"}
+
+
 @pytest.mark.parametrize("template", ["results.md.jinja", "readme.md.jinja"])
 def test_templates_have_no_measured_number(template: str) -> None:
     text = (results.TEMPLATES / template).read_text("utf-8")
