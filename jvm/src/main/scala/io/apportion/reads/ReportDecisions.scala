@@ -3,7 +3,7 @@ package io.apportion.reads
 import io.apportion.decision.{Decision, KeySkew, Policy, Sentence}
 import io.apportion.decision.memory.HeldRows
 import io.apportion.decision.ranges.{Bytes, Ranges}
-import io.apportion.groups.{Advisor, ExchangeGroup, GroupRead, ShuffleLeaf}
+import io.apportion.groups.{Advisor, ExchangeGroup, GroupRead}
 import io.apportion.report.{
   DecisionRecord,
   DecisionReporter,
@@ -20,7 +20,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.exchange.TreeStatistics
 import org.apache.spark.sql.catalyst.plans.physical.{HashPartitioning, RangePartitioning}
 import org.apache.spark.sql.execution._
-import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec
+import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.internal.SQLConf
 
 /** Reports the decisions that are still in the plan after all rules that Spark may revert. */
@@ -208,10 +208,5 @@ case class ReportDecisions(
   }
 
   private def layoutsIn(plan: SparkPlan): Map[Int, AQEShuffleReadExec] =
-    plan
-      .collect { case read @ ShuffleLeaf(ShuffleLeaf(_, _, Some(stage))) => stage.id -> read }
-      .collect { case (id, read: AQEShuffleReadExec) =>
-        id -> read
-      }
-      .toMap
+    plan.collect { case read @ AQEShuffleReadExec(stage: ShuffleQueryStageExec, _) => stage.id -> read }.toMap
 }
