@@ -1,12 +1,11 @@
 package io.apportion.shufflewrites
 
-import io.apportion.decision.ranges.Bytes
 import io.apportion.groups.RowSizeRatio
 import io.apportion.history.LeafBytes
 import io.apportion.rules.Guarded
 import io.apportion.util.{BoundedMap, PerApplication}
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.apportion.exchange.AdaptiveExchangeExec
+import org.apache.spark.sql.apportion.exchange.{AdaptiveExchangeExec, ShuffleSize}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{ColumnarRule, DataSourceScanExec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
@@ -31,7 +30,7 @@ private[shufflewrites] final class ReplaceExchange(override protected val sessio
           exchange.advisoryPartitionSize
         )(
           exchange,
-          goal().copy(likelyBytes = earlier.get(name).getOrElse(likelyBytes(exchange.child))),
+          goal().copy(likely = earlier.get(name).getOrElse(likelySize(exchange.child))),
           earlier.put(name, _)
         )
         adaptive.copyTagsFrom(exchange)
@@ -43,15 +42,18 @@ private[shufflewrites] final class ReplaceExchange(override protected val sessio
   }
 
   /** A part of the bytes that finished shuffles and scans bring in. An aggregate may leave few of them. */
-  private def likelyBytes(plan: SparkPlan): Long =
-    if (plan.exists(_.isInstanceOf[BaseAggregateExec])) 0
+  private def likelySize(plan: SparkPlan): ShuffleSize =
+    if (plan.exists(_.isInstanceOf[BaseAggregateExec])) ShuffleSize()
     else
       plan
         .collect {
-          case stage: ShuffleQueryStageExec if stage.isMaterialized => RowSizeRatio.stored(stage) / 2
-          case scan: DataSourceScanExec                             => LeafBytes.of(scan) / 4
+          case stage: ShuffleQueryStageExec if stage.isMaterialized =>
+            val stored = RowSizeRatio.stored(stage) / 2
+            ShuffleSize(stored, (stored * RowSizeRatio.of(stage)).toLong)
+          // Rows take up more than twice as much as in a shuffle, and too few groups cost more than too many.
+          case scan: DataSourceScanExec => ShuffleSize(LeafBytes.of(scan) / 4, LeafBytes.of(scan))
         }
-        .foldLeft(0L)(Bytes.add)
+        .foldLeft(ShuffleSize())(_ + _)
 }
 
 private[apportion] object ReplaceExchange {
@@ -63,6 +65,6 @@ private[apportion] object ReplaceExchange {
 
   private val MaxKnown = 1000
 
-  /** Bytes of the shuffles that an application has written, by their canonical plans. */
-  private val earlier = new PerApplication(_ => new BoundedMap[Int, Long](MaxKnown))
+  /** Sizes of the shuffles that an application has written, by their canonical plans. */
+  private val earlier = new PerApplication(_ => new BoundedMap[Int, ShuffleSize](MaxKnown))
 }

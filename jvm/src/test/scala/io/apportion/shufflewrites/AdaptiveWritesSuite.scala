@@ -143,6 +143,15 @@ class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
+  test("map tasks start with groups whose rows fit the memory of a task in an earlier run") {
+    val query = "SELECT id, row_number() OVER (PARTITION BY md5(string(id)) ORDER BY id) FROM range(0, 1000000, 1, 2)"
+    for ((fraction, groups) <- Seq(0.3 -> 16, 0.1 -> 32, 0.05 -> 64, 0.01 -> 256))
+      withSession("memory.fraction" -> fraction.toString) { session =>
+        session.sql(query).collect()
+        assert(only(decisionsOf(session, session.sql(query))).levels == Seq(groups))
+      }
+  }
+
   test("the number of partitions is one for all shuffles of a query") {
     forAll(queries)(query => assert(exchangesOf(query).map(_.outputPartitioning.numPartitions).distinct.size <= 1))
   }

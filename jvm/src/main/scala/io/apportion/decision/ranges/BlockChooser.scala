@@ -128,7 +128,7 @@ final class BlockChooser(val tree: PartitionTree, first: Int, shares: Array[Long
   private def limit(level: Int): Long = (shares(level) * tree.allowance(level, from)).toLong
 
   private def setLimits(): Unit = {
-    val rowLimit = rowShare * PartitionTree.MaxReadTwice / (tree.depth - from)
+    val rowLimit = rowShare * tree.rowAllowance(from)
     val ofLevel = Array.tabulate(tree.depth) { level =>
       (limit(level) * ratios(level)).min(rowLimit).toLong
     } :+ Long.MaxValue

@@ -160,6 +160,9 @@ final class PartitionTree private (val groups: Array[Int]) extends Serializable 
     else (if (from == 0) 1 - FirstShare else 1) / (depth - from.max(1))
   }
 
+  /** Part of a task's memory that the rows of a group may fill before it is divided, if map tasks start at a level. */
+  def rowAllowance(from: Int): Double = MaxReadTwice / (depth - from)
+
   /** A power of two of tasks fits the groups of a power of two of partitions. Other ranges overlap a group at each end. */
   private val mostReadTwice = if (Integer.bitCount(partitions) == 1) MaxReadTwice else MaxReadTwice / 2
 

@@ -24,14 +24,14 @@ import org.apache.spark.sql.execution.metric._
  *
  * @param plain Spark's exchange
  * @param goal  what the tasks that read the shuffle should read
- * @param written receives the bytes of the shuffle
+ * @param written receives the size of the shuffle
  */
 case class AdaptiveExchangeExec(
     override val outputPartitioning: Partitioning,
     override val child: SparkPlan,
     override val shuffleOrigin: ShuffleOrigin,
     override val advisoryPartitionSize: Option[Long]
-)(@transient val plain: SparkPlan, @transient val goal: WriteGoal, @transient private val written: Long => Unit)
+)(@transient val plain: SparkPlan, @transient val goal: WriteGoal, @transient private val written: ShuffleSize => Unit)
     extends ShuffleExchangeLike {
 
   override def nodeName: String = plain.nodeName
@@ -107,7 +107,7 @@ case class AdaptiveExchangeExec(
       var ofBlocks: MapOutputStatistics = null
       lazy val ofPartitions = {
         val statistics = writes.statistics(ofBlocks)
-        written(Bytes.sum(statistics.bytesByPartitionId))
+        written(ShuffleSize(Bytes.sum(statistics.bytesByPartitionId), metrics("dataSize").value))
         statistics
       }
       val job = sparkContext.dagScheduler.submitMapStage(

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.apportion.exchange
 
-import io.apportion.decision.ranges.{PartitionTree, PowersOfTwo}
+import io.apportion.decision.ranges.{Bytes, PartitionTree, PowersOfTwo}
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.config._
 
@@ -13,7 +13,7 @@ import org.apache.spark.internal.config._
  * @param rowBytes    uncompressed bytes that fit the memory of a task
  * @param minTasks    number of tasks that is set, or its minimum
  * @param maxFiles    number of blocks up to which a map task may write one file for each
- * @param likelyBytes likely size of the shuffle, as stored bytes; 0 if it is unknown
+ * @param likely      likely size of the shuffle
  */
 final case class WriteGoal(
     taskBytes: Long,
@@ -22,7 +22,7 @@ final case class WriteGoal(
     rowBytes: Long,
     minTasks: Int,
     maxFiles: Int,
-    likelyBytes: Long = 0
+    likely: ShuffleSize = ShuffleSize()
 ) {
 
   /** Bytes of a group that one task should read, if there are this many groups. */
@@ -48,8 +48,12 @@ final case class WriteGoal(
    * on, and do not have to divide their groups.
    */
   def level(tree: PartitionTree): Int =
-    tree.groups.indices
-      .find(level => likelyBytes / tree.groups(level) <= groupBytes(tree.groups(level)) * tree.allowance(level, level))
+    (0 until tree.depth)
+      .find { level =>
+        val likelyGroup = likely.largestOf(tree.groups(level))
+        likelyGroup.bytes <= groupBytes(tree.groups(level)) * tree.allowance(level, level) &&
+        likelyGroup.rowBytes <= rowBytes * tree.rowAllowance(level)
+      }
       .getOrElse(tree.depth)
 
   /**
@@ -76,6 +80,20 @@ final case class WriteGoal(
       even.max(PowersOfTwo.up(compressed).min(WriteGoal.MaxRanges)).toInt
     }
   }
+}
+
+/**
+ * Size of a shuffle. It is 0 if nothing is known.
+ *
+ * @param bytes    stored bytes
+ * @param rowBytes uncompressed bytes
+ */
+final case class ShuffleSize(bytes: Long = 0, rowBytes: Long = 0) {
+  def +(other: ShuffleSize): ShuffleSize =
+    ShuffleSize(Bytes.add(bytes, other.bytes), Bytes.add(rowBytes, other.rowBytes))
+
+  /** Likely size of the largest of several groups: a group that has a little more than it may is divided. */
+  def largestOf(groups: Int): ShuffleSize = ShuffleSize(bytes / groups / 4 * 5, rowBytes / groups / 4 * 5)
 }
 
 object WriteGoal {

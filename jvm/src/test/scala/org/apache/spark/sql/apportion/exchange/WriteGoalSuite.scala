@@ -42,7 +42,7 @@ class WriteGoalSuite extends AnyFunSuite {
     val trees = Table(
       ("bytes", "groups", "start"),
       (0L, Seq(2, 16, 256), 2),
-      (4 * MiB, Seq(2, 16, 256), 2),
+      (3 * MiB, Seq(2, 16, 256), 2),
       (100 * MiB, Seq(2, 16, 256), 16),
       (400 * MiB, Seq(2, 4, 32, 256), 32),
       (640 * MiB, Seq(2, 64, 256), 64),
@@ -50,9 +50,25 @@ class WriteGoalSuite extends AnyFunSuite {
       (6400 * MiB, Seq(2, 16, 256), 256)
     )
     forAll(trees) { (bytes, groups, start) =>
-      val likely = goal.copy(likelyBytes = bytes)
+      val likely = goal.copy(likely = ShuffleSize(bytes, 2 * bytes))
       val tree = likely.tree(256)
       assert(tree.groups.toSeq == groups && tree.groups(likely.level(tree)) == start)
+    }
+  }
+
+  test("a map task starts with groups whose rows will likely fit the memory of the tasks that read them") {
+    val trees = Table(
+      ("memory", "start"),
+      (Long.MaxValue, 16),
+      (80 * MiB, 16),
+      (60 * MiB, 32),
+      (20 * MiB, 64),
+      (4 * MiB, 256)
+    )
+    forAll(trees) { (memory, start) =>
+      val likely = goal.copy(rowBytes = memory, likely = ShuffleSize(100 * MiB, 250 * MiB))
+      val tree = likely.tree(256)
+      assert(tree.groups(likely.level(tree)) == start)
     }
   }
 
@@ -71,7 +87,7 @@ class WriteGoalSuite extends AnyFunSuite {
   }
 
   test("there are as many groups as a task slot can read a part of, if the shuffle is small") {
-    val small = goal.copy(slots = 64, likelyBytes = 100 * MiB)
+    val small = goal.copy(slots = 64, likely = ShuffleSize(100 * MiB, 200 * MiB))
     assert(small.tree(256).groups.toSeq == Seq(2, 64, 256))
   }
 }
