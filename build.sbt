@@ -61,10 +61,12 @@ val sparkJvm = Seq(
   )
 )
 
+val quickTests = Seq(javaOptions ++= SparkJvm.quickTests)
+
 // The one suite that runs on every Spark in continuous integration: to compile all suites for each would take too long.
 val Smoke = config("smoke").extend(Test, Provided)
 
-val smokeSettings = inConfig(Smoke)(Defaults.testSettings ++ sparkJvm) ++ Seq(
+val smokeSettings = inConfig(Smoke)(Defaults.testSettings ++ sparkJvm ++ quickTests) ++ Seq(
   Smoke / unmanagedSources := Seq(
     "io/apportion/SmokeSuite.scala",
     "io/apportion/SparkSuite.scala",
@@ -133,7 +135,7 @@ def sparkProject(build: SparkBuild): Project =
           .toSeq
       },
       Test / testOptions += Tests.Argument(TestFrameworks.ScalaTest, "-oDF"),
-      inConfig(Test)(sparkJvm :+ (javaOptions ++= SparkJvm.fewerCompilations))
+      inConfig(Test)(sparkJvm ++ quickTests)
     )
 
 lazy val sparkProjects = new CompositeProject {
