@@ -39,10 +39,15 @@ FIXED = "2,8,16,32,64,128,256,512,1024"
 MAP_TASKS = (8, 64, 400, 2000)
 _MAP_ROWS = 1_000_000
 BYPASS = "spark.shuffle.sort.bypassMergeThreshold"
+HASH_JOINS = "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold"
 
 
-def variants(fixed: str) -> list[Variant]:
-    """Return Spark's defaults (the baseline), Apportion, and Spark with each fixed number."""
+def variants(fixed: str, hash_joins: str | None = None) -> list[Variant]:
+    """Return Spark's defaults (the baseline), Apportion, and Spark with each fixed number.
+
+    With `hash_joins`, a size, the fixed numbers also have this threshold for hash joins.
+    """
+    more = {} if hash_joins is None else {HASH_JOINS: hash_joins}
     counts = [count.strip() for count in fixed.split(",") if count.strip()]
     for count in counts:
         if not count.isdecimal() or int(count) < 1:
@@ -51,7 +56,9 @@ def variants(fixed: str) -> list[Variant]:
         Variant("Spark", {ENABLED: "false"}),
         Variant("Apportion", {ENABLED: "true"}),
         *(
-            Variant(f"fixed {count}", {ENABLED: "false", "spark.sql.shuffle.partitions": count})
+            Variant(
+                f"fixed {count}", {ENABLED: "false", "spark.sql.shuffle.partitions": count, **more}
+            )
             for count in counts
         ),
     ]
@@ -108,6 +115,9 @@ def main(
     bypass: Annotated[
         int | None, typer.Option(help=f"{BYPASS} for all variants. 1 writes sorted files only.")
     ] = None,
+    hash_joins: Annotated[
+        str | None, typer.Option(metavar="SIZE", help=f"{HASH_JOINS} of the fixed numbers.")
+    ] = None,
     rounds: raw.Rounds = 3,
     warmups: Annotated[int, typer.Option(min=0, help="Runs before the measured ones.")] = 1,
     master: raw.Master = "local[*]",
@@ -129,8 +139,9 @@ def main(
         conf[BYPASS] = str(bypass)
     if disk is not None:
         conf["spark.local.dir"] = str(disk)
+    compared = variants(fixed, hash_joins)
     conditions = Conditions(
-        what, chosen.scale, None, variants(fixed), rounds, warmups, check=False, conf=conf
+        what, chosen.scale, None, compared, rounds, warmups, check=False, conf=conf
     )
     file = name or (what if scale == 1 else f"{what}-{scale:g}")
     kept = raw.KEPT / f"queries-{file}.json"
@@ -152,6 +163,7 @@ def main(
     about = raw.conditions(
         spark, "measured", scale=f"{scale:g}", rounds=rounds, warmups=warmups, heap=memory,
         disk=disk or "default", bypass=bypass or "default",
+        hash_joins=hash_joins or "default",
     )  # fmt: skip
     raw.write(file, about, rows(results), folder)
     kept.unlink(missing_ok=True)

@@ -88,6 +88,12 @@ def test_queries_are_timed_under_all_variants(spark: SparkSession, tmp_path: Pat
     assert len([*Speed(found).table()]) == 5
 
 
+def test_a_threshold_for_hash_joins_is_set_for_fixed_numbers_only() -> None:
+    spark, ours, fixed = queries.variants("8", hash_joins="64m")
+    assert queries.HASH_JOINS not in {**spark.conf, **ours.conf}
+    assert fixed.conf[queries.HASH_JOINS] == "64m"
+
+
 @pytest.mark.parametrize("fixed", ["8,many", "0", "-1"])
 def test_a_fixed_number_must_be_a_whole_number(fixed: str) -> None:
     with pytest.raises(ApportionError, match=r"is not a whole number from 1"):
