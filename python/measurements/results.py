@@ -29,6 +29,7 @@ BLOCK = re.compile(r"(?<=<!-- results -->\n).*?(?=<!-- end of results -->)", re.
 SPEEDS = {
     "tpch-1": "TPC-H, scale 1",
     "tpch-1-spark-3.5": "TPC-H, scale 1, Spark 3.5",
+    "tpch-1-cluster": "TPC-H, scale 1, 8 workers",
     "tpch-10": "TPC-H, scale 10",
     "tpch-30": "TPC-H, scale 30",
     "tpcds-1": "TPC-DS, scale 1",
