@@ -48,10 +48,11 @@ private[shufflewrites] final class ReplaceExchange(override protected val sessio
       plan
         .collect {
           case stage: ShuffleQueryStageExec if stage.isMaterialized =>
-            val stored = RowSizeRatio.stored(stage) / 2
-            ShuffleSize(stored, (stored * RowSizeRatio.of(stage)).toLong)
-          // Rows take up more than twice as much as in a shuffle, and too few groups cost more than too many.
-          case scan: DataSourceScanExec => ShuffleSize(LeafBytes.of(scan) / 4, LeafBytes.of(scan))
+            ShuffleSize(RowSizeRatio.stored(stage) / 2, stage.getRuntimeStatistics.sizeInBytes.toLong / 2)
+          case scan: DataSourceScanExec =>
+            val read = LeafBytes.of(scan)
+            // Rows take up more than twice as much as in a shuffle, and too few groups cost more than too many.
+            ShuffleSize(read / 4, read)
         }
         .foldLeft(ShuffleSize())(_ + _)
 }
