@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import chain
 
 from apportion._util.units import count_text
 from apportion.errors import ApportionError
@@ -14,6 +15,7 @@ from apportion.logs.simulate.arithmetic import (
     adaptive_writes,
     coalescing,
     memory,
+    skew_joins,
     subpartitions,
     writes,
 )
@@ -171,7 +173,7 @@ class Layouts:
             return self._unchanged(group)
         policy = self._policy(group, slots)
         if policy.parallelism is None and not self._confs.flag(COALESCING):
-            return self._coalesced(group, sum_each(self._resized(group)), 1)
+            return self._coalesced(group, self._resized(group), 1)
         expansion = self._expansion(group)
         inputs = [
             ShuffleInput(
@@ -209,34 +211,45 @@ class Layouts:
 
     def _by_spark(self, groups: Sequence[Group]) -> list[Read]:
         sizes = [
-            None if logged_policy.is_unchanged(group.decision) else sum_each(self._resized(group))
+            None if logged_policy.is_unchanged(group.decision) else self._resized(group)
             for group in groups
         ]
-        totals = [sum(group_sizes) for group_sizes in sizes if group_sizes is not None]
+        totals = [sum(map(sum, shuffles)) for shuffles in sizes if shuffles is not None]
         parallelism = self._confs.default_parallelism(self.slots)
         minimums = iter(coalescing.min_tasks(self._confs, parallelism, totals))
         return [
             self._unchanged(group)
-            if group_sizes is None
-            else self._coalesced(group, group_sizes, next(minimums))
-            for group, group_sizes in zip(groups, sizes, strict=True)
+            if shuffles is None
+            else self._coalesced(group, shuffles, next(minimums))
+            for group, shuffles in zip(groups, sizes, strict=True)
         ]
 
-    def _coalesced(self, group: Group, sizes: list[int], min_tasks: int) -> Read:
+    def _coalesced(self, group: Group, shuffles: list[list[int]], min_tasks: int) -> Read:
+        """Return Spark's own read of shuffles with these bytes of their subpartitions."""
+        sizes, splits = sum_each(shuffles), self._skew_splits(group, shuffles)
         advisory = logged_policy.write_size(group.logged)
         if logged_policy.multiplies_rows(group.logged):
             advisory = self._confs.size(coalescing.MIN_SIZE)
-        ranges = coalescing.coalesced(sizes, min_tasks, self._confs, advisory)
+        ranges = coalescing.coalesced(sizes, min_tasks, self._confs, advisory, splits)
         if group.decision.layout == "local":
             map_tasks = len(self._written_of(group.shuffles[0]))
             return self._local(group, coalescing.local_tasks(len(ranges), map_tasks))
-        task_bytes = sums(sizes, ranges)
+        task_bytes = [*sums(sizes, ranges), *chain.from_iterable(splits.values())]
         if group.decision.layout == "observed":
             # The log does not have Spark's ranges, only their number and the largest one.
             largest = group.decision.largest_task_bytes
             is_logged = len(task_bytes) == group.decision.tasks and max(task_bytes) == largest
             return Read(task_bytes, self._scale == 1 and is_logged)
-        return Read(task_bytes, self._are_logged(group, ranges))
+        return Read(task_bytes, not splits and self._are_logged(group, ranges))
+
+    def _skew_splits(self, group: Group, shuffles: list[list[int]]) -> dict[int, list[int]]:
+        if group.decision.operator not in skew_joins.JOINS:
+            return {}
+        sides = [
+            ShuffleInput(sizes, self._written_of(shuffle), shuffle.splittable)
+            for sizes, shuffle in zip(shuffles, group.shuffles, strict=True)
+        ]
+        return skew_joins.splits(sides, self._confs)
 
     def _local(self, group: Group, tasks: int) -> Read:
         """Return a local read of map outputs, with tasks of equal size."""

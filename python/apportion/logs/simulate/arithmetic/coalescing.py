@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from apportion.logs.simulate.arithmetic.policy import ADVISORY_SIZE, Confs
 from apportion.logs.simulate.arithmetic.ranges import Range
@@ -28,23 +28,35 @@ def min_tasks(confs: Confs, default_parallelism: int, group_bytes: Sequence[int]
 
 
 def coalesced(
-    sizes: Sequence[int], min_tasks: int, confs: Confs, advisory: int | None = None
+    sizes: Sequence[int],
+    min_tasks: int,
+    confs: Confs,
+    advisory: int | None = None,
+    split: Collection[int] = (),
 ) -> list[Range]:
     """Return Spark's ranges for a group of shuffles. `sizes` are totals over the shuffles.
 
     Neighbouring subpartitions are coalesced up to a target: the advisory size, or less if that
     makes too few tasks, but at least the minimum size. `advisory` replaces the session's advisory
     size. A range below the minimum size is merged into its smaller neighbour. Empty ranges are left
-    out.
+    out. The subpartitions in `split` are in no range.
     """
-    uncoalesced = [(place, place + 1) for place in range(len(sizes))]
+    uncoalesced = [(place, place + 1) for place in range(len(sizes)) if place not in split]
     if not sizes or not confs.flag(f"{_PREFIX}enabled"):
         return uncoalesced or [(0, 0)]
     min_size = confs.size(MIN_SIZE)
     advisory_size = confs.size(ADVISORY_SIZE) if advisory is None else advisory
     target = max(min(math.ceil(sum(sizes) / min_tasks), advisory_size), min_size)
-    ranges = _packed(sizes, target, min_size)
-    return ranges if len(ranges) < len(sizes) else uncoalesced
+    ends = [*sorted(split), len(sizes)]
+    starts = [0, *(place + 1 for place in ends)]
+    ranges = [
+        (start + first, start + last)
+        for start, end in zip(starts, ends, strict=False)
+        if start < end
+        for first, last in _packed(sizes[start:end], target, min_size)
+        if not split or any(sizes[start:end])
+    ]
+    return ranges if len(ranges) < len(uncoalesced) else uncoalesced
 
 
 def _packed(sizes: Sequence[int], target: int, min_size: int) -> list[Range]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Mapping
@@ -32,6 +33,9 @@ _DEFAULTS: dict[str, str] = {
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "true",
     "spark.shuffle.manager": "sort",
     "spark.sql.adaptive.fetchShuffleBlocksInBatch": "true",
+    "spark.sql.adaptive.skewJoin.enabled": "true",
+    "spark.sql.adaptive.skewJoin.skewedPartitionFactor": "5.0",
+    "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": "256MB",
     MAX_PARTITION_BYTES: "128MB",
     OPEN_COST: "4MB",
     SHUFFLE_PARTITIONS: "200",
@@ -88,6 +92,14 @@ class Confs:
                 return int(text)
         return None
 
+    def factor(self, key: str, most: float = math.inf) -> float:
+        """Return one of Spark's confs as a number from 0 to `most`."""
+        for text in (self._values.get(key), _DEFAULTS[key]):
+            with contextlib.suppress(TypeError, ValueError):
+                if 0 <= (value := float(text or "")) <= most and value < math.inf:
+                    return value
+        return 0.0
+
     def flag(self, key: str) -> bool:
         """Return whether a conf is true."""
         return (self.text(key) or "false").strip().lower() == "true"
@@ -119,13 +131,7 @@ class Confs:
         ):
             return None
         heap = self.size("spark.driver.memory" if self.is_local else "spark.executor.memory")
-        try:
-            share = float(self.text(_MEMORY_SHARE) or "")
-        except ValueError:
-            share = -1.0
-        if not 0 <= share <= 1:
-            share = float(_DEFAULTS[_MEMORY_SHARE])
-        memory = max(heap - _RESERVED, 0) * share
+        memory = max(heap - _RESERVED, 0) * self.factor(_MEMORY_SHARE, most=1)
         if self.flag("spark.memory.offHeap.enabled"):
             memory = self.size("spark.memory.offHeap.size")
         return max(1, int(memory / slots * self.setting("memory_fraction")))

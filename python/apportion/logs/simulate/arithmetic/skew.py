@@ -92,7 +92,7 @@ class _Candidate:
     def __init__(self, place: int, inputs: Sequence[ShuffleInput]) -> None:
         self._sizes = [shuffle.bytes[place] for shuffle in inputs]
         self._blocks = [
-            _shares(size, shuffle.written)
+            shares(size, shuffle.written)
             if shuffle.splittable and len(shuffle.written) > 1
             else None
             for size, shuffle in zip(self._sizes, inputs, strict=True)
@@ -134,7 +134,7 @@ class _Candidate:
         return [sum(combination) for combination in product(*parts)]
 
 
-def _shares(size: int, written: Sequence[int]) -> list[int]:
+def shares(size: int, written: Sequence[int]) -> list[int]:
     """Return the estimated bytes of each map task in a subpartition of `size` bytes."""
     total = sum(written)
     if not total:
