@@ -123,7 +123,7 @@ def test_tasks_of_a_scan_follow_the_bytes_of_its_files(tmp_path: Path) -> None:
     assert tasks(outcome(application, conf={VOLUME: str(2 * MB)})) == [19, 4]
     spark = {"spark.apportion.enabled": "false"}
     assert tasks(outcome(application, conf=spark)) == [2, 2]
-    assert tasks(outcome(application, conf=spark, scale=100)) == [29, 13]
+    assert tasks(outcome(application, conf=spark, scale=100)) == [29, 10]
     # Twice 3,600 MB / 4 MB are 2,048 partitions, 8 times the number for 36 MB.
     assert tasks(outcome(application, scale=100))[1] == 32
 

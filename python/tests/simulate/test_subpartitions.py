@@ -18,7 +18,12 @@ def test_twice_as_many_subpartitions_have_equal_halves() -> None:
 
 def test_other_numbers_of_subpartitions_keep_the_sums_of_the_common_divisor() -> None:
     # Modulo 4 and modulo 6, it is known modulo 2.
-    assert resized([3, 30, 6, 60], 6, contiguous=False) == [3, 30, 3, 30, 3, 30]
+    assert resized([13, 30, 17, 33], 6, contiguous=False) == [10, 21, 10, 21, 10, 21]
+
+
+def test_a_heavy_key_stays_in_one_subpartition() -> None:
+    assert resized([10, 90, 10, 10], 8, contiguous=False) == [5, 85, 5, 5, 5, 5, 5, 5]
+    assert resized([10, 10, 90, 10], 6, contiguous=False) == [6, 6, 87, 7, 7, 7]
 
 
 def test_contiguous_subpartitions_are_merged_with_their_neighbours() -> None:
