@@ -6,6 +6,7 @@ import typer
 
 from measurements import results
 from measurements.checks import (
+    cluster_logs,
     deadlines,
     file_sizes,
     heap_growth,
@@ -20,7 +21,7 @@ from measurements.speed import driver, queries, slots
 
 PROGRAMS = (
     results, queries, slots, driver, plans, largest_tasks, memory, file_sizes, plain_logs,
-    deadlines, streams, large_broadcasts, heap_growth,
+    cluster_logs, deadlines, streams, large_broadcasts, heap_growth,
 )  # fmt: skip
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="markdown")

@@ -16,6 +16,7 @@ from apportion.logs.eventlog import Application
 from apportion.logs.simulate import Outcome, Scenario, simulate
 from apportion.logs.simulate.report import notes
 from apportion.logs.simulate.workload import workload
+from measurements.checks import cluster_logs
 
 from . import logs
 
@@ -278,3 +279,17 @@ def test_a_hostile_partitioning_is_ignored(tmp_path: Path) -> None:
     for text in ("hashpartitioning(" * 200_000, KEYS.replace("200", "999999999")):
         found = outcome(plain(tmp_path, partitioning=text), {ENABLED: "true"})
         assert found.stages[1].is_as_logged
+
+
+def test_logs_of_clusters_are_measured_if_apportion_would_change_a_stage(tmp_path: Path) -> None:
+    small = {"spark.sql.adaptive.advisoryPartitionSizeInBytes": str(MB)}
+    application = plain(tmp_path, {"spark.master": "spark://host:7077", **small})
+    application.spark_version = "3.5.3"
+    found = cluster_logs.row("log", application)
+    assert found is not None
+    assert (found["slots"], found["tasks"], found["predicted_tasks"]) == (2, 4, 10)
+    application.spark_version = "3.1.1"
+    assert cluster_logs.row("log", application) is None
+    local = plain(tmp_path, {**PLAIN, **small})
+    local.spark_version = "3.5.3"
+    assert cluster_logs.row("log", local) is None
