@@ -169,6 +169,13 @@ def plain_logs() -> dict[str, Any]:
     }
 
 
+def cluster_logs() -> dict[str, Any]:
+    """Return the predicted speedups in logs of clusters, from the lowest, and their slots."""
+    rows = raw.read("cluster-logs").rows
+    faster = sorted(float(row["replayed"]) / float(row["predicted"]) for row in rows)
+    return {"faster": faster, "slots": sorted(int(row["slots"]) for row in rows)}
+
+
 def cost(section: str, item: str, measure: str) -> dict[str, str]:
     """Return a row of the cost of deciding."""
     (row,) = raw.read("cost").where(section=section, item=item, measure=measure)
@@ -218,7 +225,7 @@ def _environment() -> jinja2.Environment:
         number=lambda query: query.lstrip("0"),
     )
     environment.globals.update(
-        without_bypass=without_bypass, cost=cost, deadlines=deadlines, file_sizes=file_sizes,
+        without_bypass=without_bypass, cluster_logs=cluster_logs, cost=cost, deadlines=deadlines, file_sizes=file_sizes,
         largest_tasks=largest_tasks, least=least, memory=memory, plain_logs=plain_logs,
         plans=plans, read=raw.read, slower=slower, speed=speed, slots=Slots, SPEEDS=SPEEDS,
         SLOTS=SLOTS, SLOWER=SLOWER, MAPS=MAPS, BYPASS_OFF=BYPASS_OFF, APPORTION=APPORTION,
