@@ -136,11 +136,11 @@ final class BlockChooser(val tree: PartitionTree, first: Int, shares: Array[Long
   }
 }
 
-private object BlockChooser {
+object BlockChooser {
 
   /**
    * Likely rows of a map task that has more rows than it keeps, as a multiple of the kept ones. A group that has room for
    * the kept rows only is divided while it is empty, so no task reads its rows in addition.
    */
-  private val LikelyRows = 2L
+  val LikelyRows = 2L
 }

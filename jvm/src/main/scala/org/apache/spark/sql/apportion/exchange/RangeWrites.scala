@@ -31,6 +31,9 @@ private[apportion] final class RangeWrites(range: RangePartitioning, rows: RowsT
     }
   )
 
+  /** Uncompressed bytes of all rows, once they are sampled. */
+  private val rowBytes = new LongAccumulator
+
   private val bounds: Array[InternalRow] = if (range.numPartitions <= 1) Array.empty else sampledBounds()
 
   override def partitions: Int = bounds.length + 1
@@ -38,6 +41,7 @@ private[apportion] final class RangeWrites(range: RangePartitioning, rows: RowsT
   override val dependency: ShuffleDependency[Int, InternalRow, InternalRow] = {
     val (keys, output, bounds, ordering, blocks) =
       (range.ordering.map(_.child), rows.output, this.bounds, this.ordering, rows.blocks)
+    val likelyBytes = rowBytes.value / rows.rdd.getNumPartitions.max(1)
     // Its only level has no limits.
     val tree = PartitionTree(partitions)
     val placed = rows.rdd.mapPartitionsInternal { input =>
@@ -47,6 +51,7 @@ private[apportion] final class RangeWrites(range: RangePartitioning, rows: RowsT
         input,
         row => RangeWrites.partitionOf(keyOf(row), bounds, ordering),
         new BlockChooser(tree, first = 0, shares = Array.empty, rowShare = Long.MaxValue),
+        likelyBytes,
         blocks
       )
     }
@@ -61,7 +66,6 @@ private[apportion] final class RangeWrites(range: RangePartitioning, rows: RowsT
 
   /** Samples as many keys as Spark's `RangePartitioner` does, which does not give the number of rows away. */
   private def sampledBounds(): Array[InternalRow] = {
-    val rowBytes = new LongAccumulator
     rows.rdd.sparkContext.register(rowBytes)
     val sampleSize = (SQLConf.get.rangeExchangeSampleSizePerPartition.toDouble * range.numPartitions).min(1e6)
     val perMapTask = math.ceil(3 * sampleSize / rows.rdd.getNumPartitions.max(1)).toInt

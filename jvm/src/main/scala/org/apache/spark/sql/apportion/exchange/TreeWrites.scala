@@ -29,10 +29,11 @@ private[apportion] final class TreeWrites(
     val mapTasks = rows.rdd.getNumPartitions.max(1)
     val shares = tree.groups.map(goal.groupBytes(_) / mapTasks)
     val rowShare = goal.rowBytes / mapTasks
+    val likely = goal.likely.rowBytes / mapTasks
     val placed = rows.rdd.mapPartitionsInternal { input =>
       val partitionOf = UnsafeProjection.create(Seq(partitionId), output)
       partitionOf.initialize(TaskContext.getPartitionId())
-      new PlacedRows(input, partitionOf(_).getInt(0), new BlockChooser(tree, level, shares, rowShare), blocks)
+      new PlacedRows(input, partitionOf(_).getInt(0), new BlockChooser(tree, level, shares, rowShare), likely, blocks)
     }
     rows.dependency(placed, tree.blocks, goal.canOpenFiles(tree))
   }

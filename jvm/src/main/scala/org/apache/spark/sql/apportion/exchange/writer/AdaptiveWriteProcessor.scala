@@ -16,7 +16,7 @@ import org.apache.spark.sql.execution.metric.{SQLMetric, SQLShuffleWriteMetricsR
  * memory of tasks, and spills them if it does not get enough. Spark chooses by the number of blocks for all map tasks at
  * once (`SortShuffleManager.registerShuffle`), and cannot know that most blocks stay empty.
  *
- * @param canOpenFiles whether map tasks may write a file per block
+ * @param canOpenFiles whether map tasks may write a file per block, if they fill it
  */
 private[apportion] final class AdaptiveWriteProcessor(metrics: Map[String, SQLMetric], canOpenFiles: Boolean)
     extends RowWriteProcessor {
@@ -35,7 +35,7 @@ private[apportion] final class AdaptiveWriteProcessor(metrics: Map[String, SQLMe
     val ofBatches = dependency.asInstanceOf[ShuffleDependency[Int, SerializedRows, SerializedRows]]
     val isFromMemory = !placed.isLarge && KeptRowsWriter.canWrite
     val handle =
-      if (isFromMemory || placed.isLarge && canOpenFiles)
+      if (isFromMemory || canOpenFiles && placed.fillsFiles)
         new BypassMergeSortShuffleHandle(ofBatches.shuffleId, ofBatches)
       else new SerializedShuffleHandle(ofBatches.shuffleId, ofBatches)
     val metrics = createMetricsReporter(context)
