@@ -98,6 +98,8 @@ def test_the_number_of_sorted_ranges_follows_the_counted_rows(
         ([2, 16], 256, 4 * MB, 200, 1),
         ([2, 32], 512, 5 * MB, 200, 1),
         ([2, 16], 256, 5 * MB, 1, 1),
+        ([2, 16, 256], 256, 5 * MB, 200, 1),
+        ([2, 16, 256], 256, 100 * MB, 200, 2 + 16 + 256),
     ],
 )
 def test_map_tasks_of_few_rows_or_many_blocks_write_one_file(

@@ -32,6 +32,8 @@ _MAX_FILES = 400
 # Bytes of rows that a map task keeps at most before it chooses their blocks. If these are all of
 # its rows, it writes one file.
 _MAX_KEPT = 4 << 20
+# Bytes of rows that a block needs to get a file of its own.
+_FILE_BYTES = 200 << 10
 
 
 def partitions(spark_number: int, input_bytes: int, volume: int, policies: Iterable[Policy]) -> int:
@@ -122,8 +124,10 @@ def files(written: list[int], number: int, row_bytes: float, bypass_up_to: int) 
 
     `written` are the levels that it writes. Spark opens files for up to `bypass_up_to` blocks.
     """
+    blocks = sum(written)
     can_open = written[0] <= bypass_up_to and sum(levels(number)) <= _MAX_FILES
-    return sum(written) if can_open and row_bytes > _MAX_KEPT else 1
+    fills = row_bytes > _MAX_KEPT and max(row_bytes, 2 * _MAX_KEPT) >= blocks * _FILE_BYTES
+    return blocks if can_open and fills else 1
 
 
 def _partitions_for(policy: Policy) -> int:
