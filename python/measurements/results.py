@@ -225,11 +225,11 @@ def _environment() -> jinja2.Environment:
         number=lambda query: query.lstrip("0"),
     )
     environment.globals.update(
-        without_bypass=without_bypass, cluster_logs=cluster_logs, cost=cost, deadlines=deadlines, file_sizes=file_sizes,
-        largest_tasks=largest_tasks, least=least, memory=memory, plain_logs=plain_logs,
-        plans=plans, read=raw.read, slower=slower, speed=speed, slots=Slots, SPEEDS=SPEEDS,
-        SLOTS=SLOTS, SLOWER=SLOWER, MAPS=MAPS, BYPASS_OFF=BYPASS_OFF, APPORTION=APPORTION,
-        SPARK=SPARK,
+        without_bypass=without_bypass, cluster_logs=cluster_logs, cost=cost, deadlines=deadlines,
+        file_sizes=file_sizes, largest_tasks=largest_tasks, least=least, memory=memory,
+        plain_logs=plain_logs, plans=plans, read=raw.read, slower=slower, speed=speed, slots=Slots,
+        SPEEDS=SPEEDS, SLOTS=SLOTS, SLOWER=SLOWER, MAPS=MAPS, BYPASS_OFF=BYPASS_OFF,
+        APPORTION=APPORTION, SPARK=SPARK,
     )  # fmt: skip
     return environment
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from apportion.logs.simulate.arithmetic.coalescing import coalesced, local_tasks, min_tasks
 from apportion.logs.simulate.arithmetic.policy import Confs
 from apportion.logs.simulate.arithmetic.ranges import Range
+from apportion.logs.simulate.arithmetic.spark_reads import coalesced, local_tasks, min_tasks
 
 PREFIX = "spark.sql.adaptive.coalescePartitions."
 ADVISORY = "spark.sql.adaptive.advisoryPartitionSizeInBytes"

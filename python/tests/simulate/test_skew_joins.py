@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from apportion.logs.simulate.arithmetic.coalescing import coalesced
 from apportion.logs.simulate.arithmetic.inputs import ShuffleInput
 from apportion.logs.simulate.arithmetic.policy import ADVISORY_SIZE, Confs
 from apportion.logs.simulate.arithmetic.ranges import sums
-from apportion.logs.simulate.arithmetic.skew_joins import split, splits
+from apportion.logs.simulate.arithmetic.spark_reads import coalesced, split, splits
 
 CONFS = {
     ADVISORY_SIZE: "100",

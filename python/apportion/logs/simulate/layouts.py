@@ -13,9 +13,8 @@ from apportion.errors import ApportionError
 from apportion.logs.simulate import logged_policy
 from apportion.logs.simulate.arithmetic import (
     adaptive_writes,
-    coalescing,
     memory,
-    skew_joins,
+    spark_reads,
     subpartitions,
     writes,
 )
@@ -216,7 +215,7 @@ class Layouts:
         ]
         totals = [sum(map(sum, shuffles)) for shuffles in sizes if shuffles is not None]
         parallelism = self._confs.default_parallelism(self.slots)
-        minimums = iter(coalescing.min_tasks(self._confs, parallelism, totals))
+        minimums = iter(spark_reads.min_tasks(self._confs, parallelism, totals))
         return [
             self._unchanged(group)
             if shuffles is None
@@ -229,11 +228,11 @@ class Layouts:
         sizes, splits = sum_each(shuffles), self._skew_splits(group, shuffles)
         advisory = logged_policy.write_size(group.logged)
         if logged_policy.multiplies_rows(group.logged):
-            advisory = self._confs.size(coalescing.MIN_SIZE)
-        ranges = coalescing.coalesced(sizes, min_tasks, self._confs, advisory, splits)
+            advisory = self._confs.size(spark_reads.MIN_SIZE)
+        ranges = spark_reads.coalesced(sizes, min_tasks, self._confs, advisory, splits)
         if group.decision.layout == "local":
             map_tasks = len(self._written_of(group.shuffles[0]))
-            return self._local(group, coalescing.local_tasks(len(ranges), map_tasks))
+            return self._local(group, spark_reads.local_tasks(len(ranges), map_tasks))
         task_bytes = [*sums(sizes, ranges), *chain.from_iterable(splits.values())]
         if group.decision.layout == "observed":
             # The log does not have Spark's ranges, only their number and the largest one.
@@ -243,13 +242,13 @@ class Layouts:
         return Read(task_bytes, not splits and self._are_logged(group, ranges))
 
     def _skew_splits(self, group: Group, shuffles: list[list[int]]) -> dict[int, list[int]]:
-        if group.decision.operator not in skew_joins.JOINS:
+        if group.decision.operator not in spark_reads.JOINS:
             return {}
         sides = [
             ShuffleInput(sizes, self._written_of(shuffle), shuffle.splittable)
             for sizes, shuffle in zip(shuffles, group.shuffles, strict=True)
         ]
-        return skew_joins.splits(sides, self._confs)
+        return spark_reads.splits(sides, self._confs)
 
     def _local(self, group: Group, tasks: int) -> Read:
         """Return a local read of map outputs, with tasks of equal size."""

@@ -44,7 +44,7 @@ AS_LOGGED = Scenario("replay")
 
 
 def spark(common: Scenario) -> Scenario:
-    """Return a scenario with Spark's own coalescing, on the slots and data of `common`."""
+    """Return a scenario with Spark's own rules, on the slots and data of `common`."""
     return dataclasses.replace(common, name=PLAIN, conf={**common.conf, ENABLED: "false"})
 
 

@@ -91,7 +91,7 @@ def simulate_command(
     - *replay*: a simulation of the measured run. Its error tells you how much to trust other rows.
     - *set*: with `--set`, `--slots`, `--executor-slots`, `--lose` and `--scale`
     - one row for each `--scenario`
-    - *spark*: Spark's own coalescing on the same slots and data
+    - *spark*: Spark's own rules on the same slots and data
 
     Exit codes: 0 shown, 2 wrong usage or a log that cannot be read.
     """

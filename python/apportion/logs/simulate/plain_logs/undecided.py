@@ -11,7 +11,7 @@ from apportion.decision import Decision
 from apportion.logs.eventlog import LoggedDecision, PlanNode, plan_text
 from apportion.logs.eventlog.fragments import Fragment
 from apportion.logs.eventlog.model import LoggedShuffle
-from apportion.logs.simulate.arithmetic import coalescing
+from apportion.logs.simulate.arithmetic import spark_reads
 from apportion.logs.simulate.arithmetic.adaptive_writes import MAX_PARTITIONS
 from apportion.logs.simulate.arithmetic.policy import MULTIPLIED_ROWS, REQUESTED_SIZE, Confs
 from apportion.logs.simulate.plain_logs.groups import ReadGroup, UnknownReadsError, read_groups
@@ -126,9 +126,9 @@ def _counts(
         return [tasks]
     if any(group.is_local for group in groups):
         return []
-    fewest = coalescing.min_tasks(facts.confs, facts.default_parallelism, sizes)
+    fewest = spark_reads.min_tasks(facts.confs, facts.default_parallelism, sizes)
     counts = [
-        len(coalescing.coalesced(_equal(size, number), minimum, facts.confs))
+        len(spark_reads.coalesced(_equal(size, number), minimum, facts.confs))
         for size, number, minimum in zip(sizes, numbers, fewest, strict=True)
     ]
     # Each task of a Cartesian product reads a pair.
