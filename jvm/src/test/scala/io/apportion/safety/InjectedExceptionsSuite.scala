@@ -36,12 +36,14 @@ class InjectedExceptionsSuite extends SparkSuite {
     "a method that this Spark does not have" -> (() => throw new NoSuchMethodError("on purpose"))
   )
 
+  private lazy val expected = withSession()(session => queries.map { case (_, query) => rows(session, query) })
+
   for ((kind, failure) <- failures; member <- Throwing.Members)
     test(s"queries return their rows if $member of an operator throws $kind") {
+      val before = expected
       withSession() { session =>
-        val expected = queries.map { case (_, query) => rows(session, query) }
         Throwing.during(member, failure) {
-          for (((what, query), before) <- queries.zip(expected)) assert(rows(session, query) == before, what)
+          for (((what, query), its) <- queries.zip(before)) assert(rows(session, query) == its, what)
         }
       }
     }
