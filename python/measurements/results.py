@@ -30,10 +30,12 @@ SPEEDS = {
     "tpch-1": "TPC-H, scale 1",
     "tpch-1-spark-3.5": "TPC-H, scale 1, Spark 3.5",
     "tpch-1-cluster": "TPC-H, scale 1, 8 workers",
+    "tpch-1-700m": "TPC-H, scale 1, 700 MB heap",
     "tpch-10": "TPC-H, scale 10",
     "tpch-30": "TPC-H, scale 30",
     "tpcds-1": "TPC-DS, scale 1",
     "tpcds-10": "TPC-DS, scale 10",
+    "skew": "skewed keys",
 }
 """Raw files of timed queries, with their names in the table."""
 SLOTS = (64, 256)
