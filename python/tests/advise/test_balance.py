@@ -60,6 +60,10 @@ def test_settings_that_split_a_skewed_join_are_those_that_the_log_lacks() -> Non
     assert settings(4 * MEAN) == [f"{SKEW_JOIN}skewedPartitionFactor=2"]
     assert settings(200 * MB) == [f"{threshold}=100MB, with {SKEW_JOIN}skewedPartitionFactor=1"]
     assert settings(20 * MEAN, enabled="false") == [f"{SKEW_JOIN}enabled=true"]
+    high = settings(20 * MEAN, skewedPartitionThresholdInBytes="10GB")
+    assert high == [f"{threshold}={20 * MEAN // 2 // MB}MB"]
+    low = settings(20 * MEAN, skewedPartitionThresholdInBytes="1MB")
+    assert low == ["aggregate before the shuffle, or spread the key over more values"]
     assert settings(20 * MEAN, off="") == ["spark.sql.adaptive.enabled=true"]
 
 

@@ -15,8 +15,6 @@ from apportion.logs.eventlog.tasks import median
 from apportion.logs.simulate.arithmetic.policy import ADVISORY_SIZE
 
 _SKEW_JOIN = "spark.sql.adaptive.skewJoin."
-_SKEW_THRESHOLD, _DEFAULT_THRESHOLD = "skewedPartitionThresholdInBytes", 256 << 20
-_SKEW_FACTOR, _DEFAULT_FACTOR = "skewedPartitionFactor", 5
 _REPARTITION = "repartition the input of this stage into more partitions"
 _NEW_TEXT = " It was among the first tasks of a new executor, which loads its code first."
 _SECOND_RUN = "compare with a second run: the executor of the long task was new"
@@ -209,15 +207,16 @@ def _skew_settings(
 def _split_settings(stage: MeasuredStage, size: int, usual: int, confs: SparkConfs) -> list[str]:
     """Return the settings with which Spark splits a partition of a join."""
     settings = [] if stage.facts.is_adaptive else [f"{ADAPTIVE}=true"]
-    if (confs.text(f"{_SKEW_JOIN}enabled") or "true").lower() == "false":
+    if not confs.flag(f"{_SKEW_JOIN}enabled"):
         settings.append(f"{_SKEW_JOIN}enabled=true")
     # Spark splits partitions above the threshold and above this multiple of the median
-    # (`OptimizeSkewedJoin`). These are its defaults.
-    threshold, factor = f"{_SKEW_JOIN}{_SKEW_THRESHOLD}", f"{_SKEW_JOIN}{_SKEW_FACTOR}"
+    # (`OptimizeSkewedJoin`).
+    threshold = f"{_SKEW_JOIN}skewedPartitionThresholdInBytes"
+    factor = f"{_SKEW_JOIN}skewedPartitionFactor"
     needed = []
-    if size <= _DEFAULT_THRESHOLD or confs.text(threshold):
+    if size <= confs.size(threshold):
         needed.append(f"{threshold}={max(1, size // 2 >> 20)}MB")
-    if size <= _DEFAULT_FACTOR * usual or confs.text(factor):
+    if size <= confs.factor(factor) * usual:
         needed.append(f"{factor}={max(1, size // max(usual, 1) // 2)}")
     return [", with ".join([*settings, *needed])] if settings or needed else []
 
