@@ -8,7 +8,6 @@ stage of its queries.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -18,21 +17,19 @@ import typer
 from apportion import eventlog
 from apportion.cli.support.progress import counted
 from apportion.errors import ApportionError
+from apportion.logs.advise.model.stages import ADAPTIVE, SparkConfs
 from apportion.logs.eventlog import Application
 from apportion.logs.simulate import Scenario, simulate
-from apportion.logs.simulate.arithmetic.policy import Confs
 from apportion.settings import ENABLED
 from measurements import raw
 
 WITH = Scenario("with Apportion", {ENABLED: "true"})
-# From this version on, adaptive execution is on by default.
-_ADAPTIVE = (3, 2)
 
 
 def row(name: str, application: Application) -> raw.Row | None:
     """Return the row of a log, or None if it does not count."""
-    version = tuple(int(part) for part in re.findall(r"\d+", application.spark_version)[:2])
-    if version < _ADAPTIVE or Confs(application.conf).is_local:
+    confs = SparkConfs(application)
+    if confs.is_local or not confs.flag(ADAPTIVE):
         return None
     try:
         logged, replayed, predicted = simulate(application, [WITH]).rows
