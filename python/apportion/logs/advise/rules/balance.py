@@ -12,9 +12,13 @@ from apportion.logs.advise.rules import limits
 from apportion.logs.advise.rules.files import LARGER_NUMBER, ONE_PARTITION, smaller_scan_tasks
 from apportion.logs.advise.rules.task_counts import decided
 from apportion.logs.eventlog.tasks import median
-from apportion.logs.simulate.arithmetic.policy import ADVISORY_SIZE
+from apportion.logs.simulate.arithmetic.policy import (
+    ADVISORY_SIZE,
+    SKEW_FACTOR,
+    SKEW_JOIN,
+    SKEW_THRESHOLD,
+)
 
-_SKEW_JOIN = "spark.sql.adaptive.skewJoin."
 _REPARTITION = "repartition the input of this stage into more partitions"
 _NEW_TEXT = " It was among the first tasks of a new executor, which loads its code first."
 _SECOND_RUN = "compare with a second run: the executor of the long task was new"
@@ -207,17 +211,15 @@ def _skew_settings(
 def _split_settings(stage: MeasuredStage, size: int, usual: int, confs: SparkConfs) -> list[str]:
     """Return the settings with which Spark splits a partition of a join."""
     settings = [] if stage.facts.is_adaptive else [f"{ADAPTIVE}=true"]
-    if not confs.flag(f"{_SKEW_JOIN}enabled"):
-        settings.append(f"{_SKEW_JOIN}enabled=true")
+    if not confs.flag(SKEW_JOIN):
+        settings.append(f"{SKEW_JOIN}=true")
     # Spark splits partitions above the threshold and above this multiple of the median
     # (`OptimizeSkewedJoin`).
-    threshold = f"{_SKEW_JOIN}skewedPartitionThresholdInBytes"
-    factor = f"{_SKEW_JOIN}skewedPartitionFactor"
     needed = []
-    if size <= confs.size(threshold):
-        needed.append(f"{threshold}={max(1, size // 2 >> 20)}MB")
-    if size <= confs.factor(factor) * usual:
-        needed.append(f"{factor}={max(1, size // max(usual, 1) // 2)}")
+    if size <= confs.size(SKEW_THRESHOLD):
+        needed.append(f"{SKEW_THRESHOLD}={max(1, size // 2 >> 20)}MB")
+    if size <= confs.factor(SKEW_FACTOR) * usual:
+        needed.append(f"{SKEW_FACTOR}={max(1, size // max(usual, 1) // 2)}")
     return [", with ".join([*settings, *needed])] if settings or needed else []
 
 

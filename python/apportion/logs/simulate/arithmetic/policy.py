@@ -18,6 +18,9 @@ _BLOCKS_PER_REQUEST = 32
 ADVISORY_SIZE = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 COALESCING = "spark.sql.adaptive.coalescePartitions.enabled"
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+SKEW_JOIN = "spark.sql.adaptive.skewJoin.enabled"
+SKEW_FACTOR = "spark.sql.adaptive.skewJoin.skewedPartitionFactor"
+SKEW_THRESHOLD = "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes"
 _INITIAL_PARTITIONS = "spark.sql.adaptive.coalescePartitions.initialPartitionNum"
 MAX_PARTITION_BYTES = "spark.sql.files.maxPartitionBytes"
 OPEN_COST = "spark.sql.files.openCostInBytes"
@@ -33,9 +36,9 @@ _DEFAULTS: dict[str, str] = {
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "true",
     "spark.shuffle.manager": "sort",
     "spark.sql.adaptive.fetchShuffleBlocksInBatch": "true",
-    "spark.sql.adaptive.skewJoin.enabled": "true",
-    "spark.sql.adaptive.skewJoin.skewedPartitionFactor": "5.0",
-    "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": "256MB",
+    SKEW_JOIN: "true",
+    SKEW_FACTOR: "5.0",
+    SKEW_THRESHOLD: "256MB",
     MAX_PARTITION_BYTES: "128MB",
     OPEN_COST: "4MB",
     SHUFFLE_PARTITIONS: "200",

@@ -12,13 +12,18 @@ from collections.abc import Collection, Sequence
 from itertools import groupby, product
 
 from apportion.logs.simulate.arithmetic.inputs import ShuffleInput
-from apportion.logs.simulate.arithmetic.policy import ADVISORY_SIZE, Confs
+from apportion.logs.simulate.arithmetic.policy import (
+    ADVISORY_SIZE,
+    SKEW_FACTOR,
+    SKEW_JOIN,
+    SKEW_THRESHOLD,
+    Confs,
+)
 from apportion.logs.simulate.arithmetic.ranges import Range
 from apportion.logs.simulate.arithmetic.skew import shares
 
 _COALESCE = "spark.sql.adaptive.coalescePartitions."
 MIN_SIZE = f"{_COALESCE}minPartitionSize"
-_SKEW = "spark.sql.adaptive.skewJoin."
 JOINS = ("SortMergeJoin", "ShuffledHashJoin")
 """Operators whose inputs Spark splits."""
 # Spark merges a part with the one before it if both are together not much above the target, or if
@@ -110,7 +115,7 @@ def splits(sides: Sequence[ShuffleInput], confs: Confs) -> dict[int, list[int]]:
 
     `sides` are the inputs of a join. Spark splits no join of more than two shuffles.
     """
-    if len(sides) != 2 or not confs.flag(f"{_SKEW}enabled"):
+    if len(sides) != 2 or not confs.flag(SKEW_JOIN):
         return {}
     parts = [_parts(side, confs) for side in sides]
     return {
@@ -123,10 +128,7 @@ def splits(sides: Sequence[ShuffleInput], confs: Confs) -> dict[int, list[int]]:
 def _parts(side: ShuffleInput, confs: Confs) -> list[list[int]]:
     """Return the bytes of the parts of each subpartition."""
     median = max(int(statistics.median(side.bytes)), 1)
-    threshold = max(
-        confs.size(f"{_SKEW}skewedPartitionThresholdInBytes"),
-        median * confs.factor(f"{_SKEW}skewedPartitionFactor"),
-    )
+    threshold = max(confs.size(SKEW_THRESHOLD), median * confs.factor(SKEW_FACTOR))
     others = [size for size in side.bytes if size <= threshold]
     target = max(confs.size(ADVISORY_SIZE), sum(others) // max(len(others), 1))
     return [
