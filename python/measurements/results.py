@@ -56,6 +56,11 @@ def least(file: RawFile, **where: object) -> float | None:
     return min(numbers(file.where(**where), "seconds"), default=None)
 
 
+def spilled(name: str, variant: str) -> int:
+    """Return the bytes that all queries of a raw file spilled in the first round."""
+    return sum(int(row["spilled"]) for row in raw.read(name).where(variant=variant, run=1))
+
+
 class Slots:
     """Emulated task slots, for one number of slots."""
 
@@ -230,8 +235,8 @@ def _environment() -> jinja2.Environment:
         without_bypass=without_bypass, cluster_logs=cluster_logs, cost=cost, deadlines=deadlines,
         file_sizes=file_sizes, largest_tasks=largest_tasks, least=least, memory=memory,
         plain_logs=plain_logs, plans=plans, read=raw.read, slower=slower, speed=speed, slots=Slots,
-        SPEEDS=SPEEDS, SLOTS=SLOTS, SLOWER=SLOWER, MAPS=MAPS, BYPASS_OFF=BYPASS_OFF,
-        APPORTION=APPORTION, SPARK=SPARK,
+        spilled=spilled, SPEEDS=SPEEDS, SLOTS=SLOTS, SLOWER=SLOWER, MAPS=MAPS,
+        BYPASS_OFF=BYPASS_OFF, APPORTION=APPORTION, SPARK=SPARK,
     )  # fmt: skip
     return environment
 
