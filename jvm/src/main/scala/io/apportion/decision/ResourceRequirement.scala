@@ -6,9 +6,8 @@ package io.apportion.decision
  * @param min    slots without which it does not start, 0 or more
  * @param target slots that are requested for it
  * @param max    slots that it can use at most
- * @param spec   resources of one slot
  */
-final case class ResourceRequirement(min: Int, target: Int, max: Int, spec: ResourceSpec = ResourceSpec()) {
+final case class ResourceRequirement(min: Int, target: Int, max: Int) {
   require(
     0 <= min && min <= target && target <= max && max >= 1,
     s"min is $min, target is $target and max is $max; 0 <= min <= target <= max and max >= 1 must hold"

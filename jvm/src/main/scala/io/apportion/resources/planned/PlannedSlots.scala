@@ -1,6 +1,6 @@
 package io.apportion.resources.planned
 
-import io.apportion.decision.ResourceRequirement
+import io.apportion.decision.{ResourceRequirement, ResourceSpec}
 import io.apportion.groups.Advisor
 import io.apportion.hints.HintedTime
 import io.apportion.util.{TableColumns, TableFunction}
@@ -44,9 +44,9 @@ private[apportion] object PlannedSlots {
     val timed = finishWithin.map(TimedPlan.of(session, query, stages, _))
     stages.map(ofStage(_, dealt)) ++
       groups.zip(sharesOf(slots, ofGroups)).map { case ((profile, all), share) =>
-        total(SharingGroup, Some(profile), None, all, share)
+        total(SharingGroup, Some(profile), None, all, needs.filter(_.profile == profile), share)
       } :+
-      total(AllStages, None, Some(SlotSharing.atOnce(needs)), SlotSharing.across(ofGroups), Some(slots), timed)
+      total(AllStages, None, Some(SlotSharing.atOnce(needs)), SlotSharing.across(ofGroups), needs, Some(slots), timed)
   }
 
   private def sharesOf(slots: Int, needs: Seq[ResourceRequirement]): Seq[Option[Int]] =
@@ -85,7 +85,7 @@ private[apportion] object PlannedSlots {
     stage.bytes.orNull,
     stage.tasks.toLong,
     TableColumns.requirement(stage.need.requirement),
-    specOf(stage.need.requirement),
+    specOf(stage.need.spec),
     dealt(stage.number).orNull,
     stage.why,
     null
@@ -96,6 +96,7 @@ private[apportion] object PlannedSlots {
       profile: Option[Int],
       atOnce: Option[Long],
       need: ResourceRequirement,
+      stages: Seq[StageNeed],
       slots: Option[Int],
       timed: Option[Row] = None
   ): Row =
@@ -109,14 +110,13 @@ private[apportion] object PlannedSlots {
       null,
       atOnce.orNull,
       TableColumns.requirement(need),
-      specOf(need),
+      specOf(stages.map(_.spec).reduce(_ + _)),
       slots.orNull,
       null,
       timed.orNull
     )
 
-  private def specOf(need: ResourceRequirement): Row =
-    Row(need.spec.cores, need.spec.memoryBytes, need.spec.overheadBytes, need.spec.custom)
+  private def specOf(spec: ResourceSpec): Row = Row(spec.cores, spec.memoryBytes, spec.overheadBytes, spec.custom)
 
   /** The columns, with their meaning as comments. */
   val schema: StructType = StructType(

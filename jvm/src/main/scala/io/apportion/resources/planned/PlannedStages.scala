@@ -2,7 +2,7 @@ package io.apportion.resources.planned
 
 import scala.collection.mutable
 
-import io.apportion.decision.{Decider, Policy, ResourceRequirement, ResourceSpec}
+import io.apportion.decision.{Decider, Policy, ResourceRequirement}
 import io.apportion.decision.ranges.Bytes
 import io.apportion.groups.{Advisor, ExchangeGroup, GroupRead}
 import io.apportion.history.LeafBytes
@@ -95,7 +95,7 @@ private[apportion] object PlannedStages {
         nodesOf(plan).flatMap(_.subqueries).collect { case subquery: SubqueryExec => stage(subquery.child, "subquery") }
       val reads = (subqueries ++ boundaries(plan).map(ofExchange)).distinct
       val profile = ExecutorResources.profileOf(session.sparkContext, nodesOf(plan))
-      val parts = partsOf(plan, ExecutorResources.spec(session.sparkContext, profile))
+      val parts = partsOf(plan)
       val number = stages.size
       val depth = reads.map(stages(_).need.depth + 1).maxOption.getOrElse(0)
       stages += PlannedStage(
@@ -105,7 +105,12 @@ private[apportion] object PlannedStages {
         reads,
         parts.map(_.bytes).reduce((one, other) => for (a <- one; b <- other) yield Bytes.add(a, b)),
         parts.map(_.tasks).sum,
-        StageNeed(profile.id, depth, together(parts.map(_.need))),
+        StageNeed(
+          profile.id,
+          depth,
+          together(parts.map(_.need)),
+          ExecutorResources.spec(session.sparkContext, profile)
+        ),
         parts.map(_.why).distinct.mkString("; ")
       )
       number
@@ -128,13 +133,11 @@ private[apportion] object PlannedStages {
       )
 
     /** The exchange groups and scans of a stage. The stage runs the tasks of all of them. */
-    private def partsOf(plan: SparkPlan, spec: ResourceSpec): Seq[Part] = {
+    private def partsOf(plan: SparkPlan): Seq[Part] = {
       val groups = ExchangeGroup.collect(plan).map(ofGroup)
       val parts = groups ++ nodesOf(plan).filter(_.children.isEmpty).filterNot(isBoundary).map(ofLeaf)
-      val known =
-        if (parts.isEmpty) Seq(Part(plan.nodeName, None, 1, ResourceRequirement(1, 1, 1), "reads only broadcasts"))
-        else parts
-      known.map(part => part.copy(need = part.need.copy(spec = spec)))
+      if (parts.isEmpty) Seq(Part(plan.nodeName, None, 1, ResourceRequirement(1, 1, 1), "reads only broadcasts"))
+      else parts
     }
 
     private def ofGroup(group: ExchangeGroup): Part = {
@@ -201,8 +204,7 @@ private[apportion] object PlannedStages {
         ResourceRequirement(
           one.min.max(other.min),
           SlotSharing.sum(one.target, other.target),
-          SlotSharing.sum(one.max, other.max),
-          one.spec
+          SlotSharing.sum(one.max, other.max)
         )
       )
 

@@ -1,6 +1,6 @@
 package io.apportion.resources.planned
 
-import io.apportion.decision.ResourceRequirement
+import io.apportion.decision.{ResourceRequirement, ResourceSpec}
 
 /**
  * The task slots that a stage needs.
@@ -8,13 +8,14 @@ import io.apportion.decision.ResourceRequirement
  * @param profile id of the resource profile; stages with the same profile share slots
  * @param depth   number of stages that must run before it, one after the other; stages of equal depth can run at the
  *                same time
+ * @param spec    resources of one slot
  */
-final case class StageNeed(profile: Int, depth: Int, requirement: ResourceRequirement)
+final case class StageNeed(profile: Int, depth: Int, requirement: ResourceRequirement, spec: ResourceSpec)
 
 /** Adds up the requirements of stages and groups of stages. */
 object SlotSharing {
 
-  /** The requirement of stages that share slots: the maximum of each bound, with a slot that fits all of them. */
+  /** The requirement of stages that share slots: the maximum of each bound. */
   def within(stages: Seq[ResourceRequirement]): ResourceRequirement =
     combined(stages)(_ max _)
 
@@ -38,8 +39,7 @@ object SlotSharing {
       ResourceRequirement(
         combine(one.min, other.min),
         combine(one.target, other.target),
-        combine(one.max, other.max),
-        one.spec + other.spec
+        combine(one.max, other.max)
       )
     }
   }

@@ -5,12 +5,14 @@ import org.scalatest.funsuite.AnyFunSuite
 
 class SlotSharingSuite extends AnyFunSuite {
   private val slot = ResourceSpec(1, memoryBytes = 1024, overheadBytes = 384, custom = Map("gpu" -> 0.5))
-  private val scan = ResourceRequirement(1, 8, 64, slot)
-  private val join = ResourceRequirement(2, 32, 32, slot)
+  private val scan = ResourceRequirement(1, 8, 64)
+  private val join = ResourceRequirement(2, 32, 32)
 
-  test("stages that share slots need the largest of each bound, and slots with the sum of their resources") {
-    val both = ResourceSpec(2, memoryBytes = 2048, overheadBytes = 768, custom = Map("gpu" -> 1.0))
-    assert(SlotSharing.within(Seq(scan, join)) == ResourceRequirement(2, 32, 64, both))
+  private def stage(profile: Int, depth: Int, requirement: ResourceRequirement) =
+    StageNeed(profile, depth, requirement, slot)
+
+  test("stages that share slots need the largest of each bound") {
+    assert(SlotSharing.within(Seq(scan, join)) == ResourceRequirement(2, 32, 64))
   }
 
   test("the requirements of groups that do not share slots add up") {
@@ -19,15 +21,15 @@ class SlotSharingSuite extends AnyFunSuite {
   }
 
   test("a query needs the sum, over its groups, of the largest stage of each group") {
-    val stages = Seq(StageNeed(0, 0, scan), StageNeed(0, 1, join), StageNeed(7, 1, scan))
+    val stages = Seq(stage(0, 0, scan), stage(0, 1, join), stage(7, 1, scan))
     val query = SlotSharing.across(SlotSharing.groups(stages).values.toSeq)
     assert((query.min, query.target, query.max) == ((3, 40, 128)))
   }
 
   test("stages of one depth can run at once") {
-    val stages = Seq(StageNeed(0, 0, scan), StageNeed(0, 0, scan), StageNeed(0, 1, join))
+    val stages = Seq(stage(0, 0, scan), stage(0, 0, scan), stage(0, 1, join))
     assert(SlotSharing.atOnce(stages) == 32)
-    assert(SlotSharing.atOnce(stages :+ StageNeed(0, 0, join)) == 48)
+    assert(SlotSharing.atOnce(stages :+ stage(0, 0, join)) == 48)
     assert(SlotSharing.atOnce(Nil) == 0)
   }
 
@@ -36,7 +38,8 @@ class SlotSharingSuite extends AnyFunSuite {
     assert(SlotSharing.across(Seq(most, most)).max == Int.MaxValue)
   }
 
-  test("a sum of slots has the custom resources of both slots") {
+  test("a sum of slots has the resources of both slots") {
+    assert(slot + slot == ResourceSpec(2, memoryBytes = 2048, overheadBytes = 768, custom = Map("gpu" -> 1.0)))
     assert((slot + ResourceSpec(2, custom = Map("fpga" -> 1.0))).custom == Map("gpu" -> 0.5, "fpga" -> 1.0))
   }
 
