@@ -8,7 +8,7 @@ import io.apportion.keys.KeyFunctionRegistry
 import io.apportion.memory.RowHolders
 import io.apportion.outcomes.{EarlierRuns, OutcomeListener, OutcomeSettings}
 import io.apportion.policies.ApplyPolicies
-import io.apportion.reads.{DecideShuffleReads, LocalReads, ReportDecisions}
+import io.apportion.reads.{DecideShuffleReads, DecisionTexts, LocalReads, ReportDecisions}
 import io.apportion.report.{DecisionTable, ListenerEvents}
 import io.apportion.resources.{AwaitSlots, RescalingPolicy, ResourceTable, SlotCoordinator}
 import io.apportion.resources.planned.PlannedSlots
@@ -61,7 +61,15 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
     // What changes the policy of a stage; the last one wins
     val advisors = Seq(WriteAdvisor, GroupHints, MultipliedRows, EarlierRuns, RowHolders)
     val reportSources =
-      Seq(GroupHints, DemoteBroadcasts, PreferHashJoins, ListenerEvents, SlotCoordinator, OutcomeListener)
+      Seq(
+        GroupHints,
+        DemoteBroadcasts,
+        PreferHashJoins,
+        ListenerEvents,
+        DecisionTexts,
+        SlotCoordinator,
+        OutcomeListener
+      )
 
     // Policies, and query blocks with their hints
     extensions.injectResolutionRule(ResolveBlockHints(_))

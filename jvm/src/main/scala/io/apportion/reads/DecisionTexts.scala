@@ -2,25 +2,26 @@ package io.apportion.reads
 
 import io.apportion.decision.Sentence
 import io.apportion.groups.ShuffleLeaf
-import io.apportion.report.ReportedDecision
+import io.apportion.report.{ReportSource, ReportedDecision}
 import io.apportion.shufflewrites.AdaptiveWrites
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
 
 /** Texts about the decisions of a plan, for `EXPLAIN`. */
-private[apportion] object DecisionTexts extends AdaptiveSparkPlanHelper {
+private[apportion] object DecisionTexts extends AdaptiveSparkPlanHelper with ReportSource {
   private val Mark = TreeNodeTag[String]("apportion.decision")
 
   /** Tags the leaves that read shuffles with the reasons of their decisions. */
-  def mark(plan: SparkPlan, decided: Seq[ReportedDecision]): Unit = {
+  override def decided(session: SparkSession, stage: SparkPlan, decisions: Seq[ReportedDecision]): Unit = {
     val byStage =
-      for (decision <- decided; group <- decision.group.toSeq; stage <- group.stages)
-        yield stage.id -> s"${decision.record.operator}: ${decision.record.reason}"
+      for (decision <- decisions; group <- decision.group.toSeq; read <- group.stages)
+        yield read.id -> s"${decision.record.operator}: ${decision.record.reason}"
     val texts = byStage.toMap
-    plan.foreach {
-      case ShuffleLeaf(leaf) => leaf.stage.flatMap(stage => texts.get(stage.id)).foreach(leaf.node.setTagValue(Mark, _))
+    if (texts.nonEmpty) stage.foreach {
+      case ShuffleLeaf(leaf) => leaf.stage.flatMap(read => texts.get(read.id)).foreach(leaf.node.setTagValue(Mark, _))
       case _                 =>
     }
   }

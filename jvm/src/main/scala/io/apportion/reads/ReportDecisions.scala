@@ -4,21 +4,13 @@ import io.apportion.decision.{Decision, KeySkew, Policy, Sentence}
 import io.apportion.decision.memory.HeldRows
 import io.apportion.decision.ranges.{Bytes, Ranges}
 import io.apportion.groups.{Advisor, ExchangeGroup, GroupRead}
-import io.apportion.report.{
-  DecisionRecord,
-  DecisionReporter,
-  EventFields,
-  ReportSource,
-  ReportedDecision,
-  ShuffleFields,
-  WrittenFields
-}
+import io.apportion.report.{DecisionRecord, DecisionReporter, ReportSource, ReportedDecision}
 import io.apportion.rules.Guarded
 import io.apportion.settings.SessionPolicy
 import io.apportion.shufflewrites.AdaptiveWrites
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.exchange.TreeStatistics
-import org.apache.spark.sql.catalyst.plans.physical.{HashPartitioning, RangePartitioning}
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.internal.SQLConf
@@ -54,10 +46,10 @@ case class ReportDecisions(
       val layouts = layoutsIn(decidedPlan)
       val decided = pending.map { case (group, read) =>
         val described = describeRun(group, record(group, read, layouts))
-        ReportedDecision(described, fieldsOf(group, read.toOption), Some(group))
+        val applied = read.toOption
+        ReportedDecision(described, applied.map(_.policy), Some(group), applied.fold(Seq.empty[HeldRows])(_.held))
       }
       new DecisionReporter(session, sources).report(plan, decided)
-      DecisionTexts.mark(plan, decided)
     }
     plan
   }
@@ -121,22 +113,6 @@ case class ReportDecisions(
   private def blocksRemark(group: ExchangeGroup): Option[String] =
     for (blocks <- blocksOf(group); sparks <- sparksBlocksOf(group) if blocks * 2 <= sparks)
       yield s"written in ${Sentence.count(blocks, "block")} instead of up to $sparks"
-
-  private def fieldsOf(group: ExchangeGroup, read: Option[GroupRead]): EventFields = EventFields(
-    read.map(_.policy),
-    group.leaves.zip(group.bytes).zipWithIndex.map { case ((leaf, bytes), place) =>
-      val reason = AdaptiveWrites.why(leaf.shuffle)
-      ShuffleFields(
-        bytes,
-        exchangeMetric = leaf.shuffle.metrics.get("dataSize").map(_.id),
-        rangePartitioned = leaf.shuffle.outputPartitioning.isInstanceOf[RangePartitioning],
-        notSplit = Option.when(!group.splittable.leaves(place))(group.splittable.notSplit.kind),
-        setBy = reason.map(_.kind),
-        held = read.fold(HeldRows.None)(_.held(place)),
-        written = leaf.tree.map(tree => WrittenFields(tree.tree.groups.toSeq, tree.tree.byLevel(tree.blockBytes).toSeq))
-      )
-    }
-  )
 
   private def decided(group: ExchangeGroup, read: GroupRead, layout: AQEShuffleReadExec): DecisionRecord = {
     val record = DecisionRecord.of(read.decision, read.policy)

@@ -2,21 +2,42 @@ package io.apportion.report
 
 import io.apportion.decision.Policy
 import io.apportion.decision.memory.HeldRows
+import io.apportion.groups.ExchangeGroup
+import io.apportion.shufflewrites.AdaptiveWrites
+import org.apache.spark.sql.catalyst.plans.physical.RangePartitioning
 
 /**
  * Fields of a [[DecisionEvent]] in addition to the columns of its record. Programs read these fields; the sentences in
  * the record are for people.
  *
- * @param policy     policy that the decision was made with; `None` for an unchanged group
+ * @param policy     see [[ReportedDecision]]
  * @param shuffles   shuffles that are read, in the order of the record
- * @param scanMetric id of the metric `number of output rows` of a scan, which identifies the scan in the plans of
- *                   Spark's events
+ * @param scanMetric see [[ReportedDecision]]
  */
 private[apportion] final case class EventFields(
     policy: Option[Policy],
     shuffles: Seq[ShuffleFields] = Nil,
     scanMetric: Option[Long] = None
 )
+
+private[apportion] object EventFields {
+
+  def of(decision: ReportedDecision): EventFields =
+    EventFields(decision.policy, decision.group.toSeq.flatMap(shuffles(_, decision.held)), decision.scanMetric)
+
+  private def shuffles(group: ExchangeGroup, held: Seq[HeldRows]): Seq[ShuffleFields] =
+    group.leaves.zip(group.bytes).zipWithIndex.map { case ((leaf, bytes), place) =>
+      ShuffleFields(
+        bytes,
+        exchangeMetric = leaf.shuffle.metrics.get("dataSize").map(_.id),
+        rangePartitioned = leaf.shuffle.outputPartitioning.isInstanceOf[RangePartitioning],
+        notSplit = Option.when(!group.splittable.leaves(place))(group.splittable.notSplit.kind),
+        setBy = AdaptiveWrites.why(leaf.shuffle).map(_.kind),
+        held = held.lift(place).getOrElse(HeldRows.None),
+        written = leaf.tree.map(tree => WrittenFields(tree.tree.groups.toSeq, tree.tree.byLevel(tree.blockBytes).toSeq))
+      )
+    }
+}
 
 /**
  * Fields of a shuffle that a decision is about.

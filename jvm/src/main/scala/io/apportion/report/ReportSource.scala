@@ -1,6 +1,7 @@
 package io.apportion.report
 
-import io.apportion.decision.{ResourceRequirement, ValueSource}
+import io.apportion.decision.{Policy, ResourceRequirement, ValueSource}
+import io.apportion.decision.memory.HeldRows
 import io.apportion.groups.ExchangeGroup
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
@@ -8,13 +9,18 @@ import org.apache.spark.sql.execution.SparkPlan
 /**
  * A decision as it is reported.
  *
- * @param fields fields of its event
- * @param group  group of shuffles that it is about; `None` for a scan
+ * @param policy     policy that the decision was made with; `None` for an unchanged group
+ * @param group      group of shuffles that it is about; `None` for a scan
+ * @param held       for each shuffle, the execution memory for one stored byte; empty for an unchanged group
+ * @param scanMetric id of the metric `number of output rows` of a scan, which identifies the scan in the plans of
+ *                   Spark's events
  */
 private[apportion] final case class ReportedDecision(
     record: DecisionRecord,
-    fields: EventFields,
-    group: Option[ExchangeGroup] = None
+    policy: Option[Policy],
+    group: Option[ExchangeGroup] = None,
+    held: Seq[HeldRows] = Nil,
+    scanMetric: Option[Long] = None
 )
 
 /**

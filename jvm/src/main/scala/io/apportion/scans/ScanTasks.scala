@@ -3,7 +3,7 @@ package io.apportion.scans
 import io.apportion.decision.{Decider, Decision, Policy, Sentence, SourceKind, ValueSource}
 import io.apportion.hints.{BlockHints, OperatorBlock}
 import io.apportion.outcomes.{EarlierRuns, OutcomeListener, StageMetrics}
-import io.apportion.report.{DecisionRecord, DecisionReporter, EventFields, ReportSource, ReportedDecision}
+import io.apportion.report.{DecisionRecord, DecisionReporter, ReportSource, ReportedDecision}
 import io.apportion.rules.{CurrentQuery, Guarded}
 import io.apportion.settings.{ScanSettings, SessionPolicy}
 import io.apportion.scans.ScanTasks.{Ignore, ReportedScan}
@@ -49,7 +49,7 @@ case class ScanTasks(session: SparkSession, sources: Seq[ReportSource]) extends 
         None,
         plan.collect { case FileScan(scan) =>
           ScanOfFiles.of(scan, None, settingsNow).map { files =>
-            ReportedScan(observed(files), files.fields(scan.plan), files.splits.bytes)
+            files.reported(observed(files), scan.plan)
           }
         }.flatten
       )
@@ -72,7 +72,7 @@ case class ScanTasks(session: SparkSession, sources: Seq[ReportSource]) extends 
   ): SparkPlan =
     ScanOfFiles.of(scan, stage, settings).fold(scan.plan) { files =>
       def report(plan: SparkPlan, tasks: Long, size: Long): SparkPlan = {
-        reported(ReportedScan(files.record(tasks.toInt, size), files.fields(plan), files.splits.bytes))
+        reported(files.reported(files.record(tasks.toInt, size), plan))
         plan
       }
 
@@ -182,8 +182,10 @@ case class ScanTasks(session: SparkSession, sources: Seq[ReportSource]) extends 
       if (isKept) record.copy(kind = "unchanged") else record
     }
 
-    def fields(plan: SparkPlan): EventFields =
-      EventFields(Some(policy), scanMetric = plan.metrics.get("numOutputRows").map(_.id))
+    def reported(record: DecisionRecord, plan: SparkPlan): ReportedScan = {
+      val metric = plan.metrics.get("numOutputRows").map(_.id)
+      ReportedScan(ReportedDecision(record, Some(policy), scanMetric = metric), splits.bytes)
+    }
 
     def cut(size: Long): SparkPlan = {
       val confs = Seq(
@@ -226,9 +228,8 @@ case class ScanTasks(session: SparkSession, sources: Seq[ReportSource]) extends 
   private def reportInQuery(plan: SparkPlan, stage: Option[ScanStage], scans: Seq[ReportedScan]): Unit =
     if (scans.nonEmpty)
       CurrentQuery.current(session).filter(reported.isNew(_, plan)).foreach { _ =>
-        val records =
-          new DecisionReporter(session, sources).report(plan, scans.map(s => ReportedDecision(s.record, s.fields)))
-        for ((scan, record) <- scans.zip(records); metric <- scan.fields.scanMetric)
+        val records = new DecisionReporter(session, sources).report(plan, scans.map(_.decision))
+        for ((scan, record) <- scans.zip(records); metric <- scan.decision.scanMetric)
           OutcomeListener.watchScan(session, record, metric, stage.fold(Ignore)(_.receiver(scan.bytes, record)))
       }
 }
@@ -245,7 +246,7 @@ object ScanTasks {
   private val Ignore: StageMetrics => Unit = _ => ()
 
   /** A decision about a scan, with the bytes of its files. */
-  private final case class ReportedScan(record: DecisionRecord, fields: EventFields, bytes: Long)
+  private final case class ReportedScan(decision: ReportedDecision, bytes: Long)
 
   /** Maximum number of tasks of a scan, unless Spark itself makes more. The driver keeps all tasks in memory. */
   private val Most = 32768
