@@ -18,6 +18,9 @@ object SourceKind {
   case object Hint extends SourceKind("hint")
   case object ReaderOption extends SourceKind("reader-option")
 
+  /** Map tasks, which decide how finely they write. */
+  case object MapTasks extends SourceKind("adaptive")
+
   /** A conf or a number of Spark's. */
   case object Spark extends SourceKind("spark")
 

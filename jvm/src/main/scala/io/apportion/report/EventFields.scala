@@ -32,7 +32,7 @@ private[apportion] object EventFields {
         exchangeMetric = leaf.shuffle.metrics.get("dataSize").map(_.id),
         rangePartitioned = leaf.shuffle.outputPartitioning.isInstanceOf[RangePartitioning],
         notSplit = Option.when(!group.splittable.leaves(place))(group.splittable.notSplit.kind),
-        setBy = AdaptiveWrites.why(leaf.shuffle).map(_.kind),
+        setBy = AdaptiveWrites.why(leaf.shuffle).map(_.kind.name),
         held = held.lift(place).getOrElse(HeldRows.None),
         written = leaf.tree.map(tree => WrittenFields(tree.tree.groups.toSeq, tree.tree.byLevel(tree.blockBytes).toSeq))
       )
@@ -47,7 +47,7 @@ private[apportion] object EventFields {
  *                         Spark's events
  * @param rangePartitioned whether partitions are ranges of keys, as for a global sort, instead of hashes
  * @param notSplit         why tasks must read whole partitions (`NotSplit.kind`); `None` if they may read parts
- * @param setBy            who writes the shuffle (`WriteReason.kind`); `None` if the query or an operator sets the number
+ * @param setBy            who writes the shuffle (`SourceKind`); `None` if the query or an operator sets the number
  *                         of partitions
  * @param held             execution memory for one stored byte
  * @param written          how map tasks wrote the shuffle, if they decided it themselves

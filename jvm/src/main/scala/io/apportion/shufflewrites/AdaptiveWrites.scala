@@ -1,6 +1,6 @@
 package io.apportion.shufflewrites
 
-import io.apportion.decision.Policy
+import io.apportion.decision.{Policy, SourceKind, ValueSource}
 import io.apportion.decision.ranges.{Bytes, PowersOfTwo}
 import io.apportion.groups.{Advisor, ExchangeGroup, GroupRead, UserRepartitions}
 import io.apportion.rules.{CurrentQuery, Guarded, ValidChanges}
@@ -31,12 +31,12 @@ case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends
     PlainWrites.why(session, conf) match {
       case _ if writes.isEmpty => plan
       case Some(why)           =>
-        val reason = WriteReason(WriteReason.Plain, s"written by Spark, as $why")
+        val reason = ValueSource(SourceKind.Spark, s"written by Spark, as $why")
         writes.filterNot(_.keepsNumber).flatMap(_.exchanges).foreach(_.setTagValue(Why, reason))
         plan
       case None =>
         val (n, why) = partitions(plan, writes.filterNot(_.keepsNumber).map(_.policy), settings)
-        ValidChanges.applyAll(plan, writes)(change(_, _, n, WriteReason(WriteReason.Adaptive, why)))
+        ValidChanges.applyAll(plan, writes)(change(_, _, n, ValueSource(SourceKind.MapTasks, why)))
     }
   }
 
@@ -119,7 +119,7 @@ case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends
     leaves.map(_.stats.sizeInBytes).filter(_ < conf.defaultSizeInBytes).sum.min(Long.MaxValue).toLong
   }
 
-  private def change(plan: SparkPlan, writes: Seq[Write], n: Int, why: WriteReason): SparkPlan = {
+  private def change(plan: SparkPlan, writes: Seq[Write], n: Int, why: ValueSource): SparkPlan = {
     val byExchange = writes.flatMap(write => write.exchanges.map(_.id -> write)).toMap
     plan.transformDown {
       case exchange: ShuffleExchangeExec if byExchange.contains(exchange.id) =>
@@ -138,7 +138,7 @@ case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends
 
 object AdaptiveWrites {
   private[shufflewrites] val Goal = TreeNodeTag[() => WriteGoal]("apportion.writeGoal")
-  private val Why = TreeNodeTag[WriteReason]("apportion.writeReason")
+  private val Why = TreeNodeTag[ValueSource]("apportion.writeReason")
 
   /** Spark may change the number of partitions of these shuffles. */
   private val Origins = Set[ShuffleOrigin](ENSURE_REQUIREMENTS, REPARTITION_BY_COL, REBALANCE_PARTITIONS_BY_COL)
@@ -154,8 +154,8 @@ object AdaptiveWrites {
     tasks * (if (policy.balanced) 8L else if (Integer.bitCount(tasks) > 1) 2L else 1L)
   }
 
-  /** Why a shuffle has its number of partitions; `None` if the query or an operator sets it. */
-  private[apportion] def why(exchange: SparkPlan): Option[WriteReason] = exchange.getTagValue(Why)
+  /** Why a shuffle has its number of partitions, and who writes it; `None` if the query or an operator sets the number. */
+  private[apportion] def why(exchange: SparkPlan): Option[ValueSource] = exchange.getTagValue(Why)
 
   private def isAdaptive(group: ExchangeGroup): Boolean = {
     val exchanges = pending(group)
