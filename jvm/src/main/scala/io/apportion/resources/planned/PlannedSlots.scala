@@ -1,11 +1,11 @@
 package io.apportion.resources.planned
 
-import io.apportion.decision.{ResourceRequirement, ResourceSpec}
+import io.apportion.decision.ResourceRequirement
 import io.apportion.groups.Advisor
 import io.apportion.hints.HintedTime
 import io.apportion.util.{TableColumns, TableFunction}
 import io.apportion.util.TableColumns.column
-import org.apache.spark.apportion.Cluster
+import org.apache.spark.apportion.{Cluster, ResourceSpec}
 import org.apache.spark.sql.{Row, SparkSession}
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.types._

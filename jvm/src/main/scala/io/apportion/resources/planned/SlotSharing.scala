@@ -1,6 +1,7 @@
 package io.apportion.resources.planned
 
-import io.apportion.decision.{ResourceRequirement, ResourceSpec}
+import io.apportion.decision.ResourceRequirement
+import org.apache.spark.apportion.ResourceSpec
 
 /**
  * The task slots that a stage needs.

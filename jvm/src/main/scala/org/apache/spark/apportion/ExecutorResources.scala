@@ -1,6 +1,5 @@
 package org.apache.spark.apportion
 
-import io.apportion.decision.ResourceSpec
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.config._
 import org.apache.spark.internal.config.Tests.TEST_MEMORY

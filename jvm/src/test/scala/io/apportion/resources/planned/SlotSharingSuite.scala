@@ -1,6 +1,7 @@
 package io.apportion.resources.planned
 
-import io.apportion.decision.{ResourceRequirement, ResourceSpec}
+import io.apportion.decision.ResourceRequirement
+import org.apache.spark.apportion.ResourceSpec
 import org.scalatest.funsuite.AnyFunSuite
 
 class SlotSharingSuite extends AnyFunSuite {

@@ -1,4 +1,4 @@
-package io.apportion.decision
+package org.apache.spark.apportion
 
 /**
  * Resources of one task slot: its share of an executor.
