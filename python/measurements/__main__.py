@@ -15,13 +15,14 @@ from measurements.checks import (
     memory,
     plain_logs,
     plans,
+    rules,
     streams,
 )
 from measurements.speed import driver, queries, slots
 
 PROGRAMS = (
     results, queries, slots, driver, plans, largest_tasks, memory, file_sizes, plain_logs,
-    cluster_logs, deadlines, streams, large_broadcasts, heap_growth,
+    cluster_logs, deadlines, streams, large_broadcasts, heap_growth, rules,
 )  # fmt: skip
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="markdown")

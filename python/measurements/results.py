@@ -189,6 +189,17 @@ def cost(section: str, item: str, measure: str) -> dict[str, str]:
     return row
 
 
+def rules() -> dict[str, Any]:
+    """Return the share of all time that rules take, and the query with the largest share."""
+    file = raw.read("rules")
+
+    def share(rows: list[dict[str, str]]) -> float:
+        return sum(numbers(rows, "rules")) / sum(numbers(rows, "seconds"))
+
+    shares = {query: share(file.where(query=query)) for query in {r["query"] for r in file.rows}}
+    return {"share": share(file.rows), "most": max((s, query) for query, s in shares.items())}
+
+
 def without_bypass(name: str) -> float | None:
     """Return Spark's speedup if it does not write a file per partition; None if not measured."""
     if name == "tpch-1":
@@ -234,8 +245,8 @@ def _environment() -> jinja2.Environment:
     environment.globals.update(
         without_bypass=without_bypass, cluster_logs=cluster_logs, cost=cost, deadlines=deadlines,
         file_sizes=file_sizes, largest_tasks=largest_tasks, least=least, memory=memory,
-        plain_logs=plain_logs, plans=plans, read=raw.read, slower=slower, speed=speed, slots=Slots,
-        spilled=spilled, SPEEDS=SPEEDS, SLOTS=SLOTS, SLOWER=SLOWER, MAPS=MAPS,
+        plain_logs=plain_logs, plans=plans, read=raw.read, rules=rules, slower=slower, speed=speed,
+        slots=Slots, spilled=spilled, SPEEDS=SPEEDS, SLOTS=SLOTS, SLOWER=SLOWER, MAPS=MAPS,
         BYPASS_OFF=BYPASS_OFF, APPORTION=APPORTION, SPARK=SPARK,
     )  # fmt: skip
     return environment
