@@ -21,7 +21,7 @@ import org.apache.spark.sql.internal.SQLConf
  *  - `source_kinds`: the kind of each entry of `sources` that is not a default, see `SourceKind`.
  *  - `policy`: values that the decision was made with.
  *  - `inputs`: for each shuffle, the other fields of [[ShuffleFields]].
- *  - `scan_metric`: see [[EventFields]].
+ *  - `scan_metric`: see [[ReportedDecision]].
  *
  * The first listener that reads the JSON makes it, and not the thread that plans the query.
  */
@@ -40,33 +40,41 @@ object DecisionEvent {
 
   def unapply(event: DecisionEvent): Some[JsonNode] = Some(event.decision)
 
-  def of(record: DecisionRecord, fields: EventFields, operators: Seq[Int]): DecisionEvent = {
+  def of(decision: ReportedDecision, shuffles: Seq[ShuffleFields], operators: Seq[Int]): DecisionEvent = {
     // Listeners have no session.
     val zone = SQLConf.get.sessionLocalTimeZone
-    new DecisionEvent(() => json(record, fields, operators, zone))
+    // An event in a queue must not keep the plan.
+    val withoutPlan = decision.copy(group = None)
+    new DecisionEvent(() => json(withoutPlan, shuffles, operators, zone))
   }
 
-  private def json(record: DecisionRecord, fields: EventFields, operators: Seq[Int], zone: String): JsonNode = {
+  private def json(
+      reported: ReportedDecision,
+      shuffles: Seq[ShuffleFields],
+      operators: Seq[Int],
+      zone: String
+  ): JsonNode = {
+    val record = reported.record
     val isLong = record.ranges.size > ShortForm.MostExact
     val decision = RowJson.of(DecisionTable.row(if (isLong) record.copy(ranges = Ranges.none) else record), zone)
     if (isLong) decision.put("ranges_text", ShortForm.text(record.ranges))
     operators.foreach(decision.withArray[ArrayNode]("operators").add(_))
-    val width = ShortForm.width(fields.shuffles.map(_.bytes.length).maxOption.getOrElse(0))
+    val width = ShortForm.width(shuffles.map(_.bytes.length).maxOption.getOrElse(0))
     if (width > 1) decision.put("subpartition_bytes_width", width)
     val bytes = decision.putArray("subpartition_bytes")
     val inputs = decision.putArray("inputs")
-    fields.shuffles.foreach { shuffle =>
+    shuffles.foreach { shuffle =>
       val sums = bytes.addArray()
       ShortForm.sums(shuffle.bytes, width).foreach(sums.add)
       put(inputs.addObject(), shuffle)
     }
-    fields.policy.foreach { policy =>
+    reported.policy.foreach { policy =>
       val kinds = decision.putObject("source_kinds")
       // Defaults are left out, because most settings have them and logs are large.
       for ((setting, source) <- policy.setBy if source.kind != SourceKind.Default) kinds.put(setting, source.kind.name)
       put(decision.putObject("policy"), policy)
     }
-    fields.scanMetric.foreach(decision.put("scan_metric", _))
+    reported.scanMetric.foreach(decision.put("scan_metric", _))
     decision
   }
 

@@ -44,7 +44,7 @@ private[apportion] object ListenerEvents extends AdaptiveSparkPlanHelper with Re
       // Operators that the stage was planned from, without the operators of stages that it reads
       val operators = stage.flatMap(_.logicalLink).flatMap(_.getTagValue(Number)).distinct
       decisions.foreach { decision =>
-        ListenerBus.post(session.sparkContext, DecisionEvent.of(decision.record, EventFields.of(decision), operators))
+        ListenerBus.post(session.sparkContext, DecisionEvent.of(decision, ShuffleFields.of(decision), operators))
       }
     }
 

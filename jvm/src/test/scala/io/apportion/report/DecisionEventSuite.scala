@@ -17,12 +17,8 @@ class DecisionEventSuite extends AnyFunSuite {
     val bytes = Array.fill(subpartitions)(random.nextInt(1 << 20).toLong)
     val policy = Policy(1, balanced = balanced)
     val record = DecisionRecord.of(Decider.decide(Seq(new Input(bytes)), policy), policy)
-    val fields =
-      EventFields(
-        Some(policy),
-        Seq(ShuffleFields(bytes, None, rangePartitioned = false, None, None, HeldRows.None, None))
-      )
-    (record, bytes, DecisionEvent.of(record, fields, Nil).decision)
+    val shuffle = ShuffleFields(bytes, None, rangePartitioned = false, None, None, HeldRows.None, None)
+    (record, bytes, DecisionEvent.of(ReportedDecision(record, Some(policy)), Seq(shuffle), Nil).decision)
   }
 
   test("an event of 2,000 shuffle partitions has the bytes of each partition and all ranges") {
@@ -58,7 +54,7 @@ class DecisionEventSuite extends AnyFunSuite {
     def at(zone: String): DecisionEvent = {
       val conf = new SQLConf
       conf.setConf(SQLConf.SESSION_LOCAL_TIMEZONE, zone)
-      SQLConf.withExistingConf(conf)(DecisionEvent.of(record, EventFields(None, shuffles), Nil))
+      SQLConf.withExistingConf(conf)(DecisionEvent.of(ReportedDecision(record, None), shuffles, Nil))
     }
     val events = Seq(at("Asia/Tokyo"), at("America/New_York"))
     assert(reads == 0)
@@ -82,7 +78,8 @@ class DecisionEventSuite extends AnyFunSuite {
       written = Some(WrittenFields(Seq(1, 2), Seq(5L, 25L)))
     )
     val record = DecisionRecord.of(Decider.decide(Seq(new Input(shuffle.bytes)), hinted), hinted)
-    val json = DecisionEvent.of(record, EventFields(Some(hinted), Seq(shuffle), scanMetric = Some(9)), Nil).decision
+    val reported = ReportedDecision(record, Some(hinted), scanMetric = Some(9))
+    val json = DecisionEvent.of(reported, Seq(shuffle), Nil).decision
     assert(json.get("source_kinds").toString == """{"dataVolumePerTask":"hint"}""")
     assert(json.get("policy").get("data_volume_per_task").asLong == 32)
     assert(json.get("policy").get("min_parallelism").asInt == 2 && !json.get("policy").has("parallelism"))
