@@ -1,6 +1,7 @@
 package io.apportion.shufflewrites
 
 import io.apportion.SparkSuite
+import org.apache.spark.apportion.Listeners
 import org.apache.spark.sql.{DataFrame, Row, SparkSession}
 import org.apache.spark.sql.apportion.exchange.{AdaptiveExchangeExec, TreeStatistics}
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, AdaptiveSparkPlanHelper, ShuffleQueryStageExec}
@@ -228,6 +229,18 @@ class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       if (reason.nonEmpty) assert(decisionOf(aggregate, settings: _*).sources("subpartitions") == byFiles + reason)
     }
   }
+
+  for (
+    (conf, reason) <- Seq(
+      ("spark.shuffle.push.enabled" -> "true", "spark.shuffle.push.enabled is true"),
+      ("spark.shuffle.useOldFetchProtocol" -> "true", "spark.shuffle.useOldFetchProtocol is true"),
+      ("spark.plugins" -> "org.apache.gluten.GlutenPlugin", "spark.plugins names another engine")
+    )
+  )
+    test(s"Spark writes its shuffles itself if the application starts with ${conf._1}") {
+      val decision = Listeners.withConf(spark.sparkContext, conf)(decisionOf(aggregate))
+      assert(decision.sources("subpartitions") == byFiles + reason && decision.levels.isEmpty)
+    }
 
   test("without Spark's coalescing, each shuffle partition has a task of its own, unless a parallelism is set") {
     val off = "spark.sql.adaptive.coalescePartitions.enabled" -> "false"
