@@ -191,7 +191,7 @@ def cost(section: str, item: str, measure: str) -> dict[str, str]:
 
 def rules() -> dict[str, Any]:
     """Return the share of all time that rules take, and the query with the largest share."""
-    file = raw.read("rules")
+    file = raw.read("rules-tpch")
 
     def share(rows: list[dict[str, str]]) -> float:
         return sum(numbers(rows, "rules")) / sum(numbers(rows, "seconds"))

@@ -22,6 +22,8 @@ from measurements.speed import queries
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_WARM_UP = "warm-up"
+
 
 def rule_seconds(spark: SparkSession) -> float:
     """Return the seconds that rules have taken in this application."""
@@ -55,15 +57,14 @@ def main(
     spark = start(master, [f"{key}={value}" for key, value in conf.items()])
     queries.tables(spark, chosen, data or cache.directory())
     rows: list[raw.Row] = []
-    runs = ["warm-up"] * warmups + [str(run) for run in range(1, rounds + 1)]
+    runs = [_WARM_UP] * warmups + [str(run) for run in range(1, rounds + 1)]
     for run in counted(runs):
         for name, sql in chosen.queries.items():
             seconds, of_rules = measured(spark, sql)
-            row = {"query": name.zfill(2), "run": run}
-            rows.append(row | {"seconds": f"{seconds:.3f}", "rules": f"{of_rules:.4f}"})
+            if run != _WARM_UP:
+                row = {"query": name.zfill(2), "run": run}
+                rows.append(row | {"seconds": f"{seconds:.3f}", "rules": f"{of_rules:.4f}"})
     about = raw.conditions(
-        spark, "measured", suite=what, scale=f"{scale:g}", rounds=rounds, warmups=warmups,
-        heap=memory,
-    )  # fmt: skip
-    rows = [row for row in rows if row["run"] != "warm-up"]
-    out.print(f"Written to {raw.write('rules', about, rows, folder)}", markup=False)
+        spark, "measured", scale=f"{scale:g}", rounds=rounds, warmups=warmups, heap=memory
+    )
+    out.print(f"Written to {raw.write(f'rules-{what}', about, rows, folder)}", markup=False)

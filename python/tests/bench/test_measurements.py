@@ -12,7 +12,7 @@ from apportion.bench.environment import Environment
 from apportion.bench.plans import FIELDS, PlanCounts
 from apportion.bench.results import Conditions, QueryResult, Results
 from measurements import raw
-from measurements.checks import heap_growth, plans
+from measurements.checks import heap_growth, plans, rules
 from measurements.raw import RawFile
 from measurements.speed import queries
 from measurements.speed.summary import Speed
@@ -120,3 +120,8 @@ def test_heap_growth_counts_objects_per_query() -> None:
     before = {"kept": 10, "session": 5, "listeners": 4}
     after = {"kept": 12, "session": 105, "listeners": 4, "new": 200}
     assert dict(heap_growth.grown(before, after, 100)) == {"session": 1.0, "new": 2.0}
+
+
+def test_the_time_of_rules_is_a_part_of_the_time_of_a_query(spark: SparkSession) -> None:
+    seconds, of_rules = rules.measured(spark, "SELECT id % 7, count(*) FROM range(100) GROUP BY 1")
+    assert 0 < of_rules < seconds
