@@ -40,16 +40,8 @@ class PlanCounts:
 
 
 FIELDS = {
-    "exchanges": "Exchanges",
-    "reused_exchanges": "Reused exchanges",
-    "broadcast_joins": "Broadcast joins",
-    "shuffled_joins": "Shuffled joins",
-    "dynamic_filters": "Dynamic filters",
-    "reused_subqueries": "Reused subqueries",
-    "files": "Files",
-    "partitions": "Partitions",
-    "scan_stages": "Scan stages",
-    "tasks": "Tasks",
+    field.name: field.name.replace("_", " ").capitalize()
+    for field in dataclasses.fields(PlanCounts)
 }
 """Column headings of the counts."""
 
