@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from apportion._spark import jvm
+from apportion.bench.environment import Environment
 from apportion.errors import ApportionError
 
 if TYPE_CHECKING:
@@ -116,10 +116,7 @@ def conditions(spark: SparkSession, kind: str, **others: object) -> dict[str, ob
     """Return the conditions of a session: versions, commit, master and cores."""
     return {
         **version(kind),
-        "spark": spark.version,
-        "java": jvm.java_version(spark),
-        "master": spark.sparkContext.master,
-        "cores": os.cpu_count(),
+        **dataclasses.asdict(Environment.from_session(spark)),
         # More than the cores, if other programs ran too.
         "load": f"{os.getloadavg()[2]:.1f}",
         **others,
