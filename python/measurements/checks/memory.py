@@ -64,26 +64,6 @@ class Case:
     tasks: int
 
 
-@dataclasses.dataclass(frozen=True)
-class Outcome:
-    """What the tasks of a case needed."""
-
-    case: Case
-    memory: str
-    """Memory of the JVM."""
-    stored: int
-    """Bytes of the shuffles."""
-    needed: int
-    """Bytes of memory that Apportion expects the largest task to need."""
-    limit: int
-    """Bytes of memory that the rows of a task may fill."""
-    slot: int
-    """Bytes of execution memory of a task."""
-    spilled: int
-    """Bytes that the tasks spilled to disk."""
-    error: str | None
-
-
 def generate(seed: int, number: int) -> list[Case]:
     """Return cases in which each operator occurs equally often."""
     draw = random.Random(seed)
@@ -102,8 +82,11 @@ def generate(seed: int, number: int) -> list[Case]:
     return cases
 
 
-def run_all(memory: str, cases: Sequence[Case]) -> tuple[dict[str, object], list[Outcome]]:
-    """Run the cases in this process, which must not have started Spark before."""
+def run_all(memory: str, cases: Sequence[Case]) -> tuple[dict[str, object], list[raw.Row]]:
+    """Run the cases in this process, which must not have started Spark before.
+
+    Return the conditions, and a row for each query.
+    """
     spark = start(
         f"local[{_SLOTS}]",
         [
@@ -114,25 +97,21 @@ def run_all(memory: str, cases: Sequence[Case]) -> tuple[dict[str, object], list
         ],
     )
     slot = _slot_memory(spark)
-    outcomes = [
+    rows = [
         _run(spark, memory, slot, cases[int(place)])
         for place in counted([str(place) for place in range(len(cases))])
     ]
-    return raw.conditions(spark, "measured"), outcomes
+    return raw.conditions(spark, "measured"), rows
 
 
 def _slot_memory(spark: SparkSession) -> int:
     spark.sql("SELECT id % 7, count(*) FROM range(100) GROUP BY 1").collect()
     limit = decisions(spark)[-1].task_memory
     assert limit is not None
-    return round(limit / _fraction())
+    return round(limit / float(str(find("memory_fraction").default)))
 
 
-def _fraction() -> float:
-    return float(str(find("memory_fraction").default))
-
-
-def _run(spark: SparkSession, memory: str, slot: int, case: Case) -> Outcome:
+def _run(spark: SparkSession, memory: str, slot: int, case: Case) -> raw.Row:
     rows = _LARGEST_NEED * slot // (8 * (case.columns + 2) + _PER_ROW)
     for table in ("a", "b"):
         values = [
@@ -148,7 +127,7 @@ def _run(spark: SparkSession, memory: str, slot: int, case: Case) -> Outcome:
         last=f"c{case.columns - 1}",
         sums=", ".join(f"max(c{n}) AS m{n}" for n in range(case.columns)),
     )
-    error = None
+    has_failed = False
     with (
         job_group(spark) as group,
         confs(spark, {"spark.apportion.parallelism": str(case.tasks)}),
@@ -157,38 +136,22 @@ def _run(spark: SparkSession, memory: str, slot: int, case: Case) -> Outcome:
         try:
             with jvm.short_errors():
                 spark.sql(sql).write.format("noop").mode("overwrite").save()
-        except QueryError as failure:
-            error = str(failure)
+        except QueryError:
+            has_failed = True
     stages = jvm.stage_metrics(spark, group)
-    reading = [stage["spilledBytes"] for stage in stages if stage["readsShuffle"]]
     largest = max(taken, key=lambda decision: decision.input_bytes)
-    return Outcome(
-        case,
-        memory,
-        stored=largest.input_bytes,
-        needed=largest.largest_task_memory or 0,
-        limit=largest.task_memory or 0,
-        slot=slot,
-        spilled=sum(reading),
-        error=error,
-    )
-
-
-def rows(outcomes: Sequence[Outcome]) -> list[raw.Row]:
-    """Return a row for each query."""
-    return [
-        {
-            **dataclasses.asdict(each.case),
-            "memory": each.memory,
-            "stored": each.stored,
-            "needed": each.needed,
-            "limit": each.limit,
-            "slot": each.slot,
-            "spilled": each.spilled,
-            "failed": each.error is not None,
-        }
-        for each in outcomes
-    ]
+    return {
+        **dataclasses.asdict(case),
+        "memory": memory,
+        "stored": largest.input_bytes,
+        # The memory that Apportion expects the largest task to need, and that its rows may fill.
+        "needed": largest.largest_task_memory or 0,
+        "limit": largest.task_memory or 0,
+        # Execution memory of a task.
+        "slot": slot,
+        "spilled": sum(stage["spilledBytes"] for stage in stages if stage["readsShuffle"]),
+        "failed": has_failed,
+    }
 
 
 def main(
@@ -198,8 +161,8 @@ def main(
     folder: raw.Folder = raw.FOLDER,
 ) -> None:
     """Compare the spills of generated queries with the memory that Apportion expects."""
-    outcomes: list[Outcome] = []
+    rows: list[raw.Row] = []
     for place, size in enumerate(memory.split(",")):
         about, measured = in_process(run_all, size, generate(seed + place, cases))
-        outcomes += measured
-        raw.write("memory", {**about, "seed": seed, "heaps": memory}, rows(outcomes), folder)
+        rows += measured
+        raw.write("memory", {**about, "seed": seed, "heaps": memory}, rows, folder)
