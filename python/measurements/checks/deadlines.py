@@ -8,12 +8,12 @@ record their costs, and then with deadlines. Before each run, all executors are 
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import os
 import re
 import signal
+import statistics
 import subprocess
 import tempfile
 import time
@@ -64,20 +64,6 @@ CONF = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.apportion.resources.request": "true",
 }
-
-
-@dataclasses.dataclass(frozen=True)
-class Run:
-    """A run with a deadline. Times are seconds."""
-
-    query: int
-    multiple: float
-    deadline: float
-    seconds: float
-    slot_seconds: float
-    """Time of the executors from the start to the end of the query."""
-    cheapest: float | None
-    """Slot seconds of the cheapest fixed number of slots that ends in time; None if none does."""
 
 
 @contextmanager
@@ -182,44 +168,39 @@ def cheapest(found: Workload, deadline: float, startup: float, most: int) -> flo
     return min(costs, default=None)
 
 
-def read_runs(log: Path, workers: int) -> tuple[list[Run], float]:
-    """Return the runs with deadlines, and the median seconds until the first executor starts."""
+def read_runs(log: Path, workers: int) -> tuple[list[raw.Row], float]:
+    """Return a row for each run with a deadline, and the median seconds until an executor starts.
+
+    The slot seconds are the time of the executors from the start to the end of the query.
+    """
     application = eventlog.read(log)
     times = executor_times(log)
-    runs: list[tuple[Run, Workload]] = []
+    runs: list[tuple[dict[str, str], Workload]] = []
     waits: list[float] = []
     for query in application.queries.values():
         parts = query.description.split()
         if len(parts) != 3 or query.submitted is None or query.completed is None:
             continue
+        number, multiple, deadline = parts
         began, ended = query.submitted / 1000, query.completed / 1000
         held = [(max(start, began), min(end, ended)) for start, end in times]
         slot_seconds = sum(max(0.0, end - start) for start, end in held)
         waits.append(min(start for start, _ in times if start >= began) - began)
         found = workload(application, query)
-        if parts[1] != "0" and found:
-            number, multiple, deadline = int(parts[0]), float(parts[1]), float(parts[2])
-            one = Run(number, multiple, deadline, ended - began, slot_seconds, None)
-            runs.append((one, found))
-    startup = sorted(waits)[len(waits) // 2]
-    return [
-        dataclasses.replace(one, cheapest=cheapest(found, one.deadline, startup, workers))
-        for one, found in runs
-    ], startup
-
-
-def rows(runs: Sequence[Run]) -> list[raw.Row]:
-    """Return a row for each run with a deadline."""
-    return [
-        {
-            "query": run.query,
-            "deadline": f"{run.deadline:.0f}",
-            "seconds": f"{run.seconds:.1f}",
-            "slot_seconds": f"{run.slot_seconds:.0f}",
-            "cheapest": "" if run.cheapest is None else f"{run.cheapest:.0f}",
-        }
-        for run in runs
-    ]
+        if multiple != "0" and found:
+            row = {
+                "query": number,
+                "deadline": deadline,
+                "seconds": f"{ended - began:.1f}",
+                "slot_seconds": f"{slot_seconds:.0f}",
+            }
+            runs.append((row, found))
+    startup = statistics.median_high(waits)
+    for row, found in runs:
+        least = cheapest(found, float(row["deadline"]), startup, workers)
+        # It is empty if no fixed number of slots ends in time.
+        row["cheapest"] = "" if least is None else f"{least:.0f}"
+    return [row for row, _ in runs], startup
 
 
 def main(
@@ -244,5 +225,5 @@ def main(
             )  # fmt: skip
             log = scratch / session.sparkContext.applicationId
             session.stop()
-        runs, startup = read_runs(log, workers)
-    raw.write("deadlines", {**about, "startup": f"{startup:.1f}"}, rows(runs), folder)
+        rows, startup = read_runs(log, workers)
+    raw.write("deadlines", {**about, "startup": f"{startup:.1f}"}, rows, folder)
