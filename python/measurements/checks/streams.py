@@ -9,13 +9,12 @@ both outputs are compared row by row.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -80,21 +79,6 @@ class Source:
             pyarrow.parquet.write_table(part, hidden, compression="none")
             hidden.rename(self._folder / side / f"{self._number:06}.parquet")
         self._number += 1
-
-
-@dataclasses.dataclass(frozen=True)
-class Result:
-    """Result for one operator."""
-
-    operator: str
-    rows_per_second: int
-    """Largest rate."""
-    records: list[StreamRecord]
-    rows: int
-    different: int
-    """Rows that only one of the two outputs has."""
-    observing: float
-    """Time to observe and to decide, as a share of the time of all batches."""
 
 
 def query(spark: SparkSession, folder: Path, operator: str, files: int | None) -> DataFrame:
@@ -172,8 +156,8 @@ def asked_again(spent: list[float], ask: Callable[..., Reports]) -> Callable[...
 
 def measure(
     spark: SparkSession, folder: Path, operator: str, minutes: float, trigger: int
-) -> Result:
-    """Run one operator with rescales and without."""
+) -> tuple[raw.Row, list[raw.Row]]:
+    """Run one operator with rescales and without. Return its row, and a row for each rescale."""
     fixed, each = seconds_per_row(spark, folder / "calibration", operator)
     high = int((OVERLOAD * trigger - fixed) / (each * trigger * 1.5))
     source = Source(folder / "rescaled/in")
@@ -213,7 +197,29 @@ def measure(
     theirs = spark.read.parquet(str(plain / "out"))
     different = ours.exceptAll(theirs).count() + theirs.exceptAll(ours).count()
     batches = sum(record.batch_millis for record in records if record.event == "batch") / 1000
-    return Result(operator, high, records, ours.count(), different, sum(spent) / batches)
+    rescales = [record for record in records if record.event == "rescale"]
+    row = {
+        "query": operator,
+        "low": high // 10,
+        "high": high,
+        "rows": ours.count(),
+        # Rows that only one of the two outputs has.
+        "different": different,
+        "rescales": len(rescales),
+        # Time to observe and to decide, as a share of the time of all batches.
+        "observing": f"{sum(spent) / batches:.3f}",
+    }
+    return row, [_rescale(operator, record) for record in rescales]
+
+
+def _rescale(operator: str, record: StreamRecord) -> raw.Row:
+    """Return the row of a rescale, with the seconds of its parts."""
+    seconds = {
+        name.removesuffix("_millis"): f"{(getattr(record, name) or 0) / 1000:.1f}"
+        for name in PAUSES
+    }
+    partitions = {"before": record.from_partitions, "after": record.to_partitions}
+    return {"query": operator, **partitions, **seconds}
 
 
 def feed(source: Source, seconds: float, high: int) -> None:
@@ -225,43 +231,6 @@ def feed(source: Source, seconds: float, high: int) -> None:
         is_high = seconds / 3 <= second < seconds * 2 / 3
         source.write(high if is_high else high // 10, began + second)
         second += 1
-
-
-def rows(results: Sequence[Result]) -> list[raw.Row]:
-    """Return a row for each query."""
-    return [
-        {
-            "query": each.operator,
-            "low": each.rows_per_second // 10,
-            "high": each.rows_per_second,
-            "rows": each.rows,
-            "different": each.different,
-            "rescales": len(_rescales(each)),
-            "observing": f"{each.observing:.3f}",
-        }
-        for each in results
-    ]
-
-
-def rescale_rows(results: Sequence[Result]) -> list[raw.Row]:
-    """Return a row for each rescale, with the seconds of its parts."""
-    return [
-        {
-            "query": each.operator,
-            "before": record.from_partitions,
-            "after": record.to_partitions,
-            **{
-                name.removesuffix("_millis"): f"{(getattr(record, name) or 0) / 1000:.1f}"
-                for name in PAUSES
-            },
-        }
-        for each in results
-        for record in _rescales(each)
-    ]
-
-
-def _rescales(result: Result) -> list[StreamRecord]:
-    return [record for record in result.records if record.event == "rescale"]
 
 
 def main(
@@ -279,14 +248,17 @@ def main(
     about = raw.conditions(
         spark, "measured", minutes=minutes, trigger=trigger, policy=f"BatchTime({SHARE})"
     )
-    results: list[Result] = []
+    rows: list[raw.Row] = []
+    rescales: list[raw.Row] = []
     before = {thread.name for thread in threading.enumerate()}
     with tempfile.TemporaryDirectory() as directory:
         for operator in counted(operators.split(",")):
             scratch = Path(directory) / operator
-            results.append(measure(spark, scratch, operator, minutes, trigger))
-            raw.write("streams", about, rows(results), folder)
-            raw.write("stream-rescales", about, rescale_rows(results), folder)
+            row, of_operator = measure(spark, scratch, operator, minutes, trigger)
+            rows.append(row)
+            rescales += of_operator
+            raw.write("streams", about, rows, folder)
+            raw.write("stream-rescales", about, rescales, folder)
     left = {thread.name for thread in threading.enumerate()} - before
     assert not left, left
     spark.stop()
