@@ -72,28 +72,6 @@ class StagePair:
         return self.measured <= 2 * self.predicted <= 4 * self.measured
 
 
-@dataclasses.dataclass(frozen=True)
-class Prediction:
-    """Query with Apportion, predicted from its run without. Seconds are of the fastest runs."""
-
-    benchmark: tpc.Benchmark
-    query: str
-    logged: float
-    predicted: float
-    measured: float
-    spread: float
-    """Time of the slowest run divided by the time of the fastest run, less 1."""
-    is_timed: bool
-    """Whether it ran after a warm-up. Otherwise, only its tasks are compared."""
-    stages: list[StagePair]
-    """The stages of the measured run, and stages that only the prediction has."""
-
-    @property
-    def error(self) -> float:
-        """Error of the predicted time, as a part of the measured time."""
-        return abs(self.predicted - self.measured) / self.measured
-
-
 def record(
     spark: SparkSession, benchmark: tpc.Benchmark, queries: Mapping[int, str], rounds: int
 ) -> Iterator[str]:
@@ -125,49 +103,65 @@ class _Run:
     is_warm: bool
 
 
-def evaluate(application: Application) -> list[Prediction]:
-    """Return the predictions for each query of a log that `record` wrote."""
-    runs: dict[tuple[tpc.Benchmark, str], dict[str, list[_Run]]] = defaultdict(
-        lambda: defaultdict(list)
-    )
+def rows(application: Application) -> list[raw.Row]:
+    """Return a row for each query of a log that `record` wrote."""
+    runs: dict[tuple[str, str], dict[str, list[_Run]]] = defaultdict(lambda: defaultdict(list))
     for query in application.queries.values():
         suite, name, variant, number = [*query.description.split(" "), "", "", "", ""][:4]
-        benchmark = next((each for each in SUITES if each == suite), None)
-        if not (benchmark and number.isdecimal()) or query.failure:
+        if suite not in SUITES or not number.isdecimal() or query.failure:
             continue
         if ran := workload(application, query):
-            runs[benchmark, name][variant].append(_Run(ran, query.plan, int(number) > 0))
+            runs[suite, name][variant].append(_Run(ran, query.plan, int(number) > 0))
     complete = {key: sides for key, sides in runs.items() if {OFF.name, ON.name} <= sides.keys()}
     for sides in complete.values():
         for variant, rounds in sides.items():
             sides[variant] = rounds = [run for run in rounds if run.is_warm] or rounds
             # The fastest runs are compared, because background load only makes runs slower.
             rounds.sort(key=lambda run: run.workload.seconds)
-    model = fit([sides[OFF.name][0].workload for sides in complete.values()]) if complete else None
+    if not complete:
+        return []
+    model = fit([sides[OFF.name][0].workload for sides in complete.values()])
     return [
-        _predicted(key, sides[OFF.name][0], sides[ON.name], model)
-        for key, sides in complete.items()
-        if model
+        {
+            "benchmark": suite,
+            "master": application.conf.get("spark.master", ""),
+            "heap": application.conf.get("spark.driver.memory", "1g"),
+            "query": name,
+            **_compared(sides[OFF.name][0], sides[ON.name], model),
+        }
+        for (suite, name), sides in complete.items()
     ]
 
 
-def _predicted(
-    key: tuple[tpc.Benchmark, str], logged: _Run, rounds: Sequence[_Run], model: Model
-) -> Prediction:
+def _compared(logged: _Run, rounds: Sequence[_Run], model: Model) -> raw.Row:
+    """Return the columns that compare a prediction with the runs, from the fastest to the slowest.
+
+    A query that ran only once has no times.
+    """
     predicted = replay(logged.workload, model, Scenario(ON.name, ON.conf))
     fastest, slowest = rounds[0], rounds[-1]
-    return Prediction(
-        benchmark=key[0],
-        query=key[1],
-        logged=logged.workload.seconds,
-        predicted=predicted.makespan,
-        measured=fastest.workload.seconds,
-        spread=slowest.workload.seconds / fastest.workload.seconds - 1,
-        is_timed=logged.is_warm and fastest.is_warm,
-        stages=pairs(
-            _tasks(predicted, logged.plan), _tasks(measured(fastest.workload), fastest.plan)
-        ),
-    )
+    seconds = fastest.workload.seconds
+    times = {
+        "logged": f"{logged.workload.seconds:.2f}",
+        "predicted": f"{predicted.makespan:.2f}",
+        "measured": f"{seconds:.2f}",
+        "error": f"{abs(predicted.makespan - seconds) / seconds:.3f}",
+        "spread": f"{slowest.workload.seconds / seconds - 1:.3f}",
+    }
+    is_timed = logged.is_warm and fastest.is_warm
+    stages = pairs(_tasks(predicted, logged.plan), _tasks(measured(fastest.workload), fastest.plan))
+    wrong = [
+        f"{pair.name}: {pair.predicted or 0} not {pair.measured or 0}"
+        for pair in stages
+        if not pair.is_exact
+    ]
+    return {
+        **(times if is_timed else dict.fromkeys(times, "")),
+        "stages": len(stages),
+        "exact": sum(pair.is_exact for pair in stages),
+        "within_2": sum(pair.is_within_2 for pair in stages),
+        "wrong_stages": "; ".join(wrong),
+    }
 
 
 @dataclasses.dataclass(frozen=True)
@@ -235,59 +229,6 @@ def _operator(node: PlanNode, kind: str) -> str:
     return kind
 
 
-@dataclasses.dataclass(frozen=True)
-class Part:
-    """Queries of a benchmark in one log."""
-
-    benchmark: tpc.Benchmark
-    master: str
-    heap: str
-    """`spark.driver.memory`"""
-    spark: str
-    predictions: list[Prediction]
-
-
-def parts(application: Application) -> list[Part]:
-    """Return the benchmarks of a log that `record` wrote."""
-    predictions = evaluate(application)
-    master = application.conf.get("spark.master", "")
-    heap = application.conf.get("spark.driver.memory", "1g")
-    return [
-        Part(benchmark, master, heap, application.spark_version, of_benchmark)
-        for benchmark in SUITES
-        if (of_benchmark := [each for each in predictions if each.benchmark == benchmark])
-    ]
-
-
-def rows(measured: Sequence[Part]) -> Iterator[raw.Row]:
-    """Yield a row for each query. Queries that ran once have no times."""
-    for part in measured:
-        for each in part.predictions:
-            wrong = [
-                f"{pair.name}: {pair.predicted or 0} not {pair.measured or 0}"
-                for pair in each.stages
-                if not pair.is_exact
-            ]
-            times = {
-                "logged": f"{each.logged:.2f}",
-                "predicted": f"{each.predicted:.2f}",
-                "measured": f"{each.measured:.2f}",
-                "error": f"{each.error:.3f}",
-                "spread": f"{each.spread:.3f}",
-            }
-            yield {
-                "benchmark": each.benchmark,
-                "master": part.master,
-                "heap": part.heap,
-                "query": each.query,
-                **(times if each.is_timed else dict.fromkeys(times, "")),
-                "stages": len(each.stages),
-                "exact": sum(pair.is_exact for pair in each.stages),
-                "within_2": sum(pair.is_within_2 for pair in each.stages),
-                "wrong_stages": "; ".join(wrong),
-            }
-
-
 def _chosen(benchmark: tpc.Benchmark, numbers: Collection[int]) -> dict[int, str]:
     queries = tpc.queries(benchmark)
     return {number: text for number, text in queries.items() if not numbers or number in numbers}
@@ -321,10 +262,15 @@ def main(
                 {int(number) for number in queries.split(",") if number}, rounds, master,
             )
         ]  # fmt: skip
-        found = [part for log in read for part in parts(eventlog.read(log))]
-    versions = ", ".join(dict.fromkeys(part.spark for part in found))
-    about = {**raw.version("simulated"), "spark": versions, "scale": f"{scale:g}"}
-    raw.write("plain-logs", {**about, "rounds": rounds}, list(rows(found)), folder)
+        found: list[raw.Row] = []
+        versions: list[str] = []
+        for log in read:
+            application = eventlog.read(log)
+            found += rows(application)
+            versions.append(application.spark_version)
+    spark = ", ".join(dict.fromkeys(versions))
+    about = {**raw.version("simulated"), "spark": spark, "scale": f"{scale:g}", "rounds": rounds}
+    raw.write("plain-logs", about, found, folder)
 
 
 def _run(

@@ -44,7 +44,7 @@ def test_a_row_compares_a_prediction_with_its_measured_run(tmp_path: Path) -> No
         decided = [] if variant is plain_logs.OFF else [logs.decision(number)]
         events += logs.query(number, decided, description=description, modifiedConfigs=variant.conf)
     application = eventlog.read(logs.write(tmp_path / "log", events))
-    (row,) = plain_logs.rows(plain_logs.parts(application))
+    (row,) = plain_logs.rows(application)
     assert (row["benchmark"], row["master"], row["query"]) == ("tpch", "local[2]", "6")
     assert (row["logged"], row["measured"], row["stages"], row["exact"]) == ("1.67", "1.67", 2, 2)
 
@@ -55,5 +55,5 @@ def test_queries_that_ran_once_have_no_times(tmp_path: Path) -> None:
         description = f"tpcds 1 {variant.name} 0"
         events += logs.query(number, [], description=description, modifiedConfigs=variant.conf)
     application = eventlog.read(logs.write(tmp_path / "log", events))
-    (row,) = plain_logs.rows(plain_logs.parts(application))
+    (row,) = plain_logs.rows(application)
     assert (row["measured"], row["error"], row["exact"]) == ("", "", 2)
