@@ -13,7 +13,6 @@ import random
 import shutil
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -99,20 +98,6 @@ class Files:
         return sum(size for part in self.sizes.values() for size in part if low <= size <= high)
 
 
-@dataclasses.dataclass(frozen=True)
-class Outcome:
-    """Files and seconds of a table: of Spark alone, and with a target in two runs."""
-
-    table: Table
-    plain: Files
-    first_run: Files
-    learnt: Files
-    plain_seconds: list[float]
-    sized_seconds: list[float]
-    same: bool
-    """Whether all written tables have the same rows."""
-
-
 def generate(seed: int, count: int, least: float, most: float) -> list[Table]:
     """Return tables of `least` to `most` MB, as far as their rows are not too many."""
     draw = random.Random(seed)
@@ -170,13 +155,16 @@ def files_of(path: Path) -> Files:
     return Files(sizes)
 
 
-def run(spark: SparkSession, table: Table, folder: Path, first: bool) -> Outcome:
-    """Write a table with and without a target. `first` is whether Spark alone begins."""
+def run(spark: SparkSession, table: Table, folder: Path, first: bool) -> raw.Row:
+    """Write a table with and without a target, and return its row.
+
+    `first` is whether Spark alone begins.
+    """
     source = folder / "source"
     spark.sql(table.source()).write.mode("overwrite").parquet(str(source))
     frame = _query(spark, table, str(source))
     seconds: dict[str, list[float]] = {"plain": [], "sized": []}
-    files: list[Files] = []
+    sized: list[Files] = []
     variants = {"plain": {ENABLED: "false"}, "sized": {_TARGET: str(table.target)}}
     for place in range(_ROUNDS):
         for name in sorted(variants, reverse=first == bool(place)):
@@ -185,38 +173,30 @@ def run(spark: SparkSession, table: Table, folder: Path, first: bool) -> Outcome
             with confs(spark, variants[name]):
                 seconds[name].append(_write(frame, table, path))
             if name == "sized":
-                files.append(files_of(path))
+                sized.append(files_of(path))
     schema = frame.schema
     rows = [
         digest(spark.read.schema(schema).format(table.format).load(str(folder / each)))
         for each in (f"plain-{table.name}", f"sized-{table.name}")
     ]
+    first_run, learnt = sized
     plain = files_of(folder / f"plain-{table.name}")
-    same = rows[0].equals(rows[1])
-    first_run, learnt = files
-    return Outcome(table, plain, first_run, learnt, seconds["plain"], seconds["sized"], same)
-
-
-def rows(outcomes: Sequence[Outcome]) -> list[raw.Row]:
-    """Return a row for each table."""
-    return [
-        {
-            **dataclasses.asdict(each.table),
-            "reachable": each.learnt.reachable(each.table.target),
-            **{
-                f"{name}_{column}": value
-                for name in ("plain", "first_run", "learnt")
-                for column, value in _sizes(getattr(each, name), each.table.target).items()
-            },
-            **{
-                f"{name}_seconds_{number}": f"{seconds:.2f}"
-                for name in ("plain", "sized")
-                for number, seconds in enumerate(getattr(each, f"{name}_seconds"), 1)
-            },
-            "same": each.same,
-        }
-        for each in outcomes
-    ]
+    return {
+        **dataclasses.asdict(table),
+        "reachable": learnt.reachable(table.target),
+        **{
+            f"{name}_{column}": value
+            for name, files in (("plain", plain), ("first_run", first_run), ("learnt", learnt))
+            for column, value in _sizes(files, table.target).items()
+        },
+        **{
+            f"{name}_seconds_{number}": f"{each:.2f}"
+            for name, of_variant in seconds.items()
+            for number, each in enumerate(of_variant, 1)
+        },
+        # Whether all written tables have the same rows.
+        "same": rows[0].equals(rows[1]),
+    }
 
 
 def _sizes(files: Files, target: int) -> dict[str, int]:
@@ -237,7 +217,7 @@ def main(
     small, others = generate(seed, tables, least, most), generate(seed, large, *_LARGE)
     both = [dataclasses.replace(table, name=f"large-{table.name}") for table in others] + small
     by_name = {t.name: t for t in both if not only or t.name in only.split(",")}
-    outcomes: list[Outcome] = []
+    rows: list[raw.Row] = []
     spark = start(master, ["spark.driver.memory=3g"])
     about = raw.conditions(spark, "measured", seed=seed)
     with tempfile.TemporaryDirectory(prefix="file-sizes-") as directory:
@@ -247,8 +227,8 @@ def main(
         for _ in range(2):
             run(spark, warming, scratch, first=True)
         for place, name in enumerate(counted(list(by_name))):
-            outcomes.append(run(spark, by_name[name], scratch, first=place % 2 == 0))
+            rows.append(run(spark, by_name[name], scratch, first=place % 2 == 0))
             for variant in ("plain", "sized"):
                 shutil.rmtree(scratch / f"{variant}-{name}")
-            raw.write("file-sizes", about, rows(outcomes), folder)
+            raw.write("file-sizes", about, rows, folder)
     spark.stop()
