@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import SparkSession
 
+    from apportion._spark.jvm import StageMetrics
+
 MOST = 1.1
 """Largest allowed ratio of a task's bytes to the bytes of Spark's largest task."""
 
@@ -103,22 +105,12 @@ class Case:
 
 
 @dataclasses.dataclass(frozen=True)
-class Stage:
-    """Stage that reads shuffles."""
-
-    tasks: int
-    bytes: int
-    largest: int
-    """Bytes read by the largest task."""
-
-
-@dataclasses.dataclass(frozen=True)
 class Outcome:
-    """Stages of a case with Apportion off and on."""
+    """Stages of a case that read shuffles, with Apportion off and on."""
 
     case: Case
-    off: list[Stage]
-    on: list[Stage]
+    off: list[StageMetrics]
+    on: list[StageMetrics]
 
     @property
     def ratio(self) -> float:
@@ -126,9 +118,9 @@ class Outcome:
         return largest(self.on) / largest(self.off)
 
 
-def largest(stages: Sequence[Stage]) -> int:
+def largest(stages: Sequence[StageMetrics]) -> int:
     """Return the bytes read by the largest task of all stages."""
-    return max((stage.largest for stage in stages), default=0)
+    return max((stage["largestTaskBytes"] for stage in stages), default=0)
 
 
 # Tables and cases
@@ -320,14 +312,10 @@ def run(spark: SparkSession, case: Case) -> Outcome:
         return Outcome(case, _stages(spark, case.sql, "false"), _stages(spark, case.sql, "true"))
 
 
-def _stages(spark: SparkSession, sql: str, enabled: str) -> list[Stage]:
+def _stages(spark: SparkSession, sql: str, enabled: str) -> list[StageMetrics]:
     with confs(spark, {ENABLED: enabled}), job_group(spark) as group:
         spark.sql(sql).write.format("noop").mode("overwrite").save()
-    return [
-        Stage(stage["tasks"], stage["shuffleReadBytes"], stage["largestTaskBytes"])
-        for stage in jvm.stage_metrics(spark, group)
-        if stage["readsShuffle"]
-    ]
+    return [stage for stage in jvm.stage_metrics(spark, group) if stage["readsShuffle"]]
 
 
 def rows(outcomes: Sequence[Outcome]) -> list[raw.Row]:
@@ -338,11 +326,11 @@ def rows(outcomes: Sequence[Outcome]) -> list[raw.Row]:
             "kind": each.case.kind,
             "partitions": each.case.partitions or "",
             "target": each.case.target,
-            "bytes": sum(stage.bytes for stage in each.off),
+            "bytes": sum(stage["shuffleReadBytes"] for stage in each.off),
             "largest_off": largest(each.off),
             "largest_on": largest(each.on),
-            "tasks_off": sum(stage.tasks for stage in each.off),
-            "tasks_on": sum(stage.tasks for stage in each.on),
+            "tasks_off": sum(stage["tasks"] for stage in each.off),
+            "tasks_on": sum(stage["tasks"] for stage in each.on),
         }
         for each in outcomes
     ]
