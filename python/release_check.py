@@ -15,7 +15,6 @@ import re
 import shutil
 import subprocess
 import sys
-import venv
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
@@ -106,10 +105,7 @@ def maven() -> str:
 def environment(python: str, folder: Path, *packages: str | Path) -> Path:
     """Return the Python of a new virtual environment with packages."""
     shutil.rmtree(folder, ignore_errors=True)
-    if python == sys.executable:
-        venv.create(folder, with_pip=True)
-    else:
-        run(python, "-m", "venv", folder)
+    run(python, "-m", "venv", folder)
     own = folder / "bin" / "python"
     run(own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages)
     return own
