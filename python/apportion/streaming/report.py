@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -209,8 +208,3 @@ def notes(simulation: StreamSimulation) -> Iterator[str]:
         f"{seconds_text(simulation.cooldown)}. The log does not have the times of the stream: set "
         "them with --stabilization and --cooldown"
     )
-
-
-def simulation_json(simulation: StreamSimulation) -> dict[str, Any]:
-    """Return a simulation as data for JSON."""
-    return dataclasses.asdict(simulation)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Sequence
 from typing import Annotated
@@ -99,7 +100,7 @@ def streams_command(
             )
             for each in histories
         ]
-        content = [report.simulation_json(each) for each in results]
+        content = [dataclasses.asdict(each) for each in results]
         shown = Group(*(part for each in results for part in _simulation(each)))
     else:
         content = [report.summary(each) for each in histories]
