@@ -190,10 +190,10 @@ def _file_case(draw: random.Random, tables: Sequence[Table], scale: float) -> Ca
 def _join_case(draw: random.Random, tables: Sequence[Table], scale: float) -> Case:
     factor, reader = draw.choice([10, 30, 100, 300, 1000]), draw.choice(list(READERS))
     rows = round(draw.choice([50_000, 150_000, _MOST_ROWS]) * scale)
-    return _case(draw, *_join(factor, reader, rows))
+    return _case(draw, *join_query(factor, reader, rows))
 
 
-def _join(factor: int, reader: str, rows: int) -> tuple[str, str, str]:
+def join_query(factor: int, reader: str, rows: int) -> tuple[str, str, str]:
     """Return the name, kind and text of a query on a join that makes `factor` rows of each row."""
     left = max(1, rows // factor)
     keys = min(left, 40)
@@ -209,7 +209,7 @@ def _function_case(draw: random.Random, tables: Sequence[Table], scale: float) -
     function, factor = draw.choice(list(FUNCTIONS)), draw.choice([10, 100])
     reader = draw.choice(list(READERS))
     rows = round(draw.choice([50_000, 150_000, _MOST_ROWS]) * scale)
-    return _case(draw, *_function(function, factor, reader, rows))
+    return _case(draw, *function_query(function, factor, reader, rows))
 
 
 FUNCTIONS = {
@@ -223,28 +223,9 @@ FUNCTIONS = {
 """Queries on functions that make `factor` rows of each row."""
 
 
-def _function(function: str, factor: int, reader: str, rows: int) -> tuple[str, str, str]:
+def function_query(function: str, factor: int, reader: str, rows: int) -> tuple[str, str, str]:
     source = FUNCTIONS[function].format(factor=factor, rows=max(1, rows // factor))
     return f"{reader} of {function} by {factor}", "function", READERS[reader].format(rows=source)
-
-
-# A minimal set of hard cases: small sources and large shuffles.
-FIXED_TABLES = [
-    Table("fixed_dictionary", 20_000, 2, 256, 96, sorted=False, codec="zstd", files=2),
-    Table("fixed_sorted", 40_000, 1, 600, 96, sorted=True, codec="snappy", files=1),
-]
-FIXED_CASES = [
-    Case("rebalance of a dictionary", "files",
-         READERS["rebalance"].format(rows="SELECT * FROM fixed_dictionary"), 128 * KB),
-    Case("sort of a sorted table", "files",
-         READERS["sort"].format(rows="SELECT * FROM fixed_sorted"), 64 * KB, partitions=64),
-    Case("join of two tables", "files",
-         "SELECT * FROM fixed_dictionary a JOIN fixed_sorted b ON a.id = b.id", 128 * KB),
-    Case(*_join(100, "window", 40_000), 128 * KB),
-    Case(*_join(1000, "collect", 40_000), 128 * KB, partitions=400, broadcast=True),
-    Case(*_function("explode", 100, "sort", 40_000), 128 * KB, volume=True),
-]  # fmt: skip
-"""Cases that the tests run."""
 
 
 # Running them

@@ -7,7 +7,32 @@ from pyspark.sql import SparkSession
 
 from apportion._spark.jvm import StageMetrics
 from measurements.checks import largest_tasks
-from measurements.checks.largest_tasks import FIXED_CASES, FIXED_TABLES, Case, Outcome
+from measurements.checks.largest_tasks import (
+    KB,
+    READERS,
+    Case,
+    Outcome,
+    Table,
+    function_query,
+    join_query,
+)
+
+# A minimal set of hard cases: small sources and large shuffles.
+TABLES = [
+    Table("fixed_dictionary", 20_000, 2, 256, 96, sorted=False, codec="zstd", files=2),
+    Table("fixed_sorted", 40_000, 1, 600, 96, sorted=True, codec="snappy", files=1),
+]
+CASES = [
+    Case("rebalance of a dictionary", "files",
+         READERS["rebalance"].format(rows="SELECT * FROM fixed_dictionary"), 128 * KB),
+    Case("sort of a sorted table", "files",
+         READERS["sort"].format(rows="SELECT * FROM fixed_sorted"), 64 * KB, partitions=64),
+    Case("join of two tables", "files",
+         "SELECT * FROM fixed_dictionary a JOIN fixed_sorted b ON a.id = b.id", 128 * KB),
+    Case(*join_query(100, "window", 40_000), 128 * KB),
+    Case(*join_query(1000, "collect", 40_000), 128 * KB, partitions=400, broadcast=True),
+    Case(*function_query("explode", 100, "sort", 40_000), 128 * KB, volume=True),
+]  # fmt: skip
 
 
 def stage(tasks: int, largest: int) -> StageMetrics:
@@ -27,11 +52,11 @@ def stage(tasks: int, largest: int) -> StageMetrics:
 @pytest.fixture(scope="module")
 def session(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
     session = spark.newSession()
-    largest_tasks.register(session, FIXED_TABLES, 50_000, tmp_path_factory.mktemp("tables"))
+    largest_tasks.register(session, TABLES, 50_000, tmp_path_factory.mktemp("tables"))
     return session
 
 
-@pytest.mark.parametrize("case", FIXED_CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_largest_task_is_not_much_larger_than_with_spark(
     session: SparkSession, case: Case
 ) -> None:
@@ -50,7 +75,7 @@ def test_a_seed_generates_the_same_cases() -> None:
 
 def test_a_row_has_the_largest_task_of_all_stages() -> None:
     small, large = stage(4, 110), stage(2, 330)
-    (row,) = largest_tasks.rows([Outcome(FIXED_CASES[3], off=[small], on=[small, large])])
+    (row,) = largest_tasks.rows([Outcome(CASES[3], off=[small], on=[small, large])])
     assert (row["query"], row["kind"]) == ("window of a join by 100", "join")
     assert (row["largest_off"], row["largest_on"]) == (110, 330)
     assert (row["tasks_off"], row["tasks_on"]) == (4, 6)
