@@ -25,20 +25,12 @@ from apportion._spark import jvm
 from apportion.cli.support.console import QUERY_FAILED, fail, out
 from apportion.cli.support.progress import counted
 from apportion.cli.support.spark_session import start
+from measurements import raw
+from measurements.speed.slow_tasks import compiled
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Spark registers a configured listener again for each new session.
-_LISTENER = """\
-import org.apache.spark.sql.execution.QueryExecution;
-import org.apache.spark.sql.util.QueryExecutionListener;
-
-public class IdleListener implements QueryExecutionListener {
-  public void onSuccess(String name, QueryExecution execution, long nanoseconds) {}
-  public void onFailure(String name, QueryExecution execution, Exception exception) {}
-}
-"""
 CONF = {
     "spark.driver.memory": "2g",
     "spark.sql.queryExecutionListeners": "IdleListener",
@@ -70,19 +62,6 @@ _COUNTED = re.compile(
     r"|io\.apportion\..*"
     r"|org\.apache\.spark\.(sql\.)?apportion\..*"
 )
-
-
-def compile_listener(folder: Path) -> Path:
-    """Return the jar of a listener that does nothing. Needs a JDK and pyspark's jars."""
-    from apportion._spark import jars
-
-    source = folder / "IdleListener.java"
-    source.write_text(_LISTENER, "utf-8")
-    classes = f"{jars.spark_home() / 'jars'}/*"
-    subprocess.run(["javac", "-proc:none", "-cp", classes, "-d", folder, source], check=True)
-    jar = folder / "listener.jar"
-    subprocess.run(["jar", "cf", jar, "-C", folder, "IdleListener.class"], check=True)
-    return jar
 
 
 def histogram(spark: SparkSession) -> dict[str, int]:
@@ -164,14 +143,15 @@ def main(
     as_stream: Annotated[
         bool, typer.Option("--stream", help="Run the batches of a stream. Needs Spark 4.1.")
     ] = False,
-    master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[*]",
+    master: raw.Master = "local[*]",
 ) -> None:
     """Count sessions, listeners and Apportion's objects on the heap while many queries run.
 
     Exit codes: 0 if no count grew with the number of queries, 1 otherwise.
     """
     with tempfile.TemporaryDirectory() as folder:
-        conf = {**CONF, "spark.jars": str(compile_listener(Path(folder)))}
+        listener = Path(__file__).with_name("IdleListener.java")
+        conf = CONF | compiled(listener, Path(folder))
         if as_stream:
             # The join of each batch then has shuffles.
             conf["spark.sql.autoBroadcastJoinThreshold"] = "-1"
