@@ -22,7 +22,6 @@ from apportion import eventlog
 from apportion._util import cache
 from apportion.bench.runner import rotated
 from apportion.bench.suites import tpc
-from apportion.bench.variants import Variant
 from apportion.cli.support.progress import counted
 from apportion.cli.support.spark_session import start
 from apportion.cli.support.table_files import find_tables, register
@@ -33,14 +32,12 @@ from apportion.logs.simulate.replay import Outcome, measured, replay
 from apportion.logs.simulate.scenarios import Scenario
 from apportion.logs.simulate.workload import Workload, workload
 from apportion.session import confs
-from apportion.settings import ENABLED
 from measurements import raw
+from measurements.checks.plans import OFF, ON, SUITES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SUITES: dict[tpc.Benchmark, str] = {"tpch": "TPC-H", "tpcds": "TPC-DS"}
-OFF, ON = Variant("off", {ENABLED: "false"}), Variant("on", {ENABLED: "true"})
 # Hundreds of queries run in one JVM, some with large broadcasts.
 CONF = {"spark.driver.memory": "4g"}
 # Operators that only move rows between others, or that depend on the join strategy.
@@ -236,9 +233,7 @@ def _chosen(benchmark: tpc.Benchmark, numbers: Collection[int]) -> dict[int, str
 
 def main(
     scale: raw.Scale = 1.0,
-    benchmarks: Annotated[
-        str, typer.Option(help="Benchmarks to run: tpch, tpcds or both.")
-    ] = "tpch,tpcds",
+    benchmarks: raw.Benchmarks = "tpch,tpcds",
     queries: Annotated[
         str,
         typer.Option(metavar="N,N,...", help="Queries to run of each benchmark. Default: all."),

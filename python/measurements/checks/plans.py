@@ -118,9 +118,7 @@ def _outcome(result: QueryResult, variant: str) -> str:
 
 def main(
     scale: raw.Scale = 1.0,
-    benchmarks: Annotated[
-        str, typer.Option(help="Benchmarks to run: tpch, tpcds or both.")
-    ] = "tpch,tpcds",
+    benchmarks: raw.Benchmarks = "tpch,tpcds",
     queries: Annotated[
         str | None,
         typer.Option(metavar="N,N,...", help="Queries to run of each benchmark. Default: all."),

@@ -47,7 +47,7 @@ def main(
     rounds: raw.Rounds = 5,
     warmups: Annotated[int, typer.Option(min=0, help="Rounds before the measured ones.")] = 3,
     master: raw.Master = "local[*]",
-    memory: Annotated[str, typer.Option(help="spark.driver.memory")] = "4g",
+    memory: raw.Memory = "4g",
     data: raw.Data = None,
     folder: raw.Folder = raw.FOLDER,
 ) -> None:

@@ -71,7 +71,7 @@ def main(
     map_tasks: Annotated[int, typer.Option(min=1, help="Map tasks of the query.")] = 100_000,
     rounds: raw.Rounds = 1,
     master: raw.Master = "local[*]",
-    memory: Annotated[str, typer.Option(help="spark.driver.memory")] = "4g",
+    memory: raw.Memory = "4g",
     disk: raw.Disk = Path("/dev/shm"),
     folder: raw.Folder = raw.FOLDER,
 ) -> None:

@@ -121,7 +121,7 @@ def main(
     rounds: raw.Rounds = 3,
     warmups: Annotated[int, typer.Option(min=0, help="Runs before the measured ones.")] = 1,
     master: raw.Master = "local[*]",
-    memory: Annotated[str, typer.Option(help="spark.driver.memory")] = "4g",
+    memory: raw.Memory = "4g",
     data: raw.Data = None,
     disk: Annotated[
         Path | None, typer.Option(help="spark.local.dir: directory for shuffles.")

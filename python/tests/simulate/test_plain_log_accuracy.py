@@ -7,6 +7,7 @@ from pathlib import Path
 from apportion import eventlog
 from measurements.checks import plain_logs
 from measurements.checks.plain_logs import StagePair, StageTasks, pairs
+from measurements.checks.plans import OFF, ON
 
 from . import logs
 
@@ -39,9 +40,9 @@ def test_tasks_within_a_factor_of_2_are_counted() -> None:
 
 def test_a_row_compares_a_prediction_with_its_measured_run(tmp_path: Path) -> None:
     events = logs.application({"spark.master": "local[2]"})
-    for number, variant in enumerate((plain_logs.OFF, plain_logs.ON)):
+    for number, variant in enumerate((OFF, ON)):
         description = f"tpch 6 {variant.name} 1"
-        decided = [] if variant is plain_logs.OFF else [logs.decision(number)]
+        decided = [] if variant is OFF else [logs.decision(number)]
         events += logs.query(number, decided, description=description, modifiedConfigs=variant.conf)
     application = eventlog.read(logs.write(tmp_path / "log", events))
     (row,) = plain_logs.rows(application)
@@ -51,7 +52,7 @@ def test_a_row_compares_a_prediction_with_its_measured_run(tmp_path: Path) -> No
 
 def test_queries_that_ran_once_have_no_times(tmp_path: Path) -> None:
     events = logs.application({"spark.master": "local[8]"})
-    for number, variant in enumerate((plain_logs.OFF, plain_logs.ON)):
+    for number, variant in enumerate((OFF, ON)):
         description = f"tpcds 1 {variant.name} 0"
         events += logs.query(number, [], description=description, modifiedConfigs=variant.conf)
     application = eventlog.read(logs.write(tmp_path / "log", events))
