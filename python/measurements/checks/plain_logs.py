@@ -12,7 +12,7 @@ import dataclasses
 import re
 import tempfile
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -226,11 +226,6 @@ def _operator(node: PlanNode, kind: str) -> str:
     return kind
 
 
-def _chosen(benchmark: tpc.Benchmark, numbers: Collection[int]) -> dict[int, str]:
-    queries = tpc.queries(benchmark)
-    return {number: text for number, text in queries.items() if not numbers or number in numbers}
-
-
 def main(
     scale: raw.Scale = 1.0,
     benchmarks: raw.Benchmarks = "tpch,tpcds",
@@ -251,12 +246,8 @@ def main(
 ) -> None:
     """Predict runs with Apportion from logs without it, and measure the errors."""
     with tempfile.TemporaryDirectory() as scratch:
-        read = recorded or [
-            _run(
-                (logs or Path(scratch)).resolve(), scale, benchmarks.split(","),
-                {int(number) for number in queries.split(",") if number}, rounds, master,
-            )
-        ]  # fmt: skip
+        directory = (logs or Path(scratch)).resolve()
+        read = recorded or [_run(directory, scale, benchmarks, queries, rounds, master)]
         found: list[raw.Row] = []
         versions: list[str] = []
         for log in read:
@@ -269,22 +260,20 @@ def main(
 
 
 def _run(
-    directory: Path,
-    scale: float,
-    benchmarks: Collection[str],
-    numbers: Collection[int],
-    rounds: int,
-    master: str,
+    directory: Path, scale: float, benchmarks: str, queries: str, rounds: int, master: str
 ) -> Path:
     """Run the benchmarks and return their event log."""
     directory.mkdir(parents=True, exist_ok=True)
     conf = CONF | raw.logging_to(directory)
     session = start(master, [f"{key}={value}" for key, value in conf.items()])
     id = session.sparkContext.applicationId
+    numbers = {int(number) for number in queries.split(",") if number}
     for benchmark in SUITES:
-        if benchmark in benchmarks:
+        if benchmark in benchmarks.split(","):
             register(session, find_tables(tpc.generate(benchmark, scale, cache.directory())))
-            for failure in record(session, benchmark, _chosen(benchmark, numbers), rounds):
+            texts = tpc.queries(benchmark)
+            chosen = {number: texts[number] for number in texts if number in (numbers or texts)}
+            for failure in record(session, benchmark, chosen, rounds):
                 print(failure)
     session.stop()
     return directory / id
