@@ -17,7 +17,6 @@ import typer
 
 from apportion._spark import jvm
 from apportion.bench.measure import job_group
-from apportion.bench.variants import Variant
 from apportion.cli.support.progress import counted
 from apportion.cli.support.spark_session import start
 from apportion.session import confs
@@ -27,10 +26,7 @@ from measurements import raw
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-VARIANTS = {
-    each.name: each
-    for each in (Variant("Spark", {ENABLED: "false"}), Variant("Apportion", {ENABLED: "true"}))
-}
+VARIANTS = {"Spark": {ENABLED: "false"}, "Apportion": {ENABLED: "true"}}
 _ROWS_PER_TASK = 10
 _WARM_UP = 1000
 
@@ -86,7 +82,7 @@ def main(
     rows: list[raw.Row] = []
     for number in range(rounds + 1):
         for name in counted(list(VARIANTS), "Variant"):
-            with confs(spark, VARIANTS[name].conf):
+            with confs(spark, VARIANTS[name]):
                 found = _run(spark, map_tasks if number else _WARM_UP)
             if number:
                 rows.append({"variant": name, "run": number, "map_tasks": map_tasks, **found})
