@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _T = TypeVar("_T")
-_LIMIT = "limited_by_partitions"
 
 
 def try_variants(spark: SparkSession, variants: Sequence[Variant]) -> None:
@@ -165,14 +164,12 @@ def limits(spark: SparkSession, since: float) -> list[float]:
 
     Only decisions after `since`, in seconds since the epoch, count.
     """
-    taken = spark.sql(
-        "SELECT * FROM apportion_decisions() WHERE decided_at >= timestamp_millis(:since)",
+    limited = spark.sql(
+        "SELECT limited_by_partitions FROM apportion_decisions() "
+        "WHERE decided_at >= timestamp_millis(:since) AND limited_by_partitions IS NOT NULL",
         {"since": int(since * 1000)},
     )
-    # Older jars do not have this column.
-    if _LIMIT not in taken.columns:
-        return []
-    return [row[_LIMIT] for row in taken.where(f"{_LIMIT} IS NOT NULL").select(_LIMIT).collect()]
+    return [row["limited_by_partitions"] for row in limited.collect()]
 
 
 def _time(spark: SparkSession, sql: str) -> float:

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from pathlib import Path
-from typing import cast
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from apportion.bench import report
 from apportion.bench.measure import job_group
@@ -13,6 +13,7 @@ from apportion.bench.plans import FIELDS, PlanCounts, count_plan, is_worse
 from apportion.bench.results import Conditions, Results
 from apportion.bench.runner import limits, run_query
 from apportion.bench.variants import Variant
+from apportion.session import confs
 
 NOTHING = PlanCounts(**dict.fromkeys(FIELDS, 0))
 
@@ -116,25 +117,15 @@ def test_plans_are_counted_only_on_request(session: SparkSession, results: Resul
     assert run_query(session, "SELECT 1", conditions).plans == {}
 
 
-class Decisions:
-    """A session whose table of decisions is a query."""
-
-    def __init__(self, session: SparkSession, query: str) -> None:
-        self._session, self._query = session, query
-
-    def sql(self, _: str, __: dict[str, int]) -> DataFrame:
-        return self._session.sql(self._query)
-
-
-@pytest.mark.parametrize(
-    ("decisions", "expected"),
-    [
-        ("SELECT explode(array(2.5D, NULL, 4D)) AS limited_by_partitions", [2.5, 4.0]),
-        ("SELECT 8 AS tasks", []),
-    ],
-)
-def test_factors_of_limited_decisions_are_read(
-    session: SparkSession, decisions: str, expected: list[float]
-) -> None:
-    stand_in = cast(SparkSession, Decisions(session, decisions))
-    assert limits(stand_in, 0.0) == expected
+def test_the_factors_of_limited_decisions_are_read(session: SparkSession) -> None:
+    conf = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.apportion.adaptiveWrites": "false",
+        "spark.apportion.dataVolumePerTask": "1KB",
+    }
+    began = time.time()
+    with confs(session, conf):
+        session.sql("SELECT sha2(string(id), 256) FROM range(1000) ORDER BY 1").collect()
+    (factor,) = limits(session, began)
+    assert factor > 2
+    assert limits(session, time.time() + 60) == []
