@@ -17,6 +17,7 @@ from typing import Any
 import jinja2
 
 from apportion._util.units import size_text
+from apportion.bench.plans import FIELDS, PlanCounts
 from measurements import raw
 from measurements.raw import RawFile, numbers
 from measurements.speed.summary import APPORTION, SPARK, Speed
@@ -97,8 +98,6 @@ class Slots:
 
 def plans() -> dict[str, Any]:
     """Return the number of queries, and the queries whose plans are worse with Apportion."""
-    from apportion.bench.plans import FIELDS, PlanCounts
-
     file = raw.read("plans")
     found: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
     for row in file.rows:

@@ -20,10 +20,11 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import pyspark
 import typer
+from pyspark.sql import SparkSession
 
 from apportion import eventlog
 from apportion._util import cache
@@ -35,9 +36,6 @@ from apportion.logs.simulate import scheduler
 from apportion.logs.simulate.workload import Workload, workload
 from measurements import raw
 from measurements.speed.slow_tasks import plugin
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 QUERIES = (3, 7, 11, 13, 17, 19, 25, 26, 29, 34, 42, 46, 52, 55, 65, 68, 73, 79, 89, 98)
 HOME = Path(pyspark.__file__).parent

@@ -14,9 +14,10 @@ import shutil
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from pyspark.sql import DataFrame, SparkSession
 
 from apportion.bench.rows.digest import digest
 from apportion.cli.support.progress import counted
@@ -24,9 +25,6 @@ from apportion.cli.support.spark_session import start
 from apportion.session import confs
 from apportion.settings import ENABLED
 from measurements import raw
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 KB, MB = 1 << 10, 1 << 20
 NEAR = (0.5, 1.5)

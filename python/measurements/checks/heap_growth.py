@@ -16,9 +16,10 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from pyspark.sql import SparkSession
 from rich.table import Table
 
 from apportion._spark import jvm
@@ -27,9 +28,6 @@ from apportion.cli.support.progress import counted
 from apportion.cli.support.spark_session import start
 from measurements import raw
 from measurements.speed.slow_tasks import compiled
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 CONF = {
     "spark.driver.memory": "2g",

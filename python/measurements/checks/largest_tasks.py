@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from pyspark.sql import SparkSession
 
 from apportion._spark import jvm
+from apportion._spark.jvm import StageMetrics
 from apportion._util.units import count_text
 from apportion.bench.measure import job_group
 from apportion.cli.support.console import QUERY_FAILED, fail, out
@@ -31,9 +33,6 @@ from measurements import raw
 
 if TYPE_CHECKING:
     import pandas as pd
-    from pyspark.sql import SparkSession
-
-    from apportion._spark.jvm import StageMetrics
 
 MOST = 1.1
 """Largest allowed ratio of a task's bytes to the bytes of Spark's largest task."""

@@ -12,9 +12,10 @@ from __future__ import annotations
 import dataclasses
 import random
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from pyspark.sql import SparkSession
 
 from apportion._spark import jvm
 from apportion._util.parallel import in_process
@@ -26,9 +27,6 @@ from apportion.errors import QueryError
 from apportion.session import confs
 from apportion.settings import find
 from measurements import raw
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _SLOTS = 2
 _PARTITIONS = 256

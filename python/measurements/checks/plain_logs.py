@@ -14,9 +14,11 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from apportion import eventlog
 from apportion._util import cache
@@ -34,9 +36,6 @@ from apportion.logs.simulate.workload import Workload, workload
 from apportion.session import confs
 from measurements import raw
 from measurements.checks.plans import OFF, ON, SUITES
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 # Hundreds of queries run in one JVM, some with large broadcasts.
 CONF = {"spark.driver.memory": "4g"}
@@ -77,8 +76,6 @@ def record(
     The job description of a run is `BENCHMARK QUERY VARIANT ROUND`. Round 0 is the warm-up. The
     session must write an event log.
     """
-    from pyspark.errors import PySparkException
-
     for name in counted([str(number) for number in queries], SUITES[benchmark]):
         for number in range(rounds + 1):
             for variant in rotated([OFF, ON], number):

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from pyspark.sql import SparkSession
 
 from apportion._util import cache
 from apportion.bench import suites
@@ -30,9 +31,6 @@ from apportion.cli.support.spark_session import start
 from apportion.cli.support.table_files import Table, find_tables, register
 from apportion.settings import ENABLED
 from measurements import raw
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 SUITES: dict[tpc.Benchmark, str] = {"tpch": "TPC-H", "tpcds": "TPC-DS"}
 OFF, ON = Variant("off", {ENABLED: "false"}), Variant("on", {ENABLED: "true"})

@@ -8,9 +8,10 @@ It is elapsed time, so it includes waits for the cores on which tasks run.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from pyspark.sql import SparkSession
 
 from apportion._util import cache
 from apportion.cli.support.console import out
@@ -18,9 +19,6 @@ from apportion.cli.support.progress import counted
 from apportion.cli.support.spark_session import start
 from measurements import raw
 from measurements.speed import queries
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _WARM_UP = "warm-up"
 

@@ -16,13 +16,15 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import pyarrow
 import pyarrow.parquet
 import typer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import apportion
 from apportion import streaming
@@ -34,12 +36,7 @@ from apportion.streaming.controller import Stream
 from apportion.streaming.sizes import StateSizes
 from measurements import raw
 
-if TYPE_CHECKING:
-    from pyspark.sql.streaming.query import StreamingQuery
-    from pyspark.sql.streaming.readwriter import DataStreamWriter
-
-    Reports = dict[str, Any]
-
+Reports = dict[str, Any]
 PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 SCHEMA = "id long, k long, at timestamp"
 OPERATORS = ("aggregate", "deduplicate", "join")

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from pyspark.sql import SparkSession
 
 from apportion._spark import jvm
 from apportion.bench.measure import job_group
@@ -22,9 +23,6 @@ from apportion.cli.support.spark_session import start
 from apportion.session import confs
 from apportion.settings import ENABLED
 from measurements import raw
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 VARIANTS = {"Spark": {ENABLED: "false"}, "Apportion": {ENABLED: "true"}}
 _ROWS_PER_TASK = 10

@@ -12,9 +12,10 @@ from __future__ import annotations
 import dataclasses
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from pyspark.sql import SparkSession
 
 from apportion._util import cache
 from apportion.bench import suites
@@ -31,9 +32,6 @@ from apportion.errors import ApportionError
 from apportion.settings import ENABLED
 from measurements import raw
 from measurements.speed.summary import Speed
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 FIXED = "2,8,16,32,64,128,256,512,1024"
 MAP_TASKS = (8, 64, 400, 2000)

@@ -19,9 +19,10 @@ import statistics
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from pyspark.sql import SparkSession
 
 from apportion import eventlog
 from apportion.bench.runner import rotated
@@ -36,9 +37,6 @@ from apportion.session import confs
 from apportion.settings import ENABLED
 from measurements import raw
 from measurements.speed.slow_tasks import plugin
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _KB = 1000
 _MAP_TASKS = 128
