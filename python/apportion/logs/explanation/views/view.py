@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from operator import itemgetter
 from typing import Any
 
 from apportion._util.units import count_text, size_text
@@ -217,11 +216,6 @@ class QueryView:
         return f"Critical path: {named}." if named else ""
 
     @property
-    def slowest(self) -> StageView | None:
-        """The stage that the query waited longest for; None if nothing ran."""
-        return next((stage for stage in self.stages if stage.is_slowest), None)
-
-    @property
     def outside_text(self) -> str:
         """The work outside of the plan, in words; empty if there is none."""
         if not self.outside:
@@ -291,7 +285,6 @@ def view(application: Application, query: Query, findings: Sequence[Finding] = (
     plan_fragments = fragments(query.plan) if query.plan else []
     decisions = placement(query, plan_fragments)
     attempts = attempts_of(plan_fragments, query.stages)
-    works = [work_of(own) for own in attempts]
     start, end = query.submitted, query.completed
     parts = time_parts(start, end, query.stages)
     waited: dict[int, int] = {}
@@ -299,56 +292,47 @@ def view(application: Application, query: Query, findings: Sequence[Finding] = (
         if part.stage is not None:
             waited[part.stage] = waited.get(part.stage, 0) + part.millis
     total = sum(sum(stage.task_millis) for stage in query.stages)
-    stages: list[StageView] = []
-    depths: dict[int, int] = {}
-    names: dict[int, str] = {}
-    millis: dict[int, int] = {}
+    made: dict[int, StageView] = {}
     tables: dict[int, list[str]] = {}
-    for number, (fragment, own, work) in enumerate(
-        zip(plan_fragments, attempts, works, strict=True)
-    ):
-        depth = max((depths[id(read)] + 1 for read in fragment.inputs), default=0)
-        depths[id(fragment)] = depth
-        names[id(fragment)] = work.name if work else fragment.name
+    for number, (fragment, own) in enumerate(zip(plan_fragments, attempts, strict=True)):
+        work = work_of(own)
+        reads = [made[id(read)] for read in fragment.inputs]
         scanned = _tables(fragment)
         # The largest input comes first.
-        inputs = sorted(fragment.inputs, key=lambda read: -millis.get(id(read), 0))
+        inputs = sorted(fragment.inputs, key=lambda read: -(made[id(read)].share or 0))
         below = [name for read in inputs for name in tables[id(read)]]
-        millis[id(fragment)] = work.task_millis if work else 0
         tables[id(fragment)] = list(dict.fromkeys([*scanned, *below]))
         decided = decisions.placed.get(number, [])
         named = [place for logged in decided for place in logged.operators]
         operators = origins.operators_of(fragment, named)
         counts = RowCounts(own, query.driver_metrics)
         ids = work.stages if work else []
-        stages.append(
-            StageView(
-                name=names[id(fragment)],
-                part=fragment.name,
-                purpose=labels.purpose(list(fragment.operators()), scanned, below),
-                kind=fragment.kind,
-                reads=[names[id(read)] for read in fragment.inputs],
-                depth=depth,
-                pipelines=find_pipelines(fragment, {**application.conf, **query.conf}),
-                operators=operators,
-                blocks=origins.paths(operators),
-                decisions=decided,
-                ran=work,
-                tables=scanned,
-                rows=counts.of_fragment(fragment),
-                rows_of=_rows_of(fragment, counts),
-                share=work.task_millis / total if work and total else None,
-                waited_millis=sum(waited.get(stage, 0) for stage in ids),
-                findings=[each for each in findings if each.stage in ids],
-                file_bytes=sum(
-                    query.driver_metric(node, _FILE_BYTES) for node in fragment.operators()
-                ),
-            )
+        made[id(fragment)] = StageView(
+            name=work.name if work else fragment.name,
+            part=fragment.name,
+            purpose=labels.purpose(list(fragment.operators()), scanned, below),
+            kind=fragment.kind,
+            reads=[read.name for read in reads],
+            depth=max((read.depth + 1 for read in reads), default=0),
+            pipelines=find_pipelines(fragment, {**application.conf, **query.conf}),
+            operators=operators,
+            blocks=origins.paths(operators),
+            decisions=decided,
+            ran=work,
+            tables=scanned,
+            rows=counts.of_fragment(fragment),
+            rows_of=_rows_of(fragment, counts),
+            share=work.task_millis / total if work and total else None,
+            waited_millis=sum(waited.get(stage, 0) for stage in ids),
+            findings=[each for each in findings if each.stage in ids],
+            file_bytes=sum(query.driver_metric(node, _FILE_BYTES) for node in fragment.operators()),
         )
+    stages = list(made.values())
     most = max((stage.waited_millis for stage in stages), default=0)
     if most:
         place = next(place for place, each in enumerate(stages) if each.waited_millis == most)
         stages[place] = dataclasses.replace(stages[place], is_slowest=True)
+    by_share = sorted(zip(stages, attempts, strict=True), key=lambda ran: -(ran[0].share or 0))
     inside = {id(stage) for own in attempts for stage in own}
     return QueryView(
         query.id,
@@ -360,17 +344,7 @@ def view(application: Application, query: Query, findings: Sequence[Finding] = (
         origins.blocks,
         query.operators,
         _running(query.stages),
-        {
-            stage.name: _running(own)
-            for _, stage, own in sorted(
-                (
-                    (-stage.ran.task_millis, stage, own)
-                    for stage, own in zip(stages, attempts, strict=True)
-                    if stage.ran
-                ),
-                key=itemgetter(0),
-            )
-        },
+        {stage.name: _running(own) for stage, own in by_share if own},
         parts,
         [each for each in findings if not any(each in stage.findings for stage in stages)],
         decisions.elsewhere,
