@@ -108,9 +108,7 @@ def find_pipelines(fragment: Fragment, conf: Mapping[str, str]) -> Pipelines:
         if node.name in _PLUMBING and node.children:
             waiting.append((node.children[0], above, None))
             continue
-        is_compiled = pipeline is not None and pipeline.is_compiled
-        is_first = not (is_compiled and pipeline and pipeline.operators)
-        if above is not None and is_first:
+        if above is not None and not (pipeline and pipeline.operators):
             links.append(Link(above, node, _why(above, node, conf)))
         if id(node) not in inside:
             continue
@@ -118,9 +116,7 @@ def find_pipelines(fragment: Fragment, conf: Mapping[str, str]) -> Pipelines:
             pipelines.append(Pipeline([node], None))
         else:
             pipeline.operators.append(node)
-        waiting.extend(
-            (child, node, pipeline if is_compiled else None) for child in reversed(node.children)
-        )
+        waiting.extend((child, node, pipeline) for child in reversed(node.children))
     return Pipelines(pipelines, links)
 
 

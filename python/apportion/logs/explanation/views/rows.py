@@ -49,19 +49,13 @@ def _own_values(own: Sequence[Stage]) -> dict[int, int]:
     """
     values: dict[int, int] = {}
     totals: dict[int, int] = {}
-    for _, attempts in itertools.groupby(sorted(own, key=_order), key=lambda stage: stage.id):
+    ordered = sorted(own, key=lambda stage: (stage.id, stage.attempt))
+    for _, attempts in itertools.groupby(ordered, key=lambda stage: stage.id):
         before = dict(totals)
         for stage in attempts:
             totals.update(stage.accumulators)
-        for metric in _changed(before, totals):
-            added = totals[metric] - before.get(metric, 0)
-            values[metric] = added if added > 0 else totals[metric]
+        for metric, total in totals.items():
+            if before.get(metric) != total:
+                added = total - before.get(metric, 0)
+                values[metric] = added if added > 0 else total
     return values
-
-
-def _changed(before: Mapping[int, int], after: Mapping[int, int]) -> set[int]:
-    return {metric for metric, total in after.items() if before.get(metric) != total}
-
-
-def _order(stage: Stage) -> tuple[int, int]:
-    return stage.id, stage.attempt
