@@ -295,3 +295,11 @@ def test_the_plot_of_running_tasks_stacks_the_stages() -> None:
         [("0.00", "0.00", "50.00")],
         [("666.67", "50.00", "50.00")],
     ]
+
+
+def test_the_legend_has_no_other_tasks_if_those_of_a_stage_all_failed() -> None:
+    query = example()
+    assert query.plan
+    query.stages[0] = timed(1, metric_of(query.plan, "orders"), [])
+    query.stages[0].failed_tasks = 1
+    assert "other tasks" not in html.render("one", [view(Application(), query)])

@@ -108,7 +108,7 @@ def render(
 
 def _most_running(query: QueryView) -> dict[str, list[tuple[int, int]]]:
     """Return the running tasks of the stages that have a colour of their own."""
-    return dict(itertools.islice(_with_steps(query).items(), _COLOURS))
+    return dict(itertools.islice(query.running_of.items(), _COLOURS))
 
 
 def _stage_times(query: QueryView) -> list[tuple[str, int, int]]:
@@ -119,7 +119,7 @@ def _stage_times(query: QueryView) -> list[tuple[str, int, int]]:
     first = query.running[0][0]
     stages = {stage.name: stage for stage in query.stages}
     times = []
-    for name, steps in _with_steps(query).items():
+    for name, steps in query.running_of.items():
         stage, start, end = stages[name], steps[0][0] - first, steps[-1][0] - first
         tasks = f"{count_text(stage.ran.tasks, 'task')}, " if stage.ran else ""
         span = f"{start / 1000:.1f} s to {end / 1000:.1f} s"
@@ -127,14 +127,9 @@ def _stage_times(query: QueryView) -> list[tuple[str, int, int]]:
     return times
 
 
-def _with_steps(query: QueryView) -> dict[str, list[tuple[int, int]]]:
-    # The tasks of an incomplete log may all have failed.
-    return {name: steps for name, steps in query.running_of.items() if steps}
-
-
 def _slots_plot(query: QueryView) -> Markup:
     titles = [text for text, _, _ in _stage_times(query)]
-    parts = zip(titles, _with_steps(query).values(), strict=True)
+    parts = zip(titles, query.running_of.values(), strict=True)
     return slots_plot(query.running, dict(itertools.islice(parts, _COLOURS)))
 
 

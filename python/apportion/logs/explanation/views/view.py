@@ -116,7 +116,7 @@ class QueryView:
     running: list[tuple[int, int]]
     """Number of running tasks over time: `(milliseconds since 1970, tasks)`, in order."""
     running_of: Mapping[str, list[tuple[int, int]]]
-    """The same for each stage of the plan by its name, the one with the most task time first."""
+    """The same for each stage with tasks by its name, the one with the most task time first."""
     parts: list[Part] = dataclasses.field(default_factory=list)
     """What the query waited for, from its start to its end."""
     findings: list[Finding] = dataclasses.field(default_factory=list)
@@ -344,7 +344,8 @@ def view(application: Application, query: Query, findings: Sequence[Finding] = (
         origins.blocks,
         query.operators,
         _running(query.stages),
-        {stage.name: _running(own) for stage, own in by_share if own},
+        # The tasks of an incomplete log may all have failed.
+        {stage.name: steps for stage, own in by_share if (steps := _running(own))},
         parts,
         [each for each in findings if not any(each in stage.findings for stage in stages)],
         decisions.elsewhere,
