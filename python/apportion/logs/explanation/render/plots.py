@@ -17,12 +17,8 @@ _MAX_COLUMNS = 400
 _WIDTH, _HEIGHT = 1000, 100
 _MAX_TICKS = 6
 
-# Running tasks from a time in milliseconds to the time of the next step, in order.
+# Times in milliseconds, in order, each with a number, such as the tasks that run until the next.
 Steps = Sequence[tuple[int, int]]
-
-
-# A time in milliseconds, and a number.
-Timed = tuple[int, int]
 
 
 class Pause(NamedTuple):
@@ -51,15 +47,16 @@ def ranges_plot(
             shade = "none" if reader is None else ("even", "odd")[reader % 2]
             columns = list(places)
             first, last = columns[0] * width, min((columns[-1] + 1) * width, len(values)) - 1
-            outline = "".join(
-                f"M{place * step:.2f} {_HEIGHT}v{-max(_HEIGHT * bars[place] / largest, 0.5):.2f}"
-                f"h{step * 0.92:.2f}V{_HEIGHT}"
-                for place in columns
-            )
-            title = _range_text(first, values[first : last + 1])
-            yield f'<path class="{shade}" d="{outline}"><title>{title}</title></path>'
+            outline = "".join(_bar(place, step, bars[place], largest) for place in columns)
+            yield _path(shade, outline, _range_text(first, values[first : last + 1]))
 
     return _svg(draw(), description)
+
+
+def _bar(column: int, width: float, value: int, largest: int) -> str:
+    """Return the outline of a bar. A bar of 0 is still visible."""
+    height = max(_HEIGHT * value / largest, 0.5)
+    return f"M{column * width:.2f} {_HEIGHT}v{-height:.2f}h{width * 0.92:.2f}V{_HEIGHT}"
 
 
 def _range_text(first: int, values: Sequence[int]) -> str:
@@ -173,7 +170,7 @@ def ticks(running: Steps) -> list[Tick]:
     ]
 
 
-def batches_plot(batches: Sequence[Timed], pauses: Sequence[Pause], goal: int | None) -> Markup:
+def batches_plot(batches: Steps, pauses: Sequence[Pause], goal: int | None) -> Markup:
     """Return a chart of the durations of batches over time, with a dashed line at `goal`.
 
     A batch is drawn at its time, in milliseconds. The bands are pauses. A column is as high as the
@@ -181,7 +178,7 @@ def batches_plot(batches: Sequence[Timed], pauses: Sequence[Pause], goal: int | 
     """
     start, end = batches[0][0], batches[-1][0]
     longest = max(max(duration for _, duration in batches), goal or 0, 1)
-    count = min(_MAX_COLUMNS, max(len(batches), 1))
+    count = min(_MAX_COLUMNS, len(batches))
     columns: dict[int, int] = {}
     for time, duration in batches:
         column = min((time - start) * count // max(end - start, 1), count - 1)
@@ -193,8 +190,7 @@ def batches_plot(batches: Sequence[Timed], pauses: Sequence[Pause], goal: int | 
         # One element for each kind, so that pages with hundreds of plots open quickly.
         for kind, is_above in (("even", False), ("none", True)):
             outline = "".join(
-                f"M{column * width:.2f} {_HEIGHT}v{-max(_HEIGHT * duration / longest, 0.5):.2f}"
-                f"h{width * 0.92:.2f}V{_HEIGHT}"
+                _bar(column, width, duration, longest)
                 for column, duration in columns.items()
                 if (goal is not None and duration > goal) == is_above
             )
@@ -208,7 +204,7 @@ def batches_plot(batches: Sequence[Timed], pauses: Sequence[Pause], goal: int | 
     return _svg(draw(), text)
 
 
-def steps_plot(values: Sequence[Timed], pauses: Sequence[Pause]) -> Markup:
+def steps_plot(values: Steps, pauses: Sequence[Pause]) -> Markup:
     """Return a chart of a number that changes in steps over time. The bands are pauses."""
     start, end = values[0][0], values[-1][0]
     largest = max(max(value for _, value in values), 1)
@@ -218,13 +214,11 @@ def steps_plot(values: Sequence[Timed], pauses: Sequence[Pause]) -> Markup:
 
     def draw() -> Iterator[str]:
         yield from _bands(pauses, start, end)
-        first = _HEIGHT - _HEIGHT * values[0][1] / largest
-        line = f"M0 {first:.2f}"
+        line = f"M0 {_HEIGHT - _HEIGHT * values[0][1] / largest:.2f}"
         for (_, before), (time, value) in itertools.pairwise(values):
             if value != before:
                 line += f"H{place(time):.2f}V{_HEIGHT - _HEIGHT * value / largest:.2f}"
-        line += f"H{_WIDTH}"
-        yield f'<path class="even" d="{line}V{_HEIGHT}H0Z"></path>'
+        yield f'<path class="even" d="{line}H{_WIDTH}V{_HEIGHT}H0Z"></path>'
 
     return _svg(draw(), f"Between {min(value for _, value in values)} and {largest}")
 
