@@ -168,23 +168,16 @@ def from_log(application: Application, source: str, numbers: Sequence[int] = ())
     chosen = application.numbered(numbers, source) or decided or list(application.queries.values())
     notes = [_NO_DECISIONS] if application.queries and not decided else []
     if not numbers:
-        ran = [query for query in chosen if not _is_empty(query)]
+        ran = [query for query in chosen if query.stages or query.decisions or query.failure]
         if ran and len(ran) < len(chosen):
             empty = count_text(len(chosen) - len(ran), "query")
             notes.append(f"Left out: {empty} without tasks.")
             chosen = ran
         notes += _outside_of_sql(application)
     streams = [] if numbers else stream_views(application)
-    explained = _explained(application, chosen, notes, streams)
-    if not chosen:
-        return explained
     options = "".join(f" --query {number}" for number in numbers)
-    command = f"apportion advise {shlex.quote(source)}{options}"
-    return dataclasses.replace(explained, advice=command)
-
-
-def _is_empty(query: Query) -> bool:
-    return not (query.stages or query.decisions or query.failure)
+    command = f"apportion advise {shlex.quote(source)}{options}" if chosen else None
+    return dataclasses.replace(_explained(application, chosen, notes, streams), advice=command)
 
 
 def _outside_of_sql(application: Application) -> Iterator[str]:
