@@ -155,13 +155,15 @@ def _boxes(query: QueryView, places: _Places, box: int, tag: str) -> Iterator[st
         classes += " slowest" if stage.is_slowest else ""
         remarks = [*marks(stage), *(["on the critical path"] if stage.is_critical else [])]
         name = escape(", ".join([_heading(stage), *remarks]))
+        lines = _lines(stage)
+        title = escape("\n".join(line for line, _ in lines))
         link = f' href="#{escape(query.anchor(stage.name))}"' if tag == "a" else ""
         yield (
             f'<{tag}{link} class="{classes}" aria-label="{name}">'
-            f"<title>{escape(_title(stage))}</title>"
+            f"<title>{title}</title>"
             f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{box}"/>'
         )
-        for row, (line, style) in enumerate(_lines(stage)):
+        for row, (line, style) in enumerate(lines):
             styled = f' class="{style}"' if style else ""
             base = y + _LINE * (row + 1)
             yield f'<text{styled} x="{x + 10}" y="{base}">{_shortened(line)}</text>'
@@ -204,10 +206,6 @@ def _moved(stage: StageView) -> str:
     sizes = " → ".join(size_text(size) for size in (read, written) if size)
     rows = "" if stage.rows is None else f"{amount_text(stage.rows)} rows"
     return ", ".join(filter(None, (sizes, rows)))
-
-
-def _title(stage: StageView) -> str:
-    return "\n".join([line for line, _ in _lines(stage)])
 
 
 def _shortened(text: str) -> str:

@@ -105,7 +105,9 @@ def _stream(view: StreamView) -> Iterator[str]:
 
 def _stage(query: QueryView, stage: StageView) -> Iterator[str]:
     tasks = f": {count_text(stage.slots, 'task')}" if stage.slots is not None else ""
-    yield f"{stage.name} ({', '.join(dict.fromkeys(_roles(stage)))}){tasks}"
+    part = "" if stage.part == stage.name else stage.part
+    roles = dict.fromkeys(filter(None, (stage.purpose, part, stage.kind)))
+    yield f"{stage.name} ({', '.join(roles)}){tasks}"
     if stage.reads:
         yield f"  reads {', '.join(stage.reads)}"
     if stage.tables:
@@ -128,14 +130,6 @@ def _stage(query: QueryView, stage: StageView) -> Iterator[str]:
         # Each stage ends and begins with an exchange.
         if link.why is not Break.EXCHANGE:
             yield f"    pipeline ends, {link}"
-
-
-def _roles(stage: StageView) -> Iterator[str]:
-    """Yield what a stage does, the part of the plan, and what its rows are for."""
-    yield from filter(None, (stage.purpose,))
-    if stage.part != stage.name:
-        yield stage.part
-    yield stage.kind
 
 
 def _decision(logged: LoggedDecision) -> Iterator[str]:

@@ -321,7 +321,11 @@ def view(application: Application, query: Query, findings: Sequence[Finding] = (
             ran=work,
             tables=scanned,
             rows=counts.of_fragment(fragment),
-            rows_of=_rows_of(fragment, counts),
+            rows_of={
+                id(node): rows
+                for node in fragment.operators()
+                if (rows := counts.of(node)) is not None
+            },
             share=work.task_millis / total if work and total else None,
             waited_millis=sum(waited.get(stage, 0) for stage in ids),
             findings=[each for each in findings if each.stage in ids],
@@ -362,11 +366,6 @@ def _tables(fragment: Fragment) -> list[str]:
         plan_text.table(node.name, node.text) for node in fragment.operators() if not node.children
     )
     return list(dict.fromkeys(name for name in names if name))
-
-
-def _rows_of(fragment: Fragment, counts: RowCounts) -> dict[int, int]:
-    rows = ((id(node), counts.of(node)) for node in fragment.operators())
-    return {node: count for node, count in rows if count is not None}
 
 
 def _running(stages: Sequence[Stage]) -> list[tuple[int, int]]:
