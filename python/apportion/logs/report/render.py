@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from apportion._util.ratios import FEWEST_RUNS, Estimate
 from apportion._util.units import (
@@ -87,16 +87,23 @@ def _lines(comparison: Comparison, top: int) -> Iterator[str]:
         yield from wrapped(_SLOWER)
         yield ""
         yield from _queries(comparison, top)
-    yield from _not_compared(comparison, top)
-    yield from _unmatched("before", comparison.before, top)
-    yield from _unmatched("after", comparison.after, top)
-    unread = [*comparison.before.unread, *comparison.after.unread]
-    if unread:
-        yield _RULE
-        yield f"{count_text(len(unread), 'log')} could not be read:"
-        for each in unread:
-            yield from wrapped(f"{each.log}: {each.reason}", "  ", first="- ")
-        yield ""
+    outcomes = [
+        f"{_short(query.title)}: {_outcomes(query.before)} before, {_outcomes(query.after)} after"
+        for query in comparison.not_compared
+    ]
+    yield from _list(outcomes, "query", "without a successful run on one side", top)
+    for when, side in (("before", comparison.before), ("after", comparison.after)):
+        runs = [
+            f"{row.application}: {_short(row.title)}, {count_text(row.runs, 'run')}"
+            for row in side.unmatched
+        ]
+        yield from _list(runs, "query", f"only {when}", top)
+    unread = [
+        f"{each.log}: {each.reason}"
+        for side in (comparison.before, comparison.after)
+        for each in side.unread
+    ]
+    yield from _list(unread, "log", "could not be read")
     for note in [*comparison.before.notes, *comparison.after.notes]:
         yield from wrapped(f"Note: {note}.")
 
@@ -231,37 +238,19 @@ def _quotient(before: float, after: float) -> str:
     return str(Estimate(before / after)) if before and after else ""
 
 
-def _not_compared(comparison: Comparison, top: int) -> Iterator[str]:
-    queries = comparison.not_compared
-    if not queries:
-        return
-    yield _RULE
-    yield f"{count_text(len(queries), 'query')} without a successful run on one side:"
-    for query in queries[:top]:
-        yield from wrapped(
-            f"{_short(query.title)}: {_outcomes(query.before)} before, {_outcomes(query.after)} "
-            "after",
-            "  ",
-            first="- ",
-        )
-    yield from _more(len(queries) - top)
-    yield ""
-
-
 def _outcomes(numbers: Numbers) -> str:
     return f"{numbers.runs} succeeded and {numbers.failed_runs} failed"
 
 
-def _unmatched(when: str, side: Side, top: int) -> Iterator[str]:
-    if not side.unmatched:
+def _list(items: Sequence[str], noun: str, rest: str, top: int | None = None) -> Iterator[str]:
+    """Yield a list of at most `top` items below their number; nothing without items."""
+    if not items:
         return
     yield _RULE
-    yield f"{count_text(len(side.unmatched), 'query')} only {when}:"
-    for row in side.unmatched[:top]:
-        runs = count_text(row.runs, "run")
-        line = f"{row.application}: {_short(row.title)}, {runs}"
-        yield from wrapped(line, "  ", first="- ")
-    yield from _more(len(side.unmatched) - top)
+    yield f"{count_text(len(items), noun)} {rest}:"
+    for item in items[:top]:
+        yield from wrapped(item, "  ", first="- ")
+    yield from _more(len(items) - len(items[:top]))
     yield ""
 
 
