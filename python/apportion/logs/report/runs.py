@@ -98,11 +98,8 @@ def _run(query: Query, cpus: int) -> QueryRun:
     stages = query.stages
     start, end = query.submitted, query.completed
     millis = sum(
-        max(finished - launched, 0)
-        for stage in stages
-        for launched, finished in zip(stage.launched, stage.finished, strict=True)
+        sum(stage.task_millis) + stage.wasted_millis + stage.killed_millis for stage in stages
     )
-    millis += sum(stage.wasted_millis + stage.killed_millis for stage in stages)
     return QueryRun(
         id=query.id,
         description=query.description.strip()[:_LONGEST_DESCRIPTION],
