@@ -29,16 +29,14 @@ Key = Callable[[QueryRun], Hashable]
 
 def matches(before: Sequence[LogRuns], after: Sequence[LogRuns]) -> list[Match]:
     """Return the queries of all applications, also queries of one side only."""
-    found: list[Match] = []
-    for name, old, new in _applications(before, after):
-        found += _queries(name, old, new)
-    return found
+    applications = _applications(before, after).items()
+    return [match for name, (old, new) in applications for match in _queries(name, old, new)]
 
 
 def _applications(
     before: Sequence[LogRuns], after: Sequence[LogRuns]
-) -> Iterator[tuple[str, list[QueryRun], list[QueryRun]]]:
-    """Yield the runs of each application by its name.
+) -> dict[str, tuple[list[QueryRun], list[QueryRun]]]:
+    """Return the runs of each application before and after, by its name.
 
     A name that only one side has is compared without its numbers, such as a date. If both sides
     have a single name, the names may differ.
@@ -56,8 +54,7 @@ def _applications(
     for place, logs in enumerate((before, after)):
         for log in logs:
             sides[key(log.name)][place].extend(log.runs)
-    for name, (old, new) in sides.items():
-        yield name, old, new
+    return sides
 
 
 def _queries(name: str, before: list[QueryRun], after: list[QueryRun]) -> Iterator[Match]:
