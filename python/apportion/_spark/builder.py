@@ -58,10 +58,10 @@ def is_running() -> bool:
 
     Raises `ApportionError` if Spark runs without it: Spark loads extensions only when it starts.
     """
-    context = jvm.active_context()
-    if context is None:
+    conf = jvm.running_conf()
+    if not conf:
         return False
-    extensions = context.getConf().get(_EXTENSIONS, "").split(",")
+    extensions = conf.get(_EXTENSIONS, "").split(",")
     if jvm.EXTENSION not in map(str.strip, extensions):
         raise jvm.missing_extension()
     return True

@@ -12,7 +12,6 @@ from typing import IO, TYPE_CHECKING, Any, TypedDict
 from apportion.errors import ApportionError, QueryError, SettingError, SparkEndedError
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
     from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import DataType
@@ -70,16 +69,11 @@ def start(builder: SparkSession.Builder, log: IO[bytes] | None = None) -> None:
     SparkContext._ensure_initialized(gateway=gateway, conf=conf)
 
 
-def active_context() -> SparkContext | None:
-    """Return the SparkContext of this process, or None."""
-    from pyspark import SparkContext
-
-    return SparkContext._active_spark_context
-
-
 def running_conf() -> dict[str, str]:
     """Return the conf of the SparkContext of this process, empty if there is none."""
-    context = active_context()
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
     return dict(context.getConf().getAll()) if context else {}
 
 
