@@ -157,9 +157,9 @@ def test_regressions_come_first_and_then_the_largest_savings() -> None:
 
 def test_totals_use_the_number_of_runs_after() -> None:
     result = compared([run(10, 40), run(20, 60)], [run(5, 20)])
-    assert result.totals.core_seconds_before == 50
-    assert result.totals.core_seconds_after == 20
-    assert result.totals.seconds_before == 15
+    assert result.totals["core_seconds_before"] == 50
+    assert result.totals["core_seconds_after"] == 20
+    assert result.totals["seconds_before"] == 15
     assert result.queries[0].saved_core_seconds == 30
 
 

@@ -87,28 +87,6 @@ class UnmatchedQuery:
 
 
 @dataclasses.dataclass(frozen=True)
-class Totals:
-    """Sums over all compared queries: the mean of one run, times the number of runs after."""
-
-    seconds_before: float
-    seconds_after: float
-    core_seconds_before: float
-    core_seconds_after: float
-    file_bytes_before: float
-    file_bytes_after: float
-    scanned_bytes_before: float
-    scanned_bytes_after: float
-    shuffled_bytes_before: float
-    shuffled_bytes_after: float
-    spilled_bytes_before: float
-    spilled_bytes_after: float
-    failed_tasks_before: float
-    failed_tasks_after: float
-    memory_failures_before: float
-    memory_failures_after: float
-
-
-@dataclasses.dataclass(frozen=True)
 class Side:
     """The logs of one side."""
 
@@ -130,7 +108,9 @@ class Comparison:
 
     before: Side
     after: Side
-    totals: Totals
+    totals: dict[str, float]
+    """Sums over all compared queries: the mean of one run, times the number of runs after. Their
+    names are `seconds_before`, `seconds_after` and so on, for the numbers that have means."""
     queries: list[QueryComparison]
     """Regressions, then other slower queries with more data or few runs, each with the largest
     increase first; then all others by saved core-seconds."""
@@ -265,16 +245,15 @@ def _ratio(before: Sequence[float], after: Sequence[float]) -> Estimate | None:
     return ratios.of_runs(old, new) if old and new else None
 
 
-def _totals(queries: Sequence[QueryComparison]) -> Totals:
-    def of(side: str, name: str) -> float:
-        numbers = [(getattr(query, side), query.after.runs) for query in queries]
-        return float(sum(getattr(each, name) * runs for each, runs in numbers))
-
+def _totals(queries: Sequence[QueryComparison]) -> dict[str, float]:
     means = {name: f"mean_{name}" for name in _LARGE} | {name: name for name in _RARE}
-    return Totals(
-        **{f"{name}_before": of("before", mean) for name, mean in means.items()},
-        **{f"{name}_after": of("after", mean) for name, mean in means.items()},
-    )
+    return {
+        f"{name}_{side}": float(
+            sum(getattr(getattr(query, side), mean) * query.after.runs for query in queries)
+        )
+        for name, mean in means.items()
+        for side in ("before", "after")
+    }
 
 
 def _side(

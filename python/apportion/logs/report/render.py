@@ -65,9 +65,7 @@ def _lines(comparison: Comparison, top: int) -> Iterator[str]:
     yield from wrapped(f"After: {_side(comparison.after)}.")
     yield ""
     if comparison.queries:
-        totals = comparison.totals
-        files = totals.file_bytes_before, totals.file_bytes_after
-        scanned = totals.scanned_bytes_before, totals.scanned_bytes_after
+        files, scanned = _total(comparison, "file_bytes"), _total(comparison, "scanned_bytes")
         if changed := _change_of_data(*(files if all(files) else scanned)):
             yield from (*wrapped(changed), "")
         yield from _totals(comparison)
@@ -127,14 +125,17 @@ def _side(side: Side) -> str:
 
 
 def _totals(comparison: Comparison) -> Iterator[str]:
-    totals = comparison.totals
     yield _header(f"{count_text(len(comparison.queries), 'query')} compared")
     yield from _rows(
-        lambda name: (getattr(totals, f"{name}_before"), getattr(totals, f"{name}_after")),
-        wall_ratio=_quotient(totals.seconds_before, totals.seconds_after),
-        core_ratio=_quotient(totals.core_seconds_before, totals.core_seconds_after),
+        lambda name: _total(comparison, name),
+        wall_ratio=_quotient(*_total(comparison, "seconds")),
+        core_ratio=_quotient(*_total(comparison, "core_seconds")),
     )
     yield ""
+
+
+def _total(comparison: Comparison, name: str) -> tuple[float, float]:
+    return comparison.totals[f"{name}_before"], comparison.totals[f"{name}_after"]
 
 
 def _queries(comparison: Comparison, top: int) -> Iterator[str]:
