@@ -57,7 +57,7 @@ def test_a_regression_is_5_percent_and_1_second_slower(
     before: float, after: float, is_regression: bool
 ) -> None:
     result = compared([run(before)] * 5, [run(after)] * 5)
-    assert bool(result.regressions) == is_regression
+    assert bool(result.with_verdict("regression")) == is_regression
 
 
 def simulated(factor: float, runs: int, noise: float = 0.1, queries: int = 1000) -> Comparison:
@@ -77,7 +77,7 @@ def simulated(factor: float, runs: int, noise: float = 0.1, queries: int = 1000)
 @pytest.mark.parametrize("noise", [0.1, 0.3])
 @pytest.mark.parametrize("runs", [1, 2, 5, 10])
 def test_at_most_one_of_40_equal_queries_is_a_regression(runs: int, noise: float) -> None:
-    share = len(simulated(1, runs, noise).regressions) / 1000
+    share = len(simulated(1, runs, noise).with_verdict("regression")) / 1000
     assert share <= 0.025 + 3 * math.sqrt(0.025 * 0.975 / 1000)
 
 
@@ -85,9 +85,9 @@ def test_a_gain_and_a_loss_of_20_percent_are_found_in_ten_runs_a_side() -> None:
     # About 91 % are found, so a sample of fewer queries can have less than 90 %.
     gains, losses = (simulated(factor, 10, queries=4000) for factor in (0.8, 1 / 0.8))
     faster = [each for each in gains.queries if each.wall_ratio and each.wall_ratio.is_faster]
-    assert gains.regressions == []
+    assert gains.with_verdict("regression") == []
     assert len(faster) / 4000 > 0.9
-    assert len(losses.regressions) / 4000 > 0.9
+    assert len(losses.with_verdict("regression")) / 4000 > 0.9
 
 
 def test_a_slower_query_with_few_runs_is_no_regression() -> None:
@@ -104,7 +104,7 @@ def test_a_slower_query_with_twice_the_data_is_no_regression(runs: int) -> None:
     after = [run(20, scanned_bytes=4 << 30, shuffled_bytes=9 << 30)]
     result = compared(before * runs, after * runs)
     (query,) = result.queries
-    assert (query.verdict, result.regressions) == ("more data", [])
+    assert (query.verdict, result.with_verdict("regression")) == ("more data", [])
     assert query.wall_ratio_per_byte
     assert query.wall_ratio_per_byte.value == 1
     shown = text(result, 20)
@@ -118,7 +118,7 @@ def test_the_files_measure_the_data_if_spark_counts_few_scanned_bytes() -> None:
     old = log(*(run(10.0 + i / 10, file_bytes=100 << 20, scanned_bytes=21_000) for i in range(5)))
     new = log(*(run(20.0 + i / 10, file_bytes=200 << 20, scanned_bytes=20_000) for i in range(5)))
     comparison = compare([old], [new])
-    assert comparison.regressions == []
+    assert comparison.with_verdict("regression") == []
     (query,) = comparison.with_verdict("more data")
     assert query.wall_ratio_per_byte
     assert query.wall_ratio_per_byte.value == pytest.approx(1, rel=0.05)
@@ -130,7 +130,7 @@ def test_the_files_measure_the_data_if_spark_counts_few_scanned_bytes() -> None:
 def test_10_percent_more_data_does_not_excuse_a_regression() -> None:
     before, after = run(10, scanned_bytes=1000), run(20, scanned_bytes=1100)
     result = compared([before] * 5, [after] * 5)
-    assert len(result.regressions) == 1
+    assert len(result.with_verdict("regression")) == 1
     assert "per byte" not in text(result, 20)
 
 

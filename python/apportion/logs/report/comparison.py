@@ -117,11 +117,6 @@ class Comparison:
     not_compared: list[QueryComparison]
     """Matched queries without a run that succeeded on one of the sides."""
 
-    @property
-    def regressions(self) -> list[QueryComparison]:
-        """Queries that are slower by more than 5 % and at least 1 s, and not by chance."""
-        return self.with_verdict("regression")
-
     def with_verdict(self, verdict: Verdict) -> list[QueryComparison]:
         """Return the compared queries with a verdict."""
         return [query for query in self.queries if query.verdict == verdict]
