@@ -20,7 +20,7 @@ from apportion.logs.eventlog import Application, Query, locate
 from apportion.logs.eventlog.work import work_of
 from apportion.logs.explanation import run_queries
 from apportion.logs.explanation.render import html, mermaid, picture, text
-from apportion.logs.explanation.views.streams import StreamView, stream_views
+from apportion.logs.explanation.views.streams import StreamView
 from apportion.logs.explanation.views.view import QueryView, view
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def from_log(application: Application, source: str, numbers: Sequence[int] = ())
             notes.append(f"Left out: {empty} without tasks.")
             chosen = ran
         notes += _outside_of_sql(application)
-    streams = [] if numbers else stream_views(application)
+    streams = [] if numbers else list(map(StreamView, application.streams.values()))
     options = "".join(f" --query {number}" for number in numbers)
     command = f"apportion advise {shlex.quote(source)}{options}" if chosen else None
     return dataclasses.replace(_explained(application, chosen, notes, streams), advice=command)

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from apportion._util.units import amount_text, count_text, size_text
 from apportion.logs.explanation.views.facts import marks
+from apportion.logs.explanation.views.labels import chosen
 from apportion.logs.explanation.views.view import QueryView, StageView
 
 _WIDTH, _LINE = 280, 20
@@ -176,7 +177,7 @@ def _lines(stage: StageView) -> list[tuple[str, str]]:
     lines = [
         (_heading(stage), ""),
         (stage.purpose, "faint"),
-        (stage.chosen, "faint"),
+        (chosen(stage.decisions), "faint"),
         (_measured(stage), ""),
         (_moved(stage), "faint"),
         (f"▲ {problems}" if problems else "", ""),

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Sequence
 
 from apportion._util.units import count_text, seconds_text, size_text
-from apportion.logs.eventlog import Application
 from apportion.logs.stream_record import StreamRecord
 
 _BATCH = "batch"
@@ -19,14 +18,9 @@ class StreamView:
     records: Sequence[StreamRecord]
 
     @property
-    def id(self) -> str:
-        """Spark's id of the query."""
-        return self.records[0].query_id
-
-    @property
     def title(self) -> str:
         """The name, with the start of the id."""
-        name, start = self.records[-1].stream, self.id[:8]
+        name, start = self.records[-1].stream, self.records[0].query_id[:8]
         return name if start in name else f"{name} ({start})"
 
     @property
@@ -91,8 +85,3 @@ def pause_text(record: StreamRecord) -> str:
 def time_text(record: StreamRecord) -> str:
     """Return the time of a record in UTC."""
     return f"{record.at:%Y-%m-%d %H:%M:%S}"
-
-
-def stream_views(application: Application) -> list[StreamView]:
-    """Return the streams of an application."""
-    return [StreamView(records) for records in application.streams.values()]

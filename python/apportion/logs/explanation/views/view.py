@@ -81,11 +81,6 @@ class StageView:
         return self.waited_millis > 0
 
     @property
-    def chosen(self) -> str:
-        """Who chose its number of tasks, and why, in a few words."""
-        return labels.chosen(self.decisions)
-
-    @property
     def verdict(self) -> str:
         """Its largest problem in a few words; empty if there is none."""
         return self.findings[0].short if self.findings else ""
