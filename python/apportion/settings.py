@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, Literal
 
-from apportion._util.checks import LARGEST_INT, power_down, power_up
+from apportion._util.checks import LARGEST_INT, LARGEST_LONG, power_down, power_up
 from apportion._util.units import read_bytes, read_seconds
 from apportion.errors import SettingError, did_you_mean
 from apportion.keywords import SettingsFields
@@ -18,7 +18,6 @@ from apportion.keywords import SettingsFields
 PREFIX = "spark.apportion."
 ENABLED = f"{PREFIX}enabled"
 
-_LARGEST_SIZE = 2**63 - 1
 # `Category.Internal` in Scala.
 _INTERNAL = "Internal"
 
@@ -72,9 +71,9 @@ class Setting:
                     return value
                 case "int", int() if self._within(value, LARGEST_INT):
                     return value
-                case "size", int() if self._within(value, _LARGEST_SIZE):
+                case "size", int() if self._within(value, LARGEST_LONG):
                     return value
-                case "size", str() if self._within(size := read_bytes(value), _LARGEST_SIZE):
+                case "size", str() if self._within(size := read_bytes(value), LARGEST_LONG):
                     return size
                 case "duration", int() if self._within(value, LARGEST_INT):
                     return value
@@ -89,10 +88,6 @@ class Setting:
                 case "text", str() if value.strip() and self._matches(value):
                     return value
         raise SettingError(f"{self.keyword} is {value!r}: {self._allowed()} ({self.key})")
-
-    def parse(self, text: str) -> bool | int | float | str:
-        """Return the checked value of a text from the command line."""
-        return self.check(text)
 
     def _allowed(self) -> str:
         if self.type == "size":
@@ -225,7 +220,7 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, str]:
             others[name] = value
         else:
             setting = find(name)
-            checked = setting.parse(value)
+            checked = setting.check(value)
             if setting.category == _INTERNAL:
                 others[setting.key] = _text(checked)
             else:

@@ -218,7 +218,7 @@ def test_a_setting_is_found_by_keyword_name_and_key(name: str) -> None:
     ],
 )
 def test_texts_are_parsed_by_type(name: str, text: str, value: object) -> None:
-    assert find(name).parse(text) == value
+    assert find(name).check(text) == value
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_texts_are_parsed_by_type(name: str, text: str, value: object) -> None:
 )
 def test_invalid_texts_raise(name: str, text: str) -> None:
     with pytest.raises(SettingError, match=f"{name} is '{text}': allowed is"):
-        find(name).parse(text)
+        find(name).check(text)
 
 
 def test_assignments_are_parsed_to_confs() -> None:

@@ -136,14 +136,14 @@ def _setting(conf: Conf, entry: Entry) -> Iterator[Finding]:
         yield Finding("Settings", conf.shown(entry.key), "problem", advice)
         return
     try:
-        setting.parse(entry.value)
+        setting.check(entry.value)
     except SettingError as error:
         yield Finding("Settings", conf.shown(entry.key), "problem", str(error))
 
 
 def _bounds(conf: Conf, own: list[Entry]) -> Iterator[Finding]:
     values = {
-        setting.keyword: setting.parse(entry.value)
+        setting.keyword: setting.check(entry.value)
         for setting in registry().values()
         for entry in own
         if entry.key == setting.key

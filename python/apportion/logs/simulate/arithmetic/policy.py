@@ -66,7 +66,7 @@ class Confs:
         setting = find(keyword)
         text = self._values.get(setting.key)
         try:
-            return setting.default if text is None else setting.parse(text)
+            return setting.default if text is None else setting.check(text)
         except SettingError:
             return setting.default
 
@@ -83,7 +83,7 @@ class Confs:
         size_setting = find("data_volume_per_task")
         for text in (self._values.get(key), _DEFAULTS[key]):
             try:
-                return int(size_setting.parse(text or ""))
+                return int(size_setting.check(text or ""))
             except SettingError:
                 continue
         return 1
