@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-import importlib.resources
 import itertools
 from collections.abc import Sequence
 from html import escape
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 
 from apportion._util import pages
@@ -52,14 +49,6 @@ _WAITS = {Wait.STAGE: "rest", Wait.START: "waits"}
 _WAITS |= dict.fromkeys((Wait.BEFORE, Wait.BETWEEN, Wait.AFTER), "driver")
 
 
-@functools.cache
-def _environment() -> Environment:
-    """Return the Jinja environment with the templates of this package and of `_util.pages`."""
-    shared = pages.environment()
-    assert shared.loader
-    return shared.overlay(loader=ChoiceLoader([PackageLoader(__package__), shared.loader]))
-
-
 def render(
     title: str,
     queries: Sequence[QueryView],
@@ -73,8 +62,8 @@ def render(
     `remarks` appear at the top, such as the omitted parts of a log, and so do `notes` and
     `streams`. The slowest query comes first.
     """
-    template = _environment().get_template("profile_page.html")
-    return template.render(
+    return pages.render(
+        "profile_page.html",
         title=title,
         queries=queries,
         remarks=remarks,
@@ -85,7 +74,6 @@ def render(
         pause_text=pause_text,
         time_text=time_text,
         most_changes=_MOST_CHANGES,
-        own_asset=own_asset,
         graph=graph,
         marked_sql=marked_sql,
         partitions_plot=partitions_plot,
@@ -166,11 +154,6 @@ def _stream_plots(stream: StreamView) -> dict[str, Markup]:
     }
 
 
-def own_asset(name: str) -> Markup:
-    """Return a style sheet of this package, to embed in a page or picture."""
-    return Markup(importlib.resources.files(__package__).joinpath(name).read_text("utf-8"))
-
-
 def _rows_text(stage: StageView, node: PlanNode) -> str:
     """Return the rows that an operator outputs, in words; empty if they are not known."""
     rows = stage.rows_of.get(id(node))
@@ -210,7 +193,7 @@ def framed(title: str, page: str) -> str:
         f'<iframe title="{escape(title)}" class="apportion" sandbox="allow-scripts" '
         f'srcdoc="{escape(based)}" '
         'style="width: 100%; height: 52rem; border: 0; resize: vertical"></iframe>\n'
-        f"<script>{own_asset('frame.js')}</script>"
+        f"<script>{pages.asset('frame.js')}</script>"
     )
 
 

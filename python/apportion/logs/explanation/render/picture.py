@@ -12,7 +12,6 @@ from apportion._util import pages
 from apportion._util.figures import CREATOR
 from apportion.errors import ApportionError
 from apportion.logs.explanation.render.graph import drawing
-from apportion.logs.explanation.render.html import own_asset
 from apportion.logs.explanation.views.view import QueryView
 
 _LINE, _MARGIN = 20, 12
@@ -66,7 +65,7 @@ def _style() -> str:
 
     Programs for documents have no variables of CSS, and no dark colours.
     """
-    sheets = (pages.asset("page.css"), own_asset("profile.css"))
+    sheets = map(pages.asset, ("page.css", "profile.css"))
     light = "".join(sheet.split("@media", 1)[0] for sheet in sheets)
     colours = dict(re.findall(r"--([\w-]+): ([^;]+);", light))
-    return re.sub(r"var\(--([\w-]+)\)", lambda name: colours[name[1]], own_asset("graph.css"))
+    return re.sub(r"var\(--([\w-]+)\)", lambda name: colours[name[1]], pages.asset("graph.css"))
