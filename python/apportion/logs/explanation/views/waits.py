@@ -59,7 +59,7 @@ def time_parts(start: int | None, end: int | None, stages: Sequence[Stage]) -> l
 
 
 def _runs(stage: Stage) -> Iterator[_Run]:
-    times = list(_merged(zip(stage.launched, stage.finished, strict=True)))
+    times = _merged(zip(stage.launched, stage.finished, strict=True))
     if not times and stage.submitted is not None and stage.completed is not None:
         # All its attempts of tasks failed.
         times = [(stage.submitted, max(stage.submitted, stage.completed))]
@@ -68,18 +68,15 @@ def _runs(stage: Stage) -> Iterator[_Run]:
         yield _Run(end, start, submitted, stage.id)
 
 
-def _merged(times: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield times in order, each with those that overlap it."""
-    start, end = None, 0
-    for launched, finished in sorted(times):
-        if start is not None and launched > end:
-            yield start, end
-            start = None
-        if start is None:
-            start, end = launched, launched
-        end = max(end, finished)
-    if start is not None:
-        yield start, end
+def _merged(times: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return times in order, each with those that overlap it."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(times):
+        if merged and start <= merged[-1][1]:
+            start, before = merged.pop()
+            end = max(before, end)
+        merged.append((start, max(start, end)))
+    return merged
 
 
 def _from_end(start: int, end: int, runs: Sequence[_Run]) -> Iterator[Part]:
