@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 
 from markupsafe import Markup
@@ -23,8 +23,8 @@ from apportion.logs.explanation.render.plots import (
     steps_plot,
     ticks,
 )
-from apportion.logs.explanation.render.sql_text import marked_sql
 from apportion.logs.explanation.views.facts import facts, marks
+from apportion.logs.explanation.views.origins import SqlBlock
 from apportion.logs.explanation.views.streams import StreamView, pause_text, time_text
 from apportion.logs.explanation.views.view import (
     QueryView,
@@ -75,7 +75,7 @@ def render(
         time_text=time_text,
         most_changes=_MOST_CHANGES,
         graph=graph,
-        marked_sql=marked_sql,
+        marked_sql=_marked_sql,
         partitions_plot=partitions_plot,
         slots_plot=_slots_plot,
         most_running=_most_running,
@@ -152,6 +152,32 @@ def _stream_plots(stream: StreamView) -> dict[str, Markup]:
         "batches": batches_plot(durations, pauses, stream.trigger_millis),
         "partitions": steps_plot(partitions, pauses),
     }
+
+
+def _marked_sql(query: QueryView) -> Markup:
+    """Return the SQL text as HTML. A block that overlaps another without nesting is left out."""
+    return Markup("".join(_marked(query)))
+
+
+def _marked(query: QueryView) -> Iterator[str]:
+    assert query.sql is not None
+    order = sorted(enumerate(query.blocks), key=lambda item: (item[1].start, -item[1].end))
+    at, opened = 0, list[SqlBlock]()
+    for place, block in order:
+        while opened and opened[-1].end <= block.start:
+            end = opened.pop().end
+            yield f"{escape(query.sql[at:end])}</span>"
+            at = end
+        if opened and block.end > opened[-1].end:
+            continue
+        yield f'{escape(query.sql[at : block.start])}<span class="block" '
+        yield f'id="{query.block_anchor(place)}" title="{escape(block.path)}">'
+        at = block.start
+        opened.append(block)
+    for block in reversed(opened):
+        yield f"{escape(query.sql[at : block.end])}</span>"
+        at = block.end
+    yield escape(query.sql[at:])
 
 
 def _rows_text(stage: StageView, node: PlanNode) -> str:
