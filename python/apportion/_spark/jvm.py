@@ -422,17 +422,17 @@ def add_empty_file_batch(spark: SparkSession, sink: str, batch: int) -> None:
     log.add(batch, spark._sc._gateway.new_array(status, 0))  # type: ignore[union-attr]
 
 
-def not_classic(what: str) -> ApportionError:
-    """Return the error for a Spark Connect client that calls for `what`."""
-    return ApportionError(
-        f"{what} needs a classic Spark session, and this one is a Spark Connect client. "
-        "Use decisions(), which works on both"
-    )
+def check_classic(spark: SparkSession, what: str) -> None:
+    """Raise `ApportionError` for a Spark Connect client that calls for `what`."""
+    if not is_classic(spark):
+        raise ApportionError(
+            f"{what} needs a classic Spark session, and this one is a Spark Connect client. "
+            "Use decisions(), which works on both"
+        )
 
 
 def _bridge(spark: SparkSession, what: str) -> Any:
-    if not is_classic(spark):
-        raise not_classic(what)
+    check_classic(spark, what)
     bridge = _class(_BRIDGE, spark._jvm)
     if bridge is None:
         raise missing_extension()

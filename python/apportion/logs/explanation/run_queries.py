@@ -85,8 +85,7 @@ def run(
 @contextmanager
 def _job_description(spark: SparkSession) -> Iterator[Callable[[str], None]]:
     """Yield a function that sets the description of the next jobs; reset it after the block."""
-    if not jvm.is_classic(spark):
-        raise jvm.not_classic("running a query to explain it")
+    jvm.check_classic(spark, "running a query to explain it")
     context = spark.sparkContext
     before = context.getLocalProperty("spark.job.description")
     try:
