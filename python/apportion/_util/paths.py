@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+FORMATS = {
+    ".html": "html",
+    ".svg": "svg",
+    ".json": "json",
+    ".mmd": "mermaid",
+    ".txt": "text",
+}
+"""Formats of outputs by the ending of their file."""
+
 
 def write_text(file: Path, text: str) -> None:
     """Write a file at once, so that a failure leaves the old one. Raises `OSError`."""

@@ -8,15 +8,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from apportion._util.paths import FORMATS
 from apportion.errors import ApportionError
-
-_ENDINGS = {
-    ".html": "html",
-    ".svg": "svg",
-    ".json": "json",
-    ".mmd": "mermaid",
-    ".txt": "text",
-}
 
 Output = Annotated[
     Path | None,
@@ -59,8 +52,8 @@ def choose_format(format: str | None, output: Path | None, allowed: Sequence[str
     """
     if format is not None or output is None:
         return format or "text"
-    chosen = _ENDINGS.get(output.suffix.lower(), "text")
+    chosen = FORMATS.get(output.suffix.lower(), "text")
     if chosen not in allowed:
-        endings = [ending for ending, name in _ENDINGS.items() if name in allowed]
+        endings = [ending for ending, name in FORMATS.items() if name in allowed]
         raise ApportionError(f"--output {output}: the name must end in {' or '.join(endings)}")
     return chosen

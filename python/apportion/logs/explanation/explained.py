@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from apportion._util.paths import write_text
+from apportion._util.paths import FORMATS, write_text
 from apportion._util.units import count_text
 from apportion.errors import ApportionError
 from apportion.logs import eventlog
@@ -94,17 +94,10 @@ class Explained:
         Raises `ApportionError` for another extension and for a file that cannot be written.
         """
         path = Path(file)
-        formats = {
-            ".html": self.html,
-            ".svg": self.svg,
-            ".json": self.json,
-            ".mmd": self.mermaid,
-            ".txt": self.text,
-        }
-        if path.suffix not in formats:
-            raise ApportionError(f"{path}: the name must end in {', '.join(formats)}")
+        if path.suffix not in FORMATS:
+            raise ApportionError(f"{path}: the name must end in {', '.join(FORMATS)}")
         try:
-            write_text(path, formats[path.suffix]())
+            write_text(path, getattr(self, FORMATS[path.suffix])())
         except OSError as error:
             raise ApportionError(f"cannot write {path}: {error.strerror}") from error
 
