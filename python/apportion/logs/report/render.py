@@ -160,12 +160,13 @@ def _query(query: QueryComparison, is_single: bool) -> Iterator[str]:
     yield from wrapped(f"{application}query {query.query}: {_short(query.title)}{runs}")
     if changed := _change_of_data(*data_bytes(before, after)):
         yield from wrapped(changed)
+    has_other_data = has_more_data(before, after) or has_more_data(after, before)
     yield _header("")
     yield from _rows(
         lambda name: (getattr(before, name), getattr(after, name)),
         has_tasks=True,
         wall_ratio=_ratio(query.wall_ratio),
-        wall_ratio_per_byte=_ratio(query.wall_ratio_per_byte) if _has_other_data(query) else "",
+        wall_ratio_per_byte=_ratio(query.wall_ratio_per_byte) if has_other_data else "",
         core_ratio=_ratio(query.core_ratio),
     )
     if before.failed_runs or after.failed_runs:
@@ -183,11 +184,6 @@ def _change_of_data(before: float, after: float) -> str:
     changed = "grew" if after > before else "shrank"
     old, new = size_text(round(before)), size_text(round(after))
     return f"The data {changed} from {old} to {new}. Compare the time per byte."
-
-
-def _has_other_data(query: QueryComparison) -> bool:
-    before, after = query.before, query.after
-    return has_more_data(before, after) or has_more_data(after, before)
 
 
 def _rows(
