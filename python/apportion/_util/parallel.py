@@ -7,8 +7,8 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
 
@@ -31,25 +31,13 @@ def in_processes(
     if count <= 1:
         yield from map(function, values)
         return
-    others = multiprocessing.active_children()
-    pool = _pool(count)
-    waiting = [(value, pool.submit(function, value)) for value in values]
-    # Not at the end: a later pool may have started its processes by then.
-    own = set(multiprocessing.active_children()).difference(others)
-    is_complete = False
-    try:
-        for value, future in waiting:
+    with _submitted(count, function, [(value,) for value in values]) as futures:
+        for value, future in zip(values, futures, strict=True):
             try:
                 yield future.result()
             except BrokenProcessPool:
                 # The end of one process breaks the pool for all values after it.
                 yield _apart(function, value, killed)
-        is_complete = True
-    finally:
-        if not is_complete:
-            for process in own:
-                process.terminate()
-        _shut_down(pool)
 
 
 def in_process(function: Callable[..., T], *arguments: object) -> T:
@@ -58,36 +46,39 @@ def in_process(function: Callable[..., T], *arguments: object) -> T:
     Raises the errors of the function, and `BrokenProcessPool` if the process is killed. The
     function and its arguments must be picklable.
     """
-    others = multiprocessing.active_children()
-    pool = _pool(1)
-    try:
-        return pool.submit(function, *arguments).result()
-    except KeyboardInterrupt:
-        for process in set(multiprocessing.active_children()).difference(others):
-            process.terminate()
-        raise
-    finally:
-        _shut_down(pool)
+    with _submitted(1, function, [arguments]) as (future,):
+        return future.result()
 
 
 def _apart(function: Callable[[str], T], value: str, killed: Callable[[str], T]) -> T:
-    with _pool(1) as pool:
-        try:
-            return pool.submit(function, value).result()
-        except BrokenProcessPool:
-            return killed(value)
+    try:
+        return in_process(function, value)
+    except BrokenProcessPool:
+        return killed(value)
 
 
-def _pool(count: int) -> ProcessPoolExecutor:
+@contextlib.contextmanager
+def _submitted(
+    count: int, function: Callable[..., T], calls: Iterable[tuple[object, ...]]
+) -> Iterator[list[Future[T]]]:
+    """Yield the results of calls in `count` processes, which end at once if the block fails."""
+    others = multiprocessing.active_children()
     # A fork would copy the threads of the progress bar in an undefined state.
     context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(count, mp_context=context, initializer=_only_end_with_parent)
-
-
-def _shut_down(pool: ProcessPoolExecutor) -> None:
-    # Before Python 3.12, the thread of a broken pool can close its pipe while this writes to it.
-    with contextlib.suppress(OSError):
-        pool.shutdown(cancel_futures=True)
+    pool = ProcessPoolExecutor(count, mp_context=context, initializer=_only_end_with_parent)
+    futures = [pool.submit(function, *arguments) for arguments in calls]
+    # Not at the end: a later pool may have started its processes by then.
+    own = set(multiprocessing.active_children()).difference(others)
+    try:
+        yield futures
+    except BaseException:
+        for process in own:
+            process.terminate()
+        raise
+    finally:
+        # Before Python 3.12, the thread of a broken pool can close its pipe while this writes.
+        with contextlib.suppress(OSError):
+            pool.shutdown(cancel_futures=True)
 
 
 def _only_end_with_parent() -> None:
