@@ -41,30 +41,31 @@ _DATE_OR_ID = re.compile(
 
 def fingerprint(plan: PlanNode | None) -> str | None:
     """Return the fingerprint of a plan; None without a plan, and without any operator in it."""
-    operators = sorted(set(_operators(plan)) | _expressions(plan)) if plan else []
-    if not operators:
+    parts = {part for node in _nodes(plan) for part in _parts(node)} if plan else ()
+    if not parts:
         return None
-    return hashlib.blake2b("\n".join(operators).encode(), digest_size=12).hexdigest()
+    return hashlib.blake2b("\n".join(sorted(parts)).encode(), digest_size=12).hexdigest()
 
 
-def _expressions(plan: PlanNode) -> set[str]:
-    """Return the columns of filters, the functions of projections, and the global sorts.
+def _parts(node: PlanNode) -> Iterator[str]:
+    """Yield the operator, unless it is one that changes.
 
-    Adaptive execution moves filters and projections, so these are sets of the whole plan.
+    Of operators that change, these are the columns of filters, the functions of projections, and
+    the global sorts. Adaptive execution moves filters and projections, so a fingerprint has each
+    column and function once.
     """
-    found: set[str] = set()
-    for node in _nodes(plan):
-        name = kind(node.name)
-        if name == "Filter":
-            found |= {f"Filter {column}" for column in plan_text.filtered_columns(node.text)}
-        elif name == "Project":
-            found |= {f"Project {function}" for function in plan_text.functions(node.text)}
-        elif name == "Sort" and plan_text.is_global_sort(node.text):
-            order = plan_text.without_column_ids(plan_text.first_list(node.text))
-            found.add(f"Sort {_NUMBER.sub('?', order)}")
-        elif exchange_kind(name) == "shuffle" and plan_text.is_repartition(node.text):
-            found.add(f"Repartition {sorted(plan_text.column_names(node.text))}")
-    return found
+    name = kind(node.name)
+    if name == "Filter":
+        yield from (f"Filter {column}" for column in plan_text.filtered_columns(node.text))
+    elif name == "Project":
+        yield from (f"Project {function}" for function in plan_text.functions(node.text))
+    elif name == "Sort" and plan_text.is_global_sort(node.text):
+        order = plan_text.without_column_ids(plan_text.first_list(node.text))
+        yield f"Sort {_NUMBER.sub('?', order)}"
+    elif exchange_kind(name) == "shuffle" and plan_text.is_repartition(node.text):
+        yield f"Repartition {sorted(plan_text.column_names(node.text))}"
+    if name.split() and name.split()[0] not in _CHANGING:
+        yield _operator(node, name)
 
 
 def reads_tables(plan: PlanNode | None) -> bool:
@@ -89,14 +90,6 @@ def _nodes(plan: PlanNode) -> Iterator[PlanNode]:
         if kind(node.name) not in _REPEATED and _RUNTIME_FILTER not in node.text:
             waiting.extend(node.children)
             yield node
-
-
-def _operators(plan: PlanNode) -> Iterator[str]:
-    for node in _nodes(plan):
-        name = kind(node.name)
-        first = name.split()[0] if name else ""
-        if first and first not in _CHANGING:
-            yield _operator(node, name)
 
 
 def _operator(node: PlanNode, name: str) -> str:
