@@ -82,9 +82,9 @@ class FittedTable:
             cell = row[i].copy()
             padding = " " * (widths[i] - cell_len(cell.plain))
             cells.append(Text(padding) + cell if i in self._right else cell + Text(padding))
-        line = Text(" " * _GAP, style=style).join(cells)
+        line = Text(" " * _GAP, style=style, overflow="fold").join(cells)
         line.rstrip()
-        yield Padding(_folded(line), (0, 0, 0, _INDENT * first))
+        yield Padding(line, (0, 0, 0, _INDENT * first))
         if is_head:
             return
         rest = [
@@ -93,7 +93,7 @@ class FittedTable:
             if row[i].plain
         ]
         if rest:
-            yield Padding(_folded(Text("; ").join(rest)), (0, 0, 0, _INDENT * (first + 1)))
+            yield Padding(Text("; ", overflow="fold").join(rest), (0, 0, 0, _INDENT * (first + 1)))
 
     def _boxed(self, widths: Sequence[int]) -> Table:
         table = Table(title=Text(self._title) if self._title else None, title_justify="left")
@@ -104,11 +104,6 @@ class FittedTable:
         for number, row in enumerate(self.rows, 1):
             table.add_row(*row, end_section=number in self._sections)
         return table
-
-
-def _folded(text: Text) -> Text:
-    text.overflow = "fold"
-    return text
 
 
 def _lines(rows: Sequence[Sequence[Text]], column: int) -> list[str]:
