@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Generator, Iterator
-from functools import partial
-from typing import TypeAlias
+from collections.abc import Iterator
 
 from apportion.logs.eventlog import PlanNode, plan_text
 
@@ -128,35 +126,21 @@ def _sorted(result: Fragment) -> list[Fragment]:
     return list(done.values())
 
 
-_Steps: TypeAlias = "Generator[_Steps, Fragment, Fragment]"
-
-
-def _complete(steps: _Steps) -> Fragment:
-    """Return the result of steps that wait for other steps. Recursion could fill the stack."""
-    waiting = [steps]
-    run = partial(next, steps)
-    while True:
-        try:
-            waiting.append(run())
-            run = partial(next, waiting[-1])
-        except StopIteration as end:
-            waiting.pop()
-            result: Fragment = end.value
-            if not waiting:
-                return result
-            run = partial(waiting[-1].send, result)
-
-
 class _Cutter:
+    """Cuts a plan from the top. There is no recursion, which could fill the stack."""
+
     def __init__(self) -> None:
         self._by_metric: dict[int, Fragment] = {}
         self._numbers = itertools.count(1)
         self._reused: list[tuple[Fragment, Fragment, PlanNode]] = []
         self._names: set[str] = set()
-        self._subquery = ""
+        # Operators that are not visited yet, the next one last, each with the fragment above it and
+        # the start of the names of query stages in its subquery.
+        self._waiting: list[tuple[PlanNode, Fragment, str]] = []
 
     def cut(self, plan: PlanNode) -> Fragment:
-        result = _complete(self._fragment(plan, "result", "result", None))
+        result = self._fragment(plan, "result", "result", None, "")
+        self._visit()
         # The original of a reused exchange can follow in the plan, so it is looked up at the end.
         while self._reused:
             reader, reference, node = self._reused.pop(0)
@@ -165,13 +149,19 @@ class _Cutter:
             reader.inputs[place : place + 1] = [original] if original else []
         return result
 
-    def _fragment(self, root: PlanNode, name: str, kind: str, query_stage: int | None) -> _Steps:
+    def _fragment(
+        self, root: PlanNode, name: str, kind: str, query_stage: int | None, subquery: str
+    ) -> Fragment:
         fragment = Fragment(name, kind, root, query_stage)
         if fragment.identity is not None:
             self._by_metric[fragment.identity] = fragment
-        waiting = list(reversed(root.children))
-        while waiting:
-            node = waiting.pop()
+        self._waiting += [(child, fragment, subquery) for child in reversed(root.children)]
+        return fragment
+
+    def _visit(self) -> None:
+        """Add the inputs of all fragments, in the order of the plan."""
+        while self._waiting:
+            node, fragment, subquery = self._waiting.pop()
             number = _query_stage(node)
             if number is not None:
                 fragment.query_stages.add(number)
@@ -180,10 +170,9 @@ class _Cutter:
                 fragment.inputs.append(reference)
                 self._reused.append((fragment, reference, node))
             elif _begins_fragment(node):
-                fragment.inputs.append((yield self._input(node)))
+                fragment.inputs.append(self._input(node, subquery))
             else:
-                waiting.extend(reversed(node.children))
-        return fragment
+                self._waiting += [(child, fragment, subquery) for child in reversed(node.children)]
 
     def _original(self, node: PlanNode) -> Fragment | None:
         """Return the fragment of a reused exchange; None if the plan does not have it.
@@ -198,10 +187,12 @@ class _Cutter:
             return None
         if metric not in self._by_metric:
             inner = PlanNode(node.name, node.text, node.metrics, [below])
-            self._by_metric[metric] = _complete(self._input(inner if node is not reused else below))
+            original = self._input(inner if node is not reused else below, "")
+            self._visit()
+            self._by_metric[metric] = original
         return self._by_metric[metric]
 
-    def _input(self, node: PlanNode) -> _Steps:
+    def _input(self, node: PlanNode, subquery: str) -> Fragment:
         kind = _QUERY_STAGES.get(node.name)
         root = node.children[0] if kind and node.children else node
         while root.name in _WRAPPERS and root.children:
@@ -213,19 +204,12 @@ class _Cutter:
         number = _query_stage(node)
         if kind and number is not None:
             # The stages of a subquery are numbered from 0 too, because it has a separate plan.
-            return (
-                yield self._fragment(
-                    root, self._unused(f"{self._subquery}query stage {number}"), kind, number
-                )
-            )
+            name = self._unused(f"{subquery}query stage {number}")
+            return self._fragment(root, name, kind, number, subquery)
         kind = kind or exchange_kind(node.name) or "subquery"
         name = self._unused(f"{kind} {next(self._numbers)}")
-        outer = self._subquery
-        if kind == "subquery":
-            self._subquery = f"{name} "
-        fragment = yield self._fragment(root, name, kind, None)
-        self._subquery = outer
-        return fragment
+        below = f"{name} " if kind == "subquery" else subquery
+        return self._fragment(root, name, kind, None, below)
 
     def _unused(self, name: str) -> str:
         """Return the name, with a number if it is taken: a cached plan also counts from stage 0."""
