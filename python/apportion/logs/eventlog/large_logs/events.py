@@ -7,7 +7,7 @@ reader then uses the general parser.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
 import msgspec
@@ -21,79 +21,16 @@ class UnexpectedError(Exception):
     """An event that a fast decoder does not support."""
 
 
-_TaskInfo = TypedDict(
-    "_TaskInfo",
-    {
-        "Launch Time": Any,
-        "Finish Time": Any,
-        "Failed": Any,
-        "Killed": Any,
-        "Executor ID": Any,
-    },
-    total=False,
-)
-_Reason = TypedDict("_Reason", {"Reason": Any, "Class Name": Any, "Loss Reason": Any}, total=False)
-_Input = TypedDict("_Input", {"Bytes Read": Any}, total=False)
-_ShuffleRead = TypedDict(
-    "_ShuffleRead",
-    {"Remote Bytes Read": Any, "Local Bytes Read": Any, "Fetch Wait Time": Any},
-    total=False,
-)
-_ShuffleWrite = TypedDict("_ShuffleWrite", {"Shuffle Bytes Written": Any}, total=False)
-_Output = TypedDict("_Output", {"Bytes Written": Any}, total=False)
-_TaskMetrics = TypedDict(
-    "_TaskMetrics",
-    {
-        "Executor Run Time": Any,
-        "Peak Execution Memory": Any,
-        "Disk Bytes Spilled": Any,
-        "JVM GC Time": Any,
-        "Input Metrics": _Input | None,
-        "Output Metrics": _Output | None,
-        "Shuffle Read Metrics": _ShuffleRead | None,
-        "Shuffle Write Metrics": _ShuffleWrite | None,
-    },
-    total=False,
-)
-_TaskEnd = TypedDict(
-    "_TaskEnd",
-    {
-        "Stage ID": Any,
-        "Stage Attempt ID": Any,
-        "Task End Reason": _Reason | None,
-        "Task Info": _TaskInfo,
-        "Task Metrics": _TaskMetrics | None,
-    },
-    total=False,
-)
+def _object(names: Sequence[str], nested: Mapping[str, Any] | None = None) -> Any:
+    """Return the type of a JSON object that may have these fields."""
+    # mypy supports only dictionaries that are written out.
+    make: Any = TypedDict
+    return make("_Object", {**dict.fromkeys(names, Any), **(nested or {})}, total=False)
 
 
 class _Accumulable(TypedDict, total=False):
     ID: Any
     Value: Any
-
-
-_StageInfo = TypedDict(
-    "_StageInfo",
-    {
-        "Stage ID": Any,
-        "Stage Attempt ID": Any,
-        "Stage Name": Any,
-        "Parent IDs": Any,
-        "Number of Tasks": Any,
-        "Resource Profile Id": Any,
-        "Submission Time": Any,
-        "Completion Time": Any,
-        "Failure Reason": Any,
-        "Accumulables": list[_Accumulable],
-    },
-    total=False,
-)
-_Stage = TypedDict("_Stage", {"Stage Info": _StageInfo}, total=False)
-_Properties = TypedDict("_Properties", {"spark.sql.execution.id": Any}, total=False)
-_JobStart = TypedDict(
-    "_JobStart", {"Stage IDs": Any, "Properties": _Properties | None}, total=False
-)
 
 
 class _Metric(TypedDict, total=False):
@@ -108,21 +45,42 @@ class _Node(TypedDict, total=False):
     children: list[_Node]
 
 
-class _Plan(TypedDict, total=False):
-    executionId: Any
-    description: Any
-    time: Any
-    modifiedConfigs: Any
-    sparkPlanInfo: _Node
-
-
+_METRICS = {
+    "Input Metrics": _object(["Bytes Read"]) | None,
+    "Output Metrics": _object(["Bytes Written"]) | None,
+    "Shuffle Read Metrics": _object(["Remote Bytes Read", "Local Bytes Read", "Fetch Wait Time"])
+    | None,
+    "Shuffle Write Metrics": _object(["Shuffle Bytes Written"]) | None,
+}
+_TASK_METRICS = _object(
+    ["Executor Run Time", "Peak Execution Memory", "Disk Bytes Spilled", "JVM GC Time"], _METRICS
+)
+_TASK_INFO = _object(["Launch Time", "Finish Time", "Failed", "Killed", "Executor ID"])
+_TASK_END = _object(
+    ["Stage ID", "Stage Attempt ID"],
+    {
+        "Task End Reason": _object(["Reason", "Class Name", "Loss Reason"]) | None,
+        "Task Info": _TASK_INFO,
+        "Task Metrics": _TASK_METRICS | None,
+    },
+)
+_STAGE_INFO = _object(
+    [
+        "Stage ID", "Stage Attempt ID", "Stage Name", "Parent IDs", "Number of Tasks",
+        "Resource Profile Id", "Submission Time", "Completion Time", "Failure Reason",
+    ],
+    {"Accumulables": list[_Accumulable]},
+)  # fmt: skip
+_STAGE = _object([], {"Stage Info": _STAGE_INFO})
+_JOB_START = _object(["Stage IDs"], {"Properties": _object(["spark.sql.execution.id"]) | None})
+_PLAN = _object(["executionId", "description", "time", "modifiedConfigs"], {"sparkPlanInfo": _Node})
 _FIELDS: dict[bytes, Any] = {
-    b"SparkListenerTaskEnd": _TaskEnd,
-    b"SparkListenerStageSubmitted": _Stage,
-    b"SparkListenerStageCompleted": _Stage,
-    b"SparkListenerJobStart": _JobStart,
-    _SQL + b"SparkListenerSQLExecutionStart": _Plan,
-    _SQL + b"SparkListenerSQLAdaptiveExecutionUpdate": _Plan,
+    b"SparkListenerTaskEnd": _TASK_END,
+    b"SparkListenerStageSubmitted": _STAGE,
+    b"SparkListenerStageCompleted": _STAGE,
+    b"SparkListenerJobStart": _JOB_START,
+    _SQL + b"SparkListenerSQLExecutionStart": _PLAN,
+    _SQL + b"SparkListenerSQLAdaptiveExecutionUpdate": _PLAN,
 }
 _DECODERS: dict[bytes, Callable[[bytes], Event]] = {
     name: msgspec.json.Decoder(fields).decode for name, fields in _FIELDS.items()
