@@ -5,8 +5,8 @@ from __future__ import annotations
 import pickle
 import tempfile
 import weakref
-from collections.abc import Iterator, MutableMapping
-from typing import NamedTuple, TypeVar
+from collections import UserDict
+from typing import Any, NamedTuple, TypeVar
 
 import zstandard
 
@@ -24,7 +24,7 @@ class _Packed(NamedTuple):
     size: int
 
 
-class PackedDict(MutableMapping[int, T]):
+class PackedDict(UserDict[int, T]):
     """Values by number. A packed value is compressed, and unpacked for each use.
 
     Changes to an unpacked value last only as long as a caller holds it. `open` keeps it unpacked.
@@ -32,8 +32,9 @@ class PackedDict(MutableMapping[int, T]):
     """
 
     def __init__(self) -> None:
+        super().__init__()
         # The entry of a packed value is its place, so that the order never changes.
-        self._entries: dict[int, T | _Packed] = {}
+        self.data: dict[int, Any] = {}
         self._file = tempfile.SpooledTemporaryFile(_MAX_IN_MEMORY)  # noqa: SIM115, closed with this
         self._end = 0
         # A value that is still in use is not unpacked again, so that it keeps its identity.
@@ -43,26 +44,25 @@ class PackedDict(MutableMapping[int, T]):
 
     def pack(self, number: int) -> None:
         """Compress a value."""
-        entry = self._entries[number]
+        entry: T | _Packed = self.data[number]
         if not isinstance(entry, _Packed):
             text = pickle.dumps(entry, pickle.HIGHEST_PROTOCOL)
             self._file.seek(self._end)
             size = self._file.write(self._compressor.compress(text))
-            self._entries[number] = _Packed(self._end, size)
+            self.data[number] = _Packed(self._end, size)
             self._end += size
 
     def open(self, number: int) -> T:
         """Keep a value unpacked, and return it. Raises `KeyError` for an unknown number."""
-        value = self._entries[number] = self[number]
-        self._in_use.pop(number, None)
+        value = self[number] = self[number]
         return value
 
     def is_packed(self, number: int) -> bool:
         """Return whether there is a value with this number, and it is packed."""
-        return isinstance(self._entries.get(number), _Packed)
+        return isinstance(self.data.get(number), _Packed)
 
     def __getitem__(self, number: int) -> T:
-        entry = self._entries[number]
+        entry: T | _Packed = self.data[number]
         if not isinstance(entry, _Packed):
             return entry
         value = self._in_use.get(number)
@@ -74,19 +74,9 @@ class PackedDict(MutableMapping[int, T]):
             self._in_use[number] = value = unpacked
         return value
 
+    # The text of a dictionary would have all values.
+    __repr__ = object.__repr__
+
     def __setitem__(self, number: int, value: T) -> None:
-        self._entries[number] = value
+        self.data[number] = value
         self._in_use.pop(number, None)
-
-    def __delitem__(self, number: int) -> None:
-        del self._entries[number]
-        self._in_use.pop(number, None)
-
-    def __contains__(self, number: object) -> bool:
-        return number in self._entries
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._entries)
-
-    def __len__(self) -> int:
-        return len(self._entries)
