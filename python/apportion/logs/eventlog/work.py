@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from apportion._util.units import count_text, size_text
 from apportion.logs.eventlog import Stage
@@ -138,30 +138,26 @@ def attempts_of(fragments: Sequence[Fragment], stages: Iterable[Stage]) -> list[
     exchange, such as a broadcast of a shuffle, is found by the metrics of that exchange.
     """
     attempts: list[list[Stage]] = [[] for _ in fragments]
-    written = [fragment.accumulators() for fragment in fragments]
-    unmatched = []
-    for stage in stages:
-        # The reader comes after the writer, so it is chosen if both have as many metrics.
-        most, place = max(_shared(stage, written), default=(0, 0))
-        if most:
-            attempts[place].append(stage)
-        else:
-            unmatched.append(stage)
+    unmatched = _match(stages, [fragment.accumulators() for fragment in fragments], attempts)
     read = [
         set[int]() if own else fragment.read_accumulators()
         for fragment, own in zip(fragments, attempts, strict=True)
     ]
-    for stage in unmatched:
-        most, place = max(_shared(stage, read), default=(0, 0))
-        if most:
-            attempts[place].append(stage)
+    _match(unmatched, read, attempts)
     return attempts
 
 
-def _shared(stage: Stage, accumulators: Sequence[set[int]]) -> Iterator[tuple[int, int]]:
-    """Yield for each fragment how many of its metrics a stage updated, with its place."""
-    for place, own in enumerate(accumulators):
-        yield len(stage.accumulators.keys() & own), place
+def _match(
+    stages: Iterable[Stage], accumulators: Sequence[set[int]], attempts: Sequence[list[Stage]]
+) -> list[Stage]:
+    """Add stages to the attempts of the fragments with these metrics. Return the other stages."""
+    unmatched: list[Stage] = []
+    for stage in stages:
+        shared = [len(stage.accumulators.keys() & own) for own in accumulators]
+        # The reader comes after the writer, so it is chosen if both have as many metrics.
+        most, place = max(((count, place) for place, count in enumerate(shared)), default=(0, 0))
+        (attempts[place] if most else unmatched).append(stage)
+    return unmatched
 
 
 def work_of(own: Sequence[Stage]) -> Ran | None:
