@@ -17,7 +17,7 @@ from apportion.logs.advise.model.findings import (
     Kind,
     QueryAdvice,
 )
-from apportion.logs.advise.model.plan_facts import engine
+from apportion.logs.advise.model.plan_facts import query_facts
 from apportion.logs.advise.model.stages import (
     MeasuredStage,
     SparkConfs,
@@ -66,7 +66,7 @@ def advise(application: Application, log: str, numbers: Sequence[int] = ()) -> A
     for number in chosen:
         query = application.queries[number]
         stages = measured(application, query, alone)
-        replacing = engine(query.plan)
+        replacing = query_facts(query.plan).engine
         queries.append(_query(application, query, stages, replacing is None, is_databricks))
         found = (task_counts.unadapted(stage, confs) for stage in stages)
         unadapted += [stage for stage in found if stage]

@@ -127,34 +127,36 @@ class PlanFacts:
         )
 
 
-def engine(plan: PlanNode | None) -> str | None:
-    """Return the name of an engine that replaces Spark's operators; None for Spark itself."""
-    for node in plan.walk() if plan else ():
-        for prefix, name in _ENGINES.items():
-            if node.name.startswith(prefix):
-                return name
-    return None
+def query_facts(plan: PlanNode | None) -> PlanFacts:
+    """Return the facts that all stages of a query share."""
+    nodes = list(plan.walk()) if plan else []
+    engines = (
+        name for node in nodes for prefix, name in _ENGINES.items() if node.name.startswith(prefix)
+    )
+    return PlanFacts(
+        engine=next(engines, None),
+        is_adaptive=any(node.name == "AdaptiveSparkPlan" for node in nodes),
+        # A query without a plan can have shuffles too.
+        query_has_shuffles=not nodes
+        or any(exchange_kind(node.name) == "shuffle" for node in nodes),
+    )
 
 
-def is_adaptive(plan: PlanNode | None) -> bool:
-    """Return whether any part of a plan ran with adaptive execution."""
-    return plan is not None and any(node.name == "AdaptiveSparkPlan" for node in plan.walk())
+def facts(
+    fragment: Fragment, query: Query, decided: Sequence[LoggedDecision], shared: PlanFacts
+) -> PlanFacts:
+    """Return the facts about the stage that ran a fragment, with its decisions.
 
-
-def has_shuffles(plan: PlanNode | None) -> bool:
-    """Return whether a plan has a shuffle. A query without a plan can have shuffles too."""
-    return plan is None or any(exchange_kind(node.name) == "shuffle" for node in plan.walk())
-
-
-def facts(fragment: Fragment, query: Query, decided: Sequence[LoggedDecision]) -> PlanFacts:
-    """Return the facts about the stage that ran a fragment, with its decisions."""
+    `shared` are the facts about the query.
+    """
     nodes = list(fragment.operators())
     kinds = [kind(node.name) for node in nodes]
     shuffles = [read for read in fragment.inputs if read.kind == "shuffle"]
     partitionings = [plan_text.partitioning(read.root.text) for read in shuffles]
     numbers = {each.number for each in partitionings if each}
     origins = {each.origin for each in partitionings if each}
-    return PlanFacts(
+    return dataclasses.replace(
+        shared,
         operators=_shown(nodes),
         tables=list(
             dict.fromkeys(name for node in nodes if (name := plan_text.table(node.name, node.text)))
@@ -165,7 +167,6 @@ def facts(fragment: Fragment, query: Query, decided: Sequence[LoggedDecision]) -
             if (source := plan_text.source(node.name, node.text))
         ],
         is_known=True,
-        query_has_shuffles=has_shuffles(query.plan),
         reads_shuffles=bool(shuffles),
         partitions=numbers.pop() if len(numbers) == 1 and all(partitionings) else None,
         was_decided=any(each.decision.layout != "observed" for each in decided),
@@ -179,14 +180,12 @@ def facts(fragment: Fragment, query: Query, decided: Sequence[LoggedDecision]) -
         single=any(plan_text.has_single_partition(read.root.text) for read in shuffles),
         limits=bool(_LIMITS.intersection(kinds)),
         has_scan=any("Scan" in each or each == "Range" for each in kinds),
-        is_adaptive=is_adaptive(query.plan),
         is_stateful=any("StateStore" in each or "Streaming" in each for each in kinds),
         splittable=_splittable(nodes),
         whole_keys=any(_needs_whole_keys(node) for node in nodes),
         has_text_files=any(plan_text.scan_format(node.name) in _TEXT for node in nodes),
         is_bucketed=any(plan_text.is_bucketed(node.text) for node in nodes),
         runs_user_code=any(part in each for part in _USER_CODE for each in kinds),
-        engine=engine(query.plan),
         holds_rows=bool(_HOLD_ROWS.intersection(kinds)),
         files=sum(query.driver_metric(node, _FILES) for node in nodes),
         file_bytes=sum(query.driver_metric(node, _FILE_BYTES) for node in nodes),

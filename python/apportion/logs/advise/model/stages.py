@@ -12,13 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from apportion.logs.advise.model.findings import Gain
-from apportion.logs.advise.model.plan_facts import (
-    PlanFacts,
-    engine,
-    facts,
-    has_shuffles,
-    is_adaptive,
-)
+from apportion.logs.advise.model.plan_facts import PlanFacts, facts, query_facts
 from apportion.logs.eventlog import Application, Query, Stage, placement
 from apportion.logs.eventlog.fragments import Fragment, fragments
 from apportion.logs.eventlog.tasks import attempts_by_id, busy_millis, joined, median, running
@@ -159,17 +153,13 @@ def measured(
     cut = fragments(query.plan) if query.plan else []
     owners, decided = _owners(query, cut), placement.placement(query, cut).placed
     known: dict[int, PlanFacts] = {}
-    unknown = PlanFacts(
-        engine=engine(query.plan),
-        is_adaptive=is_adaptive(query.plan),
-        query_has_shuffles=has_shuffles(query.plan),
-    )
+    shared = query_facts(query.plan)
     stages: list[MeasuredStage] = []
     for id, runs in attempts_by_id(query.stages).items():
-        plan = unknown
+        plan = shared
         if (place := owners.get(id)) is not None:
             plan = known[place] = known.get(place) or facts(
-                cut[place], query, decided.get(place, [])
+                cut[place], query, decided.get(place, []), shared
             )
         stages.append(_stage(application, query.id, id, runs, plan, alone))
     return stages
