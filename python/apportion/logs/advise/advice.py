@@ -162,7 +162,13 @@ def _query(
 
 def _of_stages(stages: Sequence[MeasuredStage], confs: SparkConfs, is_plain: bool) -> list[Finding]:
     return [
-        task_counts.with_place(finding, stage)
+        dataclasses.replace(
+            finding,
+            query=stage.query,
+            stage=stage.id,
+            operators=stage.facts.operators,
+            tables=stage.facts.tables,
+        )
         for stage in stages
         if stage.task_seconds >= limits.MIN_TASK_SECONDS
         for finding in _findings(stage, confs, is_plain)

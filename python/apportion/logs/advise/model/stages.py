@@ -126,7 +126,9 @@ class SparkConfs(Confs):
     """Confs of a query or an application, with the version of Spark."""
 
     def __init__(self, application: Application, query: Query | None = None) -> None:
-        self.version = version(application)
+        found = _VERSION.match(application.spark_version)
+        # Some distributions write no version.
+        self.version = (int(found[1]), int(found[2])) if found else None
         # Distributions without a version in the log have it switched on.
         default = "true" if self.is_since(*_ADAPTIVE_SINCE) else "false"
         own = query.conf if query else {}
@@ -135,12 +137,6 @@ class SparkConfs(Confs):
     def is_since(self, major: int, minor: int) -> bool:
         """Return whether the version is this one or later. Distributions may write no version."""
         return self.version is None or self.version >= (major, minor)
-
-
-def version(application: Application) -> tuple[int, int] | None:
-    """Return the version of Spark, such as `(4, 1)`; None for logs without it."""
-    match = _VERSION.match(application.spark_version)
-    return (int(match[1]), int(match[2])) if match else None
 
 
 def measured(

@@ -270,17 +270,6 @@ def fixed_partitions(
     )
 
 
-def with_place(finding: Finding, stage: MeasuredStage) -> Finding:
-    """Return a finding with the stage that it is about."""
-    return dataclasses.replace(
-        finding,
-        query=stage.query,
-        stage=stage.id,
-        operators=stage.facts.operators,
-        tables=stage.facts.tables,
-    )
-
-
 def _largest_text(layout: Decided) -> str:
     low, high = layout.largest_task_low, layout.largest_task_high
     if layout.tasks_high == 1:
