@@ -158,6 +158,7 @@ class Stage:
     """Launch time of each task. The arrays below have the same order."""
     finished: array[int] = dataclasses.field(default_factory=lambda: array("q"))
     run_millis: array[int] = dataclasses.field(default_factory=lambda: array("q"))
+    """Time in the code of each task, as Spark's page on a stage shows it."""
     input_bytes: array[int] = dataclasses.field(default_factory=lambda: array("q"))
     shuffle_read_bytes: array[int] = dataclasses.field(default_factory=lambda: array("q"))
     shuffle_written_bytes: array[int] = dataclasses.field(default_factory=lambda: array("q"))
@@ -193,6 +194,12 @@ class Stage:
         """Time from the launch of each task to its end."""
         times = zip(self.launched, self.finished, strict=True)
         return [max(end - start, 0) for start, end in times]
+
+    @property
+    def collected_millis(self) -> int:
+        """Time of garbage collection in all tasks."""
+        # Each task counts the collections of its whole executor, also while its code is loaded.
+        return sum(map(min, self.gc_millis, self.task_millis))
 
 
 @dataclasses.dataclass

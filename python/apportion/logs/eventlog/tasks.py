@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from array import array
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -14,6 +16,8 @@ from apportion.logs.eventlog.model import Stage
 _MEMORY_EXITS = ("code 137", "code 52", "status 137", "status 52", "OutOfMemory", "OOMKilled")
 # A hostile log must not fill the memory with names.
 _MOST_REASONS = 20
+# Numbers of a stage that are sums over its tasks.
+_SUMS = ("failed_tasks", "memory_failures", "wasted_millis", "killed_millis")
 
 
 def is_out_of_memory(reason: Mapping[str, Any]) -> bool:
@@ -85,6 +89,28 @@ def joined(attempts: Iterable[Stage], column: str) -> array[int]:
     for attempt in attempts:
         values.extend(getattr(attempt, column))
     return values
+
+
+def merged(attempts: Sequence[Stage]) -> Stage:
+    """Return one stage with the tasks of all attempts, and all else of the last attempt."""
+    last = attempts[-1]
+    columns = [name for name, value in vars(last).items() if isinstance(value, array)]
+    numbers: dict[str, Any] = {
+        **{name: joined(attempts, name) for name in columns},
+        **{name: sum(getattr(attempt, name) for attempt in attempts) for name in _SUMS},
+    }
+    places = accumulate((attempt.tasks for attempt in attempts), initial=0)
+    return dataclasses.replace(
+        last,
+        **numbers,
+        on_new_executors=[
+            first + task
+            for first, attempt in zip(places, attempts, strict=False)
+            for task in attempt.on_new_executors
+        ],
+        peak_memory=max(attempt.peak_memory for attempt in attempts),
+        failure_reasons=sum((Counter(each.failure_reasons) for each in attempts), Counter()),
+    )
 
 
 def median(values: Iterable[int]) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from apportion._util.units import count_text, size_text
 from apportion.logs.eventlog import Stage
 from apportion.logs.eventlog.fragments import Fragment
-from apportion.logs.eventlog.tasks import busy_millis, median
+from apportion.logs.eventlog.tasks import busy_millis, median, merged
 
 # A stage is skewed if its longest or largest task is this many times the median. A factor below 3
 # is common without skew, as the last partition of a scan shows.
@@ -164,62 +164,51 @@ def work_of(own: Sequence[Stage]) -> Ran | None:
     """Return the work of attempts of stages; None without attempts."""
     if not own:
         return None
-    millis, sizes = _tasks_of_longest(own)
     tasks: Counter[int] = Counter()
     for stage in own:
         tasks[stage.id] += stage.tasks
+    every, longest = merged(own), merged(_attempts_of_longest(own))
+    sizes = list(map(sum, zip(longest.input_bytes, longest.shuffle_read_bytes, strict=True)))
     return Ran(
         stages=sorted(tasks),
         tasks=tasks.total(),
         tasks_of_stages=[tasks[id] for id in sorted(tasks)],
-        most_tasks=max(len(stage.launched) for stage in own),
-        failed_tasks=sum(stage.failed_tasks for stage in own),
-        profile=own[-1].profile,
-        started=min((min(stage.launched) for stage in own if stage.launched), default=None),
-        ended=max((max(stage.finished) for stage in own if stage.finished), default=None),
+        most_tasks=max(stage.tasks for stage in own),
+        failed_tasks=every.failed_tasks,
+        profile=every.profile,
+        started=min(every.launched, default=None),
+        ended=max(every.finished, default=None),
         wall_millis=busy_millis(
             (min(stage.launched), max(stage.finished)) for stage in own if stage.launched
         ),
-        task_millis=sum(sum(stage.task_millis) for stage in own),
-        input_bytes=sum(sum(stage.input_bytes) for stage in own),
-        shuffle_read_bytes=sum(sum(stage.shuffle_read_bytes) for stage in own),
-        shuffle_written_bytes=sum(sum(stage.shuffle_written_bytes) for stage in own),
-        output_bytes=sum(sum(stage.output_bytes) for stage in own),
-        spilled_bytes=sum(sum(stage.spilled_bytes) for stage in own),
-        # Each task counts the collections of its whole executor, also while its code is loaded.
-        gc_millis=sum(
-            min(collected, millis)
-            for stage in own
-            for collected, millis in zip(stage.gc_millis, stage.task_millis, strict=True)
-        ),
-        fetch_wait_millis=sum(sum(stage.fetch_wait_millis) for stage in own),
-        peak_memory=max(stage.peak_memory for stage in own),
-        memory_failures=sum(stage.memory_failures for stage in own),
-        wasted_millis=sum(stage.wasted_millis for stage in own),
-        longest_task_millis=max(millis, default=0),
-        median_task_millis=median(millis),
+        task_millis=sum(every.task_millis),
+        input_bytes=sum(every.input_bytes),
+        shuffle_read_bytes=sum(every.shuffle_read_bytes),
+        shuffle_written_bytes=sum(every.shuffle_written_bytes),
+        output_bytes=sum(every.output_bytes),
+        spilled_bytes=sum(every.spilled_bytes),
+        gc_millis=every.collected_millis,
+        fetch_wait_millis=sum(every.fetch_wait_millis),
+        peak_memory=every.peak_memory,
+        memory_failures=every.memory_failures,
+        wasted_millis=every.wasted_millis,
+        longest_task_millis=max(longest.run_millis, default=0),
+        median_task_millis=median(longest.run_millis),
         largest_task_bytes=max(sizes, default=0),
         median_task_bytes=median(sizes),
     )
 
 
-def _tasks_of_longest(own: Sequence[Stage]) -> tuple[list[int], list[int]]:
-    """Return milliseconds and bytes of each task of the Spark stage with the most task time.
+def _attempts_of_longest(own: Sequence[Stage]) -> list[Stage]:
+    """Return the attempts of the Spark stage with the most task time.
 
     A stage that samples rows runs before the stage that sorts them, with other times.
     """
-    totals: dict[int, int] = {}
+    totals: Counter[int] = Counter()
     for stage in own:
-        totals[stage.id] = totals.get(stage.id, 0) + sum(stage.task_millis)
+        totals[stage.id] += sum(stage.task_millis)
     longest = max(totals, key=lambda id: (totals[id], id))
-    attempts = [stage for stage in own if stage.id == longest]
-    millis = [value for stage in attempts for value in stage.run_millis]
-    sizes = [
-        scanned + read
-        for stage in attempts
-        for scanned, read in zip(stage.input_bytes, stage.shuffle_read_bytes, strict=True)
-    ]
-    return millis, sizes
+    return [stage for stage in own if stage.id == longest]
 
 
 def _ratio(most: float, median: float) -> float | None:

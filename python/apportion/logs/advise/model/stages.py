@@ -7,15 +7,13 @@ import dataclasses
 import functools
 import itertools
 import re
-from array import array
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from apportion.logs.advise.model.findings import Gain
 from apportion.logs.advise.model.plan_facts import PlanFacts, facts, query_facts
 from apportion.logs.eventlog import Application, Query, Stage, placement
 from apportion.logs.eventlog.fragments import Fragment, fragments
-from apportion.logs.eventlog.tasks import attempts_by_id, busy_millis, joined, median, running
+from apportion.logs.eventlog.tasks import attempts_by_id, busy_millis, median, merged, running
 from apportion.logs.eventlog.work import attempts_of
 from apportion.logs.simulate.arithmetic.policy import Confs
 
@@ -29,53 +27,31 @@ _MAX_SLOTS = 1_000_000
 Span = tuple[int, int, int]
 
 
-@dataclasses.dataclass(frozen=True)
-class MeasuredStage:
-    """All attempts of one of Spark's stages. The arrays have an entry for each task."""
+@dataclasses.dataclass(kw_only=True)
+class MeasuredStage(Stage):
+    """All attempts of one of Spark's stages as one stage, with the facts about its plan."""
 
-    id: int
-    name: str
-    query: int | None
-    """None for a stage outside of SQL."""
     facts: PlanFacts
     slots: float
     """Mean number of task slots while it ran."""
-    attempts: int
+    runs: int
     """How often Spark ran the stage."""
     seconds: float
     """Time from the first launch to the last end of a task, without the time between attempts."""
     alone: float
     """Share of this time in which no other stage ran."""
-    launched: array[int]
-    finished: array[int]
-    millis: array[int]
-    """Time from the launch of each task to its end."""
-    run_millis: array[int]
-    """Time in the code of each task, as Spark's page on a stage shows it."""
-    on_new_executors: frozenset[int]
-    """Places of tasks that were launched before any task of their executor had ended."""
-    read_bytes: array[int]
-    """Bytes that each task read from shuffles and files."""
-    shuffle_bytes: array[int]
-    input_bytes: array[int]
-    output_bytes: array[int]
-    spilled_bytes: int
-    spilling_tasks: int
-    gc_millis: int
-    fetch_wait_millis: int
-    peak_memory: int
-    failed_tasks: int
-    memory_failures: int
-    wasted_millis: int
-    failure_reasons: Mapping[str, int]
-    """Failed attempts by the class of their error, or by Spark's name of the reason."""
 
     # The sums are cached, because many rules use them.
 
     @functools.cached_property
-    def tasks(self) -> int:
-        """Number of tasks that succeeded."""
-        return len(self.millis)
+    def millis(self) -> list[int]:
+        """Time from the launch of each task to its end."""
+        return self.task_millis
+
+    @functools.cached_property
+    def read_bytes(self) -> list[int]:
+        """Bytes that each task read from shuffles and files."""
+        return list(map(sum, zip(self.shuffle_read_bytes, self.input_bytes, strict=True)))
 
     @functools.cached_property
     def task_seconds(self) -> float:
@@ -95,7 +71,7 @@ class MeasuredStage:
     @functools.cached_property
     def shuffle_total(self) -> int:
         """Bytes that all tasks read from shuffles."""
-        return sum(self.shuffle_bytes)
+        return sum(self.shuffle_read_bytes)
 
     @functools.cached_property
     def read_total(self) -> int:
@@ -157,7 +133,7 @@ def measured(
             plan = known[place] = known.get(place) or facts(
                 cut[place], query, decided.get(place, []), shared
             )
-        stages.append(_stage(application, query.id, id, runs, plan, alone))
+        stages.append(_stage(application, query.id, runs, plan, alone))
     return stages
 
 
@@ -165,8 +141,8 @@ def measured_outside(application: Application, alone: Mapping[int, float]) -> li
     """Return the stages outside of SQL that ran tasks, in order of their ids."""
     facts = PlanFacts(is_outside_of_sql=True)
     return [
-        _stage(application, None, id, runs, facts, alone)
-        for id, runs in attempts_by_id(application.other_stages).items()
+        _stage(application, None, runs, facts, alone)
+        for runs in attempts_by_id(application.other_stages).values()
     ]
 
 
@@ -196,54 +172,22 @@ def _owners(query: Query, cut: Sequence[Fragment]) -> dict[int, int]:
 def _stage(
     application: Application,
     query: int | None,
-    id: int,
     attempts: Sequence[Stage],
     plan: PlanFacts,
     alone: Mapping[int, float],
 ) -> MeasuredStage:
-    launched, finished = joined(attempts, "launched"), joined(attempts, "finished")
-    shuffle, scanned = joined(attempts, "shuffle_read_bytes"), joined(attempts, "input_bytes")
-    run = joined(attempts, "run_millis")
-    millis = array(
-        "q", (max(end - start, 0) for start, end in zip(launched, finished, strict=True))
-    )
-    gc = joined(attempts, "gc_millis")
+    stage = merged(attempts)
     ran = [(start, end) for start, end, _ in spans(attempts)]
     seconds = sum(end - start for start, end in ran) / 1000
-    places = itertools.accumulate((attempt.tasks for attempt in attempts), initial=0)
+    # Truncated logs can lack executors, but each running task had a slot.
+    busy = sum(stage.task_millis) / 1000 / seconds if seconds else 1
     return MeasuredStage(
-        id=id,
-        name=attempts[-1].name,
-        attempts=len(attempts),
-        on_new_executors=frozenset(
-            first + task
-            for first, attempt in zip(places, attempts, strict=False)
-            for task in attempt.on_new_executors
-        ),
-        query=query,
+        **{**vars(stage), "query": query},
         facts=plan,
-        # Truncated logs can lack executors, but each running task had a slot.
-        slots=max(_mean_slots(application, ran), sum(millis) / 1000 / seconds if seconds else 1),
+        slots=max(_mean_slots(application, ran), busy),
+        runs=len(attempts),
         seconds=seconds,
-        alone=min(1.0, alone.get(id, 0.0) / seconds) if seconds else 0.0,
-        launched=launched,
-        finished=finished,
-        millis=millis,
-        run_millis=run,
-        read_bytes=array("q", map(sum, zip(shuffle, scanned, strict=True))),
-        shuffle_bytes=shuffle,
-        input_bytes=scanned,
-        output_bytes=joined(attempts, "output_bytes"),
-        spilled_bytes=sum(sum(attempt.spilled_bytes) for attempt in attempts),
-        spilling_tasks=sum(size > 0 for attempt in attempts for size in attempt.spilled_bytes),
-        # Each task counts the collections of its whole executor, also while its code is loaded.
-        gc_millis=sum(min(each, of) for each, of in zip(gc, millis, strict=True)),
-        fetch_wait_millis=sum(sum(attempt.fetch_wait_millis) for attempt in attempts),
-        peak_memory=max(attempt.peak_memory for attempt in attempts),
-        failed_tasks=sum(attempt.failed_tasks for attempt in attempts),
-        memory_failures=sum(attempt.memory_failures for attempt in attempts),
-        wasted_millis=sum(attempt.wasted_millis for attempt in attempts),
-        failure_reasons=sum((Counter(each.failure_reasons) for each in attempts), Counter()),
+        alone=min(1.0, alone.get(stage.id, 0.0) / seconds) if seconds else 0.0,
     )
 
 
@@ -258,13 +202,10 @@ def spans(stages: Iterable[Stage]) -> list[Span]:
 
 def seconds_alone(spans: Iterable[Span]) -> dict[int, float]:
     """Return the time in which each stage was the only one that ran."""
+    # At the same time, ends come before starts.
     changes = sorted(
-        change
-        for start, end, id in spans
-        # At the same time, ends come before starts.
-        for change in ((start, 1, id), (end, -1, id))
+        change for start, end, id in spans for change in ((start, 1, id), (end, -1, id))
     )
-    changes.sort(key=lambda change: (change[0], change[1]))
     alone: dict[int, float] = {}
     active: dict[int, int] = {}
     before = 0

@@ -167,7 +167,7 @@ def _would_split(stage: MeasuredStage, task: int, layout: Decided | None) -> boo
     if layout is None or not stage.facts.splittable:
         return False
     share = max(layout.total_bytes // layout.tasks, min(layout.target_bytes, 1 << 20))
-    return stage.shuffle_bytes[task] > share * limits.SPLIT_TOLERANCE
+    return stage.shuffle_read_bytes[task] > share * limits.SPLIT_TOLERANCE
 
 
 def _mostly_scans(stage: MeasuredStage) -> bool:

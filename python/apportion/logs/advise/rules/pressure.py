@@ -24,7 +24,7 @@ _RAPIDS_MEMORY = [
 
 def spill(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     """Find stages that wrote rows to disk because they did not fit the memory."""
-    spilled = stage.spilled_bytes
+    spilled, spilling = sum(stage.spilled_bytes), sum(size > 0 for size in stage.spilled_bytes)
     if spilled < max(limits.MIN_SPILLED, stage.read_total * limits.MIN_SPILLED_SHARE):
         return
     # Spilled bytes are written once and read once.
@@ -35,7 +35,7 @@ def spill(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
         kind=Kind.SPILL,
         cause=MEMORY,
         short=f"{size_text(spilled)} spilled to disk",
-        text=f"{stage.spilling_tasks} of {count_text(stage.tasks, 'task')} spilled "
+        text=f"{spilling} of {count_text(stage.tasks, 'task')} spilled "
         f"{size_text(spilled)} to disk. {_read_text(stage)} The largest execution memory of a "
         f"task was {size_text(stage.peak_memory)}.",
         apportion="gives the stage more tasks if the rows of a task do not fit its memory. The "
@@ -47,7 +47,7 @@ def spill(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
         gain=stage.gain(low / stage.peak, high / stage.peak),
         evidence={
             "tasks": stage.tasks,
-            "spilling_tasks": stage.spilling_tasks,
+            "spilling_tasks": spilling,
             "spilled_bytes": spilled,
             "read_bytes": stage.read_total,
             "file_bytes": stage.facts.file_bytes,
@@ -60,7 +60,7 @@ def spill(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
 
 def garbage_collection(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     """Find stages whose tasks waited for the garbage collector."""
-    seconds, share = _share(stage.gc_millis, stage)
+    seconds, share = _share(stage.collected_millis, stage)
     if not _is_large(share, seconds, stage):
         return
     yield Finding(
@@ -83,7 +83,7 @@ def garbage_collection(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Find
 
 def fetch_wait(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     """Find stages whose tasks waited for the bytes of a shuffle."""
-    seconds, share = _share(stage.fetch_wait_millis, stage)
+    seconds, share = _share(sum(stage.fetch_wait_millis), stage)
     if not _is_large(share, seconds, stage):
         return
     yield Finding(
@@ -137,8 +137,8 @@ def failures(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
             else _unchanged(stage, confs)
         )
         without = [*_smaller_tasks(stage, confs), *_more_memory(stage, confs)]
-    if stage.attempts > 1:
-        text += f" Spark ran the stage {stage.attempts} times."
+    if stage.runs > 1:
+        text += f" Spark ran the stage {stage.runs} times."
     # At best, the attempts delayed nothing. At worst, they ran one after the other, but the tasks
     # that succeeded need their slots in any case.
     bound = stage.gain(0, min(wasted, stage.seconds - stage.task_seconds / stage.slots))
@@ -155,7 +155,7 @@ def failures(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
             "failed_tasks": stage.failed_tasks,
             "memory_failures": stage.memory_failures,
             "wasted_seconds": wasted,
-            "stage_attempts": stage.attempts,
+            "stage_attempts": stage.runs,
             "tasks": stage.tasks,
             "task_seconds": stage.task_seconds,
         },

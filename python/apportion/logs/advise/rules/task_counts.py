@@ -39,7 +39,7 @@ def decided(stage: MeasuredStage, confs: Confs) -> Decided | None:
         policy.parallelism or likely_tasks(each, for_shuffle)
         for each in (size, int(size * limits.RECORDED_SIZE))
     )
-    sizes = sorted(stage.shuffle_bytes, reverse=True)
+    sizes = sorted(stage.shuffle_read_bytes, reverse=True)
     by_bytes = policy.parallelism or likely_tasks(
         size, dataclasses.replace(for_shuffle, slots=None)
     )
