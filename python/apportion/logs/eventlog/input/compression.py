@@ -89,10 +89,6 @@ class _Source:
             return head
         return self._stream.read(size)
 
-    def unread(self, data: bytes) -> None:
-        """Put bytes back in front of the next bytes."""
-        self._peeked = data + self._peeked
-
     def read_exactly(self, size: int) -> bytes:
         found = bytearray()
         while len(found) < size:
@@ -104,31 +100,33 @@ class _Source:
 
 
 def _gzip(source: _Source) -> Iterator[bytes]:
-    while source.peek(1):
-        # gzip allows zeros after the last member, for example to fill the block of a tape.
-        if source.peek(1) == b"\0":
-            source.unread(source.read(_PIECE).lstrip(b"\0"))
-            continue
-        yield from _frame(source, zlib.decompressobj(zlib.MAX_WBITS | 16))
+    # gzip allows zeros after the last member, for example to fill the block of a tape.
+    return _frames(source, lambda: zlib.decompressobj(zlib.MAX_WBITS | 16), b"\0")
 
 
 def _zstd(source: _Source) -> Iterator[bytes]:
-    while source.peek(1):
+    return _frames(source, lambda: zstandard.ZstdDecompressor().decompressobj())
+
+
+def _frames(
+    source: _Source, new_decoder: Callable[[], Any], padding: bytes | None = None
+) -> Iterator[bytes]:
+    """Yield the content of all frames of zstd, or of all members of gzip."""
+    piece = source.read(_PIECE)
+    while piece:
+        if padding and piece.startswith(padding):
+            piece = piece.lstrip(padding) or source.read(_PIECE)
+            continue
         # An object for each frame, because it reports whether the frame is complete.
-        yield from _frame(source, zstandard.ZstdDecompressor().decompressobj())
-
-
-def _frame(source: _Source, decoder: Any) -> Iterator[bytes]:
-    """Yield the content of a frame of zstd, or of a member of gzip."""
-    while not decoder.eof:
-        piece = source.read(_PIECE)
-        if not piece:
-            raise TruncatedError
-        try:
-            yield decoder.decompress(piece)
-        except (zlib.error, zstandard.ZstdError) as error:
-            raise DamagedError(str(error)) from None
-    source.unread(decoder.unused_data)
+        decoder = new_decoder()
+        while not decoder.eof:
+            if not piece:
+                raise TruncatedError
+            try:
+                yield decoder.decompress(piece)
+            except (zlib.error, zstandard.ZstdError) as error:
+                raise DamagedError(str(error)) from None
+            piece = decoder.unused_data or source.read(_PIECE)
 
 
 def _spark_lz4(source: _Source) -> Iterator[bytes]:
