@@ -10,10 +10,9 @@ from apportion.logs.advise.model.stages import MeasuredStage, SparkConfs
 from apportion.logs.advise.rules import limits
 from apportion.logs.advise.rules.task_counts import decided, gain_of_fewer_tasks
 from apportion.logs.simulate.arithmetic.files import file_tasks
-from apportion.logs.simulate.arithmetic.policy import MAX_PARTITION_BYTES
+from apportion.logs.simulate.arithmetic.policy import MAX_PARTITION_BYTES, OPEN_COST
 
 TARGET_FILE_SIZE = "spark.apportion.write.targetFileSize"
-WHOLE_FILES = "more, smaller files in a format that Spark can split"
 LARGER_NUMBER = "a larger number in repartition or coalesce, or no number"
 ONE_PARTITION = "a PARTITION BY for a window; a partial result before the last step"
 
@@ -80,7 +79,7 @@ def small_scan_tasks(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Findin
         f"{count_text(facts.files, 'file')} with {size_text(file_size)} each. The median task "
         f"took {seconds_text(stage.median)}.",
         apportion="never gives a scan fewer tasks than Spark, unless you set a number.",
-        without=["larger files", f"lower {_OPEN_COST}"]
+        without=["larger files", f"lower {OPEN_COST}"]
         if has_small_files
         else [f"{MAX_PARTITION_BYTES}={piece >> 20}MB"],
         gain=gain,
@@ -126,9 +125,6 @@ def large_scan_tasks(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Findin
     )
 
 
-_OPEN_COST = "spark.sql.files.openCostInBytes"
-
-
 def reads_whole_files(stage: MeasuredStage, confs: SparkConfs) -> bool:
     """Return whether Spark did not cut files above its maximum, as their format prevents that."""
     largest = max(stage.input_bytes, default=0)
@@ -138,7 +134,7 @@ def reads_whole_files(stage: MeasuredStage, confs: SparkConfs) -> bool:
 def smaller_scan_tasks(stage: MeasuredStage, confs: SparkConfs) -> str:
     """Return what makes a scan run more and smaller tasks, in words."""
     if reads_whole_files(stage, confs):
-        return WHOLE_FILES
+        return "more, smaller files in a format that Spark can split"
     # As many tasks as slots, and at least twice as many as before.
     tasks = max(2 * stage.tasks, int(stage.slots))
     size = stage.facts.file_bytes or sum(stage.input_bytes)
