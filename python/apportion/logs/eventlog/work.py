@@ -107,23 +107,19 @@ class Ran:
             for most, median, least in (millis, sizes)
         )
 
-    def moved(self) -> list[tuple[str, int]]:
-        """Return the kinds of bytes that the tasks moved, with their numbers above 0."""
-        sizes = [
+    def text(self) -> str:
+        """Return a sentence about the stages, tasks and bytes."""
+        moved = [
             ("scanned", self.input_bytes),
             ("read from shuffles", self.shuffle_read_bytes),
             ("written to a shuffle", self.shuffle_written_bytes),
             ("written to files", self.output_bytes),
         ]
-        return [(kind, size) for kind, size in sizes if size]
-
-    def text(self) -> str:
-        """Return a sentence about the stages, tasks and bytes."""
         parts = [
             self.name,
             f"{self.tasks_text} {'task' if self.tasks == 1 else 'tasks'}",
             f"{self.task_millis / 1000:.1f} s of task time",
-            *(f"{size_text(size)} {kind}" for kind, size in self.moved()),
+            *(f"{size_text(size)} {kind}" for kind, size in moved if size),
         ]
         if self.failed_tasks:
             parts.append(f"{count_text(self.failed_tasks, 'task')} failed")
