@@ -43,12 +43,10 @@ def of_group(metrics: Mapping[str, Any], group: str, name: str) -> int:
 
 def peak_tasks(stages: Iterable[Stage]) -> int:
     """Return the most tasks of stages that ran at the same time."""
-    changes: list[tuple[int, int]] = []
-    for stage in stages:
-        changes += [(time, 1) for time in stage.launched] + [(time, -1) for time in stage.finished]
-    # At the same time, ends come before starts.
-    changes.sort()
-    return max(accumulate(change for _, change in changes), default=0)
+    times = (
+        pair for stage in stages for pair in zip(stage.launched, stage.task_millis, strict=True)
+    )
+    return max((tasks for _, tasks in running(times)), default=0)
 
 
 def running(times: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
