@@ -66,12 +66,12 @@ def advise(application: Application, log: str, numbers: Sequence[int] = ()) -> A
     for number in chosen:
         query = application.queries[number]
         stages = measured(application, query, alone)
-        replacing = query_facts(query.plan).engine
-        queries.append(_query(application, query, stages, replacing is None, is_databricks))
+        queries.append(_query(application, query, stages, is_databricks))
         found = (task_counts.unadapted(stage, confs) for stage in stages)
         unadapted += [stage for stage in found if stage]
         scans += [scan for stage in stages if (scan := whole_application.scan_of(stage))]
-        engines.update([replacing] if replacing else [])
+        if replacing := query_facts(query.plan).engine:
+            engines.add(replacing)
         has_decisions = has_decisions or bool(query.decisions)
     queries.sort(key=_rank, reverse=True)
     seconds = busy_seconds(span for number in chosen for span in spans_of[number])
@@ -86,9 +86,7 @@ def advise(application: Application, log: str, numbers: Sequence[int] = ()) -> A
         *whole_application.outside_of_sql(outside, task_seconds),
         # Their fix is to read no schemas.
         *_of_stages(
-            [stage for stage in outside if not whole_application.reads_schema(stage.name)],
-            confs,
-            is_plain=True,
+            [stage for stage in outside if not whole_application.reads_schema(stage.name)], confs
         ),
     ]
     findings = _on_databricks(findings) if is_databricks else findings
@@ -134,13 +132,12 @@ def _query(
     application: Application,
     query: Query,
     stages: Sequence[MeasuredStage],
-    is_plain: bool,
     is_databricks: bool,
 ) -> QueryAdvice:
     busy = busy_seconds(spans(query.stages))
     findings = [
         *whole_application.failed(query, busy),
-        *_of_stages(stages, SparkConfs(application, query), is_plain),
+        *_of_stages(stages, SparkConfs(application, query)),
     ]
     findings = _on_databricks(findings) if is_databricks else findings
     findings.sort(key=_rank, reverse=True)
@@ -160,7 +157,7 @@ def _query(
     )
 
 
-def _of_stages(stages: Sequence[MeasuredStage], confs: SparkConfs, is_plain: bool) -> list[Finding]:
+def _of_stages(stages: Sequence[MeasuredStage], confs: SparkConfs) -> list[Finding]:
     return [
         dataclasses.replace(
             finding,
@@ -171,7 +168,7 @@ def _of_stages(stages: Sequence[MeasuredStage], confs: SparkConfs, is_plain: boo
         )
         for stage in stages
         if stage.task_seconds >= limits.MIN_TASK_SECONDS
-        for finding in _findings(stage, confs, is_plain)
+        for finding in _findings(stage, confs)
     ]
 
 
@@ -185,7 +182,7 @@ def _on_databricks(findings: Sequence[Finding]) -> list[Finding]:
     ]
 
 
-def _findings(stage: MeasuredStage, confs: SparkConfs, is_plain: bool) -> Iterator[Finding]:
+def _findings(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     yield from pressure.spill(stage, confs)
     yield from pressure.garbage_collection(stage, confs)
     yield from pressure.fetch_wait(stage, confs)
@@ -201,7 +198,7 @@ def _findings(stage: MeasuredStage, confs: SparkConfs, is_plain: bool) -> Iterat
     skewed = list(balance.skew(stage, confs))
     yield from about_tasks
     yield from skewed
-    if not skewed and is_plain:
+    if not skewed and not stage.facts.engine:
         if not any(each.kind in _FEW_TASKS for each in about_tasks):
             yield from balance.idle_cores(stage, confs)
         if not about_tasks:
