@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 from apportion.logs.advise.advice import advise
 from apportion.logs.advise.model.findings import ApplicationAdvice, Finding, Kind
-from apportion.logs.advise.model.stages import MeasuredStage, measured, seconds_alone, spans
+from apportion.logs.advise.model.stages import MeasuredStage, measured, seconds_alone
 from apportion.logs.eventlog import Application, PlanNode, Query, Stage
+from apportion.logs.eventlog.tasks import spans
 
 MB = 1 << 20
 WRITTEN, READ, SCANNED, FILES, FILE_BYTES, WRITTEN_FILES = 1, 2, 3, 4, 5, 6

@@ -21,12 +21,10 @@ from apportion.logs.advise.model.plan_facts import query_facts
 from apportion.logs.advise.model.stages import (
     MeasuredStage,
     SparkConfs,
-    busy_seconds,
     measured,
     measured_outside,
     most_slots,
     seconds_alone,
-    spans,
 )
 from apportion.logs.advise.rules import (
     balance,
@@ -40,6 +38,7 @@ from apportion.logs.advise.rules.task_counts import UnadaptedStage
 from apportion.logs.advise.rules.whole_application import Scan
 from apportion.logs.eventlog import Application, Query, Unread
 from apportion.logs.eventlog.model import ESTIMATED_SLOTS
+from apportion.logs.eventlog.tasks import busy_millis, spans
 
 _OLDEST_SPARK = (3, 5)
 # Confs of each cluster of Databricks. Delta Lake has other confs below `spark.databricks`.
@@ -54,7 +53,8 @@ def advise(application: Application, log: str, numbers: Sequence[int] = ()) -> A
     application.numbered(numbers, log)
     confs = SparkConfs(application)
     spans_of = {query.id: spans(query.stages) for query in application.queries.values()}
-    alone = seconds_alone(itertools.chain(spans(application.other_stages), *spans_of.values()))
+    all_spans = [*spans(application.other_stages), *itertools.chain(*spans_of.values())]
+    alone = seconds_alone(all_spans)
     chosen = dict.fromkeys(numbers) or application.queries
     queries: list[QueryAdvice] = []
     unadapted: list[UnadaptedStage] = []
@@ -74,7 +74,7 @@ def advise(application: Application, log: str, numbers: Sequence[int] = ()) -> A
             engines.add(replacing)
         has_decisions = has_decisions or bool(query.decisions)
     queries.sort(key=_rank, reverse=True)
-    seconds = busy_seconds(span for number in chosen for span in spans_of[number])
+    seconds = busy_millis(span for number in chosen for span in spans_of[number]) / 1000
     task_seconds = sum(query.task_seconds for query in queries)
     # Without its start, a log does not tell which stages belong to a query.
     is_partial = application.started is None
@@ -93,8 +93,7 @@ def advise(application: Application, log: str, numbers: Sequence[int] = ()) -> A
     findings.sort(key=_rank, reverse=True)
     is_supported = confs.is_since(*_OLDEST_SPARK) and not is_databricks
     every = [*findings, *(finding for query in queries for finding in query.findings)]
-    most = busy_seconds([*spans(application.other_stages), *itertools.chain(*spans_of.values())])
-    limit = (most if outside else seconds, most_slots(application))
+    limit = (busy_millis(all_spans) / 1000 if outside else seconds, most_slots(application))
     return ApplicationAdvice(
         log=log,
         id=application.id,
@@ -134,7 +133,7 @@ def _query(
     stages: Sequence[MeasuredStage],
     is_databricks: bool,
 ) -> QueryAdvice:
-    busy = busy_seconds(spans(query.stages))
+    busy = busy_millis(spans(query.stages)) / 1000
     findings = [
         *whole_application.failed(query, busy),
         *_of_stages(stages, SparkConfs(application, query)),

@@ -14,6 +14,8 @@ from apportion.logs.eventlog.model import Stage
 
 # Exit codes of executors that ran out of memory: killed by the system, and `SparkExitCode.OOM`.
 _MEMORY_EXITS = ("code 137", "code 52", "status 137", "status 52", "OutOfMemory", "OOMKilled")
+# Times of the first launch and the last end of an attempt of a stage, and the id of the stage.
+Span = tuple[int, int, int]
 # A hostile log must not fill the memory with names.
 _MOST_REASONS = 20
 # Numbers of a stage that are sums over its tasks.
@@ -64,10 +66,19 @@ def running(times: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return list(zip(order, accumulate(changes[time] for time in order), strict=True))
 
 
-def busy_millis(spans: Iterable[tuple[int, int]]) -> int:
-    """Return the time in at least one of the spans, which are pairs of a start and an end."""
+def spans(stages: Iterable[Stage]) -> list[Span]:
+    """Return the span of each attempt with tasks."""
+    return [
+        (min(stage.launched), max(max(stage.finished), min(stage.launched)), stage.id)
+        for stage in stages
+        if stage.launched
+    ]
+
+
+def busy_millis(spans: Iterable[Span]) -> int:
+    """Return the time in which at least one of the stages ran."""
     total, until = 0, 0
-    for start, end in sorted(spans):
+    for start, end, _ in sorted(spans):
         total += max(0, end - max(start, until))
         until = max(until, end)
     return total

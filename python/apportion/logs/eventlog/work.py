@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from apportion._util.units import count_text, size_text
 from apportion.logs.eventlog import Stage
 from apportion.logs.eventlog.fragments import Fragment
-from apportion.logs.eventlog.tasks import busy_millis, median, merged
+from apportion.logs.eventlog.tasks import busy_millis, median, merged, spans
 
 # A stage is skewed if its longest or largest task is this many times the median. A factor below 3
 # is common without skew, as the last partition of a scan shows.
@@ -174,9 +174,7 @@ def work_of(own: Sequence[Stage]) -> Ran | None:
         profile=every.profile,
         started=min(every.launched, default=None),
         ended=max(every.finished, default=None),
-        wall_millis=busy_millis(
-            (min(stage.launched), max(stage.finished)) for stage in own if stage.launched
-        ),
+        wall_millis=busy_millis(spans(own)),
         task_millis=sum(every.task_millis),
         input_bytes=sum(every.input_bytes),
         shuffle_read_bytes=sum(every.shuffle_read_bytes),

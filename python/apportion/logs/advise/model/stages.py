@@ -13,7 +13,7 @@ from apportion.logs.advise.model.findings import Gain
 from apportion.logs.advise.model.plan_facts import PlanFacts, facts, query_facts
 from apportion.logs.eventlog import Application, Query, Stage, placement
 from apportion.logs.eventlog.fragments import Fragment, fragments
-from apportion.logs.eventlog.tasks import attempts_by_id, busy_millis, median, merged, running
+from apportion.logs.eventlog.tasks import Span, attempts_by_id, median, merged, running, spans
 from apportion.logs.eventlog.work import attempts_of
 from apportion.logs.simulate.arithmetic.policy import Confs
 
@@ -22,9 +22,6 @@ _ADAPTIVE_SINCE = (3, 2)
 _VERSION = re.compile(r"(\d+)\.(\d+)")
 ADAPTIVE = "spark.sql.adaptive.enabled"
 _MAX_SLOTS = 1_000_000
-
-# Times of the first launch and the last end of an attempt of a stage, and the id of the stage.
-Span = tuple[int, int, int]
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -146,11 +143,6 @@ def measured_outside(application: Application, alone: Mapping[int, float]) -> li
     ]
 
 
-def busy_seconds(spans: Iterable[Span]) -> float:
-    """Return the time in which at least one of the stages ran."""
-    return busy_millis((start, end) for start, end, _ in spans) / 1000
-
-
 def most_slots(application: Application) -> int:
     """Return the largest number of task slots."""
     return max(1, max((cores for _, cores in application.slots), default=1) // _cpus(application))
@@ -177,8 +169,8 @@ def _stage(
     alone: Mapping[int, float],
 ) -> MeasuredStage:
     stage = merged(attempts)
-    ran = [(start, end) for start, end, _ in spans(attempts)]
-    seconds = sum(end - start for start, end in ran) / 1000
+    ran = spans(attempts)
+    seconds = sum(end - start for start, end, _ in ran) / 1000
     # Truncated logs can lack executors, but each running task had a slot.
     busy = sum(stage.task_millis) / 1000 / seconds if seconds else 1
     return MeasuredStage(
@@ -189,15 +181,6 @@ def _stage(
         seconds=seconds,
         alone=min(1.0, alone.get(stage.id, 0.0) / seconds) if seconds else 0.0,
     )
-
-
-def spans(stages: Iterable[Stage]) -> list[Span]:
-    """Return the first launch and the last end of each attempt with tasks, and the stage's id."""
-    return [
-        (min(stage.launched), max(max(stage.finished), min(stage.launched)), stage.id)
-        for stage in stages
-        if stage.launched
-    ]
 
 
 def seconds_alone(spans: Iterable[Span]) -> dict[int, float]:
@@ -220,7 +203,7 @@ def seconds_alone(spans: Iterable[Span]) -> dict[int, float]:
     return alone
 
 
-def _mean_slots(application: Application, spans: Sequence[tuple[int, int]]) -> float:
+def _mean_slots(application: Application, spans: Sequence[Span]) -> float:
     """Return the mean number of task slots in some spans of time.
 
     Without executors before them, the largest number counts.
@@ -230,7 +213,7 @@ def _mean_slots(application: Application, spans: Sequence[tuple[int, int]]) -> f
     times = list(itertools.accumulate((time for time, _ in changes), max))
     most = max((cores for _, cores in changes), default=1)
     weighted, duration = 0.0, 0
-    for start, end in spans:
+    for start, end, _ in spans:
         first = bisect.bisect_right(times, start)
         cores = changes[first - 1][1] if first else most
         since = start
