@@ -86,8 +86,7 @@ def combined(findings: Sequence[Finding], seconds: float, slots: float) -> Gain:
     for (query, stage), gains in by_place.items():
         if stage is not None:
             by_query.setdefault(query, []).append(largest(gains))
-    inf = float("inf")
-    queries = {query: total(gains, inf, inf) for query, gains in by_query.items()}
+    queries = {query: total(gains) for query, gains in by_query.items()}
     for (query, stage), gains in by_place.items():
         if stage is None and query is not None:
             queries[query] = largest([*gains, queries.get(query, Gain())])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -82,7 +83,9 @@ def largest(gains: Iterable[Gain]) -> Gain:
     return Gain(*map(max, zip(*rows, strict=True))) if rows else NO_GAIN
 
 
-def total(gains: Iterable[Gain], most_seconds: float, most_core_hours: float) -> Gain:
+def total(
+    gains: Iterable[Gain], most_seconds: float = math.inf, most_core_hours: float = math.inf
+) -> Gain:
     """Return the sum of gains, where each bound is limited by the time that was used."""
     rows = [dataclasses.astuple(gain) for gain in gains]
     low, high, core_low, core_high = map(sum, zip(*rows, strict=True)) if rows else (0.0,) * 4
@@ -285,12 +288,12 @@ class Advice:
     @property
     def gain(self) -> Gain:
         """Sum of the gains of all applications."""
-        return _sum(application.gain for application in self.applications)
+        return total(application.gain for application in self.applications)
 
     @property
     def with_apportion(self) -> Gain:
         """The part of the gain in findings where Apportion decides differently."""
-        return _sum(application.with_apportion for application in self.applications)
+        return total(application.with_apportion for application in self.applications)
 
     @property
     def jobs(self) -> list[Job]:
@@ -305,8 +308,8 @@ class Advice:
             name=name,
             logs=len(runs),
             findings=sum(run.count for run in runs),
-            gain=_sum(run.gain for run in runs),
-            with_apportion=_sum(run.with_apportion for run in runs),
+            gain=total(run.gain for run in runs),
+            with_apportion=total(run.with_apportion for run in runs),
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -318,7 +321,3 @@ class Advice:
             "applications": [plain(each) for each in self.applications],
             "unread": [plain(each) for each in self.unread],
         }
-
-
-def _sum(gains: Iterable[Gain]) -> Gain:
-    return total(gains, float("inf"), float("inf"))
