@@ -220,7 +220,7 @@ class _Reader:
         self.application.spark_version = values.text(event["Spark Version"])
 
     def _environment(self, event: Event) -> None:
-        self.application.conf = values.conf(event["Spark Properties"])
+        self.application.conf = values.texts(event["Spark Properties"])
         properties = event.get("System Properties") or {}
         self._zone = values.text(properties.get("user.timezone") or "")
 
@@ -254,7 +254,7 @@ class _Reader:
             description=values.text(event["description"]),
             submitted=values.millis(event["time"]),
             plan=plans.plan(event["sparkPlanInfo"]),
-            conf=values.conf(event.get("modifiedConfigs") or {}),
+            conf=values.texts(event.get("modifiedConfigs") or {}),
         )
         self._queries[query.id] = query
         self._adopt_early_stages(query)
@@ -444,10 +444,7 @@ class _Reader:
             records.shuffles(record, sizes),
             width,
             [int(place) for place in record.get("operators", ())],
-            {
-                values.text(name): values.text(kind)
-                for name, kind in (record.get("source_kinds") or {}).items()
-            },
+            values.texts(record.get("source_kinds") or {}),
             records.policy(record.get("policy")),
             values.optional_int(record.get("scan_metric")),
         )

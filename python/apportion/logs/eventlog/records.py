@@ -20,9 +20,7 @@ def printable(decision: Decision) -> Decision:
         operator=values.text(decision.operator),
         clamps=list(map(values.text, decision.clamps)),
         layout=values.text(decision.layout),
-        sources={
-            values.text(name): values.text(source) for name, source in decision.sources.items()
-        },
+        sources=values.texts(decision.sources),
         kind=values.text(decision.kind),
         reason=values.text(decision.reason),
     )

@@ -58,6 +58,6 @@ def time(value: object) -> int | None:
     return None if value is None else millis(value)
 
 
-def conf(pairs: Any) -> dict[str, str]:
+def texts(pairs: Any) -> dict[str, str]:
     items = pairs.items() if isinstance(pairs, dict) else pairs
     return {text(key): text(value) for key, value in items}
