@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import datetime
 import re
@@ -24,7 +23,6 @@ from apportion.logs.eventlog.input import deep_json, short_form, values
 from apportion.logs.eventlog.input.deep_json import TooDeepError
 from apportion.logs.eventlog.input.files import Skipped, lines
 from apportion.logs.eventlog.large_logs import events
-from apportion.logs.eventlog.large_logs.events import UnexpectedError
 from apportion.logs.eventlog.large_logs.packing import PackedDict
 from apportion.logs.eventlog.model import (
     Application,
@@ -570,10 +568,8 @@ def _name(line: bytes) -> bytes:
 
 def _parse(name: bytes, line: bytes, has_large_stack: bool) -> tuple[Event, bytes]:
     """Return an event, and its name. `name` is empty if the name does not come first."""
-    if name and (has_large_stack or deep_json.is_shallow(line)):
-        with contextlib.suppress(UnexpectedError):
-            return events.decode(name, line), name
-    event = deep_json.loads(line)
+    may_recurse = name and (has_large_stack or deep_json.is_shallow(line))
+    event = (events.decode(name, line) if may_recurse else None) or deep_json.loads(line)
     return event, name or str(event.get("Event")).encode(errors="replace")
 
 

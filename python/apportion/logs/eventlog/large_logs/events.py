@@ -1,8 +1,7 @@
 """Fast decoders for the events that make up most of a log. They skip all other fields.
 
 A decoder gives the same fields as a general parser, because each value can have any type. Only the
-nesting of the objects is fixed. An event with another nesting raises `UnexpectedError`, and the
-reader then uses the general parser.
+nesting of the objects is fixed. The reader uses the general parser for other nestings.
 """
 
 from __future__ import annotations
@@ -15,10 +14,6 @@ import msgspec
 Event = Mapping[str, Any]
 
 _SQL = b"org.apache.spark.sql.execution.ui."
-
-
-class UnexpectedError(Exception):
-    """An event that a fast decoder does not support."""
 
 
 def _object(names: Sequence[str], nested: Mapping[str, Any] | None = None) -> Any:
@@ -87,16 +82,14 @@ _DECODERS: dict[bytes, Callable[[bytes], Event]] = {
 }
 
 
-def decode(name: bytes, line: bytes) -> Event:
+def decode(name: bytes, line: bytes) -> Event | None:
     """Return the fields of an event that the reader uses.
 
-    Raises `UnexpectedError` for events without a fast decoder, and for events that are malformed or
-    have another nesting. The line must not be nested deeply.
+    Return None for events without a fast decoder, and for events that are malformed or have another
+    nesting. The line must not be nested deeply.
     """
     decoder = _DECODERS.get(name)
-    if decoder is None:
-        raise UnexpectedError
     try:
-        return decoder(line)
+        return decoder(line) if decoder else None
     except (ValueError, RecursionError):
-        raise UnexpectedError from None
+        return None
