@@ -342,15 +342,6 @@ class _Reader:
         (query.stages if query else self.application.other_stages).append(stage)
         return stage
 
-    def _stage_of_task(self, key: tuple[int, int]) -> Stage | None:
-        """Return the stage of a task. Its start can be in a file that is missing."""
-        if stage := self._known_stage(key):
-            return stage
-        stage = self._new_stage(key)
-        if stage:
-            self.skipped.add("the start of a stage, whose tasks are counted")
-        return stage
-
     def _known_stage(self, key: tuple[int, int]) -> Stage | None:
         if key not in self._stages and (number := self._query_of_stage.get(key[0])) is not None:
             # The stages of a packed query are known again when it is unpacked.
@@ -358,7 +349,11 @@ class _Reader:
         return self._stages.get(key)
 
     def _task_end(self, event: Event) -> None:
-        stage = self._stage_of_task((int(event["Stage ID"]), int(event["Stage Attempt ID"])))
+        key = (int(event["Stage ID"]), int(event["Stage Attempt ID"]))
+        stage = self._known_stage(key)
+        # The start of a stage can be in a file that is missing.
+        if stage is None and (stage := self._new_stage(key)):
+            self.skipped.add("the start of a stage, whose tasks are counted")
         if stage is None:
             return
         info, metrics = event["Task Info"], event.get("Task Metrics")
