@@ -43,7 +43,7 @@ def test_a_workload_has_stages_times_and_groups(application: Application) -> Non
     assert (found.slots, found.slots_per_executor, found.seconds) == (2, 2, 1.67)
     (group,) = result.groups
     assert group.shuffles[0].writers == [0]
-    assert not group.shuffles[0].contiguous
+    assert not group.shuffles[0].logged.range_partitioned
     assert found.was_decided
 
 

@@ -125,7 +125,7 @@ class Layouts:
         task_bytes = self._written.get(place) or [0]
         row_bytes = sum(task_bytes) / len(task_bytes) * write.expansion
         levels = [partitions]
-        if group is None or not group.shuffles[0].contiguous:
+        if group is None or not group.shuffles[0].logged.range_partitioned:
             policy = self._policy(group, self.slots) if group else self._session_policy
             levels = adaptive_writes.written_levels(
                 partitions, sum(task_bytes), policy, len(task_bytes), max(write.expansion, 1.0)
@@ -178,8 +178,8 @@ class Layouts:
             ShuffleInput(
                 bytes=sizes if expansion == 1 else [int(size * expansion) for size in sizes],
                 written=self._written_of(shuffle),
-                splittable=shuffle.splittable,
-                held=memory.divided(shuffle.held, expansion),
+                splittable=shuffle.logged.splittable,
+                held=memory.divided(shuffle.logged.held, expansion),
                 groups=self._written_groups(shuffle, sizes, policy),
             )
             for sizes, shuffle in zip(self._resized(group), group.shuffles, strict=True)
@@ -245,7 +245,7 @@ class Layouts:
         if group.decision.operator not in spark_reads.JOINS:
             return {}
         sides = [
-            ShuffleInput(sizes, self._written_of(shuffle), shuffle.splittable)
+            ShuffleInput(sizes, self._written_of(shuffle), shuffle.logged.splittable)
             for sizes, shuffle in zip(shuffles, group.shuffles, strict=True)
         ]
         return spark_reads.splits(sides, self._confs)
@@ -301,18 +301,18 @@ class Layouts:
                 f"this scenario; the maximum is {MAX_SUBPARTITIONS:,}: lower {SHUFFLE_PARTITIONS}"
             )
         resized = []
-        for shuffle in group.shuffles:
-            sizes = subpartitions.resized(shuffle.bytes, number, shuffle.contiguous)
+        for shuffle in group.logged.shuffles:
+            sizes = subpartitions.resized(shuffle.bytes, number, shuffle.range_partitioned)
             resized.append(sizes if scale == 1 else [int(size * scale) for size in sizes])
         return resized
 
     def _written_groups(self, shuffle: Shuffle, sizes: Sequence[int], policy: Policy) -> int | None:
         """Return the groups of subpartitions that each map task writes, over all levels."""
         is_adaptive = shuffle.is_free and self._confs.writes_adaptively
-        if shuffle.contiguous or not is_adaptive:
+        if shuffle.logged.range_partitioned or not is_adaptive:
             return None
         map_tasks = sum(len(self._written.get(place, ())) for place in shuffle.writers)
-        expansion = max(shuffle.row_bytes / max(sum(shuffle.bytes), 1), 1.0)
+        expansion = max(shuffle.row_bytes / max(sum(shuffle.logged.bytes), 1), 1.0)
         levels = adaptive_writes.written_levels(
             len(sizes), sum(sizes), policy, max(map_tasks, 1), expansion
         )
@@ -320,8 +320,8 @@ class Layouts:
 
     def _note_averages(self, group: Group, tasks: int) -> None:
         """Add a note if the log does not show skew among neighbouring subpartitions."""
-        largest = max(group.shuffles, key=lambda shuffle: sum(shuffle.bytes))
-        width = largest.subpartitions_per_sum
+        largest = max(group.logged.shuffles, key=lambda shuffle: sum(shuffle.bytes))
+        width = group.logged.subpartitions_per_sum
         groups = max(largest.levels, default=tasks)
         if tasks > groups and not self._is_unchanged:
             width = max(width, group.decision.subpartitions // groups)
@@ -337,7 +337,7 @@ class Layouts:
         if not self._confs.writes_adaptively:
             return self._confs.shuffle_partitions or logged
         chosen = self._adaptive_number(group)
-        if all(not shuffle.levels for shuffle in group.shuffles):
+        if not any(shuffle.levels for shuffle in group.logged.shuffles):
             return chosen
         before = self._for_log()._adaptive_number(group)
         if chosen == before:
@@ -352,7 +352,7 @@ class Layouts:
     def _adaptive_number(self, group: Group) -> int:
         """Return the number of subpartitions with adaptive writes."""
         first = group.shuffles[0]
-        if not first.contiguous:
+        if not first.logged.range_partitioned:
             return self._planned
         row_bytes = int(first.row_bytes * self._scale)
         return adaptive_writes.ranges(row_bytes, self._planned, self._policy(group, self.slots))

@@ -6,9 +6,10 @@ import dataclasses
 from array import array
 from collections.abc import Mapping, Sequence
 
-from apportion.decision import NOTHING_HELD, Decision, HeldRows
+from apportion.decision import Decision
 from apportion.logs.eventlog import Application, LoggedDecision, Query, Stage, plan_text
 from apportion.logs.eventlog.fragments import Fragment, fragments
+from apportion.logs.eventlog.model import LoggedShuffle
 from apportion.logs.eventlog.placement import is_scan_of, placement
 from apportion.logs.eventlog.tasks import attempts_by_id, joined, median
 from apportion.logs.eventlog.work import attempts_of
@@ -36,24 +37,13 @@ _WORD = 8
 class Shuffle:
     """A shuffle that a stage reads."""
 
-    bytes: list[int]
-    """Bytes of each subpartition."""
+    logged: LoggedShuffle
     writers: list[int]
     """Places of the stages that write it."""
-    contiguous: bool
-    """Whether the subpartitions are ranges of keys, as for a global sort."""
-    splittable: bool
-    """Whether tasks may read parts of a subpartition."""
-    held: HeldRows = NOTHING_HELD
-    """Execution memory of the reading stage for one byte."""
-    subpartitions_per_sum: int = 1
-    """Number of neighbouring subpartitions that share one logged average."""
-    row_bytes: int = 0
+    row_bytes: int
     """Bytes of the rows that were written, before they were compressed."""
-    is_free: bool = True
+    is_free: bool
     """Whether neither the query nor an operator sets the number of subpartitions."""
-    levels: list[int] = dataclasses.field(default_factory=list)
-    """Numbers of groups of subpartitions that map tasks wrote; empty if Spark wrote the shuffle."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +63,7 @@ class Group:
     @property
     def bytes(self) -> int:
         """Bytes of all shuffles."""
-        return sum(sum(shuffle.bytes) for shuffle in self.shuffles)
+        return sum(sum(shuffle.logged.bytes) for shuffle in self.shuffles)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -386,16 +376,18 @@ class _Stages:
 
     def _groups(self, owner: Fragment, run: _Run) -> list[Group]:
         if self._can_assume:
-            return self._assumed(owner, run)
+            return [
+                Group(logged, self._shuffles(logged, reads), is_assumed=True)
+                for logged, reads in undecided.assumed(owner, self._facts(owner, run))
+            ]
         return [
-            Group(logged, self._shuffles(owner, logged))
+            Group(logged, self._shuffles(logged, _reads(owner, logged)))
             for logged in self._placed[id(owner)]
             if logged.decision.stages and _is_sound(logged)
         ]
 
-    def _assumed(self, owner: Fragment, run: _Run) -> list[Group]:
-        """Return the groups that a stage reads in a query that ran without Apportion."""
-        facts = undecided.StageFacts(
+    def _facts(self, owner: Fragment, run: _Run) -> undecided.StageFacts:
+        return undecided.StageFacts(
             task_bytes=run.shuffle_bytes,
             written=self._written,
             broadcast=sum(
@@ -405,24 +397,6 @@ class _Stages:
             confs=self._confs,
             default_parallelism=self._default_parallelism,
         )
-        return [
-            Group(
-                each.logged,
-                [
-                    Shuffle(
-                        bytes=shuffle.bytes,
-                        writers=self._ends_of(read)[-1:],
-                        contiguous=False,
-                        splittable=False,
-                        held=shuffle.held,
-                        row_bytes=self._written(read).expanded,
-                    )
-                    for read, shuffle in zip(each.group.shuffles, each.logged.shuffles, strict=True)
-                ],
-                is_assumed=True,
-            )
-            for each in undecided.assumed(owner, facts)
-        ]
 
     def _written(self, fragment: Fragment) -> RowTotals:
         """Return the rows that a part of the plan wrote to its shuffle."""
@@ -442,29 +416,20 @@ class _Stages:
         columns = max((plan_text.width(node.text) for node in broadcast.root.children), default=1)
         return min(size, rows * _WORD * (1 + columns)) if rows else size
 
-    def _shuffles(self, owner: Fragment, logged: LoggedDecision) -> list[Shuffle]:
-        by_number = {fragment.query_stage: fragment for fragment in owner.inputs}
+    def _shuffles(self, logged: LoggedDecision, reads: Sequence[Fragment]) -> list[Shuffle]:
         is_observed = logged.decision.layout == "observed"
-        shuffles = []
-        for number, shuffle in zip(logged.decision.stages, logged.shuffles, strict=True):
-            read = owner.input_of(shuffle.exchange_metric) or by_number[number]
-            # With mode=observe, Apportion does not look for numbers that the query sets.
-            is_free = is_observed and undecided.free_partitions(read.root.text) > 0
-            shuffles.append(
-                Shuffle(
-                    bytes=shuffle.bytes,
-                    # The last stage, because a global sort runs a stage that samples rows first.
-                    writers=self._ends_of(read)[-1:],
-                    contiguous=shuffle.range_partitioned,
-                    splittable=shuffle.splittable,
-                    held=shuffle.held,
-                    subpartitions_per_sum=logged.subpartitions_per_sum,
-                    row_bytes=self._written(read).expanded,
-                    is_free=is_free or shuffle.partitions_set_by is not None,
-                    levels=shuffle.levels,
-                )
+        return [
+            Shuffle(
+                shuffle,
+                # The last stage, because a global sort runs a stage that samples rows first.
+                writers=self._ends_of(read)[-1:],
+                row_bytes=self._written(read).expanded,
+                # With mode=observe, Apportion does not look for numbers that the query sets.
+                is_free=shuffle.partitions_set_by is not None
+                or (is_observed and undecided.free_partitions(read.root.text) > 0),
             )
-        return shuffles
+            for shuffle, read in zip(logged.shuffles, reads, strict=True)
+        ]
 
     def _write(self, owner: Fragment, run: _Run) -> ShuffleWrite | None:
         """Return the shuffle that a stage writes; None without one, or without its time."""
@@ -506,6 +471,15 @@ class _Stages:
                     decided.remove(match)
                 scans.append(Scan(files, size, match))
         return scans
+
+
+def _reads(owner: Fragment, logged: LoggedDecision) -> list[Fragment]:
+    """Return the inputs of a part of the plan that wrote the shuffles of a decision."""
+    by_number = {fragment.query_stage: fragment for fragment in owner.inputs}
+    return [
+        owner.input_of(shuffle.exchange_metric) or by_number[number]
+        for number, shuffle in zip(logged.decision.stages, logged.shuffles, strict=True)
+    ]
 
 
 def _is_sound(logged: LoggedDecision) -> bool:

@@ -47,14 +47,6 @@ class StageFacts:
     """Spark's default parallelism."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Assumed:
-    """Spark's choice for a group of shuffles, with partitions of equal size."""
-
-    logged: LoggedDecision
-    group: ReadGroup
-
-
 def is_adaptive(plan: PlanNode | None) -> bool:
     """Return whether a plan ran with adaptive execution. Only then Apportion decides tasks."""
     return plan is not None and any(plan_text.kind(n.name) == _ADAPTIVE for n in plan.walk())
@@ -67,11 +59,12 @@ def free_partitions(exchange: str) -> int:
     return found.number if found and is_free else 0
 
 
-def assumed(fragment: Fragment, facts: StageFacts) -> list[Assumed]:
-    """Return Spark's choices for the shuffles that a stage reads.
+def assumed(fragment: Fragment, facts: StageFacts) -> list[tuple[LoggedDecision, list[Fragment]]]:
+    """Return Spark's choices for the shuffles that a stage reads, with the parts that write them.
 
-    The log has the total bytes of a shuffle, but not the bytes of its partitions. The result is
-    empty if the query sets the tasks, or if they do not follow from the bytes.
+    The log has the total bytes of a shuffle, but not the bytes of its partitions, so they count as
+    equally large. The result is empty if the query sets the tasks, or if they do not follow from
+    the bytes.
     """
     try:
         groups = read_groups(fragment)
@@ -98,7 +91,7 @@ def assumed(fragment: Fragment, facts: StageFacts) -> list[Assumed]:
     if not counts:
         return []
     return [
-        Assumed(_logged(group, number, size, count, facts), group)
+        (_logged(group, number, size, count, facts), group.shuffles)
         for group, number, size, count in zip(groups, numbers, sizes, counts, strict=True)
     ]
 
