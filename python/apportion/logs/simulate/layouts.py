@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain
@@ -135,7 +134,7 @@ class Layouts:
     def _groups(self, groups: Sequence[Group]) -> list[Read]:
         if not self._confs.enabled:
             return self._by_spark(groups)
-        shares = self._shares(groups)
+        shares = spark_reads.shared(self.slots, [group.bytes for group in groups])
         return [self._decided(group, slots) for group, slots in zip(groups, shares, strict=True)]
 
     def _for_log(self) -> Layouts:
@@ -157,19 +156,11 @@ class Layouts:
                 f"from this log gives {calculated:,}, so predictions for this stage are less "
                 "certain"
             )
-        return Read([group.bytes // logged] * logged, True)
-
-    def _shares(self, groups: Sequence[Group]) -> list[int]:
-        """Return the slots of each group. Groups of a stage share slots in proportion to bytes."""
-        sizes = [group.bytes for group in groups]
-        total = sum(sizes)
-        if not total:
-            return [self.slots] * len(groups)
-        return [max(1, math.floor(self.slots * size / total + 0.5)) for size in sizes]
+        return self._equal(group, logged)
 
     def _decided(self, group: Group, slots: int) -> Read:
         if logged_policy.is_unchanged(group.decision):
-            return self._unchanged(group)
+            return self._equal(group, group.decision.tasks)
         policy = self._policy(group, slots)
         if policy.parallelism is None and not self._confs.flag(COALESCING):
             return self._coalesced(group, self._resized(group), 1)
@@ -188,7 +179,7 @@ class Layouts:
         layout = decide(inputs, broadcast, policy)
         self._note_averages(group, layout.tasks)
         if group.decision.layout == "local":
-            return self._local(group, layout.tasks)
+            return self._equal(group, layout.tasks)
         task_bytes = layout.task_bytes
         if expansion != 1:
             task_bytes = [int(size / expansion) for size in task_bytes]
@@ -217,7 +208,7 @@ class Layouts:
         parallelism = self._confs.default_parallelism(self.slots)
         minimums = iter(spark_reads.min_tasks(self._confs, parallelism, totals))
         return [
-            self._unchanged(group)
+            self._equal(group, group.decision.tasks)
             if shuffles is None
             else self._coalesced(group, shuffles, next(minimums))
             for group, shuffles in zip(groups, sizes, strict=True)
@@ -232,7 +223,7 @@ class Layouts:
         ranges = spark_reads.coalesced(sizes, min_tasks, self._confs, advisory, splits)
         if group.decision.layout == "local":
             map_tasks = len(self._written_of(group.shuffles[0]))
-            return self._local(group, spark_reads.local_tasks(len(ranges), map_tasks))
+            return self._equal(group, spark_reads.local_tasks(len(ranges), map_tasks))
         task_bytes = [*sums(sizes, ranges), *chain.from_iterable(splits.values())]
         if group.decision.layout == "observed":
             # The log does not have Spark's ranges, only their number and the largest one.
@@ -250,14 +241,10 @@ class Layouts:
         ]
         return spark_reads.splits(sides, self._confs)
 
-    def _local(self, group: Group, tasks: int) -> Read:
-        """Return a local read of map outputs, with tasks of equal size."""
+    def _equal(self, group: Group, tasks: int) -> Read:
+        """Return a read with tasks of equal size, as in a local read of map outputs."""
         is_as_logged = self._scale == 1 and tasks == group.decision.tasks
         return Read([int(group.bytes * self._scale) // tasks] * tasks, is_as_logged)
-
-    def _unchanged(self, group: Group) -> Read:
-        tasks = max(1, group.decision.tasks)
-        return Read([int(group.bytes * self._scale) // tasks] * tasks, self._scale == 1)
 
     def _scans(self, stage: LoggedStage) -> list[Read]:
         """Return the scans of a stage. All their tasks read equally many bytes."""

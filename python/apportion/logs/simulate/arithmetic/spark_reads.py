@@ -35,16 +35,21 @@ _SMALL = 0.2
 def min_tasks(confs: Confs, default_parallelism: int, group_bytes: Sequence[int]) -> list[int]:
     """Return the minimum number of tasks of each group of shuffles in a stage.
 
-    The groups share one minimum in proportion to their bytes. It is `minPartitionNum` if that is
-    set, 1 if `parallelismFirst` is off, and otherwise Spark's default parallelism.
+    The groups share one minimum. It is `minPartitionNum` if that is set, 1 if `parallelismFirst` is
+    off, and otherwise Spark's default parallelism.
     """
     minimum = confs.number(f"{_COALESCE}minPartitionNum")
     if minimum is None:
         minimum = default_parallelism if confs.flag(f"{_COALESCE}parallelismFirst") else 1
+    return shared(minimum, group_bytes)
+
+
+def shared(number: int, group_bytes: Sequence[int]) -> list[int]:
+    """Return the part of a number for each group of a stage, 1 or more, in proportion to bytes."""
     total = sum(group_bytes)
-    if len(group_bytes) == 1 or not total:
-        return [max(minimum, 1)] * len(group_bytes)
-    return [max(1, math.floor(minimum * size / total + 0.5)) for size in group_bytes]
+    if not total:
+        return [max(number, 1)] * len(group_bytes)
+    return [max(1, math.floor(number * size / total + 0.5)) for size in group_bytes]
 
 
 def coalesced(
