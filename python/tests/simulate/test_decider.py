@@ -12,11 +12,7 @@ from pyspark.sql import SparkSession
 import apportion
 from apportion._util.checks import power_down, power_nearest, power_up
 from apportion.decision import HeldRows
-from apportion.logs.simulate.arithmetic.decider import (
-    decide,
-    decide_source,
-    wave_price,
-)
+from apportion.logs.simulate.arithmetic.decider import decide, wave_price
 from apportion.logs.simulate.arithmetic.inputs import ShuffleInput
 from apportion.logs.simulate.arithmetic.policy import SHUFFLE_PARTITIONS, Confs, Policy
 
@@ -123,11 +119,6 @@ def test_blocks_of_partition_groups_count_in_parts() -> None:
     shuffle = [ShuffleInput([1] * 64, written=[1] * 10, groups=16)]
     layout = decide(shuffle, 0, Policy(MB, max_blocks_per_task=60))
     assert layout.tasks == 4
-
-
-def test_tasks_of_a_scan_are_not_rounded() -> None:
-    assert decide_source(10 * MB, Policy(4 * MB)) == 3
-    assert decide_source(10 * MB, Policy(4 * MB, parallelism=7)) == 7
 
 
 def test_malformed_settings_of_a_log_have_their_defaults() -> None:

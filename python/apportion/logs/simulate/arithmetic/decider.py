@@ -67,23 +67,14 @@ def decide(inputs: Sequence[ShuffleInput], broadcast: int, policy: Policy) -> La
     if not policy.balanced:
         ranges = _even(sizes, tasks, policy)
     else:
-        explicit = policy.parallelism is not None
-        chosen, ranges = _in_waves(sizes, tasks, max_width, policy, explicit)
+        chosen, ranges = _in_waves(sizes, tasks, max_width, policy)
         clamps = clamps if chosen == tasks else [*clamps, "waves"]
         tasks = chosen
     return Layout(tasks, ranges, sums(sizes, ranges), clamps)
 
 
-def decide_source(size: int, policy: Policy) -> int:
-    """Return the number of tasks for a scan of `size` bytes of files, which can be cut anywhere."""
-    if policy.parallelism is not None:
-        return policy.parallelism
-    exact = dataclasses.replace(policy, balanced=True, rounding="exact")
-    return _bounded(max(1, -(-size // policy.data_volume_per_task)), size, exact)[0]
-
-
 def likely_tasks(size: int, policy: Policy) -> int:
-    """Return the number of tasks for shuffles of `size` bytes with enough subpartitions."""
+    """Return the number of tasks for `size` bytes of files, or of enough subpartitions."""
     return _bounded(_rounded(size, policy.data_volume_per_task, policy), size, policy)[0]
 
 
@@ -153,11 +144,11 @@ def _largest_of_spark(sizes: Sequence[int], policy: Policy) -> int:
 
 
 def _in_waves(
-    sizes: Sequence[int], tasks: int, max_width: int | None, policy: Policy, explicit: bool
+    sizes: Sequence[int], tasks: int, max_width: int | None, policy: Policy
 ) -> tuple[int, list[Range]]:
     """Return balanced ranges and their number, rounded to full waves if that costs less."""
     slots = policy.steady_slots
-    if policy.rounding != "waves" or explicit or slots is None:
+    if policy.rounding != "waves" or policy.parallelism is not None or slots is None:
         return tasks, balanced(sizes, tasks, max_width)
     lowest, highest = policy.lower_bound, min(policy.upper_bound, max(len(sizes), 1))
     full = tasks // slots * slots

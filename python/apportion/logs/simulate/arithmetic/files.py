@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from apportion.logs.simulate.arithmetic.decider import decide_source
+from apportion.logs.simulate.arithmetic.decider import likely_tasks
 from apportion.logs.simulate.arithmetic.policy import (
     MAX_PARTITION_BYTES,
     OPEN_COST,
@@ -32,8 +32,10 @@ def file_tasks(files: int, size: int, confs: Confs, slots: int, default_parallel
         return spark_tasks
     policy = source_policy(confs, slots, spark_tasks)
     is_bounded = policy.max_parallelism < spark_tasks
-    # The cost to open a file is at most the target size per task.
-    tasks = decide_source(size + files * min(opening, policy.data_volume_per_task), policy)
+    tasks = policy.parallelism
+    if tasks is None:
+        # The cost to open a file is at most the target size per task.
+        tasks = likely_tasks(size + files * min(opening, policy.data_volume_per_task), policy)
     is_near = spark_tasks <= 2 * tasks <= 4 * spark_tasks
     if is_near and policy.parallelism is None and not is_bounded:
         # The extension leaves a scan to Spark if the difference is small.
