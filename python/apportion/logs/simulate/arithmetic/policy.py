@@ -8,7 +8,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from apportion._util.checks import power_down, power_up
+from apportion._util.checks import LARGEST_LONG, power_down, power_up
+from apportion._util.units import read_bytes
 from apportion.errors import SettingError
 from apportion.settings import find
 
@@ -80,12 +81,9 @@ class Confs:
 
     def size(self, key: str) -> int:
         """Return one of Spark's sizes in bytes, 1 or more."""
-        size_setting = find("data_volume_per_task")
         for text in (self._values.get(key), _DEFAULTS[key]):
-            try:
-                return int(size_setting.check(text or ""))
-            except SettingError:
-                continue
+            if 1 <= (size := read_bytes(text or "")) <= LARGEST_LONG:
+                return size
         return 1
 
     def number(self, key: str) -> int | None:
