@@ -17,7 +17,6 @@ from array import array
 from collections.abc import Collection, Iterable, Sequence
 from itertools import combinations
 
-from apportion.logs.simulate.scheduler import Cluster
 from apportion.logs.simulate.workload import LoggedStage, Workload
 
 _MIN_TASKS = 8
@@ -79,14 +78,6 @@ class Model:
     launch: float
     """See `Cluster.launch`."""
     quality: Quality
-
-    def line(self, workload: Workload, place: int) -> Line:
-        """Return the line of a stage."""
-        return self.lines[workload.query, place]
-
-    def cluster(self, slots: int, slots_per_executor: int) -> Cluster:
-        """Return a cluster with the scheduling delays of the log."""
-        return Cluster(slots, slots_per_executor, (), self.handover, self.launch)
 
 
 def fit(workloads: Sequence[Workload]) -> Model:

@@ -83,7 +83,7 @@ def replay(workload: Workload, model: Model, scenario: Scenario) -> Outcome:
     planner = _Planner(workload, model, scenario)
     slots = planner.layouts.slots
     per_executor = min(scenario.executor_slots or workload.slots_per_executor, slots)
-    cluster = dataclasses.replace(model.cluster(slots, per_executor), losses=scenario.losses)
+    cluster = scheduler.Cluster(slots, per_executor, scenario.losses, model.handover, model.launch)
     stages = planner.stages()
     to_run = [
         scheduler.Stage(planned.seconds, logged.after, logged.delay if planned.seconds else 0.0)
@@ -190,7 +190,12 @@ class _Planner:
         combination = _combination(stage)
         keeps_tasks = combination is None and stage.reads_shuffle and stage.limits_for is None
         if keeps_tasks and self._is_changed:
-            self.notes.append(f"stage {stage.id} keeps its tasks: {_why_kept(stage)}")
+            reason = (
+                "its logged number of tasks differs from the decisions"
+                if stage.groups
+                else NO_DECISION
+            )
+            self.notes.append(f"stage {stage.id} keeps its tasks: {reason}")
         if combination and any(not read.is_as_logged for read in (*groups, *scans)):
             tasks = self._new_tasks(place, stage, combination, groups, scans)
             is_assumed = any(group.is_assumed for group in stage.groups)
@@ -229,7 +234,7 @@ class _Planner:
         # Decisions use approximate sizes, but the time depends on the bytes that tasks really read.
         planned, read = sum(shuffled), sum(stage.shuffle_bytes) * self._scale
         factor = read / planned if planned and read else 1.0
-        line = self._model.line(self._workload, place)
+        line = self._model.lines[self._workload.query, place]
         constant = line.seconds(0, len(shuffled), self._scale)
         seconds = [
             constant + line.per_byte * (shuffle_bytes * factor + file_bytes)
@@ -250,9 +255,3 @@ def _combination(stage: LoggedStage) -> str | None:
     if sum(counts) <= tasks and not (len(counts) > 1 and math.prod(counts) == tasks):
         return "sum"
     return "product" if not stage.scans and math.prod(counts) == tasks else None
-
-
-def _why_kept(stage: LoggedStage) -> str:
-    if stage.groups:
-        return "its logged number of tasks differs from the decisions"
-    return NO_DECISION
