@@ -39,15 +39,6 @@ class ReadGroup:
     """For each shuffle, the operators above it, from the bottom up."""
 
 
-@dataclasses.dataclass(frozen=True)
-class _Path:
-    """Facts about the operators between the top of a stage and one of its operators."""
-
-    is_local: bool = False
-    multiplies_rows: bool = False
-    needs_partitions: bool = False
-
-
 def read_groups(fragment: Fragment) -> list[ReadGroup]:
     """Return the groups of a part of the plan, in the order of its tasks.
 
@@ -60,8 +51,9 @@ class _Finder:
     def __init__(self, fragment: Fragment) -> None:
         self._root = fragment.root
         operators = list(fragment.operators())
-        if any(_sets_tasks(node) for node in operators):
-            raise UnknownReadsError
+        for node in operators:
+            if plan_text.kind(node.name) in _SET_TASKS or _SKEW in node.name:
+                raise UnknownReadsError
         starts = _starts(self._root, {id(node) for node in operators})
         # A reused part that the plan does not have is not among the inputs.
         if len(starts) != len(fragment.inputs):
@@ -79,32 +71,40 @@ class _Finder:
     def groups(self) -> list[ReadGroup]:
         found: list[ReadGroup] = []
         # A plan can be deeper than Python's stack.
-        waiting = [(self._root, _Path())]
+        waiting = [self._root]
         while waiting:
-            node, path = waiting.pop()
+            node = waiting.pop()
             read = self._inputs.get(id(node))
             if read:
                 # The tasks of a cached plan stay.
-                found += [self._group([node], path)] if read.kind == "shuffle" else []
+                found += [self._group([node], node)] if read.kind == "shuffle" else []
                 continue
-            path = _through(node, path)
             children = self._rows_from(node)
             kind = plan_text.kind(node.name)
-            if kind == _UNION and path.needs_partitions:
+            if kind == _UNION and any(_needs_whole_keys(above) for above in self._path(node)):
                 # From Spark 4.1 on, this union keeps the partitions of its children.
                 raise UnknownReadsError
             if len(children) < 2 or kind in (_UNION, _PRODUCT):
-                waiting.extend((child, path) for child in reversed(children))
+                waiting.extend(reversed(children))
             elif starts := self._starts_below(children):
-                found.append(self._group(starts, path))
+                found.append(self._group(starts, node))
         return found
 
-    def _group(self, starts: list[PlanNode], path: _Path) -> ReadGroup:
+    def _group(self, starts: list[PlanNode], top: PlanNode) -> ReadGroup:
+        """Return the group of the inputs below `top`, where their tasks meet."""
         shuffles = [self._inputs[id(start)] for start in starts]
         if any(read.kind != "shuffle" for read in shuffles):
             raise UnknownReadsError
-        steps = [self._steps(start) for start in starts]
-        return ReadGroup(shuffles, path.is_local, path.multiplies_rows, steps)
+        path = self._path(top)
+        is_local = any(
+            "local" in node.text for node in path if plan_text.kind(node.name) in _SHUFFLE_READS
+        )
+        multiplies = any(plan_text.kind(node.name) in (_PRODUCT, _NESTED_LOOP) for node in path)
+        return ReadGroup(shuffles, is_local, multiplies, [self._steps(start) for start in starts])
+
+    def _path(self, node: PlanNode) -> list[PlanNode]:
+        """Return an operator, and the operators above it."""
+        return [node, *(above for above, _ in self._steps(node))]
 
     def _steps(self, start: PlanNode) -> list[Step]:
         steps = []
@@ -157,16 +157,8 @@ def _starts(root: PlanNode, own: set[int]) -> list[PlanNode]:
     return starts
 
 
-def _through(node: PlanNode, path: _Path) -> _Path:
-    kind = plan_text.kind(node.name)
+def _needs_whole_keys(node: PlanNode) -> bool:
     # A partial aggregate without functions looks like a final one, and is far more common here.
     is_whole = not plan_text.is_partial(node.text) and "functions=[]" not in node.text
-    return _Path(
-        path.is_local or (kind in _SHUFFLE_READS and "local" in node.text),
-        path.multiplies_rows or kind in (_PRODUCT, _NESTED_LOOP),
-        path.needs_partitions or kind == _WINDOW or (kind in _AGGREGATES and is_whole),
-    )
-
-
-def _sets_tasks(node: PlanNode) -> bool:
-    return plan_text.kind(node.name) in _SET_TASKS or _SKEW in node.name
+    kind = plan_text.kind(node.name)
+    return kind == _WINDOW or (kind in _AGGREGATES and is_whole)
