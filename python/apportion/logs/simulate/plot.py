@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from apportion._util.figures import figure, save
 from apportion._util.units import size_text
@@ -21,32 +22,20 @@ def draw(simulation: Simulation, file: Path) -> None:
     """
     totals = [row.total for row in simulation.rows]
     names = [row.name for row in simulation.rows]
-    measures: list[tuple[str, Sequence[float], Sequence[str]]] = [
-        (
-            "makespan, s",
-            [total.makespan for total in totals],
-            [f"{total.makespan:,.1f}" for total in totals],
-        ),
-        ("tasks", [total.tasks for total in totals], [f"{total.tasks:,}" for total in totals]),
-        (
-            "slot-seconds",
-            [total.slot_seconds for total in totals],
-            [f"{total.slot_seconds:,.0f}" for total in totals],
-        ),
-        (
-            "largest task",
-            [total.largest_task_bytes for total in totals],
-            [size_text(total.largest_task_bytes) for total in totals],
-        ),
+    measures: list[tuple[str, list[float], Callable[[Any], str]]] = [
+        ("makespan, s", [total.makespan for total in totals], "{:,.1f}".format),
+        ("tasks", [total.tasks for total in totals], "{:,}".format),
+        ("slot-seconds", [total.slot_seconds for total in totals], "{:,.0f}".format),
+        ("largest task", [total.largest_task_bytes for total in totals], size_text),
     ]
     drawn = figure()
     height = max(_MIN_HEIGHT, 1 + _BAR_HEIGHT * len(totals))
     drawn.set_size_inches(_PANEL_WIDTH * len(measures), height)
     panels = drawn.subplots(1, len(measures), sharey=True, squeeze=False)[0]
     colors = [f"C{number % 10}" for number in range(len(totals))]
-    for axes, (title, values, labels) in zip(panels, measures, strict=True):
+    for axes, (title, values, text) in zip(panels, measures, strict=True):
         bars = axes.barh(range(len(names)), values, color=colors)
-        axes.bar_label(bars, labels, padding=3, fontsize="small")
+        axes.bar_label(bars, [text(value) for value in values], padding=3, fontsize="small")
         axes.set_title(title, loc="left", fontsize="small")
         axes.margins(x=0.35)
         axes.set_xticks([])
