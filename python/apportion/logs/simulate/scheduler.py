@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from heapq import heapify, heappop, heappush, heapreplace
+from heapq import heappop, heappush, heapreplace
+from math import inf
 
 from apportion._util.units import count_text
 from apportion.errors import ApportionError
@@ -46,12 +47,6 @@ class Cluster:
     """Seconds that the driver needs to launch a task. It launches one task at a time."""
 
     def __post_init__(self) -> None:
-        for name, value in (
-            ("slots", self.slots),
-            ("executor_slots", self.slots_per_executor),
-        ):
-            if not 1 <= value <= MAX_SLOTS:
-                raise ApportionError(f"{name} is {value}: allowed is 1 to {MAX_SLOTS:,}")
         lost = sum(loss.executors for loss in self.losses)
         if lost >= self.executors:
             raise ApportionError(
@@ -84,20 +79,12 @@ def run(stages: Sequence[Stage], cluster: Cluster) -> Run:
 
     A free slot takes the next task of the stage that has been ready longest. Tasks of a lost
     executor start again on another one. The run time is O(tasks x log(slots)).
-
-    Raises `ApportionError` if a stage waits for a later stage.
     """
     return _Simulation(stages, cluster).run()
 
 
 class _Simulation:
     def __init__(self, stages: Sequence[Stage], cluster: Cluster) -> None:
-        for place, stage in enumerate(stages):
-            if any(not 0 <= before < place for before in stage.after):
-                raise ApportionError(
-                    f"stage {place} waits for {list(stage.after)}: a stage can only wait for "
-                    "earlier stages"
-                )
         self._stages = stages
         self._cluster = cluster
         self._ends = [0.0] * len(stages)
@@ -117,25 +104,22 @@ class _Simulation:
                 self._begin(place)
         lost_at = self._losses()
         slots = [(0.0, slot) for slot in range(self._cluster.slots)]
-        heapify(slots)
         handover, launch = self._cluster.handover, self._cluster.launch
         held, reruns, driver_free = 0.0, 0, 0.0
         while self._ready:
             ready, place, _, tasks = heappop(self._ready)
             lost_tasks = 0
             for number, seconds in enumerate(tasks):
-                free, slot = slots[0]
                 # Tasks that become ready meanwhile come later, because they have waited less.
-                start = max(free, ready, driver_free)
-                lost = lost_at.get(slot)
-                while lost is not None and start >= lost:
+                start = max(slots[0][0], ready, driver_free)
+                while start >= lost_at.get(slots[0][1], inf):
                     heappop(slots)
-                    free, slot = slots[0]
-                    start = max(free, ready, driver_free)
-                    lost = lost_at.get(slot)
+                    start = max(slots[0][0], ready, driver_free)
+                slot = slots[0][1]
+                lost = lost_at.get(slot, inf)
                 driver_free = start + launch
                 end = start + seconds
-                if lost is not None and end > lost:
+                if end > lost:
                     held += lost - start
                     heappop(slots)
                     self._add(lost, place, tasks[number : number + 1])
