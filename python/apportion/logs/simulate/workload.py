@@ -218,6 +218,7 @@ def workload(application: Application, query: Query) -> Workload | None:
     if ran_plain:
         confs[ENABLED] = "false"
     start, end = query.submitted, query.completed
+    changes = [cores for since, cores in application.slots if start < since <= end]
     last = max(max(stage.finished) for stage in query.stages if stage.finished)
     per_executor = application.executor_cores if application.executor_cores > 0 else slots
     return Workload(
@@ -230,7 +231,7 @@ def workload(application: Application, query: Query) -> Workload | None:
         tail=max(end - last, 0) / 1000,
         slots=slots,
         slots_per_executor=min(per_executor, slots),
-        most_slots=max([slots, *_slots_between(application, start, end)]),
+        most_slots=max([slots, *(_slots_of(application, cores) for cores in changes)]),
         profiles=len({stage.profile for stage in query.stages if stage.launched}),
         has_failed=query.failure is not None,
     )
@@ -241,12 +242,6 @@ def _slots(application: Application, time: int) -> int:
     before = [cores for since, cores in application.slots if since <= time]
     known = before[-1:] or [cores for _, cores in application.slots]
     return _slots_of(application, max(known, default=1))
-
-
-def _slots_between(application: Application, start: int, end: int) -> list[int]:
-    """Return the task slots after each change in a time."""
-    changes = [cores for since, cores in application.slots if start < since <= end]
-    return [_slots_of(application, cores) for cores in changes]
 
 
 def _slots_of(application: Application, cores: int) -> int:
@@ -295,23 +290,19 @@ class _Stages:
         launched = (stage for stage in query.stages if stage.launched)
         runs = [_Run(id, attempts) for id, attempts in attempts_by_id(launched).items()]
         self._runs = sorted(runs, key=lambda run: (run.launched, run.submitted, run.id))
-        self._places = {run.id: place for place, run in enumerate(self._runs)}
         self._fragments = fragments(query.plan) if query.plan else []
-        # The fragment that each stage ran, by the place of the stage.
+        # The fragment that each stage ran, by the id of the stage.
         self._owners: dict[int, Fragment] = {}
         for fragment, own in zip(
             self._fragments, attempts_of(self._fragments, query.stages), strict=True
         ):
             for stage in own:
-                if stage.id in self._places:
-                    self._owners.setdefault(self._places[stage.id], fragment)
+                self._owners.setdefault(stage.id, fragment)
         placed = placement(query, self._fragments).placed
         self._placed = {
             id(fragment): placed.get(number, []) for number, fragment in enumerate(self._fragments)
         }
-        self._scans = {
-            id(fragment): self._scans_of(fragment, query) for fragment in self._fragments
-        }
+        self._scans = {id(fragment): self._scans_of(fragment) for fragment in self._fragments}
         self._can_assume = not query.decisions and undecided.is_adaptive(query.plan)
         self._latency = median([run.launched - run.submitted for run in self._runs])
 
@@ -321,7 +312,9 @@ class _Stages:
 
     def _places_of(self, fragment: Fragment) -> list[int]:
         """Return the places of the stages that ran a fragment."""
-        return [place for place, owner in self._owners.items() if owner is fragment]
+        return [
+            place for place, run in enumerate(self._runs) if self._owners.get(run.id) is fragment
+        ]
 
     def _ends_of(self, fragment: Fragment) -> list[int]:
         """Return the places of the stages that ran a fragment, or its inputs if none ran it."""
@@ -338,10 +331,11 @@ class _Stages:
         return places
 
     def _stage(self, place: int, run: _Run) -> LoggedStage:
-        owner = self._owners.get(place)
+        owner = self._owners.get(run.id)
+        places = self._places_of(owner) if owner else []
         if owner:
             inputs = [end for fragment in owner.inputs for end in self._ends_of(fragment)]
-            before = {*self._places_of(owner), *inputs}
+            before = {*places, *inputs}
         else:
             before = set(range(place))
         # The stage did not wait for stages that ended later, such as a shuffle for another reader.
@@ -350,12 +344,8 @@ class _Stages:
         # A longer latency is a wait for slots, which the scheduler simulates.
         latency = min(run.launched - run.submitted, self._latency)
         delay = max(run.submitted - since, 0) + latency
-        places = sorted(self._places_of(owner)) if owner else []
-        limits = (
-            any(plan_text.kind(node.name) == _LIMIT for node in owner.operators())
-            if owner
-            else False
-        )
+        operators = owner.operators() if owner else ()
+        limits = any(plan_text.kind(node.name) == _LIMIT for node in operators)
         is_last = limits and place != places[0] and len(run.launches) == 1
         return LoggedStage(
             id=run.id,
@@ -376,27 +366,25 @@ class _Stages:
 
     def _groups(self, owner: Fragment, run: _Run) -> list[Group]:
         if self._can_assume:
+            facts = undecided.StageFacts(
+                task_bytes=run.shuffle_bytes,
+                written=self._written,
+                broadcast=sum(
+                    self._broadcast_bytes(read) for read in owner.inputs if read.kind == "broadcast"
+                ),
+                scans=len(self._scans[id(owner)]),
+                confs=self._confs,
+                default_parallelism=self._default_parallelism,
+            )
             return [
                 Group(logged, self._shuffles(logged, reads), is_assumed=True)
-                for logged, reads in undecided.assumed(owner, self._facts(owner, run))
+                for logged, reads in undecided.assumed(owner, facts)
             ]
         return [
             Group(logged, self._shuffles(logged, _reads(owner, logged)))
             for logged in self._placed[id(owner)]
             if logged.decision.stages and _is_sound(logged)
         ]
-
-    def _facts(self, owner: Fragment, run: _Run) -> undecided.StageFacts:
-        return undecided.StageFacts(
-            task_bytes=run.shuffle_bytes,
-            written=self._written,
-            broadcast=sum(
-                self._broadcast_bytes(read) for read in owner.inputs if read.kind == "broadcast"
-            ),
-            scans=len(self._scans[id(owner)]),
-            confs=self._confs,
-            default_parallelism=self._default_parallelism,
-        )
 
     def _written(self, fragment: Fragment) -> RowTotals:
         """Return the rows that a part of the plan wrote to its shuffle."""
@@ -455,7 +443,7 @@ class _Stages:
         expansion = size / stored if stored else 1.0
         return ShuffleWrite(partitions, is_free, seconds_per_file, max(expansion, 1.0))
 
-    def _scans_of(self, fragment: Fragment, query: Query) -> list[Scan]:
+    def _scans_of(self, fragment: Fragment) -> list[Scan]:
         """Return the scans of files in a fragment, each with its decision."""
         decided = [
             logged
@@ -464,7 +452,7 @@ class _Stages:
         ]
         scans: list[Scan] = []
         for node in fragment.operators():
-            files, size = (query.driver_metric(node, name) for name in _FILES)
+            files, size = (self._query.driver_metric(node, name) for name in _FILES)
             if files > 0 and size > 0:
                 match = next((logged for logged in decided if is_scan_of(logged, node)), None)
                 if match:
