@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import chain, combinations, product
+from itertools import combinations, product
 from math import inf, prod
 from typing import TYPE_CHECKING
 
@@ -91,18 +91,17 @@ class _Candidate:
 
     def __init__(self, place: int, inputs: Sequence[ShuffleInput]) -> None:
         self._sizes = [shuffle.bytes[place] for shuffle in inputs]
-        self._blocks = [
-            shares(size, shuffle.written)
+        # The inputs that may be cut, with the bytes of each map task.
+        self._blocks = {
+            i: shares(shuffle.bytes[place], shuffle.written)
+            for i, shuffle in enumerate(inputs)
             if shuffle.splittable and len(shuffle.written) > 1
-            else None
-            for size, shuffle in zip(self._sizes, inputs, strict=True)
+        }
+        # Sets of these inputs, smaller sets first.
+        self._choices = [
+            chosen for n in range(len(self._blocks)) for chosen in combinations(self._blocks, n + 1)
         ]
-        splittable = [i for i, blocks in enumerate(self._blocks) if blocks is not None]
-        # Sets of inputs that may be cut, smaller sets first.
-        self._choices = list(
-            chain.from_iterable(combinations(splittable, n + 1) for n in range(len(splittable)))
-        )
-        self._packers = [None if blocks is None else RangePacker(blocks) for blocks in self._blocks]
+        self._packers = {i: RangePacker(blocks) for i, blocks in self._blocks.items()}
         self.cut = lru_cache(maxsize=1024)(self._cut)
 
     def _cut(self, limit: int) -> tuple[int, ...] | None:
@@ -117,10 +116,9 @@ class _Candidate:
         share = int((limit - whole) / len(chosen))
         counts = [1] * len(self._sizes)
         for i in chosen:
-            blocks, packer = self._blocks[i], self._packers[i]
-            if blocks is None or packer is None or max(blocks) > share:
+            if max(self._blocks[i]) > share:
                 return None
-            counts[i] = int(packer.tasks(share, len(blocks)))
+            counts[i] = int(self._packers[i].tasks(share, len(self._blocks[i])))
         tasks = prod(counts)
         read = sum(size * (tasks / count) for size, count in zip(self._sizes, counts, strict=True))
         return tuple(counts) if read <= sum(self._sizes) * _MAX_READ_FACTOR else None
@@ -128,8 +126,8 @@ class _Candidate:
     def parts(self, cut: Sequence[int]) -> list[int]:
         """Return the bytes of each task: a part of each cut input, and all of the others."""
         parts = [
-            sums(blocks, balanced(blocks, count)) if blocks is not None and count > 1 else [size]
-            for blocks, count, size in zip(self._blocks, cut, self._sizes, strict=True)
+            sums(self._blocks[i], balanced(self._blocks[i], count)) if count > 1 else [size]
+            for i, (count, size) in enumerate(zip(cut, self._sizes, strict=True))
         ]
         return [sum(combination) for combination in product(*parts)]
 
