@@ -44,12 +44,12 @@ class Line:
     """Seconds of work that the tasks of a stage share, independent of bytes. It is only used for a
     stage that reads nothing."""
 
-    def seconds(self, size: float, tasks: int, scale: float = 1) -> float:
-        """Return the time of a task that reads `size` bytes, in a stage of `tasks` tasks.
+    def constant(self, tasks: int, scale: float = 1) -> float:
+        """Return the seconds of a task that do not depend on its bytes, in a stage of `tasks`.
 
         `scale` is the amount of data relative to the log.
         """
-        return self.overhead + self.per_byte * size + self.per_stage * scale / tasks
+        return self.overhead + self.per_stage * scale / tasks
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,7 +164,7 @@ def _quality(fitted: Sequence[tuple[Line, LoggedStage]]) -> Quality:
     variance = residual = 0.0
     errors = array("d")
     for line, stage in fitted:
-        constant = line.seconds(0, len(stage.seconds))
+        constant = line.constant(len(stage.seconds))
         for size, second in zip(_sizes(stage), stage.seconds, strict=True):
             difference = constant + line.per_byte * size - second
             variance += (second - mean) ** 2

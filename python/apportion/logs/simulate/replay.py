@@ -235,7 +235,7 @@ class _Planner:
         planned, read = sum(shuffled), sum(stage.shuffle_bytes) * self._scale
         factor = read / planned if planned and read else 1.0
         line = self._model.lines[self._workload.query, place]
-        constant = line.seconds(0, len(shuffled), self._scale)
+        constant = line.constant(len(shuffled), self._scale)
         seconds = [
             constant + line.per_byte * (shuffle_bytes * factor + file_bytes)
             for shuffle_bytes, file_bytes in zip(shuffled, scanned, strict=True)
