@@ -53,7 +53,7 @@ def ranges(row_bytes: int, planned: int, policy: Policy) -> int:
     Its `row_bytes` are counted before the first row is written. It has more partitions than the
     `planned` number only if the tasks need them.
     """
-    filled = min(row_bytes // _slot_bytes(policy), _slots(policy))
+    filled = min(row_bytes // _slot_bytes(policy), policy.slots or 1)
     tasks = max(row_bytes // policy.data_volume_per_task, filled, _min_tasks(policy))
     if tasks <= 1:
         return 1
@@ -84,8 +84,9 @@ def written_levels(
     least = tasks if tasks & (tasks - 1) == 0 else tasks * _RANGES_PER_TASK
     tree = levels(number, power_up(least))
     kept = _MAX_KEPT / expansion * map_tasks
+    slots = policy.slots or 1
     targets = [
-        groups * (policy.data_volume_per_task if groups >= _slots(policy) else _slot_bytes(policy))
+        groups * (policy.data_volume_per_task if groups >= slots else _slot_bytes(policy))
         for groups in tree
     ]
 
@@ -139,11 +140,7 @@ def _partitions_for(policy: Policy) -> int:
 
 
 def _min_tasks(policy: Policy) -> int:
-    return policy.lower_bound if policy.parallelism is None else policy.parallelism
-
-
-def _slots(policy: Policy) -> int:
-    return 1 if policy.slots is None else policy.slots
+    return policy.parallelism or policy.lower_bound
 
 
 def _slot_bytes(policy: Policy) -> int:
