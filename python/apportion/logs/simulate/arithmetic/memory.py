@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from apportion._util.checks import power_up
@@ -25,7 +26,7 @@ def needed(inputs: Sequence[HeldRows], sizes: Sequence[int]) -> int:
     """Return the bytes of execution memory of a task that reads `sizes` bytes of the inputs."""
     rows = sum(held.per_byte * size for held, size in zip(inputs, sizes, strict=True))
     used = [each * size for held, size in zip(inputs, sizes, strict=True) for each in held.arrays]
-    allocated = [_up_to_power_of_two(each) for each in used]
+    allocated = [float(power_up(math.ceil(each))) if each >= 1 else 0.0 for each in used]
     largest = max(allocated, default=0.0)
     rows_at_growth = 0.0
     if largest:
@@ -48,8 +49,7 @@ def raised(
     fitting = _without_skewed(inputs, count, limit)
     fewest = tasks
     if any(each.splittable for each in inputs):
-        fair = (total - 1) // limit + 1
-        fewest = max(tasks, min(most, power_up(fair) if policy.is_power_of_two else fair))
+        fewest = max(tasks, min(most, (total - 1) // limit + 1))
     if policy.balanced:
         bound = sum_each(
             [
@@ -90,10 +90,3 @@ def _without_skewed(inputs: Sequence[ShuffleInput], count: int, limit: int) -> l
 
 def _at_most(held: HeldRows) -> float:
     return held.per_byte + sum(2 * each for each in held.arrays) + max(held.arrays, default=0.0)
-
-
-def _up_to_power_of_two(size: float) -> float:
-    if size < 1:
-        return 0.0
-    below = 1 << (int(size).bit_length() - 1)
-    return float(below if below >= size else 2 * below)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, zip_longest
 from math import inf
 
 Range = tuple[int, int]
@@ -55,11 +55,7 @@ def sums(sizes: Sequence[int], ranges: Sequence[Range]) -> list[int]:
 
 def sum_each(inputs: Sequence[Sequence[int]]) -> list[int]:
     """Return the total bytes of each subpartition. Inputs can have different lengths."""
-    totals = [0] * max(map(len, inputs), default=0)
-    for sizes in inputs:
-        for place, size in enumerate(sizes):
-            totals[place] += size
-    return totals
+    return [sum(sizes) for sizes in zip_longest(*inputs, fillvalue=0)]
 
 
 def attainable_width(width: int | None, subpartitions: int, tasks: int) -> int:
