@@ -58,11 +58,10 @@ class Layouts:
         self._logged = Confs(workload.confs)
         self._confs = Confs(workload.changed_confs(scenario.conf))
         self._written: dict[int, Sequence[int]] = {}
-        self._is_unchanged = (
-            self.slots == workload.slots
-            and scenario.scale == 1
-            and all(workload.confs.get(key) == value for key, value in scenario.conf.items())
+        self.changes_more_than_slots = scenario.scale != 1 or any(
+            workload.confs.get(key) != value for key, value in scenario.conf.items()
         )
+        self._is_unchanged = self.slots == workload.slots and not self.changes_more_than_slots
         self._logged_layouts: Layouts | None = None
         # The group that reads the output of a stage, by the place of the stage.
         self._readers = {

@@ -69,7 +69,7 @@ def measured(workload: Workload) -> Outcome:
         makespan=workload.seconds,
         tasks=sum(stage.tasks for stage in stages),
         slot_seconds=sum(stage.task_seconds for stage in stages),
-        largest_task_bytes=_largest(stages),
+        largest_task_bytes=max(stage.largest_task_bytes for stage in stages),
         slots=workload.slots,
         stages=stages,
     )
@@ -98,16 +98,12 @@ def replay(workload: Workload, model: Model, scenario: Scenario) -> Outcome:
         makespan=ran.end + workload.tail,
         tasks=ran.tasks,
         slot_seconds=ran.slot_seconds,
-        largest_task_bytes=_largest(outcomes),
+        largest_task_bytes=max(stage.largest_task_bytes for stage in outcomes),
         slots=slots,
         reruns=ran.reruns,
         stages=outcomes,
         notes=planner.notes,
     )
-
-
-def _largest(stages: Sequence[StageOutcome]) -> int:
-    return max((stage.largest_task_bytes for stage in stages), default=0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,9 +138,6 @@ class _Planner:
         self._model = model
         self._scale = scenario.scale
         self._planned: list[_Tasks] = []
-        self._is_changed = scenario.scale != 1 or any(
-            workload.confs.get(key) != value for key, value in scenario.conf.items()
-        )
 
     def stages(self) -> list[_Tasks]:
         """Return the tasks of each stage, in order."""
@@ -189,7 +182,7 @@ class _Planner:
         groups, scans = self.layouts.reads(stage)
         combination = _combination(stage)
         keeps_tasks = combination is None and stage.reads_shuffle and stage.limits_for is None
-        if keeps_tasks and self._is_changed:
+        if keeps_tasks and self.layouts.changes_more_than_slots:
             reason = (
                 "its logged number of tasks differs from the decisions"
                 if stage.groups
