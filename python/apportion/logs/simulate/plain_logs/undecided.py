@@ -78,17 +78,14 @@ def assumed(fragment: Fragment, facts: StageFacts) -> list[tuple[LoggedDecision,
     stored = sum(
         number * len(group.shuffles) for number, group in zip(numbers, groups, strict=True)
     )
-    if (
-        max(numbers) > most
-        or stored > _MOST_SHUFFLES * most
-        or (len(groups) == 1 and not facts.scans and numbers[0] < tasks)
-    ):
+    if max(numbers) > most or stored > _MOST_SHUFFLES * most:
         return []
-    sizes = [total]
-    if len(groups) > 1 or facts.scans:
+    if len(groups) == 1 and not facts.scans:
+        sizes, counts = [total], [tasks]
+    else:
         sizes = [int(sum(_stored(group, facts)) * _KNOWN_BYTES) for group in groups]
-    counts = _counts(groups, numbers, sizes, facts)
-    if not counts:
+        counts = _counts(groups, numbers, sizes, facts)
+    if not counts or counts[0] > numbers[0]:
         return []
     return [
         (_logged(group, number, size, count, facts), group.shuffles)
@@ -110,13 +107,10 @@ def _stored(group: ReadGroup, facts: StageFacts) -> list[int]:
 def _counts(
     groups: Sequence[ReadGroup], numbers: Sequence[int], sizes: Sequence[int], facts: StageFacts
 ) -> list[int]:
-    """Return the tasks of each group; empty if the log does not have them.
+    """Return the tasks of each group, as Spark calculates them; empty if they are not known.
 
-    The log has the tasks of the stage. Those of several groups are calculated as Spark does.
+    The log has only the tasks of the stage.
     """
-    tasks = len(facts.task_bytes)
-    if len(groups) == 1 and not facts.scans:
-        return [tasks]
     if any(group.is_local for group in groups):
         return []
     fewest = spark_reads.min_tasks(facts.confs, facts.default_parallelism, sizes)
@@ -124,6 +118,7 @@ def _counts(
         len(spark_reads.coalesced(_equal(size, number), minimum, facts.confs))
         for size, number, minimum in zip(sizes, numbers, fewest, strict=True)
     ]
+    tasks = len(facts.task_bytes)
     # Each task of a Cartesian product reads a pair.
     possible = sum(counts) < tasks if facts.scans else tasks in (sum(counts), math.prod(counts))
     return counts if possible else []
