@@ -280,6 +280,15 @@ def test_an_observed_log_has_the_partitions_that_spark_may_choose(tmp_path: Path
     assert tasks(outcome(free, conf=auto)) == [2, 32]
 
 
+def test_tasks_may_read_parts_of_all_partitions(tmp_path: Path) -> None:
+    decided = logs.decision(
+        sizes=[[8 * MB]], inputs=[{**FIXED, "splittable": True}], subpartitions=1, tasks=1,
+        parallelism=1, ranges=[{"start": 0, "end": 1}],
+    )  # fmt: skip
+    application = log_of(tmp_path, logs.application(), logs.query(decided=[decided]))
+    assert tasks(outcome(application, conf={VOLUME: str(4 * MB)}, slots=3)) == [2, 2]
+
+
 def test_confs_of_the_session_apply_to_its_queries(tmp_path: Path) -> None:
     query = logs.query(modifiedConfigs={VOLUME: str(2 * MB)})
     application = log_of(tmp_path, logs.application(), query)

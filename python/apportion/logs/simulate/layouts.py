@@ -20,7 +20,7 @@ from apportion.logs.simulate.arithmetic import (
 from apportion.logs.simulate.arithmetic.decider import Layout, decide
 from apportion.logs.simulate.arithmetic.inputs import ShuffleInput
 from apportion.logs.simulate.arithmetic.policy import COALESCING, SHUFFLE_PARTITIONS, Confs, Policy
-from apportion.logs.simulate.arithmetic.ranges import Range, sum_each, sums
+from apportion.logs.simulate.arithmetic.ranges import sum_each, sums
 from apportion.logs.simulate.scenarios import AS_LOGGED, Scenario
 from apportion.logs.simulate.workload import Group, LoggedStage, Shuffle, ShuffleWrite, Workload
 
@@ -188,15 +188,8 @@ class Layouts:
         if group.is_assumed or group.decision.layout == "skew":
             # The log does not have the bytes of each partition, or of each part of a split.
             return self._scale == 1 and group.decision.tasks == len(layout.task_bytes)
-        return group.decision.layout != "observed" and self._are_logged(group, layout.ranges)
-
-    def _are_logged(self, group: Group, ranges: Sequence[Range]) -> bool:
-        """Return whether these are the ranges of the log, over the same number of partitions."""
-        return (
-            self._scale == 1
-            and ranges[-1][1] <= group.decision.subpartitions
-            and list(map(tuple, group.decision.ranges)) == ranges
-        )
+        is_observed = group.decision.layout == "observed"
+        return self._scale == 1 and not is_observed and group.decision.ranges == layout.ranges
 
     def _by_spark(self, groups: Sequence[Group]) -> list[Read]:
         sizes = [
@@ -229,7 +222,8 @@ class Layouts:
             largest = group.decision.largest_task_bytes
             is_logged = len(task_bytes) == group.decision.tasks and max(task_bytes) == largest
             return Read(task_bytes, self._scale == 1 and is_logged)
-        return Read(task_bytes, not splits and self._are_logged(group, ranges))
+        is_logged = not splits and group.decision.ranges == ranges
+        return Read(task_bytes, self._scale == 1 and is_logged)
 
     def _skew_splits(self, group: Group, shuffles: list[list[int]]) -> dict[int, list[int]]:
         if group.decision.operator not in spark_reads.JOINS:
