@@ -8,11 +8,11 @@ from functools import cached_property
 from itertools import chain
 
 from apportion._util.units import count_text
+from apportion.decision import HeldRows
 from apportion.errors import ApportionError
 from apportion.logs.simulate import logged_policy
 from apportion.logs.simulate.arithmetic import (
     adaptive_writes,
-    memory,
     spark_reads,
     subpartitions,
     writes,
@@ -169,7 +169,10 @@ class Layouts:
                 bytes=sizes if expansion == 1 else [int(size * expansion) for size in sizes],
                 written=self._written_of(shuffle),
                 splittable=shuffle.logged.splittable,
-                held=memory.divided(shuffle.logged.held, expansion),
+                held=HeldRows(
+                    shuffle.logged.held.per_byte / expansion,
+                    [each / expansion for each in shuffle.logged.held.arrays],
+                ),
                 groups=self._written_groups(shuffle, sizes, policy),
             )
             for sizes, shuffle in zip(self._resized(group), group.shuffles, strict=True)

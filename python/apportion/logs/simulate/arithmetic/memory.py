@@ -15,13 +15,6 @@ from apportion.logs.simulate.arithmetic.ranges import RangePacker, even, sum_eac
 _SKEW = 2
 
 
-def divided(held: HeldRows, factor: float) -> HeldRows:
-    """Return the same for bytes that stand for `factor` of these bytes each."""
-    if factor == 1:
-        return held
-    return HeldRows(held.per_byte / factor, [each / factor for each in held.arrays])
-
-
 def needed(inputs: Sequence[HeldRows], sizes: Sequence[int]) -> int:
     """Return the bytes of execution memory of a task that reads `sizes` bytes of the inputs."""
     rows = sum(held.per_byte * size for held, size in zip(inputs, sizes, strict=True))
