@@ -25,7 +25,7 @@ _MAX_TASKS = 200
 # Minimum ratio of the largest to the smallest task. With less, the slope would be noise.
 _MIN_SPREAD = 1.5
 # Times in logs are whole milliseconds.
-_SHORTEST = 0.001
+SHORTEST = 0.001
 
 
 Point = tuple[float, float]
@@ -169,7 +169,7 @@ def _quality(fitted: Sequence[tuple[Line, LoggedStage]]) -> Quality:
             difference = constant + line.per_byte * size - second
             variance += (second - mean) ** 2
             residual += difference**2
-            errors.append(abs(difference) / max(second, _SHORTEST))
+            errors.append(abs(difference) / max(second, SHORTEST))
     return Quality(
         tasks=tasks,
         r_squared=1 - residual / variance if variance else None,

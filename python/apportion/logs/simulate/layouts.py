@@ -40,7 +40,7 @@ class Read:
     task_bytes: list[int]
     """Bytes that each task reads."""
     is_as_logged: bool
-    """Whether these are the logged tasks."""
+    """Whether these are the logged tasks, except for the scale of the data."""
 
 
 class Layouts:
@@ -190,9 +190,8 @@ class Layouts:
     def _is_logged(self, group: Group, layout: Layout) -> bool:
         if group.is_assumed or group.decision.layout == "skew":
             # The log does not have the bytes of each partition, or of each part of a split.
-            return self._scale == 1 and group.decision.tasks == len(layout.task_bytes)
-        is_observed = group.decision.layout == "observed"
-        return self._scale == 1 and not is_observed and group.decision.ranges == layout.ranges
+            return group.decision.tasks == len(layout.task_bytes)
+        return group.decision.layout != "observed" and group.decision.ranges == layout.ranges
 
     def _by_spark(self, groups: Sequence[Group]) -> list[Read]:
         sizes = [
@@ -224,9 +223,8 @@ class Layouts:
             # The log does not have Spark's ranges, only their number and the largest one.
             largest = group.decision.largest_task_bytes
             is_logged = len(task_bytes) == group.decision.tasks and max(task_bytes) == largest
-            return Read(task_bytes, self._scale == 1 and is_logged)
-        is_logged = not splits and group.decision.ranges == ranges
-        return Read(task_bytes, self._scale == 1 and is_logged)
+            return Read(task_bytes, is_logged)
+        return Read(task_bytes, not splits and group.decision.ranges == ranges)
 
     def _skew_splits(self, group: Group, shuffles: list[list[int]]) -> dict[int, list[int]]:
         if group.decision.operator not in spark_reads.JOINS:
@@ -239,8 +237,8 @@ class Layouts:
 
     def _equal(self, group: Group, tasks: int) -> Read:
         """Return a read with tasks of equal size, as in a local read of map outputs."""
-        is_as_logged = self._scale == 1 and tasks == group.decision.tasks
-        return Read([int(group.bytes * self._scale) // tasks] * tasks, is_as_logged)
+        size = int(group.bytes * self._scale) // tasks
+        return Read([size] * tasks, tasks == group.decision.tasks)
 
     def _scans(self, stage: LoggedStage) -> list[Read]:
         """Return the scans of a stage. All their tasks read equally many bytes."""
@@ -259,7 +257,7 @@ class Layouts:
             tasks = logged if requested == before and self._scale == 1 else requested
             self.check(tasks)
             size = int(sum(stage.input_bytes) * self._scale / len(stage.scans) / tasks)
-            reads.append(Read([size] * tasks, tasks == logged and self._scale == 1))
+            reads.append(Read([size] * tasks, tasks == logged))
         return reads
 
     def _written_of(self, shuffle: Shuffle) -> list[int]:

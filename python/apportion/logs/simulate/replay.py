@@ -8,13 +8,11 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 
 from apportion.logs.simulate import scheduler
-from apportion.logs.simulate.fit import Model
-from apportion.logs.simulate.layouts import Layouts, Read
+from apportion.logs.simulate.fit import SHORTEST, Model
+from apportion.logs.simulate.layouts import Layouts
 from apportion.logs.simulate.scenarios import Scenario
 from apportion.logs.simulate.workload import LoggedStage, Workload
 
-# Times in logs are whole milliseconds.
-_SHORTEST = 0.001
 NO_DECISION = "the log has no decision for its shuffles"
 
 
@@ -154,7 +152,7 @@ class _Planner:
         change = self.layouts.write_change(place)
         if not change:
             return planned
-        seconds = [max(second + change, min(second, _SHORTEST)) for second in planned.seconds]
+        seconds = [max(second + change, min(second, SHORTEST)) for second in planned.seconds]
         return dataclasses.replace(planned, seconds=seconds, is_as_logged=False)
 
     def limits(self) -> Iterator[tuple[int, _Tasks]]:
@@ -189,41 +187,23 @@ class _Planner:
                 else NO_DECISION
             )
             self.notes.append(f"stage {stage.id} keeps its tasks: {reason}")
-        if combination and any(not read.is_as_logged for read in (*groups, *scans)):
-            tasks = self._new_tasks(place, stage, combination, groups, scans)
-            is_assumed = any(group.is_assumed for group in stage.groups)
-            return dataclasses.replace(tasks, assumes_equal_partitions=is_assumed)
-        if self._scale == 1:
-            return _Tasks(stage.name, stage.shuffle_bytes, stage.seconds, True)
-        shuffled = [int(size * self._scale) for size in stage.shuffle_bytes]
-        scanned = [int(size * self._scale) for size in stage.input_bytes]
-        return self._timed(place, stage, shuffled, scanned)
-
-    def _new_tasks(
-        self,
-        place: int,
-        stage: LoggedStage,
-        combination: str,
-        groups: Sequence[Read],
-        scans: Sequence[Read],
-    ) -> _Tasks:
-        if combination == "product":
+        is_new = self._scale != 1 or not all(read.is_as_logged for read in (*groups, *scans))
+        if combination == "product" and is_new:
             self.layouts.check(math.prod(len(read.task_bytes) for read in groups))
             shuffled = [sum(sizes) for sizes in product(*(read.task_bytes for read in groups))]
-            return self._timed(place, stage, shuffled, [0] * len(shuffled))
-        shuffled = [size for read in groups for size in read.task_bytes]
-        scanned = [size for read in scans for size in read.task_bytes]
-        others = len(stage.seconds) - sum(stage.decided_tasks)
-        return self._timed(
-            place,
-            stage,
-            shuffled + [0] * (len(scanned) + others),
-            [0] * len(shuffled) + scanned + [0] * others,
-        )
-
-    def _timed(
-        self, place: int, stage: LoggedStage, shuffled: list[int], scanned: list[int]
-    ) -> _Tasks:
+            scanned = [0] * len(shuffled)
+        elif combination and is_new:
+            from_shuffles = [size for read in groups for size in read.task_bytes]
+            from_files = [size for read in scans for size in read.task_bytes]
+            others = [0] * (len(stage.seconds) - sum(stage.decided_tasks))
+            shuffled = from_shuffles + [0] * len(from_files) + others
+            scanned = [0] * len(from_shuffles) + from_files + others
+        elif self._scale == 1:
+            return _Tasks(stage.name, stage.shuffle_bytes, stage.seconds, True)
+        else:
+            shuffled = [int(size * self._scale) for size in stage.shuffle_bytes]
+            scanned = [int(size * self._scale) for size in stage.input_bytes]
+        is_assumed = combination is not None and any(group.is_assumed for group in stage.groups)
         # Decisions use approximate sizes, but the time depends on the bytes that tasks really read.
         planned, read = sum(shuffled), sum(stage.shuffle_bytes) * self._scale
         factor = read / planned if planned and read else 1.0
@@ -233,7 +213,7 @@ class _Planner:
             constant + line.per_byte * (shuffle_bytes * factor + file_bytes)
             for shuffle_bytes, file_bytes in zip(shuffled, scanned, strict=True)
         ]
-        return _Tasks(stage.name, shuffled, seconds, False)
+        return _Tasks(stage.name, shuffled, seconds, False, is_assumed)
 
 
 def _combination(stage: LoggedStage) -> str | None:
