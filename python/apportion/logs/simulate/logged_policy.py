@@ -22,6 +22,7 @@ from apportion.logs.simulate.workload import Scan
 _HINT = "hint"
 _POLICY_RULE = "policy-rule"
 _WRITE = "write"
+# Kinds that set the tasks of a scan: hints, rules and options of the reader.
 _FIXED_SCAN = {_HINT, _POLICY_RULE, "reader-option"}
 
 
@@ -41,19 +42,17 @@ def multiplies_rows(logged: LoggedDecision) -> bool:
     return logged.source_kinds.get("dataVolumePerTask") == MULTIPLIED_ROWS
 
 
-def is_fixed_scan(logged: LoggedDecision) -> bool:
-    """Return whether a hint, a rule or an option of the reader sets the tasks of a scan."""
-    return (
-        logged.decision.kind == "explicit" and logged.source_kinds.get("parallelism") in _FIXED_SCAN
-    )
-
-
 def scan_tasks(
     scan: Scan, confs: Confs, slots: int, default_parallelism: int, scale: float = 1
 ) -> int:
     """Return the tasks for a scan whose files have `scale` times the bytes of the log."""
-    if scan.logged and is_fixed_scan(scan.logged):
-        return min(max(1, scan.logged.decision.parallelism), MAX_TASKS)
+    logged = scan.logged
+    if (
+        logged
+        and logged.decision.kind == "explicit"
+        and logged.source_kinds.get("parallelism") in _FIXED_SCAN
+    ):
+        return min(max(1, logged.decision.parallelism), MAX_TASKS)
     return file_tasks(scan.files, int(scan.bytes * scale), confs, slots, default_parallelism)
 
 
