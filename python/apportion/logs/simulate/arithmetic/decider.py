@@ -59,8 +59,8 @@ def decide(inputs: Sequence[ShuffleInput], broadcast: int, policy: Policy) -> La
         unlimited, clamps = _for_fan_in(unlimited, clamps, subpartitions, max_width, policy)
         unlimited, clamps = memory.raised(unlimited, clamps, inputs, policy)
     if split := skew.plan(inputs, unlimited, max_width, policy):
-        task_bytes = sums(sizes, split.ranges) + split.task_bytes
-        return Layout(unlimited, split.ranges, task_bytes, clamps)
+        ranges, parts = split
+        return Layout(unlimited, ranges, sums(sizes, ranges) + parts, clamps)
     tasks = min(unlimited, max(subpartitions, 1))
     if tasks < unlimited:
         clamps = [*clamps, "subpartitions"]

@@ -7,13 +7,12 @@ output of the map task.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import combinations, product
 from math import inf, prod
-from typing import TYPE_CHECKING
 
+from apportion.logs.simulate.arithmetic.inputs import ShuffleInput
 from apportion.logs.simulate.arithmetic.policy import Policy
 from apportion.logs.simulate.arithmetic.ranges import (
     Range,
@@ -24,9 +23,6 @@ from apportion.logs.simulate.arithmetic.ranges import (
     sums,
 )
 
-if TYPE_CHECKING:
-    from apportion.logs.simulate.arithmetic.inputs import ShuffleInput
-
 # `SkewSplits.scala` explains these values.
 _TOLERANCE = 1.25
 _LARGEST_PART = 0.75
@@ -36,12 +32,8 @@ _SLACK = 1 / 1024
 _MAX_BLOCKS = 1 << 22
 
 
-@dataclasses.dataclass(frozen=True)
-class Splits:
-    """Ranges, and the bytes of the tasks that read parts of the other subpartitions."""
-
-    ranges: list[Range]
-    task_bytes: list[int]
+Splits = tuple[list[Range], list[int]]
+"""Ranges, and the bytes of the tasks that read parts of the other subpartitions."""
 
 
 def plan(
@@ -83,7 +75,7 @@ def _fill(
             ranges.append((start, end))
         elif start in candidates and (cut := candidates[start].cut(limit)):
             parts.extend(candidates[start].parts(cut))
-    return Splits(ranges, parts) if parts else None
+    return (ranges, parts) if parts else None
 
 
 class _Candidate:
