@@ -152,7 +152,7 @@ def _pooled_overhead(own: Iterable[Line], stages: Collection[LoggedStage]) -> fl
 def _pooled_line(stage: LoggedStage, overhead: float) -> Line:
     overhead = min(overhead, *stage.seconds) if stage.seconds else overhead
     work = sum(second - overhead for second in stage.seconds)
-    size = stage.bytes_read
+    size = sum(_sizes(stage))
     return Line(overhead, work / size) if size else Line(overhead, 0.0, work)
 
 

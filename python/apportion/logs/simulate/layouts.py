@@ -17,7 +17,7 @@ from apportion.logs.simulate.arithmetic import (
     subpartitions,
     writes,
 )
-from apportion.logs.simulate.arithmetic.decider import Layout, decide
+from apportion.logs.simulate.arithmetic.decider import decide
 from apportion.logs.simulate.arithmetic.inputs import ShuffleInput
 from apportion.logs.simulate.arithmetic.policy import COALESCING, SHUFFLE_PARTITIONS, Confs, Policy
 from apportion.logs.simulate.arithmetic.ranges import sum_each, sums
@@ -185,13 +185,11 @@ class Layouts:
         task_bytes = layout.task_bytes
         if expansion != 1:
             task_bytes = [int(size / expansion) for size in task_bytes]
-        return Read(task_bytes, self._is_logged(group, layout))
-
-    def _is_logged(self, group: Group, layout: Layout) -> bool:
         if group.is_assumed or group.decision.layout == "skew":
             # The log does not have the bytes of each partition, or of each part of a split.
-            return group.decision.tasks == len(layout.task_bytes)
-        return group.decision.layout != "observed" and group.decision.ranges == layout.ranges
+            return Read(task_bytes, group.decision.tasks == len(task_bytes))
+        is_decided = group.decision.layout != "observed"
+        return Read(task_bytes, is_decided and group.decision.ranges == layout.ranges)
 
     def _by_spark(self, groups: Sequence[Group]) -> list[Read]:
         sizes = [
@@ -343,9 +341,10 @@ class Layouts:
         """Return the number of subpartitions of all shuffles with adaptive writes."""
         policy = self._session_policy
         free = [group for group in self._workload.groups if self._is_free(group)]
+        scanned = sum(scan.bytes for stage in self._workload.stages for scan in stage.scans)
         return adaptive_writes.partitions(
             self._confs.shuffle_partitions or 1,
-            int(self._workload.scanned_bytes * self._scale),
+            int(scanned * self._scale),
             policy.data_volume_per_task,
             [policy, *(self._policy(group, self.slots) for group in free)],
         )

@@ -23,7 +23,9 @@ def scenarios_table(simulation: Simulation) -> FittedTable:
         "Scenario", "Makespan, s", "Times faster", "Tasks", "Slot-seconds", "Largest task", "Slots",
         "Used",
     )  # fmt: skip
-    table = FittedTable(_title(simulation), columns, right=range(1, len(columns)))
+    queries = len(simulation.workloads)
+    title = count_text(queries, "query") + ("" if queries == 1 else ", one after the other")
+    table = FittedTable(title, columns, right=range(1, len(columns)))
     logged = simulation.rows[0].total
     for row in _shown(simulation):
         total = row.total
@@ -86,7 +88,9 @@ def fit_text(simulation: Simulation) -> str:
 def notes(simulation: Simulation) -> Iterator[str]:
     """Yield the differences between the scenarios and the simulation."""
     queries = simulation.workloads
-    undecided = sum(ran.reads_shuffles and not ran.was_decided for ran in queries)
+    undecided = sum(
+        any(stage.reads_shuffle for stage in ran.stages) and not ran.was_decided for ran in queries
+    )
     if undecided:
         yield (
             f"the log has no decisions for the shuffles of {undecided} of "
@@ -139,11 +143,6 @@ def _side_by_side(simulation: Simulation, title: str, first_column: str) -> Fitt
 
 def _mark(outcome: Outcome | StageOutcome) -> str:
     return BOUND if outcome.assumes_equal_partitions else ""
-
-
-def _title(simulation: Simulation) -> str:
-    queries = len(simulation.workloads)
-    return count_text(queries, "query") + ("" if queries == 1 else ", one after the other")
 
 
 def _label(row: Row) -> str:

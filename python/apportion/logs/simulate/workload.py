@@ -128,11 +128,6 @@ class LoggedStage:
         return any(self.shuffle_bytes)
 
     @property
-    def bytes_read(self) -> int:
-        """Bytes that all tasks read."""
-        return sum(self.shuffle_bytes) + sum(self.input_bytes)
-
-    @property
     def decided_tasks(self) -> list[int]:
         """Number of tasks of each group, then of each scan."""
         groups = [group.decision.tasks for group in self.groups]
@@ -193,16 +188,6 @@ class Workload:
     def groups(self) -> list[Group]:
         """The groups of shuffles of all stages."""
         return [group for stage in self.stages for group in stage.groups]
-
-    @property
-    def scanned_bytes(self) -> int:
-        """Bytes of the files that the query scans."""
-        return sum(scan.bytes for stage in self.stages for scan in stage.scans)
-
-    @property
-    def reads_shuffles(self) -> bool:
-        """Whether any stage reads a shuffle."""
-        return any(stage.reads_shuffle for stage in self.stages)
 
 
 def workload(application: Application, query: Query) -> Workload | None:
