@@ -156,17 +156,15 @@ class Confs:
     @property
     def writes_adaptively(self) -> bool:
         """Whether map tasks decide how finely they write: `PlainWrites` and `PlainShuffles`."""
+        disabled = str(self.setting("rules_disabled") or "").split(",")
         return (
             self.enabled
             and bool(self.setting("adaptive_writes"))
             and self.flag(COALESCING)
-            and not {"AdaptiveWrites", "DecideShuffleReads"} & set(self._rules_disabled())
+            and not {"AdaptiveWrites", "DecideShuffleReads"} & set(disabled)
             and self._has_plain_shuffles()
             and not self._has_other_engine()
         )
-
-    def _rules_disabled(self) -> list[str]:
-        return str(self.setting("rules_disabled") or "").split(",")
 
     @property
     def fetches_in_batch(self) -> bool:

@@ -167,7 +167,8 @@ def _logged(
     kinds = {}
     if group.multiplies_rows:
         kinds["dataVolumePerTask"] = MULTIPLIED_ROWS
-    if len(group.shuffles) == 1 and _is_rebalance(group.shuffles[0]):
+    written = plan_text.partitioning(group.shuffles[0].root.text)
+    if len(group.shuffles) == 1 and written and written.origin in _REBALANCES:
         kinds["mode"] = REQUESTED_SIZE
     stored = _stored(group, facts)
     if not sum(stored):
@@ -181,8 +182,3 @@ def _logged(
         for read, steps, part in zip(group.shuffles, group.steps, stored, strict=True)
     ]
     return LoggedDecision(decision, shuffles, source_kinds=kinds)
-
-
-def _is_rebalance(shuffle: Fragment) -> bool:
-    found = plan_text.partitioning(shuffle.root.text)
-    return found is not None and found.origin in _REBALANCES
