@@ -327,8 +327,7 @@ def _identity(decision: Decision) -> tuple[object, ...]:
 def _decision(record: Mapping[str, Any]) -> Decision:
     values: dict[str, Any] = {name: record.get(name) for name in _ANNOTATIONS}
     # Without a zone, the time comes from a row, which has the clock of this process.
-    if isinstance(values["decided_at"], datetime.datetime):
-        values["decided_at"] = values["decided_at"].astimezone(datetime.timezone.utc)
+    values["decided_at"] = record["decided_at"].astimezone(datetime.timezone.utc)
     values["slots_lost"] = record.get("slots_lost") or 0
     values["levels"] = record.get("levels") or []
     values["bytes_read_twice"] = record.get("bytes_read_twice") or 0
