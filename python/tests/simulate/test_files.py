@@ -46,4 +46,4 @@ def test_tasks_of_a_scan_follow_bytes_and_settings(
     confs: dict[str, str], scale: float, tasks: int
 ) -> None:
     scan = Scan(files=1, bytes=100 * MB, logged=None)
-    assert scan_tasks(scan, Confs(confs), slots=2, default_parallelism=2, scale=scale) == tasks
+    assert scan_tasks(scan, Confs(confs), slots=2, scale=scale) == tasks

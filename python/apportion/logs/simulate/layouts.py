@@ -242,14 +242,9 @@ class Layouts:
         """Return the scans of a stage. All their tasks read equally many bytes."""
         reads = []
         for scan in stage.scans:
-            slots, logged = self._workload.slots, stage.scan_tasks(scan)
-            parallelism = self._confs.default_parallelism(self.slots)
-            requested = logged_policy.scan_tasks(
-                scan, self._confs, self.slots, parallelism, self._scale
-            )
-            before = logged_policy.scan_tasks(
-                scan, self._logged, slots, self._logged.default_parallelism(slots)
-            )
+            logged = stage.scan_tasks(scan)
+            requested = logged_policy.scan_tasks(scan, self._confs, self.slots, self._scale)
+            before = logged_policy.scan_tasks(scan, self._logged, self._workload.slots)
             # Spark's number can differ a little from the requested one. So the logged number
             # stays if the scenario requests the same number.
             tasks = logged if requested == before and self._scale == 1 else requested

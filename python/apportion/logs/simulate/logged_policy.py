@@ -42,9 +42,7 @@ def multiplies_rows(logged: LoggedDecision) -> bool:
     return logged.source_kinds.get("dataVolumePerTask") == MULTIPLIED_ROWS
 
 
-def scan_tasks(
-    scan: Scan, confs: Confs, slots: int, default_parallelism: int, scale: float = 1
-) -> int:
+def scan_tasks(scan: Scan, confs: Confs, slots: int, scale: float = 1) -> int:
     """Return the tasks for a scan whose files have `scale` times the bytes of the log."""
     logged = scan.logged
     if (
@@ -53,7 +51,8 @@ def scan_tasks(
         and logged.source_kinds.get("parallelism") in _FIXED_SCAN
     ):
         return min(max(1, logged.decision.parallelism), MAX_TASKS)
-    return file_tasks(scan.files, int(scan.bytes * scale), confs, slots, default_parallelism)
+    size = int(scan.bytes * scale)
+    return file_tasks(scan.files, size, confs, slots, confs.default_parallelism(slots))
 
 
 def policy(

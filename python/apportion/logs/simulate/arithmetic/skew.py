@@ -31,7 +31,6 @@ _MAX_SPLITS_WITH_EXTRA_TASKS = 4
 _SLACK = 1 / 1024
 _MAX_BLOCKS = 1 << 22
 
-
 Splits = tuple[list[Range], list[int]]
 """Ranges, and the bytes of the tasks that read parts of the other subpartitions."""
 
