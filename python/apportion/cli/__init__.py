@@ -37,34 +37,17 @@ Examples:
 _STOPPED = 128
 _SIGNALS = ("SIGTERM", "SIGHUP")
 
-# Module and function of each command, by the titles of the help. Most people need only the first.
+# Modules of the commands, by the titles of the help. Most people need only the first.
 _GROUPS = {
-    "Start here": {
-        "run": ("apportion.cli.commands.run", "run"),
-        "explain": ("apportion.cli.commands.logs.explain", "explain"),
-        "advise": ("apportion.cli.commands.logs.advise", "advise_command"),
-        "lint": ("apportion.cli.commands.lint", "lint_command"),
-        "doctor": ("apportion.cli.commands.doctor", "doctor"),
-    },
-    "Measure and compare": {
-        "demo": ("apportion.cli.commands.demo", "demo"),
-        "bench": ("apportion.cli.commands.bench", "bench"),
-        "report": ("apportion.cli.commands.logs.report", "report_command"),
-        "simulate": ("apportion.cli.commands.logs.simulate", "simulate_command"),
-    },
-    "Slots, streams and keys": {
-        "slots": ("apportion.cli.commands.slots", "slots_command"),
-        "streams": ("apportion.cli.commands.logs.streams", "streams_command"),
-        "keys": ("apportion.cli.commands.keys", "keys_command"),
-    },
-    "Configure": {
-        "policies": ("apportion.cli.commands.policies", "policies_command"),
-        "settings": ("apportion.cli.commands.settings", "settings"),
-        "jar": ("apportion.cli.commands.jar", "jar"),
-    },
+    "Start here": ("run", "logs.explain", "logs.advise", "lint", "doctor"),
+    "Measure and compare": ("demo", "bench", "logs.report", "logs.simulate"),
+    "Slots, streams and keys": ("slots", "logs.streams", "keys"),
+    "Configure": ("policies", "settings", "jar"),
 }
 _COMMANDS = {
-    name: (*place, group) for group, commands in _GROUPS.items() for name, place in commands.items()
+    module.rpartition(".")[2]: (module, group)
+    for group, modules in _GROUPS.items()
+    for module in modules
 }
 
 
@@ -109,11 +92,11 @@ class _Commands(typer.core.TyperGroup):
 
 @functools.cache
 def _command(name: str) -> Any:
-    module_name, function, group = _COMMANDS[name]
-    module = importlib.import_module(module_name)
+    module_name, group = _COMMANDS[name]
+    module = importlib.import_module(f"apportion.cli.commands.{module_name}")
     single = typer.Typer(rich_markup_mode="markdown", add_completion=False)
     make = single.command(name, epilog=getattr(module, "EXAMPLES", None), rich_help_panel=group)
-    make(getattr(module, function))
+    make(getattr(module, f"{name}_command"))
     return typer.main.get_command(single)
 
 

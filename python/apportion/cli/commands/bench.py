@@ -47,7 +47,7 @@ More examples:
 _WARMING_UP = 3
 
 
-def bench(
+def bench_command(
     what: Annotated[
         list[str] | None,
         typer.Argument(

@@ -45,7 +45,7 @@ _EXPLAINED = 2
 _SCALE_OF_SKEW_1 = 0.1
 
 
-def demo(
+def demo_command(
     scale: Annotated[
         float, typer.Option(help="TPC-H scale factor. Scale 1 is about 1 GB as text.")
     ] = 0.1,

@@ -33,7 +33,7 @@ _HERE = (f"spark.master={_LOCAL}", "spark.submit.deployMode=client")
 _NOT_STARTED = Finding("Session", "Spark was not started", "warning", "fix the problems first")
 
 
-def doctor(
+def doctor_command(
     conf: Annotated[
         list[str] | None,
         typer.Option(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from apportion._spark import jars
 
 
-def jar() -> None:
+def jar_command() -> None:
     r"""Print the path of the jar for the installed Spark.
 
     The installed Spark is SPARK_HOME, or else the pyspark package.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def run(
+def run_command(
     file: Annotated[str, typer.Argument(help="File of SQL statements, or - for standard input.")],
     tables: Tables = None,
     compare: Annotated[

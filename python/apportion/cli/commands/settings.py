@@ -23,7 +23,7 @@ More examples:
 """
 
 
-def settings(
+def settings_command(
     name: Annotated[
         str | None,
         typer.Argument(metavar="TEXT", help="Part of a name or category. Default: all settings."),

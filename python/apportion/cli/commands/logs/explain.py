@@ -36,7 +36,7 @@ More examples:
 """
 
 
-def explain(
+def explain_command(
     what: Annotated[
         str,
         typer.Argument(
