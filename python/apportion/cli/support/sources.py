@@ -29,16 +29,11 @@ class SourceError(ApportionError):
     """A file that cannot be read."""
 
 
-def read_sources(path: str) -> list[Source]:
-    """Return the SQL of a file, of all `.sql` files below a directory, or of standard input (`-`).
-
-    Hidden files are skipped. Ends the command if there is no file. Raises `SourceError`.
-    """
-    return [read_source(name) for name in list_sources(path)]
-
-
 def list_sources(path: str) -> list[str]:
-    """Return the names of the files of `read_sources`."""
+    """Return a file or standard input (`-`) itself, or all `.sql` files below a directory.
+
+    Hidden files are skipped. Ends the command if there is no file.
+    """
     directory = existing_path(path)
     if path == _STANDARD_INPUT or not directory or not directory.is_dir():
         return [path]
@@ -64,7 +59,7 @@ def read_source(name: str) -> Source:
 def read_statements(file: str) -> list[Statement]:
     """Return the statements of an SQL file, or of standard input (`-`).
 
-    Ends the command if the file does not exist or is not text. Raises the errors of `split`.
+    Ends the command if the file does not exist. Raises `SourceError`, and the errors of `split`.
     """
     if file != _STANDARD_INPUT:
         path = Path(file)
@@ -73,7 +68,7 @@ def read_statements(file: str) -> list[Statement]:
             fail(f"there is no file {file}.{did_you_mean(path.name, siblings)}")
         if path.is_dir():
             fail(f"{file} is a directory: name an SQL file")
-    return [statement for source in read_sources(file) for statement in split(source.sql)]
+    return split(read_source(file).sql)
 
 
 def read_queries(paths: Sequence[str]) -> dict[str, str]:
@@ -81,9 +76,9 @@ def read_queries(paths: Sequence[str]) -> dict[str, str]:
 
     A name is the path of the file below the common directory of all files, and the number of the
     statement in the file. Ends the command for a statement that is not a query, and in the cases of
-    `read_sources`.
+    `list_sources`. Raises `SourceError`.
     """
-    sources = [source for path in paths for source in read_sources(path)]
+    sources = [read_source(name) for path in paths for name in list_sources(path)]
     files = [Path(source.name).resolve() for source in sources]
     root = os.path.commonpath([file.parent for file in files])
     queries = {}
