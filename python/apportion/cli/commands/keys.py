@@ -21,8 +21,7 @@ from apportion.cli.support.outputs import check_outputs
 from apportion.cli.support.progress import query_progress, waiting
 from apportion.cli.support.spark_session import Assignments, Master, start
 from apportion.cli.support.table_files import find_tables, register
-from apportion.cli.support.tables import query_failed
-from apportion.errors import QueryError
+from apportion.cli.support.tables import query_errors
 from apportion.keys import key_distribution, plot
 from apportion.keys.columns import MOST_TASKS
 from apportion.keys.key_distribution import KeyDistribution
@@ -85,15 +84,13 @@ def keys_command(
     read = [table.path for table in known_tables.values()]
     check_outputs("keys", [("--plot", plot_file)], read, force)
     spark = start(master, assignments or [])
-    try:
+    with query_errors(known_tables):
         with short_errors(), waiting("Reading the tables' schemas"):
             register(spark, known_tables)
             df = spark.table(quoted(table) if table in known_tables else table)
         with short_errors(), query_progress(spark, "Counting values"):
             names = [name.strip() for name in columns.split(",")]
             distribution = key_distribution.measure_distribution(df, names, tasks, subpartitions)
-    except QueryError as error:
-        query_failed(error, known_tables)
     title = _title(table, distribution)
     if format == "json":
         print(json.dumps({"table": table, **dataclasses.asdict(distribution)}, indent=2))

@@ -23,7 +23,7 @@ from apportion.cli.support.progress import query_progress, stoppable, waiting
 from apportion.cli.support.sources import read_statements
 from apportion.cli.support.spark_session import Assignments, Master, start
 from apportion.cli.support.table_files import find_tables, register
-from apportion.cli.support.tables import in_file, query_failed
+from apportion.cli.support.tables import in_file, query_errors
 from apportion.errors import QueryError
 from apportion.sql.statements import Statement
 
@@ -56,24 +56,23 @@ def run_command(
     spark = start(master, assignments or [])
     reports = []
     try:
-        with short_errors(), waiting("Reading the tables' schemas"):
-            register(spark, known_tables)
-        for number, statement in enumerate(statements, 1):
-            title = f"Statement {number} of {len(statements)}"
-            try:
-                with (
-                    stoppable(_stopped(title, statement, number)),
-                    short_errors(),
-                    query_progress(spark, title),
-                ):
-                    result = _run(spark, statement, compare, rows)
-            except QueryError as error:
-                raise in_file(error, statement, title if len(statements) > 1 else "") from error
-            reports.append(_report(statement, result))
-            if format == "text":
-                _print(statement, result)
-    except QueryError as error:
-        query_failed(error, known_tables)
+        with query_errors(known_tables):
+            with short_errors(), waiting("Reading the tables' schemas"):
+                register(spark, known_tables)
+            for number, statement in enumerate(statements, 1):
+                title = f"Statement {number} of {len(statements)}"
+                try:
+                    with (
+                        stoppable(_stopped(title, statement, number)),
+                        short_errors(),
+                        query_progress(spark, title),
+                    ):
+                        result = _run(spark, statement, compare, rows)
+                except QueryError as error:
+                    raise in_file(error, statement, title if len(statements) > 1 else "") from error
+                reports.append(_report(statement, result))
+                if format == "text":
+                    _print(statement, result)
     finally:
         if format == "json":
             print(json.dumps(_json_value(reports), indent=2, allow_nan=False))

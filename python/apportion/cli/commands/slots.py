@@ -18,8 +18,7 @@ from apportion.cli.support.progress import waiting
 from apportion.cli.support.sources import read_statements
 from apportion.cli.support.spark_session import Assignments, Master, start
 from apportion.cli.support.table_files import find_tables, register
-from apportion.cli.support.tables import query_failed
-from apportion.errors import QueryError
+from apportion.cli.support.tables import query_errors
 from apportion.resources import QuerySlots, TimedPlan
 from apportion.sql.statements import Statement
 
@@ -61,14 +60,11 @@ def slots_command(
     known_tables = find_tables(tables) if tables else {}
     spark = start(master, assignments or [])
     plans: list[tuple[Statement, QuerySlots]] = []
-    try:
-        with short_errors(), waiting("Planning"):
-            register(spark, known_tables)
-            for statement in statements:
-                plan = resources.plan(spark, statement.text, slots, finish_within=finish_within)
-                plans.append((statement, plan))
-    except QueryError as error:
-        query_failed(error, known_tables)
+    with query_errors(known_tables), short_errors(), waiting("Planning"):
+        register(spark, known_tables)
+        for statement in statements:
+            plan = resources.plan(spark, statement.text, slots, finish_within=finish_within)
+            plans.append((statement, plan))
     if format == "json":
         entries = [{"statement": s.text, **dataclasses.asdict(plan)} for s, plan in plans]
         print(json.dumps(entries, indent=2))

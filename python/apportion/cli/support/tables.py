@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import NoReturn
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from apportion.cli.support.console import QUERY_FAILED, fail
 from apportion.cli.support.table_files import Table
@@ -31,11 +31,19 @@ def in_file(error: QueryError, statement: Statement, title: str) -> QueryError:
     return QueryError(f"{message}\n{title} (line {statement.line}) failed" if title else message)
 
 
-def query_failed(error: QueryError, tables: Mapping[str, Table]) -> NoReturn:
-    """End the command with Spark's message. For a missing table, add the names of known tables."""
-    missing = _MISSING_TABLE.match(str(error))
-    if not missing:
-        fail(str(error), QUERY_FAILED)
-    nearest = did_you_mean(missing["table"], tables)
-    known = f"Tables: {', '.join(tables)}" if tables else "Name a directory of tables with --tables"
-    fail(f"{missing[0]}{nearest} {known}")
+@contextmanager
+def query_errors(tables: Mapping[str, Table]) -> Iterator[None]:
+    """End the command with Spark's message if a query of the block fails.
+
+    For a missing table, add the names of known tables.
+    """
+    try:
+        yield
+    except QueryError as error:
+        missing = _MISSING_TABLE.match(str(error))
+        if not missing:
+            fail(str(error), QUERY_FAILED)
+        nearest = did_you_mean(missing["table"], tables)
+        names = f"Tables: {', '.join(tables)}"
+        known = names if tables else "Name a directory of tables with --tables"
+        fail(f"{missing[0]}{nearest} {known}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -17,15 +17,12 @@ from apportion.cli.support.progress import query_progress, waiting
 from apportion.cli.support.sources import read_statements
 from apportion.cli.support.spark_session import Assignments, Master, start
 from apportion.cli.support.table_files import find_tables, register
-from apportion.cli.support.tables import query_failed
-from apportion.errors import QueryError
+from apportion.cli.support.tables import query_errors
 from apportion.logs import eventlog
 from apportion.logs.eventlog import locate
 from apportion.logs.eventlog.input import files
 from apportion.logs.explanation import run_queries
-from apportion.logs.explanation.explained import Explained, from_log, from_run
-
-_Check = Callable[[Iterable[str | Path]], None]
+from apportion.logs.explanation.explained import from_log, from_run
 
 EXAMPLES = """\
 More examples:
@@ -86,13 +83,26 @@ def explain_command(
 
     if what == "-" or what.lower().endswith(".sql"):
         _refuse("a log, not for SQL", {"--logs": logs})
-        explained = _run(what, query or [], tables, assignments or [], master, check)
+        statements = read_statements(what)
+        known_tables = find_tables(tables) if tables else {}
+        check([what, *(table.path for table in known_tables.values())])
+        spark = start(master, assignments or [])
+        with query_errors(known_tables):
+            with short_errors(), waiting("Reading the tables' schemas"):
+                register(spark, known_tables)
+            with short_errors(), query_progress(spark, count_text(len(statements), "statement")):
+                texts = [statement.text for statement in statements]
+                application, _, _ = run_queries.run_sql(spark, texts)
+        explained = from_run(application, query or [])
     else:
         _refuse(
             f"SQL, not for {what}",
             {"--tables": tables, "--set": assignments, "--master": master},
         )
-        explained = _read(what, query or [], logs, check)
+        with waiting(f"Reading {what}"), locate.event_log(what, logs) as log:
+            check(files.logs(log))
+            application = eventlog.read(log)
+        explained = from_log(application, what, query or [])
     with writing(output) as console:
         console.write(getattr(explained, chosen)())
     if chosen not in ("text", "html"):
@@ -106,33 +116,3 @@ def _refuse(allowed_for: str, options: dict[str, object]) -> None:
     given = [name for name, value in options.items() if value]
     if given:
         fail(f"{', '.join(given)}: only for {allowed_for}")
-
-
-def _run(
-    file: str,
-    numbers: list[int],
-    tables: Path | None,
-    assignments: list[str],
-    master: str | None,
-    check: _Check,
-) -> Explained:
-    statements = read_statements(file)
-    known_tables = find_tables(tables) if tables else {}
-    check([file, *(table.path for table in known_tables.values())])
-    spark = start(master, assignments)
-    try:
-        with short_errors(), waiting("Reading the tables' schemas"):
-            register(spark, known_tables)
-        with short_errors(), query_progress(spark, count_text(len(statements), "statement")):
-            texts = [statement.text for statement in statements]
-            application, _, _ = run_queries.run_sql(spark, texts)
-    except QueryError as error:
-        query_failed(error, known_tables)
-    return from_run(application, numbers)
-
-
-def _read(what: str, numbers: list[int], logs: Path | None, check: _Check) -> Explained:
-    with waiting(f"Reading {what}"), locate.event_log(what, logs) as log:
-        check(files.logs(log))
-        application = eventlog.read(log)
-    return from_log(application, what, numbers)
