@@ -16,9 +16,9 @@ from typer.testing import CliRunner, Result
 from apportion._spark import jars
 from apportion._util.units import size_text
 from apportion.cli import app
+from apportion.cli.commands.run import in_file
 from apportion.cli.support import console
 from apportion.cli.support.progress import _state
-from apportion.cli.support.tables import in_file
 from apportion.errors import QueryError
 from apportion.settings import registry
 from apportion.sql.statements import split

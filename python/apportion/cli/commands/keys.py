@@ -20,8 +20,7 @@ from apportion.cli.support.options import Force, Format, PlotFile, Tables
 from apportion.cli.support.outputs import check_outputs
 from apportion.cli.support.progress import query_progress, waiting
 from apportion.cli.support.spark_session import Assignments, Master, start
-from apportion.cli.support.table_files import find_tables, register
-from apportion.cli.support.tables import query_errors
+from apportion.cli.support.table_files import find_tables, query_errors, register
 from apportion.keys import key_distribution, plot
 from apportion.keys.columns import MOST_TASKS
 from apportion.keys.key_distribution import KeyDistribution

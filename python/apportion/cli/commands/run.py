@@ -7,6 +7,7 @@ import dataclasses
 import datetime
 import json
 import math
+import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,13 +23,14 @@ from apportion.cli.support.options import Format, Tables
 from apportion.cli.support.progress import query_progress, stoppable, waiting
 from apportion.cli.support.sources import read_statements
 from apportion.cli.support.spark_session import Assignments, Master, start
-from apportion.cli.support.table_files import find_tables, register
-from apportion.cli.support.tables import in_file, query_errors
+from apportion.cli.support.table_files import find_tables, query_errors, register
 from apportion.errors import QueryError
 from apportion.sql.statements import Statement
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_PLACE = re.compile(r"\bline (\d+)(,? pos(?:ition)? )(\d+)")
 
 
 def run_command(
@@ -78,6 +80,22 @@ def run_command(
             print(json.dumps(_json_value(reports), indent=2, allow_nan=False))
     if any(report.get("equal") is False for report in reports):
         fail("the results with and without Apportion differ", QUERY_FAILED)
+
+
+def in_file(error: QueryError, statement: Statement, title: str) -> QueryError:
+    """Return the error of a statement with its number, and with places in the whole file.
+
+    Without a `title`, the message only gets the places.
+    """
+
+    def moved(place: re.Match[str]) -> str:
+        line, column = int(place[1]), int(place[3])
+        # Only the first line of a statement can begin after others.
+        column += statement.column - 1 if line == 1 else 0
+        return f"line {line + statement.line - 1}{place[2]}{column}"
+
+    message = _PLACE.sub(moved, str(error))
+    return QueryError(f"{message}\n{title} (line {statement.line}) failed" if title else message)
 
 
 def _stopped(title: str, statement: Statement, number: int) -> str:

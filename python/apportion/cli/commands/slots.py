@@ -17,8 +17,7 @@ from apportion.cli.support.options import Format, Tables
 from apportion.cli.support.progress import waiting
 from apportion.cli.support.sources import read_statements
 from apportion.cli.support.spark_session import Assignments, Master, start
-from apportion.cli.support.table_files import find_tables, register
-from apportion.cli.support.tables import query_errors
+from apportion.cli.support.table_files import find_tables, query_errors, register
 from apportion.resources import QuerySlots, TimedPlan
 from apportion.sql.statements import Statement
 

@@ -1,14 +1,16 @@
-"""Finds the tables in a directory and registers them as temporary views."""
+"""Finds the tables in a directory, registers them as views, and names them if one is missing."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from apportion._util.identifiers import quoted
-from apportion.errors import ApportionError
+from apportion.cli.support.console import QUERY_FAILED, fail
+from apportion.errors import ApportionError, QueryError, did_you_mean
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,6 +30,7 @@ _PACKAGES = {
 }
 _UNKNOWN_FORMAT = ("DATA_SOURCE_NOT_FOUND", "ClassNotFoundException", "Failed to find data source")
 _URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+):/(?P<rest>.*)")
+_MISSING_TABLE = re.compile(r"\[TABLE_OR_VIEW_NOT_FOUND\] .*`(?P<table>[^`]+)` cannot be found\.")
 _OPTIONS = {"csv": {"header": "true", "inferSchema": "true"}}
 
 
@@ -92,6 +95,24 @@ def register(spark: SparkSession, tables: Mapping[str, Table]) -> None:
                 f"read. Its data files alone can have deleted rows. Add the format's jar, such as "
                 f"--set spark.jars.packages={package}..., or move the table out of --tables"
             ) from error
+
+
+@contextmanager
+def query_errors(tables: Mapping[str, Table]) -> Iterator[None]:
+    """End the command with Spark's message if a query of the block fails.
+
+    For a missing table, add the names of known tables.
+    """
+    try:
+        yield
+    except QueryError as error:
+        missing = _MISSING_TABLE.match(str(error))
+        if not missing:
+            fail(str(error), QUERY_FAILED)
+        nearest = did_you_mean(missing["table"], tables)
+        names = f"Tables: {', '.join(tables)}"
+        known = names if tables else "Name a directory of tables with --tables"
+        fail(f"{missing[0]}{nearest} {known}")
 
 
 def _table_format(path: Path) -> set[str]:

@@ -16,8 +16,7 @@ from apportion.cli.support.outputs import check_outputs
 from apportion.cli.support.progress import query_progress, waiting
 from apportion.cli.support.sources import read_statements
 from apportion.cli.support.spark_session import Assignments, Master, start
-from apportion.cli.support.table_files import find_tables, register
-from apportion.cli.support.tables import query_errors
+from apportion.cli.support.table_files import find_tables, query_errors, register
 from apportion.logs import eventlog
 from apportion.logs.eventlog import locate
 from apportion.logs.eventlog.input import files
