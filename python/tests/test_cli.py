@@ -109,7 +109,7 @@ def test_long_text_is_in_its_row_or_below_it(width: int, monkeypatch: pytest.Mon
     monkeypatch.setattr(console, "out", Console(file=text, width=width))
     columns = ["Read by", "Input", "Shuffle partitions", "Tasks", "Largest task", "Why"]
     cells = ("HashAggregate", "10.5 MiB", "200", "16", "1.5 MiB")
-    console.print_rows(columns, [(cells, "16 tasks: because " * 5)], right=range(1, 5))
+    console.print_rows(columns, [(*cells, "16 tasks: because " * 5)], right=range(1, 5))
     shown = text.getvalue()
     assert max(map(len, shown.splitlines())) <= width
     assert "…" not in shown

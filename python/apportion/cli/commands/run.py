@@ -18,12 +18,13 @@ from apportion._util.tables import FittedTable
 from apportion._util.units import count_text, size_text
 from apportion.bench import measure
 from apportion.bench.measure import Comparison, Run
-from apportion.cli.support.console import QUERY_FAILED, fail, out, print_decisions
+from apportion.cli.support.console import QUERY_FAILED, fail, out, print_rows
 from apportion.cli.support.options import Format, Tables
 from apportion.cli.support.progress import query_progress, stoppable, waiting
 from apportion.cli.support.sources import read_statements
 from apportion.cli.support.spark_session import Assignments, Master, start
 from apportion.cli.support.table_files import find_tables, query_errors, register
+from apportion.decision import SHOWN_COLUMNS
 from apportion.errors import QueryError
 from apportion.sql.statements import Statement
 
@@ -124,7 +125,8 @@ def _print(statement: Statement, result: Run | Comparison) -> None:
         out.print(_comparison_table(result))
         out.print("[green]Results are equal.\n" if result.equal else "[red]Results differ.\n")
     if run.decisions:
-        print_decisions(run.decisions)
+        cells = [decision.shown_cells() for decision in run.decisions]
+        print_rows(SHOWN_COLUMNS, cells, right=range(1, 5))
     else:
         out.print("No decisions: the statement read no shuffle and scanned no files.")
 

@@ -77,15 +77,13 @@ def _print(plan: QuerySlots) -> None:
     columns = ["Stage", "Runs", "Reads", "Input", "Tasks", "Slots", "Share", "Why"]
     rows = [
         (
-            (
-                f"{stage.number} ({stage.kind})",
-                stage.operator,
-                ", ".join(map(str, stage.reads)),
-                "-" if stage.bytes is None else size_text(stage.bytes),
-                str(stage.tasks),
-                str(stage.requirement),
-                "-" if stage.slots is None else str(stage.slots),
-            ),
+            f"{stage.number} ({stage.kind})",
+            stage.operator,
+            ", ".join(map(str, stage.reads)),
+            "-" if stage.bytes is None else size_text(stage.bytes),
+            str(stage.tasks),
+            str(stage.requirement),
+            "-" if stage.slots is None else str(stage.slots),
             stage.why,
         )
         for stage in plan.stages
@@ -113,13 +111,11 @@ def _print_timed(plan: TimedPlan) -> None:
     columns = ["Stage", "Reads", "Tasks", "Slots", "Start", "Time"]
     rows = [
         (
-            (
-                str(stage.stage),
-                ", ".join(map(str, stage.reads)),
-                str(stage.tasks),
-                str(stage.slots),
-                seconds_text(stage.start),
-            ),
+            str(stage.stage),
+            ", ".join(map(str, stage.reads)),
+            str(stage.tasks),
+            str(stage.slots),
+            seconds_text(stage.start),
             seconds_text(stage.seconds),
         )
         for stage in plan.stages

@@ -21,7 +21,6 @@ from rich.table import Table
 from rich.text import Text
 
 from apportion._util.paths import write_text
-from apportion.decision import SHOWN_COLUMNS, Decision
 from apportion.redaction import printable
 
 QUERY_FAILED = 1
@@ -97,36 +96,27 @@ def writing(file: Path | None) -> Iterator[Console]:
 
 
 def print_rows(
-    columns: Sequence[str], rows: Sequence[tuple[Sequence[str], str]], right: Collection[int] = ()
+    columns: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[int] = ()
 ) -> None:
-    """Print a table. Each row has a long text: its last column, or below the row if it is narrow.
+    """Print a table. The long text in the last column is below its row in a narrow terminal.
 
     `right` are the indexes of the columns with numbers.
     """
-    names = columns[:-1]
-    lines = [names, *(cells for cells, _ in rows)]
-    short = [max(len(cells[place]) for cells in lines) for place in range(len(names))]
-    is_wide = out.width - sum(short) - 3 * len(columns) >= _LEAST_TEXT
-    if is_wide:
+    *widths, _ = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
+    if out.width - sum(widths) - 3 * len(columns) >= _LEAST_TEXT:
         table = Table()
         for place, name in enumerate(columns):
             justify: Literal["left", "right"] = "right" if place in right else "left"
             table.add_column(name, justify=justify, overflow="fold")
-        for cells, text in rows:
-            table.add_row(*map(Text, (*cells, text)))
+        for cells in rows:
+            table.add_row(*map(Text, cells))
         out.print(table)
         return
-    for cells, text in [(names, ""), *rows]:
+    for *cells, text in [(*columns[:-1], ""), *rows]:
         line = "  ".join(
-            cell.rjust(short[place]) if place in right else cell.ljust(short[place])
-            for place, cell in enumerate(cells)
+            cell.rjust(width) if place in right else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
         )
         out.print(Text(line.rstrip(), style="bold"), soft_wrap=True)
         if text:
             out.print(Padding(Text(text), (0, 0, 0, 2)))
-
-
-def print_decisions(decisions: Sequence[Decision]) -> None:
-    """Print a row for each group of shuffles or scan, with its reason."""
-    rows = [(cells[:-1], cells[-1]) for cells in map(Decision.shown_cells, decisions)]
-    print_rows(SHOWN_COLUMNS, rows, right=range(1, 5))
