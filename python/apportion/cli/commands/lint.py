@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -72,7 +72,8 @@ def lint_command(
     names = [name for path in paths for name in _list_files(path)]
     checked: list[CheckedFile] = []
     unreadable: list[str] = []
-    for name in _with_progress(names):
+    quiet = len(names) < _FILES_WORTH_A_PROGRESS_BAR or not err.is_terminal
+    for name in track(names, "Checking", console=err, transient=True, disable=quiet):
         try:
             checked.append(_check(name, ignored, tables))
         except SourceError as error:
@@ -101,11 +102,6 @@ def _codes(names: list[str]) -> set[str]:
     for code in sorted(codes - CODES.keys()):
         fail(f"unknown code {code}.{did_you_mean(code, CODES)} Known codes: {', '.join(CODES)}")
     return codes
-
-
-def _with_progress(names: list[str]) -> Iterable[str]:
-    quiet = len(names) < _FILES_WORTH_A_PROGRESS_BAR or not err.is_terminal
-    return track(names, "Checking", console=err, transient=True, disable=quiet)
 
 
 def _read_schema(file: Path) -> Mapping[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -149,18 +150,11 @@ def _follow(source: str, stream: str | None, every: float) -> None:
         with Live(shown, console=out, auto_refresh=False, vertical_overflow="crop") as live:
             while True:
                 time.sleep(every)
-                shown = _refreshed(source, stream, shown)
-                live.update(shown, refresh=True)
+                # Some file systems have no journal for a moment while it is replaced.
+                with suppress(ApportionError):
+                    live.update(_view(_read(source, stream)[0]), refresh=True)
     except KeyboardInterrupt:
         return
-
-
-def _refreshed(source: str, stream: str | None, before: Group) -> Group:
-    try:
-        return _view(_read(source, stream)[0])
-    except ApportionError:
-        # Some file systems have no journal for a moment while it is replaced.
-        return before
 
 
 def _seconds(option: str, text: str) -> float:
