@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import TracebackType
 from typing import Any, TypeVar
 
 from apportion import settings as registry
@@ -37,44 +36,16 @@ class PolicyError(ApportionError, ValueError):
         """One sentence for each wrong part."""
 
 
-class _Checks:
-    """Checks of several parts. At the end of the `with` block, it raises all their problems."""
-
-    def __init__(self) -> None:
-        self.problems: list[str] = []
-
-    def __enter__(self) -> _Checks:
-        return self
-
-    def __exit__(
-        self, kind: type | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None and self.problems:
-            raise PolicyError(*self.problems)
-
-    def run(self, check: Callable[..., _T], *arguments: Any) -> _T | None:
-        """Return the result of a check; None if it has problems."""
-        try:
-            return check(*arguments)
-        except PolicyError as error:
-            self.problems += error.problems
-            return None
-
-
-def check_keys(node: object, where: str, known: Sequence[str]) -> None:
-    """Raise `PolicyError` for each unknown key, and for data without keys."""
+def find_wrong_keys(node: object, where: str, known: Sequence[str]) -> list[str]:
+    """Return a problem for each unknown key, or for data without keys."""
     allowed = ", ".join(known)
     if not isinstance(node, Mapping):
-        raise PolicyError(f"{where} must have keys and values. Allowed keys: {allowed}")
+        return [f"{where} must have keys and values. Allowed keys: {allowed}"]
     unknown = [str(key) for key in node if key not in known]
-    if unknown:
-        raise PolicyError(
-            *(
-                f"{where} has the unknown key {cut(key)}.{did_you_mean(key, known)} "
-                f"Allowed: {allowed}"
-                for key in unknown
-            )
-        )
+    return [
+        f"{where} has the unknown key {cut(key)}.{did_you_mean(key, known)} Allowed: {allowed}"
+        for key in unknown
+    ]
 
 
 def checked_rule(node: object) -> dict[str, Any]:
@@ -82,16 +53,37 @@ def checked_rule(node: object) -> dict[str, Any]:
 
     Raises `PolicyError` with the problems of all parts.
     """
-    values: dict[str, Any] = {}
-    with _Checks() as checks:
-        checks.run(check_keys, node, "the rule", KEYS)
-        if isinstance(node, Mapping):
-            for key, check in _PARTS.items():
-                if key in node or key == "match":
-                    values[key] = checks.run(check, node.get(key))
-            if not checks.problems and values.keys().isdisjoint(("settings", "hints", "blocks")):
-                checks.problems.append("it sets nothing. Add settings, hints or blocks")
+    problems = find_wrong_keys(node, "the rule", KEYS)
+    if not isinstance(node, Mapping):
+        raise PolicyError(*problems)
+    parts = [(key, node.get(key)) for key in _PARTS if key in node or key == "match"]
+    values = dict(_checked_all(_checked_part, parts, problems))
+    if values.keys().isdisjoint(("settings", "hints", "blocks")):
+        raise PolicyError("it sets nothing. Add settings, hints or blocks")
     return values
+
+
+def _checked_all(
+    check: Callable[..., _T], parts: Iterable[tuple[object, object]], problems: Iterable[str] = ()
+) -> list[_T]:
+    """Return the results of a check for all parts, which are pairs of a name and a value.
+
+    Raises `PolicyError` with the problems of all parts, after the given ones.
+    """
+    found = [*problems]
+    results: list[_T] = []
+    for name, value in parts:
+        try:
+            results.append(check(name, value))
+        except PolicyError as error:
+            found += error.problems
+    if found:
+        raise PolicyError(*found)
+    return results
+
+
+def _checked_part(key: str, node: object) -> tuple[str, object]:
+    return key, _PARTS[key](node)
 
 
 def _checked_name(node: object) -> str:
@@ -109,18 +101,16 @@ def _checked_force(node: object) -> bool:
 def _checked_match(node: object) -> dict[str, str | list[str]]:
     if node is None:
         raise PolicyError('it has no match. To match every query, write user: "*" under match')
-    match: dict[str, str | list[str]] = {}
-    with _Checks() as checks:
-        checks.run(check_keys, node, "match", CONDITIONS)
-        for name, value in node.items() if isinstance(node, Mapping) else ():
-            if name in CONDITIONS and (checked := checks.run(_checked_condition, name, value)):
-                match[name] = checked
-        if not match and not checks.problems:
-            raise PolicyError(f"match has no conditions. Allowed: {', '.join(CONDITIONS)}")
+    problems = find_wrong_keys(node, "match", CONDITIONS)
+    pairs = node.items() if isinstance(node, Mapping) else ()
+    known = [(name, value) for name, value in pairs if name in CONDITIONS]
+    match = dict(_checked_all(_checked_condition, known, problems))
+    if not match:
+        raise PolicyError(f"match has no conditions. Allowed: {', '.join(CONDITIONS)}")
     return match
 
 
-def _checked_condition(name: str, value: object) -> str | list[str]:
+def _checked_condition(name: str, value: object) -> tuple[str, str | list[str]]:
     texts = [value] if isinstance(value, str) else value
     if (
         not isinstance(texts, list | tuple)
@@ -137,28 +127,23 @@ def _checked_condition(name: str, value: object) -> str | list[str]:
             raise PolicyError(
                 f"sql is '{cut(texts[0])}', which is not a regular expression: {error}"
             ) from None
-    return value if isinstance(value, str) else list(texts)
+    return name, value if isinstance(value, str) else list(texts)
 
 
 def _checked_settings(node: object) -> dict[str, bool | int | float | str]:
     if not isinstance(node, Mapping) or not node:
         raise PolicyError("settings must have names and values")
-    values: dict[str, bool | int | float | str] = {}
-    keywords: dict[str, Any] = {}
-    with _Checks() as checks:
-        for name, value in node.items():
-            if found := checks.run(_checked_setting, str(name), value):
-                setting, checked = found
-                # Text such as 64MB reads better than a number of bytes.
-                values[setting.name] = value if isinstance(value, str) else checked
-                keywords[setting.keyword] = checked
-        if not checks.problems:
-            _check_contradictions(keywords)
-    return values
+    found = _checked_all(_checked_setting, node.items())
+    _check_contradictions({setting.keyword: checked for setting, checked in found})
+    # Text such as 64MB reads better than a number of bytes.
+    return {
+        setting.name: value if isinstance(value, str) else checked
+        for (setting, checked), value in zip(found, node.values(), strict=True)
+    }
 
 
-def _checked_setting(name: str, value: object) -> tuple[Setting, bool | int | float | str]:
-    setting = _setting(name)
+def _checked_setting(name: object, value: object) -> tuple[Setting, bool | int | float | str]:
+    setting = _setting(str(name))
     if value is None or isinstance(value, list | tuple | Mapping):
         raise PolicyError(f"{setting.name} is {shown(value)}. Allowed: one value")
     text = cut(value) if isinstance(value, str) else shown(value)
@@ -232,19 +217,13 @@ def _hints(value: str, where: str) -> Iterable[Hint]:
 def _checked_blocks(node: object) -> dict[str, str]:
     if not isinstance(node, Mapping) or not node:
         raise PolicyError("blocks must have names of blocks, each with hints")
-    blocks: dict[str, str] = {}
-    with _Checks() as checks:
-        for name, hints in node.items():
-            checked = checks.run(_checked_block, name, hints)
-            if checked is not None:
-                blocks[name] = checked
-    return blocks
+    return dict(_checked_all(_checked_block, node.items()))
 
 
-def _checked_block(name: object, hints: object) -> str:
+def _checked_block(name: object, hints: object) -> tuple[str, str]:
     if not isinstance(name, str) or not _IDENTIFIER.fullmatch(name):
         raise PolicyError(f"block {cut(str(name))} is not a name")
-    return _checked_hints(hints, f"block {cut(name)}")
+    return name, _checked_hints(hints, f"block {cut(name)}")
 
 
 _PARTS: Mapping[str, Callable[[object], object]] = {

@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 
 from apportion.policies import formats
-from apportion.policies.checks import PolicyError, check_keys, checked_rule, cut
+from apportion.policies.checks import PolicyError, checked_rule, cut, find_wrong_keys
 from apportion.policies.rules import Policies, Rule
 
 # Spark does not read larger files.
@@ -55,7 +55,8 @@ def _read(path: Path) -> tuple[list[Rule], list[Problem]]:
         if (size := path.stat().st_size) > _MOST_BYTES:
             raise PolicyError(f"it has {size} bytes. Allowed: at most {_MOST_BYTES}")
         root = formats.read(path.read_text("utf-8"), is_json=path.suffix == ".json")
-        check_keys(root, "the file", ("rules",))
+        if wrong := find_wrong_keys(root, "the file", ("rules",)):
+            raise PolicyError(*wrong)
         entries = root.get("rules")
         if not isinstance(entries, list):
             raise PolicyError("the file needs a list of rules with the key rules")
