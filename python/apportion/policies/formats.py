@@ -43,21 +43,16 @@ def read(text: str, *, is_json: bool) -> Any:
     return data
 
 
-def to_json(data: Any) -> str:
-    """Return data as JSON."""
-    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
-
-
-def to_yaml(entries: Iterable[tuple[str, dict[str, Any]]], key: str) -> str:
-    """Return a mapping with one list in YAML, from its entries with the comments above them."""
+def to_yaml(rules: Iterable[tuple[str, dict[str, Any]]]) -> str:
+    """Return a file in YAML, from its rules with the comments above them."""
     parts = []
-    for comment, entry in entries:
+    for comment, rule in rules:
         lines = Reader.NON_PRINTABLE.sub("?", comment).splitlines()
         parts += [f"# {line}".rstrip() + "\n" for line in lines]
         parts.append(
-            yaml.dump([entry], Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=2**30)
+            yaml.dump([rule], Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=2**30)
         )
-    return "".join([f"{key}:\n", *parts]) if parts else f"{key}: []\n"
+    return "".join(["rules:\n", *parts]) if parts else "rules: []\n"
 
 
 def _mapping(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

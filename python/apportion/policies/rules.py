@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -85,13 +86,12 @@ class Policies:
 
     def to_yaml(self) -> str:
         """Return the text of the file in YAML, with the comments of the rules."""
-        return formats.to_yaml(
-            ((rule.comment or "", rule.as_data()) for rule in self.rules), "rules"
-        )
+        return formats.to_yaml((rule.comment or "", rule.as_data()) for rule in self.rules)
 
     def to_json(self) -> str:
         """Return the text of the file in JSON, which has no comments."""
-        return formats.to_json({"rules": [rule.as_data() for rule in self.rules]})
+        data = {"rules": [rule.as_data() for rule in self.rules]}
+        return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
 
     def save(self, path: str | Path) -> None:
         """Write the file: JSON if its name ends in .json, otherwise YAML.
