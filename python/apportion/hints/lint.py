@@ -171,7 +171,7 @@ def _find_repeated(block: Block) -> Iterator[Complaint]:
 
 
 def _find_inner_deadlines(block: Block) -> Iterator[Complaint]:
-    if block.encloser is None and block.query.cte is None:
+    if block.is_outermost:
         return
     for hint in block.hints:
         if hint.name == "FINISH_WITHIN" and not hint.is_open and not any(grammar.check(hint)):

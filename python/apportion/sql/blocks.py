@@ -66,17 +66,18 @@ _Steps = tuple[str, ...]
 class Query:
     """A query expression, the content of its parentheses or its statement, with its parts.
 
-    `around` is the part around it, which for a CTE has the WITH. `cte` is the name that WITH gives
-    the query, or None if the query is not a CTE. `ctes` are the queries of its own WITH, by name in
-    lower case. `last_join` is the offset of its last JOIN, or -1. `steps` is its path.
+    `around` is the part around it, which for a CTE has the WITH. `name` is the name that WITH gives
+    the query, or None if the query is not a CTE. `cte` is the CTE that the query is or that is
+    around it. `ctes` are the queries of its own WITH, by name in lower case. `last_join` is the
+    offset of its last JOIN, or -1. `steps` is its path.
     """
 
-    def __init__(self, low: int, end: int, around: _Part | None, cte: str | None = None) -> None:
+    def __init__(self, low: int, end: int, around: _Part | None, name: str | None = None) -> None:
         self.low = low
         self.end = end
         self.around = around
-        self.cte = cte
-        self.is_in_cte: bool = cte is not None or (around is not None and around.query.is_in_cte)
+        self.name = name
+        self.cte: Query | None = self if name is not None else around and around.query.cte
         self.ctes: dict[str, list[Query]] = {}
         self.last_join = -1
         self.operators: list[str] = []
@@ -142,6 +143,11 @@ class Block:
     has_open_hints: bool = False
 
     @property
+    def is_outermost(self) -> bool:
+        """Whether the block has no encloser and is no block of a CTE."""
+        return self.encloser is None and self.query.cte is None
+
+    @property
     def hints(self) -> list[Hint]:
         """The hints of the block in the order of the text."""
         return [hint for comment in self.comments for hint in comment.hints]
@@ -168,10 +174,8 @@ class StatementBlocks:
 
     @property
     def outermost(self) -> list[Block]:
-        """The blocks without an encloser, except blocks of CTEs."""
-        return [
-            block for block in self.blocks if block.encloser is None and not block.query.is_in_cte
-        ]
+        """The blocks around which no other block is."""
+        return [block for block in self.blocks if block.is_outermost]
 
 
 @dataclass(slots=True)
@@ -449,8 +453,8 @@ class _BlockFinder:
             around, encloser = query.around, None
             if around is None:
                 query.steps = prefix
-            elif query.cte is not None:
-                query.steps = (*around.query.steps, f"cte {query.cte}")
+            elif query.name is not None:
+                query.steps = (*around.query.steps, f"cte {query.name}")
             elif query.is_whole and around.block is None:
                 query.steps, encloser = around.steps, around.encloser
             else:
@@ -491,7 +495,7 @@ class _BlockFinder:
         blocks_of_cte: dict[Query, list[Block]] = defaultdict(list)
         for block in blocks:
             if block.encloser is None and block.query.cte is not None:
-                blocks_of_cte[block.query].append(block)
+                blocks_of_cte[block.query.cte].append(block)
         for part in (part for query in self._queries for part in query.parts):
             user = part.block or part.encloser
             low = part.low if part.from_start is None else part.from_start

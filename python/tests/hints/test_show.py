@@ -49,6 +49,14 @@ EFFECTIVE = [
         {"cte c": [(P4, "main")], "main": [(P4, "main")]},
     ),
     (
+        f"WITH c AS ((SELECT 1) UNION (SELECT 2)) SELECT /*+ {P4} */ * FROM c",
+        {
+            "cte c / union branch 1": [(P4, "main")],
+            "cte c / union branch 2": [(P4, "main")],
+            "main": [(P4, "main")],
+        },
+    ),
+    (
         f"WITH c AS (SELECT 1) SELECT * FROM C d WHERE a IN (SELECT /*+ {P4} */ 1 FROM b)",
         {"cte c": [], "main": [], "subquery 1": [(P4, "subquery 1")]},
     ),
