@@ -46,6 +46,8 @@ _OPERAND_STARTS = ("SELECT", "WITH", "VALUES", "TABLE", "MAP", "REDUCE")
 # Statements that allow parentheses around their query. In other statements, a query in parentheses
 # is a subquery.
 _AROUND_QUERIES = ("INSERT", "CREATE", "REPLACE", "CACHE", "EXPLAIN", "DESCRIBE", "DESC", "ALTER")
+_QUANTIFIERS = ("ALL", "DISTINCT")  # of a set operation
+_DECORATION = ("hint start", "template")
 _NO_HEAD = ("FROM", "VALUES", "WHERE", "SET")
 _AFTER_SET_OPERATION = ("ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET")
 # Words that can start a part of a query.
@@ -509,7 +511,7 @@ class _BlockFinder:
                     block.users[user] = None
 
     def _skip_decoration(self, index: int) -> int:
-        while index < len(self._code) and self._code[index].kind in ("hint start", "template"):
+        while index < len(self._code) and self._code[index].kind in _DECORATION:
             index += 1
         return index
 
@@ -546,7 +548,7 @@ class _BlockFinder:
         if index == 0 or self._words[index - 1] in ("|>", ".", ",", "SELECT"):
             return False
         after = index + 1
-        while self._words[after] in ("ALL", "DISTINCT"):
+        while self._words[after] in _QUANTIFIERS:
             after += 1
         after = self._skip_decoration(after)
         return self._starts_query(after) or self._words[after] in _OPERAND_STARTS
@@ -581,14 +583,17 @@ class _BlockFinder:
     def _is_whole_query(self, part: _Part, opening: int) -> bool:
         """Tell whether parentheses are around the query of a part, as in `(SELECT a) ORDER BY a`.
 
-        Only the head of a statement, such as INSERT INTO t, can be before them.
+        Only the head of a statement, such as INSERT INTO t, or the ALL of UNION ALL can be before
+        them.
         """
         if part.block is not None or not self._starts_query(opening):
             return False
         index = part.low
         while index < opening:
-            is_head = self._verb in _AROUND_QUERIES and self._words[index] not in _NO_HEAD
-            if not is_head and self._code[index].kind not in ("hint start", "template"):
+            word = self._words[index]
+            is_head = self._verb in _AROUND_QUERIES and word not in _NO_HEAD
+            is_skipped = word in _QUANTIFIERS or self._code[index].kind in _DECORATION
+            if not is_head and not is_skipped:
                 return False
             index = self._partners.get(index, index) + 1
         return True

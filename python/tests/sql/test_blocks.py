@@ -33,6 +33,7 @@ BLOCKS = [
         ["main", "subquery 1 / cte a", "subquery 1 > main"],
     ),
     ("SELECT 1 UNION ALL SELECT 2", ["union branch 1", "union branch 2"]),
+    ("SELECT 1 UNION ALL (SELECT 2)", ["union branch 1", "union branch 2"]),
     ("SELECT 1 MINUS SELECT 2", ["except branch 1", "except branch 2"]),
     (
         "SELECT 1 UNION SELECT 2 INTERSECT SELECT 3",
