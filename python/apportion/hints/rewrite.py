@@ -22,6 +22,7 @@ from apportion.hints.expressions import Sql, edit
 from apportion.hints.reading import HintError, read_or_raise
 from apportion.sql.blocks import Block, Text, read
 from apportion.sql.hint_comments import Hint, HintComment
+from apportion.sql.templates import has_template
 
 # A template that follows, also behind comments. A template that removes the white space around it.
 _NEXT_TEMPLATE = re.compile(r"(?:\s|/\*(?:[^*]|\*(?!/))*\*/|--[^\r\n]*)*(?:\{[{%#]|\$\{)")
@@ -141,7 +142,7 @@ def _insert(text: Text, block: Block, hint: Hint) -> _Edit:
     end = block.select.end
     for comment in block.comments:
         # A template between SELECT and the comment can leave the comment out.
-        if _has_control(text.sql[block.select.end : comment.start]):
+        if has_template(text.sql[block.select.end : comment.start]):
             break
         if comment.stray is None and not comment.is_open:
             end = comment.hints[-1].end
@@ -149,16 +150,11 @@ def _insert(text: Text, block: Block, hint: Hint) -> _Edit:
     return _Edit(end, end, f" /*+ {hint.text} */")
 
 
-def _has_control(sql: str) -> bool:
-    """Tell whether templates in a part of the text can leave text out, or add text."""
-    return any(opener in sql for opener in ("{{", "{%", "${"))
-
-
 def _replace(text: Text, block: Block, same: list[Hint], new: Hint) -> Iterator[_Edit]:
     for comment in block.comments:
         hints = [hint for hint in same if hint in comment.hints]
         depends = comment.is_open and any("{%" in token.text for token in comment.inner)
-        if hints and (depends or _has_control(text.sql[block.select.end : comment.start])):
+        if hints and (depends or has_template(text.sql[block.select.end : comment.start])):
             _raise_dependent(text, hints[0], "replaced")
     yield _Edit(same[0].start, same[0].end, new.text)
     for comment in block.comments:

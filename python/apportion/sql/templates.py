@@ -126,3 +126,8 @@ def read_effect(template: str) -> Effect:
         return "nothing"
     effects: dict[str, Effect] = {"if": "if", "elif": "else", "else": "else", "endif": "endif"}
     return effects.get(tag, "control")
+
+
+def has_template(sql: str) -> bool:
+    """Tell whether a text has a template that can add text to it or leave text out."""
+    return any(opener in sql for opener in ("{{", "{%", "${"))

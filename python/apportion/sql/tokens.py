@@ -14,7 +14,7 @@ from sqlglot import TokenType
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import TokenError
 
-from apportion.sql.templates import FILLER, TAG, Effect, mask, read_effect
+from apportion.sql.templates import FILLER, TAG, Effect, has_template, mask, read_effect
 
 Kind = Literal[
     "word",  # a keyword or a plain identifier, which can have templates in it
@@ -57,7 +57,7 @@ class Token(NamedTuple):
     @property
     def has_template(self) -> bool:
         """Whether the token is a template, or has one in it."""
-        return self.kind == "template" or any(each in self.text for each in ("{{", "{%", "${"))
+        return self.kind == "template" or has_template(self.text)
 
 
 class Problem(NamedTuple):
