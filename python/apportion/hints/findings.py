@@ -56,6 +56,11 @@ class Complaint(NamedTuple):
     suggestion: str | None = None
 
 
+def sentence(finding: Complaint | Finding) -> str:
+    """Return the message of a finding with its suggestion."""
+    return finding.message + (f" ({finding.suggestion})" if finding.suggestion else "")
+
+
 def complain(
     code: str,
     place: Argument | Hint | HintComment | Token,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from apportion.hints.findings import CODES, Finding
+from apportion.hints.findings import CODES, Finding, sentence
 from apportion.sql.positions import Positions
 
 _SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -41,7 +41,7 @@ def to_github(files: Sequence[CheckedFile]) -> Iterator[str]:
             if end_line == finding.line:
                 place += f",endColumn={end_column}"
             title = f"title={finding.code}"
-            yield f"::{finding.severity} {place},{title}::{_data(_sentence(finding))}"
+            yield f"::{finding.severity} {place},{title}::{_data(sentence(finding))}"
 
 
 def to_sarif(files: Sequence[CheckedFile], version: str, unreadable: Sequence[str]) -> Any:
@@ -70,7 +70,7 @@ def to_sarif(files: Sequence[CheckedFile], version: str, unreadable: Sequence[st
                 "ruleId": finding.code,
                 "ruleIndex": codes.index(finding.code),
                 "level": finding.severity,
-                "message": {"text": _sentence(finding)},
+                "message": {"text": sentence(finding)},
                 "locations": [{"physicalLocation": _locate(file.name, positions, finding)}],
             }
             for file in files
@@ -96,10 +96,6 @@ def _locate(name: str, positions: Positions, finding: Finding) -> dict[str, Any]
         "endColumn": end_column,
     }
     return {"artifactLocation": artifact, "region": region}
-
-
-def _sentence(finding: Finding) -> str:
-    return finding.message + (f" ({finding.suggestion})" if finding.suggestion else "")
 
 
 def _data(text: str) -> str:

@@ -16,12 +16,11 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from apportion._util.checks import power_down, power_up
+from apportion._util.checks import LARGEST_INT, power_down, power_up
 from apportion._util.units import count_text
 from apportion.hints.findings import Complaint, complain
 from apportion.sql.hint_comments import Argument, Hint
 
-LARGEST_COUNT = 2**31 - 1
 _VOLUME = re.compile(r"\s*(\d{1,19})\s*(?:b|([kmgtp])(?:i?b)?)\s*", re.ASCII | re.IGNORECASE)
 _TIME = re.compile(
     r"\s*(\d{1,9})\s*(?:(s)(?:ec|econds?)?|(m)(?:in|inutes?)?|(h)(?:ours?)?|(d)(?:ays?)?)\s*",
@@ -54,11 +53,9 @@ class _Type(NamedTuple):
 
 # Parameters with other names are counts.
 _TYPES = {
-    "": _Type(
-        0, 2**31, "a whole number", "APH302", f"a number from 1 to {LARGEST_COUNT}", "APH303"
-    ),
+    "": _Type(0, 2**31, "a whole number", "APH302", f"a number from 1 to {LARGEST_INT}", "APH303"),
     "min slots": _Type(
-        -1, 2**31, "a whole number", "APH302", f"a number from 0 to {LARGEST_COUNT}", "APH303"
+        -1, 2**31, "a whole number", "APH302", f"a number from 0 to {LARGEST_INT}", "APH303"
     ),
     "volume": _Type(
         0,
@@ -152,9 +149,7 @@ _ALSO_CALLED = {
 
 def suggest_hint(name: str) -> str | None:
     """Return the known hint that is probably meant by an unknown name, or None."""
-    if name in _ALSO_CALLED:
-        return _ALSO_CALLED[name]
-    return find_nearest(name, KNOWN)
+    return _ALSO_CALLED.get(name) or find_nearest(name, KNOWN)
 
 
 def find_nearest(name: str, known: Iterable[str]) -> str | None:
@@ -310,7 +305,7 @@ def _check_ascending(hint: Hint, form: Form) -> Iterator[Complaint]:
                 f"to {high}"
             )
             suggestion = f"write {hint.name}({lowered}, {high})"
-            if raised <= LARGEST_COUNT:
+            if raised <= LARGEST_INT:
                 suggestion += f" or {hint.name}({low}, {raised})"
             yield complain("APH305", hint, message, suggestion)
 
@@ -327,8 +322,8 @@ def _check_spark(hint: Hint) -> Iterator[Complaint]:
         yield complain("APH401", hint, message, suggestion)
         return
     for argument in hint.arguments[:counts]:
-        if argument.kind == "integer" and not 1 <= argument.integer <= LARGEST_COUNT:
-            takes_count = f"{hint.name} takes a number of partitions from 1 to {LARGEST_COUNT}"
+        if argument.kind == "integer" and not 1 <= argument.integer <= LARGEST_INT:
+            takes_count = f"{hint.name} takes a number of partitions from 1 to {LARGEST_INT}"
             yield complain("APH401", argument, f"{takes_count}; Spark fails on {argument.text}")
     for argument in hint.arguments[counts:]:
         if argument.kind not in ("name", "string", "open"):

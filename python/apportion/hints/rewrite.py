@@ -19,6 +19,7 @@ from typing import NamedTuple, NoReturn
 from apportion.errors import did_you_mean
 from apportion.hints import grammar
 from apportion.hints.expressions import Sql, edit
+from apportion.hints.findings import sentence
 from apportion.hints.reading import HintError, read_or_raise
 from apportion.sql.blocks import Block, Text, read
 from apportion.sql.hint_comments import Hint, HintComment
@@ -120,8 +121,7 @@ def _parse_hint(hint: str) -> Hint:
         raise HintError(f"not a single hint: {hint!r}. {_EXPECTED}")
     parsed = comment.hints[0]
     for complaint in grammar.check(parsed):
-        suggestion = f" ({complaint.suggestion})" if complaint.suggestion else ""
-        raise HintError(f"{complaint.message}{suggestion}")
+        raise HintError(sentence(complaint))
     if parsed.name not in grammar.APPORTION:
         raise HintError(
             f"{parsed.name} is a Spark hint; only Apportion's hints can be added: "

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from apportion import settings as registry
 from apportion.errors import ApportionError, SettingError, did_you_mean
 from apportion.hints import grammar
+from apportion.hints.findings import sentence
 from apportion.policies import expressions
 from apportion.redaction import without_secrets
 from apportion.settings import PREFIX, Setting, Settings
@@ -198,8 +199,7 @@ def _complaints(hint: Hint) -> Iterable[str]:
         yield f"unknown hint {cut(name)}. Allowed: {', '.join(grammar.APPORTION)}"
         return
     for complaint in grammar.check(hint):
-        suggestion = f" ({complaint.suggestion})" if complaint.suggestion else ""
-        yield f"hint {cut(hint.text)}: {complaint.message}{suggestion}"
+        yield f"hint {cut(hint.text)}: {sentence(complaint)}"
 
 
 def _hints(value: str, where: str) -> Iterable[Hint]:
