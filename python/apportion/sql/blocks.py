@@ -215,17 +215,17 @@ def read(sql: str, *, only_hinted: bool = False) -> Text:
 
 def _read_statements(split: SplitText, only_hinted: bool) -> Iterator[StatementBlocks]:
     problems = {problem.start: problem for problem in split.problems}
-    for statement in split.statements:
-        for number, tokens in enumerate(statement.parts, 1):
+    for number, statement in enumerate(split.statements, 1):
+        for place, tokens in enumerate(statement.parts, 1):
             prefix: _Steps = ()
             if len(split.statements) > 1:
-                prefix += (f"statement {statement.number}",)
-            if len(statement.parts) > 1:
                 prefix += (f"statement {number}",)
+            if len(statement.parts) > 1:
+                prefix += (f"statement {place}",)
             part = StatementBlocks(
                 tokens[0].start,
                 tokens[-1].end,
-                statement.number,
+                number,
                 next((token.word for token in tokens if token.kind == "word"), ""),
                 list(_find_comments(tokens, split.comments)),
             )

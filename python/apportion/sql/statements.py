@@ -40,12 +40,11 @@ class Statement(NamedTuple):
 class StatementTokens(NamedTuple):
     """The tokens of one statement without its semicolon.
 
-    `sql[start:end]` is the statement with the comments around it. `number` counts the statements of
-    the text from 1. `parts` are the statements in a SQL script. Another statement is its own only
-    part. `section` counts the bodies of Jinja macros, and is 0 in the rest of the text.
+    `sql[start:end]` is the statement with the comments around it. `parts` are the statements in a
+    SQL script. Another statement is its own only part. `section` counts the bodies of Jinja macros,
+    and is 0 in the rest of the text.
     """
 
-    number: int
     tokens: Sequence[Token]
     parts: Sequence[Sequence[Token]]
     section: int
@@ -109,11 +108,10 @@ def split_tokens(sql: str) -> SplitText:
             if any(token.effect == "value" for token in code[low:high]):
                 start = code[low - 1].end if low else 0
                 end = code[high].start if high < len(code) else len(sql)
-                statements.append(StatementTokens(0, code[low:high], parts, section, start, end))
+                statements.append(StatementTokens(code[low:high], parts, section, start, end))
             low = high + 1
     statements.sort(key=lambda statement: statement.tokens[0].start)
-    numbered = [each._replace(number=number) for number, each in enumerate(statements, 1)]
-    return SplitText(tokens, folded.comments, numbered, problems + folded.problems)
+    return SplitText(tokens, folded.comments, statements, problems + folded.problems)
 
 
 def _separate_sections(code: list[Token]) -> list[list[Token]]:
