@@ -26,7 +26,7 @@ from apportion.cli.support.options import DataFolder, Force, Format, PlotFile, c
 from apportion.cli.support.outputs import check_outputs
 from apportion.cli.support.progress import counted, stoppable, waiting
 from apportion.cli.support.sources import list_sources, read_queries
-from apportion.cli.support.spark_session import Master, start
+from apportion.cli.support.spark_session import Master, set_option, start
 from apportion.cli.support.table_files import find_tables, register
 from apportion.errors import did_you_mean
 from apportion.redaction import shown_value
@@ -119,12 +119,7 @@ def bench_command(
     data: DataFolder = None,
     assignments: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            "--conf",
-            metavar="NAME=VALUE",
-            help="Setting of Apportion or of Spark (full key) for all variants. Repeatable.",
-        ),
+        set_option("Setting of Apportion or of Spark (full key) for all variants."),
     ] = None,
     memory: Annotated[
         str | None,

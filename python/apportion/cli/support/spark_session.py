@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,15 +23,16 @@ Master = Annotated[
     str | None,
     typer.Option(help="Where Spark runs, such as local[4]. Default: by its conf."),
 ]
+
+
+def set_option(help: str) -> Any:
+    """Return the option for settings, which can be given more than once."""
+    return typer.Option("--set", "--conf", metavar="NAME=VALUE", help=f"{help} Repeatable.")
+
+
 Assignments = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set",
-        "--conf",
-        metavar="NAME=VALUE",
-        help="Setting, such as data_volume_per_task=16MB or spark.sql.shuffle.partitions=64. "
-        "Repeatable.",
-    ),
+    set_option("Setting, such as data_volume_per_task=16MB or spark.sql.shuffle.partitions=64."),
 ]
 
 

@@ -12,6 +12,7 @@ from apportion.cli.support.console import Console, note, writing
 from apportion.cli.support.options import Force, Output, OutputFormat, PlotFile, choose_format
 from apportion.cli.support.outputs import check_outputs, json_text
 from apportion.cli.support.progress import counted, waiting
+from apportion.cli.support.spark_session import set_option
 from apportion.logs import eventlog
 from apportion.logs.eventlog.input.files import logs
 from apportion.logs.simulate import plot, report
@@ -43,13 +44,7 @@ def simulate_command(
         ),
     ] = None,
     assignments: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            "--conf",
-            metavar="NAME=VALUE",
-            help="Setting for all scenarios except the replay. Repeatable.",
-        ),
+        list[str] | None, set_option("Setting for all scenarios except the replay.")
     ] = None,
     slots: Annotated[
         int | None,
