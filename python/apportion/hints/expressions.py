@@ -18,6 +18,7 @@ from sqlglot import ErrorLevel, ParseError, exp
 from sqlglot.dialects.spark import Spark
 
 from apportion.hints import grammar
+from apportion.hints.lint import lint
 from apportion.hints.reading import HintError
 from apportion.sql.blocks import read
 from apportion.sql.hint_comments import Hint
@@ -40,8 +41,6 @@ class Apportion(Spark):
 
     def parse(self, sql: str, **options: Any) -> list[exp.Expr | None]:
         """Return the statements of a text. Raises `ParseError` for a hint that is an error."""
-        from apportion.hints.lint import lint
-
         if options.get("error_level") != ErrorLevel.IGNORE:
             for finding in lint(sql):
                 if finding.severity == "error":
@@ -87,11 +86,6 @@ def _edit_expression(expression: exp.Expr, change: Callable[[str], str]) -> exp.
             nodes = [_parse_hint(hint) for hint in block.hints[1:]]
         _set_hints(marked, nodes)
     return copy
-
-
-def write(sql: str | exp.Expr) -> str:
-    """Return the text of a text or an expression."""
-    return sql if isinstance(sql, str) else sql.sql(dialect="spark")
 
 
 def _hints_of(select: exp.Select) -> list[Any]:

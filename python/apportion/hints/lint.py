@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from apportion.hints import grammar
-from apportion.hints.expressions import write
 from apportion.hints.findings import CODES, Complaint, Finding, complain
 from apportion.hints.schema import check as check_schema
 from apportion.hints.schema import find_table_in
@@ -48,7 +47,7 @@ def lint(
     Spark cannot parse are a finding and raise no error. A statement without hints has no findings.
     Takes time linear in the length of the text.
     """
-    sql = write(sql)
+    sql = sql if isinstance(sql, str) else sql.sql(dialect="spark")
     if not _MAYBE_A_HINT.search(sql):
         return []
     find_table = None if schema is None else find_table_in(schema)

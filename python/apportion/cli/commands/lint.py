@@ -17,8 +17,8 @@ from rich.text import Text
 from apportion._util.paths import existing_path
 from apportion._util.units import count_text
 from apportion.cli.support.console import err, fail, note, out
-from apportion.cli.support.sources import SourceError, list_sources, read_source
-from apportion.errors import InputError, did_you_mean
+from apportion.cli.support.sources import list_sources, read_source
+from apportion.errors import ApportionError, InputError, did_you_mean
 from apportion.hints import CODES, Finding, lint
 from apportion.hints.formats import CheckedFile, to_github, to_json, to_sarif
 from apportion.hints.schema import find_table_in
@@ -76,7 +76,7 @@ def lint_command(
     for name in track(names, "Checking", console=err, transient=True, disable=quiet):
         try:
             checked.append(_check(name, ignored, tables))
-        except SourceError as error:
+        except ApportionError as error:
             unreadable.append(str(error))
     _print(checked, unreadable, format)
     for message in unreadable:

@@ -25,10 +25,6 @@ class Source(NamedTuple):
     sql: str
 
 
-class SourceError(ApportionError):
-    """A file that cannot be read."""
-
-
 def list_sources(path: str) -> list[str]:
     """Return a file or standard input (`-`) itself, or all `.sql` files below a directory.
 
@@ -44,7 +40,10 @@ def list_sources(path: str) -> list[str]:
 
 
 def read_source(name: str) -> Source:
-    """Return the SQL of a file or of standard input (`-`). Raises `SourceError`."""
+    """Return the SQL of a file or of standard input (`-`).
+
+    Raises `ApportionError` if it cannot be read.
+    """
     shown = "<stdin>" if name == _STANDARD_INPUT else name
     try:
         content = sys.stdin.buffer.read() if name == _STANDARD_INPUT else Path(name).read_bytes()
@@ -53,13 +52,13 @@ def read_source(name: str) -> Source:
         reason = f"byte {error.start} is not UTF-8. SQL files must be UTF-8"
     except OSError as error:
         reason = error.strerror or str(error)
-    raise SourceError(f"cannot read {one_line(shown)}: {reason}")
+    raise ApportionError(f"cannot read {one_line(shown)}: {reason}")
 
 
 def read_statements(file: str) -> list[Statement]:
     """Return the statements of an SQL file, or of standard input (`-`).
 
-    Ends the command if the file does not exist. Raises `SourceError`, and the errors of `split`.
+    Ends the command if the file does not exist. Raises the errors of `read_source` and `split`.
     """
     if file != _STANDARD_INPUT:
         path = Path(file)
@@ -76,7 +75,7 @@ def read_queries(paths: Sequence[str]) -> dict[str, str]:
 
     A name is the path of the file below the common directory of all files, and the number of the
     statement in the file. Ends the command for a statement that is not a query, and in the cases of
-    `list_sources`. Raises `SourceError`.
+    `list_sources`. Raises the errors of `read_source`.
     """
     sources = [read_source(name) for path in paths for name in list_sources(path)]
     files = [Path(source.name).resolve() for source in sources]
