@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import sqlglot
 from sqlglot import exp
@@ -27,22 +27,18 @@ def parse(sql: str) -> exp.Expr | None:
             return None
     if len(sql) > _LONGEST:
         return None
-    try:
-        with _without_logging():
-            return sqlglot.parse_one(sql, read="spark")
     # For SQL that it does not know, sqlglot raises many kinds of errors, such as IndexError.
-    except Exception:
-        return None
+    with suppress(Exception), _without_logging():
+        return sqlglot.parse_one(sql, read="spark")
+    return None
 
 
 def find_scopes(sql: str) -> list[Scope]:
     """Return the scopes of a query, inner ones first, or none if sqlglot cannot read it."""
     tree = parse(sql)
-    try:
-        with _without_logging():
-            return traverse_scope(tree) if isinstance(tree, exp.Query) else []
-    except Exception:
-        return []
+    with suppress(Exception), _without_logging():
+        return traverse_scope(tree) if isinstance(tree, exp.Query) else []
+    return []
 
 
 @contextmanager
