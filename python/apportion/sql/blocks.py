@@ -250,40 +250,37 @@ def _find_comments(
 
 def _find_blocks(statement: StatementBlocks, tokens: Sequence[Token], prefix: _Steps) -> None:
     """Add the blocks to a statement, or the problem that hides them."""
-    code, first_alternatives = _select_code(tokens)
+    code = _select_code(tokens)
     partners, problem = _match_parentheses(code)
-    if problem is not None and len(first_alternatives) < len(code):
+    if problem is not None and len(first := _select_code(tokens, only_first=True)) < len(code):
         # Each alternative can open a parenthesis that all of them close together.
         statement.is_complete = False
-        code = first_alternatives
+        code = first
         partners, problem = _match_parentheses(code)
     statement.problem = problem
     if problem is None and code:
         statement.blocks = _BlockFinder(statement, code, partners).run(prefix)
 
 
-def _select_code(tokens: Sequence[Token]) -> tuple[list[Token], list[Token]]:
+def _select_code(tokens: Sequence[Token], *, only_first: bool = False) -> list[Token]:
     """Return the tokens without templates that render to nothing.
 
-    The second list is without what follows `{% else %}` or `{% elif x %}`, too.
+    With `only_first`, also without the tokens that follow `{% else %}` or `{% elif x %}`.
     """
-    if all(token.kind != "template" for token in tokens):
-        return [*tokens], [*tokens]
     code: list[Token] = []
-    first_alternatives: list[Token] = []
     is_left_out = [False]
     for token in tokens:
         effect = token.effect
-        if effect == "if":
+        if effect == "value":
+            if not is_left_out[-1]:
+                code.append(token)
+        elif effect == "if":
             is_left_out.append(is_left_out[-1])
         elif effect == "else":
-            is_left_out[-1] = True
+            is_left_out[-1] = only_first
         elif effect == "endif" and len(is_left_out) > 1:
             is_left_out.pop()
-        elif effect == "value":
-            code.append(token)
-            first_alternatives += [token] * (not is_left_out[-1])
-    return code, first_alternatives
+    return code
 
 
 def _match_parentheses(code: Sequence[Token]) -> tuple[dict[int, int], Problem | None]:
