@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from apportion._spark import jvm
@@ -33,10 +33,8 @@ def column_names(df: DataFrame, cols: str | Sequence[str]) -> list[str]:
 
 
 def _find_column(columns: Sequence[str], name: str, is_sensitive: bool) -> str:
-    def is_named(column: str) -> bool:
-        return column == name or (not is_sensitive and column.lower() == name.lower())
-
-    found = [column for column in columns if is_named(column)]
+    folded: Callable[[str], str] = str if is_sensitive else str.lower
+    found = [column for column in columns if folded(column) == folded(name)]
     if len(found) > 1:
         raise InputError(f"column {name} is ambiguous: the columns are {', '.join(columns)}")
     if not found:
