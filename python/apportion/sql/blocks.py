@@ -79,7 +79,8 @@ class Query:
         self.end = end
         self.around = around
         self.name = name
-        self.cte: Query | None = self if name is not None else around and around.query.cte
+        outer = around.query.cte if around else None
+        self.cte: Query | None = outer if name is None else self
         self.ctes: dict[str, list[Query]] = {}
         self.last_join = -1
         self.operators: list[str] = []
