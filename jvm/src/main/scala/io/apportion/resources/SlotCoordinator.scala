@@ -11,7 +11,7 @@ import scala.util.control.NonFatal
 import io.apportion.decision.Sentence
 import io.apportion.report.{ReportSource, ReportedDecision}
 import io.apportion.resources.deadlines.{QueryRun, QueryTimes, SlotsForDeadline, TaskSpeed}
-import io.apportion.resources.planned.{PlannedStage, StageEstimates}
+import io.apportion.resources.planned.{PlannedStage, PlannedStages}
 import io.apportion.rules.LostQueries
 import io.apportion.settings.ResourceSettings.MinSlots
 import org.apache.spark.apportion.{Cluster, ExecutorDemand, ExecutorResources, WaitingJob}
@@ -115,11 +115,16 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
   /** Slots that the query's stages can use now and soon. */
   private def slotsOfStages(query: Long): Int = load.tasksOf(query).max(soon(query))
 
-  private def soon(query: Long): Int = ahead.get(query).fold(0)(StageEstimates.soon)
+  /**
+   * Slots for the stages that run, and for the stages that can start after these. Executors take time to start, so they
+   * are requested before the tasks of the next stages wait.
+   */
+  private def soon(query: Long): Int =
+    PlannedStages.atOnce(ahead.getOrElse(query, Nil).filter(_.depth <= 1)).min(Int.MaxValue.toLong).toInt
 
   /** The smallest number of slots on which a query ends before its deadline. Not under the lock, as it takes time. */
   private def planned(query: Long, own: SlotSettings, run: QueryRun): Option[SlotsForDeadline] = {
-    val plan = synchronized(run.toPlan(now(), StageEstimates.byBytes(ahead.getOrElse(query, Nil), load.speedOf(query))))
+    val plan = synchronized(run.toPlan(now(), PlannedStages.costs(ahead.getOrElse(query, Nil), load.speedOf(query))))
     plan.map(_.slots(own.need.max, synchronized(state.slots), startup.millis))
   }
 

@@ -5,9 +5,10 @@ import io.apportion.groups.Advisor
 import io.apportion.hints.HintedTime
 import io.apportion.util.{TableColumns, TableFunction}
 import io.apportion.util.TableColumns.column
-import org.apache.spark.apportion.{Cluster, ResourceSpec}
+import org.apache.spark.apportion.Cluster
 import org.apache.spark.sql.{Row, SparkSession}
 import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.execution.CommandExecutionMode
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -29,24 +30,58 @@ private[apportion] object PlannedSlots {
   )(rows(_, _, advisors))
 
   private def rows(session: SparkSession, arguments: Seq[Expression], advisors: Seq[Advisor]): Seq[Row] = {
-    val (query, given, finishWithin) = read(arguments)
+    val (sql, given, finishWithin) = read(arguments)
     val slots = given.getOrElse(Cluster.slots(session.sparkContext))
+    // It is planned, but does not run.
+    val query =
+      session.sessionState.executePlan(session.sessionState.sqlParser.parsePlan(sql), CommandExecutionMode.SKIP)
     val stages = PlannedStages.of(session, query, advisors)
-    val needs = stages.map(_.need)
-    val groups = SlotSharing.groups(needs).toSeq.sortBy(_._1)
     // Stages with different resource profiles never share slots.
-    val dealt = stages
-      .groupBy(stage => (stage.need.depth, stage.need.profile))
+    val shares = stages.indices
+      .groupBy(number => (stages(number).depth, stages(number).profile))
       .values
-      .flatMap(own => own.map(_.number).zip(sharesOf(slots, own.map(_.need.requirement))))
+      .flatMap(own => own.zip(sharesOf(slots, own.map(stages(_).requirement))))
       .toMap
-    val ofGroups = groups.map(_._2)
-    val timed = finishWithin.map(TimedPlan.of(session, query, stages, _))
-    stages.map(ofStage(_, dealt)) ++
-      groups.zip(sharesOf(slots, ofGroups)).map { case ((profile, all), share) =>
-        total(SharingGroup, Some(profile), None, all, needs.filter(_.profile == profile), share)
-      } :+
-      total(AllStages, None, Some(SlotSharing.atOnce(needs)), SlotSharing.across(ofGroups), needs, Some(slots), timed)
+    val groups = stages.groupBy(_.profile).toSeq.sortBy(_._1)
+    val needs = groups.map { case (_, own) => SlotSharing.within(own.map(_.requirement)) }
+    val ofStages = stages.zipWithIndex.map { case (stage, number) =>
+      row(stage.kind, stage.requirement, Seq(stage))(
+        "stage" -> number,
+        "operator" -> stage.operator,
+        "reads" -> stage.reads,
+        "depth" -> stage.depth,
+        "profile" -> stage.profile,
+        "bytes" -> stage.bytes,
+        "tasks" -> stage.tasks.toLong,
+        "slots" -> shares(number),
+        "why" -> stage.why
+      )
+    }
+    val ofGroups = groups.zip(needs).zip(sharesOf(slots, needs)).map { case (((profile, own), need), share) =>
+      row(SharingGroup, need, own)("profile" -> profile, "slots" -> share)
+    }
+    ofStages ++ ofGroups :+ row(AllStages, SlotSharing.across(needs), stages)(
+      "tasks" -> PlannedStages.atOnce(stages),
+      "slots" -> slots,
+      "plan" -> finishWithin.map(TimedPlan.of(session, query, stages, _))
+    )
+  }
+
+  /** A row for these stages. Columns without a value are null. */
+  private def row(kind: String, requirement: ResourceRequirement, stages: Seq[PlannedStage])(
+      others: (String, Any)*
+  ): Row = {
+    val spec = stages.map(_.spec).reduce(_ + _)
+    val values = others.toMap ++ Map(
+      "kind" -> kind,
+      "requirement" -> TableColumns.requirement(requirement),
+      "spec" -> Row(spec.cores, spec.memoryBytes, spec.overheadBytes, spec.custom)
+    )
+    Row.fromSeq(schema.map(column => values.getOrElse(column.name, None)).map {
+      case Some(value) => value
+      case None        => null
+      case value       => value
+    })
   }
 
   private def sharesOf(slots: Int, needs: Seq[ResourceRequirement]): Seq[Option[Int]] =
@@ -57,66 +92,21 @@ private[apportion] object PlannedSlots {
       "apportion_slots takes the text of a query and, optionally, a number of slots, 1 or more or null, and a time " +
         s"such as '10 min'. It got ${arguments.map(_.sql).mkString("(", ", ", ")")}"
     )
-    if (arguments.isEmpty || arguments.size > 3 || !arguments.forall(_.foldable)) throw refused
+    if (!arguments.forall(_.foldable)) throw refused
     arguments.map(_.eval()).padTo(3, null) match {
       case Seq(query: UTF8String, slots, time) =>
-        val number = slots match {
-          case null            => None
-          case n: Int if n > 0 => Some(n)
+        val number = Option(slots).map {
+          case n: Int if n > 0 => n
           case _               => throw refused
         }
-        val within = time match {
-          case null             => None
-          case text: UTF8String => Some(HintedTime.millis(text.toString).getOrElse(throw refused))
+        val within = Option(time).map {
+          case text: UTF8String => HintedTime.millis(text.toString).getOrElse(throw refused)
           case _                => throw refused
         }
         (query.toString, number, within)
       case _ => throw refused
     }
   }
-
-  private def ofStage(stage: PlannedStage, dealt: Map[Int, Option[Int]]): Row = Row(
-    stage.number,
-    stage.kind,
-    stage.operator,
-    stage.reads,
-    stage.need.depth,
-    stage.need.profile,
-    stage.bytes.orNull,
-    stage.tasks.toLong,
-    TableColumns.requirement(stage.need.requirement),
-    specOf(stage.need.spec),
-    dealt(stage.number).orNull,
-    stage.why,
-    null
-  )
-
-  private def total(
-      kind: String,
-      profile: Option[Int],
-      atOnce: Option[Long],
-      need: ResourceRequirement,
-      stages: Seq[StageNeed],
-      slots: Option[Int],
-      timed: Option[Row] = None
-  ): Row =
-    Row(
-      null,
-      kind,
-      null,
-      null,
-      null,
-      profile.orNull,
-      null,
-      atOnce.orNull,
-      TableColumns.requirement(need),
-      specOf(stages.map(_.spec).reduce(_ + _)),
-      slots.orNull,
-      null,
-      timed.orNull
-    )
-
-  private def specOf(spec: ResourceSpec): Row = Row(spec.cores, spec.memoryBytes, spec.overheadBytes, spec.custom)
 
   /** The columns, with their meaning as comments. */
   val schema: StructType = StructType(
@@ -149,14 +139,7 @@ private[apportion] object PlannedSlots {
       ),
       column(
         "spec",
-        StructType(
-          Seq(
-            StructField("cores", DoubleType),
-            StructField("memory_bytes", LongType),
-            StructField("overhead_bytes", LongType),
-            StructField("custom", MapType(StringType, DoubleType))
-          )
-        ),
+        StructType.fromDDL("cores DOUBLE, memory_bytes BIGINT, overhead_bytes BIGINT, custom MAP<STRING, DOUBLE>"),
         "resources of one slot; for a group and for the query, the sum over the stages"
       ),
       column(

@@ -1,11 +1,12 @@
 package io.apportion.resources.planned
 
-import io.apportion.history.{QueryCost, StageCost}
+import io.apportion.history.QueryCost
 import io.apportion.resources.deadlines.{DeadlinePlan, ListSchedule, QueryCosts, SlotSupply, TaskSpeed}
 import io.apportion.settings.{ResourceSettings, Settings}
 import org.apache.spark.apportion.ExecutorResources
 import org.apache.spark.sql.{Row, SparkSession}
-import org.apache.spark.sql.types._
+import org.apache.spark.sql.execution.QueryExecution
+import org.apache.spark.sql.types.StructType
 
 /**
  * The plan with which a query ends in time: the number of slots, and when each stage runs. Its stages are those of the
@@ -14,11 +15,15 @@ import org.apache.spark.sql.types._
  */
 private[planned] object TimedPlan {
 
+  val schema: StructType = StructType.fromDDL(
+    "finish_within DOUBLE, source STRING, slots INT, seconds DOUBLE, in_time BOOLEAN, " +
+      "stages ARRAY<STRUCT<stage: INT, reads: ARRAY<INT>, tasks: INT, slots: INT, start: DOUBLE, seconds: DOUBLE>>"
+  )
+
   /** @param within milliseconds within which the query must end */
-  def of(session: SparkSession, sql: String, stages: Seq[PlannedStage], within: Long): Row = {
-    val query = PlannedStages.plan(session, sql)
+  def of(session: SparkSession, query: QueryExecution, stages: Seq[PlannedStage], within: Long): Row = {
     val earlier = QueryCosts.of(session, query, query.executedPlan).expected
-    val known = earlier.orElse(byBytes(session, stages).map(QueryCost(_)))
+    val known = earlier.orElse(PlannedStages.costs(stages, TaskSpeed.of(session.sparkContext)).map(QueryCost(_)))
     val source = if (earlier.isDefined) "earlier runs" else if (known.isDefined) "bytes" else "unknown"
     known.fold(Row(within / 1000.0, source, null, null, null, null)) { cost =>
       val plan = DeadlinePlan(within, elapsed = 0, cost).slots(mostSlots(session), present = Int.MaxValue, startup = 0)
@@ -40,29 +45,4 @@ private[planned] object TimedPlan {
       .min(dynamic)
       .max(1)
   }
-
-  private def byBytes(session: SparkSession, stages: Seq[PlannedStage]): Option[Seq[StageCost]] =
-    StageEstimates.byBytes(stages, TaskSpeed.of(session.sparkContext))
-
-  private val stage: StructType = StructType(
-    Seq(
-      StructField("stage", IntegerType),
-      StructField("reads", ArrayType(IntegerType)),
-      StructField("tasks", IntegerType),
-      StructField("slots", IntegerType),
-      StructField("start", DoubleType),
-      StructField("seconds", DoubleType)
-    )
-  )
-
-  val schema: StructType = StructType(
-    Seq(
-      StructField("finish_within", DoubleType),
-      StructField("source", StringType),
-      StructField("slots", IntegerType),
-      StructField("seconds", DoubleType),
-      StructField("in_time", BooleanType),
-      StructField("stages", ArrayType(stage))
-    )
-  )
 }

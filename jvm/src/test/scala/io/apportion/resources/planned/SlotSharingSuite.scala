@@ -9,8 +9,8 @@ class SlotSharingSuite extends AnyFunSuite {
   private val scan = ResourceRequirement(1, 8, 64)
   private val join = ResourceRequirement(2, 32, 32)
 
-  private def stage(profile: Int, depth: Int, requirement: ResourceRequirement) =
-    StageNeed(profile, depth, requirement, slot)
+  private def stage(depth: Int, requirement: ResourceRequirement) =
+    PlannedStage("shuffle", "Scan", Nil, depth, bytes = None, tasks = 1, requirement, profile = 0, slot, why = "")
 
   test("stages that share slots need the largest of each bound") {
     assert(SlotSharing.within(Seq(scan, join)) == ResourceRequirement(2, 32, 64))
@@ -22,16 +22,19 @@ class SlotSharingSuite extends AnyFunSuite {
   }
 
   test("a query needs the sum, over its groups, of the largest stage of each group") {
-    val stages = Seq(stage(0, 0, scan), stage(0, 1, join), stage(7, 1, scan))
-    val query = SlotSharing.across(SlotSharing.groups(stages).values.toSeq)
+    val query = SlotSharing.across(Seq(SlotSharing.within(Seq(scan, join)), SlotSharing.within(Seq(scan))))
     assert((query.min, query.target, query.max) == ((3, 40, 128)))
   }
 
+  test("the parts of a stage run at once, but the stage starts with one of them") {
+    assert(SlotSharing.ofParts(Seq(scan, join)) == ResourceRequirement(2, 40, 96))
+  }
+
   test("stages of one depth can run at once") {
-    val stages = Seq(stage(0, 0, scan), stage(0, 0, scan), stage(0, 1, join))
-    assert(SlotSharing.atOnce(stages) == 32)
-    assert(SlotSharing.atOnce(stages :+ stage(0, 0, join)) == 48)
-    assert(SlotSharing.atOnce(Nil) == 0)
+    val stages = Seq(stage(0, scan), stage(0, scan), stage(1, join))
+    assert(PlannedStages.atOnce(stages) == 32)
+    assert(PlannedStages.atOnce(stages :+ stage(0, join)) == 48)
+    assert(PlannedStages.atOnce(Nil) == 0)
   }
 
   test("a sum of maximums does not overflow") {
