@@ -43,7 +43,7 @@ case class AwaitSlots(session: SparkSession, advisors: Seq[Advisor], isAdaptive:
     // A plan that is not adaptive is planned in this moment.
     def running = if (isAdaptive) query.executedPlan else stage
     def work = quietly(
-      new QueryWork(QueryCosts.of(session, query, running), PlannedStages.ahead(session, running, conf, advisors))
+      QueryCosts.of(session, query, running) -> PlannedStages.ahead(session, running, conf, advisors)
     )
     SlotCoordinator.existing(session.sparkContext).filter(_.isTracked(id)) match {
       case Some(coordinator) => coordinator.await(id, settings, if (isAdaptive) work else None)
@@ -54,7 +54,7 @@ case class AwaitSlots(session: SparkSession, advisors: Seq[Advisor], isAdaptive:
   }
 
   /** A query without an estimate still waits for its minimum. */
-  private def quietly(work: => QueryWork): Option[QueryWork] =
+  private def quietly[T](work: => T): Option[T] =
     try Some(work)
     catch {
       case failure @ (NonFatal(_) | _: LinkageError | _: StackOverflowError) =>

@@ -21,12 +21,12 @@ import org.apache.spark.sql.types._
  */
 final case class ResourceChange(
     at: Timestamp,
-    query: Option[Long],
-    phase: Option[String],
-    need: Option[ResourceRequirement],
+    query: Option[Long] = None,
+    phase: Option[String] = None,
+    need: Option[ResourceRequirement] = None,
     slots: Int,
-    lost: Int,
-    declared: Option[Int],
+    lost: Int = 0,
+    declared: Option[Int] = None,
     times: Option[QueryTimes] = None
 ) {
 

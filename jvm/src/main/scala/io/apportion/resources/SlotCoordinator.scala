@@ -5,12 +5,11 @@ import java.util.Properties
 import java.util.concurrent.{ConcurrentHashMap, Executors, ScheduledExecutorService, TimeUnit}
 
 import scala.collection.concurrent.TrieMap
-import scala.collection.mutable
 import scala.util.control.NonFatal
 
-import io.apportion.decision.Sentence
+import io.apportion.decision.{ResourceRequirement, Sentence}
 import io.apportion.report.{ReportSource, ReportedDecision}
-import io.apportion.resources.deadlines.{QueryRun, QueryTimes, SlotsForDeadline, TaskSpeed}
+import io.apportion.resources.deadlines.{QueryCosts, QueryRun, QueryTimes, SlotsForDeadline, TaskSpeed}
 import io.apportion.resources.planned.{PlannedStage, PlannedStages}
 import io.apportion.rules.LostQueries
 import io.apportion.settings.ResourceSettings.MinSlots
@@ -34,60 +33,59 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
   private var state =
     SlotState(Cluster.slots(sparkContext), changedAt = now() - ExecutorResources.millisSinceAdded(sparkContext))
 
-  /** The tracked queries. Listeners read this map without the lock. */
-  private val settings = TrieMap.empty[Long, SlotSettings]
-  private val load = new Load
-  private val runs = mutable.Map.empty[Long, QueryRun]
-  private val ahead = mutable.Map.empty[Long, Seq[PlannedStage]]
+  /** The tracked queries. Listeners read this map and the next one without the lock. */
+  private val queries = TrieMap.empty[Long, Tracked]
+
+  /** The running stages of these queries. */
+  private val stages = TrieMap.empty[Int, Tracked]
   private val demand = if (Cluster.isDynamic(sparkContext)) Some(new ExecutorDemand) else None
   private val startup = new StartupTime
   private val lost = new LostQueries(delay = TimeUnit.MILLISECONDS.toNanos(LongestDelayMillis))
-
-  /** The run of a query that ends just now. */
-  private val ended = mutable.Map.empty[Long, QueryRun]
   private val history = new ResourceHistory
   private var timer = Option.empty[ScheduledExecutorService]
 
   /**
    * Returns when a stage of a query may start. Throws [[NotEnoughSlots]] after the timeout, and Spark's own error when
    * the query is cancelled.
+   *
+   * @param work what the query cost in earlier runs, and its stages that have not finished
    */
-  def await(query: Long, initial: => SlotSettings, work: => Option[QueryWork] = None): Unit = {
+  def await(
+      query: Long,
+      initial: => SlotSettings,
+      work: => Option[(QueryCosts, Seq[PlannedStage])] = None
+  ): Unit = {
     // Outside of the lock, because this may create the user's rescaling policy and read the history.
-    val current = settings.getOrElse(query, initial)
-    val known = if (current.followsWork) work else None
-    val isFirst = !settings.contains(query)
-    val first = known.filter(_ => isFirst).map(work => new QueryRun(work.costs, current.finishWithin, now()))
-    known.foreach(work => synchronized(ahead.put(query, work.ahead)))
-    val plan = first.flatMap(run => planned(query, current, run))
+    val earlier = queries.get(query)
+    val settings = earlier.fold(initial)(_.settings)
+    val known = if (settings.followsWork) work else None
+    val own = earlier.getOrElse(new Tracked(query, settings, known.map(_._1)))
+    for ((_, ahead) <- known) synchronized { own.ahead = ahead }
+    val plan = if (earlier.isEmpty) planned(own) else None
     val job = synchronized {
-      begin(query, current, first, plan)
+      begin(own, plan)
       if (state.mustWait(query)) Some(new WaitingJob(sparkContext, s"Waits for task slots (${MinSlots.key})"))
       else None
     }
     job.foreach(awaitWith(_, query))
     synchronized {
       if (state.failed(query))
-        throw new NotEnoughSlots(current.requested, state.slots, current.timeouts.timeout)
+        throw new NotEnoughSlots(settings.requested, state.slots, settings.timeouts.timeout)
     }
-    if (first.isEmpty && known.isDefined) replanSoon(query)
+    if (earlier.isDefined && known.isDefined) replanSoon(own)
   }
 
-  private def begin(
-      query: Long,
-      current: SlotSettings,
-      run: Option[QueryRun],
-      plan: Option[SlotsForDeadline]
-  ): Unit = {
+  private def begin(begun: Tracked, plan: Option[SlotsForDeadline]): Unit = {
     dropLost()
-    settings.put(query, current)
-    run.foreach(runs.put(query, _))
-    for (run <- run; plan <- plan) report(query, run, plan)
+    // Another subquery may have begun the query in the meantime.
+    val own = queries.getOrElseUpdate(begun.query, begun)
+    import own.{query, settings}
+    plan.foreach(report(own, _))
     startTimer()
-    val target = plan.map(_.slots).orElse(Option.when(current.followsStages)(soon(query)).filter(_ > 0))
-    val need = target.fold(current.need)(current.need.aimingAt)
-    update(_.begin(query, need, current.timeouts, current.asks, now(), current.finishWithin.isDefined))
-    if (run.isEmpty && current.followsStages) update(_.retarget(query, slotsOfStages(query), now()))
+    val target = plan.map(_.slots).orElse(Option.when(settings.followsStages)(soon(own)).filter(_ > 0))
+    val need = target.fold(settings.need)(settings.need.aimingAt)
+    update(_.begin(query, need, settings.timeouts, settings.asks, now(), settings.finishWithin.isDefined))
+    if (settings.followsStages) update(_.retarget(query, slotsOfStages(own), now()))
   }
 
   private def awaitWith(job: WaitingJob, query: Long): Unit =
@@ -109,53 +107,55 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
 
   /** Sets the target of a query to the slots that its next stage can use. */
   def stageNeeds(query: Long, slots: Int): Unit =
-    if (settings.get(query).exists(_.followsStages))
-      synchronized(update(_.retarget(query, slots.max(slotsOfStages(query)), now())))
+    for (own <- queries.get(query) if own.settings.followsStages)
+      synchronized(update(_.retarget(query, slots.max(slotsOfStages(own)), now())))
 
   /** Slots that the query's stages can use now and soon. */
-  private def slotsOfStages(query: Long): Int = load.tasksOf(query).max(soon(query))
+  private def slotsOfStages(own: Tracked): Int = own.run.progress.largestStage.max(soon(own))
 
   /**
    * Slots for the stages that run, and for the stages that can start after these. Executors take time to start, so they
    * are requested before the tasks of the next stages wait.
    */
-  private def soon(query: Long): Int =
-    PlannedStages.atOnce(ahead.getOrElse(query, Nil).filter(_.depth <= 1)).min(Int.MaxValue.toLong).toInt
+  private def soon(own: Tracked): Int =
+    PlannedStages.atOnce(own.ahead.filter(_.depth <= 1)).min(Int.MaxValue.toLong).toInt
 
   /** The smallest number of slots on which a query ends before its deadline. Not under the lock, as it takes time. */
-  private def planned(query: Long, own: SlotSettings, run: QueryRun): Option[SlotsForDeadline] = {
-    val plan = synchronized(run.toPlan(now(), PlannedStages.costs(ahead.getOrElse(query, Nil), load.speedOf(query))))
-    plan.map(_.slots(own.need.max, synchronized(state.slots), startup.millis))
+  private def planned(own: Tracked): Option[SlotsForDeadline] = {
+    def speed = Seq(own.run.progress.speed, speedOfAll).map(_.bytesPerSecond).find(_ > 0).getOrElse(0.0)
+    val plan = synchronized(own.run.toPlan(now(), PlannedStages.costs(own.ahead, speed)))
+    plan.map(_.slots(own.settings.need.max, synchronized(state.slots), startup.millis))
   }
 
-  /** Sets the target of a query with a deadline anew, in the timer's thread. */
-  private def replanSoon(query: Long): Unit =
-    if (settings.get(query).exists(_.finishWithin.isDefined))
-      synchronized(timer).foreach(_.execute(() => quietly("Planning the slots of a query")(replan(query))))
+  private def speedOfAll: TaskSpeed = TaskSpeed.inApplication.of(sparkContext)
 
-  private def replan(query: Long): Unit =
-    for (own <- settings.get(query); run <- synchronized(runs.get(query)); plan <- planned(query, own, run))
-      synchronized {
-        if (runs.contains(query)) {
-          report(query, run, plan)
-          update(_.retarget(query, plan.slots, now()))
-        }
+  /** Sets the target of a query with a deadline anew, in the timer's thread. */
+  private def replanSoon(own: Tracked): Unit =
+    if (own.settings.finishWithin.isDefined)
+      synchronized(timer).foreach(_.execute(() => quietly("Planning the slots of a query")(replan(own))))
+
+  private def replan(own: Tracked): Unit =
+    for (plan <- planned(own)) synchronized {
+      if (isTracked(own.query)) {
+        report(own, plan)
+        update(_.retarget(own.query, plan.slots, now()))
       }
+    }
 
   /** Keeps the expected time for the history of slots, and logs once if the deadline cannot be met. */
-  private def report(query: Long, run: QueryRun, plan: SlotsForDeadline): Unit = {
-    run.expects(plan)
-    for (text <- run.firstMiss(plan)) log.warn(s"Query $query $text")
+  private def report(own: Tracked, plan: SlotsForDeadline): Unit = {
+    own.run.expects(plan)
+    for (text <- own.run.firstMiss(plan)) log.warn(s"Query ${own.query} $text")
   }
 
   /** Registered slots, and the slots that the query has lost. `None` for a query that is not tracked. */
   def registeredAndLost(query: Long): Option[(Int, Int)] =
-    if (settings.contains(query)) synchronized(Some((state.slots, state.lost(query)))) else None
+    if (isTracked(query)) synchronized(Some((state.slots, state.lost(query)))) else None
 
-  def isTracked(query: Long): Boolean = settings.contains(query)
+  def isTracked(query: Long): Boolean = queries.contains(query)
 
   /** The number of tracked queries. */
-  def tracked: Int = settings.size
+  def tracked: Int = queries.size
 
   def changes: Seq[ResourceChange] = synchronized(history.all)
 
@@ -164,65 +164,57 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
   override def onExecutorRemoved(event: SparkListenerExecutorRemoved): Unit = slotsMayHaveChanged()
 
   override def onJobStart(event: SparkListenerJobStart): Unit =
-    for (query <- trackedQueryOf(event.properties)) synchronized {
-      load.jobStarts(query, event.jobId, now())
-      for (run <- runs.get(query))
-        run.progress.jobStarts(
-          event.stageInfos.flatMap(stage => ShuffleBlocks.writtenBy(stage).map(stage.stageId -> _))
-        )
+    for (own <- trackedOf(event.properties)) synchronized {
+      val written = event.stageInfos.flatMap(stage => ShuffleBlocks.writtenBy(stage).map(stage.stageId -> _))
+      own.run.progress.jobStarts(event.jobId, written, now())
     }
 
   override def onJobEnd(event: SparkListenerJobEnd): Unit =
-    if (load.hasJob(event.jobId)) synchronized(load.jobEnds(event.jobId))
+    for (own <- queries.values) synchronized(own.run.progress.jobEnds(event.jobId))
 
   override def onStageSubmitted(event: SparkListenerStageSubmitted): Unit =
-    for (query <- trackedQueryOf(event.properties)) {
+    for (own <- trackedOf(event.properties)) {
       val stage = event.stageInfo
       synchronized {
-        load.stageStarts(query, stage.stageId, stage.numTasks)
-        runs.get(query).foreach(_.progress.stageStarts(stage.stageId, stage.numTasks, stage.parentIds, now()))
+        stages.put(stage.stageId, own)
+        own.run.progress.stageStarts(stage.stageId, stage.numTasks, stage.parentIds, now())
         tellDemand()
       }
-      replanSoon(query)
+      replanSoon(own)
     }
 
-  override def onStageCompleted(event: SparkListenerStageCompleted): Unit = {
-    val stage = event.stageInfo.stageId
-    for (query <- load.queryOf(stage)) {
+  override def onStageCompleted(event: SparkListenerStageCompleted): Unit =
+    for (own <- stages.remove(event.stageInfo.stageId)) {
       synchronized {
-        load.stageEnds(stage)
-        runs.get(query).foreach(_.progress.stageEnds(stage, now()))
+        own.run.progress.stageEnds(event.stageInfo.stageId, now())
         tellDemand()
       }
-      replanSoon(query)
+      replanSoon(own)
     }
-  }
 
   override def onTaskEnd(event: SparkListenerTaskEnd): Unit =
     if (event.reason == Success)
-      for (query <- load.queryOf(event.stageId)) synchronized {
-        load.taskEnds(event.stageId, Option(event.taskMetrics))
-        runs.get(query).foreach(_.progress.taskEnds(event.stageId, event.taskInfo.duration))
+      for (own <- stages.get(event.stageId)) synchronized {
+        own.run.progress.taskEnds(event.stageId, event.taskInfo.duration)
+        for (metrics <- Option(event.taskMetrics)) {
+          val bytes = metrics.inputMetrics.bytesRead + metrics.shuffleReadMetrics.totalBytesRead
+          for (speed <- Seq(own.run.progress.speed, speedOfAll)) speed.add(bytes, metrics.executorRunTime)
+        }
         tellDemand()
       }
 
   override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
-    case end: SparkListenerSQLExecutionEnd if settings.contains(end.executionId) =>
+    case end: SparkListenerSQLExecutionEnd if isTracked(end.executionId) =>
       synchronized(queryEnds(end.executionId, succeeded = end.errorMessage.forall(_.isEmpty)))
     case _ =>
   }
 
   private def queryEnds(query: Long, succeeded: Boolean): Unit = {
-    settings.remove(query)
-    val run = runs.remove(query)
     // What it has cost is known here, and its time is in the last row of its changes.
-    if (succeeded) run.foreach(_.end(now()))
-    if (load.speed > 0) TaskSpeed.update(sparkContext, load.speed)
-    run.foreach(ended.put(query, _))
-    load.queryEnds(query)
-    ahead.remove(query)
+    if (succeeded) queries.get(query).foreach(_.run.end(now()))
     update(_.end(query, now()))
-    ended.remove(query)
+    queries.remove(query)
+    stages.filterInPlace((_, own) => own.query != query)
   }
 
   override def onApplicationEnd(event: SparkListenerApplicationEnd): Unit = synchronized {
@@ -248,7 +240,7 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
       val declared = state.declared.map(_.slots)
       if (declared.exists(_ > before.declared.fold(0)(_.slots).max(state.slots))) startup.requested(now())
       if (declared != before.declared.map(_.slots)) ask(declared)
-      for ((query, own) <- settings if state.failed(query) && !before.failed(query)) cancel(query, own)
+      for ((query, own) <- queries if state.failed(query) && !before.failed(query)) cancel(own)
       notifyAll()
     }
     tellDemand()
@@ -256,7 +248,7 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
 
   /** Times of a query that has a deadline. */
   private def timesOf(query: Long): Option[QueryTimes] =
-    runs.get(query).orElse(ended.get(query)).flatMap(_.times(now()))
+    queries.get(query).flatMap(_.run.times(now()))
 
   /**
    * Tells dynamic allocation how many tasks to expect beyond the submitted ones. A query with a deadline needs its
@@ -265,7 +257,7 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
   private def tellDemand(): Unit = for (demand <- demand) {
     val asking = state.queries.filter { case (_, query) => query.asks && query.phase != Phase.Failed }
     val (alone, sharing) = asking.partition(_._2.hasDeadline)
-    val open = asking.map { case (id, _) => id -> load.openTasks(id) }
+    val open = asking.map { case (id, _) => id -> queries.get(id).fold(0L)(_.run.progress.openTasks) }
     val ofSharing = sharing.map(_._2.need.target.toLong).maxOption.getOrElse(0L).max(sharing.keys.map(open).sum)
     val expected = alone.map(_._2.need.target.toLong).sum + ofSharing - open.values.sum
     quietly("Telling dynamic allocation the expected tasks") {
@@ -289,9 +281,9 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
   }
 
   /** Cancels the jobs of a failed query. Their tasks may otherwise wait forever for executors. */
-  private def cancel(query: Long, own: SlotSettings): Unit = {
-    val why = NotEnoughSlots.text(own.requested, state.slots, own.timeouts.timeout)
-    load.jobsOf(query).foreach(job => sparkContext.cancelJob(job, why))
+  private def cancel(own: Tracked): Unit = {
+    val why = NotEnoughSlots.text(own.settings.requested, state.slots, own.settings.timeouts.timeout)
+    own.run.progress.jobs.foreach(job => sparkContext.cancelJob(job, why))
   }
 
   private def startTimer(): Unit = if (timer.isEmpty) {
@@ -314,18 +306,18 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
     val due = synchronized {
       update(_.slotsAre(slots, now()))
       dropLost()
-      if (settings.isEmpty && state.declared.isEmpty) stopTimer()
-      settings.toSeq.filter(_._2.isDue(now()))
+      if (queries.isEmpty && state.declared.isEmpty) stopTimer()
+      queries.values.filter(_.settings.isDue(now())).toSeq
     }
     // Outside of the lock, because a policy of the user may be slow.
-    due.foreach { case (query, _) => replan(query) }
+    due.foreach(replan)
     for {
-      (query, own) <- due
-      policy <- own.rescaling
-      queryLoad <- synchronized(state.queries.get(query).map(of => load.of(query, of.need, slots, now())))
+      own <- due
+      policy <- own.settings.rescaling
+      load <- synchronized(state.queries.get(own.query).map(query => own.load(query.need, slots)))
     } {
-      val target = policy.target(queryLoad)
-      synchronized(update(_.retarget(query, target, now())))
+      val target = policy.target(load)
+      synchronized(update(_.retarget(own.query, target, now())))
     }
   }
 
@@ -336,13 +328,10 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
   }
 
   /** Drops queries that have ended, because a busy listener bus loses events. */
-  private def dropLost(): Unit = lost.among(settings.keys).foreach(queryEnds(_, succeeded = false))
+  private def dropLost(): Unit = lost.among(queries.keys).foreach(queryEnds(_, succeeded = false))
 
-  private def trackedQueryOf(properties: Properties): Option[Long] =
-    Option(properties)
-      .flatMap(set => Option(set.getProperty(SQLExecution.EXECUTION_ID_KEY)))
-      .map(_.toLong)
-      .filter(isTracked)
+  private def trackedOf(properties: Properties): Option[Tracked] =
+    Option(properties).flatMap(set => Option(set.getProperty(SQLExecution.EXECUTION_ID_KEY))).map(_.toLong).flatMap(queries.get)
 
   private def quietly(what: String)(body: => Unit): Unit =
     try body
@@ -359,6 +348,21 @@ private[apportion] object SlotCoordinator extends ReportSource {
   /** Longest time that the end of a query is on its way. Meanwhile, the query keeps its slots. */
   private[resources] val LongestDelayMillis = 10000L
   private val running = new ConcurrentHashMap[SparkContext, SlotCoordinator]
+
+  /** A tracked query. The coordinator's lock guards it. */
+  private final class Tracked(val query: Long, val settings: SlotSettings, costs: Option[QueryCosts]) {
+    val run = new QueryRun(costs, settings.finishWithin, now())
+
+    /** Its stages that have not finished, in an order in which each follows the stages that it reads. */
+    var ahead = Seq.empty[PlannedStage]
+
+    /** The load of the query. Assumes that unfinished tasks read as many bytes as finished tasks on average. */
+    def load(need: ResourceRequirement, slots: Int): QueryLoad = {
+      val progress = run.progress
+      val waiting = (progress.openTasks * progress.speed.meanBytes).toLong
+      QueryLoad(need, slots, waiting, progress.speed.bytesPerSecond, progress.runningMillis(now()))
+    }
+  }
 
   override def decided(session: SparkSession, stage: SparkPlan, decisions: Seq[ReportedDecision]): Unit =
     for (query <- decisions.head.record.query; coordinator <- existing(session.sparkContext))
@@ -395,15 +399,7 @@ private[apportion] object SlotCoordinator extends ReportSource {
       .filter(_.nonEmpty)
       .getOrElse(
         Seq(
-          ResourceChange(
-            new Timestamp(System.currentTimeMillis()),
-            query = None,
-            phase = None,
-            need = None,
-            slots = Cluster.slots(sparkContext),
-            lost = 0,
-            declared = None
-          )
+          ResourceChange(new Timestamp(System.currentTimeMillis()), slots = Cluster.slots(sparkContext))
         )
       )
 

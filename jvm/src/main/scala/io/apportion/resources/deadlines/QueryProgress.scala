@@ -19,14 +19,36 @@ private[resources] final class QueryProgress(val start: Long) {
 
   /** Shuffle that each stage of a job writes. Jobs have stages that they skip, too. */
   private val written = mutable.Map.empty[Int, Int]
+  private val running = mutable.Set.empty[Int]
+  private var firstJobAt = Option.empty[Long]
 
-  def jobStarts(writes: Seq[(Int, Int)]): Unit = written ++= writes
+  /** The speed of its tasks. */
+  val speed = new TaskSpeed
 
-  /** @param parents stages that the stage reads, also if the job skips them */
+  /** @param writes stages of the job, and the shuffle that each writes */
+  def jobStarts(job: Int, writes: Seq[(Int, Int)], now: Long): Unit = {
+    firstJobAt = firstJobAt.orElse(Some(now))
+    running += job
+    written ++= writes
+  }
+
+  def jobEnds(job: Int): Unit = running -= job
+
+  /** The jobs that run. */
+  def jobs: Set[Int] = running.toSet
+
+  /** Time since the first job started. */
+  def runningMillis(now: Long): Long = firstJobAt.fold(0L)(now - _)
+
+  /**
+   * Counts a stage when it starts, because Spark does not submit stages of a job again that ran before.
+   *
+   * @param parents stages that the stage reads, also if the job skips them
+   */
   def stageStarts(id: Int, tasks: Int, parents: Seq[Int], now: Long): Unit =
     stages.find(_.id == id) match {
       // Another attempt runs only the tasks whose output was lost.
-      case Some(again) => again.ended = None
+      case Some(again) => again.startsAgain(tasks)
       case None        =>
         val writes = written.get(id)
         val reads = parents.flatMap(written.get)
@@ -35,13 +57,23 @@ private[resources] final class QueryProgress(val start: Long) {
         stages += new Seen(id, tasks.max(1), writes, direct((read ++ collected).distinct), now)
     }
 
+  /** Counts a task that succeeded. */
   def taskEnds(id: Int, millis: Long): Unit = for (stage <- stages.find(_.id == id)) {
     stage.finished += 1
+    stage.open -= 1
     stage.millis += millis
     stage.longest = stage.longest.max(millis)
   }
 
   def stageEnds(id: Int, now: Long): Unit = stages.find(_.id == id).foreach(_.ended = Some(now))
+
+  /** Number of tasks of the largest stage that has tasks to run. */
+  def largestStage: Int = unfinished.map(_.attempted).maxOption.getOrElse(0)
+
+  /** Number of tasks of submitted stages that have not finished. */
+  def openTasks: Long = unfinished.map(_.open.toLong).sum
+
+  private def unfinished = stages.iterator.filter(stage => stage.ended.isEmpty && stage.open > 0)
 
   /** What the query has cost, at its end. `None` if it ran no stage, or events were lost. */
   def cost(now: Long): Option[QueryCost] =
@@ -130,14 +162,23 @@ private object QueryProgress {
     var millis, longest = 0L
     var ended = Option.empty[Long]
 
+    /** Tasks of the last attempt, and those of them that have not finished. */
+    var attempted, open = tasks
+
+    def startsAgain(missing: Int): Unit = {
+      attempted = missing
+      open = missing
+      ended = None
+    }
+
     def cost(delay: Long): StageCost = StageCost(tasks, millis, longest, delay, after)
 
     /** What is left of this stage. Its own tasks count, not the number of tasks in the earlier run. */
     def left(expected: StageCost): StageCost = {
-      val open = (tasks - finished).max(1)
+      val left = open.max(1)
       val mean = if (finished > 0) millis.toDouble / finished else expected.millis.toDouble / tasks
-      val total = (mean * open).toLong
-      expected.copy(tasks = open, millis = total, longest = expected.longest.min(total), delay = 0)
+      val total = (mean * left).toLong
+      expected.copy(tasks = left, millis = total, longest = expected.longest.min(total), delay = 0)
     }
   }
 }

@@ -4,14 +4,15 @@ import io.apportion.decision.Sentence
 import io.apportion.history.{QueryCost, StageCost}
 
 /**
- * A running query whose costs are recorded, and its deadline. It is not thread-safe.
+ * A running query and its deadline. It is not thread-safe.
  *
+ * @param costs        what the query cost in earlier runs, if its costs are recorded
  * @param finishWithin milliseconds from `start` within which the query must end, if it has a deadline
  * @param start        time at which the query began, in milliseconds
  */
-private[resources] final class QueryRun(costs: QueryCosts, finishWithin: Option[Long], val start: Long) {
+private[resources] final class QueryRun(costs: Option[QueryCosts], finishWithin: Option[Long], start: Long) {
   val progress = new QueryProgress(start)
-  private lazy val expected = costs.expected
+  private lazy val expected = costs.flatMap(_.expected)
   private var planned = Option.empty[Long]
   private var isWarned = false
 
@@ -41,7 +42,7 @@ private[resources] final class QueryRun(costs: QueryCosts, finishWithin: Option[
   def times(now: Long): Option[QueryTimes] = finishWithin.map(QueryTimes(_, planned, now - start))
 
   /** Records what the query has cost. */
-  def end(now: Long): Unit = progress.cost(now).foreach(costs.add)
+  def end(now: Long): Unit = for (known <- costs; cost <- progress.cost(now)) known.add(cost)
 }
 
 /**

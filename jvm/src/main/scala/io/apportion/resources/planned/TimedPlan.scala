@@ -23,7 +23,8 @@ private[planned] object TimedPlan {
   /** @param within milliseconds within which the query must end */
   def of(session: SparkSession, query: QueryExecution, stages: Seq[PlannedStage], within: Long): Row = {
     val earlier = QueryCosts.of(session, query, query.executedPlan).expected
-    val known = earlier.orElse(PlannedStages.costs(stages, TaskSpeed.of(session.sparkContext)).map(QueryCost(_)))
+    val speed = TaskSpeed.inApplication.of(session.sparkContext).bytesPerSecond
+    val known = earlier.orElse(PlannedStages.costs(stages, speed).map(QueryCost(_)))
     val source = if (earlier.isDefined) "earlier runs" else if (known.isDefined) "bytes" else "unknown"
     known.fold(Row(within / 1000.0, source, null, null, null, null)) { cost =>
       val plan = DeadlinePlan(within, elapsed = 0, cost).slots(mostSlots(session), present = Int.MaxValue, startup = 0)

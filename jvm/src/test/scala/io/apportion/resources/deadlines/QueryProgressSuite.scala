@@ -19,7 +19,7 @@ class QueryProgressSuite extends AnyFunSuite {
 
   private final class Run(taskMillis: Long = 100) {
     val progress = new QueryProgress(start = 1000)
-    progress.jobStarts(Seq(scan -> 7))
+    progress.jobStarts(job = 0, writes = Seq(scan -> 7), now = 1000)
 
     def starts(stage: Int, tasks: Int, now: Long, parents: Int*): Run = {
       progress.stageStarts(stage, tasks, parents, now)
@@ -87,6 +87,29 @@ class QueryProgressSuite extends AnyFunSuite {
   test("another attempt of a stage is left until it has ended") {
     val again = scanned().starts(scan, 1, now = 1300)
     assert(again.progress.left(earlier).stages.map(_.tasks) == Seq(1, 2))
+  }
+
+  test("the largest stage is the one with most tasks among the stages that run") {
+    val run = new Run()
+    assert(run.progress.largestStage == 0, "a job whose stages have run before submits none of them again")
+    run.starts(scan, 16, now = 1010).starts(dimension, 4, now = 1010)
+    assert(run.progress.largestStage == 16 && run.progress.openTasks == 20)
+    run.runs(scan, 16)
+    assert(run.progress.largestStage == 4 && run.progress.openTasks == 4)
+    run.ends(dimension, now = 1110)
+    assert(run.progress.largestStage == 0 && run.progress.openTasks == 0)
+  }
+
+  test("another attempt of a stage starts with all its tasks") {
+    val again = new Run().starts(scan, 16, now = 1010).runs(scan, 16).starts(scan, 3, now = 1300)
+    assert(again.progress.largestStage == 3 && again.progress.openTasks == 3)
+  }
+
+  test("the progress has the running jobs, and the time since the first job started") {
+    val run = new Run()
+    run.progress.jobStarts(job = 1, writes = Nil, now = 1200)
+    run.progress.jobEnds(0)
+    assert(run.progress.jobs == Set(1) && run.progress.runningMillis(now = 1300) == 300)
   }
 
   test("costs grow with the input: more tasks of the same length") {

@@ -106,7 +106,7 @@ class PlannedSlotsSuite extends SparkSuite {
   }
 
   test("without a run and a speed, the plan to end in time has no slots") {
-    TaskSpeed.update(spark.sparkContext, 0)
+    TaskSpeed.inApplication.forget(spark.sparkContext)
     withSession() { session =>
       val plan = session.sql("SELECT plan.* FROM apportion_slots('SELECT sum(id) FROM few', 2, '9 min')").collect().last
       assert(plan.getAs[String]("source") == "unknown" && plan.isNullAt(plan.fieldIndex("slots")))
