@@ -17,12 +17,12 @@ import org.apache.spark.util.Utils
 object Cluster {
 
   /** A value that is at most one second old, as reading it locks the scheduler or visits all executors. */
-  private final class Recent[A](read: SparkContext => A) {
+  private final class Recent[A](read: SparkContext => A) extends (SparkContext => A) {
     private final class Seen(val sparkContext: WeakReference[SparkContext], val value: A, val at: Long)
 
     @volatile private var seen = Option.empty[Seen]
 
-    def apply(sparkContext: SparkContext): A = {
+    override def apply(sparkContext: SparkContext): A = {
       val now = System.nanoTime()
       seen match {
         case Some(last) if (last.sparkContext.get eq sparkContext) && now - last.at < MaxAgeNanos => last.value
@@ -63,10 +63,7 @@ object Cluster {
     sparkContext.schedulerBackend.maxNumConcurrentTasks(profile(sparkContext))
 
   /** [[slots]], at most one second old. */
-  val recentSlots: SparkContext => Int = {
-    val recent = new Recent(slots)
-    recent(_)
-  }
+  val recentSlots: SparkContext => Int = new Recent(slots)
 
   /**
    * [[recentSlots]], shared evenly with the other queries that have tasks to run; at least 1 if there are slots. Spark's
@@ -78,10 +75,7 @@ object Cluster {
     (slots / (others.size + 1)).max(slots.min(1))
   }
 
-  private val recentQueries: SparkContext => Set[String] = {
-    val recent = new Recent(ActiveQueries.names)
-    recent(_)
-  }
+  private val recentQueries = new Recent(ActiveQueries.names)
 
   /** Whether Spark keeps rows outside of the heap. */
   def isOffHeap(sparkContext: SparkContext): Boolean = sparkContext.conf.get(MEMORY_OFFHEAP_ENABLED)
@@ -91,10 +85,7 @@ object Cluster {
    * `None` while no executor is registered. It is at most one second old. Spark shares the memory evenly between running tasks
    * (`ExecutionMemoryPool`). Cached blocks keep their memory up to `spark.memory.storageFraction`.
    */
-  val recentTaskMemory: SparkContext => Option[(Long, Int)] = {
-    val recent = new Recent(taskMemory)
-    recent(_)
-  }
+  val recentTaskMemory: SparkContext => Option[(Long, Int)] = new Recent(taskMemory)
 
   private def taskMemory(sparkContext: SparkContext): Option[(Long, Int)] = {
     val conf = sparkContext.conf
