@@ -14,7 +14,7 @@ import io.apportion.streams.{StreamEvent, StreamLog, StreamRecord}
 import org.apache.spark.apportion.{Cluster, ExecutorResources, ListenerBus, StageMetrics}
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.apportion.StreamBatches
+import org.apache.spark.sql.apportion.{ShuffleBlocks, StreamBatches}
 import org.apache.spark.sql.execution.QueryExecution
 import org.apache.spark.sql.streaming.StreamingQuery
 
@@ -47,23 +47,11 @@ object PythonBridge {
   }
 
   /** Starts to count the shuffle blocks that later stages write. */
-  def watchStages(session: SparkSession): Unit = StageMetrics.watch(session.sparkContext)
+  def watchStages(session: SparkSession): Unit = ShuffleBlocks.in(session.sparkContext)
 
   /** Returns metrics of the finished stages of a job group. */
   def stageMetrics(session: SparkSession, jobGroup: String): String =
-    write(StageMetrics.ofJobGroup(session.sparkContext, jobGroup).map { stage =>
-      ListMap[String, Any](
-        "stage" -> stage.stage,
-        "name" -> stage.name,
-        "tasks" -> stage.tasks,
-        "readsShuffle" -> (stage.shuffleReadBytes > 0),
-        "shuffleReadBytes" -> stage.shuffleReadBytes,
-        "largestTaskBytes" -> stage.largestTaskBytes,
-        "blocksWritten" -> stage.blocksWritten,
-        "taskMillis" -> stage.taskMillis,
-        "spilledBytes" -> stage.spilledBytes
-      )
-    })
+    write(StageMetrics.ofJobGroup(session.sparkContext, jobGroup))
 
   /** Returns the operators of a query's plan after it ran. */
   def finalPlan(query: QueryExecution): String =
