@@ -1,12 +1,6 @@
 package io.apportion.streams
 
-import java.util.LinkedHashMap
-import java.util.Map.Entry
-
-import scala.collection.mutable
-import scala.jdk.CollectionConverters._
-
-import io.apportion.util.PerApplication
+import io.apportion.util.{BoundedMap, PerApplication}
 import org.apache.spark.SparkContext
 
 /**
@@ -19,24 +13,16 @@ private[apportion] final class StreamLog {
   private var added = 0L
 
   /** The newest batch of each query, with its place in the order of all records. */
-  private val batches = new LinkedHashMap[String, (Long, StreamRecord)] {
-    override def removeEldestEntry(eldest: Entry[String, (Long, StreamRecord)]): Boolean = size > MostRecords
-  }
-  private val others = mutable.Queue.empty[(Long, StreamRecord)]
+  private val batches = new BoundedMap[String, (Long, StreamRecord)](MostRecords)
+  private val others = new BoundedMap[Long, (Long, StreamRecord)](MostRecords)
 
   def add(record: StreamRecord): Unit = synchronized {
     added += 1
-    if (record.event == StreamRecord.Batch) {
-      // A put alone keeps the place of an entry, and the eldest entry must be that of the stream that is idle longest.
-      batches.remove(record.query)
-      batches.put(record.query, added -> record)
-    } else {
-      others.enqueue(added -> record)
-      if (others.size > MostRecords) others.dequeue()
-    }
+    if (record.event == StreamRecord.Batch) batches.put(record.query, added -> record)
+    else others.put(added, added -> record)
   }
 
-  def all: Seq[StreamRecord] = synchronized((batches.values.asScala ++ others).toSeq.sortBy(_._1).map(_._2))
+  def all: Seq[StreamRecord] = synchronized((batches.values ++ others.values).sortBy(_._1).map(_._2))
 }
 
 private[apportion] object StreamLog {

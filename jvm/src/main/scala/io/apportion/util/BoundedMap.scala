@@ -3,12 +3,16 @@ package io.apportion.util
 import java.util.LinkedHashMap
 import java.util.Map.Entry
 
+import scala.jdk.CollectionConverters._
+
 /** A map for several threads that forgets the entry which has not been used for the longest time if there are too many. */
 final class BoundedMap[K, V](max: Int) {
   private val entries = new LinkedHashMap[K, V](16, 0.75f, true) {
     override def removeEldestEntry(eldest: Entry[K, V]): Boolean = size > max
   }
 
+  /** Last used values last. */
+  def values: Seq[V] = synchronized(entries.values.asScala.toList)
   def isEmpty: Boolean = synchronized(entries.isEmpty)
   def contains(key: K): Boolean = synchronized(entries.containsKey(key))
   def get(key: K): Option[V] = synchronized(Option(entries.get(key)))
