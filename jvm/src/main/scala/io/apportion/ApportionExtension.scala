@@ -10,12 +10,12 @@ import io.apportion.outcomes.{EarlierRuns, OutcomeListener, OutcomeSettings}
 import io.apportion.policies.ApplyPolicies
 import io.apportion.reads.{DecideShuffleReads, DecisionTexts, LocalReads, ReportDecisions}
 import io.apportion.report.{DecisionTable, ListenerEvents}
-import io.apportion.resources.{AwaitSlots, RescalingPolicy, ResourceTable, SlotCoordinator}
+import io.apportion.resources.{AwaitSlots, RescalingPolicy, ResourceHistory, SlotCoordinator}
 import io.apportion.resources.planned.PlannedSlots
 import io.apportion.scans.ScanTasks
 import io.apportion.settings.{QuerySettings, ResourceSettings, ScanSettings, SettingRegistry, Settings, SettingsCheck}
 import io.apportion.shufflewrites.{AdaptiveWrites, ReplaceExchange}
-import io.apportion.streams.StreamTable
+import io.apportion.streams.StreamLog
 import io.apportion.writes.{
   DropRebalances,
   RebalanceWrites,
@@ -105,9 +105,9 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
 
     // For users
     extensions.injectTableFunction(DecisionTable.function)
-    extensions.injectTableFunction(ResourceTable.function)
+    extensions.injectTableFunction(ResourceHistory.function)
     extensions.injectTableFunction(PlannedSlots.function(advisors))
-    extensions.injectTableFunction(StreamTable.function)
+    extensions.injectTableFunction(StreamLog.function)
     extensions.injectCheckRule(ShowTab(_))
     KeyFunctionRegistry.descriptions.foreach(extensions.injectFunction)
   }

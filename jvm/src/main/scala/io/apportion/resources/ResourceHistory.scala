@@ -6,7 +6,7 @@ import scala.collection.mutable
 
 import io.apportion.decision.ResourceRequirement
 import io.apportion.resources.deadlines.QueryTimes
-import io.apportion.util.TableColumns
+import io.apportion.util.{TableColumns, TableFunction}
 import io.apportion.util.TableColumns.column
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.types._
@@ -20,7 +20,7 @@ import org.apache.spark.sql.types._
  * @param times    times of the query, if it has a deadline
  */
 final case class ResourceChange(
-    at: Timestamp,
+    at: Timestamp = new Timestamp(System.currentTimeMillis()),
     query: Option[Long] = None,
     phase: Option[String] = None,
     need: Option[ResourceRequirement] = None,
@@ -53,35 +53,31 @@ private[resources] final class ResourceHistory {
 
   /** @param timesOf times of a query with a deadline */
   def add(before: SlotState, after: SlotState)(timesOf: Long => Option[QueryTimes]): Unit = {
-    val at = new Timestamp(System.currentTimeMillis())
-    def change(query: Option[Long], phase: Option[String], need: Option[ResourceRequirement]) =
-      ResourceChange(
-        at,
-        query,
-        phase,
-        need,
-        after.slots,
-        query.fold(0)(after.lost),
-        after.declared.map(_.slots),
-        query.flatMap(timesOf)
-      )
+    val ofApplication = ResourceChange(slots = after.slots, declared = after.declared.map(_.slots))
+    def change(query: Long, phase: String, need: ResourceRequirement) = ofApplication.copy(
+      query = Some(query),
+      phase = Some(phase),
+      need = Some(need),
+      lost = after.lost(query),
+      times = timesOf(query)
+    )
     val changed = after.queries.toSeq.sortBy(_._1).collect {
       case (id, now) if before.queries.get(id).forall(was => was.phase != now.phase || was.need != now.need) =>
-        change(Some(id), Some(now.phase.name), Some(now.need))
+        change(id, now.phase.name, now.need)
     }
     val ended = (before.queries -- after.queries.keys).toSeq.sortBy(_._1).map { case (id, was) =>
-      change(Some(id), Some("ended"), Some(was.need))
+      change(id, "ended", was.need)
     }
     val sameCluster = before.slots == after.slots && before.declared == after.declared
     val ofQueries = ended ++ changed
-    changes ++= (if (ofQueries.isEmpty && !sameCluster) Seq(change(None, None, None)) else ofQueries)
+    changes ++= (if (ofQueries.isEmpty && !sameCluster) Seq(ofApplication) else ofQueries)
     if (changes.size > MostChanges) changes.dropInPlace(changes.size - MostChanges)
   }
 
   def all: Seq[ResourceChange] = changes.toList
 }
 
-object ResourceHistory {
+private[apportion] object ResourceHistory {
   private val MostChanges = 1000
 
   /** The columns of `apportion_resources()`, with their meaning as comments. */
@@ -107,4 +103,11 @@ object ResourceHistory {
       column("elapsed", DoubleType, "seconds since the query began; null if it has no deadline")
     )
   )
+
+  /** The table function `apportion_resources()`. */
+  val function: TableFunction.Description = TableFunction.withoutArguments(
+    "apportion_resources",
+    "_FUNC_() - Returns the last changes of the application's task slots and of its queries, oldest first.",
+    schema
+  )(session => SlotCoordinator.changesOf(session.sparkContext).map(_.toRow))
 }

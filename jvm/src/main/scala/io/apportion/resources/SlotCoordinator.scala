@@ -1,6 +1,5 @@
 package io.apportion.resources
 
-import java.sql.Timestamp
 import java.util.Properties
 import java.util.concurrent.{ConcurrentHashMap, Executors, ScheduledExecutorService, TimeUnit}
 
@@ -397,11 +396,7 @@ private[apportion] object SlotCoordinator extends ReportSource {
     existing(sparkContext)
       .map(_.changes)
       .filter(_.nonEmpty)
-      .getOrElse(
-        Seq(
-          ResourceChange(new Timestamp(System.currentTimeMillis()), slots = Cluster.slots(sparkContext))
-        )
-      )
+      .getOrElse(Seq(ResourceChange(slots = Cluster.slots(sparkContext))))
 
   /** Milliseconds of a clock that never goes back. */
   private def now(): Long = TimeUnit.NANOSECONDS.toMillis(System.nanoTime())

@@ -1,6 +1,6 @@
 package io.apportion.streams
 
-import io.apportion.util.{BoundedMap, PerApplication}
+import io.apportion.util.{BoundedMap, PerApplication, TableFunction}
 import org.apache.spark.SparkContext
 
 /**
@@ -33,4 +33,11 @@ private[apportion] object StreamLog {
   private val logs = new PerApplication(_ => new StreamLog)
 
   def of(sparkContext: SparkContext): StreamLog = logs.of(sparkContext)
+
+  /** The table function `apportion_streams()`. */
+  val function: TableFunction.Description = TableFunction.withoutArguments(
+    "apportion_streams",
+    "_FUNC_() - Returns the newest batch and the last rescales of each stream that Apportion controls, oldest first.",
+    StreamRecord.schema
+  )(session => of(session.sparkContext).all.map(_.toRow))
 }
