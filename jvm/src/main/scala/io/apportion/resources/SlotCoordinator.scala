@@ -8,7 +8,7 @@ import scala.util.control.NonFatal
 
 import io.apportion.decision.{ResourceRequirement, Sentence}
 import io.apportion.report.{ReportSource, ReportedDecision}
-import io.apportion.resources.deadlines.{QueryCosts, QueryRun, QueryTimes, SlotsForDeadline, TaskSpeed}
+import io.apportion.resources.deadlines.{QueryCosts, QueryRun, SlotsForDeadline, TaskSpeed}
 import io.apportion.resources.planned.{PlannedStage, PlannedStages}
 import io.apportion.rules.LostQueries
 import io.apportion.settings.ResourceSettings.MinSlots
@@ -235,7 +235,7 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
     val before = state
     state = step(before)
     if (state != before) {
-      history.add(before, state)(timesOf)
+      history.add(before, state)(query => queries.get(query).flatMap(_.run.times(now())))
       val declared = state.declared.map(_.slots)
       if (declared.exists(_ > before.declared.fold(0)(_.slots).max(state.slots))) startup.requested(now())
       if (declared != before.declared.map(_.slots)) ask(declared)
@@ -244,10 +244,6 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
     }
     tellDemand()
   }
-
-  /** Times of a query that has a deadline. */
-  private def timesOf(query: Long): Option[QueryTimes] =
-    queries.get(query).flatMap(_.run.times(now()))
 
   /**
    * Tells dynamic allocation how many tasks to expect beyond the submitted ones. A query with a deadline needs its
