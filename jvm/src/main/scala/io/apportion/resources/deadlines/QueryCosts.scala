@@ -1,11 +1,9 @@
 package io.apportion.resources.deadlines
 
-import io.apportion.decision.ranges.Bytes
 import io.apportion.history.{History, LeafBytes, PlanFingerprint, QueryCost, QueryFingerprint, Run, Runs}
 import io.apportion.util.{BoundedMap, PerApplication}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.{QueryExecution, SparkPlan}
-import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec
 
 /**
  * What one query cost in earlier runs. It is kept in memory, and in the history if there is one.
@@ -41,15 +39,8 @@ private[apportion] object QueryCosts {
   def of(session: SparkSession, query: QueryExecution, plan: SparkPlan): QueryCosts =
     new QueryCosts(
       PlanFingerprint.combined(Seq("query", QueryFingerprint.of(query.commandExecuted))),
-      leafBytes(plan),
+      LeafBytes.of(plan),
       History.of(session),
       inApplication.of(session.sparkContext)
     )
-
-  /** Bytes of the first plan of a query, so that they do not depend on the stages that have finished. */
-  private def leafBytes(plan: SparkPlan): Long = plan match {
-    case adaptive: AdaptiveSparkPlanExec => LeafBytes.of(adaptive.initialPlan)
-    case other if other.children.isEmpty => LeafBytes.of(other)
-    case other                           => other.children.map(leafBytes).foldLeft(0L)(Bytes.add)
-  }
 }
