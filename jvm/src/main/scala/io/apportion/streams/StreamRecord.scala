@@ -11,7 +11,7 @@ import com.fasterxml.jackson.core.json.JsonReadFeature
 import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.json.JsonMapper
 import com.fasterxml.jackson.databind.node.ObjectNode
-import io.apportion.util.TableColumns
+import io.apportion.util.TableColumns.{column => optional}
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.types._
 
@@ -40,10 +40,7 @@ object StreamRecord {
   private val mapper = JsonMapper.builder().enable(JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS).build()
 
   private def required(name: String, dataType: DataType, comment: String): StructField =
-    TableColumns.column(name, dataType, comment).copy(nullable = false)
-
-  private def optional(name: String, dataType: DataType, comment: String): StructField =
-    TableColumns.column(name, dataType, comment)
+    optional(name, dataType, comment).copy(nullable = false)
 
   /** The columns of `apportion_streams()`, with their meaning as comments. */
   val schema: StructType = StructType(
