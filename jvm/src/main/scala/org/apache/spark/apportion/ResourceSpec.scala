@@ -14,19 +14,10 @@ final case class ResourceSpec(
     overheadBytes: Long = 0,
     custom: Map[String, Double] = Map.empty
 ) {
-  require(cores > 0, s"cores is $cores; it must be above 0")
-  require(
-    memoryBytes >= 0 && overheadBytes >= 0,
-    s"memoryBytes is $memoryBytes and overheadBytes is $overheadBytes; both must be 0 or more"
-  )
-  require(custom.values.forall(_ >= 0), s"custom is $custom; each amount must be 0 or more")
-
   def +(other: ResourceSpec): ResourceSpec = ResourceSpec(
     cores + other.cores,
     Math.addExact(memoryBytes, other.memoryBytes),
     Math.addExact(overheadBytes, other.overheadBytes),
-    (custom.keySet ++ other.custom.keySet)
-      .map(name => name -> (custom.getOrElse(name, 0.0) + other.custom.getOrElse(name, 0.0)))
-      .toMap
+    custom ++ other.custom.map { case (name, amount) => name -> (custom.getOrElse(name, 0.0) + amount) }
   )
 }
