@@ -91,8 +91,7 @@ object Cluster {
     val conf = sparkContext.conf
     val offHeap = if (isOffHeap(sparkContext)) conf.get(MEMORY_OFFHEAP_SIZE) else 0L
     val stored = conf.get(MEMORY_STORAGE_FRACTION)
-    val executors = activeExecutors(sparkContext)
-    val perExecutor = executors.map { executor =>
+    val perExecutor = activeExecutors(sparkContext).map { executor =>
       executor.memoryMetrics match {
         // Rows are either all in the heap or all outside of it (`MemoryManager.tungstenMemoryMode`).
         case Some(memory) if offHeap > 0 =>
@@ -101,7 +100,7 @@ object Cluster {
         case None         => executor.maxMemory
       }
     }
-    val slots = slotsPerExecutor(sparkContext, executors.size)
+    val slots = slotsPerExecutor(sparkContext)
     perExecutor.filter(_ > 0).minOption.map(bytes => (bytes / slots, slots))
   }
 
@@ -112,10 +111,8 @@ object Cluster {
   }
 
   /** Slots of one executor: the mean of registered executors, rounded up, else the configured number; at least 1. */
-  def slotsPerExecutor(sparkContext: SparkContext): Int =
-    slotsPerExecutor(sparkContext, activeExecutors(sparkContext).size)
-
-  private def slotsPerExecutor(sparkContext: SparkContext, executors: Int): Int = {
+  def slotsPerExecutor(sparkContext: SparkContext): Int = {
+    val executors = activeExecutors(sparkContext).size
     val perExecutor =
       if (executors > 0) (slots(sparkContext) + executors - 1) / executors else slotsByConf(sparkContext)
     perExecutor.max(1)
