@@ -1,7 +1,7 @@
 package io.apportion.resources
 
 import java.util.Properties
-import java.util.concurrent.{ConcurrentHashMap, Executors, ScheduledExecutorService, TimeUnit}
+import java.util.concurrent.{Executors, ScheduledExecutorService, TimeUnit}
 
 import scala.collection.concurrent.TrieMap
 import scala.util.control.NonFatal
@@ -142,10 +142,8 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
     }
 
   /** Keeps the expected time for the history of slots, and logs once if the deadline cannot be met. */
-  private def report(own: Tracked, plan: SlotsForDeadline): Unit = {
-    own.run.expects(plan)
-    for (text <- own.run.firstMiss(plan)) log.warn(s"Query ${own.query} $text")
-  }
+  private def report(own: Tracked, plan: SlotsForDeadline): Unit =
+    for (text <- own.run.expects(plan)) log.warn(s"Query ${own.query} $text")
 
   /** Registered slots, and the slots that the query has lost. `None` for a query that is not tracked. */
   def registeredAndLost(query: Long): Option[(Int, Int)] =
@@ -342,7 +340,7 @@ private[apportion] object SlotCoordinator extends ReportSource {
 
   /** Longest time that the end of a query is on its way. Meanwhile, the query keeps its slots. */
   private[resources] val LongestDelayMillis = 10000L
-  private val running = new ConcurrentHashMap[SparkContext, SlotCoordinator]
+  private val running = TrieMap.empty[SparkContext, SlotCoordinator]
 
   /** A tracked query. The coordinator's lock guards it. */
   private final class Tracked(val query: Long, val settings: SlotSettings, costs: Option[QueryCosts]) {
@@ -367,24 +365,18 @@ private[apportion] object SlotCoordinator extends ReportSource {
     existing(session.sparkContext).flatMap(_.registeredAndLost(query))
 
   /** The coordinator of an application, if a query has needed one. */
-  def existing(sparkContext: SparkContext): Option[SlotCoordinator] = Option(running.get(sparkContext))
+  def existing(sparkContext: SparkContext): Option[SlotCoordinator] = running.get(sparkContext)
 
   /** The coordinator of an application, created by the first call. `None` if the application has stopped. */
-  def of(sparkContext: SparkContext): Option[SlotCoordinator] = {
+  def of(sparkContext: SparkContext): Option[SlotCoordinator] = running.synchronized {
     // The event of an application's end may come before this call, or may be lost.
-    running.keySet().removeIf((other: SparkContext) => other.isStopped)
-    if (sparkContext.isStopped) None
-    else
-      Some(
-        running.computeIfAbsent(
-          sparkContext,
-          { _ =>
-            val coordinator = new SlotCoordinator(sparkContext)
-            sparkContext.addSparkListener(coordinator)
-            coordinator
-          }
-        )
-      )
+    running.filterInPlace((other, _) => !other.isStopped)
+    existing(sparkContext).orElse(Option.when(!sparkContext.isStopped) {
+      val coordinator = new SlotCoordinator(sparkContext)
+      running.put(sparkContext, coordinator)
+      sparkContext.addSparkListener(coordinator)
+      coordinator
+    })
   }
 
   /** The last changes of an application's slots. If there are none, one row with the registered slots. */

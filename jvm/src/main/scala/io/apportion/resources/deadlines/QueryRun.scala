@@ -27,10 +27,9 @@ private[resources] final class QueryRun(costs: Option[QueryCosts], finishWithin:
       left <- expected.map(progress.left).orElse(byBytes.map(QueryCost(_)))
     } yield DeadlinePlan(within, (now - start).max(0), left)
 
-  def expects(plan: SlotsForDeadline): Unit = planned = Some(plan.millis)
-
-  /** Text for the log, if the deadline cannot be met and this was not known before. */
-  def firstMiss(plan: SlotsForDeadline): Option[String] = {
+  /** Keeps the expected time. Returns text for the log if the deadline cannot be met and this was not known before. */
+  def expects(plan: SlotsForDeadline): Option[String] = {
+    planned = Some(plan.millis)
     val isFirst = !plan.inTime && !isWarned
     isWarned ||= isFirst
     for (within <- finishWithin if isFirst)
