@@ -121,7 +121,7 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
 
   /** The smallest number of slots on which a query ends before its deadline. Not under the lock, as it takes time. */
   private def planned(own: Tracked): Option[SlotsForDeadline] = {
-    def speed = Seq(own.run.progress.speed, speedOfAll).map(_.bytesPerSecond).find(_ > 0).getOrElse(0.0)
+    def speed = Seq(own.run.progress.taskSpeed, speedOfAll).map(_.bytesPerSecond).find(_ > 0).getOrElse(0.0)
     val plan = synchronized(own.run.toPlan(now(), PlannedStages.costs(own.ahead, speed)))
     plan.map(_.slots(own.settings.need.max, synchronized(state.slots), startup.millis))
   }
@@ -195,7 +195,7 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
         own.run.progress.taskEnds(event.stageId, event.taskInfo.duration)
         for (metrics <- Option(event.taskMetrics)) {
           val bytes = metrics.inputMetrics.bytesRead + metrics.shuffleReadMetrics.totalBytesRead
-          for (speed <- Seq(own.run.progress.speed, speedOfAll)) speed.add(bytes, metrics.executorRunTime)
+          for (speed <- Seq(own.run.progress.taskSpeed, speedOfAll)) speed.add(bytes, metrics.executorRunTime)
         }
         tellDemand()
       }
@@ -352,8 +352,8 @@ private[apportion] object SlotCoordinator extends ReportSource {
     /** The load of the query. Assumes that unfinished tasks read as many bytes as finished tasks on average. */
     def load(need: ResourceRequirement, slots: Int): QueryLoad = {
       val progress = run.progress
-      val waiting = (progress.openTasks * progress.speed.meanBytes).toLong
-      QueryLoad(need, slots, waiting, progress.speed.bytesPerSecond, progress.runningMillis(now()))
+      val waiting = (progress.openTasks * progress.taskSpeed.meanBytes).toLong
+      QueryLoad(need, slots, waiting, progress.taskSpeed.bytesPerSecond, progress.runningMillis(now()))
     }
   }
 

@@ -23,7 +23,7 @@ private[resources] final class QueryProgress(val start: Long) {
   private var firstJobAt = Option.empty[Long]
 
   /** The speed of its tasks. */
-  val speed = new TaskSpeed
+  val taskSpeed = new TaskSpeed
 
   /** @param writes stages of the job, and the shuffle that each writes */
   def jobStarts(job: Int, writes: Seq[(Int, Int)], now: Long): Unit = {
@@ -45,17 +45,18 @@ private[resources] final class QueryProgress(val start: Long) {
    *
    * @param parents stages that the stage reads, also if the job skips them
    */
-  def stageStarts(id: Int, tasks: Int, parents: Seq[Int], now: Long): Unit =
-    stages.find(_.id == id) match {
-      // Another attempt runs only the tasks whose output was lost.
-      case Some(again) => again.startsAgain(tasks)
-      case None        =>
-        val writes = written.get(id)
-        val reads = parents.flatMap(written.get)
-        val read = stages.indices.filter(place => stages(place).writes.exists(reads.contains))
-        val collected = stages.indices.filter(place => stages(place).writes.isEmpty && stages(place).ended.isDefined)
-        stages += new Seen(id, tasks.max(1), writes, direct((read ++ collected).distinct), now)
+  def stageStarts(id: Int, tasks: Int, parents: Seq[Int], now: Long): Unit = {
+    if (!stages.exists(_.id == id)) {
+      val writes = written.get(id)
+      val reads = parents.flatMap(written.get)
+      val read = stages.indices.filter(place => stages(place).writes.exists(reads.contains))
+      val collected = stages.indices.filter(place => stages(place).writes.isEmpty && stages(place).ended.isDefined)
+      val after = direct((read ++ collected).distinct)
+      stages += new Seen(id, tasks.max(1), writes, after, after.toSet ++ after.flatMap(stages(_).before), now)
     }
+    // Another attempt runs only the tasks whose output was lost.
+    stages.find(_.id == id).foreach(_.starts(tasks))
+  }
 
   /** Counts a task that succeeded. */
   def taskEnds(id: Int, millis: Long): Unit = for (stage <- stages.find(_.id == id)) {
@@ -108,11 +109,8 @@ private[resources] final class QueryProgress(val start: Long) {
   }
 
   /** Leaves out stages that another one waits for already. */
-  private def direct(after: Seq[Int]): Seq[Int] = {
-    def waitsFor(place: Int): Set[Int] = stages(place).after.toSet.flatMap((before: Int) => waitsFor(before) + before)
-    val indirect = after.flatMap(waitsFor).toSet
-    after.filterNot(indirect)
-  }
+  private def direct(after: Seq[Int]): Seq[Int] =
+    after.filterNot(place => after.reverseIterator.exists(stages(_).before(place)))
 
   /**
    * The stage of the earlier run for each stage of this run. It waits for the same stages, and has the nearest number of
@@ -151,11 +149,16 @@ private object QueryProgress {
   private val LeastShown = 0.05
   private val MaxSlowdown = 4.0
 
+  /**
+   * @param after  places of the stages for which it waits, without those for which another one waits
+   * @param before places of all stages that end before it starts
+   */
   private final class Seen(
       val id: Int,
       val tasks: Int,
       val writes: Option[Int],
       val after: Seq[Int],
+      val before: Set[Int],
       val submitted: Long
   ) {
     var finished = 0
@@ -163,11 +166,11 @@ private object QueryProgress {
     var ended = Option.empty[Long]
 
     /** Tasks of the last attempt, and those of them that have not finished. */
-    var attempted, open = tasks
+    var attempted, open = 0
 
-    def startsAgain(missing: Int): Unit = {
-      attempted = missing
-      open = missing
+    def starts(attempt: Int): Unit = {
+      attempted = attempt
+      open = attempt
       ended = None
     }
 
