@@ -8,7 +8,7 @@ import scala.util.control.NonFatal
 
 import io.apportion.decision.{ResourceRequirement, Sentence}
 import io.apportion.report.{ReportSource, ReportedDecision}
-import io.apportion.resources.deadlines.{QueryCosts, QueryRun, SlotsForDeadline, TaskSpeed}
+import io.apportion.resources.deadlines.{QueryCosts, QueryRun, SlotSupply, SlotsForDeadline, TaskSpeed}
 import io.apportion.resources.planned.{PlannedStage, PlannedStages}
 import io.apportion.rules.LostQueries
 import io.apportion.settings.ResourceSettings.MinSlots
@@ -123,7 +123,7 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
   private def planned(own: Tracked): Option[SlotsForDeadline] = {
     def speed = Seq(own.run.progress.taskSpeed, speedOfAll).map(_.bytesPerSecond).find(_ > 0).getOrElse(0.0)
     val plan = synchronized(own.run.toPlan(now(), PlannedStages.costs(own.ahead, speed)))
-    plan.map(_.slots(own.settings.need.max, synchronized(state.slots), startup.millis))
+    plan.map(_.slots(SlotSupply(own.settings.need.max, present = synchronized(state.slots), startup.millis)))
   }
 
   private def speedOfAll: TaskSpeed = TaskSpeed.inApplication.of(sparkContext)

@@ -64,14 +64,11 @@ private[apportion] final case class DeadlinePlan(within: Long, elapsed: Long, le
    * The smallest number of slots on which the query ends in time. It aims at an earlier end, because runs of a query
    * differ.
    *
-   * @param most    maximum number of slots
-   * @param present slots of the registered executors
-   * @param startup time from a request to a new executor
+   * @param supply all slots that it may use
    */
-  def slots(most: Int, present: Int, startup: Long): SlotsForDeadline = {
+  def slots(supply: SlotSupply): SlotsForDeadline = {
     val inTasks = (within - elapsed - left.tail).max(0)
-    def supply(slots: Int) = SlotSupply(slots, present, startup)
-    val aimed = SlotsInTime.of(left.stages, (inTasks * DeadlinePlan.Aim).toLong, most, supply)
+    val aimed = SlotsInTime.of(left.stages, (inTasks * DeadlinePlan.Aim).toLong, supply)
     aimed.copy(millis = elapsed + aimed.millis + left.tail, inTime = aimed.millis <= inTasks)
   }
 }

@@ -24,12 +24,11 @@ private[apportion] object SlotsInTime {
    * The smallest number of slots on which the stages end within `left` milliseconds. If no number is enough: the
    * smallest number on which they end nearly as early as possible.
    *
-   * @param most maximum number of slots
-   * @param supply the slots for a number of slots
+   * @param supply all slots that the stages may use
    */
-  def of(stages: Seq[StageCost], left: Long, most: Int, supply: Int => SlotSupply = SlotSupply(_)): SlotsForDeadline = {
-    val useful = ListSchedule.mostAtOnce(stages).min(most)
-    def end(slots: Int) = ListSchedule.end(stages, supply(slots))
+  def of(stages: Seq[StageCost], left: Long, supply: SlotSupply): SlotsForDeadline = {
+    val useful = ListSchedule.mostAtOnce(stages).min(supply.slots)
+    def end(slots: Int) = ListSchedule.end(stages, supply.copy(slots = slots))
     val soonest = end(useful)
     val within = left.max((soonest * Tolerance).toLong)
     // On fewer slots, the tasks alone take longer.

@@ -27,7 +27,7 @@ private[planned] object TimedPlan {
     val known = earlier.orElse(PlannedStages.costs(stages, speed).map(QueryCost(_)))
     val source = if (earlier.isDefined) "earlier runs" else if (known.isDefined) "bytes" else "unknown"
     known.fold(Row(within / 1000.0, source, null, null, null, null)) { cost =>
-      val plan = DeadlinePlan(within, elapsed = 0, cost).slots(mostSlots(session), present = Int.MaxValue, startup = 0)
+      val plan = DeadlinePlan(within, elapsed = 0, cost).slots(SlotSupply(mostSlots(session)))
       val times = ListSchedule.of(cost.stages, SlotSupply(plan.slots))
       val rows = cost.stages.zip(times).zipWithIndex.map { case ((stage, time), place) =>
         val seconds = (time.end - time.start) / 1000.0

@@ -24,11 +24,14 @@ class SlotsInTimeProperties extends AnyFunSuite with ScalaCheckPropertyChecks {
   private val left = Gen.choose(0L, 5000L)
   private val most = Gen.choose(1, 200)
 
+  private def slotsIn(stages: Seq[StageCost], left: Long, most: Int) =
+    SlotsInTime.of(stages, left, SlotSupply(most))
+
   private def end(stages: Seq[StageCost], slots: Int) = ListSchedule.end(stages, SlotSupply(slots))
 
   test("a later deadline never needs more slots") {
     forAll(stages, left, left, most) { (stages, one, other, most) =>
-      val (early, late) = (SlotsInTime.of(stages, one.min(other), most), SlotsInTime.of(stages, one.max(other), most))
+      val (early, late) = (slotsIn(stages, one.min(other), most), slotsIn(stages, one.max(other), most))
       assert(late.slots <= early.slots)
       assert(late.inTime || !early.inTime)
     }
@@ -36,14 +39,14 @@ class SlotsInTimeProperties extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   test("there are never more slots than allowed or useful") {
     forAll(stages, left, most) { (stages, left, most) =>
-      val found = SlotsInTime.of(stages, left, most)
+      val found = slotsIn(stages, left, most)
       assert(found.slots >= 1 && found.slots <= most && found.slots <= ListSchedule.mostAtOnce(stages))
     }
   }
 
   test("the stages end in time on these slots, and on no smaller candidate") {
     forAll(stages, left, most) { (stages, left, most) =>
-      val found = SlotsInTime.of(stages, left, most)
+      val found = slotsIn(stages, left, most)
       assert(found.millis == end(stages, found.slots))
       if (found.inTime) {
         assert(found.millis <= left)
@@ -56,7 +59,7 @@ class SlotsInTimeProperties extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   test("if no number is enough, the stages end nearly as early as possible") {
     forAll(stages, most) { (stages, most) =>
-      val found = SlotsInTime.of(stages, 0, most)
+      val found = slotsIn(stages, 0, most)
       assert(found.millis <= end(stages, ListSchedule.mostAtOnce(stages).min(most)) * 1.1)
       assert(found.inTime == (found.millis == 0))
     }
@@ -71,7 +74,7 @@ class SlotsInTimeProperties extends AnyFunSuite with ScalaCheckPropertyChecks {
   test("a plan leaves time for the end of the query, and for runs that take longer") {
     val work = QueryCost(Seq(StageCost(tasks = 100, millis = 100000, longest = 1000)), tail = 500)
     def slots(within: Long, elapsed: Long) =
-      DeadlinePlan(within, elapsed, work).slots(1000, present = 1000, startup = 0)
+      DeadlinePlan(within, elapsed, work).slots(SlotSupply(1000))
     assert(slots(within = 10500, elapsed = 0) == SlotsForDeadline(12, 9500, inTime = true))
     assert(slots(within = 11500, elapsed = 1000) == SlotsForDeadline(12, 10500, inTime = true))
     assert(!slots(within = 1000, elapsed = 0).inTime)
