@@ -1,7 +1,6 @@
 package org.apache.spark.apportion
 
 import java.util.concurrent.TimeUnit
-import java.util.concurrent.atomic.AtomicReference
 
 import scala.concurrent.ExecutionContext
 import scala.util.{Failure, Success, Try}
@@ -32,10 +31,9 @@ final class WaitingJob(sparkContext: SparkContext, description: String) {
 
   private var notBefore = System.nanoTime()
   private var current = Option.empty[JobWaiter[Unit]]
-  private val outcome = new AtomicReference[Option[Try[Unit]]](None)
 
   /** Submits the job if it is not running. Calls `ended` in another thread when the job ends. */
-  def keepRunning(ended: () => Unit): Unit = outcome.get match {
+  def keepRunning(ended: () => Unit): Unit = outcome match {
     case None if current.isDefined                                 => // It is running.
     case None | Some(Success(_)) if System.nanoTime() >= notBefore => submit(ended)
     case _ => // It just ran because executors arrived, it was cancelled, or its tasks cannot run on this cluster.
@@ -50,12 +48,14 @@ final class WaitingJob(sparkContext: SparkContext, description: String) {
     for (job <- current if !job.jobFinished && !sparkContext.isStopped)
       sparkContext.cancelJob(job.jobId, "because the query no longer waits for task slots")
 
-  private def cancellation: Option[Throwable] = outcome.get.collect {
+  /** How the job ended; `None` while it runs. */
+  private def outcome: Option[Try[Unit]] = current.flatMap(_.completionFuture.value)
+
+  private def cancellation: Option[Throwable] = outcome.collect {
     case Failure(failure) if isCancellation(failure) => failure
   }
 
   private def submit(ended: () => Unit): Unit = {
-    outcome.set(None)
     notBefore = System.nanoTime() + PauseNanos
     val tasks = new Held(sparkContext, tasksAbove(Cluster.slots(sparkContext), Cluster.isDynamic(sparkContext)))
     val waiter = sparkContext.dagScheduler.submitJob[Unit, Unit](
@@ -68,7 +68,6 @@ final class WaitingJob(sparkContext: SparkContext, description: String) {
     )
     current = Some(waiter)
     waiter.completionFuture.onComplete { result =>
-      outcome.set(Some(result))
       for (failure <- result.failed) log.debug("The job that waits for task slots has ended", failure)
       ended()
     }(ExecutionContext.global)
