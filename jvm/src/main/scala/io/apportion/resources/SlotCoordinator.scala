@@ -324,7 +324,10 @@ private[apportion] final class SlotCoordinator(sparkContext: SparkContext) exten
   private def dropLost(): Unit = lost.among(queries.keys).foreach(queryEnds(_, succeeded = false))
 
   private def trackedOf(properties: Properties): Option[Tracked] =
-    Option(properties).flatMap(set => Option(set.getProperty(SQLExecution.EXECUTION_ID_KEY))).map(_.toLong).flatMap(queries.get)
+    Option(properties)
+      .flatMap(set => Option(set.getProperty(SQLExecution.EXECUTION_ID_KEY)))
+      .map(_.toLong)
+      .flatMap(queries.get)
 
   private def quietly(what: String)(body: => Unit): Unit =
     try body

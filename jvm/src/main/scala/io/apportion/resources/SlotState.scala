@@ -88,12 +88,10 @@ final case class SlotState(
       asks: Boolean,
       now: Long,
       hasDeadline: Boolean = false
-  ): SlotState =
-    if (queries.contains(id)) at(now)
-    else {
-      val query = QuerySlots(need, timeouts, asks, Waiting(now + timeouts.timeout), hasDeadline)
-      copy(queries = queries.updated(id, query)).at(now)
-    }
+  ): SlotState = {
+    def begun = QuerySlots(need, timeouts, asks, Waiting(now + timeouts.timeout), hasDeadline)
+    copy(queries = queries.updated(id, queries.getOrElse(id, begun))).at(now)
+  }
 
   /** Changes the target of a query. */
   def retarget(id: Long, target: Int, now: Long): SlotState = queries.get(id) match {
