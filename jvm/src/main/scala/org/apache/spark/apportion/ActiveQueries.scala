@@ -1,7 +1,5 @@
 package org.apache.spark.apportion
 
-import java.util.Properties
-
 import scala.jdk.CollectionConverters._
 
 import org.apache.spark.SparkContext
@@ -16,26 +14,21 @@ private[apportion] object ActiveQueries {
    * (`Pool.schedulableQueue`, 3.5 to 4.2).
    */
   def names(sparkContext: SparkContext): Set[String] =
-    Option(sparkContext.taskScheduler.rootPool).toSet[Pool].flatMap(inside(_)).flatMap { tasks =>
-      val hasTasks = tasks.runningTasks > 0 || tasks.isSchedulable
-      if (hasTasks) Some(name(tasks.taskSet.properties, tasks.taskSet.priority)) else None
-    }
+    Option(sparkContext.taskScheduler.rootPool)
+      .toSet[Pool]
+      .flatMap(inside(_))
+      .filter(tasks => tasks.runningTasks > 0 || tasks.isSchedulable)
+      .map(_.taskSet)
+      // Spark uses the id of the job as priority.
+      .map(tasks => Option(tasks.properties).flatMap(set => query(set.getProperty(_))).getOrElse(s"job ${tasks.priority}"))
 
   /** Name of the query that runs in this thread, if one does. */
-  def current(sparkContext: SparkContext): Option[String] =
-    Option(sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)).map(id =>
-      query(Option(sparkContext.getLocalProperty(SQLExecution.EXECUTION_ROOT_ID_KEY)).getOrElse(id))
-    )
+  def current(sparkContext: SparkContext): Option[String] = query(sparkContext.getLocalProperty)
 
-  /** @param job id of the job, which Spark uses as priority */
-  private def name(properties: Properties, job: Int): String = {
-    def property(key: String) = Option(properties).flatMap(set => Option(set.getProperty(key)))
-    property(SQLExecution.EXECUTION_ROOT_ID_KEY)
-      .orElse(property(SQLExecution.EXECUTION_ID_KEY))
-      .fold(s"job $job")(query)
-  }
-
-  private def query(id: String): String = s"query $id"
+  private def query(property: String => String): Option[String] =
+    Option(property(SQLExecution.EXECUTION_ROOT_ID_KEY))
+      .orElse(Option(property(SQLExecution.EXECUTION_ID_KEY)))
+      .map(id => s"query $id")
 
   private def inside(of: Schedulable): Seq[TaskSetManager] = of match {
     case tasks: TaskSetManager => Seq(tasks)
