@@ -21,21 +21,16 @@ final class ExecutorDemand {
   def expect(sparkContext: SparkContext, tasks: Int): Unit = synchronized {
     if (tasks != told)
       for (manager <- sparkContext.executorAllocationManager) {
-        val stage = ExecutorDemand.stage(tasks)
+        val stage = expected(tasks)
         if (tasks == 0) manager.listener.onStageCompleted(SparkListenerStageCompleted(stage))
         else manager.listener.onStageSubmitted(SparkListenerStageSubmitted(stage))
         told = tasks
       }
   }
-}
 
-private object ExecutorDemand {
-
-  /** No stage of a job has this id. */
-  private val Id = -1
-
-  private def stage(tasks: Int): StageInfo = new StageInfo(
-    stageId = Id,
+  private def expected(tasks: Int): StageInfo = new StageInfo(
+    // No stage of a job has this id.
+    stageId = -1,
     attemptId = 0,
     name = "Expected tasks",
     numTasks = tasks,
