@@ -54,16 +54,15 @@ object RescalingPolicy {
         s"${classOf[RescalingPolicy].getName} and has a constructor without arguments",
       cause
     )
-    val instance =
-      try Thread.currentThread.getContextClassLoader.loadClass(className).getDeclaredConstructor().newInstance()
-      catch {
-        case missing: ClassNotFoundException => throw refused("there is no such class", missing)
-        case failure @ (_: ReflectiveOperationException | _: LinkageError) =>
-          throw refused("it cannot be instantiated", failure)
+    try
+      Thread.currentThread.getContextClassLoader.loadClass(className).getDeclaredConstructor().newInstance() match {
+        case policy: RescalingPolicy => policy
+        case _                       => throw refused(s"it does not extend ${classOf[RescalingPolicy].getSimpleName}")
       }
-    instance match {
-      case policy: RescalingPolicy => policy
-      case _                       => throw refused(s"it does not extend ${classOf[RescalingPolicy].getSimpleName}")
+    catch {
+      case missing: ClassNotFoundException => throw refused("there is no such class", missing)
+      case failure @ (_: ReflectiveOperationException | _: LinkageError) =>
+        throw refused("it cannot be instantiated", failure)
     }
   }
 }

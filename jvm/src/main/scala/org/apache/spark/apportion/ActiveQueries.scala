@@ -20,7 +20,9 @@ private[apportion] object ActiveQueries {
       .filter(tasks => tasks.runningTasks > 0 || tasks.isSchedulable)
       .map(_.taskSet)
       // Spark uses the id of the job as priority.
-      .map(tasks => Option(tasks.properties).flatMap(set => query(set.getProperty(_))).getOrElse(s"job ${tasks.priority}"))
+      .map(tasks =>
+        Option(tasks.properties).flatMap(set => query(set.getProperty(_))).getOrElse(s"job ${tasks.priority}")
+      )
 
   /** Name of the query that runs in this thread, if one does. */
   def current(sparkContext: SparkContext): Option[String] = query(sparkContext.getLocalProperty)
