@@ -103,6 +103,9 @@ def joined(attempts: Iterable[Stage], column: str) -> array[int]:
 def merged(attempts: Sequence[Stage]) -> Stage:
     """Return one stage with the tasks of all attempts, and all else of the last attempt."""
     last = attempts[-1]
+    if len(attempts) == 1:
+        # Most stages have one attempt, and the columns of a large stage need much memory.
+        return last
     columns = [name for name, value in vars(last).items() if isinstance(value, array)]
     numbers: dict[str, Any] = {
         **{name: joined(attempts, name) for name in columns},
