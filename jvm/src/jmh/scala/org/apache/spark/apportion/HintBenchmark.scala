@@ -1,8 +1,5 @@
 package org.apache.spark.apportion
 
-import scala.util.Random
-
-import io.apportion.ApportionExtension
 import org.apache.spark.sql.TpcTables
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.QueryExecution
@@ -13,25 +10,15 @@ import org.apache.spark.sql.execution.QueryExecution
  */
 object HintBenchmark {
 
-  final case class Result(name: String, plainMillis: Double, hinted: Ratio, withoutHints: Ratio)
-
-  def run(): Seq[Result] = {
-    val session = SparkSession
-      .builder()
-      .master("local[2]")
-      .withExtensions(new ApportionExtension)
-      .getOrCreate()
-    try {
-      TpcTables.createViews(session)
-      Seq(
-        measure(session, "all 103 texts of TPC-DS, one after the other", tpcds, rounds = 8),
-        measure(session, "10 blocks in a union", Seq(union(10)), rounds = 60),
-        measure(session, "50 blocks in a union", Seq(union(50)), rounds = 40),
-        measure(session, "200 blocks in a union", Seq(union(200)), rounds = 40),
-        measure(session, "10 nested blocks", Seq(nested(10)), rounds = 60),
-        measure(session, "40 nested blocks", Seq(nested(40)), rounds = 60)
-      )
-    } finally session.stop()
+  /** Analysis and optimization: with hints and without, and with Apportion on and off. */
+  def run(): Seq[Result] = Turns.inSession("local[2]") { session =>
+    TpcTables.createViews(session)
+    measure(session, "all 103 texts of TPC-DS, one after the other", tpcds, rounds = 8) ++
+      measure(session, "10 blocks in a union", Seq(union(10)), rounds = 60) ++
+      measure(session, "50 blocks in a union", Seq(union(50)), rounds = 40) ++
+      measure(session, "200 blocks in a union", Seq(union(200)), rounds = 40) ++
+      measure(session, "10 nested blocks", Seq(nested(10)), rounds = 60) ++
+      measure(session, "40 nested blocks", Seq(nested(40)), rounds = 60)
   }
 
   private val Hint = "/*+ PARALLELISM(8) */"
@@ -52,21 +39,19 @@ object HintBenchmark {
       s"SELECT $Hint k % $n AS k, count(*) AS n FROM ($inner) GROUP BY k % $n"
     )
 
-  private def measure(session: SparkSession, name: String, hinted: Seq[String], rounds: Int): Result = {
+  private def measure(session: SparkSession, name: String, hinted: Seq[String], rounds: Int): Seq[Result] = {
     val plain = hinted.map(_.replace(Hint, ""))
-    val variants = Map[String, () => Double](
-      "off" -> (() => plain.map(time(session, _, enabled = false)).sum),
-      "plain" -> (() => plain.map(time(session, _, enabled = true)).sum),
-      "hinted" -> (() => hinted.map(time(session, _, enabled = true)).sum)
+    val measured = Turns.rounds(rounds, warmUp = rounds / 4)(
+      Seq(
+        "off" -> (() => plain.map(time(session, _, enabled = false)).sum),
+        "plain" -> (() => plain.map(time(session, _, enabled = true)).sum),
+        "hinted" -> (() => hinted.map(time(session, _, enabled = true)).sum)
+      )
     )
-    val random = new Random(1)
-    val times = (1 to rounds).map(_ => random.shuffle(variants.toSeq).map { case (key, run) => key -> run() }.toMap)
-    val measured = times.drop(rounds / 4) // The first ones warm up.
-    Result(
-      name,
-      Ratio.quantile(measured.map(_("plain")), 0.5),
-      Ratio.of(measured.map(round => round("hinted") / round("plain"))),
-      Ratio.of(measured.map(round => round("plain") / round("off")))
+    Seq(
+      Result(name, "milliseconds without hints", Turns.median(measured.map(_("plain"))), 1),
+      Turns.ratio(name, "hinted", measured.map(round => round("hinted") / round("plain"))),
+      Turns.ratio(name, "on without hints", measured.map(round => round("plain") / round("off")))
     )
   }
 
@@ -75,9 +60,7 @@ object HintBenchmark {
     session.conf.set("spark.apportion.enabled", enabled.toString)
     session.withActive {
       val parsed = session.sessionState.sqlParser.parsePlan(query)
-      val start = System.nanoTime()
-      new QueryExecution(session, parsed).optimizedPlan
-      (System.nanoTime() - start) / 1e6
+      Turns.millis(new QueryExecution(session, parsed).optimizedPlan)
     }
   }
 }

@@ -2,9 +2,6 @@ package org.apache.spark.apportion
 
 import java.util.concurrent.atomic.AtomicLong
 
-import scala.util.Random
-
-import io.apportion.ApportionExtension
 import io.apportion.keys.EvenKeys
 import org.apache.spark.scheduler.{SparkListener, SparkListenerTaskEnd}
 import org.apache.spark.sql.classic.SparkSession
@@ -18,25 +15,12 @@ object KeyBenchmark {
   private val Texts = 10000000L
   private val Rounds = 7
 
-  /** @param times as long as `hash` of the same key takes: the median over the rounds, and the quartiles */
-  final case class Result(function: String, rows: Long, seconds: Double, hashSeconds: Double, times: Ratio)
-
-  /** Milliseconds that a table of `even_key` for 32,768 tasks takes, the first of this JVM. */
-  lazy val firstTableMillis: Double = {
-    val start = System.nanoTime()
-    EvenKeys(32768, 32768)
-    (System.nanoTime() - start) / 1e6
-  }
-
+  /** Seconds that one core is busy with a function, beside Spark's `hash` of the same key. */
   def run(): Seq[Result] = {
-    val session = SparkSession
-      .builder()
-      .master("local[1]")
-      // Sums that overflow.
-      .config("spark.sql.ansi.enabled", "false")
-      .withExtensions(new ApportionExtension)
-      .getOrCreate()
-    try
+    // The first table of this JVM, for 32,768 tasks
+    val firstTable = Result("first table of even_key", "milliseconds", Turns.millis(EvenKeys(32768, 32768)), 1)
+    // Sums overflow.
+    firstTable +: Turns.inSession("local[1]", "spark.sql.ansi.enabled" -> "false") { session =>
       measure(session, Numbers, "id")(
         "id",
         "even_key(id, 200)",
@@ -48,22 +32,18 @@ object KeyBenchmark {
       ) ++
         measure(session, Numbers, "int(id)")("int(id)", "even_key(int(id), 200)", "flink_key_group(int(id), 128)") ++
         measure(session, Texts, "string(id)")("length(string(id))", "flink_key_group(string(id), 128)")
-    finally session.stop()
+    }
   }
 
   private def measure(session: SparkSession, rows: Long, key: String)(functions: String*): Seq[Result] = {
     val hash = s"hash($key)"
-    val random = new Random(1)
-    val rounds =
-      (0 to Rounds).map(_ => random.shuffle(hash +: functions).map(call => call -> time(session, rows, call)).toMap)
-    val measured = rounds.drop(1) // The first one warms up.
-    functions.map { function =>
-      Result(
-        function,
-        rows,
-        Ratio.quantile(measured.map(_(function)), 0.5),
-        Ratio.quantile(measured.map(_(hash)), 0.5),
-        Ratio.of(measured.map(round => round(function) / round(hash)))
+    val variants = (hash +: functions).map(call => call -> (() => time(session, rows, call)))
+    val measured = Turns.rounds(Rounds + 1, warmUp = 1)(variants)
+    functions.flatMap { function =>
+      Seq(
+        Result(function, "seconds", Turns.median(measured.map(_(function))), 2),
+        Result(function, "seconds of hash", Turns.median(measured.map(_(hash))), 2),
+        Turns.ratio(function, "times hash", measured.map(round => round(function) / round(hash)))
       )
     }
   }

@@ -3,11 +3,10 @@ package org.apache.spark.apportion
 import scala.collection.mutable
 import scala.util.Random
 
-import io.apportion.ApportionExtension
 import io.apportion.scans.ScanTasks
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.{DataFrames, SparkSession}
-import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
+import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.execution.datasources._
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.types.StructType
@@ -20,50 +19,40 @@ object ScanBenchmark {
   private val Files = 1000000
   private val Rounds = 12
 
-  final case class Result(name: String, tasks: Int, decideMillis: Double, share: Ratio)
+  private val Spark = "Spark's planning"
 
-  /** Milliseconds of Spark's planning, and a result for each case. */
-  def run(): (Double, Seq[Result]) = {
-    val session = SparkSession.builder().master("local[2]").withExtensions(new ApportionExtension).getOrCreate()
-    try {
-      val location = new ManyFiles(session)
-      val relation =
-        HadoopFsRelation(location, new StructType, location.columns, None, new ParquetFileFormat, Map.empty)(session)
-      val plan = DataFrames.of(session, LogicalRelation(relation)).queryExecution.sparkPlan
-      def scan: FileSourceScanExec =
-        plan.collectFirst { case its: FileSourceScanExec => its.copy() }.get
-      val cases = Seq(
-        "left to Spark" -> Nil,
-        "fewer tasks, from a target size that is set" -> Seq("dataVolumePerTask" -> "1GB"),
-        "the number is set" -> Seq("sources.parallelism" -> "1234")
+  /** A scan of a million Parquet files of about 1 MB, beside Spark's own planning in one session. */
+  def run(): Seq[Result] = Turns.inSession("local[2]") { session =>
+    val location = new ManyFiles(session)
+    val relation =
+      HadoopFsRelation(location, new StructType, location.columns, None, new ParquetFileFormat, Map.empty)(session)
+    val plan = DataFrames.of(session, LogicalRelation(relation)).queryExecution.sparkPlan
+    def scan: FileSourceScanExec =
+      plan.collectFirst { case its: FileSourceScanExec => its.copy() }.get
+    val cases = Seq(
+      "left to Spark" -> Nil,
+      "fewer tasks, from a target size that is set" -> Seq("dataVolumePerTask" -> "1GB"),
+      "the number is set" -> Seq("sources.parallelism" -> "1234")
+    )
+    val variants = cases.map { case (name, settings) => name -> (() => decide(session, scan, settings)) }
+    val measured = Turns.rounds(Rounds, warmUp = Rounds / 4)(
+      variants :+ Spark -> (() => Turns.millis(scan.inputRDD.getNumPartitions))
+    )
+    Result(Spark, "milliseconds", Turns.median(measured.map(_(Spark))), 0) +: cases.flatMap { case (name, _) =>
+      Seq(
+        Result(name, "milliseconds", Turns.median(measured.map(_(name))), 0),
+        Turns.ratio(name, "share of Spark's planning", measured.map(round => round(name) / round(Spark)))
       )
-      val times = (1 to Rounds).map { _ =>
-        val (_, spark) = time(tasksOf(scan))
-        spark -> cases.map { case (_, settings) =>
-          settings.foreach { case (key, value) => session.conf.set(s"spark.apportion.$key", value) }
-          val listed = scan
-          listed.selectedPartitions
-          val (decided, millis) = time(ScanTasks(session, Nil)(listed))
-          val tasks = tasksOf(decided)
-          settings.foreach { case (key, _) => session.conf.unset(s"spark.apportion.$key") }
-          (tasks, millis)
-        }
-      }
-      val measured = times.drop(Rounds / 4) // The first ones warm up.
-      val results = cases.zipWithIndex.map { case ((name, _), k) =>
-        val millis = Ratio.quantile(measured.map(_._2(k)._2), 0.5)
-        Result(name, measured.head._2(k)._1, millis, Ratio.of(measured.map { case (spark, own) => own(k)._2 / spark }))
-      }
-      (Ratio.quantile(measured.map(_._1), 0.5), results)
-    } finally session.stop()
+    }
   }
 
-  private def tasksOf(plan: SparkPlan): Int = plan.asInstanceOf[FileSourceScanExec].inputRDD.getNumPartitions
-
-  private def time[T](body: => T): (T, Double) = {
-    val start = System.nanoTime()
-    val result = body
-    (result, (System.nanoTime() - start) / 1e6)
+  /** Milliseconds to decide about a scan whose files are listed. */
+  private def decide(session: SparkSession, scan: FileSourceScanExec, settings: Seq[(String, String)]): Double = {
+    settings.foreach { case (key, value) => session.conf.set(s"spark.apportion.$key", value) }
+    scan.selectedPartitions
+    val millis = Turns.millis(ScanTasks(session, Nil)(scan))
+    settings.foreach { case (key, _) => session.conf.unset(s"spark.apportion.$key") }
+    millis
   }
 
   private final class ManyFiles(session: SparkSession) extends PartitioningAwareFileIndex(session, Map.empty, None) {
