@@ -2,8 +2,6 @@ package io.apportion.scans
 
 import java.util.Arrays
 
-import io.apportion.decision.ranges.{Bytes, RangePacker}
-
 /**
  * The files of a scan as Spark packs them into tasks (`FilePartition.getFilePartitions`, 3.5 to 4.2). Spark splits
  * files into pieces of a given size. Then it fills one task after the other up to that size, the largest piece first.
@@ -22,44 +20,15 @@ final class FileSplits(cuttable: Array[Long], uncut: Array[Long]) {
   def cost(openCost: Long, share: Double = 1): Long =
     (if (share == 1) bytes else (bytes * share).toLong) + openCost * (cuttable.length + uncut.length)
 
-  private val largest: Long = at(cuttable, cuttable.length - 1).max(at(uncut, uncut.length - 1))
-
-  /** The packer of whole files for the last `openCost`. */
-  private var whole: Option[(Long, RangePacker)] = None
-
-  /** The number of tasks for a split size. */
-  def tasks(size: Long, openCost: Long): Long =
-    if (size < largest) tasksOfPieces(size, openCost) else tasksOfFiles(size, openCost)
-
   /**
-   * The number of tasks for a size that splits no file. Spark closes a task before the file that would raise it above
-   * the size, and adds the cost to open that file afterwards. So a task is filled up to the size plus one open cost.
+   * The number of tasks for a split size. Spark closes a task before the piece that would raise it above the size, and
+   * adds the cost to open a file after its piece. Each piece of the full size is one task. Only the remainders of split
+   * files are sorted here, because all other pieces are whole files, which are sorted already. Spark skips empty files.
    */
-  private def tasksOfFiles(size: Long, openCost: Long): Long = {
-    val filling = whole.collect { case (`openCost`, filling) => filling }.getOrElse(largestFirst(openCost))
-    whole = Some(openCost -> filling)
-    filling.tasks(Bytes.add(size, openCost), most = RangePacker.Never - 1).toLong
-  }
-
-  private def largestFirst(openCost: Long): RangePacker = {
-    val all = cuttable ++ uncut
-    if (uncut.nonEmpty && cuttable.nonEmpty) Arrays.parallelSort(all)
-    // Spark skips empty files.
-    val costs = new Array[Long](all.count(_ > 0))
-    var k = 0
-    while (k < costs.length) {
-      costs(k) = all(all.length - 1 - k) + openCost
-      k += 1
-    }
-    new RangePacker(costs)
-  }
-
-  /**
-   * The number of tasks for a size that splits files. Each piece of the full size is one task. Only the remainders of
-   * split files are sorted here, because all other pieces are whole files, which are sorted already.
-   */
-  private def tasksOfPieces(size: Long, openCost: Long): Long = {
-    val smaller = countBelow(size)
+  def tasks(size: Long, openCost: Long): Long = {
+    // A file of exactly the size is one task, whether it counts as a whole file or as a split one.
+    val place = Arrays.binarySearch(cuttable, size)
+    val smaller = if (place < 0) -place - 1 else place
     val rests = new Array[Long](cuttable.length - smaller)
     var tasks = 0L
     var k = smaller
@@ -74,7 +43,9 @@ final class FileSplits(cuttable: Array[Long], uncut: Array[Long]) {
     var filled = size
     var piece = 1L
     while (piece > 0) {
-      val (a, b, c) = (at(cuttable, whole), at(rests, rest), at(uncut, other))
+      val a = at(cuttable, whole)
+      val b = at(rests, rest)
+      val c = at(uncut, other)
       piece = a.max(b).max(c)
       if (piece > 0) {
         if (piece == a) whole -= 1 else if (piece == b) rest -= 1 else other -= 1
@@ -128,14 +99,4 @@ final class FileSplits(cuttable: Array[Long], uncut: Array[Long]) {
   private val Tries = 8
 
   private def at(bytes: Array[Long], k: Int): Long = if (k < 0) 0 else bytes(k)
-
-  /** The number of splittable files below the size. */
-  private def countBelow(size: Long): Int = {
-    var (low, high) = (0, cuttable.length)
-    while (low < high) {
-      val middle = (low + high) >>> 1
-      if (cuttable(middle) < size) low = middle + 1 else high = middle
-    }
-    low
-  }
 }
