@@ -7,10 +7,12 @@ import io.apportion.report.{DecisionRecord, DecisionReporter, ReportSource, Repo
 import io.apportion.rules.{CurrentQuery, Guarded}
 import io.apportion.settings.{ScanSettings, SessionPolicy}
 import io.apportion.scans.ScanTasks.{Ignore, ReportedScan}
+import io.apportion.util.BoundedMap
 import org.apache.spark.sql.apportion.SessionWithConf
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{ColumnarRule, RangeExec, SparkPlan}
+import org.apache.spark.sql.execution.exchange.Exchange
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -27,7 +29,13 @@ import org.apache.spark.sql.internal.SQLConf
  * that cannot be split, and the way in which Spark packs files, may change the number by a few tasks.
  */
 case class ScanTasks(session: SparkSession, sources: Seq[ReportSource]) extends Guarded[SparkPlan] {
-  private val reported = new ReportedStages
+
+  /**
+   * Stages with reported scans, so that the scans of equal stages are reported once. If an exchange occurs several times
+   * in a query, Spark creates and plans a stage for each occurrence before it finds that it can reuse the first
+   * (`AdaptiveSparkPlanExec.createNonResultQueryStages`, 3.5 to 4.2).
+   */
+  private val reported = new BoundedMap[(Long, Int), Unit](1000)
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan =
     if (ScanSettings.SourcesEnabled.get(conf)) {
@@ -35,66 +43,43 @@ case class ScanTasks(session: SparkSession, sources: Seq[ReportSource]) extends 
       val stage = ScanStage.of(plan, session)
       val records = Seq.newBuilder[ReportedScan]
       val cut = plan.transformUp {
-        case FileScan(scan)                                    => ofFiles(scan, stage, settings, records += _)
         case range: RangeExec if range.range.numSlices.isEmpty => ofUnknownSize(range, settings)
+        case node                                              =>
+          filesOf(node, stage, settings).fold(node) { files =>
+            val (scan, record) = files.decided
+            records += record
+            scan
+          }
       }
       reportInQuery(plan, stage, records.result())
       cut
     } else plan
 
   override protected def applyObserved(plan: SparkPlan): SparkPlan = {
-    if (ScanSettings.SourcesEnabled.get(conf))
-      reportInQuery(
-        plan,
-        None,
-        plan.collect { case FileScan(scan) =>
-          ScanOfFiles.of(scan, None, settingsNow).map { files =>
-            files.reported(observed(files), scan.plan)
-          }
-        }.flatten
-      )
+    reportInQuery(plan, None, plan.collect { case node => filesOf(node, None, settingsNow).map(_.observed) }.flatten)
     plan
-  }
-
-  private def observed(files: ScanOfFiles): DecisionRecord = {
-    val (tasks, size) = (files.sparksTasks, files.sparksSize.min(files.decision.inputBytes))
-    files.record(tasks, size).observed(tasks, size, files.decision.inputBytes / tasks)
   }
 
   /** Read again for every plan, because the number of task slots changes while the session lives. */
   private def settingsNow = new SessionPolicy(conf, session.sparkContext)
 
-  private def ofFiles(
-      scan: FileScan,
-      stage: Option[ScanStage],
-      settings: SessionPolicy,
-      reported: ReportedScan => Unit
-  ): SparkPlan =
-    ScanOfFiles.of(scan, stage, settings).fold(scan.plan) { files =>
-      def report(plan: SparkPlan, tasks: Long, size: Long): SparkPlan = {
-        reported(files.reported(files.record(tasks.toInt, size), plan))
-        plan
-      }
-
-      val wanted = files.decision.parallelism.min(files.sparksTasks.max(ScanTasks.Most))
-      if (files.sparksTasks == wanted) {
-        report(scan.plan, wanted.toLong, files.sparksSize)
-      } else {
-        val within = if (files.isExplicit) ScanTasks.NearExplicit else if (files.isBounded) 0 else ScanTasks.NearDecided
-        val size = files.splits.sizeFor(wanted, files.openCost, within)
-        report(files.cut(size), files.splits.tasks(size, files.openCost), size)
-      }
+  /** `None` if the node is no file scan, or a scan that is left to Spark or reads no bytes. */
+  private def filesOf(node: SparkPlan, stage: Option[ScanStage], settings: => SessionPolicy): Option[ScanOfFiles] =
+    node match {
+      case FileScan(scan) if ScanSettings.SourcesEnabled.get(conf) =>
+        val files = new ScanOfFiles(scan, stage, settings)
+        val isDecided = scan.option(ScanTasks.CutBy).isEmpty &&
+          (conf.adaptiveExecutionEnabled && scan.isListedBySpark || files.isSet)
+        Option.when(isDecided && files.splits.bytes > 0)(files)
+      case _ => None
     }
 
   /**
    * The decision and its policy for a file scan, from the files that are known before it runs. `None` for other plans
    * and for scans of no bytes.
    */
-  def decide(plan: SparkPlan): Option[(Decision, Policy)] = plan match {
-    case FileScan(scan) if ScanSettings.SourcesEnabled.get(conf) =>
-      ScanOfFiles.of(scan, None, settingsNow).map(files => (files.decision, files.policy))
-    case _ => None
-  }
+  def decide(plan: SparkPlan): Option[(Decision, Policy)] =
+    filesOf(plan, None, settingsNow).map(files => (files.decision, files.policy))
 
   /** The files of a scan, the tasks that Spark would make, and Apportion's decision. */
   private final class ScanOfFiles(scan: FileScan, stage: Option[ScanStage], settings: SessionPolicy) {
@@ -108,7 +93,7 @@ case class ScanTasks(session: SparkSession, sources: Seq[ReportSource]) extends 
     )
 
     /** The size at which Spark would split the files, and the tasks that this makes (`FilePartition`, 3.5 to 4.2). */
-    lazy val (sparksSize: Long, sparksTasks: Int) = {
+    private lazy val (sparksSize: Long, sparksTasks: Int) = {
       val openCost = own.filesOpenCostInBytes
       val total = splits.cost(openCost)
       val size = own.filesMaxPartitionBytes.min(openCost.max(total / leastPieces)).max(1)
@@ -137,13 +122,13 @@ case class ScanTasks(session: SparkSession, sources: Seq[ReportSource]) extends 
     /** Scans use all slots in every mode except `active`, but declare them as a requirement only in reactive mode. */
     lazy val policy: Policy = if (settings.reactive) raising else raising.copy(slots = None)
 
-    lazy val isExplicit: Boolean = raising.parallelism.isDefined
+    private lazy val isExplicit: Boolean = raising.parallelism.isDefined
 
     /** [[isExplicit]], without listing the files. */
     def isSet: Boolean = policyBeside(1).parallelism.isDefined
 
     // The cost to open a file must not exceed the target size per task.
-    lazy val openCost: Long = own.filesOpenCostInBytes.min(policy.dataVolumePerTask)
+    private lazy val openCost: Long = own.filesOpenCostInBytes.min(policy.dataVolumePerTask)
 
     /** The decision, and whether it keeps Spark's number of tasks. */
     lazy val (decision: Decision, isKept: Boolean) = {
@@ -162,7 +147,7 @@ case class ScanTasks(session: SparkSession, sources: Seq[ReportSource]) extends 
     }
 
     /** Whether the user sets a maximum below Spark's number. */
-    def isBounded: Boolean = raising.maxParallelism < sparksTasks
+    private def isBounded: Boolean = raising.maxParallelism < sparksTasks
 
     private def keptIfNear(decided: Decision): (Decision, Boolean) = {
       val tasks = decided.tasks.toLong
@@ -173,21 +158,39 @@ case class ScanTasks(session: SparkSession, sources: Seq[ReportSource]) extends 
       }
     }
 
-    def record(tasks: Int, size: Long): DecisionRecord = {
-      val decided = DecisionRecord.ofSource(scan.plan.nodeName.trim, decision, policy, tasks, size)
-      val record = decided.copy(
-        requirement = hints.slots.map(_.value).orElse(decided.requirement),
-        sources = decided.sources ++ hints.slots.map("slots" -> _.setBy.text)
+    /** The scan with the decided number of tasks, and its record. */
+    def decided: (SparkPlan, ReportedScan) = {
+      val wanted = decision.parallelism.min(sparksTasks.max(ScanTasks.Most))
+      if (sparksTasks == wanted) (scan.plan, reported(record(wanted, sparksSize), scan.plan))
+      else {
+        val within = if (isExplicit) ScanTasks.NearExplicit else if (isBounded) 0 else ScanTasks.NearDecided
+        val size = splits.sizeFor(wanted, openCost, within)
+        val plan = cut(size)
+        (plan, reported(record(splits.tasks(size, openCost).toInt, size), plan))
+      }
+    }
+
+    /** The record of a scan that stays as it is. */
+    def observed: ReportedScan = {
+      val (tasks, size) = (sparksTasks, sparksSize.min(decision.inputBytes))
+      reported(record(tasks, size).observed(tasks, size, decision.inputBytes / tasks), scan.plan)
+    }
+
+    private def record(tasks: Int, size: Long): DecisionRecord = {
+      val ofFormula = DecisionRecord.ofSource(scan.plan.nodeName.trim, decision, policy, tasks, size)
+      val record = ofFormula.copy(
+        requirement = hints.slots.map(_.value).orElse(ofFormula.requirement),
+        sources = ofFormula.sources ++ hints.slots.map("slots" -> _.setBy.text)
       )
       if (isKept) record.copy(kind = "unchanged") else record
     }
 
-    def reported(record: DecisionRecord, plan: SparkPlan): ReportedScan = {
+    private def reported(record: DecisionRecord, plan: SparkPlan): ReportedScan = {
       val metric = plan.metrics.get("numOutputRows").map(_.id)
       ReportedScan(ReportedDecision(record, Some(policy), scanMetric = metric), splits.bytes)
     }
 
-    def cut(size: Long): SparkPlan = {
+    private def cut(size: Long): SparkPlan = {
       val confs = Seq(
         SQLConf.FILES_MAX_PARTITION_BYTES.key -> size.toString,
         SQLConf.FILES_OPEN_COST_IN_BYTES.key -> openCost.toString,
@@ -198,17 +201,6 @@ case class ScanTasks(session: SparkSession, sources: Seq[ReportSource]) extends 
       val unpruned = openCost.max(splits.cost(openCost) / leastPieces)
       val fewer = if (size > unpruned) Seq(SQLConf.FILES_MIN_PARTITION_NUM.key -> "1") else Nil
       scan.withSession(SessionWithConf.of(scan.session, confs ++ fewer: _*), ScanTasks.CutBy -> size.toString)
-    }
-  }
-
-  private object ScanOfFiles {
-
-    /** `None` if the scan is left to Spark, or reads no bytes. */
-    def of(scan: FileScan, stage: Option[ScanStage], settings: SessionPolicy): Option[ScanOfFiles] = {
-      val files = new ScanOfFiles(scan, stage, settings)
-      val isDecided = scan.option(ScanTasks.CutBy).isEmpty &&
-        (conf.adaptiveExecutionEnabled && scan.isListedBySpark || files.isSet)
-      Option.when(isDecided && files.splits.bytes > 0)(files)
     }
   }
 
@@ -227,11 +219,17 @@ case class ScanTasks(session: SparkSession, sources: Seq[ReportSource]) extends 
   /** Reports decisions of a running query. EXPLAIN only plans, so it reports nothing. */
   private def reportInQuery(plan: SparkPlan, stage: Option[ScanStage], scans: Seq[ReportedScan]): Unit =
     if (scans.nonEmpty)
-      CurrentQuery.current(session).filter(reported.isNew(_, plan)).foreach { _ =>
+      CurrentQuery.current(session).filter(isNew(_, plan)).foreach { _ =>
         val records = new DecisionReporter(session, sources).report(plan, scans.map(_.decision))
         for ((scan, record) <- scans.zip(records); metric <- scan.decision.scanMetric)
           OutcomeListener.watchScan(session, record, metric, stage.fold(Ignore)(_.receiver(scan.bytes, record)))
       }
+
+  /** Whether no equal stage of the query was reported before. */
+  private def isNew(query: Long, stage: SparkPlan): Boolean = stage match {
+    case exchange: Exchange if exchange.conf.exchangeReuseEnabled => reported.add((query, exchange.semanticHash()), ())
+    case _                                                        => true
+  }
 }
 
 object ScanTasks {
