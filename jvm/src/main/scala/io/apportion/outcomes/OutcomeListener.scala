@@ -88,8 +88,8 @@ private[apportion] final class OutcomeListener private[outcomes] (
       )
       for (context <- Option(sparkContext.get); counters <- DecisionMetrics.ofActive(context))
         counters.ended(outcome.spilledBytes, outcome.memoryFailures)
-      for (group <- watched.groups) {
-        watched.log.get.foreach(_.complete(watched.query, group, outcome))
+      for (group <- watched.decided.map(_.group)) {
+        Option(watched.log.get).foreach(_.complete(watched.query, group, outcome))
         if (watched.postsEvents)
           Option(sparkContext.get).foreach(ListenerBus.post(_, OutcomeEvent.of(watched.query, group, outcome)))
       }
@@ -105,9 +105,9 @@ private[apportion] final class OutcomeListener private[outcomes] (
   private def take(stage: StageInfo): Seq[Watched] = {
     val shuffles = stage.parentIds.flatMap(written.get).toSet
     val all = waiting.valuesIterator.flatten.toSeq
-    val readers = all.filter(_.shuffles.exists(shuffles))
+    val readers = all.filter(_.decided.exists(_.shuffles.exists(shuffles)))
     val found = all.filter(_.scan.exists(stage.accumulables.contains)) ++
-      readers.find(_.tasks == stage.numTasks).orElse(readers.headOption)
+      readers.find(_.decided.map(_.tasks).sum == stage.numTasks).orElse(readers.headOption)
     for (watched <- found) waiting.update(watched.query, waiting(watched.query).filterNot(_ eq watched))
     found
   }
@@ -127,30 +127,20 @@ private[apportion] object OutcomeListener extends ReportSource {
   /**
    * A stage whose outcome is not known yet.
    *
-   * @param shuffles    ids of the shuffles that it reads
+   * @param decided     its decisions, as they are in the log
    * @param scan        id of a metric of the scan that the decision is about, which only tasks of the stage change
-   * @param log         log that has its decisions
-   * @param groups      numbers of its decisions within the query
-   * @param tasks       number of its tasks
+   * @param log         log that has its decisions, which may be garbage with its session
    * @param postsEvents whether to post an [[OutcomeEvent]] for each decision
    * @param ended       receives the outcome and the metrics of the stage
    */
   private[outcomes] final class Watched(
-      val shuffles: Set[Int],
-      val scan: Option[Long],
-      val log: Log,
       val query: Long,
-      val groups: Seq[Int],
-      val tasks: Int,
+      val decided: Seq[DecisionRecord],
+      val scan: Option[Long],
+      val log: WeakReference[DecisionLog],
       val postsEvents: Boolean,
       val ended: StageMetrics => Unit
   )
-
-  /** A log that may be garbage, with its session. */
-  private[outcomes] final class Log(log: DecisionLog) {
-    private val reference = new WeakReference(log)
-    def get: Option[DecisionLog] = Option(reference.get)
-  }
 
   /** Adds the outcome to the records of a stage that reads shuffles when its tasks have ended. */
   override def decided(session: SparkSession, stage: SparkPlan, decisions: Seq[ReportedDecision]): Unit = {
@@ -158,31 +148,23 @@ private[apportion] object OutcomeListener extends ReportSource {
     if (ofGroups.nonEmpty) watch(session, ofGroups.map(_._2), None, EarlierRuns.of(session).receiver(ofGroups))
   }
 
-  /** Adds the outcome to the record of a scan when its tasks have ended. */
-  def watchScan(session: SparkSession, decision: DecisionRecord, metric: Long, ended: StageMetrics => Unit): Unit =
-    watch(session, Seq(decision), Some(metric), ended)
-
-  private def watch(
+  /**
+   * Adds the outcome to the records of a stage when its tasks have ended.
+   *
+   * @param scan  id of a metric of the scan that the decision is about, if it is about a scan
+   * @param ended receives the outcome and the metrics of the stage
+   */
+  def watch(
       session: SparkSession,
       decided: Seq[DecisionRecord],
       scan: Option[Long],
       ended: StageMetrics => Unit
   ): Unit =
-    for (query <- decided.head.query)
-      listeners
-        .of(session.sparkContext)
-        .watch(
-          new Watched(
-            decided.flatMap(_.shuffles).toSet,
-            scan,
-            new Log(DecisionLog.ofQuery(Some(query), session)),
-            query,
-            decided.map(_.group),
-            decided.map(_.tasks).sum,
-            Settings.EventsEnabled.get(SQLConf.get),
-            ended
-          )
-        )
+    for (query <- decided.head.query) {
+      val log = new WeakReference(DecisionLog.ofQuery(Some(query), session))
+      val watched = new Watched(query, decided, scan, log, Settings.EventsEnabled.get(SQLConf.get), ended)
+      listeners.of(session.sparkContext).watch(watched)
+    }
 
   /** The queries that the listener of an application knows. */
   private[outcomes] def waitingQueries(sparkContext: SparkContext): Set[Long] =
@@ -202,7 +184,8 @@ private[apportion] object OutcomeListener extends ReportSource {
         longest = longest.max(runTime)
         peak = peak.max(memory)
       }
-      if (hasFailed(reason)) failed += 1
+      // Spark kills attempts that it no longer needs, such as the slower one of two.
+      if (reason != Success && !reason.isInstanceOf[TaskKilled]) failed += 1
       if (isOutOfMemory(reason)) outOfMemory += 1
     }
 
@@ -217,12 +200,6 @@ private[apportion] object OutcomeListener extends ReportSource {
 
   /** Maximum number of run times per stage for the median. */
   private val MaxTimes = 10000
-
-  /** Spark kills attempts that it no longer needs, such as the slower one of two. */
-  private def hasFailed(reason: TaskEndReason): Boolean = reason match {
-    case Success | _: TaskKilled => false
-    case _                       => true
-  }
 
   private def isOutOfMemory(reason: TaskEndReason): Boolean = reason match {
     case failure: ExceptionFailure       => failure.className.endsWith("OutOfMemoryError")

@@ -222,7 +222,7 @@ case class ScanTasks(session: SparkSession, sources: Seq[ReportSource]) extends 
       CurrentQuery.current(session).filter(isNew(_, plan)).foreach { _ =>
         val records = new DecisionReporter(session, sources).report(plan, scans.map(_.decision))
         for ((scan, record) <- scans.zip(records); metric <- scan.decision.scanMetric)
-          OutcomeListener.watchScan(session, record, metric, stage.fold(Ignore)(_.receiver(scan.bytes, record)))
+          OutcomeListener.watch(session, Seq(record), Some(metric), stage.fold(Ignore)(_.receiver(scan.bytes, record)))
       }
 
   /** Whether no equal stage of the query was reported before. */

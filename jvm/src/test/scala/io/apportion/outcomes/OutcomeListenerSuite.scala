@@ -3,7 +3,7 @@ package io.apportion.outcomes
 import java.lang.ref.WeakReference
 
 import io.apportion.SparkSuite
-import io.apportion.outcomes.OutcomeListener.{Log, Watched}
+import io.apportion.outcomes.OutcomeListener.Watched
 import io.apportion.report.DecisionLog
 import io.apportion.rules.LostQueries
 import org.scalatest.concurrent.Eventually
@@ -28,7 +28,7 @@ class OutcomeListenerSuite extends SparkSuite with Eventually {
   test("a query whose end was lost is forgotten when another one runs") {
     val listener = new OutcomeListener(new WeakReference(spark.sparkContext), new LostQueries(_ => false, delay = -1))
     def stageOf(query: Long) =
-      new Watched(Set.empty, None, new Log(DecisionLog.of(spark)), query, Nil, 1, false, _ => ())
+      new Watched(query, Nil, None, new WeakReference(DecisionLog.of(spark)), false, _ => ())
     Seq(1L, 2L).foreach(query => listener.watch(stageOf(query)))
     assert(listener.waitingQueries == Set(2L))
   }
