@@ -6,7 +6,8 @@ import io.apportion.writes.statements.WriteEntries
 import org.apache.spark.sql.SparkSession
 
 /** Sizes of the files that statements wrote before: in this application, and in earlier ones if there is a history. */
-private[writes] final class EarlierWrites private (runs: StageRuns) {
+private[writes] final class EarlierWrites(session: SparkSession) {
+  private val runs = new StageRuns(History.of(session), EarlierWrites.inApplication.of(session.sparkContext))
 
   /** The last run of the statement, or else of any statement that wrote the table. */
   def last(entries: WriteEntries): Option[WrittenBytes] =
@@ -26,7 +27,7 @@ private[writes] final class EarlierWrites private (runs: StageRuns) {
   private def find(entry: String, source: String): Option[WrittenBytes] = runs
     .last(entry)
     .filter(run => run.stored > 0 && run.written > 0 && run.rows > 0)
-    .map(run => WrittenBytes(run.stored, run.written, run.rows, source))
+    .map(WrittenBytes(_, source))
 }
 
 private[writes] object EarlierWrites {
@@ -35,7 +36,18 @@ private[writes] object EarlierWrites {
   private val MaxRatio = 4.0
 
   private[apportion] val inApplication = new PerApplication(_ => StageRuns.inApplication)
+}
 
-  def of(session: SparkSession): EarlierWrites =
-    new EarlierWrites(new StageRuns(History.of(session), inApplication.of(session.sparkContext)))
+/**
+ * A run whose tasks wrote files.
+ *
+ * @param source how the run is known, for reasons
+ */
+private[writes] final case class WrittenBytes(run: StageRun, source: String) {
+
+  /** Bytes of files for one byte that is read. */
+  def ratio: Double = run.written.toDouble / run.stored
+
+  /** Rows in a file of this size. */
+  def rowsIn(fileBytes: Double): Long = (fileBytes / run.written * run.rows).toLong.max(1)
 }

@@ -27,8 +27,7 @@ case class SizeFileScans(session: SparkSession) extends Guarded[SparkPlan] {
   private def limited(plan: SparkPlan, write: TableWrite, scan: FileScan, target: Double): SparkPlan = {
     for (query <- CurrentQuery.current(session))
       WriteListener.watch(session, query, write.entries, scan.files.bytes)
-    EarlierWrites
-      .of(session)
+    new EarlierWrites(session)
       .last(write.entries)
       .fold(plan)(bytes => write.limitedTo(bytes.rowsIn(target * RowLimit.Largest)))
   }

@@ -35,9 +35,9 @@ case class SizeFiles(session: SparkSession) extends AQEShuffleReadRule with Guar
     val pending = PendingDecisions.on(plan)
     val groups = pending.map(_._1)
     val open = pending.collect { case (group, Right(read)) if SizeFiles.isOpen(read.policy) => group -> read }
-    val known = EarlierWrites.of(session).last(write.entries)
+    val known = new EarlierWrites(session).last(write.entries)
     // Other inputs, such as a scan below a union, are not counted.
-    if (open.nonEmpty && write.query.collectLeaves().forall(SizeFiles.isStage))
+    if (open.nonEmpty && write.query.collectLeaves().forall(_.isInstanceOf[QueryStageExec]))
       for (query <- CurrentQuery.current(session))
         WriteListener.watch(session, query, write.entries, groups.map(_.inputBytes).sum)
     if (open.isEmpty || open.size < pending.size || known.isEmpty && !SizeFiles.addsNoRows(write.query)) plan
@@ -76,11 +76,6 @@ object SizeFiles {
   /** Whether no hint sets the tasks. The advisory size of a write counts less, as it is for any table of its format. */
   private[writes] def isOpen(policy: Policy): Boolean =
     policy.parallelism.isEmpty && !policy.setBy.get("dataVolumePerTask").exists(_.kind == SourceKind.Hint)
-
-  private def isStage(leaf: SparkPlan): Boolean = leaf match {
-    case _: QueryStageExec => true
-    case _                 => false
-  }
 
   /** Whether a plan writes at most as many rows as it reads from shuffles. */
   private def addsNoRows(plan: SparkPlan): Boolean = plan match {
@@ -141,7 +136,7 @@ case class SizeFileShuffles(session: SparkSession) extends Guarded[SparkPlan] {
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
     QueryRoot.mark(plan)
     for ((write, target) <- SizeFiles.target(plan, conf, session)) {
-      val known = EarlierWrites.of(session).last(write.entries)
+      val known = new EarlierWrites(session).last(write.entries)
       val change = SizeFiles.ofPartitions(target, known)
       for {
         group <- ExchangeGroup.collect(plan) if group.forbidden.isEmpty

@@ -48,12 +48,10 @@ private[writes] final class WriteListener(lost: LostQueries = new LostQueries) e
       if stage.failureReason.isEmpty && metrics.bytesWritten > 0 && metrics.recordsWritten > 0
       watched <- synchronized(queries.get(stage.stageId).flatMap(waiting.remove))
       session <- Option(watched.session.get) if !session.sparkContext.isStopped
-    } EarlierWrites
-      .of(session)
-      .add(
-        watched.entries,
-        StageRun(watched.read, stage.numTasks, written = metrics.bytesWritten, rows = metrics.recordsWritten)
-      )
+    } new EarlierWrites(session).add(
+      watched.entries,
+      StageRun(watched.read, stage.numTasks, written = metrics.bytesWritten, rows = metrics.recordsWritten)
+    )
   }
 
   override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
