@@ -1,10 +1,9 @@
 package io.apportion.history
 
-import java.nio.charset.StandardCharsets.UTF_8
-import java.security.MessageDigest
 import java.util.regex.Pattern
 
 import io.apportion.util.BoundedMap
+import org.apache.commons.codec.digest.DigestUtils
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, AdaptiveSparkPlanExec, QueryStageExec}
@@ -45,47 +44,44 @@ private[apportion] object PlanFingerprint {
 
   private val IdsInText = Pattern.compile("#\\d+L?")
 
-  private def describe(plan: SparkPlan): Description = {
-    def thisNode(name: String, terms: Seq[Description], arguments: Seq[Any] = Nil): Description =
-      node(plan, name, terms, arguments)
-    plan match {
-      case stage: QueryStageExec           => describe(stage.plan)
-      case reused: ReusedExchangeExec      => describe(reused.child)
-      case subquery: BaseSubqueryExec      => describe(subquery.child)
-      case adaptive: AdaptiveSparkPlanExec => describe(adaptive.inputPlan)
-      case exchange: Exchange              => ofExchange(exchange)
-      case Transparent(child)              => describe(child)
-      case join: BaseJoinExec              => thisNode(s"Join ${join.joinType}", joinTerms(join))
-      case aggregate: BaseAggregateExec    => thisNode("Aggregate", aggregate.expressions.map(term))
-      case scan: FileSourceScanExec        =>
-        val source = scan.tableIdentifier.fold(SourcePath.of(scan.relation.location.rootPaths.map(_.toString)))(table =>
-          SourcePath(table.unquotedString, Nil)
-        )
-        thisNode(
-          s"Scan ${source.name}",
-          (scan.partitionFilters ++ scan.dataFilters).filter(isOwn).map(term),
-          source.values
-        )
-      case scan: BatchScanExec =>
-        val name = scan.table.name
-        val source = if (name.contains('/')) SourcePath.of(name.split(',').toSeq) else SourcePath(name, Nil)
-        thisNode(s"Scan ${source.name}", Nil, source.values :+ Option(scan.scan).fold("")(_.description))
-      case scan: RowDataSourceScanExec =>
-        thisNode(scan.nodeName, scan.expressions.map(term), scan.metadata.toSeq.sorted)
-      case cached: InMemoryTableScanExec =>
-        val below = describe(cached.relation.cachedPlan)
-        thisNode(below.text, cached.predicates.map(term), Seq(below.literals))
-      case range: RangeExec => thisNode(range.nodeName, Nil, Seq(range.start, range.end, range.step))
-      case other            =>
-        // For example the number of a LIMIT, or the fraction of a sample.
-        val arguments = other.productIterator.collect { case value @ (_: Int | _: Long | _: Double) => value }.toSeq
-        thisNode(other.nodeName, other.expressions.map(term), arguments)
-    }
+  private def describe(plan: SparkPlan): Description = plan match {
+    case stage: QueryStageExec           => describe(stage.plan)
+    case reused: ReusedExchangeExec      => describe(reused.child)
+    case subquery: BaseSubqueryExec      => describe(subquery.child)
+    case adaptive: AdaptiveSparkPlanExec => describe(adaptive.inputPlan)
+    case exchange: Exchange              => known.getOrCompute(exchange.id)(describe(exchange.child))
+    case Transparent(child)              => describe(child)
+    case join: BaseJoinExec              => node(plan, s"Join ${join.joinType}", joinTerms(join))
+    case aggregate: BaseAggregateExec    => node(plan, "Aggregate", aggregate.expressions.map(term))
+    case scan: FileSourceScanExec        =>
+      val source = scan.tableIdentifier.fold(SourcePath.of(scan.relation.location.rootPaths.map(_.toString)))(table =>
+        SourcePath(table.unquotedString, Nil)
+      )
+      // Spark adds dynamic pruning filters in some runs only.
+      val filters = (scan.partitionFilters ++ scan.dataFilters).filterNot(_.isInstanceOf[DynamicPruning])
+      node(plan, s"Scan ${source.name}", filters.map(term), source.values)
+    case scan: BatchScanExec =>
+      val name = scan.table.name
+      val source = if (name.contains('/')) SourcePath.of(name.split(',').toSeq) else SourcePath(name, Nil)
+      node(plan, s"Scan ${source.name}", Nil, source.values :+ Option(scan.scan).fold("")(_.description))
+    case scan: RowDataSourceScanExec =>
+      node(plan, scan.nodeName, scan.expressions.map(term), scan.metadata.toSeq.sorted)
+    case cached: InMemoryTableScanExec =>
+      val below = describe(cached.relation.cachedPlan)
+      node(plan, below.text, cached.predicates.map(term), Seq(below.literals))
+    case range: RangeExec => node(plan, range.nodeName, Nil, Seq(range.start, range.end, range.step))
+    case other            =>
+      // For example the number of a LIMIT, or the fraction of a sample.
+      val arguments = other.productIterator.collect { case value @ (_: Int | _: Long | _: Double) => value }.toSeq
+      node(plan, other.nodeName, other.expressions.map(term), arguments)
   }
 
-  private def ofExchange(exchange: Exchange): Description = known.getOrCompute(exchange.id)(describe(exchange.child))
-
-  private def node(plan: SparkPlan, name: String, terms: Seq[Description], arguments: Seq[Any]): Description = {
+  private def node(
+      plan: SparkPlan,
+      name: String,
+      terms: Seq[Description],
+      arguments: Seq[Any] = Nil
+  ): Description = {
     val leaf = if (plan.children.isEmpty) columns(plan) else ""
     val children = plan.children.map(describe)
     val literals = arguments.map(_.toString) ++ (terms ++ children).map(_.literals)
@@ -105,12 +101,6 @@ private[apportion] object PlanFingerprint {
       Description(s"${one.text} = ${other.text}", one.literals + other.literals)
     }
     keys.sortBy(pair => (pair.text, pair.literals)) ++ join.condition.map(term)
-  }
-
-  /** Whether the filter belongs to the query. Spark adds dynamic pruning filters in some runs only. */
-  private def isOwn(filter: Expression): Boolean = filter match {
-    case _: DynamicPruning => false
-    case _                 => true
   }
 
   private def term(expression: Expression): Description = {
@@ -133,13 +123,7 @@ private[apportion] object PlanFingerprint {
     Description(IdsInText.matcher(general.toString).replaceAll(""), literals.result().mkString("\u0001"))
   }
 
-  private def digest(text: String, bytes: Int): String = {
-    val digits = new StringBuilder
-    MessageDigest.getInstance("SHA-256").digest(text.getBytes(UTF_8)).take(bytes).foreach { byte =>
-      digits += Character.forDigit((byte >> 4) & 15, 16) += Character.forDigit(byte & 15, 16)
-    }
-    digits.result()
-  }
+  private def digest(text: String, bytes: Int): String = DigestUtils.sha256Hex(text).take(2 * bytes)
 
   /** Matches operators that change only the placement and the order of rows, and returns their child. */
   object Transparent {
