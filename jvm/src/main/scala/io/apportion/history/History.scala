@@ -57,9 +57,9 @@ private[apportion] final class History private (files: HistoryFiles, timeouts: H
    * count.
    */
   def predict(fingerprint: PlanFingerprint, leafBytes: Long): Option[Long] = {
-    val runs = find(fingerprint.plan)
-    val predicted = runs.predict(fingerprint.literals, leafBytes)
-    for (last <- runs.alike(fingerprint.literals).lastOption if predicted.isEmpty && stale.add(fingerprint.plan, ()))
+    val known = runs(fingerprint.plan)
+    val predicted = known.predict(fingerprint.literals, leafBytes)
+    for (last <- known.alike(fingerprint.literals).lastOption if predicted.isEmpty && stale.add(fingerprint.plan, ()))
       log.warn(
         s"History entry ${fingerprint.plan} in $files is ignored, as its runs are stale: " +
           s"the last run read ${last.leafBytes} bytes, and the query reads $leafBytes bytes now"
@@ -67,11 +67,8 @@ private[apportion] final class History private (files: HistoryFiles, timeouts: H
     predicted
   }
 
-  /** The recent runs in an entry. */
-  def runs(fingerprint: String): Runs = find(fingerprint)
-
   /** The newest run in an entry. */
-  def last(fingerprint: String): Option[Run] = find(fingerprint).recent.lastOption
+  def last(fingerprint: String): Option[Run] = runs(fingerprint).recent.lastOption
 
   /** Whether this is the first call for the broadcast with this id. Spark plans often, but each table is added once. */
   def isNew(broadcast: Int): Boolean = recorded.add(broadcast, ())
@@ -87,7 +84,8 @@ private[apportion] final class History private (files: HistoryFiles, timeouts: H
     startWriting()
   }
 
-  private def find(fingerprint: String): Runs = {
+  /** The recent runs in an entry. */
+  def runs(fingerprint: String): Runs = {
     val read = synchronized {
       if (known.contains(fingerprint)) None
       else reading.get(fingerprint).orElse(startReading(fingerprint)).map(_ -> waitLeft)
