@@ -36,6 +36,13 @@ private[writes] class TableWrite(
   def limitedTo(rowsPerFile: Long): SparkPlan = query
 }
 
+/**
+ * Table or path that a statement writes.
+ *
+ * @param properties properties of the table; none for a path
+ */
+private[writes] final case class WrittenTable(name: String, properties: Map[String, String])
+
 private[writes] final case class WriteEntries(statement: String, table: String)
 
 private[writes] object TableWrite {
