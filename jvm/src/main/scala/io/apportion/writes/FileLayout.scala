@@ -92,25 +92,18 @@ private[writes] object FileLayout {
    * Ranges of about `volume` bytes each: a run is cut where the sum of its bytes is nearest to the multiples of an equal
    * share. No range is empty.
    */
-  private[writes] def nearest(bytes: Array[Long], from: Int, until: Int, volume: Long): Seq[(Int, Int)] = {
-    val total = Bytes.sum(bytes.slice(from, until))
-    val count = math.round(total.toDouble / volume).max(1)
-    val share = total.toDouble / count
-    val cuts = Seq.newBuilder[Int]
-    var sum = 0L
-    var k = 1L
-    var i = from
-    while (i < until && k < count) {
-      val after = sum + bytes(i)
+  private def nearest(bytes: Array[Long], from: Int, until: Int, volume: Long): Seq[(Int, Int)] = {
+    val sums = Bytes.prefixSums(bytes.slice(from, until))
+    val total = sums.last.toDouble
+    val count = math.round(total / volume).max(1)
+    val share = total / count
+    var i = 0
+    val cuts = (1L until count).map { k =>
       // A partition may contain several multiples. The nearest cut is before or after the partition.
-      while (k < count && after >= k * share) {
-        cuts += (if (k * share - sum < after - k * share) i else i + 1)
-        k += 1
-      }
-      sum = after
-      i += 1
+      while (sums(i + 1) < k * share) i += 1
+      from + (if (k * share - sums(i) < sums(i + 1) - k * share) i else i + 1)
     }
-    val ends = (cuts.result().filter(cut => cut > from && cut < until) :+ until).distinct
+    val ends = (cuts.filter(cut => cut > from && cut < until) :+ until).distinct
     withoutEmpty(bytes, (from +: ends).zip(ends))
   }
 
