@@ -5,7 +5,7 @@ import com.fasterxml.jackson.annotation.JsonAutoDetect.Visibility
 import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
 import io.apportion.decision.{Policy, SourceKind}
-import io.apportion.decision.ranges.Ranges
+import io.apportion.decision.ranges.{Bytes, Ranges}
 import org.apache.spark.scheduler.SparkListenerEvent
 import org.apache.spark.sql.internal.SQLConf
 
@@ -65,7 +65,7 @@ object DecisionEvent {
     val inputs = decision.putArray("inputs")
     shuffles.foreach { shuffle =>
       val sums = bytes.addArray()
-      ShortForm.sums(shuffle.bytes, width).foreach(sums.add)
+      Bytes.sumRuns(shuffle.bytes, width).foreach(sums.add)
       put(inputs.addObject(), shuffle)
     }
     reported.policy.foreach { policy =>

@@ -2,7 +2,7 @@ package io.apportion.report
 
 import scala.collection.mutable
 
-import io.apportion.decision.ranges.{Bytes, Ranges}
+import io.apportion.decision.ranges.Ranges
 
 /** Shortens the long columns of a decision for the event log. */
 object ShortForm {
@@ -18,10 +18,6 @@ object ShortForm {
 
   /** Number of neighbouring shuffle partitions per sum, 1 if each has its own entry. */
   def width(subpartitions: Int): Int = if (subpartitions <= MostExact) 1 else (subpartitions + MostSums - 1) / MostSums
-
-  /** Sums over `width` neighbours each. The last sum may have fewer. */
-  def sums(bytes: Array[Long], width: Int): Array[Long] =
-    if (width == 1) bytes else bytes.grouped(width).map(Bytes.sum).toArray
 
   /** Approximate bytes of each shuffle partition: each sum is divided equally. The total stays the same. */
   def spread(sums: Array[Long], width: Int, subpartitions: Int): Array[Long] =

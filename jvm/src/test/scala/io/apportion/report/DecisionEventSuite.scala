@@ -5,7 +5,7 @@ import scala.util.Random
 
 import io.apportion.decision.{Decider, Input, Policy, SourceKind, ValueSource}
 import io.apportion.decision.memory.HeldRows
-import io.apportion.decision.ranges.Ranges
+import io.apportion.decision.ranges.{Bytes, Ranges}
 import org.apache.spark.sql.internal.SQLConf
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -37,7 +37,7 @@ class DecisionEventSuite extends AnyFunSuite {
       val sums = json.get("subpartition_bytes").get(0).elements.asScala.map(_.asLong).toArray
       assert(sums.length <= 1024 && sums.toSeq == bytes.toSeq.grouped(width).map(_.sum).toSeq)
       val spread = ShortForm.spread(sums, width, subpartitions)
-      assert(spread.length == subpartitions && ShortForm.sums(spread, width).toSeq == sums.toSeq)
+      assert(spread.length == subpartitions && Bytes.sumRuns(spread, width).toSeq == sums.toSeq)
       if (record.ranges.size > 2000) {
         assert(json.get("ranges").size == 0)
         assert(ShortForm.ranges(json.get("ranges_text").asText) == record.ranges.toSeq)
