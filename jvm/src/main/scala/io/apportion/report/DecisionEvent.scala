@@ -88,8 +88,8 @@ object DecisionEvent {
     }
     shuffle.setBy.foreach(json.put("partitions_set_by", _))
     shuffle.written.foreach { written =>
-      written.groups.foreach(json.withArray[ArrayNode]("groups").add(_))
-      written.bytes.foreach(json.withArray[ArrayNode]("bytes_by_level").add(_))
+      written.tree.groups.foreach(json.withArray[ArrayNode]("groups").add(_))
+      written.tree.byLevel(written.blockBytes).foreach(json.withArray[ArrayNode]("bytes_by_level").add(_))
     }
   }
 

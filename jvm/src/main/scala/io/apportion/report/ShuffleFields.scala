@@ -2,6 +2,7 @@ package io.apportion.report
 
 import io.apportion.decision.memory.HeldRows
 import io.apportion.shufflewrites.AdaptiveWrites
+import org.apache.spark.sql.apportion.exchange.TreeStatistics
 import org.apache.spark.sql.catalyst.plans.physical.RangePartitioning
 
 /**
@@ -24,7 +25,7 @@ private[apportion] final case class ShuffleFields(
     notSplit: Option[String],
     setBy: Option[String],
     held: HeldRows,
-    written: Option[WrittenFields]
+    written: Option[TreeStatistics]
 )
 
 private[apportion] object ShuffleFields {
@@ -41,14 +42,6 @@ private[apportion] object ShuffleFields {
       notSplit = Option.when(!group.splittable.leaves(place))(group.splittable.notSplit.kind),
       setBy = AdaptiveWrites.why(leaf.shuffle).map(_.kind.name),
       held = decision.held.lift(place).getOrElse(HeldRows.None),
-      written = leaf.tree.map(tree => WrittenFields(tree.tree.groups.toSeq, tree.tree.byLevel(tree.blockBytes).toSeq))
+      written = leaf.tree
     )
 }
-
-/**
- * How map tasks wrote an adaptive shuffle.
- *
- * @param groups number of groups of partitions of each level, in ascending order
- * @param bytes  stored bytes in the blocks of each level
- */
-private[apportion] final case class WrittenFields(groups: Seq[Int], bytes: Seq[Long])

@@ -5,7 +5,8 @@ import scala.util.Random
 
 import io.apportion.decision.{Decider, Input, Policy, SourceKind, ValueSource}
 import io.apportion.decision.memory.HeldRows
-import io.apportion.decision.ranges.{Bytes, Ranges}
+import io.apportion.decision.ranges.{Bytes, PartitionTree, Ranges}
+import org.apache.spark.sql.apportion.exchange.TreeStatistics
 import org.apache.spark.sql.internal.SQLConf
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -75,7 +76,7 @@ class DecisionEventSuite extends AnyFunSuite {
       notSplit = Some("join-type"),
       setBy = Some("adaptive"),
       held = HeldRows(4.5, Seq(0.5)),
-      written = Some(WrittenFields(Seq(1, 2), Seq(5L, 25L)))
+      written = Some(new TreeStatistics(0, PartitionTree(1, 2), Array(5L, 12L, 13L)))
     )
     val record = DecisionRecord.of(Decider.decide(Seq(new Input(shuffle.bytes)), hinted), hinted)
     val reported = ReportedDecision(record, Some(hinted), scanMetric = Some(9))
