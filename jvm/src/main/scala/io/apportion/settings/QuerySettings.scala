@@ -2,20 +2,18 @@ package io.apportion.settings
 
 /** Settings of what queries and policy files ask for. */
 object QuerySettings extends SettingRegistry {
-  val Policies: SettingEntry[Option[String]] = staticLocation(
+  val Policies: SettingEntry[Option[String]] = setting(
     "policies",
     Category.General,
-    Allowed.Location("a YAML or JSON file, such as /folder/policies.yaml or hdfs://host/policies.json"),
     "File with rules that set settings and hints for the queries that they match. Apportion reads it again when it " +
       "changes. Set it when Spark starts; sessions cannot change it. Use it to tune jobs whose SQL and settings you " +
       "cannot edit."
-  )
+  ).staticLocation(Allowed.Location("a YAML or JSON file, such as /folder/policies.yaml or hdfs://host/policies.json"))
 
-  val HintsStrict: SettingEntry[Boolean] = boolean(
+  val HintsStrict: SettingEntry[Boolean] = setting(
     "hints.strict",
     Category.Hints,
-    default = false,
     "Whether a query fails if one of Apportion's hints is misspelled or cannot be applied. If false, Apportion " +
       "ignores the hint and logs a warning. Set it to true in development and tests."
-  )
+  ).boolean(default = false)
 }

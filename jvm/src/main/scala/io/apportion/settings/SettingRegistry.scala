@@ -44,169 +44,113 @@ private[apportion] abstract class SettingRegistry {
   /** Settings of this registry that contradict each other. */
   private[settings] def problems(conf: SQLConf): Seq[String] = Nil
 
-  private def declare[T](
-      name: String,
-      category: Category,
-      kind: String,
-      default: Option[T],
-      allowed: Allowed[_],
-      doc: String,
-      isStatic: Boolean = false
-  )(read: SQLConf => T): SettingEntry[T] = {
-    val entry = new SettingEntry(name, category, kind, default, allowed, doc, read, isStatic)
-    declared += entry
-    entry
-  }
+  /** Declares a setting. A method of the result gives it a type. */
+  protected def setting(name: String, category: Category, doc: String): Declaration =
+    new Declaration(name, category, doc)
 
-  protected def boolean(name: String, category: Category, default: Boolean, doc: String): SettingEntry[Boolean] = {
-    val entry = builder(name, category, doc).booleanConf.createWithDefault(default)
-    declare(name, category, "boolean", Some(default), Allowed.Anything, doc)(_.getConf(entry))
-  }
+  /** A setting that has no type yet. */
+  protected final class Declaration(name: String, category: Category, doc: String) {
 
-  protected def int(
-      name: String,
-      category: Category,
-      default: Int,
-      allowed: Allowed[Long],
-      doc: String
-  ): SettingEntry[Int] = {
-    val entry = builder(name, category, doc).intConf
-      .checkValue(value => allowed.accepts(value.toLong), mustBe(allowed))
-      .createWithDefault(default)
-    declare(name, category, "int", Some(default), allowed, doc)(_.getConf(entry))
-  }
-
-  protected def double(
-      name: String,
-      category: Category,
-      default: Double,
-      allowed: Allowed[Double],
-      doc: String
-  ): SettingEntry[Double] = {
-    val entry =
-      builder(name, category, doc).doubleConf.checkValue(allowed.accepts, mustBe(allowed)).createWithDefault(default)
-    declare(name, category, "double", Some(default), allowed, doc)(_.getConf(entry))
-  }
-
-  /** A number of bytes. Values may have a unit, such as 64MB. */
-  protected def size(
-      name: String,
-      category: Category,
-      default: Long,
-      allowed: Allowed[Long],
-      doc: String
-  ): SettingEntry[Long] = {
-    val entry = sizeBuilder(name, category, allowed, doc).createWithDefault(default)
-    declare(name, category, "size", Some(default), allowed, doc)(_.getConf(entry))
-  }
-
-  /** A number of bytes without a default. */
-  protected def optionalSize(
-      name: String,
-      category: Category,
-      allowed: Allowed[Long],
-      doc: String
-  ): SettingEntry[Option[Long]] = {
-    val entry = sizeBuilder(name, category, allowed, doc).createOptional
-    declare(name, category, "size", None, allowed, doc)(_.getConf(entry))
-  }
-
-  /** A time in seconds. Values may have a unit, such as 30s or 5min. `get` returns milliseconds. */
-  protected def duration(
-      name: String,
-      category: Category,
-      default: Long,
-      allowed: Allowed[Long],
-      doc: String
-  ): SettingEntry[Long] = {
-    val entry = builder(name, category, doc)
-      .timeConf(TimeUnit.SECONDS)
-      .checkValue(allowed.accepts, mustBe(allowed))
-      .createWithDefault(default)
-    declare(name, category, "duration", Some(default), allowed, doc)(conf =>
-      TimeUnit.SECONDS.toMillis(conf.getConf(entry))
-    )
-  }
-
-  /** Text with a default. */
-  protected def text(
-      name: String,
-      category: Category,
-      default: String,
-      allowed: Allowed.Text,
-      doc: String
-  ): SettingEntry[String] = {
-    val entry =
-      builder(name, category, doc).stringConf.checkValue(allowed.accepts, mustBe(allowed)).createWithDefault(default)
-    declare(name, category, "text", Some(default), allowed, doc)(_.getConf(entry))
-  }
-
-  protected def choice(
-      name: String,
-      category: Category,
-      default: String,
-      allowed: Allowed.OneOf,
-      doc: String
-  ): SettingEntry[String] = {
-    val entry = builder(name, category, doc).stringConf
-      .transform(_.toLowerCase(Locale.ROOT))
-      .checkValue(allowed.accepts, mustBe(allowed))
-      .createWithDefault(default)
-    declare(name, category, "choice", Some(default), allowed, doc)(_.getConf(entry))
-  }
-
-  /** A location without a default. Sessions cannot set it, as the application opens it with its own access rights. */
-  protected def staticLocation(
-      name: String,
-      category: Category,
-      allowed: Allowed.Location,
-      doc: String
-  ): SettingEntry[Option[String]] = {
-    val entry = SQLConf
-      .buildStaticConf(Prefix + name)
-      .doc(doc)
-      .version(Since)
-      .stringConf
-      .checkValue(allowed.accepts, mustBe(allowed))
-      .createOptional
-    declare(name, category, "text", None, allowed, doc, isStatic = true)(_.getConf(entry))
-  }
-
-  /** A set of names, separated by commas, empty by default. Every rule reads it, so the last value is kept parsed. */
-  protected def names(
-      name: String,
-      category: Category,
-      allowed: Allowed.SomeOf,
-      doc: String
-  ): SettingEntry[Set[String]] = {
-    @volatile var last = ("", Set.empty[String])
-    def parsed(value: String): Set[String] = {
-      val known = last
-      if (known._1 == value) known._2
-      else {
-        val names = allowed.split(value)
-        names.filterNot(allowed.choices.contains).foreach { wrong =>
-          throw new IllegalArgumentException(
-            s"Unknown name $wrong in $Prefix$name. Did you mean ${Nearest.to(wrong, allowed.choices)}? " +
-              mustBe(allowed)
-          )
-        }
-        val distinct = names.toSet
-        last = (value, distinct)
-        distinct
-      }
+    def boolean(default: Boolean): SettingEntry[Boolean] = {
+      val entry = builder.booleanConf.createWithDefault(default)
+      declare("boolean", Some(default), Allowed.Anything)(_.getConf(entry))
     }
-    val entry = builder(name, category, doc).stringConf.transform { value => parsed(value); value }.createOptional
-    declare(name, category, "list", None, allowed, doc)(_.getConf(entry).fold(Set.empty[String])(parsed))
+
+    def int(default: Int, allowed: Allowed[Long]): SettingEntry[Int] = {
+      val entry =
+        builder.intConf.checkValue(value => allowed.accepts(value.toLong), mustBe(allowed)).createWithDefault(default)
+      declare("int", Some(default), allowed)(_.getConf(entry))
+    }
+
+    def double(default: Double, allowed: Allowed[Double]): SettingEntry[Double] = {
+      val entry = builder.doubleConf.checkValue(allowed.accepts, mustBe(allowed)).createWithDefault(default)
+      declare("double", Some(default), allowed)(_.getConf(entry))
+    }
+
+    /** A number of bytes. Values may have a unit, such as 64MB. */
+    def size(default: Long, allowed: Allowed[Long]): SettingEntry[Long] = {
+      val entry = bytes(allowed).createWithDefault(default)
+      declare("size", Some(default), allowed)(_.getConf(entry))
+    }
+
+    /** A number of bytes without a default. */
+    def optionalSize(allowed: Allowed[Long]): SettingEntry[Option[Long]] = {
+      val entry = bytes(allowed).createOptional
+      declare("size", None, allowed)(_.getConf(entry))
+    }
+
+    /** A time in seconds. Values may have a unit, such as 30s or 5min. `get` returns milliseconds. */
+    def duration(default: Long, allowed: Allowed[Long]): SettingEntry[Long] = {
+      val entry =
+        builder.timeConf(TimeUnit.SECONDS).checkValue(allowed.accepts, mustBe(allowed)).createWithDefault(default)
+      declare("duration", Some(default), allowed)(conf => TimeUnit.SECONDS.toMillis(conf.getConf(entry)))
+    }
+
+    /** Text with a default. */
+    def text(default: String, allowed: Allowed.Text): SettingEntry[String] = {
+      val entry = builder.stringConf.checkValue(allowed.accepts, mustBe(allowed)).createWithDefault(default)
+      declare("text", Some(default), allowed)(_.getConf(entry))
+    }
+
+    def choice(default: String, allowed: Allowed.OneOf): SettingEntry[String] = {
+      val entry = builder.stringConf
+        .transform(_.toLowerCase(Locale.ROOT))
+        .checkValue(allowed.accepts, mustBe(allowed))
+        .createWithDefault(default)
+      declare("choice", Some(default), allowed)(_.getConf(entry))
+    }
+
+    /** A location without a default. Sessions cannot set it, as the application opens it with its own access rights. */
+    def staticLocation(allowed: Allowed.Location): SettingEntry[Option[String]] = {
+      val entry = SQLConf
+        .buildStaticConf(Prefix + name)
+        .doc(doc)
+        .version(Since)
+        .stringConf
+        .checkValue(allowed.accepts, mustBe(allowed))
+        .createOptional
+      declare("text", None, allowed, isStatic = true)(_.getConf(entry))
+    }
+
+    /** A set of names, separated by commas, empty by default. Every rule reads it, so the last value is kept parsed. */
+    def names(allowed: Allowed.SomeOf): SettingEntry[Set[String]] = {
+      @volatile var last = ("", Set.empty[String])
+      def parsed(value: String): Set[String] = {
+        val known = last
+        if (known._1 == value) known._2
+        else {
+          val names = allowed.split(value)
+          names.filterNot(allowed.choices.contains).foreach { wrong =>
+            throw new IllegalArgumentException(
+              s"Unknown name $wrong in $Prefix$name. Did you mean ${Nearest.to(wrong, allowed.choices)}? " +
+                mustBe(allowed)
+            )
+          }
+          val distinct = names.toSet
+          last = (value, distinct)
+          distinct
+        }
+      }
+      val entry = builder.stringConf.transform { value => parsed(value); value }.createOptional
+      declare("list", None, allowed)(_.getConf(entry).fold(Set.empty[String])(parsed))
+    }
+
+    private def builder = {
+      val builder = SQLConf.buildConf(Prefix + name).doc(doc).version(Since)
+      if (category eq Category.Internal) builder.internal() else builder
+    }
+
+    private def bytes(allowed: Allowed[Long]) =
+      builder.bytesConf(ByteUnit.BYTE).checkValue(allowed.accepts, mustBe(allowed))
+
+    private def mustBe(allowed: Allowed[_]): String = s"Allowed: ${allowed.text}."
+
+    private def declare[T](kind: String, default: Option[T], allowed: Allowed[_], isStatic: Boolean = false)(
+        read: SQLConf => T
+    ): SettingEntry[T] = {
+      val entry = new SettingEntry(name, category, kind, default, allowed, doc, read, isStatic)
+      declared += entry
+      entry
+    }
   }
-
-  private def builder(name: String, category: Category, doc: String) = {
-    val builder = SQLConf.buildConf(Prefix + name).doc(doc).version(Since)
-    if (category eq Category.Internal) builder.internal() else builder
-  }
-
-  private def sizeBuilder(name: String, category: Category, allowed: Allowed[Long], doc: String) =
-    builder(name, category, doc).bytesConf(ByteUnit.BYTE).checkValue(allowed.accepts, mustBe(allowed))
-
-  private def mustBe(allowed: Allowed[_]): String = s"Allowed: ${allowed.text}."
 }

@@ -4,11 +4,10 @@ import io.apportion.settings.{Allowed, Category, SettingEntry, SettingRegistry}
 
 /** The setting of file sizes. */
 object WriteSettings extends SettingRegistry {
-  val WriteTargetFileSize: SettingEntry[Option[Long]] = optionalSize(
+  val WriteTargetFileSize: SettingEntry[Option[Long]] = setting(
     "write.targetFileSize",
     Category.TasksPerStage,
-    Allowed.AtLeast(1 << 16, " bytes"),
     "Target size of the files that a statement writes. If not set, file sizes do not matter, unless the table has a " +
       "property of this name. Set it for tables that many queries read."
-  )
+  ).optionalSize(Allowed.AtLeast(1 << 16, " bytes"))
 }
