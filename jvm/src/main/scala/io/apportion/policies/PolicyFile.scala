@@ -10,6 +10,7 @@ import com.fasterxml.jackson.databind.{DeserializationFeature, JsonNode, ObjectM
 import io.apportion.decision.ValueSource
 import io.apportion.hints.{BlockHints, PolicyHints, RuledHints}
 import io.apportion.settings.Nearest
+import org.slf4j.LoggerFactory
 
 /**
  * The rules of a policy file.
@@ -21,6 +22,9 @@ private[policies] final case class PolicyFile(rules: Seq[PolicyRule], problems: 
 /** Parses policy files. `python/apportion/policies` makes the same checks. */
 private[policies] object PolicyFile {
   private type Read[+T] = Either[String, T]
+
+  /** Logs everything about policy files, so that users find it under one name. */
+  private[policies] val log = LoggerFactory.getLogger(getClass.getName.stripSuffix("$"))
 
   /** @return the rules, or the reason why the file has no rules */
   def parse(text: String, isJson: Boolean): Read[PolicyFile] = for {

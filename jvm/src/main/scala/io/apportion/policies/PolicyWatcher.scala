@@ -15,7 +15,6 @@ import org.apache.hadoop.fs.{FileSystem, Path}
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
 import org.apache.spark.sql.SparkSession
-import org.slf4j.LoggerFactory
 
 /**
  * Reads the policy file of an application when it starts, and again when the file changes.
@@ -47,7 +46,7 @@ private[policies] final class PolicyWatcher(path: Path, conf: Configuration, tim
     val age = System.nanoTime() - lastAnswer
     if (!isLate && age > times.late) {
       isLate = true
-      log.warn(s"No answer about $path within ${TimeUnit.NANOSECONDS.toSeconds(age)} seconds. $remaining")
+      PolicyFile.log.warn(s"No answer about $path within ${TimeUnit.NANOSECONDS.toSeconds(age)} seconds. $remaining")
     }
     current
   }
@@ -123,7 +122,7 @@ private[policies] final class PolicyWatcher(path: Path, conf: Configuration, tim
 
   /** Logs a problem, but not again at each look at the file. */
   private def once(text: String): Unit = {
-    if (!problem.contains(text)) log.warn(text)
+    if (!problem.contains(text)) PolicyFile.log.warn(text)
     problem = Some(text)
   }
 
@@ -147,7 +146,6 @@ private[policies] final case class PolicyTimes(
 )
 
 private[policies] object PolicyWatcher {
-  private val log = LoggerFactory.getLogger(PolicyFile.getClass.getName.stripSuffix("$"))
   private val MaxBytes = 16 << 20
   private val MaxShown = 10
   private val SettleMillis = 3000L

@@ -6,13 +6,11 @@ import io.apportion.hints.{PolicyHints, RuledHints}
 import io.apportion.settings.{ResourceSettings, SettingEntry, SettingRegistry, Settings}
 import org.apache.spark.sql.apportion.{QueryConf, QueryValues}
 import org.apache.spark.sql.internal.SQLConf
-import org.slf4j.LoggerFactory
 
 /** What the matching rules together set for one query: the first rule that sets a value counts. */
 private[policies] final case class QueryPolicy(values: QueryValues, hints: PolicyHints)
 
 private[policies] object QueryPolicy {
-  private val log = LoggerFactory.getLogger(PolicyFile.getClass.getName.stripSuffix("$"))
   private val logged = ConcurrentHashMap.newKeySet[String]()
 
   /**
@@ -47,7 +45,7 @@ private[policies] object QueryPolicy {
       else {
         val sources = bounds.flatMap(query.sources.get).map(_.text).distinct
         if (logged.size < MaxLogged && logged.add(problem))
-          log.warn(s"${sources.mkString("; ")}: ${bounds.mkString(", ")} are ignored for a query: $problem.")
+          PolicyFile.log.warn(s"${sources.mkString("; ")}: ${bounds.mkString(", ")} are ignored for a query: $problem.")
         QueryValues(query.values -- bounds, query.sources -- bounds)
       }
     }

@@ -5,15 +5,11 @@ import java.util.concurrent.ConcurrentHashMap
 
 import scala.util.control.NonFatal
 
-import org.slf4j.LoggerFactory
-
 /**
  * The rules of a policy file. A rule with a condition on exact values is only tested for queries that have one of these
  * values, so that most rules of a large file cost nothing.
  */
 private[policies] final class RuleIndex(val rules: Seq[PolicyRule]) {
-  import RuleIndex._
-
   private val byKey: Map[ConditionKey, Seq[PolicyRule]] =
     rules.flatMap(rule => rule.conditions.keys.toSeq.flatten.map(_ -> rule)).groupMap(_._1)(_._2)
 
@@ -51,14 +47,10 @@ private[policies] final class RuleIndex(val rules: Seq[PolicyRule]) {
     catch {
       case failure @ (NonFatal(_) | _: StackOverflowError) =>
         if (logged.add(rule.number))
-          log.warn(
+          PolicyFile.log.warn(
             s"${PolicyRule.title(rule.number, rule.name)} of the policy file was not tested for a query: $failure. " +
               "Write a simpler regular expression for sql"
           )
         false
     }
-}
-
-private object RuleIndex {
-  private val log = LoggerFactory.getLogger("io.apportion.policies.PolicyFile")
 }
