@@ -2,8 +2,6 @@ package io.apportion.policies
 
 import java.util.Locale
 
-import scala.collection.mutable
-
 import io.apportion.history.QueryFingerprint
 import io.apportion.rules.CurrentQuery
 import org.apache.spark.apportion.SessionUser
@@ -11,9 +9,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier
 import org.apache.spark.sql.catalyst.catalog.{CatalogTable, HiveTableRelation}
-import org.apache.spark.sql.catalyst.expressions.SubqueryExpression
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.execution.datasources.{
   HadoopFsRelation,
@@ -69,24 +65,7 @@ private[policies] final class PlanFacts(session: SparkSession, plan: LogicalPlan
 
   override lazy val fingerprint: String = QueryFingerprint.of(plan)
 
-  private lazy val nodes: Seq[LogicalPlan] = {
-    val found = mutable.ArrayBuffer.empty[LogicalPlan]
-    def visit(node: LogicalPlan): Unit = {
-      found += node
-      node.children.foreach(visit)
-      if (node.containsPattern(PLAN_EXPRESSION)) node.expressions.foreach(_.foreach {
-        case subquery: SubqueryExpression => visit(subquery.plan)
-        case _                            =>
-      })
-      // The query of some commands is not a child.
-      if (node.isInstanceOf[Command]) node.innerChildren.foreach {
-        case inner: LogicalPlan => visit(inner)
-        case _                  =>
-      }
-    }
-    visit(plan)
-    found.toSeq
-  }
+  private lazy val nodes: Seq[LogicalPlan] = nodesOf(plan)
 
   override lazy val reads: Seq[Seq[String]] = nodes.flatMap(sources).distinct
 
@@ -115,15 +94,20 @@ private[policies] object PlanFacts {
   /** Spark's name of the catalog of tables that have no other one. */
   private val SessionCatalog = "spark_catalog"
 
+  private def nodesOf(plan: LogicalPlan): Seq[LogicalPlan] = {
+    val found = plan.collectWithSubqueries { case node => node }
+    // The query of some commands is not a child.
+    val inner = found.collect { case command: Command => command.innerChildren }.flatten
+    found ++ inner.collect { case query: LogicalPlan => query }.flatMap(nodesOf)
+  }
+
   private def sources(node: LogicalPlan): Seq[Seq[String]] = node match {
     case relation: LogicalRelation =>
-      relation.catalogTable
-        .map(nameOf)
-        .map(Seq(_))
-        .getOrElse(relation.relation match {
-          case files: HadoopFsRelation => files.location.rootPaths.map(path => Seq(path.toString))
-          case _                       => Nil
-        })
+      (relation.catalogTable, relation.relation) match {
+        case (Some(table), _)             => Seq(nameOf(table))
+        case (_, files: HadoopFsRelation) => files.location.rootPaths.map(path => Seq(path.toString))
+        case _                            => Nil
+      }
     case relation: HiveTableRelation    => Seq(nameOf(relation.tableMeta))
     case relation: DataSourceV2Relation => Seq(nameOf(relation))
     case view: View                     => Seq(nameOf(view.desc.identifier))
