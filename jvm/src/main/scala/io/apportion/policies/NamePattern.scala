@@ -11,7 +11,8 @@ import java.util.regex.Pattern
 private[policies] final class NamePattern(text: String, ignoresCase: Boolean) {
 
   /** The name, if the pattern matches only one. Rules are looked up by it. */
-  val exact: Option[String] = Option.when(!text.exists(isWildcard))(normal(text))
+  val exact: Option[String] =
+    Option.when(!text.exists(isWildcard))(if (ignoresCase) text.toLowerCase(Locale.ROOT) else text)
 
   /** Texts that each matching name contains. */
   val literals: Seq[String] = text.split("[*?]").toSeq
@@ -38,8 +39,6 @@ private[policies] final class NamePattern(text: String, ignoresCase: Boolean) {
       name.length >= prefix.length && name.regionMatches(ignoresCase, 0, prefix, 0, prefix.length) &&
       name.regionMatches(ignoresCase, name.length - suffix.length, suffix, 0, suffix.length) &&
       pattern.matcher(name).matches
-
-  private def normal(name: String): String = if (ignoresCase) name.toLowerCase(Locale.ROOT) else name
 
   private def isWildcard(character: Char): Boolean = character == '*' || character == '?'
 }

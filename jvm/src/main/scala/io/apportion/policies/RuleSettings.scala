@@ -6,14 +6,11 @@ import org.apache.spark.sql.internal.SQLConf
 /** Settings that a rule of the policy file may set. `settings.json` has the reasons for the others. */
 private[apportion] object RuleSettings {
 
-  /** Why a rule cannot set a setting, by the name of the setting. */
-  private val refused: Map[String, String] = Map(
-    QuerySettings.HintsStrict.name -> "hints are checked before the rules of a query are known"
-  )
-
   /** Why a rule cannot set this setting; `None` if it can. */
   def refusal(setting: SettingEntry[_]): Option[String] =
-    if (setting.isStatic) Some("it is set when Spark starts") else refused.get(setting.name)
+    if (setting.isStatic) Some("it is set when Spark starts")
+    else
+      Option.when(setting eq QuerySettings.HintsStrict)("hints are checked before the rules of a query are known")
 
   /** Full name and value of a setting, or the problem. */
   def read(name: String, value: String): Either[String, (String, String)] = {
