@@ -13,6 +13,7 @@ import io.apportion.settings.{SessionPolicy, SettingEntry, SettingRegistry, Sett
 import io.apportion.streams.{StreamEvent, StreamLog, StreamRecord}
 import org.apache.spark.apportion.{Cluster, ExecutorResources, ListenerBus, StageMetrics}
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import com.fasterxml.jackson.module.scala.DefaultScalaModule
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.{ShuffleBlocks, StreamBatches}
 import org.apache.spark.sql.execution.QueryExecution
@@ -20,7 +21,7 @@ import org.apache.spark.sql.streaming.StreamingQuery
 
 /** The methods that the Python package calls through py4j. Arguments and results are JSON. */
 object PythonBridge {
-  private val json = new ObjectMapper
+  private val json = new ObjectMapper().registerModule(DefaultScalaModule)
 
   /** Returns the settings registry; `python/apportion/settings.json` is its export. */
   def settings(): String = {
@@ -54,15 +55,7 @@ object PythonBridge {
     write(StageMetrics.ofJobGroup(session.sparkContext, jobGroup))
 
   /** Returns the operators of a query's plan after it ran. */
-  def finalPlan(query: QueryExecution): String =
-    write(FinalPlan.operators(query.executedPlan).map { operator =>
-      ListMap[String, Any](
-        "operator" -> operator.name,
-        "files" -> operator.files,
-        "partitions" -> operator.partitions,
-        "dynamicFilters" -> operator.dynamicFilters
-      )
-    })
+  def finalPlan(query: QueryExecution): String = write(FinalPlan.operators(query.executedPlan))
 
   /**
    * Records a batch or a rescale of a stream for `apportion_streams()`, and posts it to the listener bus. Refuses wrong
@@ -128,14 +121,5 @@ object PythonBridge {
       )
     )
 
-  private def write(value: Any): String = json.writeValueAsString(toJava(value))
-
-  private def toJava(value: Any): Any = value match {
-    case map: Map[_, _] =>
-      val entries = new java.util.LinkedHashMap[Any, Any]
-      map.foreach { case (key, entry) => entries.put(key, toJava(entry)) }
-      entries
-    case values: Seq[_] => values.map(toJava).asJava
-    case other          => other
-  }
+  private def write(value: Any): String = json.writeValueAsString(value)
 }

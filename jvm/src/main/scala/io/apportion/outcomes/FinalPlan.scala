@@ -11,13 +11,13 @@ import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
 private[apportion] object FinalPlan {
 
   /**
-   * Operator of a plan.
+   * Operator of a plan, with the names of its fields in JSON.
    *
    * @param files          number of files read; 0 unless the operator scans files
    * @param partitions     number of table partitions read; 0 unless the table is partitioned
    * @param dynamicFilters number of partition filters with values from the other side of a join
    */
-  final case class Operator(name: String, files: Long, partitions: Long, dynamicFilters: Int)
+  final case class Operator(operator: String, files: Long, partitions: Long, dynamicFilters: Int)
 
   /**
    * Operators of a plan and of its subqueries. A reused exchange or subquery is one operator. The operators below it are
