@@ -17,7 +17,7 @@ private[ui] final class QueriesPage(tab: ApportionTab) extends WebUIPage("") {
   import QueriesPage.verdict
 
   override def render(request: Servlet.Request): Seq[Node] = {
-    val page = Page.of(request, "", tab.decisions.queries, QueriesPage.Rows)
+    val page = new Page(request, "", tab.decisions.queries, QueriesPage.Rows)
     val content =
       if (page.isEmpty) <p>There are no decisions about queries yet. The first query that shuffles rows makes some.</p>
       else
@@ -107,7 +107,7 @@ private[ui] final class QueryPage(tab: ApportionTab) extends WebUIPage("query") 
   override def render(request: Servlet.Request): Seq[Node] = {
     val query = Option(request.getParameter("id")).flatMap(id => Try(id.toLong).toOption)
     val stored = query.fold(Seq.empty[QueryDecision])(tab.decisions.of)
-    val page = Page.of(request, s"id=${query.getOrElse("")}&", stored.size, QueryPage.Sections)
+    val page = new Page(request, s"id=${query.getOrElse("")}&", stored.size, QueryPage.Sections)
     val title = s"Decisions for query ${query.fold("")(_.toString)}"
     val content =
       if (page.isEmpty) <p>There are no decisions for this query.</p>
@@ -249,8 +249,14 @@ private object QueryPage {
 }
 
 /** One page of a list of `total` items, with links to its neighbours. The first page has number 1. */
-private final class Page(parameters: String, number: Int, total: Int, val size: Int) {
+private final class Page(request: Servlet.Request, parameters: String, total: Int, val size: Int) {
   private val last = (total + size - 1) / size
+
+  /** The requested page, or the nearest page if that does not exist. */
+  private val number = {
+    val requested = Option(request.getParameter("page")).flatMap(page => Try(page.toInt).toOption)
+    requested.getOrElse(1).min(last).max(1)
+  }
 
   def isEmpty: Boolean = total == 0
   def skipped: Int = (number - 1) * size
@@ -266,12 +272,6 @@ private final class Page(parameters: String, number: Int, total: Int, val size: 
 }
 
 private object Page {
-
-  /** The requested page, or the nearest page if that does not exist. */
-  def of(request: Servlet.Request, parameters: String, total: Int, size: Int): Page = {
-    val requested = Option(request.getParameter("page")).flatMap(page => Try(page.toInt).toOption).getOrElse(1)
-    new Page(parameters, requested.min((total + size - 1) / size).max(1), total, size)
-  }
 
   /** A page of Spark's UI. */
   def html(request: Servlet.Request, title: String, content: => Seq[Node], tab: ApportionTab): Seq[Node] =
