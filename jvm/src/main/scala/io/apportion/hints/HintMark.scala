@@ -1,6 +1,5 @@
 package io.apportion.hints
 
-import org.apache.spark.sql.catalyst.expressions.SubqueryExpression
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION
@@ -25,12 +24,10 @@ private[hints] object HintMark {
   def isBeingResolved(plan: LogicalPlan): Boolean =
     of(plan).isDefined || !plan.analyzed && plan.children.exists(isBeingResolved)
 
-  def isIn(plan: LogicalPlan): Boolean = plan.exists(node =>
-    of(node).isDefined || node.containsPattern(PLAN_EXPRESSION) && node.expressions.exists(_.exists {
-      case subquery: SubqueryExpression => isIn(subquery.plan)
-      case _                            => false
-    })
-  )
+  def isIn(plan: LogicalPlan): Boolean = {
+    def isMarked(each: LogicalPlan) = each.exists(of(_).isDefined)
+    isMarked(plan) || plan.containsPattern(PLAN_EXPRESSION) && plan.subqueriesAll.exists(isMarked)
+  }
 
   /**
    * Marks the block, or a copy of it if other queries share its nodes. They share analyzed nodes, and may share leaves.
