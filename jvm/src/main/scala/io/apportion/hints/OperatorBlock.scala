@@ -61,7 +61,7 @@ object OperatorBlock {
 
     /** The smallest block that contains all columns of the operator. */
     def guess(node: LogicalPlan): Option[QueryBlock] =
-      homeOfAll(node.expressions.flatMap(_.references), node).orElse(homeOfLeaves(node))
+      homeOfInputs(node).orElse(homeOfLeaves(node))
 
     private def ofAggregate(aggregate: Aggregate): Option[QueryBlock] = {
       val (computed, others) =
@@ -70,15 +70,15 @@ object OperatorBlock {
       Seq(computed, others)
         .map(_.flatMap(alias => plan.aggregatesOf(alias.exprId)).toSet)
         .find(_.nonEmpty)
-        .flatMap(blocks => own.filter(blocks).orElse(oneOf(blocks, aggregate)))
+        .flatMap(blocks => own.filter(blocks).orElse(oneOf(blocks, homeOfInputs(aggregate))))
         .orElse(own)
-        .orElse(oneOf(plan.groupingsOf(aggregate.groupingExpressions.flatMap(_.references).map(_.exprId)), aggregate))
+        .orElse(oneOf(plan.groupingsOf(aggregate.groupingExpressions.flatMap(_.references)), homeOfInputs(aggregate)))
     }
 
-    /** The smallest block around `blocks`. If some of these contain all inputs of the operator, only they count. */
-    private def oneOf(blocks: Set[QueryBlock], node: LogicalPlan): Option[QueryBlock] = {
-      def inputs = homeOfAll(node.expressions.flatMap(_.references), node)
-      val narrowed = if (blocks.size > 1) blocks.filter(block => inputs.forall(block.holds)) else blocks
+    /** The smallest block around `blocks`. If some of these contain the block of the inputs, only they count. */
+    private def oneOf(blocks: Set[QueryBlock], inputs: => Option[QueryBlock]): Option[QueryBlock] = {
+      lazy val found = inputs
+      val narrowed = if (blocks.size > 1) blocks.filter(block => found.forall(block.holds)) else blocks
       QueryBlock.common(if (narrowed.isEmpty) blocks else narrowed)
     }
 
@@ -111,15 +111,13 @@ object OperatorBlock {
     private def homeOfAll(columns: Iterable[Attribute], below: LogicalPlan): Option[QueryBlock] =
       QueryBlock.common(columns.flatMap(home(_, below)))
 
+    private def homeOfInputs(node: LogicalPlan): Option[QueryBlock] =
+      homeOfAll(node.expressions.flatMap(_.references), node)
+
     /** The block that creates a column. A column of the optimizer belongs to the block of its source columns. */
-    private def home(column: Attribute, below: LogicalPlan): Option[QueryBlock] = {
-      val homes = plan.homesOf(column.exprId)
-      lazy val ofTables = homeOfLeaves(sourceOf(column, below))
-      val narrowed = if (homes.size > 1) homes.filter(home => ofTables.exists(home.holds)) else homes
-      QueryBlock
-        .common(if (narrowed.isEmpty) homes else narrowed)
+    private def home(column: Attribute, below: LogicalPlan): Option[QueryBlock] =
+      oneOf(plan.homesOf(column.exprId), homeOfLeaves(sourceOf(column, below)))
         .orElse(madeOf(column, below).flatMap(homeOfAll(_, below)))
-    }
 
     /** The node that creates the column. */
     private def sourceOf(column: Attribute, node: LogicalPlan): LogicalPlan =

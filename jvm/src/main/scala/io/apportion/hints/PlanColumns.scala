@@ -30,18 +30,18 @@ private[hints] final class PlanColumns(family: mutable.Buffer[PlanColumns]) {
   /** Blocks that group by exactly these columns without an aggregate function, as DISTINCT does. */
   private val groupings = mutable.Map.empty[Set[Long], Set[QueryBlock]]
 
-  def homesOf(column: ExprId): Set[QueryBlock] =
-    homes.getOrElse(column.id, family.flatMap(_.homes.get(column.id)).flatten.toSet)
+  def homesOf(column: ExprId): Set[QueryBlock] = known(_.homes, column.id)
 
   def homeOf(column: ExprId): Option[QueryBlock] = QueryBlock.common(homesOf(column))
 
-  def aggregatesOf(column: ExprId): Set[QueryBlock] =
-    aggregates.getOrElse(column.id, family.flatMap(_.aggregates.get(column.id)).flatten.toSet)
+  def aggregatesOf(column: ExprId): Set[QueryBlock] = known(_.aggregates, column.id)
 
-  def groupingsOf(columns: Iterable[ExprId]): Set[QueryBlock] = {
-    val ids = columns.map(_.id).toSet
-    groupings.getOrElse(ids, family.flatMap(_.groupings.get(ids)).flatten.toSet)
-  }
+  def groupingsOf(columns: Seq[Attribute]): Set[QueryBlock] = known(_.groupings, idsOf(columns))
+
+  private def known[K](blocks: PlanColumns => mutable.Map[K, Set[QueryBlock]], key: K): Set[QueryBlock] =
+    blocks(this).getOrElse(key, family.flatMap(blocks(_).get(key)).flatten.toSet)
+
+  private def idsOf(columns: Seq[Attribute]): Set[Long] = columns.map(_.exprId.id).toSet
 
   /** A new instance for a subquery of the same query. */
   def ofSubquery: PlanColumns = new PlanColumns(family)
@@ -53,43 +53,35 @@ private[hints] final class PlanColumns(family: mutable.Buffer[PlanColumns]) {
     case aggregate: Aggregate =>
       val results = aggregate.aggregateExpressions.collect { case alias: Alias => alias }
       results.foreach { alias =>
-        noteHome(alias, block)
-        noteAggregates(alias.exprId, Set(block))
+        add(homes, alias.exprId.id, Set(block))
+        add(aggregates, alias.exprId.id, Set(block))
       }
       if (!results.exists(PlanColumns.computesAggregate))
-        noteGrouping(aggregate.groupingExpressions.flatMap(_.references), block)
-    case distinct: Distinct    => noteGrouping(distinct.child.output, block)
-    case distinct: Deduplicate => noteGrouping(distinct.keys, block)
+        add(groupings, idsOf(aggregate.groupingExpressions.flatMap(_.references)), Set(block))
+    case distinct: Distinct    => add(groupings, idsOf(distinct.child.output), Set(block))
+    case distinct: Deduplicate => add(groupings, idsOf(distinct.keys), Set(block))
     case union: Union          =>
       // If only one branch remains, the optimizer gives its columns the ids of the union's columns.
       for (branch <- union.children; (column, branchColumn) <- union.output.zip(branch.output))
-        noteAggregates(column.exprId, aggregatesOf(branchColumn.exprId))
-    case other => PlanColumns.addedBy(other).foreach(noteHome(_, block))
+        add(aggregates, column.exprId.id, aggregatesOf(branchColumn.exprId))
+    case other => PlanColumns.addedBy(other).foreach(column => add(homes, column.exprId.id, Set(block)))
   }
 
   private def noteProjection(columns: Seq[NamedExpression], block: QueryBlock): Unit = columns.foreach {
     case alias: Alias =>
-      noteHome(alias, block)
+      add(homes, alias.exprId.id, Set(block))
       alias.child.foreach {
         case column: Attribute =>
           val all = aggregatesOf(column.exprId)
           val inside = all.filter(block.holds)
-          noteAggregates(alias.exprId, if (inside.isEmpty) all else inside)
+          add(aggregates, alias.exprId.id, if (inside.isEmpty) all else inside)
         case _ =>
       }
     case _ =>
   }
 
-  private def noteHome(column: NamedExpression, block: QueryBlock): Unit =
-    homes(column.exprId.id) = homes.getOrElse(column.exprId.id, Set.empty) + block
-
-  private def noteAggregates(column: ExprId, blocks: Set[QueryBlock]): Unit =
-    if (blocks.nonEmpty) aggregates(column.id) = aggregates.getOrElse(column.id, Set.empty) ++ blocks
-
-  private def noteGrouping(columns: Seq[Attribute], block: QueryBlock): Unit = {
-    val ids = columns.map(_.exprId.id).toSet
-    groupings(ids) = groupings.getOrElse(ids, Set.empty) + block
-  }
+  private def add[K](to: mutable.Map[K, Set[QueryBlock]], key: K, blocks: Set[QueryBlock]): Unit =
+    if (blocks.nonEmpty) to(key) = to.getOrElse(key, Set.empty) ++ blocks
 }
 
 private[hints] object PlanColumns {
