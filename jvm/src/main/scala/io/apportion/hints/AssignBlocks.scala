@@ -48,20 +48,13 @@ case class AssignBlocks(session: SparkSession) extends Guarded[LogicalPlan] {
   }
 
   /** The mark of the outermost block. Writes, and operators that a DataFrame adds to a query, are above it. */
-  @tailrec private def outermostMark(plan: LogicalPlan): Option[HintMark] = HintMark.of(plan) match {
-    case None =>
-      plan match {
-        case _: SubqueryAlias | _: View => None
-        case WithCTE(query, _)          => outermostMark(query)
-        case unary: UnaryNode           => outermostMark(unary.child)
-        case write: Command             =>
-          write.children match {
-            case Seq(query) => outermostMark(query)
-            case _          => None
-          }
-        case _ => None
-      }
-    case mark => mark
+  @tailrec private def outermostMark(plan: LogicalPlan): Option[HintMark] = plan match {
+    case marked if HintMark.of(marked).isDefined    => HintMark.of(marked)
+    case _: SubqueryAlias | _: View                 => None
+    case WithCTE(query, _)                          => outermostMark(query)
+    case unary: UnaryNode                           => outermostMark(unary.child)
+    case write: Command if write.children.size == 1 => outermostMark(write.children.head)
+    case _                                          => None
   }
 
   /** The plan is at the beginning: it shows whether its query has settings of its own. */
