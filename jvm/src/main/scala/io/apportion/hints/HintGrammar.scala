@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
 import org.apache.spark.sql.catalyst.expressions.{Expression, Literal, UnaryMinus}
 import org.apache.spark.sql.catalyst.plans.logical.{JoinStrategyHint, UnresolvedHint}
 import org.apache.spark.sql.catalyst.trees.Origin
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
 
 /**
@@ -22,11 +23,7 @@ private[hints] object HintGrammar {
   type Read[+T] = Either[HintProblem, T]
 
   /** @param tables names of the block's tables */
-  def read(
-      hint: UnresolvedHint,
-      tables: => Seq[Seq[String]],
-      sameName: (String, String) => Boolean
-  ): Read[BlockHints] = {
+  def read(hint: UnresolvedHint, tables: => Seq[Seq[String]]): Read[BlockHints] = {
     val in = new Arguments(hint)
     (normal(hint.name), argumentsOf(hint)) match {
       case (Parallelism, Seq(n)) =>
@@ -64,7 +61,7 @@ private[hints] object HintGrammar {
 
       case (SourceParallelism, Seq(n))        => in.count(n).map(n => BlockHints(scans = Some(in.hinted(n))))
       case (SourceParallelism, Seq(table, n)) =>
-        for (table <- in.table(table, tables, sameName); n <- in.count(n))
+        for (table <- in.table(table, tables); n <- in.count(n))
           yield BlockHints(scansByTable = Map(table -> in.hinted(n)))
       case (SourceParallelism, _) =>
         in.wrongArity(
@@ -86,9 +83,16 @@ private[hints] object HintGrammar {
     if (hint.parameters.isEmpty) hint.name else s"${hint.name}(${argumentsOf(hint).map(text).mkString(", ")})"
 
   /** Before Spark 4, a hint of a DataFrame has plain values instead of expressions. */
-  private def argumentsOf(hint: UnresolvedHint): Seq[Expression] = (hint.parameters: Seq[Any]).map {
+  def argumentsOf(hint: UnresolvedHint): Seq[Expression] = (hint.parameters: Seq[Any]).map {
     case expression: Expression => expression
     case value                  => Literal(value)
+  }
+
+  /** The name of a table, if the argument is one. */
+  def nameParts(argument: Expression): Option[Seq[String]] = argument match {
+    case UnresolvedAttribute(nameParts) => Some(nameParts)
+    case Literal(text, StringType)      => Some(UnresolvedAttribute.parseAttributeName(text.toString))
+    case _                              => None
   }
 
   /** The expression, nearly as it was written. */
@@ -220,20 +224,11 @@ private[hints] object HintGrammar {
       }
     }
 
-    def table(
-        argument: Expression,
-        tables: Seq[Seq[String]],
-        sameName: (String, String) => Boolean
-    ): Read[Seq[String]] = {
-      val parts = argument match {
-        case UnresolvedAttribute(nameParts) => Some(nameParts)
-        case Literal(text, StringType)      => Some(UnresolvedAttribute.parseAttributeName(text.toString))
-        case _                              => None
-      }
-      parts match {
+    def table(argument: Expression, tables: Seq[Seq[String]]): Read[Seq[String]] =
+      nameParts(argument) match {
         case None        => wrong("APH309", argument, "takes a table of its block as first argument")
         case Some(parts) =>
-          if (tables.exists(isTableNamed(parts, _, sameName))) Right(parts)
+          if (tables.exists(isTableNamed(parts, _))) Right(parts)
           else {
             val known = tables.map(_.last).distinct
             val knownText = if (known.isEmpty) "no tables" else known.mkString(", ")
@@ -246,7 +241,6 @@ private[hints] object HintGrammar {
             )
           }
       }
-    }
 
     private def wrong(
         code: String,
@@ -313,6 +307,8 @@ private[hints] object HintNames {
 
   def normal(name: String): String = name.toUpperCase(Locale.ROOT)
 
+  def isOurs(hint: UnresolvedHint): Boolean = ours.contains(normal(hint.name))
+
   /** The known name that an unknown name probably means: at most a quarter of the letters differ, rounded up. */
   def nearest(name: String): Option[String] =
     if (spark(normal(name)) || databricks(normal(name))) None
@@ -325,6 +321,6 @@ private[hints] object HintNames {
   }
 
   /** Whether a table name in a hint, with or without database and catalog, names this table. */
-  def isTableNamed(hint: Seq[String], table: Seq[String], sameName: (String, String) => Boolean): Boolean =
-    hint.size <= table.size && hint.zip(table.takeRight(hint.size)).forall { case (a, b) => sameName(a, b) }
+  def isTableNamed(hint: Seq[String], table: Seq[String]): Boolean =
+    hint.size <= table.size && hint.zip(table.takeRight(hint.size)).forall(SQLConf.get.resolver.tupled)
 }

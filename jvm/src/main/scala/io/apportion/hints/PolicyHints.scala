@@ -3,13 +3,9 @@ package io.apportion.hints
 import scala.util.control.NonFatal
 
 import io.apportion.decision.ValueSource
-import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
-import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.catalyst.parser.CatalystSqlParser
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnresolvedHint}
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
-import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.types.StringType
 
 /**
  * Hints that rules of the policy file put on a block.
@@ -44,7 +40,7 @@ final case class PolicyHints(
 
   /** Hints for a block with this name. */
   private[hints] def ofBlock(name: Seq[String]): Option[RuledHints] = blocks
-    .collect { case (block, hints) if HintNames.isTableNamed(block, name, SQLConf.get.resolver) => hints }
+    .collect { case (block, hints) if HintNames.isTableNamed(block, name) => hints }
     .reduceLeftOption(_ orElse _)
     .map(_.without(forcedSettings))
 
@@ -76,7 +72,7 @@ object PolicyHints {
     val parsed =
       if (text.contains("*/") || text.contains("/*")) None
       else
-        try Some(hintsAbove(CatalystSqlParser.parsePlan(s"SELECT /*+ $text */ 1")))
+        try Some(ResolveBlockHints.chain(CatalystSqlParser.parsePlan(s"SELECT /*+ $text */ 1"))._1)
         catch { case NonFatal(_) => None }
     parsed.filter(_.nonEmpty) match {
       case None        => Left(s"cannot read the hints '$text'. Write PARALLELISM(8), RANGES(balanced), for example")
@@ -87,22 +83,15 @@ object PolicyHints {
   }
 
   private def readOne(hint: UnresolvedHint): Either[String, BlockHints] =
-    if (!HintNames.ours.contains(HintNames.normal(hint.name)))
+    if (!HintNames.isOurs(hint))
       Left(s"unknown hint ${hint.name}. Allowed: ${HintNames.ours.mkString(", ")}")
-    else HintGrammar.read(hint, tablesIn(hint), SQLConf.get.resolver).left.map(withoutPlace)
+    else HintGrammar.read(hint, tablesIn(hint)).left.map(withoutPlace)
 
   /** The place of a hint in the text that was made for the parser means nothing to the reader. */
   private def withoutPlace(problem: HintProblem): String =
     s"hint ${problem.hint}: ${problem.message}${problem.suggestion.fold("")(meant => s" ($meant)")}"
 
   /** The tables that a hint names. Whether the query has them is not known yet. */
-  private def tablesIn(hint: UnresolvedHint): Seq[Seq[String]] = hint.parameters.collect {
-    case UnresolvedAttribute(name) => name
-    case Literal(text, StringType) => UnresolvedAttribute.parseAttributeName(text.toString)
-  }
-
-  private def hintsAbove(plan: LogicalPlan): Seq[UnresolvedHint] = plan match {
-    case hint: UnresolvedHint => hint +: hintsAbove(hint.child)
-    case _                    => Nil
-  }
+  private def tablesIn(hint: UnresolvedHint): Seq[Seq[String]] =
+    HintGrammar.argumentsOf(hint).flatMap(HintGrammar.nameParts)
 }

@@ -6,7 +6,6 @@ import org.apache.spark.sql.catalyst.expressions.SubqueryExpression
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION
-import org.apache.spark.sql.internal.SQLConf
 
 /** Finds the query blocks of an analyzed query, and records them on its operators and columns. */
 private[hints] object QueryBlockFinder {
@@ -95,6 +94,6 @@ private final class QueryBlockFinder(policy: PolicyHints) {
 
   private def scanHint(hints: BlockHints, name: Seq[String]): Option[Hinted[Int]] =
     hints.scansByTable.collectFirst {
-      case (table, hint) if HintNames.isTableNamed(table, name, SQLConf.get.resolver) => hint
+      case (table, hint) if HintNames.isTableNamed(table, name) => hint
     }
 }

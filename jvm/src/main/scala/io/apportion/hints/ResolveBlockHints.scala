@@ -42,28 +42,19 @@ case class ResolveBlockHints(session: SparkSession) extends Guarded[LogicalPlan]
    */
   override protected def applyWhenOff(plan: LogicalPlan): LogicalPlan =
     plan.resolveOperatorsDownWithPruning(_.containsPattern(UNRESOLVED_HINT)) {
-      case hint: UnresolvedHint if isOurs(hint) => applyWhenOff(hint.child)
+      case hint: UnresolvedHint if HintNames.isOurs(hint) => applyWhenOff(hint.child)
     }
 
   /** Resolves a chain of hints, which all belong to one block. Hints that are not Apportion's stay where they are. */
   private def resolve(top: UnresolvedHint): LogicalPlan = {
-    val (hints, block) = chain(top)
-    val (known, foreign) = hints.partition(isOurs)
+    val (hints, block) = ResolveBlockHints.chain(top)
+    val (known, foreign) = hints.partition(HintNames.isOurs)
     val (misspelt, others) = foreign.partitionMap(hint => HintGrammar.misspelt(hint).toLeft(hint))
-    val (wrong, read) = known.partitionMap(HintGrammar.read(_, tablesOf(block), conf.resolver))
+    val (wrong, read) = known.partitionMap(HintGrammar.read(_, tablesOf(block)))
     (misspelt ++ wrong).foreach(report)
     // The first hint in the text is the outermost. Of several hints of one kind, the first wins.
     val marked = if (read.isEmpty) block else HintMark.put(block, read.reduceLeft(_ orElse _))
     others.foldRight(marked)((hint, child) => hint.copy(child = child))
-  }
-
-  private def isOurs(hint: UnresolvedHint): Boolean = HintNames.ours.contains(HintNames.normal(hint.name))
-
-  private def chain(plan: LogicalPlan): (Seq[UnresolvedHint], LogicalPlan) = plan match {
-    case hint: UnresolvedHint =>
-      val (others, block) = chain(hint.child)
-      (hint +: others, block)
-    case block => (Nil, block)
   }
 
   private def report(problem: HintProblem): Unit =
@@ -80,4 +71,12 @@ case class ResolveBlockHints(session: SparkSession) extends Guarded[LogicalPlan]
 
 object ResolveBlockHints {
   private val log = LoggerFactory.getLogger(getClass.getName.stripSuffix("$"))
+
+  /** The hints of a block and the block below them. */
+  private[hints] def chain(plan: LogicalPlan): (Seq[UnresolvedHint], LogicalPlan) = plan match {
+    case hint: UnresolvedHint =>
+      val (others, block) = chain(hint.child)
+      (hint +: others, block)
+    case block => (Nil, block)
+  }
 }
