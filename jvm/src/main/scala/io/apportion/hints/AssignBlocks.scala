@@ -42,9 +42,7 @@ case class AssignBlocks(session: SparkSession) extends Guarded[LogicalPlan] {
             "another one. Write it in the outermost SELECT, as it applies to the whole query."
         )
     }
-    val ofRules = policy.ofQuery
-    val written = outermost.map(_.without(policy.forcedSettings)).flatMap(_.finishWithin)
-    ofRules.forced.finishWithin.orElse(written).orElse(ofRules.usual.finishWithin)
+    outermost.getOrElse(BlockHints.none).without(policy.forcedSettings).merged(policy.ofQuery).finishWithin
   }
 
   /** The mark of the outermost block. Writes, and operators that a DataFrame adds to a query, are above it. */

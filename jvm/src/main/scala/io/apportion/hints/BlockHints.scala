@@ -9,12 +9,14 @@ import io.apportion.settings.{ResourceSettings, ScanSettings, SettingEntry, Sett
  * @param line      line of the hint in the query, if it was written in SQL
  * @param inherited whether the hint was written on an enclosing block
  * @param rule      the rule of the policy file that has the hint, if the query does not have it
+ * @param isForced  whether the rule is above the hints in the SQL
  */
 final case class Hinted[+T](
     value: T,
     line: Option[Int],
     inherited: Boolean = false,
-    rule: Option[ValueSource] = None
+    rule: Option[ValueSource] = None,
+    isForced: Boolean = false
 ) {
 
   /** Source of the value, for decision records. */
@@ -22,6 +24,9 @@ final case class Hinted[+T](
     val block = if (inherited) "an enclosing block" else "the query block"
     ValueSource(SourceKind.Hint, s"hint on $block" + line.fold("")(n => s", line $n"))
   }
+
+  /** Forced rules come first, then the hints in the SQL, then other rules. */
+  private[hints] def precedence: Int = if (isForced) 2 else if (rule.isEmpty) 1 else 0
 }
 
 /** Number of tasks that a hint sets. */
@@ -33,80 +38,114 @@ object TaskCount {
 }
 
 /**
- * Values that hints set for a query block. Values without a hint come from the enclosing blocks and from the session.
+ * A kind of hint, with values of type `T`.
  *
- * @param slots        task slots that the stages of the block declare
- * @param finishWithin milliseconds within which the query must end; it counts in the outermost block
- * @param scans        tasks of every file scan of the block
- * @param scansByTable tasks of the scan of one table of the block, by the parts of the table's name
+ * @param usage       how the hint is written
+ * @param example     the hint with values, for messages
+ * @param settings    settings that the hint overrides
+ * @param isInherited whether the hint also applies to blocks inside its own one
+ * @param table       name of the only table of the block that the hint applies to
  */
-final case class BlockHints(
-    parallelism: Option[Hinted[TaskCount]] = None,
-    dataVolumePerTask: Option[Hinted[Long]] = None,
-    broadcastRatio: Option[Hinted[Double]] = None,
-    ranges: Option[Hinted[String]] = None,
-    slots: Option[Hinted[ResourceRequirement]] = None,
-    finishWithin: Option[Hinted[Long]] = None,
-    scans: Option[Hinted[Int]] = None,
-    scansByTable: Map[Seq[String], Hinted[Int]] = Map.empty
-) {
+private[hints] final case class HintKind[T](
+    name: String,
+    usage: String,
+    example: String,
+    settings: Seq[SettingEntry[_]],
+    isInherited: Boolean = true,
+    table: Option[Seq[String]] = None
+)
+
+private[hints] object HintKind {
+  val Parallelism = HintKind[TaskCount](
+    "PARALLELISM",
+    "PARALLELISM(n) or PARALLELISM(min, max)",
+    "PARALLELISM(8) or PARALLELISM(4, 64)",
+    Seq(Settings.Parallelism, Settings.MinParallelism, Settings.MaxParallelism)
+  )
+
+  val DataVolume =
+    HintKind[Long]("DATA_VOLUME", "DATA_VOLUME(volume)", "DATA_VOLUME('256MB')", Seq(Settings.DataVolumePerTask))
+
+  val BroadcastRatio =
+    HintKind[Double]("BROADCAST_RATIO", "BROADCAST_RATIO(ratio)", "BROADCAST_RATIO(0.3)", Seq(Settings.BroadcastRatio))
+
+  val Ranges = HintKind[String]("RANGES", "RANGES(even|balanced)", "RANGES(balanced)", Seq(Settings.Ranges))
+
+  /** Task slots that the stages of the block declare. */
+  val Slots = HintKind[ResourceRequirement](
+    "SLOTS",
+    "SLOTS(min, target, max)",
+    "SLOTS(1, 16, 64)",
+    Seq(ResourceSettings.MinSlots, ResourceSettings.TargetSlots, ResourceSettings.MaxSlots)
+  )
+
+  /** Milliseconds within which the query must end. It counts in the outermost block. */
+  val FinishWithin = HintKind[Long](
+    "FINISH_WITHIN",
+    "FINISH_WITHIN(time)",
+    "FINISH_WITHIN('10 min')",
+    Seq(ResourceSettings.FinishWithin),
+    isInherited = false
+  )
+
+  /** Tasks of every file scan of the block. */
+  val Scans = HintKind[Int](
+    "SOURCE_PARALLELISM",
+    "SOURCE_PARALLELISM(n) or SOURCE_PARALLELISM(table, n)",
+    "SOURCE_PARALLELISM(16) or SOURCE_PARALLELISM(t, 16)",
+    Seq(ScanSettings.SourcesParallelism)
+  )
+
+  val all: Seq[HintKind[_]] = Seq(Parallelism, DataVolume, BroadcastRatio, Ranges, Slots, FinishWithin, Scans)
+
+  /** Tasks of the scan of one table of the block, by the parts of the table's name. */
+  def scanOf(table: Seq[String]): HintKind[Int] = Scans.copy(isInherited = false, table = Some(table))
+}
+
+/**
+ * Values that hints set for a query block. Values without a hint come from the enclosing blocks and from the session.
+ */
+final case class BlockHints private (private val hints: Map[HintKind[_], Hinted[Any]]) {
+  def isEmpty: Boolean = hints.isEmpty
+
+  def parallelism: Option[Hinted[TaskCount]] = get(HintKind.Parallelism)
+  def dataVolumePerTask: Option[Hinted[Long]] = get(HintKind.DataVolume)
+  def slots: Option[Hinted[ResourceRequirement]] = get(HintKind.Slots)
+  def finishWithin: Option[Hinted[Long]] = get(HintKind.FinishWithin)
+
+  private def get[T](kind: HintKind[T]): Option[Hinted[T]] = hints.get(kind).map(_.asInstanceOf[Hinted[T]])
 
   /** These hints, with missing values taken from `others`. */
-  def orElse(others: BlockHints): BlockHints = BlockHints(
-    parallelism.orElse(others.parallelism),
-    dataVolumePerTask.orElse(others.dataVolumePerTask),
-    broadcastRatio.orElse(others.broadcastRatio),
-    ranges.orElse(others.ranges),
-    slots.orElse(others.slots),
-    finishWithin.orElse(others.finishWithin),
-    scans.orElse(others.scans),
-    others.scansByTable ++ scansByTable
-  )
+  def orElse(others: BlockHints): BlockHints = BlockHints(others.hints ++ hints)
+
+  /** These hints, with missing values, and values that take precedence, from `others`. */
+  private[apportion] def merged(others: BlockHints): BlockHints = BlockHints(others.hints ++ hints.filterNot {
+    case (kind, hint) => others.hints.get(kind).exists(_.precedence > hint.precedence)
+  })
 
   /**
    * Hints in force for this block inside `outer`. For each kind of hint the innermost wins. Hints that name a table,
    * and hints for the whole query, are not inherited.
    */
-  def inside(outer: BlockHints): BlockHints = orElse(
-    BlockHints(
-      outer.parallelism.map(_.copy(inherited = true)),
-      outer.dataVolumePerTask.map(_.copy(inherited = true)),
-      outer.broadcastRatio.map(_.copy(inherited = true)),
-      outer.ranges.map(_.copy(inherited = true)),
-      outer.slots.map(_.copy(inherited = true)),
-      scans = outer.scans.map(_.copy(inherited = true))
-    )
-  )
+  def inside(outer: BlockHints): BlockHints =
+    merged(BlockHints(outer.hints.filter(_._1.isInherited).transform((_, hint) => hint.copy(inherited = true))))
 
   /** These hints, as hints of a rule of the policy file. */
-  private[hints] def ofRule(rule: ValueSource): BlockHints = {
-    def ruled[T](hint: Hinted[T]) = hint.copy(line = None, rule = Some(rule))
-    BlockHints(
-      parallelism.map(ruled),
-      dataVolumePerTask.map(ruled),
-      broadcastRatio.map(ruled),
-      ranges.map(ruled),
-      slots.map(ruled),
-      finishWithin.map(ruled),
-      scans.map(ruled),
-      scansByTable.map { case (table, hint) => table -> ruled(hint) }
-    )
-  }
+  private[apportion] def ofRule(rule: ValueSource, isForced: Boolean): BlockHints =
+    BlockHints(hints.transform((_, hint) => hint.copy(line = None, rule = Some(rule), isForced = isForced)))
 
-  /** These hints, without those that would override one of these settings. */
-  private[hints] def without(settings: Set[String]): BlockHints = {
-    def unless[T](hint: Option[T], names: SettingEntry[_]*) = hint.filterNot(_ => names.exists(s => settings(s.name)))
-    BlockHints(
-      unless(parallelism, Settings.Parallelism, Settings.MinParallelism, Settings.MaxParallelism),
-      unless(dataVolumePerTask, Settings.DataVolumePerTask),
-      unless(broadcastRatio, Settings.BroadcastRatio),
-      unless(ranges, Settings.Ranges),
-      unless(slots, ResourceSettings.MinSlots, ResourceSettings.TargetSlots, ResourceSettings.MaxSlots),
-      unless(finishWithin, ResourceSettings.FinishWithin),
-      unless(scans, ScanSettings.SourcesParallelism),
-      unless(Some(scansByTable), ScanSettings.SourcesParallelism).getOrElse(Map.empty)
-    )
-  }
+  /** These hints, without those that forced settings override. */
+  private[hints] def without(forced: Set[String]): BlockHints = BlockHints(hints.filter { case (kind, hint) =>
+    hint.isForced || !kind.settings.exists(setting => forced(setting.name))
+  })
+
+  /** Hints for all tables of a block that consists of the table with this name. */
+  private[hints] def ofTable(name: Seq[String]): BlockHints = hints
+    .collect {
+      case (kind, hint) if kind.table.exists(HintNames.isTableNamed(_, name)) =>
+        BlockHints(Map(HintKind.Scans -> hint))
+    }
+    .foldLeft(BlockHints.none)(_ merged _)
 
   /** The policy, with its values replaced by these hints. */
   def over(policy: Policy): Policy = {
@@ -121,16 +160,16 @@ final case class BlockHints(
     }
     val sized = withVolume(counted)
     val shared =
-      broadcastRatio.fold(sized)(hint =>
+      get(HintKind.BroadcastRatio).fold(sized)(hint =>
         sized.copy(broadcastRatio = hint.value).withSources("broadcastRatio" -> hint.setBy)
       )
-    ranges.fold(shared)(hint => shared.withRanges(hint.value == "balanced", hint.setBy))
+    get(HintKind.Ranges).fold(shared)(hint => shared.withRanges(hint.value == "balanced", hint.setBy))
   }
 
   /** The policy for scans of this block's tables. */
   def overSource(policy: Policy): Policy = {
     val sized = withVolume(policy)
-    scans.fold(sized)(hint => sized.withParallelism(hint.value, hint.setBy))
+    get(HintKind.Scans).fold(sized)(hint => sized.withParallelism(hint.value, hint.setBy))
   }
 
   private def withVolume(policy: Policy): Policy =
@@ -138,5 +177,7 @@ final case class BlockHints(
 }
 
 object BlockHints {
-  val none: BlockHints = BlockHints()
+  val none: BlockHints = BlockHints(Map.empty)
+
+  private[hints] def of[T](kind: HintKind[T], hint: Hinted[T]): BlockHints = BlockHints(Map(kind -> hint))
 }

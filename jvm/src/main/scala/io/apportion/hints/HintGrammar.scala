@@ -18,7 +18,8 @@ import org.apache.spark.sql.types._
  * writes it, and `python/tests/hints/test_lint.py` compares its messages with the linter's.
  */
 private[hints] object HintGrammar {
-  import HintNames._
+  import HintKind._
+  import HintNames.{isTableNamed, near, nearest, normal}
 
   type Read[+T] = Either[HintProblem, T]
 
@@ -26,50 +27,26 @@ private[hints] object HintGrammar {
   def read(hint: UnresolvedHint, tables: => Seq[Seq[String]]): Read[BlockHints] = {
     val in = new Arguments(hint)
     (normal(hint.name), argumentsOf(hint)) match {
-      case (Parallelism, Seq(n)) =>
-        in.count(n).map(n => BlockHints(parallelism = Some(in.hinted(TaskCount.Exactly(n)))))
-      case (Parallelism, Seq(min, max)) =>
+      case (Parallelism.name, Seq(n))        => in.count(n).map(n => in.hinted(Parallelism, TaskCount.Exactly(n)))
+      case (Parallelism.name, Seq(min, max)) =>
         for (min <- in.count(min); max <- in.count(max); between <- in.bounds(min, max))
-          yield BlockHints(parallelism = Some(in.hinted(between)))
-      case (Parallelism, _) =>
-        in.wrongArity("PARALLELISM(n) or PARALLELISM(min, max)", "PARALLELISM(8) or PARALLELISM(4, 64)")
-
-      case (DataVolume, Seq(volume)) =>
-        in.volume(volume).map(bytes => BlockHints(dataVolumePerTask = Some(in.hinted(bytes))))
-      case (DataVolume, _) => in.wrongArity("DATA_VOLUME(volume)", "DATA_VOLUME('256MB')")
-
-      case (BroadcastRatio, Seq(ratio)) =>
-        in.ratio(ratio).map(ratio => BlockHints(broadcastRatio = Some(in.hinted(ratio))))
-      case (BroadcastRatio, _) => in.wrongArity("BROADCAST_RATIO(ratio)", "BROADCAST_RATIO(0.3)")
-
-      case (Ranges, Seq(word)) =>
-        in.word(word, Settings.Layouts.choices).map(w => BlockHints(ranges = Some(in.hinted(w))))
-      case (Ranges, _) => in.wrongArity("RANGES(even|balanced)", "RANGES(balanced)")
-
-      case (Slots, Seq(min, target, max)) =>
+          yield in.hinted(Parallelism, between)
+      case (DataVolume.name, Seq(volume))      => in.volume(volume).map(in.hinted(DataVolume, _))
+      case (BroadcastRatio.name, Seq(ratio))   => in.ratio(ratio).map(in.hinted(BroadcastRatio, _))
+      case (Ranges.name, Seq(word))            => in.word(word, Settings.Layouts.choices).map(in.hinted(Ranges, _))
+      case (Slots.name, Seq(min, target, max)) =>
         for {
           min <- in.count(min, least = 0)
           target <- in.count(target)
           max <- in.count(max)
           ascending <- in.ascending(min, target, max)
-        } yield BlockHints(slots = Some(in.hinted(ascending)))
-      case (Slots, _) => in.wrongArity("SLOTS(min, target, max)", "SLOTS(1, 16, 64)")
-
-      case (FinishWithin, Seq(time)) =>
-        in.time(time).map(millis => BlockHints(finishWithin = Some(in.hinted(millis))))
-      case (FinishWithin, _) => in.wrongArity("FINISH_WITHIN(time)", "FINISH_WITHIN('10 min')")
-
-      case (SourceParallelism, Seq(n))        => in.count(n).map(n => BlockHints(scans = Some(in.hinted(n))))
-      case (SourceParallelism, Seq(table, n)) =>
+        } yield in.hinted(Slots, ascending)
+      case (FinishWithin.name, Seq(time)) => in.time(time).map(in.hinted(FinishWithin, _))
+      case (Scans.name, Seq(n))           => in.count(n).map(in.hinted(Scans, _))
+      case (Scans.name, Seq(table, n))    =>
         for (table <- in.table(table, tables); n <- in.count(n))
-          yield BlockHints(scansByTable = Map(table -> in.hinted(n)))
-      case (SourceParallelism, _) =>
-        in.wrongArity(
-          "SOURCE_PARALLELISM(n) or SOURCE_PARALLELISM(table, n)",
-          "SOURCE_PARALLELISM(16) or SOURCE_PARALLELISM(t, 16)"
-        )
-
-      case (other, _) => throw new IllegalArgumentException(s"$other is not an Apportion hint")
+          yield in.hinted(scanOf(table), n)
+      case (name, _) => in.wrongArity(all.find(_.name == name).get)
     }
   }
 
@@ -109,15 +86,20 @@ private[hints] object HintGrammar {
   private final class Arguments(hint: UnresolvedHint) {
     private val name = normal(hint.name)
 
-    def hinted[T](value: T): Hinted[T] = Hinted(value, hint.origin.line)
+    def hinted[T](kind: HintKind[T], value: T): BlockHints = BlockHints.of(kind, Hinted(value, hint.origin.line))
 
-    def wrongArity(usage: String, example: String): Read[Nothing] = {
+    def wrongArity(kind: HintKind[_]): Read[Nothing] = {
       val arguments = hint.parameters.size match {
         case 0 => "no arguments"
         case 1 => "1 argument"
         case n => s"$n arguments"
       }
-      problem("APH301", hint.origin, s"$name has $arguments, expected $usage", Some(s"write $example, for example"))
+      problem(
+        "APH301",
+        hint.origin,
+        s"$name has $arguments, expected ${kind.usage}",
+        Some(s"write ${kind.example}, for example")
+      )
     }
 
     def count(argument: Expression, least: Int = 1): Read[Int] = {
@@ -283,16 +265,7 @@ private[apportion] object HintedTime {
  * the same names. A golden file keeps both equal: see [[HintGrammar]].
  */
 private[hints] object HintNames {
-  val Parallelism = "PARALLELISM"
-  val DataVolume = "DATA_VOLUME"
-  val BroadcastRatio = "BROADCAST_RATIO"
-  val Ranges = "RANGES"
-  val Slots = "SLOTS"
-  val FinishWithin = "FINISH_WITHIN"
-  val SourceParallelism = "SOURCE_PARALLELISM"
-
-  val ours: Seq[String] =
-    Seq(Parallelism, DataVolume, BroadcastRatio, Ranges, Slots, FinishWithin, SourceParallelism)
+  val ours: Seq[String] = HintKind.all.map(_.name)
 
   private val spark: Set[String] =
     JoinStrategyHint.strategies.flatMap(_.hintAliases) ++
@@ -301,7 +274,7 @@ private[hints] object HintNames {
   private val databricks = Set("RANGE_JOIN", "SKEW")
 
   /** Names that users of other systems may expect, with the Apportion hint to use instead. */
-  private val alsoCalled = Seq("MIN_PARALLELISM", "MAX_PARALLELISM").map(_ -> s"$Parallelism(min, max)").toMap
+  private val alsoCalled = Seq("MIN_PARALLELISM", "MAX_PARALLELISM").map(_ -> "PARALLELISM(min, max)").toMap
 
   private val distance = LevenshteinDistance.getDefaultInstance
 

@@ -2,28 +2,9 @@ package io.apportion.hints
 
 import scala.util.control.NonFatal
 
-import io.apportion.decision.ValueSource
 import org.apache.spark.sql.catalyst.parser.CatalystSqlParser
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnresolvedHint}
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
-
-/**
- * Hints that rules of the policy file put on a block.
- *
- * @param forced hints above the hints in the SQL
- * @param usual  hints below the hints in the SQL
- */
-final case class RuledHints(forced: BlockHints = BlockHints.none, usual: BlockHints = BlockHints.none) {
-  def isEmpty: Boolean = forced == BlockHints.none && usual == BlockHints.none
-
-  /** These hints, with missing values taken from `others`. */
-  def orElse(others: RuledHints): RuledHints = RuledHints(forced.orElse(others.forced), usual.orElse(others.usual))
-
-  private[hints] def inside(outer: RuledHints): RuledHints =
-    RuledHints(forced.inside(outer.forced), usual.inside(outer.usual))
-
-  private[hints] def without(settings: Set[String]): RuledHints = copy(usual = usual.without(settings))
-}
 
 /**
  * Hints that the policy file sets for one query.
@@ -33,18 +14,18 @@ final case class RuledHints(forced: BlockHints = BlockHints.none, usual: BlockHi
  * @param forcedSettings names of the settings that a rule puts above all hints
  */
 final case class PolicyHints(
-    query: RuledHints = RuledHints(),
-    blocks: Seq[(Seq[String], RuledHints)] = Nil,
+    query: BlockHints = BlockHints.none,
+    blocks: Seq[(Seq[String], BlockHints)] = Nil,
     forcedSettings: Set[String] = Set.empty
 ) {
 
   /** Hints for a block with this name. */
-  private[hints] def ofBlock(name: Seq[String]): Option[RuledHints] = blocks
+  private[hints] def ofBlock(name: Seq[String]): BlockHints = blocks
     .collect { case (block, hints) if HintNames.isTableNamed(block, name) => hints }
-    .reduceLeftOption(_ orElse _)
-    .map(_.without(forcedSettings))
+    .foldLeft(BlockHints.none)(_ merged _)
+    .without(forcedSettings)
 
-  private[hints] def ofQuery: RuledHints = query.without(forcedSettings)
+  private[hints] lazy val ofQuery: BlockHints = query.without(forcedSettings)
 }
 
 object PolicyHints {
@@ -65,10 +46,9 @@ object PolicyHints {
   /**
    * Reads hints as in a SQL comment, such as `PARALLELISM(8), RANGES(balanced)`.
    *
-   * @param rule the rule that has the hints
    * @return the hints, or the first problem
    */
-  def parse(text: String, rule: ValueSource): Either[String, BlockHints] = {
+  def parse(text: String): Either[String, BlockHints] = {
     val parsed =
       if (text.contains("*/") || text.contains("/*")) None
       else
@@ -78,7 +58,7 @@ object PolicyHints {
       case None        => Left(s"cannot read the hints '$text'. Write PARALLELISM(8), RANGES(balanced), for example")
       case Some(hints) =>
         val (problems, read) = hints.partitionMap(readOne)
-        problems.headOption.toLeft(read.reduceLeft(_ orElse _).ofRule(rule))
+        problems.headOption.toLeft(read.reduceLeft(_ orElse _))
     }
   }
 

@@ -49,7 +49,7 @@ private final class QueryBlockFinder(policy: PolicyHints) {
       case WithCTE(query, definitions) =>
         visit(query, block)
         // A later definition may use an earlier one, so visit the uses first.
-        definitions.reverse.foreach(definition => visit(definition, cteUses.getOrElse(definition.id, block).nested))
+        definitions.reverse.foreach(definition => visit(definition, cteUses.getOrElse(definition.id, block).nested()))
       case use: CTERelationRef =>
         cteUses(use.cteId) = cteUses.get(use.cteId).fold(block)(_ commonWith block)
       case _ =>
@@ -71,29 +71,14 @@ private final class QueryBlockFinder(policy: PolicyHints) {
   /** The block of a child node. A table with a hint, and a nested query block, get a new block. */
   private def inside(block: QueryBlock, node: LogicalPlan, child: LogicalPlan): QueryBlock = node match {
     case alias: SubqueryAlias =>
-      val name = alias.identifier.qualifier :+ alias.identifier.name
-      val (named, ruled) = (scanHint(block.own, name), ruledHints(block, name))
-      if (named.isEmpty && ruled.isEmpty && child.children.isEmpty) block
-      else block.nested(BlockHints(scans = named), ruled)
-    case view: View => block.nested(BlockHints.none, ruledHints(block, view.desc.identifier.nameParts))
-    case _: Union | _: SetOperation | RecursiveUnion() => block.nested
+      val named = hintsOn(block, alias.identifier.qualifier :+ alias.identifier.name)
+      if (named.isEmpty && child.children.isEmpty) block else block.nested(named)
+    case view: View                                    => block.nested(hintsOn(block, view.desc.identifier.nameParts))
+    case _: Union | _: SetOperation | RecursiveUnion() => block.nested()
     case _                                             => block
   }
 
-  /** Hints of the policy file for the block with this name, and for the scan of the table with this name. */
-  private def ruledHints(block: QueryBlock, name: Seq[String]): RuledHints =
-    if (policy eq PolicyHints.none) RuledHints()
-    else {
-      def ofTable(hints: RuledHints) = RuledHints(
-        BlockHints(scans = scanHint(hints.forced, name)),
-        BlockHints(scans = scanHint(hints.usual, name))
-      )
-      val ofBlock = policy.ofBlock(name).getOrElse(RuledHints())
-      ofBlock.orElse(ofTable(block.ruled)).orElse(ofTable(policy.ofQuery))
-    }
-
-  private def scanHint(hints: BlockHints, name: Seq[String]): Option[Hinted[Int]] =
-    hints.scansByTable.collectFirst {
-      case (table, hint) if HintNames.isTableNamed(table, name) => hint
-    }
+  /** Hints for the block with this name, and for the scan of the table with this name. */
+  private def hintsOn(block: QueryBlock, name: Seq[String]): BlockHints =
+    policy.ofBlock(name).merged(block.own.ofTable(name)).merged(policy.ofQuery.ofTable(name))
 }

@@ -7,8 +7,7 @@ import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.core.{JsonFactory, JsonParser}
 import com.fasterxml.jackson.databind.{DeserializationFeature, JsonNode, ObjectMapper}
-import io.apportion.decision.ValueSource
-import io.apportion.hints.{BlockHints, PolicyHints, RuledHints}
+import io.apportion.hints.{BlockHints, PolicyHints}
 import io.apportion.settings.Nearest
 import org.slf4j.LoggerFactory
 
@@ -63,14 +62,13 @@ private[policies] object PolicyFile {
 
   private def rule(node: JsonNode, number: Int): Read[PolicyRule] = {
     val name = Option(node.get("name")).filter(_.isTextual).map(_.asText)
-    val source = PolicyRule.source(number, name)
     val read = for {
       _ <- fields(node, "the rule", Seq("name", "match", "settings", "hints", "blocks", "force"))
       _ <- if (node.has("name") && name.isEmpty) Left("name must be text") else Right(())
       conditions <- conditionsOf(node.get("match"))
       settings <- settingsOf(node.get("settings"))
-      hints <- hintsOf(node.get("hints"), "hints", source)
-      blocks <- blocksOf(node.get("blocks"), source)
+      hints <- hintsOf(node.get("hints"), "hints")
+      blocks <- blocksOf(node.get("blocks"))
       force <- Option(node.get("force")).fold[Read[Boolean]](Right(false))(value =>
         if (value.isBoolean) Right(value.asBoolean) else Left(s"force is ${shown(value)}. Allowed: true, false")
       )
@@ -78,13 +76,13 @@ private[policies] object PolicyFile {
         if (settings.isEmpty && hints.isEmpty && blocks.isEmpty) Left("it sets nothing. Add settings, hints or blocks")
         else Right(())
     } yield {
-      def ruled(hints: BlockHints) = if (force) RuledHints(forced = hints) else RuledHints(usual = hints)
+      def ruled(hints: BlockHints) = hints.ofRule(PolicyRule.source(number, name), force)
       PolicyRule(
         number,
         name,
         conditions,
         settings,
-        hints.fold(RuledHints())(ruled),
+        hints.fold(BlockHints.none)(ruled),
         blocks.map { case (block, hints) => block -> ruled(hints) },
         force
       )
@@ -147,19 +145,19 @@ private[policies] object PolicyFile {
         _ <- RuleSettings.contradiction(settings).toLeft(())
       } yield settings
 
-  private def hintsOf(node: JsonNode, key: String, source: ValueSource): Read[Option[BlockHints]] =
+  private def hintsOf(node: JsonNode, key: String): Read[Option[BlockHints]] =
     if (node == null) Right(None)
     else if (!node.isTextual) Left(s"$key is ${shown(node)}. Allowed: text, such as PARALLELISM(8)")
-    else PolicyHints.parse(node.asText, source).map(Some(_)).left.map(problem => s"$key: $problem")
+    else PolicyHints.parse(node.asText).map(Some(_)).left.map(problem => s"$key: $problem")
 
-  private def blocksOf(node: JsonNode, source: ValueSource): Read[Seq[(Seq[String], BlockHints)]] =
+  private def blocksOf(node: JsonNode): Read[Seq[(Seq[String], BlockHints)]] =
     if (node == null) Right(Nil)
     else if (!node.isObject || node.size == 0) Left("blocks must have names of blocks, each with hints")
     else
       all(node.fieldNames.asScala.toSeq) { block =>
         for {
           name <- PolicyHints.blockName(block).toRight(s"block $block is not a name")
-          hints <- hintsOf(node.get(block), s"block $block", source)
+          hints <- hintsOf(node.get(block), s"block $block")
         } yield name -> hints.get
       }
 

@@ -1,7 +1,7 @@
 package io.apportion.policies
 
 import io.apportion.decision.{SourceKind, ValueSource}
-import io.apportion.hints.RuledHints
+import io.apportion.hints.BlockHints
 
 /**
  * A rule of the policy file.
@@ -17,8 +17,8 @@ private[policies] final case class PolicyRule(
     name: Option[String],
     conditions: Conditions,
     settings: Map[String, String],
-    hints: RuledHints,
-    blocks: Seq[(Seq[String], RuledHints)],
+    hints: BlockHints,
+    blocks: Seq[(Seq[String], BlockHints)],
     isForced: Boolean
 ) {
   val source: ValueSource = PolicyRule.source(number, name)

@@ -2,7 +2,7 @@ package io.apportion.policies
 
 import java.util.concurrent.ConcurrentHashMap
 
-import io.apportion.hints.{PolicyHints, RuledHints}
+import io.apportion.hints.{BlockHints, PolicyHints}
 import io.apportion.settings.{ResourceSettings, SettingEntry, SettingRegistry, Settings}
 import org.apache.spark.sql.apportion.{QueryConf, QueryValues}
 import org.apache.spark.sql.internal.SQLConf
@@ -30,7 +30,7 @@ private[policies] object QueryPolicy {
       conf
     )
     val hints = PolicyHints(
-      rules.map(_.hints).reduceLeftOption(_ orElse _).getOrElse(RuledHints()),
+      rules.map(_.hints).foldLeft(BlockHints.none)(_ merged _),
       rules.flatMap(_.blocks),
       forced.flatMap(_.settings.keys).filter(values.values.contains).map(_.stripPrefix(SettingEntry.Prefix)).toSet
     )

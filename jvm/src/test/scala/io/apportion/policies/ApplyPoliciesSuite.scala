@@ -79,6 +79,13 @@ class ApplyPoliciesSuite extends SparkSuite with Eventually {
     }
   }
 
+  test("a forced hint for a nested block is below the hint of the block whose join reads the stage") {
+    val joined =
+      """SELECT /*+ PARALLELISM(4) */ f.id FROM few f JOIN (
+        |  SELECT k, count(*) AS c FROM numbers GROUP BY k) AS by_k ON f.id = by_k.k""".stripMargin
+    withRules("{match: {user: '*'}, blocks: {by_k: PARALLELISM(6)}, force: true}")(assert(tasksOf(joined) == Seq(4)))
+  }
+
   test("the first rule that sets a value counts, and forced rules come first") {
     val rules = Seq(
       "{match: {table: numbers}, settings: {parallelism: 3}}",
