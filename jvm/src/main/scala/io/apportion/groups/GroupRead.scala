@@ -70,7 +70,7 @@ private[apportion] object GroupRead {
   ): GroupRead = {
     val stages = group.stages.zip(group.bytes)
     val shuffles = stages.zipWithIndex.map { case ((stage, stored), place) =>
-      val factor = if (policy.rowBytes) RowSizeRatio.of(stage) else 1.0
+      val factor = if (policy.rowBytes) InputBytes.rowSizeRatio(stage) else 1.0
       val blocks =
         Option.when(group.splittable.leaves(place))((i: Seq[Int]) => blocksOf(stage, i).map(Bytes.scale(_, factor)))
       new Input(
@@ -84,12 +84,12 @@ private[apportion] object GroupRead {
         hasKeys = group.hasKeys
       )
     }
-    val broadcasts = group.broadcasts.map(stage => new Input(Array(BroadcastBytes.of(stage)), broadcast = true))
+    val broadcasts = group.broadcasts.map(stage => new Input(Array(InputBytes.ofBroadcast(stage)), broadcast = true))
     val decision = decide(shuffles ++ broadcasts, policy)
     val layouts = stages.zipWithIndex.map { case ((stage, stored), place) =>
       val bytes = if (policy.rowBytes) decision.ranges.bytesOf(stored) else decision.bytesByInput(place)
       val ranges = RangeSpecs.of(decision.ranges, bytes)
-      val factor = if (policy.rowBytes) RowSizeRatio.of(stage) else 1.0
+      val factor = if (policy.rowBytes) InputBytes.rowSizeRatio(stage) else 1.0
       stage.id -> (if (decision.splits.isEmpty) ranges else withSplits(ranges, decision.splits, stored, factor, place))
     }
     GroupRead(decision, policy, held, layouts.toMap, keyPartsOf(decision))
@@ -145,7 +145,7 @@ private[apportion] object GroupRead {
       slots: Option[Int] = None
   ): GroupPolicy = {
     val written = group.single.flatMap(_.advisoryPartitionSize)
-    val sessionPolicy = settings.policy(slots, BroadcastBytes.inMemory(group.broadcasts))
+    val sessionPolicy = settings.policy(slots, InputBytes.inMemory(group.broadcasts))
     val memory = sessionPolicy.taskMemory.filter(_ => written.isDefined)
     val unadvised =
       if (written.isEmpty && !group.isRebalance) sessionPolicy

@@ -1,7 +1,7 @@
 package io.apportion.memory
 
 import io.apportion.decision.memory.HeldRows
-import io.apportion.groups.{Advisor, ExchangeGroup, RowSizeRatio, ShuffleLeaf}
+import io.apportion.groups.{Advisor, ExchangeGroup, InputBytes, ShuffleLeaf}
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.catalyst.expressions.aggregate.{Complete, Final}
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft
@@ -27,7 +27,7 @@ private[apportion] final case class RowHolders(copies: Double, header: Double, a
 
   /** Memory for one stored byte of a finished stage. */
   def of(stage: ShuffleQueryStageExec): HeldRows = {
-    val stored = RowSizeRatio.stored(stage)
+    val stored = InputBytes.stored(stage)
     if (stored == 0 || this == RowHolders.Zero) HeldRows.None
     else {
       val statistics = stage.getRuntimeStatistics
@@ -90,7 +90,7 @@ private[apportion] object RowHolders extends Advisor {
     shuffle match {
       case ShuffleLeaf(ShuffleLeaf(_, _, Some(stage))) if stage.isMaterialized =>
         val perByte = flow(build).hold(joinTable(keys)).leaves.head.holders.of(stage)
-        Some(perByte.dividedBy(1.0 / RowSizeRatio.stored(stage).max(1)))
+        Some(perByte.dividedBy(1.0 / InputBytes.stored(stage).max(1)))
       case _ => None
     }
   }

@@ -2,7 +2,7 @@ package io.apportion.outcomes
 
 import io.apportion.decision.{Policy, SourceKind, ValueSource}
 import io.apportion.decision.ranges.Bytes
-import io.apportion.groups.{Advisor, BroadcastBytes, ExchangeGroup, GroupPolicy}
+import io.apportion.groups.{Advisor, ExchangeGroup, GroupPolicy, InputBytes}
 import io.apportion.history.{History, PlanFingerprint, StageRun, StageRuns}
 import io.apportion.report.DecisionRecord
 import io.apportion.util.PerApplication
@@ -83,7 +83,7 @@ private[apportion] final class EarlierRuns private (runs: StageRuns) {
       isTimed: Boolean
   ): StageMetrics => Unit = {
     // Spark counts the tables of broadcast joins in each task, although all tasks share them (`HashJoin`).
-    val shared = BroadcastBytes.inMemory(broadcasts) * decision.tasks
+    val shared = InputBytes.inMemory(broadcasts) * decision.tasks
     all => {
       val metrics = all.copy(memory = (all.memory - shared).max(0))
       val showsMemory = metrics.outcome.spilledBytes > 0 || metrics.outcome.memoryFailures > 0

@@ -1,7 +1,7 @@
 package io.apportion.scans
 
 import io.apportion.decision.{Policy, SourceKind, ValueSource}
-import io.apportion.groups.BroadcastBytes
+import io.apportion.groups.InputBytes
 import io.apportion.outcomes.{EarlierRuns, MemoryNeed, StageMetrics}
 import io.apportion.report.DecisionRecord
 import io.apportion.settings.SessionPolicy
@@ -26,7 +26,7 @@ private[apportion] final class ScanStage private (plan: SparkPlan, session: Spar
   def withMemory(policy: Policy, bytes: Long, settings: SessionPolicy): Policy = {
     val needed = for {
       run <- earlier if policy.parallelism.isEmpty
-      memory <- settings.taskMemory(BroadcastBytes.inMemory(ScanStage.broadcasts(plan)))
+      memory <- settings.taskMemory(InputBytes.inMemory(ScanStage.broadcasts(plan)))
       text <- MemoryNeed.textOf(run)
       tasks = math.ceil(run.memoryPerByte * bytes / memory).min(policy.maxParallelism.toDouble).toInt
       if tasks > policy.minParallelism

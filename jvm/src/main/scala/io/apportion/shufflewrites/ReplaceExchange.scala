@@ -1,6 +1,6 @@
 package io.apportion.shufflewrites
 
-import io.apportion.groups.RowSizeRatio
+import io.apportion.groups.InputBytes
 import io.apportion.history.LeafBytes
 import io.apportion.rules.Guarded
 import io.apportion.util.{BoundedMap, PerApplication}
@@ -48,7 +48,7 @@ private[shufflewrites] final class ReplaceExchange(override protected val sessio
       plan
         .collect {
           case stage: ShuffleQueryStageExec if stage.isMaterialized =>
-            ShuffleSize(RowSizeRatio.stored(stage) / 2, stage.getRuntimeStatistics.sizeInBytes.toLong / 2)
+            ShuffleSize(InputBytes.stored(stage) / 2, stage.getRuntimeStatistics.sizeInBytes.toLong / 2)
           case scan: DataSourceScanExec =>
             val read = LeafBytes.of(scan)
             // Rows take up more than twice as much as in a shuffle, and too few groups cost more than too many.
