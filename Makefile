@@ -34,9 +34,8 @@ test-matrix: $(INSTALLED) ## Run the Scala tests and the core of the Python test
 	@$(BIN)/python python/matrix.py
 
 .PHONY: smoke-test
-smoke-test: jars ## Run one Scala suite on each Spark but the newest, and a few Python tests on those that only pip has
+smoke-test: jars ## Run one Scala suite on each Spark but the newest
 	@$(SBT) smokeTestOthers
-	@$(BIN)/python python/matrix.py --smoke
 
 .PHONY: bench
 bench: $(INSTALLED) ## Measure what deciding and hints cost, into docs/measurements/cost.csv

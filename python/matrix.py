@@ -2,7 +2,6 @@
 
     python python/matrix.py            all versions
     python python/matrix.py 4.0 3.5    only these versions; the page keeps its other rows
-    python python/matrix.py --smoke    a few tests on versions that are not in Maven
 
 The Scala tests run in sbt, on a Spark from Maven. The core of the Python
 tests runs in a virtual environment for each version, with pip's newest pyspark of that version. The
@@ -43,13 +42,6 @@ CORE = (
     "python/tests/test_measure.py",
     "python/tests/test_session.py",
     "python/tests/test_tables.py",
-)
-
-# Tests of a jar, and of a copy of Spark's code, on a Spark that sbt cannot test.
-SMOKE = (
-    "python/tests/simulate/test_coalescing.py",
-    "python/tests/test_decisions.py",
-    "python/tests/test_jars.py",
 )
 
 IN_TWO = ("-n", "2", "--dist", "loadfile")
@@ -99,9 +91,8 @@ class Result:
         return bool(counts) and all(count.is_green for count in counts)
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(minors: Sequence[str]) -> int:
     """Run the tests, print the table, and return 1 if a test failed or a version is unknown."""
-    minors = [argument for argument in arguments if argument != "--smoke"]
     names = {jar.name: jars.parse_name(jar.name) for jar in build_hook.build_jars(ROOT)}
     builds = {jar: name for jar, name in names.items() if name}
     runs = [(spark, jar) for jar, name in builds.items() for spark in name.runs_on]
@@ -113,8 +104,6 @@ def main(arguments: Sequence[str]) -> int:
     in_sbt = set(re.findall(r'SparkVersion\("([\d.]+)"', VERSIONS.read_text("utf-8")))
     compiled = [name.spark for name in builds.values()]
     FOLDER.mkdir(parents=True, exist_ok=True)
-    if "--smoke" in arguments:
-        return smoke(spark for spark, _ in runs if spark.minor not in in_sbt)
     results = [
         run(jar, spark, project(spark, compiled) if spark.minor in in_sbt else None)
         for spark, jar in runs
@@ -123,14 +112,6 @@ def main(arguments: Sequence[str]) -> int:
     print("\n" + table(map(row, results)))
     PAGE.write_text(page(results, PAGE.read_text("utf-8")), "utf-8")
     return 0 if all(result.is_green for result in results) else 1
-
-
-def smoke(sparks: Iterable[jars.SparkVersion]) -> int:
-    """Run a few of the Python tests on each Spark, and return 1 if a test failed."""
-    counts = {spark: python_tests(spark, SMOKE) for spark in sparks}
-    for spark, count in counts.items():
-        print(f"{spark}: {count or 'no'} Python tests passed (output: target/matrix)")
-    return 0 if all(count and count.is_green for count in counts.values()) else 1
 
 
 def project(spark: jars.SparkVersion, builds: Iterable[jars.SparkVersion]) -> str:
@@ -160,7 +141,7 @@ def scala_tests(name: str) -> Count:
     return counted_by_sbt((FOLDER / f"{log}.log").read_text("utf-8", errors="replace"))
 
 
-def python_tests(spark: jars.SparkVersion, tests: Iterable[str] = CORE) -> Count | None:
+def python_tests(spark: jars.SparkVersion) -> Count | None:
     """Run Python tests. Return None if pip does not have this Spark with this Scala version."""
     venv = FOLDER / f"venv-{spark.minor}"
     if not install(spark.minor, venv):
@@ -171,7 +152,7 @@ def python_tests(spark: jars.SparkVersion, tests: Iterable[str] = CORE) -> Count
     report = FOLDER / f"{name}.xml"
     report.unlink(missing_ok=True)
     python = str(venv / "bin" / "python")
-    logged(name, [python, "-m", "pytest", *IN_TWO, f"--junitxml={report}", *tests])
+    logged(name, [python, "-m", "pytest", *IN_TWO, f"--junitxml={report}", *CORE])
     return counted_by_pytest(report)
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 import matrix
 from apportion._spark.jars import SparkVersion
 from matrix import Count, Result
@@ -104,13 +102,3 @@ def test_the_page_has_every_version() -> None:
         for scala in re.findall(r"\d\.\d+", scalas):
             row = f"| {minor} | {scala} | {java} or newer |"
             assert row in matrix.PAGE.read_text("utf-8")
-
-
-@pytest.mark.parametrize(
-    ("count", "code"), [(Count(5, 5), 0), (Count(4, 5), 1), (Count(0, 0), 1), (None, 1)]
-)
-def test_the_smoke_test_fails_unless_all_tests_of_a_spark_pass(
-    monkeypatch: pytest.MonkeyPatch, count: Count | None, code: int
-) -> None:
-    monkeypatch.setattr(matrix, "python_tests", lambda spark, tests: count)
-    assert matrix.smoke([SparkVersion("4.3", "2.13")]) == code
