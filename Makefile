@@ -8,7 +8,7 @@ JARS := $(BIN)/python python/build_hook.py jars
 SBT := $(BIN)/python python/build_hook.py sbt
 # Tests start Spark many times, in half the time with an archive of its classes and without the second compiler.
 CLASSES := target/spark.jsa
-QUICK_START := -Xlog:disable -XX:SharedArchiveFile=$(CURDIR)/$(CLASSES) -XX:TieredStopAtLevel=1
+QUICK_START := -Xlog:disable -XX:SharedArchiveFile=$(CURDIR)/$(CLASSES) -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
