@@ -146,7 +146,8 @@ def test_the_rows_of_a_large_result_do_not_reach_the_driver(
     assert (collected, columns, len(rows)) == ([3], ["id", "count"], 3)
     [query] = explained.queries
     assert query.description == "DataFrame[id, count]"
-    assert "HashAggregate" in explained.text()
+    # Spark 4.3 aggregates the rows of a range by their order, and earlier versions by hash.
+    assert "Aggregate <- " in explained.text()
     # The write that discards the rows is not a part of the query.
     assert "noop" not in explained.html()
     assert "Overwrite" not in explained.text()
