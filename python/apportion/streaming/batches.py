@@ -22,6 +22,20 @@ from apportion.redaction import one_line
 
 
 @dataclasses.dataclass(frozen=True)
+class Operator:
+    """A stateful operator after a batch."""
+
+    name: str
+    """Spark's name, such as stateStoreSave, dedupe or symmetricHashJoin."""
+    partitions: int
+    rows: int
+    bytes: int
+    """Bytes of state: the larger of the memory and of RocksDB's files."""
+    commit_millis: int
+    """Time of all tasks to commit the state."""
+
+
+@dataclasses.dataclass(frozen=True)
 class Batch:
     """One batch of Spark's `StreamingQueryProgress`."""
 
@@ -38,12 +52,7 @@ class Batch:
     processed_rows_per_second: float
     backlog_rows: int | None
     """Rows that no batch has read yet; None if no source reports them."""
-    partitions: int | None
-    """State partitions; None for a stateless query and for a batch that ran no tasks."""
-    state_rows: int
-    """Rows in the state of all operators."""
-    state_bytes: int
-    """Bytes of the state of all operators: for each, the larger of memory and RocksDB's files."""
+    operators: Sequence[Operator]
     shuffled: Sequence[int] = ()
     """Bytes that the batch shuffled to each state partition; empty if they are not known."""
     broadcast_bytes: int = 0
@@ -53,6 +62,21 @@ class Batch:
     def largest_share(self) -> float | None:
         """Share of the shuffled bytes in the largest partition; None if it is not known."""
         return max(self.shuffled) / sum(self.shuffled) if any(self.shuffled) else None
+
+    @property
+    def partitions(self) -> int | None:
+        """State partitions; None for a stateless query and for a batch that ran no tasks."""
+        return max((each.partitions for each in self.operators), default=0) or None
+
+    @property
+    def state_rows(self) -> int:
+        """Rows in the state of all operators."""
+        return sum(each.rows for each in self.operators)
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of the state of all operators."""
+        return sum(each.bytes for each in self.operators)
 
     @classmethod
     def from_progress(cls, content: object) -> Batch:
@@ -70,7 +94,6 @@ class Batch:
             ended = progress.timestamp + datetime.timedelta(milliseconds=millis)
         except (msgspec.ValidationError, OverflowError) as error:
             raise InputError(f"not a batch of a stream: {error}") from None
-        operators = progress.state_operators
         return cls(
             id=progress.batch_id,
             name=one_line(progress.name or name_by_place(progress.file_sink or "", progress.id)),
@@ -82,9 +105,7 @@ class Batch:
             input_rows_per_second=_rate(progress.input_rows_per_second),
             processed_rows_per_second=_rate(progress.processed_rows_per_second),
             backlog_rows=_backlog(progress.sources),
-            partitions=max((each.num_shuffle_partitions for each in operators), default=0) or None,
-            state_rows=sum(_count(each.num_rows_total) for each in operators),
-            state_bytes=sum(_count(each.bytes) for each in operators),
+            operators=[each.operator() for each in progress.state_operators],
         )
 
     def with_bytes(self, sizes: Mapping[str, Any] | None) -> Batch:
@@ -99,15 +120,22 @@ class Batch:
 class _StateOperator(msgspec.Struct, rename="camel"):
     """Spark's `StateOperatorProgress`."""
 
+    operator_name: str = ""
     num_shuffle_partitions: Partitions = 0
     num_rows_total: int = 0
     memory_used_bytes: int = 0
+    commit_time_ms: int = 0
     custom_metrics: dict[str, int] | None = None
 
-    @property
-    def bytes(self) -> int:
+    def operator(self) -> Operator:
         files = (self.custom_metrics or {}).get("rocksdbSstFileSize", 0)
-        return max(self.memory_used_bytes, files)
+        return Operator(
+            name=self.operator_name,
+            partitions=self.num_shuffle_partitions,
+            rows=_count(self.num_rows_total),
+            bytes=_count(max(self.memory_used_bytes, files)),
+            commit_millis=_count(self.commit_time_ms),
+        )
 
 
 class _Progress(msgspec.Struct, rename="camel"):

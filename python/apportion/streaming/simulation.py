@@ -25,7 +25,7 @@ from apportion._util.units import read_seconds
 from apportion.errors import InputError, did_you_mean
 from apportion.logs.stream_record import StreamRecord
 from apportion.streaming.batch_time import BatchTimes, Sample, fit
-from apportion.streaming.batches import Batch
+from apportion.streaming.batches import Batch, Operator
 from apportion.streaming.journal import History
 from apportion.streaming.policies import Backlog, BatchTime, Fixed, Load, Policy, load_of
 from apportion.streaming.sizes import Bounds
@@ -307,6 +307,7 @@ class _Stream:
         self, number: int, ended: float, seconds: float, rows: float, read: float, partitions: int
     ) -> Batch:
         state_rows, state_bytes = self.arrivals.state(read)
+        operator = Operator("", partitions, state_rows, state_bytes, 0)
         return Batch(
             id=number,
             name="",
@@ -320,9 +321,7 @@ class _Stream:
             input_rows_per_second=rows / max(seconds, self.trigger or 0.0, 1e-3),
             processed_rows_per_second=rows / max(seconds, 1e-3),
             backlog_rows=max(0, round(self.arrivals.rows(ended - seconds) - read)),
-            partitions=partitions,
-            state_rows=state_rows,
-            state_bytes=state_bytes,
+            operators=[operator],
         )
 
 
