@@ -2,6 +2,8 @@ package io.apportion.resources.deadlines
 
 import java.util.PriorityQueue
 
+import scala.collection.mutable
+
 import io.apportion.history.StageCost
 
 /**
@@ -30,15 +32,27 @@ private[apportion] object ListSchedule {
   /** The times of each stage. The run time is O(tasks x log(slots)). */
   def of(stages: Seq[StageCost], supply: SlotSupply): Seq[StageTimes] = {
     val all = stages.toIndexedSeq
-    for ((stage, place) <- all.zipWithIndex; before <- stage.after)
-      require(before >= 0 && before < place, s"stage $place waits for stage $before; it can only wait for earlier ones")
-    val slots = freeSlots(all, supply)
     val times = new Array[StageTimes](all.size)
-    def readyAt(place: Int): Long = all(place).after.map(times(_).end).maxOption.getOrElse(0L) + all(place).delay
-    for (_ <- all) {
-      val ready = all.indices.filter(place => times(place) == null && all(place).after.forall(times(_) != null))
-      val (at, place) = ready.map(place => (readyAt(place), place)).min
+    val inputsLeft = all.map(_.after.distinct.size).toArray
+    val readers = Array.fill(all.size)(mutable.ArrayBuffer.empty[Int])
+    for ((stage, place) <- all.zipWithIndex; before <- stage.after.distinct) {
+      require(before >= 0 && before < place, s"stage $place waits for stage $before; it can only wait for earlier ones")
+      readers(before) += place
+    }
+    val ready = mutable.PriorityQueue.empty[(Long, Int)].reverse
+    def enqueue(place: Int): Unit = {
+      val ends = all(place).after.map(times(_).end)
+      ready.enqueue(((if (ends.isEmpty) 0L else ends.max) + all(place).delay, place))
+    }
+    all.indices.filter(inputsLeft(_) == 0).foreach(enqueue)
+    val slots = freeSlots(all, supply)
+    while (ready.nonEmpty) {
+      val (at, place) = ready.dequeue()
       times(place) = run(all(place), at, slots)
+      for (reader <- readers(place)) {
+        inputsLeft(reader) -= 1
+        if (inputsLeft(reader) == 0) enqueue(reader)
+      }
     }
     times.toSeq
   }
