@@ -18,7 +18,8 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-25s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: jars ## Run TPC-H queries with Apportion and without, and compare
+demo: $(INSTALLED) ## Run TPC-H queries with Apportion and without, and compare
+	@$(JARS) > /dev/null
 	@$(BIN)/apportion demo
 
 .PHONY: test
