@@ -126,6 +126,10 @@ def test_the_factors_of_limited_decisions_are_read(session: SparkSession) -> Non
     began = time.time()
     with confs(session, conf):
         session.sql("SELECT sha2(string(id), 256) FROM range(1000) ORDER BY 1").collect()
+    session.sql("SELECT id % 3, count(*) FROM range(10) GROUP BY 1").collect()
+    taken = "SELECT count(*) FROM apportion_decisions() WHERE decided_at >= timestamp_seconds(:at)"
+    assert session.sql(taken, {"at": int(began)}).collect()[0][0] >= 2
+    # The second query is not limited.
     (factor,) = limits(session, began)
     assert factor > 2
     assert limits(session, time.time() + 60) == []
