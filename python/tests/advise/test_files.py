@@ -95,6 +95,19 @@ def test_few_large_scan_tasks_are_found_while_slots_are_idle() -> None:
     assert finding.decided.tasks == 16
 
 
+def test_a_scan_is_cut_for_sparks_default_parallelism() -> None:
+    scan = stage(0, [30_000] * 2, slots=2, input_bytes=[1024 * MB] * 2)
+    made = application(
+        scan,
+        cores=16,
+        conf={"spark.default.parallelism": "64"},
+        driver_metrics={FILES: 1, FILE_BYTES: 2048 * MB},
+    )
+    decided = only(made, Kind.LARGE_SCAN_TASKS).decided
+    assert decided
+    assert decided.tasks == 64
+
+
 def test_a_stage_that_also_reads_a_shuffle_is_no_scan() -> None:
     both = stage(1, [30_000] * 2, slots=2, input_bytes=[MB] * 2, shuffle_read_bytes=[MB] * 2)
     made = application(both, cores=16, tree=plan(), driver_metrics={FILES: 1, FILE_BYTES: MB})

@@ -52,7 +52,7 @@ def scan_tasks(scan: Scan, confs: Confs, slots: int, scale: float = 1) -> int:
     ):
         return min(max(1, logged.decision.parallelism), MAX_TASKS)
     size = int(scan.bytes * scale)
-    return file_tasks(scan.files, size, confs, slots, confs.default_parallelism(slots))
+    return file_tasks(scan.files, size, confs, slots)
 
 
 def policy(

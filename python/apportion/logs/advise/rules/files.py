@@ -103,7 +103,7 @@ def large_scan_tasks(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Findin
     if gain.seconds_high < limits.MIN_GAIN_SECONDS:
         return
     slots = int(stage.slots)
-    tasks = file_tasks(facts.files, facts.file_bytes, confs, slots, slots)
+    tasks = file_tasks(facts.files, facts.file_bytes, confs, slots)
     are_whole = reads_whole_files(stage, confs)
     helps = not are_whole and stage.facts.is_adaptive and tasks > stage.tasks
     yield Finding(

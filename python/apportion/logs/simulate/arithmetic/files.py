@@ -14,16 +14,13 @@ from apportion.logs.simulate.arithmetic.policy import (
 MAX_TASKS = 32768
 
 
-def file_tasks(files: int, size: int, confs: Confs, slots: int, default_parallelism: int) -> int:
-    """Return the tasks for a scan of `files` files with `size` bytes in total.
-
-    `default_parallelism` is Spark's default parallelism. It is the minimum if no conf sets one.
-    """
+def file_tasks(files: int, size: int, confs: Confs, slots: int) -> int:
+    """Return the tasks for a scan of `files` files with `size` bytes in total."""
     opening = confs.size(OPEN_COST)
     min_tasks = (
         confs.number("spark.sql.files.minPartitionNum")
         or confs.number("spark.sql.leafNodeDefaultParallelism")
-        or default_parallelism
+        or confs.default_parallelism(slots)
     )
     piece = max(opening, (size + files * opening) // min_tasks)
     piece = min(piece, confs.size(MAX_PARTITION_BYTES))
