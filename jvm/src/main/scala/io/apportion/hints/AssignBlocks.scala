@@ -4,7 +4,7 @@ import scala.annotation.tailrec
 
 import io.apportion.rules.{Guarded, PrivateCopy}
 import io.apportion.util.AnyVersion
-import org.apache.spark.sql.apportion.{CachedPlans, QueryConf}
+import org.apache.spark.sql.apportion.{CachedPlans, QueryValues}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.optimizer.InlineCTE
 import org.apache.spark.sql.catalyst.plans.logical.{Command, LogicalPlan, SubqueryAlias, UnaryNode, View, WithCTE}
@@ -56,7 +56,7 @@ case class AssignBlocks(session: SparkSession) extends Guarded[LogicalPlan] {
   }
 
   /** The plan is at the beginning: it shows whether its query has settings of its own. */
-  override protected def queryConf(plan: LogicalPlan): Option[SQLConf] = QueryConf.atRoot(plan)
+  override protected def queryConf(plan: LogicalPlan): Option[SQLConf] = QueryValues.confAtRoot(plan)
 
   /** Observed decisions depend on the blocks of hints. */
   override protected def applyObserved(plan: LogicalPlan): LogicalPlan = applyGuarded(plan)

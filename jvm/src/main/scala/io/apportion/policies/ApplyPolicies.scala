@@ -3,7 +3,7 @@ package io.apportion.policies
 import io.apportion.hints.PolicyHints
 import io.apportion.rules.{Guarded, PrivateCopy}
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.apportion.QueryConf
+import org.apache.spark.sql.apportion.QueryValues
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.internal.SQLConf
 
@@ -22,7 +22,7 @@ case class ApplyPolicies(session: SparkSession) extends Guarded[LogicalPlan] {
     else {
       val policy = QueryPolicy.of(rules, conf)
       val privateCopy = PrivateCopy.of(plan)
-      if (policy.values.values.nonEmpty) QueryConf.put(privateCopy, policy.values)
+      if (policy.values.values.nonEmpty) QueryValues.put(privateCopy, policy.values)
       if (policy.hints != PolicyHints.none) PolicyHints.put(privateCopy, policy.hints)
       privateCopy
     }

@@ -4,7 +4,7 @@ import java.util.concurrent.ConcurrentHashMap
 
 import io.apportion.hints.{BlockHints, PolicyHints}
 import io.apportion.settings.{ResourceSettings, SettingEntry, SettingRegistry, Settings}
-import org.apache.spark.sql.apportion.{QueryConf, QueryValues}
+import org.apache.spark.sql.apportion.QueryValues
 import org.apache.spark.sql.internal.SQLConf
 
 /** What the matching rules together set for one query: the first rule that sets a value counts. */
@@ -39,7 +39,7 @@ private[policies] object QueryPolicy {
 
   /** The values without the bounds of the rules, if these contradict settings of the session. */
   private def consistent(query: QueryValues, conf: SQLConf): QueryValues =
-    SettingRegistry.problems(new QueryConf(conf, query)).headOption.fold(query) { problem =>
+    SettingRegistry.problems(query.over(conf)).headOption.fold(query) { problem =>
       val bounds = Bounds.map(_.key).filter(query.values.contains)
       if (bounds.isEmpty) query
       else {

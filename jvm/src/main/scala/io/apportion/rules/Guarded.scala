@@ -43,7 +43,7 @@ trait Guarded[Plan <: TreeNode[_]] extends Rule[Plan] {
 
   /** The conf for the query of the plan, if the query has settings of its own. */
   protected def queryConf(plan: Plan): Option[SQLConf] =
-    QueryConf.of(plan, session, CurrentQuery.of(session))
+    QueryConf.of(plan, session, () => CurrentQuery.of(session))
 
   final override def apply(plan: Plan): Plan = {
     val start = System.nanoTime()

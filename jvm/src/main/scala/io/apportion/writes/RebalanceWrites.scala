@@ -5,7 +5,7 @@ import scala.annotation.tailrec
 import io.apportion.rules.Guarded
 import io.apportion.writes.statements.{SparkWrite, WrittenTable}
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.apportion.QueryConf
+import org.apache.spark.sql.apportion.QueryValues
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
@@ -21,7 +21,7 @@ case class RebalanceWrites(session: SparkSession) extends Guarded[LogicalPlan] {
   import RebalanceWrites._
 
   /** The running query may be this one. Its normalized plan, which has the settings, does not exist yet. */
-  override protected def queryConf(plan: LogicalPlan): Option[SQLConf] = QueryConf.atRoot(plan)
+  override protected def queryConf(plan: LogicalPlan): Option[SQLConf] = QueryValues.confAtRoot(plan)
 
   override protected def applyGuarded(plan: LogicalPlan): LogicalPlan =
     if (!conf.adaptiveExecutionEnabled || !conf.plannedWriteEnabled) plan

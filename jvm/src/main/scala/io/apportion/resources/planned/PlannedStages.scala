@@ -11,7 +11,7 @@ import io.apportion.scans.ScanTasks
 import io.apportion.settings.SessionPolicy
 import org.apache.spark.apportion.{ExecutorResources, ResourceSpec}
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.apportion.QueryConf
+import org.apache.spark.sql.apportion.QueryValues
 import org.apache.spark.sql.execution.{QueryExecution, SparkPlan, SubqueryExec}
 import org.apache.spark.sql.execution.adaptive.{
   AdaptiveSparkPlanExec,
@@ -54,7 +54,7 @@ private[apportion] object PlannedStages {
 
   /** The stages of a query that does not run. */
   def of(session: SparkSession, query: QueryExecution, advisors: Seq[Advisor]): Seq[PlannedStage] = {
-    val conf = QueryConf.atRoot(query.normalized).getOrElse(session.sessionState.conf)
+    val conf = QueryValues.confAtRoot(query.normalized).getOrElse(session.sessionState.conf)
     SQLConf.withExistingConf(conf)(ahead(session, query.executedPlan, conf, advisors))
   }
 
