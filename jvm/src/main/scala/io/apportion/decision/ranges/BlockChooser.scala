@@ -125,10 +125,10 @@ final class BlockChooser(val tree: PartitionTree, first: Int, shares: Array[Long
     (0 until tree.width(level)).foreach(i => blockOf(start + i) = block + 1 + i / width * size)
   }
 
-  private def limit(level: Int): Long = (shares(level) * tree.allowance(level, from)).toLong
+  private def limit(level: Int): Long = (shares(level) * TreeLevels.allowance(tree, level, from)).toLong
 
   private def setLimits(): Unit = {
-    val rowLimit = rowShare * tree.rowAllowance(from)
+    val rowLimit = rowShare * TreeLevels.rowAllowance(tree, from)
     val ofLevel = Array.tabulate(tree.depth) { level =>
       (limit(level) * ratios(level)).min(rowLimit).toLong
     } :+ Long.MaxValue

@@ -31,7 +31,7 @@ object BlockChooserProperties extends Properties("BlockChooser") {
     isClustered <- Gen.oneOf(false, true)
   } yield {
     val random = new Random(seed)
-    val tree = PartitionTree.of(partitions, likely = 1 << likely)
+    val tree = TreeLevels.tree(partitions, likely = 1 << likely)
     val rows = Seq.fill(mapTasks) {
       val size = (200 * math.exp(spread * random.nextGaussian())).toInt.min(20000)
       val partitions = Seq.fill(size)((math.pow(random.nextDouble(), skew) * tree.partitions).toInt)

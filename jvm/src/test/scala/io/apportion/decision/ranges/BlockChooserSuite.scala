@@ -50,7 +50,7 @@ class BlockChooserSuite extends AnyFunSuite {
   }
 
   test("if the first rows are of one partition, the rows of the others are still written into few blocks") {
-    val wide = PartitionTree.of(8192, likely = 2)
+    val wide = TreeLevels.tree(8192, likely = 2)
     val blocks = new BlockChooser(wide, first = 0, wide.groups.map(_ => 4L << 20), rowShare = Long.MaxValue)
     val random = new Random(1)
     blocks.place(Array.fill(4096)(3), Array.fill(4096)(1024), isAll = false)

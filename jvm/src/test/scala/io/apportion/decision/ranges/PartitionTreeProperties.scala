@@ -49,18 +49,18 @@ object PartitionTreeProperties extends Properties("PartitionTree") {
 
   property("any number of partitions makes a tree with the groups that tasks need") =
     forAll(Gen.choose(1, 20000), Gen.choose(0, 6)) { (partitions, log) =>
-      val tree = PartitionTree.of(partitions, 1 << log)
+      val tree = TreeLevels.tree(partitions, 1 << log)
       tree.partitions == partitions && tree.groups(0) >= (1 << log).min(partitions)
     }
 
   property("groups have few parts if the number of partitions has small factors") =
     forAll(Gen.choose(1, 7), Gen.choose(0, 3), Gen.choose(0, 3)) { (twos, threes, fives) =>
-      val groups = PartitionTree.of((math.pow(2, twos) * math.pow(3, threes) * math.pow(5, fives)).toInt).groups
+      val groups = TreeLevels.tree((math.pow(2, twos) * math.pow(3, threes) * math.pow(5, fives)).toInt).groups
       groups.zip(groups.drop(1)).forall { case (coarse, fine) => fine < 64 * coarse }
     }
 
   property("tasks that fit the groups share no block") = forAll(Gen.choose(0, 12), Gen.choose(0, 4)) { (n, coarser) =>
-    val tree = PartitionTree.of(1 << n)
+    val tree = TreeLevels.tree(1 << n)
     val tasks = 1 << coarser.min(n)
     tasks > tree.groups(0) || Ranges.even(tree.partitions, tasks).toSeq.forall { case (from, until) =>
       !tree.runs(from, until).exists(_.isShared)

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.apportion.exchange
 
-import io.apportion.decision.ranges.{Bytes, PartitionTree, PowersOfTwo}
+import io.apportion.decision.ranges.{Bytes, PartitionTree, PowersOfTwo, TreeLevels}
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.config._
 
@@ -38,9 +38,9 @@ final case class WriteGoal(
     Iterator
       .iterate(least)(_ * 2)
       .takeWhile(_ < partitions)
-      .map(PartitionTree.of(partitions, least, _))
+      .map(TreeLevels.tree(partitions, least, _))
       .find(tree => level(tree) < tree.depth)
-      .getOrElse(PartitionTree.of(partitions, least))
+      .getOrElse(TreeLevels.tree(partitions, least))
   }
 
   /**
@@ -51,8 +51,8 @@ final case class WriteGoal(
     (0 until tree.depth)
       .find { level =>
         val likelyGroup = likely.largestOf(tree.groups(level))
-        likelyGroup.bytes <= groupBytes(tree.groups(level)) * tree.allowance(level, level) &&
-        likelyGroup.rowBytes <= rowBytes * tree.rowAllowance(level)
+        likelyGroup.bytes <= groupBytes(tree.groups(level)) * TreeLevels.allowance(tree, level, level) &&
+        likelyGroup.rowBytes <= rowBytes * TreeLevels.rowAllowance(tree, level)
       }
       .getOrElse(tree.depth)
 
