@@ -78,33 +78,23 @@ private[decision] object SkewSplits {
       bytesByInput: Seq[Array[Long]],
       fairShare: Long
   ): Seq[Int] = {
-    val rangeBytes = Bytes.sumEach(bytesByInput)
     val threshold = (fairShare * Tolerance).toLong
-    val inputs = shuffles.map(_.bytes).toArray
-    val skewed = mutable.ArrayBuffer.empty[Int]
-    // Loops, as there may be many ranges, and even ranges often exceed the threshold without a skewed subpartition.
-    var k = 0
-    while (k < rangeBytes.length) {
-      if (rangeBytes(k) > threshold) {
-        var i = ranges.starts(k)
-        while (i < ranges.ends(k)) {
-          if (sumAt(inputs, i) > threshold) skewed += i
-          i += 1
-        }
-      }
-      k += 1
-    }
-    skewed.toSeq
+    lazy val sums = Bytes.sumEach(shuffles.map(_.bytes))
+    val rangeBytes = Bytes.sumEach(bytesByInput)
+    above(rangeBytes, threshold, 0, rangeBytes.length).flatMap(k =>
+      above(sums, threshold, ranges.starts(k), ranges.ends(k))
+    )
   }
 
-  private def sumAt(inputs: Array[Array[Long]], i: Int): Long = {
-    var sum = 0L
-    var k = 0
-    while (k < inputs.length) {
-      if (i < inputs(k).length) sum = Bytes.add(sum, inputs(k)(i))
-      k += 1
+  /** Indexes of counts above the threshold. A loop, as there may be many counts, which a collection would box. */
+  private def above(counts: Array[Long], threshold: Long, from: Int, until: Int): Seq[Int] = {
+    val indexes = mutable.ArrayBuffer.empty[Int]
+    var i = from
+    while (i < until) {
+      if (counts(i) > threshold) indexes += i
+      i += 1
     }
-    sum
+    indexes.toSeq
   }
 
   /**
@@ -121,7 +111,9 @@ private[decision] object SkewSplits {
     else {
       val sums = Bytes.sumEach(shuffles.map(_.bytes))
       val share = fairShare(Bytes.sum(sums), tasks, policy)
-      val skewed = largestAbove(sums, (share * Tolerance).toLong, (MaxBlocks / mapTasks).max(1))
+      val skewed = above(sums, (share * Tolerance).toLong, 0, sums.length)
+        .sortBy(-sums(_))
+        .take((MaxBlocks / mapTasks).max(1))
       val maxTasks = (tasks + 2 * skewed.size.min(MaxSplitsWithExtraTasks)).min(policy.upperBound).max(tasks)
       if (skewed.isEmpty) None
       else
@@ -132,17 +124,6 @@ private[decision] object SkewSplits {
           RangePacker.width(maxWidth, sums.length, tasks)
         )
     }
-  }
-
-  /** Indexes of at most `maxCount` sums above the threshold, the largest first. */
-  private def largestAbove(sums: Array[Long], threshold: Long, maxCount: Int): Seq[Int] = {
-    val indexes = mutable.ArrayBuffer.empty[Int]
-    var i = 0
-    while (i < sums.length) {
-      if (sums(i) > threshold) indexes += i
-      i += 1
-    }
-    indexes.sortBy(-sums(_)).take(maxCount).toSeq
   }
 
   /** Candidate of each subpartition; `null` for a subpartition that stays whole. */
