@@ -20,7 +20,7 @@ import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQuery
  * @param keyParts for each task, its part of the keys and the number of parts; empty if no shuffle partition is split by
  *                keys
  */
-private[apportion] final case class GroupRead(
+final case class GroupRead(
     decision: Decision,
     policy: Policy,
     held: Seq[HeldRows],
@@ -28,7 +28,7 @@ private[apportion] final case class GroupRead(
     keyParts: Seq[(Int, Int)] = Nil
 )
 
-private[apportion] object GroupRead {
+object GroupRead {
 
   /** Source of `mode` if a group does not fill the task slots. */
   private val ForSize =
@@ -68,9 +68,10 @@ private[apportion] object GroupRead {
       policy: Policy,
       decide: (Seq[Input], Policy) => Decision
   ): GroupRead = {
-    val stages = group.stages.zip(group.bytes)
-    val shuffles = stages.zipWithIndex.map { case ((stage, stored), place) =>
-      val factor = if (policy.rowBytes) InputBytes.rowSizeRatio(stage) else 1.0
+    // Ratio of the bytes in the decision to stored bytes
+    val factors = group.stages.map(stage => if (policy.rowBytes) InputBytes.rowSizeRatio(stage) else 1.0)
+    val stages = group.stages.zip(group.bytes).zip(factors).zipWithIndex
+    val shuffles = stages.map { case (((stage, stored), factor), place) =>
       val blocks =
         Option.when(group.splittable.leaves(place))((i: Seq[Int]) => blocksOf(stage, i).map(Bytes.scale(_, factor)))
       new Input(
@@ -86,49 +87,46 @@ private[apportion] object GroupRead {
     }
     val broadcasts = group.broadcasts.map(stage => new Input(Array(InputBytes.ofBroadcast(stage)), broadcast = true))
     val decision = decide(shuffles ++ broadcasts, policy)
-    val layouts = stages.zipWithIndex.map { case ((stage, stored), place) =>
+    val layouts = stages.map { case (((stage, stored), factor), place) =>
       val bytes = if (policy.rowBytes) decision.ranges.bytesOf(stored) else decision.bytesByInput(place)
-      val ranges = RangeSpecs.of(decision.ranges, bytes)
-      val factor = if (policy.rowBytes) InputBytes.rowSizeRatio(stage) else 1.0
-      stage.id -> (if (decision.splits.isEmpty) ranges else withSplits(ranges, decision.splits, stored, factor, place))
+      stage.id -> inOrder[ShufflePartitionSpec](decision, rangeSpecs(decision.ranges, bytes))(
+        specsOf(_, place, stored, factor)
+      )
     }
-    GroupRead(decision, policy, held, layouts.toMap, keyPartsOf(decision))
+    val keyParts =
+      if (!decision.splits.exists(_.byKeys)) Nil
+      else
+        inOrder(decision, Seq.fill(decision.ranges.size)(0 -> 1)) { split =>
+          split.tasks.indices.map(_ -> split.tasks.size)
+        }
+    GroupRead(decision, policy, held, layouts.toMap, keyParts)
   }
 
-  /** In the order of [[withSplits]]. */
-  private def keyPartsOf(decision: Decision): Seq[(Int, Int)] =
-    if (!decision.splits.exists(_.byKeys)) Nil
+  /** What each task gets: those of ranges and those of splits, in the order of subpartitions. */
+  private def inOrder[T](decision: Decision, ofRanges: Seq[T])(ofSplit: Split => Seq[T]): Seq[T] =
+    if (decision.splits.isEmpty) ofRanges
     else {
-      val whole = decision.ranges.toSeq.map { case (start, _) => start -> Seq(0 -> 1) }
-      val parts = decision.splits.map(split => split.subpartition -> split.tasks.indices.map(_ -> split.tasks.size))
-      (whole ++ parts).sortBy(_._1).flatMap(_._2)
+      val ranges = decision.ranges.starts.toSeq.zip(ofRanges.map(Seq(_)))
+      (ranges ++ decision.splits.map(split => split.subpartition -> ofSplit(split))).sortBy(_._1).flatMap(_._2)
     }
+
+  /**
+   * Specs of the parts of a split.
+   *
+   * @param place  index of the shuffle in the group
+   * @param stored stored bytes of each subpartition
+   * @param factor ratio of the bytes in the decision to stored bytes
+   */
+  private def specsOf(split: Split, place: Int, stored: Array[Long], factor: Double): Seq[ShufflePartitionSpec] = {
+    val i = split.subpartition
+    split.tasks.map(_(place)).map {
+      case Part(Some((from, until)), bytes) => PartialReducerPartitionSpec(i, from, until, (bytes / factor).toLong)
+      case Part(None, _)                    => CoalescedPartitionSpec(i, i + 1, stored(i))
+    }
+  }
 
   private def blocksOf(stage: ShuffleQueryStageExec, subpartitions: Seq[Int]): Seq[Array[Long]] =
     stage.mapStats.fold(subpartitions.map(_ => Array.empty[Long]))(MapBlocks.of(_, subpartitions))
-
-  /**
-   * Specs of the ranges and of the parts of split subpartitions, in the order of subpartitions.
-   *
-   * @param stored stored bytes of each subpartition
-   * @param factor ratio of the bytes in the decision to stored bytes
-   * @param place  index of the shuffle in the group
-   */
-  private def withSplits(
-      ranges: Seq[CoalescedPartitionSpec],
-      splits: Seq[Split],
-      stored: Array[Long],
-      factor: Double,
-      place: Int
-  ): Seq[ShufflePartitionSpec] = {
-    val parts = splits.map { case Split(i, tasks, _) =>
-      i -> tasks.map(_(place)).map {
-        case Part(Some((from, until)), bytes) => PartialReducerPartitionSpec(i, from, until, (bytes / factor).toLong)
-        case Part(None, _)                    => CoalescedPartitionSpec(i, i + 1, stored(i))
-      }
-    }
-    (ranges.map(spec => spec.startReducerIndex -> Seq(spec)) ++ parts).sortBy(_._1).flatMap(_._2)
-  }
 
   /**
    * Policy for a group. The advisors change the advisory size of a write, which overrides the settings of the session.
@@ -154,16 +152,8 @@ private[apportion] object GroupRead {
       advisor.advise(group, known, session)
     }
   }
-}
 
-/** Translates ranges into Spark's partition specs. */
-object RangeSpecs {
-
-  /**
-   * Spec of each range.
-   *
-   * @param bytes bytes that each range reads
-   */
-  def of(ranges: Ranges, bytes: Array[Long]): Seq[CoalescedPartitionSpec] =
+  /** Spark's spec of each range, with the bytes that it reads. */
+  def rangeSpecs(ranges: Ranges, bytes: Array[Long]): Seq[CoalescedPartitionSpec] =
     IndexedSeq.tabulate(ranges.size)(k => CoalescedPartitionSpec(ranges.starts(k), ranges.ends(k), bytes(k)))
 }

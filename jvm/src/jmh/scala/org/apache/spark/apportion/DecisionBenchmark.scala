@@ -5,7 +5,7 @@ import java.util.concurrent.TimeUnit
 import scala.util.Random
 
 import io.apportion.decision.{Decider, Decision, Input, Policy}
-import io.apportion.groups.RangeSpecs
+import io.apportion.groups.GroupRead
 import org.apache.spark.MapOutputStatistics
 import org.apache.spark.sql.execution.ShufflePartitionSpec
 import org.apache.spark.sql.execution.adaptive.ShufflePartitionsUtil
@@ -57,7 +57,7 @@ class DecisionBenchmark {
 
   @Benchmark def apportion(): Seq[Seq[ShufflePartitionSpec]] = {
     val decision = Decider.decide(bytes.map(new Input(_)), policy)
-    decision.bytesByInput.map(RangeSpecs.of(decision.ranges, _))
+    decision.bytesByInput.map(GroupRead.rangeSpecs(decision.ranges, _))
   }
 
   @Benchmark def spark(): Seq[Seq[ShufflePartitionSpec]] =
