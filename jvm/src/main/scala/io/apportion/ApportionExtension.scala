@@ -3,7 +3,7 @@ package io.apportion
 import io.apportion.groups.{MultipliedRows, UserRepartitions}
 import io.apportion.hints.{AssignBlocks, GroupHints, ResolveBlockHints}
 import io.apportion.history.{ApplicationUser, HistorySettings}
-import io.apportion.joins.{BroadcastHints, DemoteBroadcasts, PreferHashJoins, RememberBroadcasts}
+import io.apportion.joins.{BroadcastHints, DemoteBroadcasts, JoinRules, PreferHashJoins, RememberBroadcasts}
 import io.apportion.keys.KeyFunctionRegistry
 import io.apportion.memory.RowHolders
 import io.apportion.outcomes.{EarlierRuns, OutcomeListener, OutcomeSettings}
@@ -115,7 +115,7 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
 
 private[apportion] object ApportionExtension {
 
-  /** Registers the settings of all packages with Spark. The documentation has them in this order. */
+  /** Registers the settings and the rules of all packages. The documentation has them in this order. */
   def registerSettings(): Unit = SettingRegistry.add(
     ScanSettings,
     ResourceSettings,
@@ -123,6 +123,7 @@ private[apportion] object ApportionExtension {
     QuerySettings,
     OutcomeSettings,
     WriteSettings,
-    HistorySettings
+    HistorySettings,
+    JoinRules
   )
 }

@@ -6,7 +6,7 @@ import io.apportion.decision.Kind
 import io.apportion.report.DecisionTable
 import io.apportion.resources.ResourceHistory
 import io.apportion.resources.planned.PlannedSlots
-import io.apportion.settings.{Allowed, Category, RuleNames, SettingEntry, SettingRegistry, Settings}
+import io.apportion.settings.{Allowed, Category, SettingEntry, SettingRegistry, Settings}
 import io.apportion.streams.StreamRecord
 import com.fasterxml.jackson.databind.{ObjectMapper, SerializationFeature}
 import org.apache.spark.sql.types.{ArrayType, DataType, StructType}
@@ -99,7 +99,7 @@ object GeneratedFiles {
     "",
     table(
       Seq("rule", "while it is off"),
-      RuleNames.entries.map(rule => Seq(s"`${rule.name}`", rule.withoutIt))
+      SettingRegistry.rules.map(rule => Seq(s"`${rule.name}`", rule.withoutIt))
     )
   )
 

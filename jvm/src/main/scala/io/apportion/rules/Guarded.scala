@@ -38,7 +38,7 @@ trait Guarded[Plan <: TreeNode[_]] extends Rule[Plan] {
   /** Whether the rule may wait, so that its time says nothing about the cost of deciding. */
   protected def waits: Boolean = false
 
-  /** The rule's name in `settings.RuleNames`. */
+  /** The rule's name in `rules.disabled`, in a `RuleSwitch` of its package. */
   def publicName: String = getClass.getSimpleName
 
   /** The conf for the query of the plan, if the query has settings of its own. */

@@ -51,8 +51,9 @@ object Allowed {
     def data: Map[String, Any] = Map("pattern" -> pattern)
   }
 
-  /** Any number of these names, separated by commas. */
-  final case class SomeOf(choices: String*) extends Allowed[String] {
+  /** Any number of these names, separated by commas. Packages may add names until sessions read their conf. */
+  final class SomeOf(names: => Seq[String]) extends Allowed[String] {
+    def choices: Seq[String] = names
     def accepts(value: String): Boolean = split(value).forall(choices.contains)
     def text: String = s"any of ${choices.mkString(", ")}, separated by commas"
     def data: Map[String, Any] = Map("choices" -> choices)

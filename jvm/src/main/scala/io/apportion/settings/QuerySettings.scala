@@ -16,4 +16,10 @@ object QuerySettings extends SettingRegistry {
     "Whether a query fails if one of Apportion's hints is misspelled or cannot be applied. If false, Apportion " +
       "ignores the hint and logs a warning. Set it to true in development and tests."
   ).boolean(default = false)
+
+  override private[apportion] def rules: Seq[RuleSwitch] = Seq(
+    RuleSwitch("ResolveBlockHints", "Apportion's hints are removed from queries and not checked."),
+    RuleSwitch("ApplyPolicies", "The rules of the policy file have no effect."),
+    RuleSwitch("AssignBlocks", "Hints are checked, but they have no effect.")
+  )
 }

@@ -75,4 +75,8 @@ object ResourceSettings extends SettingRegistry {
     if (max == -1 || min <= max) Nil
     else Seq(s"${MinSlots.key} is $min and ${MaxSlots.key} is $max: the first must not be above the second")
   }
+
+  override private[apportion] def rules: Seq[RuleSwitch] = Seq(
+    RuleSwitch("AwaitSlots", "Queries start without waiting for task slots, and no executors are requested.")
+  )
 }

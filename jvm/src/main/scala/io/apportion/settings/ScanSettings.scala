@@ -24,4 +24,8 @@ object ScanSettings extends SettingRegistry {
     "Maximum number of tasks that Apportion decides for a file scan. If you do not set it and Spark would make " +
       "more tasks, Spark's number is the maximum. Lower it to limit how much of a cluster one scan can use."
   ).int(default = 1000, Allowed.AtLeast(1))
+
+  override private[apportion] def rules: Seq[RuleSwitch] = Seq(
+    RuleSwitch("ScanTasks", "Spark decides how many tasks scan files.")
+  )
 }

@@ -9,7 +9,10 @@ import io.apportion.decision.ValueSource
 import org.apache.spark.network.util.ByteUnit
 import org.apache.spark.sql.internal.SQLConf
 
-/** All settings of Apportion. Spark's `SET -v`, the Python package and the documentation read them from here. */
+/**
+ * All settings of Apportion, and the rules that can be switched off. Spark's `SET -v`, the Python package and the
+ * documentation read them from here.
+ */
 object SettingRegistry {
   @volatile private var registries = Seq.empty[SettingRegistry]
   @volatile private var entries = Seq.empty[SettingEntry[_]]
@@ -28,6 +31,9 @@ object SettingRegistry {
   /** The settings that users have a reason to change. */
   def documented: Seq[SettingEntry[_]] = all.filter(_.category ne Category.Internal)
 
+  /** All rules that `rules.disabled` can switch off. */
+  def rules: Seq[RuleSwitch] = registries.flatMap(_.rules).sortBy(_.name)
+
   /** Source of each setting that is not set, by name. */
   @volatile private[settings] var sourcesIfUnset: Map[String, ValueSource] = Map.empty
 
@@ -35,11 +41,22 @@ object SettingRegistry {
   def problems(conf: SQLConf): Seq[String] = registries.flatMap(_.problems(conf))
 }
 
+/**
+ * A rule that can be switched off.
+ *
+ * @param name      public name, which the rule keeps if its class is renamed; see `Guarded.publicName`
+ * @param withoutIt description of what happens while the rule is off, for the documentation
+ */
+final case class RuleSwitch(name: String, withoutIt: String)
+
 /** Registers each setting that it declares with Spark. */
 private[apportion] abstract class SettingRegistry {
   import SettingEntry.{Prefix, Since}
 
   private val declared = mutable.ArrayBuffer.empty[SettingEntry[_]]
+
+  /** Rules of the package that can be switched off. */
+  private[apportion] def rules: Seq[RuleSwitch] = Nil
 
   /** Settings of this registry that contradict each other. */
   private[settings] def problems(conf: SQLConf): Seq[String] = Nil

@@ -32,7 +32,7 @@ object Settings extends SettingRegistry {
     Category.General,
     "Names of Apportion's rules to switch off, separated by commas, as in `spark.sql.optimizer.excludedRules`. Use " +
       "it if a rule fails; the log names the rule. To switch off all rules, set `enabled` to false."
-  ).names(Allowed.SomeOf(RuleNames.all: _*))
+  ).names(new Allowed.SomeOf(SettingRegistry.rules.map(_.name)))
 
   val DataVolumePerTask: SettingEntry[Option[Long]] = setting(
     "dataVolumePerTask",
@@ -161,6 +161,20 @@ object Settings extends SettingRegistry {
       "listeners. If false, the event log does not grow, but only `apportion_decisions()` and EXPLAIN show " +
       "decisions. Set it to false if event logs become too large."
   ).boolean(default = true)
+
+  override private[apportion] def rules: Seq[RuleSwitch] = Seq(
+    RuleSwitch(
+      "UserRepartitions",
+      "A `repartition(n, columns)` that Spark drops as redundant does not keep its number of partitions."
+    ),
+    RuleSwitch("AdaptiveWrites", "Spark writes its shuffles itself, in its own number of partitions."),
+    RuleSwitch(
+      "DecideShuffleReads",
+      "Spark coalesces shuffle partitions and splits skewed ones. Apportion records no decisions about shuffles."
+    ),
+    RuleSwitch("LocalReads", "Tasks do not read map outputs locally after Apportion has changed a layout."),
+    RuleSwitch("ReportDecisions", "Apportion makes decisions about shuffles but does not record them.")
+  )
 
   override private[settings] def problems(conf: SQLConf): Seq[String] = Policy
     .boundsProblem(
