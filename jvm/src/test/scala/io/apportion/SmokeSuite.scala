@@ -18,7 +18,7 @@ class SmokeSuite extends SparkSuite {
   ): Seq[String] =
     withSession(settings: _*) { session =>
       prepare(session)
-      def rows: Seq[Row] = session.sql(query).collect().toSeq.sortBy(_.toString)
+      def rows: Seq[Row] = sortedRows(session.sql(query))
       val before = DecisionLog.of(session).all.size
       val found = rows
       val decisions = DecisionLog.of(session).all.drop(before)

@@ -3,7 +3,7 @@ package io.apportion
 import io.apportion.report.{DecisionLog, DecisionRecord}
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.apportion.DecisionMetrics
-import org.apache.spark.sql.{ActiveSession, DataFrame, SparkSession, SparkSessionExtensions}
+import org.apache.spark.sql.{ActiveSession, DataFrame, Row, SparkSession, SparkSessionExtensions}
 import org.scalatest.{BeforeAndAfterAll, Failed, Outcome}
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -81,6 +81,12 @@ trait SparkSuite extends AnyFunSuite with BeforeAndAfterAll {
 
   /** Skips a test on versions of Spark that are older than this. */
   protected def since(version: String): Unit = assume(SPARK_VERSION >= version, s"since Spark $version")
+
+  /** Rows of a query, in the order of their texts. */
+  protected def sortedRows(query: DataFrame): Seq[Row] = sorted(query.collect().toSeq)
+
+  /** `sortBy` would make both texts for each comparison. */
+  protected def sorted(rows: Seq[Row]): Seq[Row] = rows.map(row => row.toString -> row).sortBy(_._1).map(_._2)
 
   protected def only(decisions: Seq[DecisionRecord]): DecisionRecord = {
     assert(decisions.size == 1)

@@ -1,6 +1,6 @@
 package io.apportion.hints
 
-import org.apache.spark.sql.DataFrame
+import io.apportion.report.DecisionLog
 import org.scalatest.prop.TableDrivenPropertyChecks._
 
 /**
@@ -389,9 +389,9 @@ class HintMatrixSuite extends HintSuite {
         assert(shape(hinted.queryExecution.optimizedPlan) == shape(plain.queryExecution.optimizedPlan))
         assert(shape(hinted.queryExecution.executedPlan) == shape(plain.queryExecution.executedPlan))
 
-        val decisions = decisionsOf(session, hinted)
-        assert(stages(decisions) == expected.sorted)
-        if (!query.contains("rand()")) assert(rows(hinted) == rows(plain))
+        val rows = sortedRows(hinted)
+        assert(stages(DecisionLog.of(session).all) == expected.sorted)
+        if (!query.contains("rand()")) assert(rows == sortedRows(plain))
       }
     }
   }
@@ -402,6 +402,4 @@ class HintMatrixSuite extends HintSuite {
       .replaceAll("(?i)(PARALLELISM|DATA_VOLUME)\\([^)]*\\),? ?", "")
       .replaceAll("/\\*\\+ *\\*/", "")
       .replaceAll(", *\\*/", "*/")
-
-  private def rows(query: DataFrame): Seq[String] = query.collect().map(_.toString).sorted.toSeq
 }

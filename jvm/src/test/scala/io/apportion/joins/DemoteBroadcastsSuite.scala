@@ -14,6 +14,8 @@ import org.scalatest.time.{Seconds, Span}
 
 /** A driver of 64 MiB, which holds tables of up to 10.7 MiB. Spark broadcasts tables of up to 1 GiB. */
 class DemoteBroadcastsSuite extends SparkSuite with AdaptiveSparkPlanHelper with Eventually {
+  override protected def generatesCode: Boolean = true
+
   implicit override val patienceConfig: PatienceConfig = PatienceConfig(timeout = Span(30, Seconds))
 
   private val directory = Files.createTempDirectory("demote").toString

@@ -30,7 +30,7 @@ class PreferHashJoinsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   private def rowsOf(query: String, settings: (String, String)*): (Seq[Row], Seq[String]) =
     withSession(settings: _*) { session =>
       val joined = session.sql(query)
-      (joined.collect().toSeq.sortBy(_.toString), kinds(joined))
+      (sortedRows(joined), kinds(joined))
     }
 
   private val simple = "SELECT a.id, b.k FROM numbers a JOIN few b ON a.id = b.id"

@@ -34,7 +34,7 @@ class KeySplitSuite extends SparkSuite with AdaptiveSparkPlanHelper {
 
   private def rows(query: String, settings: (String, String)*): (Seq[Row], Int) = withSession(settings: _*) { session =>
     val frame = session.sql(query)
-    val rows = frame.collect().toSeq.sortBy(_.toString)
+    val rows = sortedRows(frame)
     (rows, collect(frame.queryExecution.executedPlan) { case split: KeySplitExec => split }.size)
   }
 

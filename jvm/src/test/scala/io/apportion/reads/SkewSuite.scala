@@ -62,7 +62,7 @@ class SkewSuite extends SparkSuite with AdaptiveSparkPlanHelper {
 
   private def run(session: SparkSession, query: String): (Seq[Row], Int) = {
     val frame = session.sql(query)
-    val rows = frame.collect().sortBy(_.toString).toSeq
+    val rows = sortedRows(frame)
     (rows, collectWithSubqueries(frame.queryExecution.executedPlan) { case e: ShuffleExchangeLike => e }.size)
   }
 
@@ -243,7 +243,7 @@ class SkewSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       "SELECT heavy.k, count(DISTINCT word), max(name) FROM heavy JOIN light ON heavy.k = light.k GROUP BY heavy.k"
     withSession(settings ++ forced: _*) { session =>
       val frame = session.sql(query)
-      val rows = frame.collect().sortBy(_.toString).toSeq
+      val rows = sortedRows(frame)
       val plan = frame.queryExecution.executedPlan
       val joins = collect(plan) { case join: SortMergeJoinExec => join }
       assert(joins.map(_.isSkewJoin) == Seq(true))
@@ -252,7 +252,7 @@ class SkewSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       val kept = DecisionLog.of(session).all.map(_.reason).filter(_.contains("forceOptimizeSkewedJoin is true"))
       assert(kept.size == 1)
       session.conf.set("spark.apportion.enabled", "false")
-      assert(rows == session.sql(query).collect().sortBy(_.toString).toSeq)
+      assert(rows == sortedRows(session.sql(query)))
     }
   }
 }

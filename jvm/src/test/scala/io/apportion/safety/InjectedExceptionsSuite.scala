@@ -58,7 +58,7 @@ class InjectedExceptionsSuite extends SparkSuite {
   }
 
   private def rows(session: SparkSession, query: String): Seq[Row] =
-    session.sql(query).collect().sortBy(_.toString).toSeq
+    sortedRows(session.sql(query))
 }
 
 /** The member that throws, while a test says so. */

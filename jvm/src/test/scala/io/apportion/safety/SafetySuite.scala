@@ -61,7 +61,7 @@ class SafetySuite extends SparkSuite with AdaptiveSparkPlanHelper {
       withClue(s"mode=$mode: ")(compare(sparks, withSession(settings :+ ("mode" -> mode): _*)(body)))
   }
 
-  private def rowsOf(query: DataFrame): Seq[Row] = query.collect().toSeq.sortBy(_.toString)
+  private def rowsOf(query: DataFrame): Seq[Row] = sortedRows(query)
 
   private def neverWorse(name: String, settings: (String, String)*)(query: SparkSession => DataFrame): Unit =
     test(s"a plan is never worse than under Spark: $name") {

@@ -22,6 +22,8 @@ import org.scalatest.time.{Seconds, Span}
 
 /** The files that statements write with `write.targetFileSize`. */
 class SizeFilesSuite extends SparkSuite with Eventually {
+  override protected def generatesCode: Boolean = true
+
   implicit override val patienceConfig: PatienceConfig = PatienceConfig(timeout = Span(30, Seconds))
 
   override protected def submitTimeConf: Map[String, String] =

@@ -10,6 +10,8 @@ import org.apache.spark.sql.SparkSession
 
 /** What happens when the tasks of a decision run, and what the next run makes of it. A sort of 5,000 rows spills. */
 class OutcomeSuite extends SparkSuite {
+  override protected def generatesCode: Boolean = true
+
   override protected def submitTimeConf: Map[String, String] =
     Map(
       "spark.shuffle.spill.numElementsForceSpillThreshold" -> "5000",
