@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check
+PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 JARS := $(BIN)/python python/build_hook.py jars
 SBT := $(BIN)/python python/build_hook.py sbt
 # Tests start Spark many times, in half the time with an archive of its classes and without the second compiler.
