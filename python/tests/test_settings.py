@@ -107,7 +107,7 @@ def test_sizes_are_converted_to_bytes(text: int | str, size: int) -> None:
         ({"broadcast_ratio": float("nan")}, "broadcast_ratio is nan"),
         ({"ranges": "odd"}, "ranges is 'odd': allowed is one of even, balanced"),
         ({"mode": "passive"}, "mode is 'passive': allowed is one of auto, active, reactive, obs"),
-        ({"rules_disabled": "LocalRead"}, "rules_disabled is 'LocalRead': allowed is any of Resol"),
+        ({"rules_disabled": "LocalRead"}, "rules_disabled is 'LocalRead': allowed is any of Adapt"),
         (
             {"ranges": "balanced", "rounding": "exact", "min_parallelism": 9, "max_parallelism": 8},
             "the first must not be above the second",
