@@ -89,9 +89,8 @@ object GroupRead {
     val decision = decide(shuffles ++ broadcasts, policy)
     val layouts = stages.map { case (((stage, stored), factor), place) =>
       val bytes = if (policy.rowBytes) decision.ranges.bytesOf(stored) else decision.bytesByInput(place)
-      stage.id -> inOrder[ShufflePartitionSpec](decision, rangeSpecs(decision.ranges, bytes))(
-        specsOf(_, place, stored, factor)
-      )
+      val ofRanges = rangeSpecs(decision.ranges, bytes)
+      stage.id -> inOrder[ShufflePartitionSpec](decision, ofRanges)(specsOf(_, place, stored, factor))
     }
     val keyParts =
       if (!decision.splits.exists(_.byKeys)) Nil
