@@ -25,7 +25,8 @@ object Decider {
         bounded(rounded, inputBytes, policy)
           .forFanIn(subpartitionsOf(shuffles), widest, policy)
           .forMemory(shuffles, policy)
-    val layout = Layout.of(shuffles, wanted, widest, policy)
+    val sums = Bytes.sumEach(shuffles.map(_.bytes))
+    val layout = Layout.of(shuffles, sums, wanted, widest, policy)
     val bytesByInput = shuffles.map(input => layout.ranges.bytesOf(input.bytes))
     val decision = Decision(
       parallelism = layout.number.tasks,
@@ -42,7 +43,7 @@ object Decider {
       halves = layout.halves,
       limitedByPartitions = limitedByPartitions(layout, rounded.min(policy.upperBound.toLong), shuffles),
       skewed = SkewSplits
-        .unsplit(shuffles, layout.ranges, bytesByInput, SkewSplits.fairShare(inputBytes, layout.number.tasks, policy)),
+        .unsplit(sums, layout.ranges, bytesByInput, SkewSplits.fairShare(inputBytes, layout.number.tasks, policy)),
       widestRange = widest,
       heldMemory = MemoryLimit.total(shuffles.map(_.heldBytes)),
       largestTaskMemory = largestTaskMemory(shuffles, bytesByInput, layout.splits)

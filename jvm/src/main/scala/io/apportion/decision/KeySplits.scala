@@ -25,12 +25,12 @@ private[decision] object KeySplits {
   /**
    * Ranges and splits of a stage; `None` if no subpartition is too large.
    *
+   * @param sums   bytes of each subpartition of all shuffles
    * @param ranges ranges that cover all subpartitions
    */
-  def plan(shuffles: Seq[Input], ranges: Ranges, policy: Policy): Option[(Ranges, Seq[Split])] =
+  def plan(shuffles: Seq[Input], sums: Array[Long], ranges: Ranges, policy: Policy): Option[(Ranges, Seq[Split])] =
     if (policy.parallelism.isDefined || shuffles.isEmpty || !shuffles.forall(_.hasKeys)) None
     else {
-      val sums = Bytes.sumEach(shuffles.map(_.bytes))
       val parts = sums.indices.flatMap(i => Option(partsOf(i, sums(i), shuffles, policy)).filter(_ > 1).map(i -> _))
       val chosen = affordable(parts, sums, policy.upperBound - ranges.size)
       Option.when(chosen.nonEmpty)(

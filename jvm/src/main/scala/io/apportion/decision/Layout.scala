@@ -29,41 +29,37 @@ private[decision] object Layout {
   /**
    * Layout of the tasks that read shuffles.
    *
+   * @param sums   bytes of each subpartition of all shuffles
    * @param wanted number of tasks, which may be higher than the number of subpartitions
    * @param widest maximum number of subpartitions per range
    */
-  def of(shuffles: Seq[Input], wanted: ClampedTasks, widest: Int, policy: Policy): Layout =
+  def of(shuffles: Seq[Input], sums: Array[Long], wanted: ClampedTasks, widest: Int, policy: Policy): Layout =
     if (shuffles.isEmpty) Layout(wanted, Ranges.none)
     else
-      SkewSplits.plan(shuffles, wanted.tasks, widest, policy) match {
+      SkewSplits.plan(shuffles, sums, wanted.tasks, widest, policy) match {
         case Some((ranges, splits)) => Layout(wanted, ranges, splits)
         case None                   =>
-          val whole = ofWhole(shuffles, wanted.limitedTo(Decider.subpartitionsOf(shuffles).max(1)), widest, policy)
-          KeySplits.plan(shuffles, whole.ranges, policy).fold(whole) { case (ranges, splits) =>
+          val number = wanted.limitedTo(sums.length.max(1))
+          val whole =
+            if (policy.balanced) balanced(sums, number, widest, policy) else even(shuffles, sums, number, policy)
+          KeySplits.plan(shuffles, sums, whole.ranges, policy).fold(whole) { case (ranges, splits) =>
             whole.copy(ranges = ranges, splits = splits)
           }
       }
-
-  private def ofWhole(shuffles: Seq[Input], number: ClampedTasks, widest: Int, policy: Policy): Layout =
-    if (policy.balanced) balanced(Bytes.sumEach(shuffles.map(_.bytes)), number, widest, policy)
-    else {
-      val ranges = even(shuffles, number, policy)
-      Layout(number, ranges, halves = Option.when(ranges.size > number.tasks)(ranges.size))
-    }
 
   /**
    * Even ranges. After rounding to a power of two, they can have up to 1.5 times the target size. Where Spark would make
    * smaller ranges of the same subpartitions, they are halved.
    */
-  private def even(shuffles: Seq[Input], number: ClampedTasks, policy: Policy): Ranges = {
-    val bytes = Bytes.sumEach(shuffles.map(_.bytes))
+  private def even(shuffles: Seq[Input], bytes: Array[Long], number: ClampedTasks, policy: Policy): Layout = {
     val ranges = Ranges.even(bytes.length, number.tasks)
-    if (number.isExplicit) ranges
+    if (number.isExplicit) Layout(number, ranges)
     else {
       val readTwice = shuffles.map(input => input.readTwice(ranges) * Bytes.sum(input.bytes)).sum
       val read = 1 + (readTwice / Bytes.sum(bytes).max(1)).min(PartitionTree.MaxReadTwice)
       val halved = ranges.halved(bytes, (largestOfSpark(bytes, policy) * LargerThanSparks / read).toLong)
-      if (halved.size <= policy.upperBound) halved else ranges
+      if (halved.size <= number.tasks || halved.size > policy.upperBound) Layout(number, ranges)
+      else Layout(number, halved, halves = Some(halved.size))
     }
   }
 

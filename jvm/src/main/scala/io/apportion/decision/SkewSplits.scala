@@ -69,32 +69,27 @@ private[decision] object SkewSplits {
   /**
    * Indexes of the skewed subpartitions that ranges contain, because they are not split.
    *
+   * @param sums         bytes of each subpartition of all inputs
    * @param bytesByInput for each input, the bytes that each range reads of it
    * @param fairShare    bytes that a task should read
    */
-  def unsplit(
-      shuffles: Seq[Input],
-      ranges: Ranges,
-      bytesByInput: Seq[Array[Long]],
-      fairShare: Long
-  ): Seq[Int] = {
+  def unsplit(sums: Array[Long], ranges: Ranges, bytesByInput: Seq[Array[Long]], fairShare: Long): Seq[Int] = {
     val threshold = (fairShare * Tolerance).toLong
-    lazy val sums = Bytes.sumEach(shuffles.map(_.bytes))
     val rangeBytes = Bytes.sumEach(bytesByInput)
-    above(rangeBytes, threshold, 0, rangeBytes.length).flatMap(k =>
-      above(sums, threshold, ranges.starts(k), ranges.ends(k))
-    )
+    val skewed = mutable.ArrayBuffer.empty[Int]
+    foreachAbove(threshold, rangeBytes, 0, rangeBytes.length) { k =>
+      foreachAbove(threshold, sums, ranges.starts(k), ranges.ends(k))(skewed += _)
+    }
+    skewed.toSeq
   }
 
-  /** Indexes of counts above the threshold. A loop, as there may be many counts, which a collection would box. */
-  private def above(counts: Array[Long], threshold: Long, from: Int, until: Int): Seq[Int] = {
-    val indexes = mutable.ArrayBuffer.empty[Int]
+  /** Visits indexes of counts above the threshold. A loop, as a collection would box each of many counts. */
+  private def foreachAbove(threshold: Long, counts: Array[Long], from: Int, until: Int)(visit: Int => Unit): Unit = {
     var i = from
     while (i < until) {
-      if (counts(i) > threshold) indexes += i
+      if (counts(i) > threshold) visit(i)
       i += 1
     }
-    indexes.toSeq
   }
 
   /**
@@ -103,17 +98,23 @@ private[decision] object SkewSplits {
    * The stage has `tasks` tasks. Ranges must end where a split begins, so a few more tasks may take less slot time in
    * total. The plan then uses them, unless the number is set.
    *
+   * @param sums     bytes of each subpartition of all shuffles
    * @param maxWidth maximum number of subpartitions per range
    */
-  def plan(shuffles: Seq[Input], tasks: Int, maxWidth: Int, policy: Policy): Option[(Ranges, Seq[Split])] = {
+  def plan(
+      shuffles: Seq[Input],
+      sums: Array[Long],
+      tasks: Int,
+      maxWidth: Int,
+      policy: Policy
+  ): Option[(Ranges, Seq[Split])] = {
     val mapTasks = shuffles.filter(_.blocks.isDefined).map(_.mapTasks).sum
     if (mapTasks == 0) None
     else {
-      val sums = Bytes.sumEach(shuffles.map(_.bytes))
       val share = fairShare(Bytes.sum(sums), tasks, policy)
-      val skewed = above(sums, (share * Tolerance).toLong, 0, sums.length)
-        .sortBy(-sums(_))
-        .take((MaxBlocks / mapTasks).max(1))
+      val found = mutable.ArrayBuffer.empty[Int]
+      foreachAbove((share * Tolerance).toLong, sums, 0, sums.length)(found += _)
+      val skewed = found.sortBy(-sums(_)).take((MaxBlocks / mapTasks).max(1)).toSeq
       val maxTasks = (tasks + 2 * skewed.size.min(MaxSplitsWithExtraTasks)).min(policy.upperBound).max(tasks)
       if (skewed.isEmpty) None
       else
