@@ -115,7 +115,7 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
 
 private[apportion] object ApportionExtension {
 
-  /** Registers the settings and the rules of all packages. The documentation has them in this order. */
+  /** Registers the settings and the rules of all packages. The documentation has the settings in this order. */
   def registerSettings(): Unit = SettingRegistry.add(
     ScanSettings,
     ResourceSettings,
