@@ -25,7 +25,7 @@ class RulesDisabledSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   private val aggregate = "SELECT k, count(*) FROM numbers GROUP BY k"
   private val hinted = "SELECT /*+ PARALLELISM(5) */ k, count(*) FROM numbers GROUP BY k"
 
-  /** With this number of shuffle partitions, Spark drops the repartition. */
+  /** With this number of shuffle partitions, Spark drops the repartition. With another one, it keeps it. */
   private def repartitioned(n: Int) = s"SELECT /*+ REPARTITION($n, k) */ k, count(*) FROM numbers GROUP BY k"
 
   private val queries = Seq(
@@ -35,6 +35,7 @@ class RulesDisabledSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     "SELECT a.id, count(*) FROM numbers a JOIN numbers b ON a.id = b.k GROUP BY a.id",
     "SELECT k, count(*) FROM orders GROUP BY k",
     "WITH c AS (SELECT k, count(*) AS n FROM numbers GROUP BY k) SELECT * FROM c a JOIN c b ON a.n = b.k",
+    repartitioned(20),
     """SELECT a.id, b.m FROM numbers a LEFT JOIN (
       |  SELECT k, max(id) AS m FROM numbers GROUP BY k HAVING max(id) % 997 = 3) b ON a.id = b.m""".stripMargin
   )

@@ -144,7 +144,7 @@ class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
 
   test("map tasks start with groups whose rows fit the memory of a task in an earlier run") {
     val query = "SELECT id, row_number() OVER (PARTITION BY md5(string(id)) ORDER BY id) FROM range(0, 250000, 1, 2)"
-    for ((fraction, groups) <- Seq(0.075 -> 16, 0.0125 -> 64, 0.0025 -> 256))
+    for ((fraction, groups) <- Seq(0.075 -> 16, 0.025 -> 32, 0.0125 -> 64, 0.0025 -> 256))
       withSession("memory.fraction" -> fraction.toString) { session =>
         session.sql(query).collect()
         assert(only(decisionsOf(session, session.sql(query))).levels == Seq(groups))
@@ -162,6 +162,11 @@ class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(partitions(aggregate, "spark.sql.shuffle.partitions" -> "300") == Seq(512))
     assert(partitions(aggregate, "spark.sql.shuffle.partitions" -> "8") == Seq(8))
     assert(partitions(aggregate.replace("SELECT", "SELECT /*+ PARALLELISM(300) */")) == Seq(1024))
+    withSession() { session =>
+      // Planned only, as 3,000 tasks take long.
+      val plan = session.sql(aggregate.replace("SELECT", "SELECT /*+ PARALLELISM(3000) */")).queryExecution.executedPlan
+      assert(collect(plan) { case e: ShuffleExchangeLike => e.outputPartitioning.numPartitions } == Seq(8192))
+    }
     // 20,000 rows of 8 bytes
     assert(partitions(aggregate, "dataVolumePerTask" -> "200b") == Seq(2048))
   }
