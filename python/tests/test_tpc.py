@@ -29,7 +29,7 @@ FEW: dict[tpc.Benchmark, set[int]] = {"tpch": {21}, "tpcds": {5}}
 # So small that stages have several tasks, and the same on every machine.
 SETTINGS = {
     "spark.apportion.mode": "active",
-    "spark.apportion.dataVolumePerTask": "32KB",
+    "spark.apportion.dataVolumePerTask": "8KB",
     "spark.sql.shuffle.partitions": "16",
     "spark.apportion.sources.enabled": "false",
     "spark.sql.autoBroadcastJoinThreshold": "64KB",
