@@ -46,5 +46,6 @@ class Bare:
         }
         path = os.pathsep.join([str(self._python.parent), inherited["PATH"]])
         python = str(self._python)
-        environment = {**inherited, "PATH": path, "PYSPARK_PYTHON": python, **variables}
+        quick = {"SPARK_SUBMIT_OPTS": programs.quick_start()}
+        environment = {**inherited, **quick, "PATH": path, "PYSPARK_PYTHON": python, **variables}
         return programs.run(*command, folder=self.folder, environment=environment, stdin=stdin)

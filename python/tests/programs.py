@@ -4,8 +4,21 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
+
+
+def quick_start() -> str:
+    """Return the options by which the Makefile makes JVMs with Spark start quickly."""
+    return os.environ.get("SPARK_SUBMIT_OPTS", "")
+
+
+def without_spark(**more: str) -> dict[str, str]:
+    """Return the variables of a program whose Spark knows nothing of this process's Spark."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
+    ours = {"SPARK_SUBMIT_OPTS": quick_start(), "PYSPARK_PYTHON": sys.executable}
+    return {**kept, **ours, **more}
 
 
 def run(

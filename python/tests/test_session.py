@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import textwrap
@@ -18,6 +17,7 @@ from apportion import ApportionError, SettingError, Settings
 from apportion._spark import jars
 from apportion._spark.builder import merged
 from apportion.session import confs
+from tests.programs import without_spark
 
 EXTENSION = "io.apportion.ApportionExtension"
 REPORT = """
@@ -51,10 +51,9 @@ def test_apportion_is_added_to_a_list_unless_it_is_listed(values: str, expected:
 
 def run(code: str, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a program with `python -c`, or with `command`, without this process's Spark variables."""
-    inherited = {key: value for key, value in os.environ.items() if not key.startswith("SPARK_")}
     return subprocess.run(
         [*(command or (sys.executable, "-c")), textwrap.dedent(code)],
-        env={**inherited, "PYSPARK_PYTHON": sys.executable, **environment},
+        env=without_spark(**environment),
         capture_output=True,
         text=True,
         timeout=300,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from typer.testing import CliRunner, Result
 from apportion import doctor
 from apportion._spark import jars
 from apportion.cli import app
+from tests.programs import without_spark
 
 from .conftest import JAR, Machine
 
@@ -137,10 +137,9 @@ def test_an_unknown_setting_of_a_session_is_a_problem(spark: SparkSession) -> No
 
 
 def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    inherited = {key: value for key, value in os.environ.items() if not key.startswith("SPARK_")}
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
-        env={**inherited, "PYSPARK_PYTHON": sys.executable, **environment},
+        env=without_spark(**environment),
         capture_output=True,
         text=True,
         timeout=300,

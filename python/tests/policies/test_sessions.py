@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from apportion.policies import Policies, Rule
+from tests.programs import without_spark
 
 QUERY = "SELECT id % 10 AS k, count(*) FROM range(0, 1000, 1, 4) GROUP BY 1"
 TAGGED = "SELECT id % 9 AS k, count(*) FROM range(0, 1000, 1, 4) GROUP BY 1"
@@ -38,14 +38,11 @@ def decisions(folder: Path, builder: str, tag: str) -> list[list[object]]:
         Rule({"sql": r"id % 10\b", "user": "*"}, hints="PARALLELISM(3)", name="by text"),
     ]
     Policies(rules).save(path)
-    inherited = {key: value for key, value in os.environ.items() if not key.startswith("SPARK_")}
-    submit = {"SPARK_SUBMIT_OPTS": os.environ.get("SPARK_SUBMIT_OPTS", "")}
-    # PySpark then starts the Connect server on a free port, so that tests can run side by side.
-    submit["SPARK_TESTING"] = "1"
     code = PROGRAM.format(builder=builder, tag=tag)
     finished = subprocess.run(
         [sys.executable, "-c", code, str(path), QUERY, TAGGED],
-        env={**inherited, **submit, "PYSPARK_PYTHON": sys.executable},
+        # PySpark then starts the Connect server on a free port, so that tests can run side by side.
+        env=without_spark(SPARK_TESTING="1"),
         capture_output=True,
         text=True,
         check=False,

@@ -57,7 +57,7 @@ class Cluster:
     `daemon_options` are options of the JVMs of the master and the workers.
     """
 
-    conf: ClassVar[Mapping[str, str]] = {}
+    conf: ClassVar[Mapping[str, str]] = {"spark.executor.extraJavaOptions": programs.quick_start()}
     environment: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, directory: Path, cores: int = 1, daemon_options: str = "") -> None:
@@ -116,7 +116,7 @@ class Cluster:
             "SPARK_HOME": str(HOME),
             "SPARK_LOCAL_IP": host,
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": self._daemon_options,
+            "SPARK_DAEMON_JAVA_OPTS": f"{programs.quick_start()} {self._daemon_options}",
         }
         # Executors are in the process's group, and die with it.
         process = programs.start(
