@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, Request, sync_playwright
 
 CHROMIUM = shutil.which("chromium")
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
@@ -38,7 +38,7 @@ class Tabs:
         viewport = {"width": width, "height": 800}
         page = self._browser.new_page(viewport=viewport, color_scheme=colours)  # type: ignore[arg-type]
         page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("requestfailed", lambda request: self.errors.append(f"{request.url} failed"))
+        page.on("requestfailed", self._failed)
         page.on(
             "console",
             lambda said: self.errors.append(said.text) if said.type == "error" else None,
@@ -46,10 +46,15 @@ class Tabs:
         page.goto(url)
         return page
 
+    def _failed(self, request: Request) -> None:
+        # The browser aborts what still loads when it leaves a page.
+        if request.failure != "net::ERR_ABORTED":
+            self.errors.append(f"{request.url}: {request.failure}")
+
     def close(self) -> None:
         for context in self._browser.contexts:
             for page in context.pages:
-                # The browser aborts what still loads, and reports it as a failed request.
+                # Its errors come until then.
                 page.wait_for_load_state()
             context.close()
 

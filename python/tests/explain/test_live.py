@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from apportion._spark import jars
 from apportion.cli import app
+from tests.programs import quick_start
 
 from .conftest import Tabs
 
@@ -110,7 +111,7 @@ def history_server(live: Live) -> Iterator[str]:
         port = free.getsockname()[1]
     options = {"fs.logDirectory": live.logs.as_uri(), "ui.port": port}
     command = [
-        *("java", "-cp", f"{jars.find()}:{jars.spark_home()}/jars/*"),
+        *("java", *quick_start().split(), "-cp", f"{jars.find()}:{jars.spark_home()}/jars/*"),
         *(f"-Dspark.history.{name}={value}" for name, value in options.items()),
         "org.apache.spark.deploy.history.HistoryServer",
     ]
