@@ -13,6 +13,10 @@ class HintPlacesSuite extends HintSuite {
 
   private def inSession(body: SparkSession => Unit): Unit = withSession(settings: _*)(body)
 
+  /** Spark does not coalesce what it caches, so each of its 200 partitions would be a task. */
+  private def inSessionWithCache(body: SparkSession => Unit): Unit =
+    withSession(settings :+ ("spark.sql.shuffle.partitions" -> "20"): _*)(body)
+
   private def counts(session: SparkSession): DataFrame =
     session.table("numbers").groupBy("k").agg(count("*").as("c"))
 
@@ -178,7 +182,7 @@ class HintPlacesSuite extends HintSuite {
   }
 
   test("a cached query keeps its own hints, and queries with other hints use it") {
-    inSession { session =>
+    inSessionWithCache { session =>
       val joined = "SELECT a.k, b.k AS l FROM numbers a JOIN few b ON a.k = b.id"
       val cached =
         session.sql(s"SELECT /*+ PARALLELISM(8) */ l % 7 AS m, count(*) AS c FROM ($joined) GROUP BY l % 7").cache()
@@ -195,7 +199,7 @@ class HintPlacesSuite extends HintSuite {
   }
 
   test("a query with a hint uses the cached result of a view with common table expressions") {
-    inSession { session =>
+    inSessionWithCache { session =>
       session
         .sql("WITH c AS (SELECT k, count(*) AS n FROM numbers GROUP BY k) SELECT a.n FROM c a JOIN c b ON a.n = b.k")
         .createTempView("kept")

@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.catalyst.plans.LeftExistence
 import org.apache.spark.sql.catalyst.plans.logical
-import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.{QueryExecution, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec
 import org.apache.spark.sql.execution.exchange.Exchange
 import org.apache.spark.sql.{SparkSession, TpcTables}
@@ -87,7 +87,18 @@ class TpcHintsSuite extends HintSuite {
     expressions.flatMap(_.origin.startIndex)
   }
 
-  private def plan(query: String): SparkPlan = session.sql(query).queryExecution.executedPlan
+  /** The last executions by text, as three tests look at the same plans. All of them would fill the memory. */
+  private val executions = mutable.Queue.empty[(String, QueryExecution)]
+
+  private def execution(query: String): QueryExecution =
+    executions.collectFirst { case (`query`, execution) => execution }.getOrElse {
+      if (executions.size == 3) executions.dequeue()
+      val execution = session.sql(query).queryExecution
+      executions.enqueue(query -> execution)
+      execution
+    }
+
+  private def plan(query: String): SparkPlan = execution(query).executedPlan
 
   private def isHinted(group: ExchangeGroup): Boolean = GroupHints.of(group).parallelism.isDefined
 
@@ -123,7 +134,7 @@ class TpcHintsSuite extends HintSuite {
     test(s"$name: a hint does not change the plan") {
       val plain = session.sql(query).queryExecution
       Seq(outermost.last, innermost).foreach { block =>
-        val hinted = session.sql(withHint(query, block)).queryExecution
+        val hinted = execution(withHint(query, block))
         assert(shape(hinted.optimizedPlan) == shape(plain.optimizedPlan))
         assert(shape(hinted.executedPlan) == shape(plain.executedPlan))
       }

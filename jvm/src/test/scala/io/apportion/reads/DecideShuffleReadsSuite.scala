@@ -1,8 +1,10 @@
 package io.apportion.reads
 
+import scala.collection.mutable
+
 import io.apportion.SparkSuite
 import io.apportion.report.{DecisionLog, DecisionRecord}
-import org.apache.spark.sql.{DataFrames, SparkSession}
+import org.apache.spark.sql.DataFrames
 import org.apache.spark.sql.catalyst.plans.logical.RebalancePartitions
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, AdaptiveSparkPlanHelper}
@@ -14,8 +16,8 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   private val small = Seq(active, "dataVolumePerTask" -> "4KB")
   private val noBroadcast = "spark.sql.autoBroadcastJoinThreshold" -> "-1"
 
-  override protected def newSession(settings: (String, String)*): SparkSession =
-    super.newSession(settings: _*)
+  /** Fewer than by default, for queries that run a task for each. */
+  private val partitions = "spark.sql.shuffle.partitions" -> "40"
 
   /** operator: tasks of subpartitions, layout, kind */
   private def summary(record: DecisionRecord): String =
@@ -56,8 +58,8 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     (
       "Spark's partitions stay if its coalescing is switched off",
       "SELECT k, count(*) FROM numbers GROUP BY k",
-      Seq(active, "spark.sql.adaptive.coalescePartitions.enabled" -> "false"),
-      Seq("HashAggregate: 200 of 200, unchanged, unchanged")
+      Seq(active, partitions, "spark.sql.adaptive.coalescePartitions.enabled" -> "false"),
+      Seq("HashAggregate: 40 of 40, unchanged, unchanged")
     ),
     (
       "a sort is decided",
@@ -104,9 +106,9 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     ),
     (
       "the number of a repartition stays if Spark drops the repartition",
-      "SELECT /*+ REPARTITION(200, k) */ k, count(*) FROM numbers GROUP BY k",
-      Seq(active),
-      Seq("HashAggregate: 200 of 200, unchanged, unchanged")
+      "SELECT /*+ REPARTITION(40, k) */ k, count(*) FROM numbers GROUP BY k",
+      Seq(active, partitions),
+      Seq("HashAggregate: 40 of 40, unchanged, unchanged")
     ),
     (
       "a repartition by column without a number is decided",
@@ -179,28 +181,39 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     )
   )
 
+  private type Run = (Seq[String], Seq[DecisionRecord])
+
+  /** Each case runs once, for the tests of its decisions and of its rows, and so does each query under Spark. */
+  private val runs, runsOfSpark = mutable.Map.empty[String, Run]
+
+  private def run(query: String, settings: (String, String)*): Run = withSession(settings: _*) { session =>
+    val rows = session.sql(query).collect().map(_.toString).sorted.toSeq
+    (rows, DecisionLog.of(session).all)
+  }
+
   forAll(cases) { (name, query, settings, expected) =>
     test(name) {
       if (name == "a union whose partitions are used above it does not separate groups") since("4.1")
-      assert(decisionsOf(query, settings: _*).map(summary).sorted == expected.sorted)
+      val (_, decisions) = runs.getOrElseUpdate(name, run(query, settings: _*))
+      assert(decisions.map(summary).sorted == expected.sorted)
     }
   }
 
   forAll(cases) { (name, query, settings, _) =>
     test(s"the rows are the same as without Apportion: $name") {
-      def rows(settings: (String, String)*) =
-        withSession(settings: _*)(_.sql(query).collect().map(_.toString).sorted.toSeq)
-      assert(rows(settings: _*) == rows("enabled" -> "false"))
+      val (rows, _) = runs.getOrElseUpdate(name, run(query, settings: _*))
+      val (expected, _) = runsOfSpark.getOrElseUpdate(query, run(query, "enabled" -> "false"))
+      assert(rows == expected)
     }
   }
 
   test("the reason says that Spark replaced the number of a repartition under a join") {
-    withSession(active, noBroadcast) { session =>
+    withSession(active, partitions, noBroadcast) { session =>
       val (many, few) = (session.table("numbers"), session.table("few"))
       val joined = many.repartition(5, many("id")).join(few.repartition(9, few("id")), "id")
       assert(
         only(decisionsOf(session, joined)).reason ==
-          "Unchanged: Spark gave 200 partitions to query stage 0 instead of the number that a repartition sets."
+          "Unchanged: Spark gave 40 partitions to query stage 0 instead of the number that a repartition sets."
       )
     }
   }
@@ -268,15 +281,15 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   }
 
   test("a cached plan is decided for the session that runs it, except for its last stage") {
-    withSession("parallelism" -> "3", noBroadcast) { session =>
+    withSession("parallelism" -> "3", partitions, noBroadcast) { session =>
       val query = "SELECT a.k, count(*) AS c FROM numbers a JOIN numbers b ON a.id = b.k GROUP BY a.k"
       session.sql(s"CACHE TABLE cached AS $query")
       val decisions = DecisionLog.of(session).all.filter(_.subpartitions > 1).map(summary)
       session.sql("UNCACHE TABLE cached")
       assert(
         decisions == Seq(
-          "ShuffledHashJoin: 3 of 256, even, explicit",
-          "HashAggregate: 200 of 200, unchanged, unchanged"
+          "ShuffledHashJoin: 3 of 64, even, explicit",
+          "HashAggregate: 40 of 40, unchanged, unchanged"
         )
       )
     }

@@ -5,7 +5,7 @@ import java.nio.file.Files
 import scala.collection.mutable
 
 import io.apportion.SparkSuite
-import io.apportion.report.{DecisionEvent, DecisionRecord}
+import io.apportion.report.{DecisionEvent, DecisionLog, DecisionRecord}
 import org.apache.spark.apportion.Listeners
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.sql.catalyst.plans.QueryPlan
@@ -109,15 +109,20 @@ class ObservingSuite extends SparkSuite {
     decisionsOf(sql, settings :+ ("mode" -> "observe"): _*)
 
   forAll(queries) { (name, sql, settings) =>
+    // Runs once for both tests.
+    lazy val ((observedPlan, observedRows), records) =
+      withSession(settings ++ wholeText :+ ("mode" -> "observe"): _*) { session =>
+        val found = run(session, session.sql(sql))
+        (found, DecisionLog.of(session).all)
+      }
+
     test(s"observing changes neither the plan nor the rows: $name") {
       val (plan, rows) = run(sql, settings :+ ("enabled" -> "false"): _*)
-      val (observedPlan, observedRows) = run(sql, settings :+ ("mode" -> "observe"): _*)
       assert(observedPlan == plan)
       assert(observedRows == rows)
     }
 
     test(s"observing records decisions: $name") {
-      val records = observed(sql, settings: _*)
       assert(records.nonEmpty)
       assert(records.forall(record => record.layout == "observed" || record.layout == "unchanged"))
       records.filter(_.layout == "observed").foreach { record =>
@@ -128,7 +133,9 @@ class ObservingSuite extends SparkSuite {
   }
 
   test("observing does not change the plan of a cached table") {
-    def cached(settings: (String, String)*) = withSession(settings ++ noBroadcast ++ wholeText: _*) { session =>
+    // Spark does not coalesce what it caches.
+    val few = "spark.sql.shuffle.partitions" -> "20"
+    def cached(settings: (String, String)*) = withSession(settings ++ noBroadcast ++ wholeText :+ few: _*) { session =>
       val query =
         session.sql("SELECT a.k, count(*) AS c FROM numbers a JOIN numbers b ON a.id = b.k GROUP BY a.k").cache()
       try run(session, query.groupBy("c").count())

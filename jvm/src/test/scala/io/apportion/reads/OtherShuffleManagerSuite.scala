@@ -29,13 +29,14 @@ class OtherShuffleManagerSuite extends SparkSuite {
 
   private val join = "SELECT count(*), max(word), max(name) FROM heavy JOIN light USING (k)"
 
+  private lazy val rowsOfSpark: Seq[Row] =
+    withSession(settings :+ shuffled :+ ("enabled" -> "false"): _*)(_.sql(join).collect().toSeq)
+
   /** The decision about the heavy rows; the results are Spark's. */
   private def heaviest(more: (String, String)*): DecisionRecord = withSession(settings ++ more: _*) { session =>
-    def rows: Seq[Row] = session.sql(join).collect().toSeq
-    val found = rows
+    val rows = session.sql(join).collect().toSeq
     val decisions = DecisionLog.of(session).all
-    session.conf.set("spark.apportion.enabled", "false")
-    assert(found == rows)
+    assert(rows == rowsOfSpark)
     decisions.filter(_.subpartitions > 1).maxBy(_.inputBytes)
   }
 

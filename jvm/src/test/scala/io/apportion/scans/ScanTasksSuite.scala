@@ -42,10 +42,14 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   /** table: tasks, of all scans of the query */
   private def scans(session: SparkSession, query: DataFrame): Seq[String] = {
     query.collect()
+    scansOf(session, query)
+  }
+
+  /** The same, if the query has run. */
+  private def scansOf(session: SparkSession, query: DataFrame): Seq[String] =
     collectWithSubqueries(query.queryExecution.executedPlan) { case scan: FileSourceScanExec =>
       s"${scan.tableIdentifier.fold("")(_.table)}: ${ActiveSession.in(session)(scan.inputRDD.getNumPartitions)}"
     }.sorted
-  }
 
   /** Files count as no more than their bytes. */
   private val small = Seq("spark.sql.files.openCostInBytes" -> "0", "minTaskVolume" -> "1")
@@ -113,9 +117,9 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     test(s"SOURCE_PARALLELISM sets the tasks of scans: $name") {
       withSession() { session =>
         val hinted = session.sql(query)
-        assert(scans(session, hinted) == expected)
-        val plain = session.sql(query.replaceAll("/\\*\\+.*?\\*/", ""))
-        assert(hinted.collect().map(_.toString).sorted.toSeq == plain.collect().map(_.toString).sorted.toSeq)
+        val rows = sortedRows(hinted)
+        assert(scansOf(session, hinted) == expected)
+        assert(rows == sortedRows(session.sql(query.replaceAll("/\\*\\+.*?\\*/", ""))))
       }
     }
   }

@@ -1,6 +1,7 @@
 package io.apportion.shufflewrites
 
 import io.apportion.SparkSuite
+import io.apportion.report.{DecisionLog, DecisionRecord}
 import org.apache.spark.apportion.Listeners
 import org.apache.spark.sql.{DataFrame, Row, SparkSession}
 import org.apache.spark.sql.apportion.exchange.{AdaptiveExchangeExec, TreeStatistics}
@@ -10,6 +11,13 @@ import org.scalatest.prop.TableDrivenPropertyChecks._
 
 class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   override protected def generatesCode: Boolean = true
+
+  /** Also a quarter of `numbers`, which is written in all levels of groups too, and read by fewer tasks. */
+  override protected def newSession(settings: (String, String)*): SparkSession = {
+    val session = super.newSession(settings: _*)
+    session.range(0, 5000, 1, 2).selectExpr("id", "id % 1000 AS k").createOrReplaceTempView("quarter")
+    session
+  }
 
   private val aggregate = "SELECT k, count(*), sum(id) FROM numbers GROUP BY k"
 
@@ -23,22 +31,22 @@ class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     aggregate,
     "SELECT count(DISTINCT id), k FROM numbers GROUP BY k",
     "SELECT a.id, b.k FROM numbers a JOIN numbers b ON a.id = b.id",
-    "SELECT a.id, b.k FROM numbers a LEFT JOIN few b ON a.id = b.id",
-    "SELECT a.id, b.id FROM numbers a FULL JOIN few b ON a.id = b.id",
-    "SELECT id FROM numbers WHERE id NOT IN (SELECT id FROM few)",
-    "SELECT id, row_number() OVER (PARTITION BY k ORDER BY id) FROM numbers",
-    "SELECT id, rank() OVER (PARTITION BY id % 3 ORDER BY id) FROM numbers",
-    "SELECT k, id FROM numbers ORDER BY k DESC, id",
+    "SELECT a.id, b.k FROM quarter a LEFT JOIN few b ON a.id = b.id",
+    "SELECT a.id, b.id FROM quarter a FULL JOIN few b ON a.id = b.id",
+    "SELECT id FROM quarter WHERE id NOT IN (SELECT id FROM few)",
+    "SELECT id, row_number() OVER (PARTITION BY k ORDER BY id) FROM quarter",
+    "SELECT id, rank() OVER (PARTITION BY id % 3 ORDER BY id) FROM quarter",
+    "SELECT k, id FROM quarter ORDER BY k DESC, id",
     "SELECT k, count(*) AS n FROM numbers GROUP BY k ORDER BY n, k",
-    "SELECT id % 7, k FROM numbers INTERSECT SELECT id, k FROM few",
+    "SELECT id % 7, k FROM quarter INTERSECT SELECT id, k FROM few",
     "SELECT k, count(*) FROM numbers GROUP BY k UNION ALL SELECT id, count(*) FROM few GROUP BY id",
     inUnion,
-    "SELECT /*+ REPARTITION(k) */ k, id FROM numbers",
-    "SELECT /*+ REBALANCE(k) */ k, id FROM numbers",
+    "SELECT /*+ REPARTITION(k) */ k, id FROM quarter",
+    "SELECT /*+ REBALANCE(k) */ k, id FROM quarter",
     "SELECT k, count(*) FROM numbers WHERE id < 0 GROUP BY k",
     "SELECT * FROM numbers WHERE id = (SELECT max(id) FROM numbers GROUP BY k ORDER BY 1 DESC LIMIT 1)",
     "WITH c AS (SELECT k, count(*) n FROM numbers GROUP BY k) SELECT a.k FROM c a JOIN c b ON a.n = b.n AND a.k = b.k",
-    "SELECT CASE WHEN id < 15000 THEN 1 ELSE id END AS hot, count(*), collect_list(k) FROM numbers GROUP BY 1"
+    "SELECT CASE WHEN id < 3750 THEN 1 ELSE id END AS hot, count(*), collect_list(k) FROM quarter GROUP BY 1"
   )
 
   /** Target sizes at which map tasks write the first, some and all levels. */
@@ -63,12 +71,9 @@ class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       exchanges(session.sql(query))
     }
 
-  private def tasksOf(query: String, settings: (String, String)*): Seq[Int] = withSession(settings: _*) { session =>
-    withoutBroadcasts(session)
-    val frame = session.sql(query)
-    frame.collect()
-    collect(frame.queryExecution.executedPlan) { case read: AQEShuffleReadExec => read.partitionSpecs.size }
-  }
+  /** Of a query that has run. */
+  private def tasksOf(query: DataFrame): Seq[Int] =
+    collect(query.queryExecution.executedPlan) { case read: AQEShuffleReadExec => read.partitionSpecs.size }
 
   test("rows are the same as with Spark's shuffles, at every level of groups") {
     forAll(queries) { query =>
@@ -116,6 +121,7 @@ class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(small.sparksBlocks.contains(400L) && small.bytesReadTwice == 0)
     assert(small.reason.contains("written in 4 blocks instead of up to 400"))
     val large = decided("200b")
+    assert(large.subpartitions == 2048)
     assert(large.tasks > 16 && large.levels.last > 16 && large.blocks.exists(_ > 32))
     assert(decided(targets.last).levels.last == 256)
   }
@@ -134,10 +140,17 @@ class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(decision.tasks == 6 && decision.levels == Seq(32) && decision.blocks.exists(_ <= 64))
   }
 
+  /** The decision for a query whose many rows are thrown away. */
+  private def decisionWithoutRows(session: SparkSession, query: String): DecisionRecord = {
+    val before = DecisionLog.of(session).all.size
+    session.sql(query).write.format("noop").mode("overwrite").save()
+    only(DecisionLog.of(session).all.drop(before))
+  }
+
   test("map tasks start with groups as fine as an earlier run of the same shuffle needed") {
-    withSession("dataVolumePerTask" -> "256mb") { session =>
-      val query = "SELECT md5(string(id)), count(*) FROM range(0, 1000000, 1, 2) GROUP BY 1"
-      def firstLevel = only(decisionsOf(session, session.sql(query))).levels.head
+    withSession("dataVolumePerTask" -> "128mb") { session =>
+      val query = "SELECT md5(string(id)), count(*) FROM range(0, 400000, 1, 2) GROUP BY 1"
+      def firstLevel = decisionWithoutRows(session, query).levels.head
       assert(Seq(firstLevel, firstLevel) == Seq(2, 16))
     }
   }
@@ -146,8 +159,8 @@ class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     val query = "SELECT id, row_number() OVER (PARTITION BY md5(string(id)) ORDER BY id) FROM range(0, 250000, 1, 2)"
     for ((fraction, groups) <- Seq(0.075 -> 16, 0.025 -> 32, 0.0125 -> 64, 0.0025 -> 256))
       withSession("memory.fraction" -> fraction.toString) { session =>
-        session.sql(query).collect()
-        assert(only(decisionsOf(session, session.sql(query))).levels == Seq(groups))
+        decisionWithoutRows(session, query)
+        assert(decisionWithoutRows(session, query).levels == Seq(groups))
       }
   }
 
@@ -161,14 +174,15 @@ class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(partitions(aggregate) == Seq(256))
     assert(partitions(aggregate, "spark.sql.shuffle.partitions" -> "300") == Seq(512))
     assert(partitions(aggregate, "spark.sql.shuffle.partitions" -> "8") == Seq(8))
-    assert(partitions(aggregate.replace("SELECT", "SELECT /*+ PARALLELISM(300) */")) == Seq(1024))
-    withSession() { session =>
-      // Planned only, as 3,000 tasks take long.
-      val plan = session.sql(aggregate.replace("SELECT", "SELECT /*+ PARALLELISM(3000) */")).queryExecution.executedPlan
-      assert(collect(plan) { case e: ShuffleExchangeLike => e.outputPartitioning.numPartitions } == Seq(8192))
+    // Planned only, as many tasks take long. Other tests run 300 tasks, and tasks of 200 bytes.
+    def planned(query: String, settings: (String, String)*) = withSession(settings: _*) { session =>
+      val plan = session.sql(query).queryExecution.executedPlan
+      collect(plan) { case e: ShuffleExchangeLike => e.outputPartitioning.numPartitions }
     }
+    assert(planned(aggregate.replace("SELECT", "SELECT /*+ PARALLELISM(300) */")) == Seq(1024))
+    assert(planned(aggregate.replace("SELECT", "SELECT /*+ PARALLELISM(3000) */")) == Seq(8192))
     // 20,000 rows of 8 bytes
-    assert(partitions(aggregate, "dataVolumePerTask" -> "200b") == Seq(2048))
+    assert(planned(aggregate, "dataVolumePerTask" -> "200b") == Seq(2048))
   }
 
   test("map tasks also decide how finely they write where a union keeps Spark's number of partitions") {
@@ -181,7 +195,11 @@ class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   }
 
   test("an explicit parallelism above Spark's number of partitions works") {
-    assert(tasksOf(aggregate.replace("SELECT", "SELECT /*+ PARALLELISM(300) */")) == Seq(300))
+    withSession() { session =>
+      val query = session.sql(aggregate.replace("SELECT", "SELECT /*+ PARALLELISM(300) */"))
+      assert(exchanges(query).map(_.outputPartitioning.numPartitions) == Seq(1024))
+      assert(tasksOf(query) == Seq(300))
+    }
   }
 
   test("a small sorted result is one range, and each task of a large one reads several ranges") {
@@ -246,11 +264,11 @@ class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
 
   test("without Spark's coalescing, each shuffle partition has a task of its own, unless a parallelism is set") {
-    val off = "spark.sql.adaptive.coalescePartitions.enabled" -> "false"
-    val decision = decisionOf(aggregate, off)
-    assert(decision.kind == "unchanged" && decision.tasks == 200)
+    val off = Seq("spark.sql.adaptive.coalescePartitions.enabled" -> "false", "spark.sql.shuffle.partitions" -> "30")
+    val decision = decisionOf(aggregate, off: _*)
+    assert(decision.kind == "unchanged" && decision.tasks == 30)
     assert(decision.reason.contains("spark.sql.adaptive.coalescePartitions.enabled is false"))
-    assert(decisionOf(aggregate, off, "parallelism" -> "3").tasks == 3)
+    assert(decisionOf(aggregate, off :+ ("parallelism" -> "3"): _*).tasks == 3)
   }
 
   private val sparks = Table(
@@ -266,7 +284,7 @@ class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   }
 
   test("the shuffle that the last stage of a cached plan reads stays Spark's") {
-    withSession() { session =>
+    withSession("spark.sql.shuffle.partitions" -> "30") { session =>
       val cached = session.sql(aggregate).cache()
       try {
         cached.collect()

@@ -8,16 +8,16 @@ import org.apache.spark.sql.catalyst.expressions.{Ascending, SortOrder}
 import org.apache.spark.sql.catalyst.plans.logical.{RebalancePartitions, Sort}
 import org.scalatest.prop.TableDrivenPropertyChecks._
 
-/** Tasks with 19 MB of execution memory each, in which some operators spill and others fail. */
+/** Tasks with 9.6 MB of execution memory each, in which some operators spill and others fail. */
 class SmallMemorySuite extends SparkSuite {
-  // A million rows pay for the compilation.
+  // Half a million rows pay for the compilation.
   override protected def generatesCode: Boolean = true
 
   override protected def submitTimeConf: Map[String, String] =
     Map(
-      "spark.testing.memory" -> (64 << 20).toString,
+      "spark.testing.memory" -> (32 << 20).toString,
       "spark.testing.reservedMemory" -> "0",
-      "spark.buffer.pageSize" -> "256k"
+      "spark.buffer.pageSize" -> "128k"
     )
 
   private val settings = Seq(
@@ -27,7 +27,7 @@ class SmallMemorySuite extends SparkSuite {
     "spark.sql.adaptive.autoBroadcastJoinThreshold" -> "-1"
   )
 
-  private val rows = "(SELECT id ^ 5 AS k, id AS v, id AS w FROM range(0, 1000000, 1, 4))"
+  private val rows = "(SELECT id ^ 5 AS k, id AS v, id AS w FROM range(0, 500000, 1, 4))"
 
   /** The decision about the last stage of a query whose rows are thrown away. */
   private def run(session: SparkSession, query: String): DecisionRecord = {
@@ -45,7 +45,7 @@ class SmallMemorySuite extends SparkSuite {
     ("window", s"SELECT *, row_number() OVER (PARTITION BY k ORDER BY v) FROM $rows"),
     ("merge join", s"SELECT /*+ MERGE(b) */ a.*, b.v FROM $rows a JOIN $rows b ON a.k = b.k"),
     ("aggregate", s"SELECT k, max(v), max(w) FROM $rows GROUP BY k"),
-    ("collect_list", s"SELECT k % 100000, collect_list(v) FROM $rows GROUP BY 1")
+    ("collect_list", s"SELECT k % 50000, collect_list(v) FROM $rows GROUP BY 1")
   )
 
   forAll(queries) { (operator, query) =>
