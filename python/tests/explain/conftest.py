@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -66,9 +65,3 @@ def tabs(chromium: Browser) -> Iterator[Tabs]:
     yield opened
     opened.close()
     assert opened.errors == []
-
-
-@pytest.fixture
-def picture(tmp_path: Path) -> Path:
-    """Where a screenshot goes."""
-    return tmp_path / "page.png"

@@ -83,9 +83,7 @@ def address(tmp_path: Path) -> str:
     return written(tmp_path, query(3, "SELECT daily", 2), query(4, long, 2))
 
 
-def test_links_lead_from_a_query_to_a_stage_to_its_operators(
-    tabs: Tabs, address: str, picture: Path
-) -> None:
+def test_links_lead_from_a_query_to_a_stage_to_its_operators(tabs: Tabs, address: str) -> None:
     page = tabs.open(address)
     page.get_by_role("link", name="Query 3: SELECT daily").click()
     expect(page.locator("h2#q3")).to_be_in_viewport()
@@ -98,7 +96,6 @@ def test_links_lead_from_a_query_to_a_stage_to_its_operators(
     expect(scan).to_be_in_viewport()
     expect(scan.get_by_role("listitem").filter(has_text="Scan parquet").first).to_be_visible()
     expect(scan.locator("summary").first).to_be_focused()
-    page.screenshot(path=picture)
     page.go_back()
     assert page.url.endswith("#q3")
 
@@ -140,11 +137,10 @@ def test_the_page_works_by_keyboard(tabs: Tabs, address: str) -> None:
 @pytest.mark.parametrize("width", [400, 1280])
 @pytest.mark.parametrize("colours", ["light", "dark"])
 def test_the_page_has_readable_contrast_and_fits_the_screen(
-    tabs: Tabs, address: str, width: int, colours: Literal["light", "dark"], picture: Path
+    tabs: Tabs, address: str, width: int, colours: Literal["light", "dark"]
 ) -> None:
     page = tabs.open(f"{address}#q4-stage-7", width, colours)
     page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
-    page.screenshot(path=picture, full_page=True)
     assert page.evaluate(CONTRAST) == []
     # Wide graphs scroll by themselves.
     assert page.evaluate("document.documentElement.scrollWidth") == width
@@ -155,26 +151,22 @@ def test_the_page_has_readable_contrast_and_fits_the_screen(
 
 @pytest.mark.parametrize(("width", "colours"), [(400, "light"), (1280, "dark")])
 def test_streams_have_readable_contrast_and_fit_the_screen(
-    tabs: Tabs, tmp_path: Path, width: int, colours: Literal["light", "dark"], picture: Path
+    tabs: Tabs, tmp_path: Path, width: int, colours: Literal["light", "dark"]
 ) -> None:
     file = tmp_path / "page.html"
     apportion.explain(streams.written(tmp_path, streams.peak())).save(file)
     page = tabs.open(file.as_uri(), width, colours)
-    page.screenshot(path=picture, full_page=True)
     assert page.evaluate(CONTRAST) == []
     assert page.evaluate("document.documentElement.scrollWidth") == width
     expect(page.get_by_text("paused 8.2 s").last).to_be_attached()
 
 
-def test_the_slowest_stage_is_in_sight_on_a_narrow_screen(
-    tabs: Tabs, tmp_path: Path, picture: Path
-) -> None:
+def test_the_slowest_stage_is_in_sight_on_a_narrow_screen(tabs: Tabs, tmp_path: Path) -> None:
     made = query(3, "SELECT daily", 8)
     assert made.plan
     result = next(iter(made.plan.metrics.values()))
     made.stages = [stage(7, result, [0, 5, 25])]
     page = tabs.open(written(tmp_path, made), 400)
-    page.screenshot(path=picture)
     expect(page.locator(".graph .narrow .slowest rect")).to_be_in_viewport(ratio=1)
     expect(page.locator(".graph .wide .slowest")).not_to_be_visible()
     expect(page.locator(".answer")).to_be_in_viewport()
@@ -198,7 +190,7 @@ def test_a_long_text_leaves_room_for_the_stages(tabs: Tabs, tmp_path: Path) -> N
 @pytest.mark.parametrize("width", [400, 1280])
 @pytest.mark.parametrize("colours", ["light", "dark"])
 def test_advice_has_readable_contrast_and_fits_the_screen(
-    tabs: Tabs, tmp_path: Path, width: int, colours: Literal["light", "dark"], picture: Path
+    tabs: Tabs, tmp_path: Path, width: int, colours: Literal["light", "dark"]
 ) -> None:
     application = eventlog.read(PICTURED)
     names = ["nightly", "a_job_with_a_name_of_more_than_forty_letters_without_a_space"]
@@ -207,7 +199,6 @@ def test_advice_has_readable_contrast_and_fits_the_screen(
     file.write_text(render.html(collected(advice), 20), "utf-8")
     page = tabs.open(file.as_uri(), width, colours)
     page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
-    page.screenshot(path=picture, full_page=True)
     assert page.evaluate(CONTRAST) == []
     assert page.evaluate("document.documentElement.scrollWidth") == width
 
@@ -237,18 +228,17 @@ def test_coloured_boxes_have_readable_contrast_and_hold_their_text(
     assert page.evaluate(OVERFLOWING) == []
 
 
-def test_a_picture_shows_all_text_in_the_light(tabs: Tabs, tmp_path: Path, picture: Path) -> None:
+def test_a_picture_shows_all_text_in_the_light(tabs: Tabs, tmp_path: Path) -> None:
     file = tmp_path / "graph.svg"
     Explained("", [view(Application(), query(n, "SELECT daily", 3)) for n in (1, 2)], []).save(file)
     page = tabs.open(file.as_uri(), 1400, "dark")
-    page.screenshot(path=picture)
     assert page.evaluate("document.querySelectorAll('g').length") == 8
     assert page.evaluate(OVERFLOWING.replace(".graph a", "g")) == []
 
 
 @pytest.mark.parametrize(("width", "colours"), [(1400, "light"), (420, "dark")])
 def test_a_range_of_the_timeline_is_zoomed_into(
-    tabs: Tabs, tmp_path: Path, width: int, colours: Literal["light", "dark"], picture: Path
+    tabs: Tabs, tmp_path: Path, width: int, colours: Literal["light", "dark"]
 ) -> None:
     file = tmp_path / "page.html"
     apportion.explain(PICTURED).save(file)
@@ -270,7 +260,6 @@ def test_a_range_of_the_timeline_is_zoomed_into(
     page.mouse.up()
     assert shown(plot) == [250, 250]
     expect(reset).to_be_visible()
-    page.screenshot(path=picture, full_page=True)
     assert page.evaluate(CONTRAST) == []
     assert page.evaluate("document.documentElement.scrollWidth") == width
     reset.click()
@@ -306,7 +295,7 @@ def test_all_sections_are_open_in_print(tabs: Tabs, address: str) -> None:
     expect(page.locator("details:not([open])")).to_have_count(0)
 
 
-def test_a_query_of_300_stages_opens_quickly(tabs: Tabs, tmp_path: Path, picture: Path) -> None:
+def test_a_query_of_300_stages_opens_quickly(tabs: Tabs, tmp_path: Path) -> None:
     address = written(tmp_path, query(1, "SELECT large", 300, subpartitions=256, tasks=16))
     seconds: list[float] = []
     # The machine may be busy: the best of some.
@@ -314,12 +303,11 @@ def test_a_query_of_300_stages_opens_quickly(tabs: Tabs, tmp_path: Path, picture
         page = tabs.open(address)
         loaded = page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd")
         seconds.append(loaded / 1000)
-    page.screenshot(path=picture)
     expect(page.locator("details.stage")).to_have_count(301)
     assert min(seconds) < MOST_SECONDS
 
 
-def test_links_in_a_notebook_stay_in_the_frame(tabs: Tabs, picture: Path) -> None:
+def test_links_in_a_notebook_stay_in_the_frame(tabs: Tabs) -> None:
     explained = Explained("nightly", [view(Application(), query(3, "SELECT daily", 2))], [])
     page = tabs.open()
     page.set_content(explained._repr_html_())
@@ -330,4 +318,3 @@ def test_links_in_a_notebook_stay_in_the_frame(tabs: Tabs, picture: Path) -> Non
     scan = frame.locator("details#q3-query-stage-0")
     expect(scan).to_have_attribute("open", "")
     expect(scan.get_by_role("listitem").filter(has_text="Scan parquet").first).to_be_visible()
-    page.screenshot(path=picture)

@@ -142,15 +142,13 @@ def root(live: Live, request: pytest.FixtureRequest) -> str:
 @pytest.mark.parametrize("width", [1400, 420])
 @pytest.mark.parametrize("colours", ["light", "dark"])
 def test_nothing_in_the_tab_is_cut_or_overlaps(
-    root: str, width: int, colours: Literal["light", "dark"], tabs: Tabs, picture: Path
+    root: str, width: int, colours: Literal["light", "dark"], tabs: Tabs
 ) -> None:
     page = tabs.open(f"{root}/apportion/", width, colours)
-    page.screenshot(path=picture.with_name("list.png"), full_page=True)
     assert page.evaluate(CLASHING) == []
     page.get_by_role("row").filter(has_text="the daily report").get_by_role("link").click()
     page.wait_for_load_state("networkidle")
     expect(page.locator(".apportion-stages a:visible")).to_have_count(5)
-    page.screenshot(path=picture, full_page=True)
     assert page.evaluate(CLASHING) == []
     assert page.evaluate("document.documentElement.scrollWidth") == width
     expect(page.get_by_text("more characters)")).to_be_visible()
@@ -167,9 +165,7 @@ def test_the_columns_of_the_tab_sort_as_numbers(root: str, column: str, tabs: Ta
     assert column != "Largest task" or keys != sorted(keys)
 
 
-def test_the_tab_of_a_running_application_shows_decisions(
-    live: Live, tabs: Tabs, picture: Path
-) -> None:
+def test_the_tab_of_a_running_application_shows_decisions(live: Live, tabs: Tabs) -> None:
     page = tabs.open(live.url)
     page.get_by_role("link", name="Apportion").click()
     page.locator("#apportion-queries").get_by_role("link").last.click()
@@ -179,6 +175,5 @@ def test_the_tab_of_a_running_application_shows_decisions(
     expect(numbers).not_to_be_visible()
     page.get_by_text("All fields").first.click()
     expect(numbers.first).to_be_visible()
-    page.screenshot(path=picture)
     page.get_by_role("link", name="Plan of the query").click()
     expect(page.get_by_text("Details for Query").first).to_be_visible()

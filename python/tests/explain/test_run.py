@@ -237,9 +237,7 @@ def notebook_page(shell: InteractiveShell, cell: str) -> str:
     return f"<!doctype html><title>notebook</title>{''.join(shown)}{explained._repr_html_()}"
 
 
-def test_an_executed_notebook_is_drawn(
-    shell: InteractiveShell, tabs: Tabs, picture: Path, tmp_path: Path
-) -> None:
+def test_an_executed_notebook_is_drawn(shell: InteractiveShell, tabs: Tabs, tmp_path: Path) -> None:
     file = tmp_path / "notebook.html"
     file.write_text(notebook_page(shell, f"%%apportion parallelism=2\n{GROUPED}"), "utf-8")
     page = tabs.open(file.as_uri())
@@ -248,7 +246,6 @@ def test_an_executed_notebook_is_drawn(
     expect(page.get_by_text(reason).first).to_be_visible()
     frame = page.frame_locator("iframe")
     expect(frame.get_by_text("stage 0").first).to_be_visible()
-    page.screenshot(path=picture, full_page=True)
     content = "document.documentElement.scrollHeight - document.documentElement.clientHeight"
     inner = page.frames[1]
     inner.wait_for_function(f"{content} === 0")
