@@ -4,7 +4,7 @@ import io.apportion.decision.ranges.Bytes
 import io.apportion.groups.ExchangeGroup
 import io.apportion.memory.RowHolders
 import io.apportion.report.ReportSource
-import io.apportion.rules.Guarded
+import io.apportion.rules.{Guarded, SharedPlans}
 import io.apportion.settings.SessionPolicy
 import org.apache.spark.apportion.Cluster
 import org.apache.spark.sql.SparkSession
@@ -21,6 +21,9 @@ import org.apache.spark.sql.internal.SQLConf
 /**
  * Joins finished shuffles with hash tables, where Spark would sort both sides. A hash table cannot spill, so the whole side of
  * the join has to fit the memory that a task surely gets. Then it fits for any skew of the keys and any number of tasks.
+ * A join that a subquery needs too stays as Spark has planned it: Spark plans the query and the subquery separately, and the
+ * second one reuses shuffles above the join only if both sort.
+ *
  * Spark has a rule for this too, but it compares stored bytes, and it is off by default (`DynamicJoinSelection`, 3.5 to 4.2;
  * `ConvertSortMergeJoinToShuffledHashJoin`, 4.3).
  */
@@ -30,7 +33,7 @@ final class PreferHashJoins(override protected val session: SparkSession) extend
     if (isOffHeap || !plan.exists(_.isInstanceOf[Join])) plan
     else {
       val memory = new SessionPolicy(conf, session.sparkContext).taskMemory(broadcasts = 0)
-      memory.fold(plan)(new HashJoins(conf, _).in(plan))
+      memory.fold(plan)(new HashJoins(conf, _, SharedPlans.of(session)).in(plan))
     }
 
   /** Tables of long keys are in the heap even if Spark keeps rows outside of it (`LongToUnsafeRowMap`), so nothing is known. */
@@ -49,8 +52,9 @@ object PreferHashJoins extends ReportSource {
  * Chooses the joins of a plan.
  *
  * @param memory bytes of the memory of a task
+ * @param query the plans of the query, if it has subqueries
  */
-private final class HashJoins(conf: SQLConf, memory: Long) {
+private final class HashJoins(conf: SQLConf, memory: Long, query: Option[SharedPlans]) {
   // One of Spark's objects that know joins. The trait behind it has other methods in other versions.
   import InjectRuntimeFilter.{canBroadcastBySize, canBuildBroadcastLeft, canBuildBroadcastRight}
 
@@ -131,10 +135,19 @@ private final class HashJoins(conf: SQLConf, memory: Long) {
     def isBroadcast(side: LogicalPlan, hint: Option[HintInfo]) =
       hint.flatMap(_.strategy).isEmpty && canBroadcastBySize(side, conf)
     val JoinHint(ofLeft, ofRight) = join.hint
-    (ofLeft ++ ofRight).flatMap(_.strategy).forall(_ == NO_BROADCAST_HASH) &&
+    strategies(join).forall(_ == NO_BROADCAST_HASH) &&
     join.collectLeaves().forall(isFinished) &&
     !(canBuildBroadcastLeft(join.joinType) && isBroadcast(join.left, ofLeft)) &&
-    !(canBuildBroadcastRight(join.joinType) && isBroadcast(join.right, ofRight))
+    !(canBuildBroadcastRight(join.joinType) && isBroadcast(join.right, ofRight)) &&
+    !query.exists(_.isShared(beforeStages(join)))
+  }
+
+  private def strategies(join: Join) = (join.hint.leftHint ++ join.hint.rightHint).flatMap(_.strategy)
+
+  /** The part of the optimized plan that a plan comes from. Spark adds this hint when stages have run (`DynamicJoinSelection`). */
+  private def beforeStages(plan: LogicalPlan): LogicalPlan = plan.transformDown {
+    case LogicalQueryStage(logical, _)                                 => beforeStages(logical)
+    case join: Join if strategies(join).exists(_ == NO_BROADCAST_HASH) => join.copy(hint = JoinHint.NONE)
   }
 
   private def isFinished(leaf: LogicalPlan): Boolean = leaf match {

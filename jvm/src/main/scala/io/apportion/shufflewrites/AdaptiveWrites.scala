@@ -3,12 +3,12 @@ package io.apportion.shufflewrites
 import io.apportion.decision.{Policy, SourceKind, ValueSource}
 import io.apportion.decision.ranges.{Bytes, PowersOfTwo}
 import io.apportion.groups.{Advisor, ExchangeGroup, GroupRead, UserRepartitions}
-import io.apportion.rules.{CurrentQuery, Guarded, ValidChanges}
+import io.apportion.rules.{CurrentQuery, Guarded, SharedPlans, ValidChanges}
 import io.apportion.settings.SessionPolicy
 import io.apportion.util.AnyVersion
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.exchange.WriteGoal
-import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan, RebalancePartitions}
+import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.plans.physical.{HashPartitioning, Partitioning, RangePartitioning}
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.SparkPlan
@@ -66,7 +66,9 @@ case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends
 
     /** Whether the shuffles keep their number of partitions, so that Spark can plan the query again. */
     lazy val keepsNumber: Boolean = group.keepsCount ||
-      exchanges.size < group.leaves.size || exchanges.exists(SharedPlans.isShared(_, session))
+      exchanges.size < group.leaves.size || SharedPlans
+        .of(session)
+        .exists(plans => exchanges.exists(isShared(_, plans)))
     private lazy val known = GroupRead.policy(group, settings, advisors, session)
     def policy: Policy = known.policy
 
@@ -170,6 +172,17 @@ object AdaptiveWrites {
       !exchange.logicalLink.exists {
         case rebalance: RebalancePartitions => rebalance.optNumPartitions.isDefined
         case _                              => false
+      }
+
+  /**
+   * Whether Spark may run an exchange once for two plans of a query, of which one may keep Spark's number of partitions. Then
+   * both have to keep it. Unions and repartitions keep numbers.
+   */
+  private def isShared(exchange: ShuffleExchangeExec, plans: SharedPlans): Boolean =
+    plans.exists(node => node.isInstanceOf[RepartitionOperation] || node.isInstanceOf[Union]) &&
+      exchange.child.collectFirst { case node if node.logicalLink.isDefined => node.logicalLink.get }.exists {
+        case aggregate: Aggregate => plans.isShared(aggregate) || plans.isShared(aggregate.child)
+        case plan                 => plans.isShared(plan)
       }
 
   /** From Spark 4.3 on, an exchange has the field `pipelined`. */

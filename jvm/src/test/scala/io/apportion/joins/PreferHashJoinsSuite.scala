@@ -2,7 +2,7 @@ package io.apportion.joins
 
 import io.apportion.SparkSuite
 import org.apache.spark.sql.{DataFrame, Row}
-import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
+import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanHelper, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.joins.{ShuffledHashJoinExec, SortMergeJoinExec}
 
 class PreferHashJoinsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
@@ -96,6 +96,26 @@ class PreferHashJoinsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(joinsOf(s"SELECT id, max(string(k)) FROM ($simple) GROUP BY id") == Seq("merge"))
     assert(joinsOf(s"SELECT id, max(k) FROM ($simple) GROUP BY id") == Seq("hash"))
     assert(joinsOf(s"$simple SORT BY a.id") == Seq("merge"))
+  }
+
+  test("a join that a subquery needs too stays sorted, so that both run it once") {
+    val joined = "SELECT b.k, sum(a.id) AS s FROM numbers a JOIN few b ON a.id = b.id GROUP BY b.k"
+    val query = s"WITH sums AS ($joined) SELECT * FROM sums WHERE s > (SELECT avg(s) FROM sums)"
+    def shuffles(settings: (String, String)*) = withSession(settings: _*) { session =>
+      val result = session.sql(query)
+      result.collect()
+      val stages =
+        collectWithSubqueries(result.queryExecution.executedPlan) { case stage: ShuffleQueryStageExec => stage }
+      stages.map(_.shuffle.shuffleId).distinct.size
+    }
+    for (_ <- 1 to 10)
+      println(
+        "XX " + shuffles("enabled" -> "false") + " " + shuffles() + " " + shuffles(
+          "rules.disabled" -> "PreferHashJoins"
+        )
+      )
+    assert(shuffles() == shuffles("enabled" -> "false"))
+    assert(joinsOf(joined) == Seq("hash"))
   }
 
   test("the joins of a plan share the memory") {

@@ -1,0 +1,45 @@
+package io.apportion.rules
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.execution.QueryExecution
+
+/**
+ * The optimized plans of a query and of its subqueries. Spark plans each of them separately, but runs a shuffle that two of
+ * them need only once if both have planned it alike.
+ */
+private[apportion] final class SharedPlans private (plans: Seq[LogicalPlan]) {
+  private lazy val shared = {
+    val occurrences = plans.flatMap(_.collect { case node => node.canonicalized }.distinct)
+    occurrences.groupBy(identity).collect { case (plan, all) if all.size > 1 => plan }.toSet
+  }
+
+  /** Whether two of the plans have this part. */
+  def isShared(part: LogicalPlan): Boolean = shared(part.canonicalized)
+
+  /** Whether any of the plans has such a node. */
+  def exists(test: LogicalPlan => Boolean): Boolean = plans.exists(_.exists(test))
+}
+
+private[apportion] object SharedPlans {
+  private val known = mutable.WeakHashMap.empty[QueryExecution, Option[SharedPlans]]
+
+  /** The plans of the query that runs in this thread, if it has subqueries. */
+  def of(session: SparkSession): Option[SharedPlans] =
+    CurrentQuery.of(session).flatMap(query => synchronized(known.getOrElseUpdate(query, in(query))))
+
+  private def in(query: QueryExecution): Option[SharedPlans] =
+    CurrentQuery
+      .optimizedPlan(query)
+      .map(plan => plan +: subqueries(plan))
+      .filter(_.size > 1)
+      .map(new SharedPlans(_))
+
+  private def subqueries(plan: LogicalPlan): Seq[LogicalPlan] = plan
+    .collect { case node => node.expressions.flatMap(_.collect { case subquery: SubqueryExpression => subquery.plan }) }
+    .flatten
+    .flatMap(subquery => subquery +: subqueries(subquery))
+}
