@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from pyspark import SparkStageInfo
+from pyspark.sql import SparkSession
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
@@ -20,6 +21,7 @@ from apportion.cli.commands.run import in_file
 from apportion.cli.support import console
 from apportion.cli.support.progress import _state
 from apportion.errors import QueryError
+from apportion.session import confs
 from apportion.settings import registry
 from apportion.sql.statements import split
 
@@ -412,8 +414,11 @@ class TestRun:
         assert not re.search(r"'Project|\bat org\.apache|Traceback", result.stderr)
         assert result.stdout == ""
 
-    def test_demo_compares_queries_with_and_without_apportion(self, tmp_path: Path) -> None:
-        result = call("demo", "--scale", "0.001", "--queries", "1", "--data", tmp_path)
+    def test_demo_compares_queries_with_and_without_apportion(
+        self, spark: SparkSession, tmp_path: Path
+    ) -> None:
+        with confs(spark, {"spark.sql.shuffle.partitions": "16"}):
+            result = call("demo", "--scale", "0.001", "--queries", "1", "--data", tmp_path)
         assert result.exit_code == 0, result.stderr
         text = flat(result.stdout)
         for query in ("100 map tasks", "skewed join", "TPC-H 1"):
