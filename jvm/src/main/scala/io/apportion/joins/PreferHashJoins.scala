@@ -1,5 +1,7 @@
 package io.apportion.joins
 
+import scala.collection.mutable
+
 import io.apportion.decision.ranges.Bytes
 import io.apportion.groups.ExchangeGroup
 import io.apportion.memory.RowHolders
@@ -49,6 +51,14 @@ object PreferHashJoins extends ReportSource {
 }
 
 /**
+ * A hash table.
+ *
+ * @param shuffle the id of the exchange that its rows come from
+ * @param bytes upper bound
+ */
+private case class Table(shuffle: Int, bytes: Long)
+
+/**
  * Chooses the joins of a plan.
  *
  * @param memory bytes of the memory of a task
@@ -67,10 +77,27 @@ private final class HashJoins(conf: SQLConf, memory: Long, query: Option[SharedP
    */
   private var free = (memory / 4).min(8L << 30)
 
+  /**
+   * Whether a table fits together with those of all joins that read its shuffle. These choose alike, as Spark runs copies of a
+   * join once if all of them are planned alike.
+   */
+  private val fits = mutable.Map.empty[Table, Boolean]
+  private var reads = Map.empty[Int, Int]
+
   def in(plan: LogicalPlan): LogicalPlan = {
     plan.foreach(node => free -= chosenBytes(node))
+    reads = plan.collectLeaves().flatMap(shuffle).groupBy(_.shuffle.id).map { case (id, stages) => id -> stages.size }
     choose(plan, sortedBy = Nil)
   }
+
+  private def take(table: Table): Boolean = fits.getOrElseUpdate(
+    table, {
+      val bytes = table.bytes * reads(table.shuffle)
+      val doFit = bytes <= free
+      if (doFit) free -= bytes
+      doFit
+    }
+  )
 
   /** @param sortedBy keys by which the operator above sorts the rows, unless they have this order already */
   private def choose(plan: LogicalPlan, sortedBy: Seq[Expression]): LogicalPlan = plan match {
@@ -80,16 +107,15 @@ private final class HashJoins(conf: SQLConf, memory: Long, query: Option[SharedP
         else {
           val isLeftSmaller = left.stats.sizeInBytes <= right.stats.sizeInBytes
           val isRightSmaller = right.stats.sizeInBytes <= left.stats.sizeInBytes
-          val ofLeft = if (isLeftSmaller && canBuildBroadcastLeft(join.joinType)) tableBytes(left, leftKeys) else None
+          val ofLeft = if (isLeftSmaller && canBuildBroadcastLeft(join.joinType)) tableOf(left, leftKeys) else None
           val ofRight =
-            if (isRightSmaller && canBuildBroadcastRight(join.joinType)) tableBytes(right, rightKeys) else None
+            if (isRightSmaller && canBuildBroadcastRight(join.joinType)) tableOf(right, rightKeys) else None
           val sides = ofLeft.map(_ -> hint.copy(leftHint = Hash)) ++ ofRight.map(_ -> hint.copy(rightHint = Hash))
-          sides.headOption.filter(_._1 <= free)
+          sides.headOption.filter { case (table, _) => take(table) }
         }
-      table.foreach(free -= _._1)
       val keys = if (table.isEmpty) (leftKeys, rightKeys) else (Nil, Nil)
       val below = join.mapChildren(child => choose(child, if (child eq left) keys._1 else keys._2))
-      table.fold(below) { case (bytes, hint) => hinted(below.asInstanceOf[Join], hint, bytes) }
+      table.fold(below) { case (table, hint) => hinted(below.asInstanceOf[Join], hint, table.bytes) }
     case _: Project | _: Filter => plan.mapChildren(choose(_, sortedBy))
     case window: Window         => window.mapChildren(choose(_, window.partitionSpec))
     case sort: Sort             => sort.mapChildren(choose(_, if (sort.global) Nil else sort.order.map(_.child)))
@@ -121,9 +147,9 @@ private final class HashJoins(conf: SQLConf, memory: Long, query: Option[SharedP
   /** Bytes of the table of a join that has this hint already. */
   private def chosenBytes(plan: LogicalPlan): Long = plan match {
     case ExtractEquiJoinKeys(_, leftKeys, _, _, _, left, _, JoinHint(Hash, _)) =>
-      tableBytes(left, leftKeys).getOrElse(0)
+      tableOf(left, leftKeys).fold(0L)(_.bytes)
     case ExtractEquiJoinKeys(_, _, rightKeys, _, _, _, right, JoinHint(_, Hash)) =>
-      tableBytes(right, rightKeys).getOrElse(0)
+      tableOf(right, rightKeys).fold(0L)(_.bytes)
     case _ => 0
   }
 
@@ -159,11 +185,15 @@ private final class HashJoins(conf: SQLConf, memory: Long, query: Option[SharedP
     case _ => false
   }
 
-  /** Upper bound for a table with all rows of a side. `None` unless they are those of a finished shuffle that counted them. */
-  private def tableBytes(side: LogicalPlan, keys: Seq[Expression]): Option[Long] = side match {
-    case LogicalQueryStage(_, stage: ShuffleQueryStageExec) if stage.getRuntimeStatistics.rowCount.isDefined =>
-      RowHolders.table(stage, keys).map(_.atMost.toLong)
-    case _ => None
+  /** The table with all rows of a side. `None` unless they are those of a finished shuffle that counted them. */
+  private def tableOf(side: LogicalPlan, keys: Seq[Expression]): Option[Table] = for {
+    stage <- shuffle(side) if stage.getRuntimeStatistics.rowCount.isDefined
+    table <- RowHolders.table(stage, keys)
+  } yield Table(stage.shuffle.id, table.atMost.toLong)
+
+  private def shuffle(leaf: LogicalPlan): Option[ShuffleQueryStageExec] = leaf match {
+    case LogicalQueryStage(_, stage: ShuffleQueryStageExec) => Some(stage)
+    case _                                                  => None
   }
 
   private def isSame(keys: Seq[Expression], others: Seq[Expression]): Boolean =

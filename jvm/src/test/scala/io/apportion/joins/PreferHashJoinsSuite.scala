@@ -98,28 +98,33 @@ class PreferHashJoinsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(joinsOf(s"$simple SORT BY a.id") == Seq("merge"))
   }
 
-  test("a join that a subquery needs too stays sorted, so that both run it once") {
-    val joined = "SELECT b.k, sum(a.id) AS s FROM numbers a JOIN few b ON a.id = b.id GROUP BY b.k"
-    val query = s"WITH sums AS ($joined) SELECT * FROM sums WHERE s > (SELECT avg(s) FROM sums)"
-    def shuffles(settings: (String, String)*) = withSession(settings: _*) { session =>
+  /** How many shuffles a query writes. */
+  private def shufflesOf(query: String, settings: (String, String)*): Int =
+    withSession(settings: _*) { session =>
       val result = session.sql(query)
       result.collect()
       val stages =
         collectWithSubqueries(result.queryExecution.executedPlan) { case stage: ShuffleQueryStageExec => stage }
       stages.map(_.shuffle.shuffleId).distinct.size
     }
-    for (_ <- 1 to 10)
-      println(
-        "XX " + shuffles("enabled" -> "false") + " " + shuffles() + " " + shuffles(
-          "rules.disabled" -> "PreferHashJoins"
-        )
-      )
-    assert(shuffles() == shuffles("enabled" -> "false"))
-    assert(joinsOf(joined) == Seq("hash"))
+
+  private val sums = "SELECT b.k, sum(a.id) AS s FROM numbers a JOIN few b ON a.id = b.id GROUP BY b.k"
+
+  test("a join that a subquery needs too stays sorted, so that both run it once") {
+    val query = s"WITH sums AS ($sums) SELECT * FROM sums WHERE s > (SELECT avg(s) FROM sums)"
+    assert(shufflesOf(query) == shufflesOf(query, "enabled" -> "false"))
+    assert(joinsOf(sums) == Seq("hash"))
+  }
+
+  test("copies of a join are alike, so that they run once") {
+    val query = s"WITH sums AS ($sums) SELECT * FROM sums a JOIN sums b ON a.k = b.k + 1"
+    // 6.5 kB of memory for tables of 5 kB
+    assert(shufflesOf(query, Memory -> "0.00005") == shufflesOf(query, "enabled" -> "false"))
+    assert(joinsOf(sums, Memory -> "0.00005") == Seq("hash"))
   }
 
   test("the joins of a plan share the memory") {
-    val three = "SELECT * FROM numbers a JOIN few b USING (id) JOIN few c USING (id)"
+    val three = "SELECT * FROM numbers a JOIN few b USING (id) JOIN range(29) c USING (id)"
     assert(joinsOf(three) == Seq("hash", "hash"))
     // 6.5 kB of memory for tables of 5 kB
     assert(joinsOf(three, Memory -> "0.00005").sorted == Seq("hash", "merge"))
