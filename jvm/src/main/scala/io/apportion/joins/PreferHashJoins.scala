@@ -35,7 +35,7 @@ final class PreferHashJoins(override protected val session: SparkSession) extend
     if (isOffHeap || !plan.exists(_.isInstanceOf[Join])) plan
     else {
       val memory = new SessionPolicy(conf, session.sparkContext).taskMemory(broadcasts = 0)
-      memory.fold(plan)(new HashJoins(conf, _, SharedPlans.of(session)).in(plan))
+      memory.fold(plan)(new HashJoins(conf, _, plan, SharedPlans.of(session)).choose)
     }
 
   /** Tables of long keys are in the heap even if Spark keeps rows outside of it (`LongToUnsafeRowMap`), so nothing is known. */
@@ -62,9 +62,10 @@ private case class Table(shuffle: Int, bytes: Long)
  * Chooses the joins of a plan.
  *
  * @param memory bytes of the memory of a task
- * @param query the plans of the query, if it has subqueries
+ * @param running the plans of the query that runs, if it has subqueries. The plan is not among them if it is that of a table
+ *                that is cached, and there are none for the RDD of a query.
  */
-private final class HashJoins(conf: SQLConf, memory: Long, query: Option[SharedPlans]) {
+private final class HashJoins(conf: SQLConf, memory: Long, plan: LogicalPlan, running: => Option[SharedPlans]) {
   // One of Spark's objects that know joins. The trait behind it has other methods in other versions.
   import InjectRuntimeFilter.{canBroadcastBySize, canBuildBroadcastLeft, canBuildBroadcastRight}
 
@@ -82,19 +83,20 @@ private final class HashJoins(conf: SQLConf, memory: Long, query: Option[SharedP
    * join once if all of them are planned alike.
    */
   private val fits = mutable.Map.empty[Table, Boolean]
-  private var reads = Map.empty[Int, Int]
+  private lazy val reads =
+    plan.collectLeaves().flatMap(shuffle).groupBy(_.shuffle.id).map { case (id, stages) => id -> stages.size }
 
-  def in(plan: LogicalPlan): LogicalPlan = {
+  private lazy val shared = running ++ SharedPlans.in(beforeStages(plan))
+
+  def choose: LogicalPlan = {
     plan.foreach(node => free -= chosenBytes(node))
-    reads = plan.collectLeaves().flatMap(shuffle).groupBy(_.shuffle.id).map { case (id, stages) => id -> stages.size }
     choose(plan, sortedBy = Nil)
   }
 
   private def take(table: Table): Boolean = fits.getOrElseUpdate(
     table, {
-      val bytes = table.bytes * reads(table.shuffle)
-      val doFit = bytes <= free
-      if (doFit) free -= bytes
+      val doFit = table.bytes <= free / reads(table.shuffle)
+      if (doFit) free -= table.bytes * reads(table.shuffle)
       doFit
     }
   )
@@ -165,7 +167,7 @@ private final class HashJoins(conf: SQLConf, memory: Long, query: Option[SharedP
     join.collectLeaves().forall(isFinished) &&
     !(canBuildBroadcastLeft(join.joinType) && isBroadcast(join.left, ofLeft)) &&
     !(canBuildBroadcastRight(join.joinType) && isBroadcast(join.right, ofRight)) &&
-    !query.exists(_.isShared(beforeStages(join)))
+    !shared.exists(_.isShared(beforeStages(join)))
   }
 
   private def strategies(join: Join) = (join.hint.leftHint ++ join.hint.rightHint).flatMap(_.strategy)

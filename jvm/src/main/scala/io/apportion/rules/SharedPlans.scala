@@ -31,12 +31,11 @@ private[apportion] object SharedPlans {
   def of(session: SparkSession): Option[SharedPlans] =
     CurrentQuery.of(session).flatMap(query => synchronized(known.getOrElseUpdate(query, in(query))))
 
-  private def in(query: QueryExecution): Option[SharedPlans] =
-    CurrentQuery
-      .optimizedPlan(query)
-      .map(plan => plan +: subqueries(plan))
-      .filter(_.size > 1)
-      .map(new SharedPlans(_))
+  private def in(query: QueryExecution): Option[SharedPlans] = CurrentQuery.optimizedPlan(query).flatMap(in)
+
+  /** A plan and those of its subqueries, if it has any. */
+  def in(plan: LogicalPlan): Option[SharedPlans] =
+    Some(plan +: subqueries(plan)).filter(_.size > 1).map(new SharedPlans(_))
 
   private def subqueries(plan: LogicalPlan): Seq[LogicalPlan] = plan
     .collect { case node => node.expressions.flatMap(_.collect { case subquery: SubqueryExpression => subquery.plan }) }

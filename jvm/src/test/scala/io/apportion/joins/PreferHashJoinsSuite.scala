@@ -2,7 +2,9 @@ package io.apportion.joins
 
 import io.apportion.SparkSuite
 import org.apache.spark.sql.{DataFrame, Row}
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanHelper, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.joins.{ShuffledHashJoinExec, SortMergeJoinExec}
 
 class PreferHashJoinsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
@@ -14,7 +16,9 @@ class PreferHashJoinsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   /** A slot has about 500 MB, and a table may have a quarter of this part. */
   private val Memory = "memory.fraction"
 
-  private def kinds(joined: DataFrame): Seq[String] = collect(joined.queryExecution.executedPlan) {
+  private def kinds(joined: DataFrame): Seq[String] = kinds(joined.queryExecution.executedPlan)
+
+  private def kinds(plan: SparkPlan): Seq[String] = collect(plan) {
     case _: ShuffledHashJoinExec => "hash"
     case _: SortMergeJoinExec    => "merge"
   }
@@ -114,6 +118,21 @@ class PreferHashJoinsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     val query = s"WITH sums AS ($sums) SELECT * FROM sums WHERE s > (SELECT avg(s) FROM sums)"
     assert(shufflesOf(query) == shufflesOf(query, "enabled" -> "false"))
     assert(joinsOf(sums) == Seq("hash"))
+  }
+
+  test("a join that a subquery of a cached table needs too stays sorted") {
+    val query = s"WITH sums AS ($sums) SELECT * FROM sums WHERE s > (SELECT avg(s) FROM sums)"
+    withSession() { session =>
+      session.sql(s"CACHE TABLE cached AS $query")
+      try {
+        val read = session.table("cached")
+        read.collect()
+        val cached = collect(read.queryExecution.executedPlan) { case scan: InMemoryTableScanExec =>
+          scan.relation.cachedPlan
+        }
+        assert(cached.flatMap(kinds) == Seq("merge"))
+      } finally session.sql("UNCACHE TABLE cached")
+    }
   }
 
   test("copies of a join are alike, so that they run once") {
