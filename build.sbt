@@ -1,6 +1,9 @@
 // One project for each build in project/SparkVersion.scala (spark42, spark41, ...), all from the same sources in jvm/. The root
 // project stands for the newest: `sbt test` tests that one, `sbt spark41/test` another, `sbt testAll` each. `sbt decision/test` tests
 // the arithmetic in seconds, without Spark. `sbt jars` packages the jars, `sbt publishAll` puts them into the local Maven repository.
+//
+// The newest build is compiled in three steps, so that the compiler refuses an import that goes up: `decision` has no Spark on its
+// class path, and `core` none of the packages that a decision can do without. All three are in one jar.
 
 ThisBuild / version := "0.1.0"
 ThisBuild / organization := "io.apportion"
@@ -51,6 +54,15 @@ def decisionSources(scala: File): Seq[File] = {
 /** Its suites, without what other tests use too. */
 def decisionSuites(test: File): Seq[File] = decisionSources(test).filterNot(_.getName == "Vectors.scala")
 
+/** What a decision needs beside the arithmetic: packages, and the access to Spark without the pages of the web UI. */
+def coreSources(main: File): Seq[File] = {
+  val packages =
+    Seq("aqe", "groups", "history", "memory", "reads", "report", "rules", "settings", "shufflewrites", "util")
+  val folders = packages.map("io/apportion/" + _) ++ Seq("org/apache/spark/apportion", "org/apache/spark/sql")
+  val sources = for (root <- "scala" +: SparkBuild.default.spark.shims; folder <- folders) yield main / root / folder
+  ((sources ** "*.scala") --- (main ** "ui" ** "*.scala")).get()
+}
+
 val sparkJvm = Seq(
   fork := true,
   baseDirectory := (ThisBuild / baseDirectory).value,
@@ -86,6 +98,11 @@ val publishing: Seq[Setting[_]] = Seq(
   pomPostProcess := PomWithoutTests.of
 )
 
+// Tests without a jar of their own run the newest one.
+val newestClasses = Def.task {
+  (newest / Compile / exportedProducts).value ++ (newest / Compile / internalDependencyClasspath).value
+}
+
 def sparkProject(build: SparkBuild): Project =
   Project(build.id, file("jvm"))
     .configs(Smoke)
@@ -94,13 +111,12 @@ def sparkProject(build: SparkBuild): Project =
       name := s"apportion-spark-${build.spark.minor}",
       scalaVersion := build.scalaVersion,
       Compile / scalacOptions := compilerOptions(build.spark.java),
-      // Tests without a jar of their own run the newest one.
       if (build.hasJar) Nil
       else
         Seq(
           Compile / sources := Nil,
-          Test / unmanagedClasspath ++= (newest / Compile / exportedProducts).value,
-          Smoke / unmanagedClasspath ++= (newest / Compile / exportedProducts).value
+          Test / unmanagedClasspath ++= newestClasses.value,
+          Smoke / unmanagedClasspath ++= newestClasses.value
         ),
       Test / scalacOptions := compilerOptions(JavaOfTests),
       target := (ThisBuild / baseDirectory).value / "target" / build.id,
@@ -117,6 +133,12 @@ def sparkProject(build: SparkBuild): Project =
       ) ++ testLibraries,
       for (config <- Seq(Compile, Test))
         yield config / unmanagedSourceDirectories ++= build.spark.shims.map((config / sourceDirectory).value / _),
+      // The newest build formats the sources that all of them share.
+      for (config <- Seq(Compile, Test) if build != SparkBuild.default)
+        yield config / scalafmt / unmanagedSources := {
+          val shared = (config / scalaSource).value
+          (config / unmanagedSources).value.filter(IO.relativize(shared, _).isEmpty)
+        },
       // `decision` runs them.
       Test / unmanagedSources --= (if (build == SparkBuild.default) decisionSuites((Test / sourceDirectory).value)
                                    else Nil),
@@ -138,11 +160,28 @@ def sparkProject(build: SparkBuild): Project =
       inConfig(Test)(sparkJvm ++ quickTests)
     )
 
+def newestProject: Project =
+  sparkProject(SparkBuild.default)
+    .dependsOn(core)
+    .settings(
+      Compile / unmanagedSources --= {
+        val main = (Compile / sourceDirectory).value
+        decisionSources(main) ++ coreSources(main)
+      },
+      Compile / packageBin / mappings ++=
+        (decision / Compile / packageBin / mappings).value ++ (core / Compile / packageBin / mappings).value,
+      Compile / packageSrc / mappings ++=
+        (decision / Compile / packageSrc / mappings).value ++ (core / Compile / packageSrc / mappings).value,
+      // They are in the jar, and not artifacts of their own.
+      projectDependencies := Nil
+    )
+
 lazy val sparkProjects = new CompositeProject {
-  override val componentProjects: Seq[Project] = SparkBuild.all.map(sparkProject)
+  override val componentProjects: Seq[Project] =
+    newestProject +: SparkBuild.all.tail.map(sparkProject)
 }
 
-val newest = LocalProject(SparkBuild.default.id)
+lazy val newest = LocalProject(SparkBuild.default.id)
 
 lazy val benchmarks = project
   .in(file("target/benchmarks"))
@@ -155,7 +194,6 @@ lazy val benchmarks = project
     inConfig(Jmh)(sparkJvm)
   )
 
-// The jars have the same sources; here they compile without Spark.
 lazy val decision = project
   .in(file("target/decision"))
   .settings(
@@ -169,6 +207,16 @@ lazy val decision = project
       (ThisBuild / baseDirectory).value / "jvm" / "src" / "test" / "resources"
     ),
     libraryDependencies ++= ("com.fasterxml.jackson.core" % "jackson-databind" % SparkBuild.default.spark.jackson % Test) +: testLibraries
+  )
+
+lazy val core = project
+  .in(file("target/core"))
+  .dependsOn(decision)
+  .settings(
+    publish / skip := true,
+    scalacOptions := compilerOptions(JavaOfTests),
+    Compile / unmanagedSources := coreSources((ThisBuild / baseDirectory).value / "jvm" / "src" / "main"),
+    libraryDependencies += "org.apache.spark" %% "spark-sql" % SparkBuild.default.spark.artifact % Provided
   )
 
 lazy val root = project
@@ -188,9 +236,8 @@ lazy val root = project
     jars / aggregate := false
   )
 
-// One after the other: projects share sources, which must not be formatted by two of them at the same time.
-// The newest build and the oldest have all of them.
-val formatted = Seq(decision.id, SparkBuild.default.id, SparkBuild.all.last.id, "benchmarks")
+// One after the other, as two builds of Spark 3 share sources. The newest build and the oldest have all of them.
+val formatted = Seq(decision.id, core.id, SparkBuild.default.id, SparkBuild.all.last.id, "benchmarks")
 addCommandAlias("format", (formatted.map(_ + "/scalafmtAll") :+ "scalafmtSbt").mkString(";"))
 addCommandAlias("formatCheck", (formatted.map(_ + "/scalafmtCheckAll") :+ "scalafmtSbtCheck").mkString(";"))
 addCommandAlias("generate", s"${SparkBuild.default.id}/Test/runMain io.apportion.GeneratedFiles")
