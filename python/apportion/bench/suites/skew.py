@@ -13,6 +13,7 @@ values are hashes of row numbers, so the same scale gives the same rows everywhe
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,7 +32,7 @@ CONF = {
 _ROWS = 1_300_000
 _KEYS = 100_000
 _FILES = 32
-_BYTES_PER_SCALE = 250_000_000
+_BYTES_PER_SCALE = 83_000_000
 _PAYLOAD = "substr(base64(unhex(sha2(CAST(id AS string), 384))), 1, 50)"
 
 
@@ -46,6 +47,8 @@ _DISTRIBUTIONS = {
     "lognormal": f"exp(4 + 2 * sqrt(-2 * ln({_uniform(1)})) * cos(2 * pi() * {_uniform(2)}))",
     "hot": f"{_uniform(2)} * if({_uniform(1)} < 0.5D, 5, {_KEYS})",
 }
+
+TABLES = (*_DISTRIBUTIONS, "keys")
 
 # The results are small, so they are cheap to compare, and depend on every row.
 _QUERIES = {
@@ -82,30 +85,32 @@ def queries() -> dict[str, str]:
     }
 
 
-def generate(spark: SparkSession, scale: float, directory: Path) -> Path:
-    """Generate the tables unless they exist, and return their folder `<directory>/skew-<scale>`.
+def generate(
+    spark: SparkSession, scale: float, directory: Path, tables: Collection[str] = TABLES
+) -> Path:
+    """Generate the tables that do not exist, and return their folder `<directory>/skew-<scale>`.
 
     `scale` multiplies the rows, but not the 100,000 keys. Raises Spark's errors. Raises
     `ApportionError` if the disk has not enough space.
     """
-    return get_or_build(
-        directory / f"skew-{scale:g}",
-        partial(_write_tables, spark, scale),
-        round(_BYTES_PER_SCALE * scale),
-    )
+    folder = directory / f"skew-{scale:g}"
+    for table in tables:
+        write = partial(_write, spark, _query(table, scale))
+        get_or_build(folder / table, write, round(_BYTES_PER_SCALE * scale))
+    return folder
 
 
-def _write_tables(spark: SparkSession, scale: float, folder: Path) -> None:
-    rows = max(1, round(_ROWS * scale))
-    tables = {
-        name: f"""
-            SELECT pmod(CAST({distribution} AS bigint), {_KEYS}) AS key,
-              pmod(xxhash64(id, 3), 1000) AS value, {_PAYLOAD} AS payload
-            FROM range(0, {rows}, 1, {_FILES})"""
-        for name, distribution in _DISTRIBUTIONS.items()
-    }
-    tables["keys"] = f"""
-        SELECT id AS key, id % 50 AS region, {_PAYLOAD} AS label
-        FROM range(0, {_KEYS}, 1, {_FILES})"""
-    for name, query in tables.items():
-        spark.sql(query).write.parquet(str(folder / name))
+def _query(table: str, scale: float) -> str:
+    """Return a query for the rows of a table."""
+    if table == "keys":
+        return f"""
+            SELECT id AS key, id % 50 AS region, {_PAYLOAD} AS label
+            FROM range(0, {_KEYS}, 1, {_FILES})"""
+    return f"""
+        SELECT pmod(CAST({_DISTRIBUTIONS[table]} AS bigint), {_KEYS}) AS key,
+          pmod(xxhash64(id, 3), 1000) AS value, {_PAYLOAD} AS payload
+        FROM range(0, {max(1, round(_ROWS * scale))}, 1, {_FILES})"""
+
+
+def _write(spark: SparkSession, query: str, folder: Path) -> None:
+    spark.sql(query).write.mode("append").parquet(str(folder))

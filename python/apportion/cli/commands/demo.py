@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 _ROUNDS = 2
 # Query 6 has no shuffle to decide, so it shows what planning costs.
 _DEFAULT_QUERIES = "3,6,18"
-# A query of the suite `skew`: Spark leaves its heaviest keys to one task each.
+# A query of the suite `skew`, and its tables: Spark leaves its heaviest keys to one task each.
 _SKEWED = {"skewed join": "hot-join"}
+_SKEWED_TABLES = ("hot", "keys")
 _MANY_MAP_TASKS = """\
 SELECT count(*) AS visitors, max(visits) AS most
 FROM (SELECT id * 7 AS visitor, count(*) AS visits FROM range(0, 1000000, 1, 100) GROUP BY visitor)
@@ -76,7 +77,9 @@ def demo_command(
     with short_errors():
         jvm.watch_stages(spark)
         with waiting("Generating skewed tables"):
-            skewed = skew.generate(spark, min(1.0, scale / _SCALE_OF_SKEW_1), folder)
+            skewed = skew.generate(
+                spark, min(1.0, scale / _SCALE_OF_SKEW_1), folder, _SKEWED_TABLES
+            )
         register(spark, find_tables(tables))
         register(spark, find_tables(skewed))
         with query_progress(spark, "Warming up"):
