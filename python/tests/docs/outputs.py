@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from apportion.bench.suites import tpc
 from apportion.sql.statements import split
 
-from .pages import PAGES, ROOT
+from .pages import LOG, PAGES, ROOT
 
 _OUTPUT = re.compile(
     r"<!-- output: (?P<command>.*?)(?: \((?P<options>[^()]*)\))? -->\n```text\n(?P<text>.*?)^```$",
@@ -61,14 +61,8 @@ def outputs() -> list[Output]:
 
 
 def pages_of_programs() -> set[str]:
-    """Return the pages that show what all of their Python prints, which `run` then runs."""
-    return {
-        output.page.name
-        for output in outputs()
-        if output.command == "the Python above"
-        if len(_PYTHON.findall(output.before))
-        == len(_PYTHON.findall(output.page.read_text("utf-8")))
-    }
+    """Return the pages that show what their Python prints, which `run` then runs."""
+    return {output.page.name for output in outputs() if output.command == "the Python above"}
 
 
 def run(output: Output, folder: Path, spark: SparkSession) -> list[str]:
@@ -107,9 +101,10 @@ def _run_command(output: Output, folder: Path) -> str:
 
 
 def _run_python(output: Output, folder: Path) -> str:
-    program = "\n".join(_PYTHON.findall(output.before))
+    program = "\n".join(_PYTHON.findall(output.page.read_text("utf-8")))
     if "spark = " not in program:
-        program = f"import apportion\n\nspark = apportion.get_or_create()\n{program}"
+        spark = "import apportion\n\nspark = apportion.get_or_create()"
+        program = f"{spark}\nlog = {str(LOG)!r}\n{program}"
     (folder / "example.py").write_text(program, "utf-8")
     return _run([sys.executable, "example.py"], folder, output)
 

@@ -26,13 +26,12 @@ from apportion.testing.run import ScriptRun
 from apportion.testing.script import parse
 
 from .outputs import pages_of_programs
-from .pages import BLOCKS, PAGES, ROOT, Block, blocks, commands
+from .pages import BLOCKS, LOG, PAGES, ROOT, Block, blocks, commands
 
 CLI: Any = typer.main.get_command(app)
 COMMANDS: dict[str, Any] = {name: CLI.get_command(None, name) for name in CLI.list_commands(None)}
 # `console` is what typer writes into the reference of the command line.
 LANGUAGES = {"bash", "console", "properties", "python", "sql", "text", "toml", "yaml"}
-LOG = ROOT / "python/tests/eventlog/golden/spark-4.2.zstd"
 
 
 def test_every_code_block_has_a_known_language() -> None:
