@@ -163,7 +163,7 @@ private[decision] object SkewSplits {
       (limits :+ lowest).distinct.minBy(limit => limit.toDouble * packer.tasks(limit, budgets.last))
     val (whole, large) = packer.ranges(limit).toSeq.partition { case (start, end) => end > start }
     val splits = large.collect {
-      case (i, _) if candidates(i) != null && candidates(i).cut(limit, budgets.last).isPossible =>
+      case (i, _) if splitIn(i, limit) < RangePacker.Never =>
         candidates(i).split(candidates(i).cut(limit, budgets.last))
     }
     Option.when(splits.nonEmpty)((Ranges.of(whole), splits))
@@ -175,9 +175,7 @@ private[decision] object SkewSplits {
    * @param counts number of parts of each input; 1 if every task reads the whole input
    * @param tasks  product of the counts, or [[RangePacker.Never]] if there is no such cut
    */
-  private final class Cut(val counts: Array[Int], val tasks: Int) {
-    def isPossible: Boolean = tasks < RangePacker.Never
-  }
+  private final class Cut(val counts: Array[Int], val tasks: Int)
 
   private val Uncut = new Cut(Array.empty, RangePacker.Never)
 
@@ -216,15 +214,9 @@ private[decision] object SkewSplits {
       lastCut
     }
 
-    private def fewest(limit: Long, maxTasks: Int): Cut = {
-      var best = Uncut
-      var i = 0
-      while (i < choices.length) {
-        val cut = cutSome(choices(i), limit, maxTasks)
-        if (cut.tasks < best.tasks) best = cut
-        i += 1
-      }
-      best
+    private def fewest(limit: Long, maxTasks: Int): Cut = choices.foldLeft(Uncut) { (best, chosen) =>
+      val cut = cutSome(chosen, limit, maxTasks)
+      if (cut.tasks < best.tasks) cut else best
     }
 
     /**

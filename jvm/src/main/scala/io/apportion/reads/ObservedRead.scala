@@ -24,11 +24,7 @@ private[apportion] object ObservedRead {
       // With volume.measure=estimated, the decision counts row bytes instead of stored bytes.
       val factor = if (group.inputBytes > 0) decided.inputBytes.toDouble / group.inputBytes else 1.0
       val perTask = Bytes.scale(stored, factor)
-      decided.observed(
-        perTask.length,
-        Bytes.largest(perTask),
-        if (perTask.isEmpty) 0 else Bytes.sum(perTask) / perTask.length
-      )
+      decided.observed(perTask.length, Bytes.largest(perTask), Bytes.sum(perTask) / perTask.length.max(1))
     }
 
   private def taskBytes(read: AQEShuffleReadExec, bytes: Array[Long]): Array[Long] = {

@@ -60,11 +60,9 @@ trait Guarded[Plan <: TreeNode[_]] extends Rule[Plan] {
   }
 
   private def applyAllowed(plan: Plan): Plan =
-    if (!Settings.Enabled.get(conf) || isDisabled) applyWhenOff(plan)
+    if (!Settings.Enabled.get(conf) || Settings.RulesDisabled.get(conf)(publicName)) applyWhenOff(plan)
     else if (Settings.isObserving(conf)) applyObserved(plan)
     else applyGuarded(plan)
-
-  private def isDisabled: Boolean = Settings.RulesDisabled.get(conf).exists(_ == publicName)
 }
 
 private[apportion] object Guarded {

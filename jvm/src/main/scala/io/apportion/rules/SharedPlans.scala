@@ -29,9 +29,9 @@ private[apportion] object SharedPlans {
 
   /** The plans of the query that runs in this thread, if it has subqueries. */
   def of(session: SparkSession): Option[SharedPlans] =
-    CurrentQuery.of(session).flatMap(query => synchronized(known.getOrElseUpdate(query, in(query))))
-
-  private def in(query: QueryExecution): Option[SharedPlans] = CurrentQuery.optimizedPlan(query).flatMap(in)
+    CurrentQuery
+      .of(session)
+      .flatMap(query => synchronized(known.getOrElseUpdate(query, CurrentQuery.optimizedPlan(query).flatMap(in))))
 
   /** A plan and those of its subqueries, if it has any. */
   def in(plan: LogicalPlan): Option[SharedPlans] =
