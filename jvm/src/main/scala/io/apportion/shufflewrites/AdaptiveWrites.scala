@@ -12,7 +12,8 @@ import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.plans.physical.{HashPartitioning, Partitioning, RangePartitioning}
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
+import org.apache.spark.sql.execution.adaptive.{ShuffleQueryStageExec, TableCacheQueryStageExec}
+import org.apache.spark.sql.execution.columnar.{InMemoryRelation, InMemoryTableScanExec}
 import org.apache.spark.sql.execution.exchange._
 import org.apache.spark.sql.internal.SQLConf
 
@@ -27,7 +28,11 @@ case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
     UserRepartitions.clearKeptRepartitions(plan)
     lazy val settings = new SessionPolicy(conf, session.sparkContext)
-    val writes = groupsOf(plan).filter(isAdaptive).map(new Write(_, settings))
+    val writes = for {
+      fragment <- fragmentsOf(plan)
+      fillsCache = readsCacheToFill(fragment)
+      group <- ExchangeGroup.collect(fragment) if isAdaptive(group)
+    } yield new Write(group, settings, fillsCache)
     PlainWrites.why(session, conf) match {
       case _ if writes.isEmpty => plan
       case Some(why)           =>
@@ -48,24 +53,24 @@ case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends
   override protected def applyObserved(plan: SparkPlan): SparkPlan = applyWhenOff(plan)
 
   /**
-   * Groups of all fragments of a plan. Spark runs no shuffle read rules on the last stage of a cached plan, so the
-   * shuffles that this stage reads keep Spark's number.
+   * All fragments of a plan. Spark runs no shuffle read rules on the last stage of a cached plan, so the shuffles that
+   * this stage reads keep Spark's number.
    */
-  private def groupsOf(plan: SparkPlan): Seq[ExchangeGroup] = {
+  private def fragmentsOf(plan: SparkPlan): Seq[SparkPlan] = {
     val decidesLast = conf.getConf(SQLConf.ADAPTIVE_EXECUTION_APPLY_FINAL_STAGE_SHUFFLE_OPTIMIZATIONS)
-    (if (decidesLast) ExchangeGroup.collect(plan) else Nil) ++
-      plan.collect { case exchange: Exchange => ExchangeGroup.collect(exchange.child) }.flatten
+    (if (decidesLast) Seq(plan) else Nil) ++ plan.collect { case exchange: Exchange => exchange.child }
   }
 
   /**
    * Planned writes of the exchanges of a group. Spark plans the rest of a query again after each stage, but creates the
    * stage of an exchange once. So the goals are made then.
    */
-  private final class Write(group: ExchangeGroup, settings: => SessionPolicy) {
+  private final class Write(group: ExchangeGroup, settings: => SessionPolicy, fillsCache: Boolean) {
     val exchanges: Seq[ShuffleExchangeExec] = pending(group)
 
     /** Whether the shuffles keep their number of partitions, so that Spark can plan the query again. */
-    lazy val keepsNumber: Boolean = group.keepsCount ||
+    lazy val keepsNumber: Boolean = group.keepsCount || fillsCache ||
+      exchanges.exists(exchange => readsCacheToFill(exchange.child)) ||
       exchanges.size < group.leaves.size || SharedPlans
         .of(session)
         .exists(plans => exchanges.exists(isShared(_, plans)))
@@ -174,12 +179,23 @@ object AdaptiveWrites {
         case _                              => false
       }
 
+  /** Whether a stage fills a cached table. Spark then knows its partitions, and drops an exchange if others have as many. */
+  private def readsCacheToFill(node: SparkPlan): Boolean = node match {
+    case _: Exchange                     => false
+    case scan: InMemoryTableScanExec     => !scan.isMaterialized
+    case stage: TableCacheQueryStageExec => !stage.isMaterialized
+    case _                               => node.children.exists(readsCacheToFill)
+  }
+
   /**
    * Whether Spark may run an exchange once for two plans of a query, of which one may keep Spark's number of partitions. Then
-   * both have to keep it. Unions and repartitions keep numbers.
+   * both have to keep it. Unions, repartitions and cached tables keep numbers.
    */
   private def isShared(exchange: ShuffleExchangeExec, plans: SharedPlans): Boolean =
-    plans.exists(node => node.isInstanceOf[RepartitionOperation] || node.isInstanceOf[Union]) &&
+    plans.exists {
+      case _: RepartitionOperation | _: Union | _: InMemoryRelation => true
+      case _                                                        => false
+    } &&
       exchange.child.collectFirst { case node if node.logicalLink.isDefined => node.logicalLink.get }.exists {
         case aggregate: Aggregate => plans.isShared(aggregate) || plans.isShared(aggregate.child)
         case plan                 => plans.isShared(plan)

@@ -103,6 +103,24 @@ class SafetySuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
+  for {
+    (name, query) <- Seq[(String, (DataFrame, DataFrame) => DataFrame)](
+      "a join" -> (_.join(_, Seq("k"), "full")),
+      "an aggregate of a union" -> (_.union(_).groupBy("k").sum("n"))
+    )
+  } test(s"a query that fills a cached table has as few shuffles as under Spark: $name") {
+    each(cached) { session =>
+      val filled = aggregate(session, 100000, "n").cache()
+      val frame = query(filled, aggregate(session, 1000, "n"))
+      val facts = (rowsOf(frame), PlanFacts.of(frame))
+      filled.unpersist(blocking = true)
+      facts
+    } { case ((expected, sparks), (rows, ours)) =>
+      assert(rows == expected)
+      assert(ours.worseThan(sparks) == Nil, s"$ours in place of $sparks")
+    }
+  }
+
   test("a large side of a join with cached data gets at least as many shuffle partitions as under Spark") {
     each(cached) { session =>
       val small = aggregate(session, 1000, "n").cache()
