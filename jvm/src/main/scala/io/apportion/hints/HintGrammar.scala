@@ -2,6 +2,8 @@ package io.apportion.hints
 
 import java.util.Locale
 
+import scala.util.Try
+
 import io.apportion.decision.{Policy, ResourceRequirement}
 import io.apportion.settings.Settings
 import org.apache.commons.text.similarity.LevenshteinDistance
@@ -68,8 +70,10 @@ private[hints] object HintGrammar {
   /** The name of a table, if the argument is one. */
   def nameParts(argument: Expression): Option[Seq[String]] = argument match {
     case UnresolvedAttribute(nameParts) => Some(nameParts)
-    case Literal(text, StringType)      => Some(UnresolvedAttribute.parseAttributeName(text.toString))
-    case _                              => None
+    case Literal(text, StringType)      =>
+      // Spark refuses texts such as 'a..b', which are no table of a block then.
+      Some(Try(UnresolvedAttribute.parseAttributeName(text.toString)).getOrElse(Seq(text.toString)))
+    case _ => None
   }
 
   /** The expression, nearly as it was written. */

@@ -72,7 +72,7 @@ private[hints] object HintMark {
   }
 
   private def organizesBlock(node: UnaryNode): Boolean = node match {
-    case _: Sort | _: GlobalLimit | _: LocalLimit | _: Offset | _: RepartitionOperation => true
-    case _                                                                              => false
+    case _: Sort | _: GlobalLimit | _: LocalLimit | _: Offset | _: RepartitionOperation | _: RebalancePartitions => true
+    case _ => false
   }
 }

@@ -360,6 +360,11 @@ class HintMatrixSuite extends HintSuite {
       Seq("Output: 8")
     ),
     (
+      "a hint after a rebalance without a number",
+      "SELECT /*+ REBALANCE(k), PARALLELISM(8) */ k, id FROM numbers",
+      Seq("Output: 8")
+    ),
+    (
       "DISTRIBUTE BY",
       "SELECT /*+ PARALLELISM(8) */ k, id FROM numbers DISTRIBUTE BY k",
       Seq("Output: 8")

@@ -75,6 +75,8 @@ class WrongHintsSuite extends SparkSuite {
     "SOURCE_PARALLELISM(numbers, 8)",
     "SOURCE_PARALLELISM(nn, 8)",
     "SOURCE_PARALLELISM(somewhere.n, 8)",
+    "SOURCE_PARALLELISM('a..b', 8)",
+    "SOURCE_PARALLELISM('a`b', 8)",
     "SOURCE_PARALLELISM(8, n)",
     "SOURCE_PARALLELISM(n, many)"
   )
