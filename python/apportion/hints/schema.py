@@ -30,7 +30,10 @@ _MARK = "BLOCK_"
 # Hints without effect on a block that shuffles nothing.
 _OF_SHUFFLES = ("PARALLELISM", "DATA_VOLUME", "BROADCAST_RATIO", "RANGES")
 _SHUFFLING = ("joins", "group", "distinct", "order", "sort", "cluster", "distribute", "laterals")
-_SHUFFLING_NODES = (exp.AggFunc, exp.Window, exp.SetOperation, exp.Anonymous, exp.AnonymousAggFunc)
+_SHUFFLING_NODES = (
+    exp.AggFunc, exp.Window, exp.SetOperation, exp.Join, exp.Anonymous, exp.AnonymousAggFunc,
+)  # fmt: skip
+_REPARTITIONS = ("REPARTITION", "REPARTITION_BY_RANGE", "REBALANCE")
 
 
 def find_table_in(schema: Mapping[str, Any] | SparkSession) -> FindTable:
@@ -49,7 +52,9 @@ def find_table_in(schema: Mapping[str, Any] | SparkSession) -> FindTable:
         ) from None
     depth = len(known.supported_table_args) or 1
 
-    def find(table: exp.Table) -> bool:
+    def find(table: exp.Table) -> bool | None:
+        if not _has_name(table):
+            return None
         names = [exp.to_identifier(part.name.lower()) for part in table.parts[-depth:]]
         path = dict(zip(("this", "db", "catalog"), reversed(names), strict=False))
         return known.find(exp.Table(**path), raise_on_missing=False) is not None
@@ -58,12 +63,22 @@ def find_table_in(schema: Mapping[str, Any] | SparkSession) -> FindTable:
 
 
 def _find_in_session(spark: SparkSession, table: exp.Table) -> bool | None:
-    name = table.copy()
-    name.set("alias", None)
-    text = name.sql(dialect="spark")
-    if not spark.catalog.tableExists(text):
-        return False
-    return True if spark.catalog.getTable(text).tableType in ("MANAGED", "EXTERNAL") else None
+    from pyspark.errors import PySparkException
+
+    if not _has_name(table):
+        return None
+    name = ".".join(part.sql(dialect="spark", identify=True) for part in table.parts)
+    try:
+        if not spark.catalog.tableExists(name):
+            return False
+        return True if spark.catalog.getTable(name).tableType in ("MANAGED", "EXTERNAL") else None
+    except PySparkException:  # such as of a catalog that is not configured
+        return None
+
+
+def _has_name(table: exp.Table) -> bool:
+    """Tell whether a source is a table with a name, and not a table function or a file's path."""
+    return isinstance(table.this, exp.Identifier) and "/" not in table.name
 
 
 def check(sql: str, statement: StatementBlocks, find_table: FindTable) -> Iterator[Complaint]:
@@ -75,7 +90,8 @@ def check(sql: str, statement: StatementBlocks, find_table: FindTable) -> Iterat
         if hint:
             block = statement.blocks[int(hint.expressions[0].name.removeprefix(_MARK))]
             yield from _find_unknown_tables(block, scope, find_table)
-            if not _shuffles(scope, find_table):
+            repartitions = any(hint.name in _REPARTITIONS for hint in block.hints)
+            if not (repartitions or _shuffles(scope, find_table)):
                 yield from _report_without_shuffle(block)
 
 
@@ -107,7 +123,12 @@ def _find_unknown_tables(block: Block, scope: Scope, find_table: FindTable) -> I
 def _shuffles(scope: Scope, find_table: FindTable) -> bool:
     """Tell whether a block, or a block inside of it, can have a shuffle."""
     select = scope.expression
-    if any(select.args.get(clause) for clause in _SHUFFLING):
+    # `(SELECT ...) ORDER BY ...` orders the block.
+    nodes = [node for node in (select, select.parent) if node is not None]
+    if any(node.args.get(clause) for node in nodes for clause in _SHUFFLING):
+        return True
+    conditions = [select.args.get(clause) for clause in ("where", "having", "qualify")]
+    if any(each.find(exp.Select) for each in (*select.expressions, *conditions) if each):
         return True
     if any(True for _ in select.find_all(*_SHUFFLING_NODES)):
         return True

@@ -31,6 +31,15 @@ FINDINGS = [
     ("SELECT /*+ RANGES(even) */ a FROM t UNION SELECT 1", []),
     ("SELECT /*+ RANGES(even) */ a FROM (SELECT a FROM u GROUP BY a)", []),
     ("SELECT /*+ RANGES(even) */ a FROM t WHERE a IN (SELECT max(a) FROM u)", []),
+    ("SELECT /*+ RANGES(even) */ a FROM t WHERE a IN (SELECT a FROM u)", []),
+    ("SELECT /*+ RANGES(even) */ a FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.a = t.a)", []),
+    ("SELECT /*+ RANGES(even) */ a, (SELECT a FROM u WHERE u.a = t.a) FROM t", []),
+    ("SELECT /*+ RANGES(even), REPARTITION(a) */ a FROM t", []),
+    ("SELECT /*+ REBALANCE, RANGES(even) */ a FROM t", []),
+    ("SELECT /*+ RANGES(even) */ a FROM (t JOIN u USING (a))", []),
+    ("(SELECT /*+ RANGES(even) */ a FROM t) ORDER BY a", []),
+    ("SELECT /*+ SOURCE_PARALLELISM(x, 8) */ a FROM parquet.`/path` x", []),
+    ("SELECT /*+ SOURCE_PARALLELISM(x, 8) */ id FROM range(3) x", []),
     ("SELECT /*+ RANGES(even), BROADCAST(nope) */ 1 FROM t, t, nope", []),
     ("{% if x %} SELECT /*+ RANGES(even) */ a FROM t {% endif %}", ["APH315 RANGES(even)"]),
     ("SELECT /*+ SOURCE_PARALLELISM(x, 8) */ a FROM {{ ref('nope') }} x", []),
@@ -72,3 +81,21 @@ def test_a_session_is_a_schema(spark: SparkSession) -> None:
     sql = "SELECT /*+ RANGES(even), SOURCE_PARALLELISM(x, 8) */ id FROM {} x"
     assert lint(sql.format("some_view"), spark) == []
     assert [finding.code for finding in lint(sql.format("no_table"), spark)] == ["APH314"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "(t JOIN u USING (a))",
+        "t PIVOT (sum(a) FOR k IN (1, 2))",
+        "t TABLESAMPLE (10 PERCENT) REPEATABLE (3)",
+        "t VERSION AS OF 3",
+        "range(3) t",
+        "explode(array(1)) t",
+        "nocat.db.t",
+    ],
+)
+def test_a_source_that_the_catalog_does_not_know_raises_nothing(
+    spark: SparkSession, source: str
+) -> None:
+    lint(f"SELECT /*+ PARALLELISM(8), SOURCE_PARALLELISM(t, 2) */ * FROM {source}", spark)
