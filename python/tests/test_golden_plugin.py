@@ -563,16 +563,30 @@ def test_a_broken_script_or_golden_is_a_collection_error(project: pytest.Pyteste
     _write(project, "x.sql", "-- name: a\n-- ordr: kept\nSELECT 1\n")
     _write(project, "y.sql", "-- name: a\nSELECT 1\n")
     _write(project, "y.golden", "=======\n")
+    (project.path / "sql_tests/w.golden").write_bytes(b"\xff")
+    _write(project, "w.sql", "-- name: a\nSELECT 1\n")
     (project.path / "sql_tests/z.sql").write_bytes(b"-- name: \xff\n")
     result = project.runpytest()
-    result.assert_outcomes(errors=3)
+    result.assert_outcomes(errors=4)
     result.stdout.fnmatch_lines(
         [
+            "sql_tests/w.golden: 'utf-8' codec can't decode*",
             "sql_tests/x.sql:2: unknown directive 'ordr', did you mean 'order'? *",
             "*y.golden:1: '=======' is above the first '-- name: ...'",
             "sql_tests/z.sql: 'utf-8' codec can't decode*",
         ]
     )
+
+
+@pytest.mark.parametrize("character", ["\u2028", "\u0085", "\f"])
+def test_a_string_keeps_characters_that_end_lines_elsewhere(character: str) -> None:
+    sql = f"SELECT 'a{character}b'"
+    assert parse(f"-- name: one\r\n{sql}\r\n", "x.sql").statements[0].sql == sql
+
+
+def test_a_script_can_begin_with_a_byte_order_mark(project: pytest.Pytester) -> None:
+    _write(project, "x.sql", "\ufeff-- name: a\nSELECT 1\n")
+    project.runpytest("--apportion-update-golden").assert_outcomes(passed=1)
 
 
 def test_another_conftest_can_have_its_own_update_option(project: pytest.Pytester) -> None:

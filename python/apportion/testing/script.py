@@ -193,7 +193,8 @@ class _Problems:
 def _sections(text: str) -> list[_Section]:
     """Split the text at its headers. The first section is the top, which can be empty."""
     sections = [_Section("top", 1)]
-    for number, line in enumerate(text.splitlines(), start=1):
+    # str.splitlines would also divide lines at characters that SQL has in its strings.
+    for number, line in enumerate(re.split(r"\r\n|\r|\n", text), start=1):
         section = sections[-1]
         directive = _directive(number, line)
         if directive is None:
