@@ -27,7 +27,7 @@ private[hints] final class PlanColumns(family: mutable.Buffer[PlanColumns]) {
   /** Blocks whose aggregates a column is computed from, through projections and unions only. */
   private val aggregates = mutable.LongMap.empty[Set[QueryBlock]]
 
-  /** Blocks that group by exactly these columns without an aggregate function, as DISTINCT does. */
+  /** Blocks that group by exactly these columns. The optimizer drops the aggregate functions that no block above uses. */
   private val groupings = mutable.Map.empty[Set[Long], Set[QueryBlock]]
 
   def homesOf(column: ExprId): Set[QueryBlock] = known(_.homes, column.id)
@@ -56,8 +56,7 @@ private[hints] final class PlanColumns(family: mutable.Buffer[PlanColumns]) {
         add(homes, alias.exprId.id, Set(block))
         add(aggregates, alias.exprId.id, Set(block))
       }
-      if (!results.exists(PlanColumns.computesAggregate))
-        add(groupings, idsOf(aggregate.groupingExpressions.flatMap(_.references)), Set(block))
+      add(groupings, idsOf(aggregate.groupingExpressions.flatMap(_.references)), Set(block))
     case distinct: Distinct    => add(groupings, idsOf(distinct.child.output), Set(block))
     case distinct: Deduplicate => add(groupings, idsOf(distinct.keys), Set(block))
     case union: Union          =>
