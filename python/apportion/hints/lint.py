@@ -245,9 +245,10 @@ def _report_unknown(hint: Hint, argument: Argument, block: Block, count: int) ->
     tables = ", ".join(names[-_SHOWN_NAMES:]) or "no tables"
     if count > _SHOWN_NAMES < len(names):
         tables = f"{count} tables, the last are {tables}"
+    named = argument.string if argument.kind == "string" else argument.text
     message = (
-        f"{hint.name} names {argument.text}, which is not a table or alias of its block (the block "
-        f"has {tables}), so the hint is ignored"
+        f"{hint.name} names {named}, which is not a table or alias of its block (the block has "
+        f"{tables}), so the hint is ignored"
     )
     nearest = grammar.find_nearest(argument.string, names)
     code = "APH310" if hint.name in grammar.APPORTION else "APH402"
