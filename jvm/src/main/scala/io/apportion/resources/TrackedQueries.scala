@@ -27,7 +27,7 @@ private[resources] final class TrackedQueries {
 
   def ofStage(stage: Int): Option[TrackedQuery] = stages.get(stage)
 
-  /** Adds a query. Returns the one that is tracked: another subquery may have begun it in the meantime. */
+  /** Adds a query, or returns the tracked one, which another subquery may have begun in the meantime. */
   def add(query: TrackedQuery): TrackedQuery = queries.getOrElseUpdate(query.id, query)
 
   def remove(id: Long): Unit = {
