@@ -2,8 +2,8 @@
 // project stands for the newest: `sbt test` tests that one, `sbt spark41/test` another, `sbt testAll` each. `sbt decision/test` tests
 // the arithmetic in seconds, without Spark. `sbt jars` packages the jars, `sbt publishAll` puts them into the local Maven repository.
 //
-// The newest build is compiled in three steps, so that the compiler refuses an import that goes up: `decision` has no Spark on its
-// class path, and `core` none of the packages that a decision can do without. All three are in one jar.
+// The newest build is compiled in three steps, so that the compiler refuses wrong imports: `decision` has no Spark on its class path,
+// and `core` none of the packages that a decision can do without. All three are in one jar.
 
 ThisBuild / version := "0.1.0"
 ThisBuild / organization := "io.apportion"
