@@ -7,6 +7,7 @@ statement, if a table is not known to be one, or if an unknown function can be a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import MappingSchema, exp
@@ -42,8 +43,15 @@ def find_table_in(schema: Mapping[str, Any] | SparkSession) -> FindTable:
     Databases may be keys around the tables: `{database: {table: {column: type}}}`. Raises
     `InputError` for another form.
     """
-    if not isinstance(schema, Mapping):
-        return lambda table: _find_in_session(schema, table)
+    find = (
+        _find_in_mapping(schema)
+        if isinstance(schema, Mapping)
+        else partial(_find_in_session, schema)
+    )
+    return lambda table: find(table) if _has_name(table) else None
+
+
+def _find_in_mapping(schema: Mapping[str, Any]) -> FindTable:
     try:
         known = MappingSchema(dict(schema), dialect="spark")
     except (SchemaError, AttributeError, TypeError) as error:
@@ -52,9 +60,7 @@ def find_table_in(schema: Mapping[str, Any] | SparkSession) -> FindTable:
         ) from None
     depth = len(known.supported_table_args) or 1
 
-    def find(table: exp.Table) -> bool | None:
-        if not _has_name(table):
-            return None
+    def find(table: exp.Table) -> bool:
         names = [exp.to_identifier(part.name.lower()) for part in table.parts[-depth:]]
         path = dict(zip(("this", "db", "catalog"), reversed(names), strict=False))
         return known.find(exp.Table(**path), raise_on_missing=False) is not None
@@ -65,8 +71,6 @@ def find_table_in(schema: Mapping[str, Any] | SparkSession) -> FindTable:
 def _find_in_session(spark: SparkSession, table: exp.Table) -> bool | None:
     from pyspark.errors import PySparkException
 
-    if not _has_name(table):
-        return None
     name = ".".join(part.sql(dialect="spark", identify=True) for part in table.parts)
     try:
         if not spark.catalog.tableExists(name):
