@@ -99,18 +99,15 @@ class SqlFile(pytest.File):
     _run: ScriptRun | None = None
 
     def collect(self) -> Iterator[pytest.Item]:
+        file = self.path
         try:
-            self._script = parse(self.path.read_text(encoding="utf-8-sig"), _shown(self, self.path))
-        except ScriptError as error:
+            self._script = parse(file.read_text(encoding="utf-8-sig"), _shown(self, file))
+            file = self._golden
+            goldens = golden.read(file)
+        except (ScriptError, golden.GoldenError) as error:
             raise self.CollectError(str(error)) from None
         except UnicodeDecodeError as error:
-            raise self.CollectError(f"{_shown(self, self.path)}: {error}") from None
-        try:
-            goldens = golden.read(self._golden)
-        except golden.GoldenError as error:
-            raise self.CollectError(str(error)) from None
-        except UnicodeDecodeError as error:
-            raise self.CollectError(f"{_shown(self, self._golden)}: {error}") from None
+            raise self.CollectError(f"{_shown(self, file)}: {error}") from None
         for statement in self._script.statements:
             yield SqlItem.create(self, statement.name, statement.line, self._test(statement))
         statements = self._script.statements
