@@ -32,7 +32,7 @@ CONF = {
 _ROWS = 1_300_000
 _KEYS = 100_000
 _FILES = 32
-_BYTES_PER_SCALE = 83_000_000
+_TABLE_BYTES_PER_SCALE = 83_000_000
 _PAYLOAD = "substr(base64(unhex(sha2(CAST(id AS string), 384))), 1, 50)"
 
 
@@ -96,7 +96,7 @@ def generate(
     folder = directory / f"skew-{scale:g}"
     for table in tables:
         write = partial(_write, spark, _query(table, scale))
-        get_or_build(folder / table, write, round(_BYTES_PER_SCALE * scale))
+        get_or_build(folder / table, write, round(_TABLE_BYTES_PER_SCALE * scale))
     return folder
 
 
