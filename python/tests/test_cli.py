@@ -17,6 +17,7 @@ from typer.testing import CliRunner, Result
 from apportion._spark import jars
 from apportion._util.units import size_text
 from apportion.cli import app
+from apportion.cli.commands import demo
 from apportion.cli.commands.run import in_file
 from apportion.cli.support import console
 from apportion.cli.support.progress import _state
@@ -415,8 +416,10 @@ class TestRun:
         assert result.stdout == ""
 
     def test_demo_compares_queries_with_and_without_apportion(
-        self, spark: SparkSession, tmp_path: Path
+        self, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        few_rows = demo._MANY_MAP_TASKS.replace("1000000", "20000")
+        monkeypatch.setattr(demo, "_MANY_MAP_TASKS", few_rows)
         with confs(spark, {"spark.sql.shuffle.partitions": "16"}):
             result = call("demo", "--scale", "0.001", "--queries", "1", "--data", tmp_path)
         assert result.exit_code == 0, result.stderr
