@@ -56,7 +56,9 @@ private[hints] final class PlanColumns(family: mutable.Buffer[PlanColumns]) {
         add(homes, alias.exprId.id, Set(block))
         add(aggregates, alias.exprId.id, Set(block))
       }
-      add(groupings, idsOf(aggregate.groupingExpressions.flatMap(_.references)), Set(block))
+      // The optimizer computes other expressions below the aggregate, in columns of their own.
+      val keys = aggregate.groupingExpressions.collect { case key: Attribute => key }
+      if (keys.size == aggregate.groupingExpressions.size) add(groupings, idsOf(keys), Set(block))
     case distinct: Distinct    => add(groupings, idsOf(distinct.child.output), Set(block))
     case distinct: Deduplicate => add(groupings, idsOf(distinct.keys), Set(block))
     case union: Union          =>

@@ -127,6 +127,11 @@ class HintMatrixSuite extends HintSuite {
       Seq("HashAggregate: 8")
     ),
     (
+      "a hinted aggregate whose outer block groups by an expression of its key",
+      "SELECT k % 7, count(*) FROM (SELECT /*+ PARALLELISM(8) */ k, count(*) AS c FROM numbers GROUP BY k) GROUP BY k % 7",
+      Seq("HashAggregate: 3", "HashAggregate: 8")
+    ),
+    (
       "an outer block that computes with an aggregate of an inner block",
       "SELECT /*+ PARALLELISM(16) */ c + 1 AS d FROM (SELECT /*+ PARALLELISM(8) */ k, sum(id) AS c FROM numbers GROUP BY k) ORDER BY d",
       Seq("HashAggregate: 8", "Sort: 16")
