@@ -415,6 +415,14 @@ class TestRun:
         assert not re.search(r"'Project|\bat org\.apache|Traceback", result.stderr)
         assert result.stdout == ""
 
+    def test_wrong_hints_are_noted_and_correct_ones_are_not(self, tmp_path: Path) -> None:
+        file = tmp_path / "hinted.sql"
+        file.write_text("SELECT /*+ PARALLELISM(2) */ 1;\nSELECT /*+ PARALELISM(8) */ 2")
+        result = call("run", file)
+        assert result.exit_code == 0
+        unknown = "unknown hint PARALELISM: Spark ignores it and only logs a warning"
+        assert result.stderr == f"{file}:2:12: error APH201 {unknown} (did you mean PARALLELISM?)\n"
+
     def test_demo_compares_queries_with_and_without_apportion(
         self, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

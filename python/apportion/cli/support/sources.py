@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from apportion._util.paths import existing_path
-from apportion.cli.support.console import fail
+from apportion.cli.support.console import fail, note
 from apportion.errors import ApportionError, did_you_mean
 from apportion.redaction import one_line
 from apportion.sql.files import find_sql_files
@@ -56,7 +56,7 @@ def read_source(name: str) -> Source:
 
 
 def read_statements(file: str) -> list[Statement]:
-    """Return the statements of an SQL file, or of standard input (`-`).
+    """Return the statements of an SQL file, or of standard input (`-`), and note wrong hints.
 
     Ends the command if the file does not exist. Raises the errors of `read_source` and `split`.
     """
@@ -67,7 +67,23 @@ def read_statements(file: str) -> list[Statement]:
             fail(f"there is no file {file}.{did_you_mean(path.name, siblings)}")
         if path.is_dir():
             fail(f"{file} is a directory: name an SQL file")
-    return split(read_source(file).sql)
+    source = read_source(file)
+    statements = split(source.sql)
+    _note_wrong_hints(source)
+    return statements
+
+
+def _note_wrong_hints(source: Source) -> None:
+    """Note what `apportion lint` finds. Spark only logs it, and commands hide Spark's log."""
+    if "+" not in source.sql:
+        return
+    # To import sqlglot takes a third of a second.
+    from apportion.hints import lint
+    from apportion.hints.findings import sentence
+
+    for finding in lint(source.sql):
+        place = f"{one_line(source.name)}:{finding.line}:{finding.column}"
+        note(f"{place}: {finding.severity} {finding.code} {one_line(sentence(finding))}")
 
 
 def read_queries(paths: Sequence[str]) -> dict[str, str]:
