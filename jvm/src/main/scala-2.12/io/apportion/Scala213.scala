@@ -37,7 +37,6 @@ object Scala213 {
   final class Traversed[A](private val all: TraversableOnce[A]) extends AnyVal {
     def maxOption(implicit order: Ordering[A]): Option[A] = all.reduceOption((one, other) => order.max(one, other))
     def minOption(implicit order: Ordering[A]): Option[A] = all.reduceOption((one, other) => order.min(one, other))
-    def minByOption[B](by: A => B)(implicit order: Ordering[B]): Option[A] = minOption(order.on(by))
   }
 
   final class Iterated[A](private val iterator: Iterator[A]) extends AnyVal {
