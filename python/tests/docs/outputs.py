@@ -109,7 +109,7 @@ def _run_command(output: Output, folder: Path, spark: SparkSession) -> str:
         words[:1] = [sys.executable, "-m", "apportion"]
     if "second run" in output.options:
         _run(words, folder, output)
-    return _run(words, folder, output)
+    return _run(words, folder, output, check=False)
 
 
 def _run_on(spark: SparkSession, words: list[str], folder: Path, output: Output) -> str:
@@ -136,10 +136,11 @@ def _run_python(output: Output, folder: Path, spark: SparkSession) -> str:
     return printed.getvalue()
 
 
-def _run(words: list[str], folder: Path, output: Output) -> str:
+def _run(words: list[str], folder: Path, output: Output, *, check: bool = True) -> str:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     env = {**os.environ, "PATH": path, "COLUMNS": _width(output), "MASTER": "local[2]"}
     run = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    assert run.returncode == 0 or not check, run.stderr
     return run.stdout + run.stderr
 
 
