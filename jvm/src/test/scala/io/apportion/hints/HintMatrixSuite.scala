@@ -132,6 +132,16 @@ class HintMatrixSuite extends HintSuite {
       Seq("HashAggregate: 3", "HashAggregate: 8")
     ),
     (
+      "a hinted block whose distributed rows the outer block groups",
+      "SELECT k, count(*) FROM (SELECT /*+ PARALLELISM(8) */ k, id FROM numbers DISTRIBUTE BY k) GROUP BY k",
+      Seq("HashAggregate: 8")
+    ),
+    (
+      "a hinted block that groups the distributed rows of a hinted block",
+      "SELECT /*+ PARALLELISM(16) */ k, count(*) FROM (SELECT /*+ PARALLELISM(8) */ k, id FROM numbers DISTRIBUTE BY k) GROUP BY k",
+      Seq("HashAggregate: 16")
+    ),
+    (
       "an outer block that computes with an aggregate of an inner block",
       "SELECT /*+ PARALLELISM(16) */ c + 1 AS d FROM (SELECT /*+ PARALLELISM(8) */ k, sum(id) AS c FROM numbers GROUP BY k) ORDER BY d",
       Seq("HashAggregate: 8", "Sort: 16")
