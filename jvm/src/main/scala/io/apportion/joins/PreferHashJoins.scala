@@ -86,7 +86,7 @@ private final class HashJoins(conf: SQLConf, memory: Long, plan: LogicalPlan, ru
   private lazy val reads =
     plan.collectLeaves().flatMap(shuffle).groupBy(_.shuffle.id).map { case (id, stages) => id -> stages.size }
 
-  private lazy val shared = running ++ SharedPlans.in(beforeStages(plan))
+  private lazy val shared = running ++ SharedPlans.in(SharedPlans.beforeStages(plan))
 
   def choose: LogicalPlan = {
     plan.foreach(node => free -= chosenBytes(node))
@@ -167,16 +167,10 @@ private final class HashJoins(conf: SQLConf, memory: Long, plan: LogicalPlan, ru
     join.collectLeaves().forall(isFinished) &&
     !(canBuildBroadcastLeft(join.joinType) && isBroadcast(join.left, ofLeft)) &&
     !(canBuildBroadcastRight(join.joinType) && isBroadcast(join.right, ofRight)) &&
-    !shared.exists(_.isShared(beforeStages(join)))
+    !shared.exists(_.isShared(join))
   }
 
   private def strategies(join: Join) = (join.hint.leftHint ++ join.hint.rightHint).flatMap(_.strategy)
-
-  /** The part of the optimized plan that a plan comes from. Spark adds this hint when stages have run (`DynamicJoinSelection`). */
-  private def beforeStages(plan: LogicalPlan): LogicalPlan = plan.transformDown {
-    case LogicalQueryStage(logical, _)                                 => beforeStages(logical)
-    case join: Join if strategies(join).exists(_ == NO_BROADCAST_HASH) => join.copy(hint = JoinHint.NONE)
-  }
 
   private def isFinished(leaf: LogicalPlan): Boolean = leaf match {
     case LogicalQueryStage(_, physical) =>

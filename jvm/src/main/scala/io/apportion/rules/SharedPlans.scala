@@ -3,9 +3,9 @@ package io.apportion.rules
 import scala.collection.mutable
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.expressions.SubqueryExpression
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.plans.logical.{Join, JoinHint, LogicalPlan}
 import org.apache.spark.sql.execution.QueryExecution
+import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 
 /**
  * The optimized plans of a query and of its subqueries. Spark plans each of them separately, but runs a shuffle that two of
@@ -13,12 +13,12 @@ import org.apache.spark.sql.execution.QueryExecution
  */
 private[apportion] final class SharedPlans private (plans: Seq[LogicalPlan]) {
   private lazy val shared = {
-    val occurrences = plans.flatMap(_.collect { case node => node.canonicalized }.distinct)
+    val occurrences = plans.flatMap(SharedPlans.beforeStages(_).collect { case node => node.canonicalized }.distinct)
     occurrences.groupBy(identity).collect { case (plan, all) if all.size > 1 => plan }.toSet
   }
 
-  /** Whether two of the plans have this part. */
-  def isShared(part: LogicalPlan): Boolean = shared(part.canonicalized)
+  /** Whether two of the plans have this part, which may have stages by now. */
+  def isShared(part: LogicalPlan): Boolean = shared(SharedPlans.beforeStages(part).canonicalized)
 
   /** Whether any of the plans has such a node. */
   def exists(test: LogicalPlan => Boolean): Boolean = plans.exists(_.exists(test))
@@ -35,10 +35,11 @@ private[apportion] object SharedPlans {
 
   /** A plan and those of its subqueries, if it has any. */
   def in(plan: LogicalPlan): Option[SharedPlans] =
-    Some(plan +: subqueries(plan)).filter(_.size > 1).map(new SharedPlans(_))
+    Some(plan +: plan.subqueriesAll).filter(_.size > 1).map(new SharedPlans(_))
 
-  private def subqueries(plan: LogicalPlan): Seq[LogicalPlan] = plan
-    .collect { case node => node.expressions.flatMap(_.collect { case subquery: SubqueryExpression => subquery.plan }) }
-    .flatten
-    .flatMap(subquery => subquery +: subqueries(subquery))
+  /** The part of the optimized plan that a plan comes from. `DynamicJoinSelection` adds hints when stages have run. */
+  def beforeStages(plan: LogicalPlan): LogicalPlan = plan.transformDown {
+    case LogicalQueryStage(logical, _) => beforeStages(logical)
+    case join: Join                    => join.copy(hint = JoinHint.NONE)
+  }
 }

@@ -193,6 +193,13 @@ class SafetySuite extends SparkSuite with AdaptiveSparkPlanHelper {
             |SELECT k, n FROM t WHERE n >= (SELECT avg(n) FROM t)""".stripMargin).repartition(col("k"))
   )
 
+  neverWorse("two aggregates below a repartition with a number and in a scalar subquery", shuffled)(
+    _.sql(
+      """WITH t AS (SELECT k, max(n) AS n FROM (SELECT k, small, count(*) AS n FROM fact GROUP BY k, small) GROUP BY k)
+            |SELECT k, n FROM t WHERE n > (SELECT avg(n) FROM t)""".stripMargin
+    ).repartition(16, col("k"))
+  )
+
   neverWorseSql("an aggregate below a union by its key and in a scalar subquery", shuffled)(
     """WITH t AS (SELECT k, count(*) AS n FROM fact GROUP BY k)
       |SELECT k, sum(n) FROM (SELECT k, n FROM t UNION ALL SELECT k, count(*) FROM dim GROUP BY k)
