@@ -137,6 +137,12 @@ class HintMatrixSuite extends HintSuite {
       Seq("HashAggregate: 8")
     ),
     (
+      "a block without a hint that distributes the rows of a hinted block",
+      """SELECT id, count(*) FROM (SELECT k, id FROM (
+        |  SELECT /*+ PARALLELISM(8) */ k, max(id) AS id FROM numbers GROUP BY k) DISTRIBUTE BY id) GROUP BY id""".stripMargin,
+      Seq("HashAggregate: 3", "HashAggregate: 8")
+    ),
+    (
       "a hinted block that groups the distributed rows of a hinted block",
       "SELECT /*+ PARALLELISM(16) */ k, count(*) FROM (SELECT /*+ PARALLELISM(8) */ k, id FROM numbers DISTRIBUTE BY k) GROUP BY k",
       Seq("HashAggregate: 16")
