@@ -34,7 +34,7 @@ CODES: dict[str, tuple[Severity, str]] = {
     "APH310": ("error", "a table or alias that the block does not have"),
     "APH311": ("warning", "a hint that appears more than once in a block"),
     "APH312": ("error", "an argument that is not a time"),
-    "APH313": ("warning", "a hint for the whole query in an inner block"),
+    "APH313": ("warning", "a hint for the whole query in a part of it"),
     "APH314": ("error", "a hint for a table that the schema does not have"),
     "APH315": ("warning", "a hint for shuffles of a block that shuffles nothing"),
     "APH316": ("warning", "a number of tasks outside of the bounds of the surrounding block"),

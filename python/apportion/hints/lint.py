@@ -170,12 +170,15 @@ def _find_repeated(block: Block) -> Iterator[Complaint]:
 
 
 def _find_inner_deadlines(block: Block) -> Iterator[Complaint]:
-    if block.is_outermost:
+    if block.is_outermost and not block.is_branch:
         return
+    place, outer = "inside of another one", "the outermost SELECT"
+    if block.is_branch:
+        place, outer = "a branch of a set operation", "a SELECT around the set operation"
     for hint in block.hints:
         if hint.name == "FINISH_WITHIN" and not hint.is_open and not any(grammar.check(hint)):
-            message = f"{hint.text} is ignored because its block is inside of another one"
-            suggestion = "write it in the outermost SELECT, as it applies to the whole query"
+            message = f"{hint.text} is ignored because its block is {place}"
+            suggestion = f"write it in {outer}, as it applies to the whole query"
             yield complain("APH313", hint, message, suggestion)
 
 

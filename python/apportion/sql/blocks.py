@@ -151,6 +151,14 @@ class Block:
         return self.encloser is None and self.query.cte is None
 
     @property
+    def is_branch(self) -> bool:
+        """Whether the block is outermost, and a branch of a set operation."""
+        query: Query | None = self.query
+        while query and not query.operators:
+            query = query.around.query if query.around else None
+        return self.is_outermost and query is not None
+
+    @property
     def hints(self) -> list[Hint]:
         """The hints of the block in the order of the text."""
         return [hint for comment in self.comments for hint in comment.hints]

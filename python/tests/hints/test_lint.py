@@ -173,6 +173,14 @@ FINDINGS = [
         ["APH313 FINISH_WITHIN('1 h')"],
     ),
     (
+        "SELECT /*+ FINISH_WITHIN('1 h') */ 1 UNION ALL SELECT 2",
+        ["APH313 FINISH_WITHIN('1 h')"],
+    ),
+    (
+        "SELECT 1 EXCEPT (SELECT /*+ FINISH_WITHIN('1 h') */ 2) ORDER BY 1",
+        ["APH313 FINISH_WITHIN('1 h')"],
+    ),
+    (
         "SELECT /*+ PARALLELISM(4, 16) */ 1 FROM (SELECT /*+ PARALLELISM(64) */ 1)",
         ["APH316 PARALLELISM(64)"],
     ),

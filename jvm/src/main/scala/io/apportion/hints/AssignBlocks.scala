@@ -39,7 +39,7 @@ case class AssignBlocks(session: SparkSession) extends Guarded[LogicalPlan] {
       )
         logWarning(
           s"FINISH_WITHIN${hint.line.fold("")(line => s" in line $line")} is ignored, because its block is inside of " +
-            "another one. Write it in the outermost SELECT, as it applies to the whole query."
+            "another one or of a set operation. Write it in the outermost SELECT, as it applies to the whole query."
         )
     }
     outermost.getOrElse(BlockHints.none).without(policy.forcedSettings).merged(policy.ofQuery).finishWithin
