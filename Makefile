@@ -23,7 +23,9 @@ demo: $(INSTALLED) ## Run TPC-H queries with Apportion and without, and compare
 	@$(BIN)/apportion demo
 
 .PHONY: test
-test: check scala-test $(CLASSES) ## Check formats, lint and types; run the Scala and the Python tests, but not the slow ones
+test: check ## Check formats, lint and types; run the Scala and the Python tests, but not the slow ones
+	@$(MAKE) --no-print-directory $(CLASSES) & archived=$$!; \
+	  $(MAKE) --no-print-directory scala-test && wait $$archived
 	@SPARK_SUBMIT_OPTS='$(QUICK_START)' SPARK_DAEMON_JAVA_OPTS='$(QUICK_START)' $(BIN)/pytest -n 2 --dist loadfile
 
 .PHONY: test-all
