@@ -219,7 +219,8 @@ def _check_relations(statement: StatementBlocks, block: Block) -> Iterator[Compl
             if argument.kind not in ("name", "string"):
                 continue
             if relation is None:
-                yield _report_unknown(hint, argument, block, count)
+                if not _may_name_table(hint, argument, block):
+                    yield _report_unknown(hint, argument, block, count)
             elif hint.name in grammar.JOIN_STRATEGIES:
                 used = first.setdefault(relation, hint)
                 if _strategy(used) != _strategy(hint) and not block.has_open_hints:
@@ -239,6 +240,14 @@ def _find_relation(block: Block, argument: Argument) -> Relation | None:
     near = block.relations.by_name.get(argument.parts[-1], ())
     named = (each for each in near if each.start < block.end and each.is_named(argument.parts))
     return next(named, None)
+
+
+def _may_name_table(hint: Hint, argument: Argument, block: Block) -> bool:
+    """Tell whether the database of a name decides. Spark's own hints need the name in the text."""
+    return hint.name in grammar.APPORTION and any(
+        each.may_be_named(argument.parts) and not block.query.find_cte(each.text, each.start)
+        for each in block.relations.by_name.get(argument.parts[-1], ())
+    )
 
 
 def _report_unknown(hint: Hint, argument: Argument, block: Block, count: int) -> Complaint:

@@ -57,6 +57,11 @@ class Relation:
             own is None or own == part for own, part in zip(names, parts, strict=True)
         )
 
+    def may_be_named(self, parts: tuple[str, ...]) -> bool:
+        """Tell whether a hint may mean this table by a database that is not in the text."""
+        is_alias = len(self.names) == 1 and (self.table or "").lower() != self.names[0]
+        return not is_alias and parts[-len(self.names) :] == self.names
+
 
 class Relations:
     """Relations in the order of the text.
@@ -150,7 +155,8 @@ class RelationReader:
 
     def _read_table(self, relations: Relations, index: int) -> None:
         token, word = self._code[index], self._words[index]
-        if word in ("TABLE", "OUTER"):
+        # Since Spark 4.1, STREAM(t) is a table.
+        if word in ("TABLE", "OUTER") or (word == "STREAM" and self._words[index + 1] == "("):
             return
         self.state, self._last = "values" if word == "VALUES" else "alias", None
         self._group = None
