@@ -43,22 +43,35 @@ class KeySplitSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   /** What Spark returns, which does not depend on how Apportion's operators run. */
   private val ofSpark = mutable.Map.empty[String, (Seq[Row], Int)]
 
+  private def assertRowsOfSpark(query: String, settings: (String, String)*): Unit = {
+    val (split, operators) = rows(query, settings: _*)
+    val (expected, none) = ofSpark.getOrElseUpdate(query, rows(query, settings :+ ("enabled" -> "false"): _*))
+    def normal(rows: Seq[Row]) = rows.map(_.toSeq.map {
+      case values: scala.collection.Seq[_] => values.map(_.toString).sorted.toSeq
+      case other                           => other
+    })
+    assert(normal(split) == normal(expected))
+    assert(operators > 0 && none == 0)
+  }
+
   for (codegen <- Seq("true", "false"))
     test(
       s"rows are the same if tasks keep parts of the keys of a partition, with spark.sql.codegen.wholeStage=$codegen"
     ) {
-      forAll(queries) { query =>
-        val (split, operators) = rows(query, settings :+ ("spark.sql.codegen.wholeStage" -> codegen): _*)
-        val (expected, none) =
-          ofSpark.getOrElseUpdate(query, rows(query, settings :+ ("enabled" -> "false"): _*))
-        def normal(rows: Seq[Row]) = rows.map(_.toSeq.map {
-          case values: scala.collection.Seq[_] => values.map(_.toString).sorted.toSeq
-          case other                           => other
-        })
-        assert(normal(split) == normal(expected))
-        assert(operators > 0 && none == 0)
-      }
+      forAll(queries)(assertRowsOfSpark(_, settings :+ ("spark.sql.codegen.wholeStage" -> codegen): _*))
     }
+
+  test("tasks keep all rows of keys that a collation makes equal") {
+    since("4.0")
+    val names = "(SELECT id, concat(if(id < 9999, 'a', 'A'), id % 9999) COLLATE UTF8_LCASE AS name FROM numbers)"
+    for (
+      query <- Seq(
+        s"SELECT lower(min(name)), count(*) FROM $names GROUP BY name",
+        s"SELECT id, row_number() OVER (PARTITION BY name ORDER BY id) FROM $names",
+        s"SELECT a.id, b.id FROM $names a JOIN $names b ON a.name = b.name AND a.id < b.id"
+      )
+    ) assertRowsOfSpark(query, settings: _*)
+  }
 
   test("the record says how many tasks read parts of the keys, and what they read again") {
     val decision = decisionOf("SELECT id % 9999, count(*), max(k) FROM numbers GROUP BY 1", settings: _*)

@@ -43,7 +43,9 @@ case class KeySplitExec(keys: Seq[Expression], parts: Seq[(Int, Int)], child: Sp
     }
   }
 
-  private def secondHash: Expression = new Murmur3Hash(keys, Seed)
+  /** Of Spark's own hash, as keys with a collation are equal that differ in their bytes. */
+  private def secondHash: Expression =
+    new Murmur3Hash(Seq(HashPartitioning(keys, Int.MaxValue).partitionIdExpression), Seed)
 
   override def inputRDDs(): Seq[RDD[InternalRow]] = child.asInstanceOf[CodegenSupport].inputRDDs()
 
@@ -74,6 +76,6 @@ case class KeySplitExec(keys: Seq[Expression], parts: Seq[(Int, Int)], child: Sp
 
 object KeySplitExec {
 
-  /** Another seed than that of the shuffle (`HashPartitioning.partitionIdExpression`), so that the hashes do not depend on each other. */
+  /** Another seed than that of the shuffle, so that the hashes do not depend on each other. */
   private val Seed = 0x5bd1e995
 }
