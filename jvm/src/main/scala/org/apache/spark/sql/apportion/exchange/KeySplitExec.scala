@@ -3,9 +3,10 @@ package org.apache.spark.sql.apportion.exchange
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.expressions.codegen._
-import org.apache.spark.sql.catalyst.plans.physical.{HashPartitioning, Partitioning}
-import org.apache.spark.sql.execution.{CodegenSupport, SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.catalyst.expressions.codegen.{CodegenContext, ExprCode}
+import org.apache.spark.sql.catalyst.plans.physical._
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.types.{ArrayType, IntegerType}
 
 /**
  * Keeps, in each task, the rows whose keys fall into the task's part. Several tasks read the same shuffle partition below
@@ -17,7 +18,6 @@ import org.apache.spark.sql.execution.{CodegenSupport, SparkPlan, UnaryExecNode}
 case class KeySplitExec(keys: Seq[Expression], parts: Seq[(Int, Int)], child: SparkPlan)
     extends UnaryExecNode
     with CodegenSupport {
-  import KeySplitExec._
 
   override def output: Seq[Attribute] = child.output
 
@@ -30,52 +30,25 @@ case class KeySplitExec(keys: Seq[Expression], parts: Seq[(Int, Int)], child: Sp
     Iterator(keys.mkString("[", ", ", "]"), s"$split of ${parts.size} tasks keep parts of a partition")
   }
 
-  override protected def doExecute(): RDD[InternalRow] = {
-    val (hash, columns, parts) = (secondHash, child.output, this.parts.toIndexedSeq)
-    child.execute().mapPartitionsWithIndex { (index, rows) =>
-      val (part, n) = parts(index)
-      if (n == 1) rows
-      else {
-        val hashOf = UnsafeProjection.create(Seq(hash), columns)
-        hashOf.initialize(index)
-        rows.filter(row => Math.floorMod(hashOf(row).getInt(0), n) == part)
-      }
-    }
+  /** Spark's own filter runs in place of this operator, which is in the plan for its partitioning. */
+  private lazy val filter: FilterExec = {
+    def ofTask(values: Seq[Int]) =
+      GetArrayItem(Literal.create(values.toArray, ArrayType(IntegerType, containsNull = false)), SparkPartitionID())
+    val (part, n) = (ofTask(parts.map(_._1)), ofTask(parts.map(_._2)))
+    // A hash of Spark's own hash, as keys with a collation are equal that differ in their bytes. Its values in one shuffle
+    // partition have a common rest.
+    val hash = new Murmur3Hash(Seq(HashPartitioning(keys, Int.MaxValue).partitionIdExpression))
+    FilterExec(Or(EqualTo(n, Literal(1)), EqualTo(Pmod(hash, n), part)), child)
   }
 
-  /** Of Spark's own hash, as keys with a collation are equal that differ in their bytes. */
-  private def secondHash: Expression =
-    new Murmur3Hash(Seq(HashPartitioning(keys, Int.MaxValue).partitionIdExpression), Seed)
+  override protected def doExecute(): RDD[InternalRow] = filter.execute()
 
-  override def inputRDDs(): Seq[RDD[InternalRow]] = child.asInstanceOf[CodegenSupport].inputRDDs()
+  override def inputRDDs(): Seq[RDD[InternalRow]] = filter.inputRDDs()
 
-  override protected def doProduce(context: CodegenContext): String =
-    child.asInstanceOf[CodegenSupport].produce(context, this)
+  override protected def doProduce(context: CodegenContext): String = filter.produce(context, parent)
 
-  override def doConsume(context: CodegenContext, input: Seq[ExprCode], row: ExprCode): String = {
-    val all = context.addReferenceObj("parts", parts.flatMap { case (part, n) => Seq(part, n) }.toArray, "int[]")
-    val part = context.addMutableState(CodeGenerator.JAVA_INT, "part", name => s"$name = $all[2 * partitionIndex];")
-    val n =
-      context.addMutableState(CodeGenerator.JAVA_INT, "numParts", name => s"$name = $all[2 * partitionIndex + 1];")
-    context.currentVars = input
-    val hash = BindReferences.bindReference(secondHash, child.output).genCode(context)
-    // A loop of its own, as in `FilterExec`: Spark may put this code into a method without a loop.
-    s"""
-       |do {
-       |  if ($n > 1) {
-       |    ${hash.code}
-       |    if (java.lang.Math.floorMod(${hash.value}, $n) != $part) continue;
-       |  }
-       |  ${consume(context, input)}
-       |} while (false);
-     """.stripMargin
-  }
+  override def doConsume(context: CodegenContext, input: Seq[ExprCode], row: ExprCode): String =
+    throw new IllegalStateException("the filter consumes the rows")
 
   override protected def withNewChildInternal(newChild: SparkPlan): KeySplitExec = copy(child = newChild)
-}
-
-object KeySplitExec {
-
-  /** Another seed than that of the shuffle, so that the hashes do not depend on each other. */
-  private val Seed = 0x5bd1e995
 }
