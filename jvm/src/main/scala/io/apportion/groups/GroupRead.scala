@@ -52,7 +52,7 @@ object GroupRead {
   private def readOf(stage: ShuffleQueryStageExec, read: GroupRead): SparkPlan = {
     val reader = AQEShuffleReadExec(stage, read.layouts(stage.id))
     stage.outputPartitioning match {
-      case HashPartitioning(keys, _) if read.keyParts.nonEmpty => KeySplitExec(keys, read.keyParts, reader)
+      case shuffle: HashPartitioning if read.keyParts.nonEmpty => KeySplitExec(shuffle, read.keyParts, reader)
       case _                                                   => reader
     }
   }

@@ -73,6 +73,17 @@ class KeySplitSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     ) assertRowsOfSpark(query, settings: _*)
   }
 
+  test("a result that is cached joins with all rows of its keys, although its tasks keep parts of them") {
+    val mayChange = "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning" -> "true"
+    withSession(settings :+ mayChange: _*) { session =>
+      val cached = session.sql("SELECT id % 9999 AS x, count(*) AS n FROM numbers GROUP BY 1").cache()
+      assert(cached.count() == 9999 && cached.rdd.getNumPartitions > 2)
+      val joined = cached.join(session.sql("SELECT id * 2 AS x, max(k) AS m FROM numbers GROUP BY 1"), "x")
+      assert(joined.count() == 5000)
+      cached.unpersist()
+    }
+  }
+
   test("the record says how many tasks read parts of the keys, and what they read again") {
     val decision = decisionOf("SELECT id % 9999, count(*), max(k) FROM numbers GROUP BY 1", settings: _*)
     assert(decision.layout == "keys" && decision.tasks > 2 && decision.limitedByPartitions.isEmpty)
