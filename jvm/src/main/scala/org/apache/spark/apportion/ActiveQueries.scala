@@ -11,10 +11,11 @@ private[apportion] object ActiveQueries {
 
   /**
    * Names of the queries and jobs that have tasks to run. The queues of Spark's scheduler can be read without a lock
-   * (`Pool.schedulableQueue`, 3.5 to 4.2).
+   * (`Pool.schedulableQueue`, 3.5 to 4.2). A context that stops has no scheduler.
    */
   def names(sparkContext: SparkContext): Set[String] =
-    Option(sparkContext.taskScheduler.rootPool)
+    Option(sparkContext.taskScheduler)
+      .flatMap(scheduler => Option(scheduler.rootPool))
       .toSet[Pool]
       .flatMap(inside(_))
       .filter(tasks => tasks.runningTasks > 0 || tasks.isSchedulable)

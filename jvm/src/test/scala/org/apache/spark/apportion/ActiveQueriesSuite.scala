@@ -42,4 +42,9 @@ class ActiveQueriesSuite extends SparkSuite {
     }
     assert(ActiveQueries.names(spark.sparkContext).isEmpty)
   }
+
+  test("a context that has stopped has no queries") {
+    spark.stop()
+    assert(ActiveQueries.names(spark.sparkContext).isEmpty)
+  }
 }
