@@ -56,7 +56,7 @@ object PreferHashJoins extends ReportSource {
  * @param shuffle the id of the exchange that its rows come from
  * @param bytes upper bound
  */
-private case class Table(shuffle: Int, bytes: Long)
+private case class HashTable(shuffle: Int, bytes: Long)
 
 /**
  * Chooses the joins of a plan.
@@ -82,7 +82,7 @@ private final class HashJoins(conf: SQLConf, memory: Long, plan: LogicalPlan, ru
    * Whether a table fits together with those of all joins that read its shuffle. These choose alike, as Spark runs copies of a
    * join once if all of them are planned alike.
    */
-  private val fits = mutable.Map.empty[Table, Boolean]
+  private val fits = mutable.Map.empty[HashTable, Boolean]
   private lazy val reads =
     plan.collectLeaves().flatMap(shuffle).groupBy(_.shuffle.id).map { case (id, stages) => id -> stages.size }
 
@@ -93,7 +93,7 @@ private final class HashJoins(conf: SQLConf, memory: Long, plan: LogicalPlan, ru
     choose(plan, sortedBy = Nil)
   }
 
-  private def take(table: Table): Boolean = fits.getOrElseUpdate(
+  private def take(table: HashTable): Boolean = fits.getOrElseUpdate(
     table, {
       val doFit = table.bytes <= free / reads(table.shuffle)
       if (doFit) free -= table.bytes * reads(table.shuffle)
@@ -182,10 +182,10 @@ private final class HashJoins(conf: SQLConf, memory: Long, plan: LogicalPlan, ru
   }
 
   /** The table with all rows of a side. `None` unless they are those of a finished shuffle that counted them. */
-  private def tableOf(side: LogicalPlan, keys: Seq[Expression]): Option[Table] = for {
+  private def tableOf(side: LogicalPlan, keys: Seq[Expression]): Option[HashTable] = for {
     stage <- shuffle(side) if stage.getRuntimeStatistics.rowCount.isDefined
     table <- RowHolders.table(stage, keys)
-  } yield Table(stage.shuffle.id, table.atMost.toLong)
+  } yield HashTable(stage.shuffle.id, table.atMost.toLong)
 
   private def shuffle(leaf: LogicalPlan): Option[ShuffleQueryStageExec] = leaf match {
     case LogicalQueryStage(_, stage: ShuffleQueryStageExec) => Some(stage)

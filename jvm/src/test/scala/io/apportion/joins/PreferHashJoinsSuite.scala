@@ -109,7 +109,7 @@ class PreferHashJoinsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       result.collect()
       val stages =
         collectWithSubqueries(result.queryExecution.executedPlan) { case stage: ShuffleQueryStageExec => stage }
-      stages.map(_.shuffle.shuffleId).distinct.size
+      stages.map(_.shuffle.id).distinct.size
     }
 
   private val sums = "SELECT b.k, sum(a.id) AS s FROM numbers a JOIN few b ON a.id = b.id GROUP BY b.k"

@@ -74,6 +74,7 @@ class KeySplitSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   }
 
   test("a result that is cached joins with all rows of its keys, although its tasks keep parts of them") {
+    since("4.0")
     val mayChange = "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning" -> "true"
     withSession(settings :+ mayChange: _*) { session =>
       val cached = session.sql("SELECT id % 9999 AS x, count(*) AS n FROM numbers GROUP BY 1").cache()
