@@ -170,11 +170,12 @@ def _find_repeated(block: Block) -> Iterator[Complaint]:
 
 
 def _find_inner_deadlines(block: Block) -> Iterator[Complaint]:
-    if block.is_outermost and not block.is_branch:
-        return
-    place, outer = "inside of another one", "the outermost SELECT"
     if block.is_branch:
         place, outer = "a branch of a set operation", "a SELECT around the set operation"
+    elif block.is_outermost:
+        return
+    else:
+        place, outer = "inside of another one", "the outermost SELECT"
     for hint in block.hints:
         if hint.name == "FINISH_WITHIN" and not hint.is_open and not any(grammar.check(hint)):
             message = f"{hint.text} is ignored because its block is {place}"
