@@ -52,8 +52,9 @@ object GroupRead {
   private def readOf(stage: ShuffleQueryStageExec, read: GroupRead): SparkPlan = {
     val reader = AQEShuffleReadExec(stage, read.layouts(stage.id))
     stage.outputPartitioning match {
-      case shuffle: HashPartitioning if read.keyParts.nonEmpty => KeySplitExec(shuffle, read.keyParts, reader)
-      case _                                                   => reader
+      case shuffle: HashPartitioning if read.keyParts.nonEmpty =>
+        KeySplitExec.of(shuffle, read.keyParts, reader)
+      case _ => reader
     }
   }
 

@@ -13,34 +13,23 @@ import org.apache.spark.sql.types.{ArrayType, IntegerType}
  * Keeps, in each task, the rows whose keys fall into the task's part. Several tasks read the same shuffle partition below
  * this operator, and each keeps another part of it. Equal keys are in the same part, also of the other side of a join.
  *
- * @param shuffle partitioning of the shuffle by its keys
- * @param parts   for each task, the index of its part and the number of parts
+ * @param parts for each task, the index of its part and the number of parts
  */
-case class KeySplitExec(shuffle: HashPartitioning, parts: Seq[(Int, Int)], child: SparkPlan)
-    extends UnaryExecNode
+case class KeySplitExec(
+    override val outputPartitioning: CoalescedHashPartitioning,
+    parts: Seq[(Int, Int)],
+    child: SparkPlan
+) extends UnaryExecNode
     with CodegenSupport {
 
   override def output: Seq[Attribute] = child.output
-
-  /**
-   * Like that of a coalesced read (SPARK-45592): a cached result must not count as rows that Spark's own hash divides. The end
-   * of a part is its negative index, so that no two layouts are equal.
-   */
-  override def outputPartitioning: Partitioning = {
-    val reads = child.collectFirst { case read: AQEShuffleReadExec => read.partitionSpecs }.toSeq.flatten
-    CoalescedHashPartitioning(
-      shuffle,
-      reads.zip(parts).collect { case (CoalescedPartitionSpec(from, until, _), (part, n)) =>
-        CoalescedBoundary(from, if (n == 1) until else -part)
-      }
-    )
-  }
 
   override def outputOrdering: Seq[SortOrder] = child.outputOrdering
 
   override protected def stringArgs: Iterator[Any] = {
     val split = parts.count { case (_, n) => n > 1 }
-    Iterator(shuffle.expressions.mkString("[", ", ", "]"), s"$split of ${parts.size} tasks keep parts of a partition")
+    val keys = outputPartitioning.from.expressions
+    Iterator(keys.mkString("[", ", ", "]"), s"$split of ${parts.size} tasks keep parts of a partition")
   }
 
   /** Spark's own filter runs in place of this operator, which is in the plan for its partitioning. */
@@ -50,7 +39,7 @@ case class KeySplitExec(shuffle: HashPartitioning, parts: Seq[(Int, Int)], child
     val (part, n) = (ofTask(parts.map(_._1)), ofTask(parts.map(_._2)))
     // A hash of Spark's own hash, as keys with a collation are equal that differ in their bytes. Its values in one shuffle
     // partition have a common rest.
-    val hash = new Murmur3Hash(Seq(shuffle.copy(numPartitions = Int.MaxValue).partitionIdExpression))
+    val hash = new Murmur3Hash(Seq(outputPartitioning.from.copy(numPartitions = Int.MaxValue).partitionIdExpression))
     FilterExec(Or(EqualTo(n, Literal(1)), EqualTo(Pmod(hash, n), part)), child)
   }
 
@@ -64,4 +53,19 @@ case class KeySplitExec(shuffle: HashPartitioning, parts: Seq[(Int, Int)], child
     throw new IllegalStateException("the filter consumes the rows")
 
   override protected def withNewChildInternal(newChild: SparkPlan): KeySplitExec = copy(child = newChild)
+}
+
+object KeySplitExec {
+
+  /**
+   * The partitioning is like that of a coalesced read (SPARK-45592): a cached result must not count as rows that Spark's own
+   * hash divides. The end of a part is its negative index, so that no two layouts are equal.
+   */
+  def of(shuffle: HashPartitioning, parts: Seq[(Int, Int)], read: AQEShuffleReadExec): KeySplitExec = {
+    val boundaries =
+      read.partitionSpecs.zip(parts).collect { case (CoalescedPartitionSpec(from, until, _), (part, n)) =>
+        CoalescedBoundary(from, if (n == 1) until else -part)
+      }
+    KeySplitExec(CoalescedHashPartitioning(shuffle, boundaries), parts, read)
+  }
 }
