@@ -94,6 +94,6 @@ EXAMPLES = {
     "troubleshooting.md": {"60 KiB": _SCENARIO},
     "tuning.md": {
         "ten fold": _SCENARIO, "32 MB": _SCENARIO, "128 MB": _SCENARIO, "256 MB": _SCENARIO,
-        "64 MiB": _SPARKS, "2,000": _SPARKS,
+        "64 MiB": _SPARKS,
     },
 }  # fmt: skip

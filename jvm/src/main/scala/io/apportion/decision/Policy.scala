@@ -37,7 +37,6 @@ object Rounding {
  * @param maxSubpartitionsPerTask maximum number of subpartitions per range
  * @param taskMemory              bytes of execution memory that a task may fill with rows; `None` for no limit
  * @param sparksPartitions        number of subpartitions with which Spark would write a shuffle
- * @param exactSizesUpTo          maximum number of subpartitions for which Spark keeps each size; only reasons use it
  * @param setBy                   sources of the values, by the names of the settings; only reports use them
  */
 final case class Policy(
@@ -59,7 +58,6 @@ final case class Policy(
     maxSubpartitionsPerTask: Int = Int.MaxValue,
     taskMemory: Option[Long] = None,
     sparksPartitions: Int = Int.MaxValue,
-    exactSizesUpTo: Int = 2000,
     setBy: Map[String, ValueSource] = Map.empty
 ) {
   require(dataVolumePerTask >= 1, s"dataVolumePerTask is $dataVolumePerTask; it must be 1 byte or more")

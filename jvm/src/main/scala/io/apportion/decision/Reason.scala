@@ -76,13 +76,9 @@ private[decision] object Reason {
   }
 
   private def layout(decision: Decision, policy: Policy): Option[String] =
-    Option.when(policy.balanced && decision.ranges.size > 0) {
-      val averages =
-        if (decision.subpartitions > policy.exactSizesUpTo)
-          s"; Spark knows only average sizes above ${policy.exactSizesUpTo} shuffle partitions"
-        else ""
-      s"in ${count(decision.ranges.size.toLong, "balanced range")}${source("ranges", policy)}$averages"
-    }
+    Option.when(policy.balanced && decision.ranges.size > 0)(
+      s"in ${count(decision.ranges.size.toLong, "balanced range")}${source("ranges", policy)}"
+    )
 
   private def noWaves(policy: Policy): Option[String] =
     Option.when(policy.balanced && policy.rounding == Rounding.Waves && policy.steadySlots.isEmpty)(

@@ -8,11 +8,13 @@ import io.apportion.report.{DecisionRecord, DecisionReporter, ReportSource, Repo
 import io.apportion.rules.Guarded
 import io.apportion.settings.SessionPolicy
 import io.apportion.shufflewrites.AdaptiveWrites
+import org.apache.spark.apportion.Cluster
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.exchange.TreeStatistics
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.internal.SQLConf
 
 /** Reports the decisions that are still in the plan after all rules that Spark may revert. */
@@ -114,6 +116,13 @@ case class ReportDecisions(
     for (blocks <- blocksOf(group); sparks <- sparksBlocksOf(group) if blocks * 2 <= sparks)
       yield s"written in ${Sentence.count(blocks, "block")} instead of up to $sparks"
 
+  /** Only Apportion's map tasks report the size of each block, however many there are. */
+  private def averagesRemark(group: ExchangeGroup, policy: Policy): Option[String] = {
+    val most = Cluster.exactSizesUpTo(session.sparkContext)
+    val averaged = group.leaves.filter(_.subpartitions > most).exists(_.shuffle.isInstanceOf[ShuffleExchangeExec])
+    Option.when(policy.balanced && averaged)(s"Spark knows only average sizes above $most shuffle partitions")
+  }
+
   private def decided(group: ExchangeGroup, read: GroupRead, layout: AQEShuffleReadExec): DecisionRecord = {
     val record = DecisionRecord.of(read.decision, read.policy)
     if (layout.isLocalRead) {
@@ -128,7 +137,10 @@ case class ReportDecisions(
         sentence = record.sentence.and(blocksRemark(group) ++ Some("map outputs are read locally"))
       )
     } else {
-      val remarks = blocksRemark(group) ++ skewRemarks(read.decision, group.splittable.notSplit.text) ++
+      val remarks = blocksRemark(group) ++ averagesRemark(group, read.policy) ++ skewRemarks(
+        read.decision,
+        group.splittable.notSplit.text
+      ) ++
         fewKeysRemark(group, read.decision.taskBytes, read.policy) ++ memoryRemark(read.decision, read.policy)
       record.copy(sentence = record.sentence.and(remarks))
     }

@@ -9,8 +9,7 @@ object ShortForm {
 
   /**
    * Maximum number of shuffle partitions, or of ranges, that an event lists one by one. Above it, the event has sums
-   * over neighbouring partitions, and ranges as text. Above the same number, Spark averages small sizes
-   * (`spark.shuffle.minNumPartitionsToHighlyCompress`).
+   * over neighbouring partitions, and ranges as text.
    */
   val MostExact = 2000
 

@@ -43,7 +43,6 @@ final class SessionPolicy(val conf: SQLConf, sparkContext: SparkContext) {
       fetchesInBatch = conf.fetchShuffleBlocksInBatch && ShuffleReads.inBatch(sparkContext),
       maxSubpartitionsPerTask = maxReducerPartitions.getOrElse(Int.MaxValue),
       sparksPartitions = conf.numShufflePartitions,
-      exactSizesUpTo = Cluster.exactSizesUpTo(sparkContext),
       setBy = SettingRegistry.sourcesIfUnset ++
         SettingRegistry.all.filter(set => conf.contains(set.key)).map(set => set.name -> setBy(set.key)) +
         (Settings.DataVolumePerTask.name -> volumeSetBy) ++

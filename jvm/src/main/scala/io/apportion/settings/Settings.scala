@@ -96,8 +96,7 @@ object Settings extends SettingRegistry {
     Category.TasksPerStage,
     "How shuffle partitions are assigned to tasks. `even`: all ranges contain the same number of shuffle " +
       "partitions. `balanced`: the ranges are cut so that the largest has as few bytes as possible. Use `balanced` " +
-      "if shuffle partitions differ in size. Above `spark.shuffle.minNumPartitionsToHighlyCompress` partitions, " +
-      "Spark knows only the average size of small partitions."
+      "if shuffle partitions differ in size."
   ).choice(default = "even", Layouts)
 
   val Rounding: SettingEntry[String] = setting(

@@ -20,12 +20,13 @@ object AnyVersion {
       .next()
 
   /**
-   * An instance by the longest constructor.
+   * An instance by the longest constructor that takes the first arguments.
    *
    * @param companion has the defaults of the parameters between the first and the last arguments
    */
   def create[T](companion: AnyRef, kind: Class[T], first: Seq[Any], last: Seq[Any]): T = {
-    val longest = kind.getConstructors.maxBy(_.getParameterCount)
+    val longest =
+      kind.getConstructors.filter(each => accepts(each.getParameterTypes.toSeq, first)).maxBy(_.getParameterCount)
     val defaults =
       defaultsOf(companion, "$lessinit$greater", first.size, longest.getParameterCount - last.size)
     kind.cast(unwrapped(longest.newInstance(refs(first ++ defaults.get ++ last): _*)))

@@ -297,6 +297,24 @@ class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
+  test("the bytes of each block are known where a map task has more blocks than Spark keeps sizes of") {
+    val half = "SELECT id, rank() OVER (PARTITION BY if(id % 2 = 0, 1, id) ORDER BY id) FROM numbers"
+    withSession("dataVolumePerTask" -> "8kb", "spark.sql.shuffle.partitions" -> "1500") { session =>
+      val query = session.sql(half)
+      query.collect()
+      val stages = collect(query.queryExecution.executedPlan) { case stage: ShuffleQueryStageExec => stage }
+      val bytes: Array[Long] = stages.flatMap(_.mapStats).collect { case tree: TreeStatistics => tree.blockBytes }.head
+      assert(bytes.length > 2000 && bytes.max > bytes.sum / 5)
+    }
+    def reason(settings: (String, String)*) =
+      decisionOf(
+        aggregate,
+        Seq("ranges" -> "balanced", "spark.sql.shuffle.partitions" -> "2001") ++ settings: _*
+      ).reason
+    val averages = "Spark knows only average sizes above 2000 shuffle partitions"
+    assert(!reason().contains(averages) && reason("rules.disabled" -> "AdaptiveWrites").contains(averages))
+  }
+
   test("an input whose rows may differ in another attempt is written in one block per partition") {
     withSession("spark.sql.execution.sortBeforeRepartition" -> "false") { session =>
       val unordered = "SELECT k, count(*) AS n FROM numbers GROUP BY k"

@@ -2,11 +2,9 @@ package org.apache.spark.sql.apportion.exchange.writer
 
 import org.apache.spark.{PartitionIdPassthrough, ShuffleDependency}
 import org.apache.spark.rdd.RDD
-import org.apache.spark.scheduler.MapStatus
 import org.apache.spark.serializer.Serializer
 import org.apache.spark.shuffle.ShuffleWriteProcessor
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.storage.BlockManagerId
 
 /** A shuffle of rows into blocks. Spark 3.5 has no checksums of rows. */
 private[apportion] object RowDependency {
@@ -26,11 +24,5 @@ private[apportion] object RowDependency {
   def addToChecksum(dependency: ShuffleDependency[Int, InternalRow, InternalRow], block: Int, row: InternalRow): Unit =
     ()
 
-  /** Result of a map task. */
-  def mapStatus(
-      dependency: ShuffleDependency[Int, InternalRow, InternalRow],
-      location: BlockManagerId,
-      sizes: Array[Long],
-      mapId: Long
-  ): MapStatus = MapStatus(location, sizes, mapId)
+  def checksum(dependency: ShuffleDependency[Int, InternalRow, InternalRow]): Option[Long] = None
 }

@@ -5,11 +5,9 @@ import scala.reflect.classTag
 import io.apportion.util.AnyVersion
 import org.apache.spark.{PartitionIdPassthrough, SPARK_VERSION, ShuffleDependency}
 import org.apache.spark.rdd.RDD
-import org.apache.spark.scheduler.MapStatus
 import org.apache.spark.serializer.Serializer
 import org.apache.spark.shuffle.ShuffleWriteProcessor
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.storage.BlockManagerId
 
 /** A shuffle of rows into blocks. Before Spark 4.1, it has no checksums of rows. */
 private[apportion] object RowDependency {
@@ -34,8 +32,6 @@ private[apportion] object RowDependency {
   def addToChecksum(dependency: OfRows, block: Int, row: InternalRow): Unit =
     if (hasChecksums) RowChecksums.add(dependency, block, row)
 
-  /** Result of a map task. */
-  def mapStatus(dependency: OfRows, location: BlockManagerId, sizes: Array[Long], mapId: Long): MapStatus =
-    if (hasChecksums) MapStatus(location, sizes, mapId, RowChecksums.total(dependency))
-    else AnyVersion.call(MapStatus, "apply", location, sizes, mapId).asInstanceOf[MapStatus]
+  /** The last field of the result of a map task, if there is one. */
+  def checksum(dependency: OfRows): Option[Long] = Option.when(hasChecksums)(RowChecksums.total(dependency))
 }

@@ -6,7 +6,6 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.{ShuffleDependency, SparkEnv}
 import org.apache.spark.internal.config.SHUFFLE_IO_PLUGIN_CLASS
-import org.apache.spark.scheduler.MapStatus
 import org.apache.spark.shuffle.ShuffleWriteMetricsReporter
 import org.apache.spark.shuffle.checksum.ShuffleChecksumSupport
 import org.apache.spark.shuffle.sort.SortShuffleManager
@@ -24,12 +23,13 @@ private[exchange] object KeptRowsWriter extends ShuffleChecksumSupport {
   /** Whether map outputs go to local files, as they do unless a plugin stores them elsewhere. */
   def canWrite: Boolean = SparkEnv.get.conf.get(SHUFFLE_IO_PLUGIN_CLASS) == classOf[LocalDiskShuffleDataIO].getName
 
+  /** Returns the bytes of each block. */
   def write(
       rows: PlacedRows,
       dependency: ShuffleDependency[Int, InternalRow, InternalRow],
       mapId: Long,
       metrics: ShuffleWriteMetricsReporter
-  ): MapStatus = {
+  ): Array[Long] = {
     val env = SparkEnv.get
     val shuffle = dependency.shuffleId
     val blocks = dependency.partitioner.numPartitions
@@ -64,7 +64,7 @@ private[exchange] object KeptRowsWriter extends ShuffleChecksumSupport {
       val sizes = output.commitAllPartitions(getChecksumValues(checksums)).getPartitionLengths
       metrics.incWriteTime(System.nanoTime() - start)
       metrics.incBytesWritten(sizes.sum)
-      RowDependency.mapStatus(dependency, env.blockManager.shuffleServerId, sizes, mapId)
+      sizes
     } catch {
       case failure: Throwable =>
         try output.abort(failure)
