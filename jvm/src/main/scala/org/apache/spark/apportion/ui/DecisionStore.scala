@@ -7,6 +7,7 @@ import scala.collection.mutable
 
 import io.apportion.outcomes.OutcomeEvent
 import io.apportion.report.{DecisionEvent, QueryEvent}
+import com.fasterxml.jackson.annotation.JsonProperty
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
@@ -21,11 +22,14 @@ import org.apache.spark.status.api.v1.{StageData, StageStatus}
 import org.apache.spark.status.KVUtils.{viewToSeq, KVIndexParam}
 import org.apache.spark.util.kvstore.KVStore
 
-/** A decision in the UI's store. It is kept as JSON text, which only the page of a query parses. */
+/**
+ * A decision in the UI's store. It is kept as JSON text, which only the page of a query parses. A store on disk needs the names
+ * of the fields of all its entries.
+ */
 private[spark] final class QueryDecision(
-    @KVIndexParam val id: Long,
-    @KVIndexParam("query") val query: Long,
-    val json: String
+    @JsonProperty("id") @KVIndexParam val id: Long,
+    @JsonProperty("query") @KVIndexParam("query") val query: Long,
+    @JsonProperty("json") val json: String
 ) {
   def decision: JsonNode = DecisionStore.mapper.readTree(json)
 }
@@ -37,13 +41,13 @@ private[spark] final class QueryDecision(
  * @param tasks tasks that ran; Spark plans some parts of a query again, and their first tasks never run
  */
 private[spark] final class QuerySummary(
-    @KVIndexParam val query: Long,
-    val text: String,
-    val decisions: Int,
-    val tasks: Long,
-    val largestTaskBytes: Long,
-    val spilledBytes: Long,
-    val memoryFailures: Long
+    @JsonProperty("query") @KVIndexParam val query: Long,
+    @JsonProperty("text") val text: String,
+    @JsonProperty("decisions") val decisions: Int,
+    @JsonProperty("tasks") val tasks: Long,
+    @JsonProperty("largestTaskBytes") val largestTaskBytes: Long,
+    @JsonProperty("spilledBytes") val spilledBytes: Long,
+    @JsonProperty("memoryFailures") val memoryFailures: Long
 )
 
 /** The decisions of an application, in the store behind the UI. */

@@ -5,6 +5,7 @@ import java.util.LinkedHashMap
 import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
+import com.fasterxml.jackson.annotation.JsonProperty
 import com.fasterxml.jackson.databind.JsonNode
 import io.apportion.streams.{StreamEvent, StreamRecord}
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
@@ -14,13 +15,16 @@ import org.apache.spark.util.kvstore.KVStore
 
 /** A record of a stream in the UI's store. It is kept as JSON text, which only the page parses. */
 private[spark] final class StoredRecord(
-    @KVIndexParam val id: Long,
-    @KVIndexParam("query") val query: String,
-    val json: String
+    @JsonProperty("id") @KVIndexParam val id: Long,
+    @JsonProperty("query") @KVIndexParam("query") val query: String,
+    @JsonProperty("json") val json: String
 )
 
 /** A stream in the UI's store, with the id of its newest record. */
-private[spark] final class StoredStream(@KVIndexParam val query: String, @KVIndexParam("newest") val newest: Long)
+private[spark] final class StoredStream(
+    @JsonProperty("query") @KVIndexParam val query: String,
+    @JsonProperty("newest") @KVIndexParam("newest") val newest: Long
+)
 
 /**
  * The last records of a stream, oldest first.

@@ -266,9 +266,11 @@ class ApportionTabSuite extends SparkSuite {
     assert(reason.nonEmpty)
     val id = spark.sparkContext.applicationId
     spark.stop()
-    HistoryServerOf.logs(directory) { address =>
-      check(s"$address/history/$id")
-      checkStreams(s"$address/history/$id")
-    }
+    val onDisk = "spark.history.store.path" -> Files.createTempDirectory("history-store").toString
+    for (settings <- Seq(Nil, Seq(onDisk)))
+      HistoryServerOf.logs(directory, settings: _*) { address =>
+        check(s"$address/history/$id")
+        checkStreams(s"$address/history/$id")
+      }
   }
 }

@@ -11,8 +11,8 @@ import org.scalatest.time.{Minute, Span}
 object HistoryServerOf {
 
   /** Gives the server's address to the body. */
-  def logs(directory: Path)(body: String => Unit): Unit = {
-    val conf = new SparkConf(false).set("spark.history.fs.logDirectory", directory.toUri.toString)
+  def logs(directory: Path, settings: (String, String)*)(body: String => Unit): Unit = {
+    val conf = new SparkConf(false).set("spark.history.fs.logDirectory", directory.toUri.toString).setAll(settings)
     val provider = new FsHistoryProvider(conf)
     val server = new HistoryServer(conf, provider, new SecurityManager(conf), 0)
     try {
