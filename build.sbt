@@ -142,7 +142,6 @@ def sparkProject(build: SparkBuild): Project =
       // `decision` runs them.
       Test / unmanagedSources --= (if (build == SparkBuild.default) decisionSuites((Test / sourceDirectory).value)
                                    else Nil),
-      Compile / packageBin / artifactPath := jarFolder.value / build.jarName(version.value),
       // The suites of a JVM run one after the other, as it has one Spark. Two of them, as a small query keeps one core busy.
       // Suites of one package take similar times, so they are divided by a hash of their names.
       Test / testGrouping := {
@@ -225,10 +224,12 @@ lazy val root = project
   .settings(
     publish / skip := true,
     jars := {
-      val built =
+      val packaged =
         (Compile / packageBin).all(ScopeFilter(inProjects(SparkBuild.withJar.map(b => LocalProject(b.id)): _*))).value
       val list = jarFolder.value / "jars.txt"
-      IO.delete((jarFolder.value * AllPassFilter).get().diff(built))
+      IO.delete(jarFolder.value)
+      IO.createDirectory(jarFolder.value)
+      val built = packaged.map(jar => RuntimeJar.write(jar, jarFolder.value / jar.getName))
       IO.writeLines(list, built.map(_.getName))
       streams.value.log.info(s"${built.size} jars in ${jarFolder.value}")
       built

@@ -56,9 +56,6 @@ final case class SparkBuild(spark: SparkVersion, scalaVersion: String) {
 
   /** Whether a jar is compiled for this Spark. */
   val hasJar: Boolean = spark.minor == spark.jar
-
-  def jarName(version: String): String =
-    s"apportion-spark-${spark.minor}_$scalaBinary-$version.jar"
 }
 
 object SparkBuild {

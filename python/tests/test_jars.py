@@ -124,19 +124,20 @@ def test_this_checkout_has_a_jar_for_the_installed_spark() -> None:
     assert jars.find().is_file()
 
 
-def methods(classes: Path, name: str) -> dict[str, str]:
-    """The instructions of each method of a class, without places in its table of constants."""
-    code = programs.run("javap", "-p", "-c", "-cp", classes, name.removesuffix(".class"))
+def methods(classes: Path, names: list[str]) -> list[dict[str, str]]:
+    """The instructions of each method of classes, without places in a table of constants."""
+    code = programs.run("javap", "-p", "-c", "-cp", classes, *names)
     # A full compilation calls type variables of Function1 `A$` that an incremental one calls `A`.
     code = code.replace("A$", "A")
-    parts = re.sub(r"#\d+(, +\d+)? +//", "//", code).split("\n\n")
-    return {head.strip(): code for head, _, code in (part.partition("\n") for part in parts)}
+    each = re.sub(r"#\d+(, +\d+)? +//", "//", code).split("Compiled from ")[1:]
+    parts = [code.split("\n\n") for code in each]
+    return [{head.strip(): code for head, _, code in (m.partition("\n") for m in p)} for p in parts]
 
 
 def test_the_built_jar_matches_the_sources(tmp_path: Path) -> None:
-    spark, jar = jars.installed_spark(), jars.find()
+    spark, name = jars.installed_spark(), jars.find().name
     if f'SparkVersion("{spark.minor}"' in VERSIONS.read_text("utf-8"):
-        pytest.skip(f"the Scala tests run {jar.name} on Spark {spark.minor}")
+        pytest.skip(f"the Scala tests run {name} on Spark {spark.minor}")
     # One compiler of the JVM is faster for a program that runs once.
     programs.run(
         *("java", "-XX:TieredStopAtLevel=1", "-cp", jars.spark_home() / "jars" / "*"),
@@ -144,12 +145,15 @@ def test_the_built_jar_matches_the_sources(tmp_path: Path) -> None:
         *("-release", str(spark.oldest_java), "-g:line", "-d", tmp_path),
         *(each for folder in SOURCES for each in folder.rglob("*.scala")),
     )
+    # The jar to run has no signatures, which are only for compilers.
+    (jar,) = ROOT.glob(f"target/spark*/scala-*/{name}")
     with zipfile.ZipFile(jar) as classes:
         names = {each for each in classes.namelist() if each.endswith(".class")}
         assert names == {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*.class")}
         differ = [each for each in names if classes.read(each) != (tmp_path / each).read_bytes()]
-    for each in differ:
-        ours, theirs = methods(jar, each), methods(tmp_path, each)
+    names_of = [each.removesuffix(".class") for each in differ]
+    both = zip(differ, methods(jar, names_of), methods(tmp_path, names_of), strict=True)
+    for each, ours, theirs in both:
         more = {head for head in theirs if head not in ours}
         assert more == MORE_METHODS.get(each, set()), each
         assert ours == {head: code for head, code in theirs.items() if head not in more}, each

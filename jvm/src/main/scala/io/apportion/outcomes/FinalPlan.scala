@@ -1,5 +1,6 @@
 package io.apportion.outcomes
 
+import scala.collection.immutable.ListMap
 import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions.{DynamicPruningExpression, Literal}
@@ -11,22 +12,17 @@ import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
 private[apportion] object FinalPlan {
 
   /**
-   * Operator of a plan, with the names of its fields in JSON.
-   *
-   * @param files          number of files read; 0 unless the operator scans files
-   * @param partitions     number of table partitions read; 0 unless the table is partitioned
-   * @param dynamicFilters number of partition filters with values from the other side of a join
-   */
-  final case class Operator(operator: String, files: Long, partitions: Long, dynamicFilters: Int)
-
-  /**
    * Operators of a plan and of its subqueries. A reused exchange or subquery is one operator. The operators below it are
    * there only where they ran.
+   *
+   *  - `files`: number of files read; 0 unless the operator scans files
+   *  - `partitions`: number of table partitions read; 0 unless the table is partitioned
+   *  - `dynamicFilters`: number of partition filters with values from the other side of a join
    */
-  def operators(plan: SparkPlan): Seq[Operator] = {
+  def operators(plan: SparkPlan): Seq[ListMap[String, Any]] = {
     // Two filters can share a subquery.
     val seen = mutable.Set.empty[Int]
-    def visit(plan: SparkPlan): Seq[Operator] = plan match {
+    def visit(plan: SparkPlan): Seq[ListMap[String, Any]] = plan match {
       case adaptive: AdaptiveSparkPlanExec => visit(adaptive.executedPlan)
       // The ids of query stages are a separate numbering.
       case stage: QueryStageExec   => visit(stage.plan)
@@ -35,7 +31,13 @@ private[apportion] object FinalPlan {
         val name = plan.getClass.getSimpleName
         val below = if (name.startsWith("Reused")) Nil else plan.children ++ plan.subqueries
         val partitions = if (name.contains("Scan")) metric(plan, "numPartitions") else 0L
-        Operator(name, metric(plan, "numFiles"), partitions, dynamicFilters(plan)) +: below.flatMap(visit)
+        val operator = ListMap[String, Any](
+          "operator" -> name,
+          "files" -> metric(plan, "numFiles"),
+          "partitions" -> partitions,
+          "dynamicFilters" -> dynamicFilters(plan)
+        )
+        operator +: below.flatMap(visit)
     }
     visit(plan)
   }
