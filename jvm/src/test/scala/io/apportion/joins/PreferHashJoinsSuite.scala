@@ -121,6 +121,8 @@ class PreferHashJoinsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
   }
 
   test("a join that a subquery of a cached table needs too stays sorted") {
+    // Spark 3.5 plans this query again instead of reading the cache.
+    since("4.0")
     val query = s"WITH sums AS ($sums) SELECT * FROM sums WHERE s > (SELECT avg(s) FROM sums)"
     withSession() { session =>
       session.sql(s"CACHE TABLE cached AS $query")
