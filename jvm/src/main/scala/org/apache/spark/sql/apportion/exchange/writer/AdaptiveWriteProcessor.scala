@@ -2,9 +2,8 @@ package org.apache.spark.sql.apportion.exchange.writer
 
 import scala.util.control.NonFatal
 
-import io.apportion.util.AnyVersion
 import org.apache.spark.{ShuffleDependency, SparkEnv, TaskContext}
-import org.apache.spark.scheduler.{CompressedMapStatus, MapStatus}
+import org.apache.spark.scheduler.MapStatus
 import org.apache.spark.shuffle.{ShuffleWriteMetricsReporter, ShuffleWriter}
 import org.apache.spark.shuffle.sort.{BypassMergeSortShuffleHandle, SerializedShuffleHandle}
 import org.apache.spark.sql.catalyst.InternalRow
@@ -43,12 +42,12 @@ private[apportion] final class AdaptiveWriteProcessor(metrics: Map[String, SQLMe
     // Spark notes each map task that asks for a writer, and deletes its files with the shuffle.
     val writer = SparkEnv.get.shuffleManager
       .getWriter[Int, SerializedRows](handle, mapId, context, new RowBatches.Metrics(metrics))
-    val blocks = dependency.partitioner.numPartitions
     val sizes =
       if (isFromMemory) KeptRowsWriter.write(placed, ofRows, mapId, metrics)
       else
         try {
-          val batches = new RowBatches(placed, blocks, RowDependency.addToChecksum(ofRows, _, _))
+          val batches =
+            new RowBatches(placed, dependency.partitioner.numPartitions, RowDependency.addToChecksum(ofRows, _, _))
           writer.write(batches)
           metrics.incRecordsWritten(batches.count)
           writer.stop(success = true)
@@ -58,26 +57,11 @@ private[apportion] final class AdaptiveWriteProcessor(metrics: Map[String, SQLMe
             stopAfterFailure(writer)
             throw failure
         }
-    val fields =
-      Seq[Any](SparkEnv.get.blockManager.shuffleServerId, sizes, mapId) ++ RowDependency.checksum(ofRows)
-    val status =
-      if (blocks.toLong * context.numPartitions() <= AdaptiveWriteProcessor.MaxSizes)
-        AnyVersion.create(MapStatus, classOf[CompressedMapStatus], fields, Nil)
-      else AnyVersion.call(MapStatus, "apply", fields: _*)
-    status.asInstanceOf[MapStatus]
+    val location = SparkEnv.get.blockManager.shuffleServerId
+    BlockSizes.status(sizes, context.numPartitions(), location, mapId, RowDependency.checksum(ofRows))
   }
 
   private def stopAfterFailure(writer: ShuffleWriter[_, _]): Unit =
     try writer.stop(success = false)
     catch { case NonFatal(failure) => logDebug("Could not stop the writer", failure) }
-}
-
-private object AdaptiveWriteProcessor {
-
-  /**
-   * Number of blocks of a shuffle up to which the driver knows the size of each, in a byte. Spark averages the sizes of a map
-   * task with more than 2,000 blocks (`MapStatus.apply`), which would hide large partitions: a tree has large and small
-   * blocks.
-   */
-  private val MaxSizes = 64L << 20
 }
