@@ -35,9 +35,9 @@ private[writer] object BlockSizes {
     val written = sizes.indices.filter(sizes(_) > 0)
     val asArray = sizes.length.toLong
     val asMap = BytesOfMap + BytesOfEntry * written.size
-    val of: Seq[Any] = Seq[Any](location, sizes, mapId) ++ checksum
-    if (asArray.min(asMap) * mapTasks > MaxBytes) AnyVersion.call(MapStatus, "apply", of: _*).asInstanceOf[MapStatus]
-    else if (asArray <= asMap) AnyVersion.create(MapStatus, classOf[CompressedMapStatus], of, Nil)
+    val plain = Seq[Any](location, sizes, mapId) ++ checksum
+    if (asArray.min(asMap) * mapTasks > MaxBytes) AnyVersion.call(MapStatus, "apply", plain: _*).asInstanceOf[MapStatus]
+    else if (asArray <= asMap) AnyVersion.create(MapStatus, classOf[CompressedMapStatus], plain, Nil)
     else {
       val empty = new RoaringBitmap
       empty.add(0L, asArray)
