@@ -126,6 +126,8 @@ def test_this_checkout_has_a_jar_for_the_installed_spark() -> None:
 
 def methods(classes: Path, names: list[str]) -> list[dict[str, str]]:
     """The instructions of each method of classes, without places in a table of constants."""
+    if not names:
+        return []
     code = programs.run("javap", "-p", "-c", "-cp", classes, *names)
     # A full compilation calls type variables of Function1 `A$` that an incremental one calls `A`.
     code = code.replace("A$", "A")

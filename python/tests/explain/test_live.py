@@ -109,7 +109,8 @@ def history_server(live: Live) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
-    options = {"fs.logDirectory": live.logs.as_uri(), "ui.port": port}
+    store = live.logs.parent / "store"
+    options = {"fs.logDirectory": live.logs.as_uri(), "store.path": store, "ui.port": port}
     command = [
         *("java", *quick_start().split(), "-cp", f"{jars.find()}:{jars.spark_home()}/jars/*"),
         *(f"-Dspark.history.{name}={value}" for name, value in options.items()),
