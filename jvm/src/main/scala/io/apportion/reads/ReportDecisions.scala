@@ -116,7 +116,7 @@ case class ReportDecisions(
     for (blocks <- blocksOf(group); sparks <- sparksBlocksOf(group) if blocks * 2 <= sparks)
       yield s"written in ${Sentence.count(blocks, "block")} instead of up to $sparks"
 
-  /** Only Apportion's map tasks report the size of each block, however many there are. */
+  /** Apportion's map tasks report the size of each block instead. */
   private def averagesRemark(group: ExchangeGroup, policy: Policy): Option[String] = {
     val most = Cluster.exactSizesUpTo(session.sparkContext)
     val averaged = group.leaves.filter(_.subpartitions > most).exists(_.shuffle.isInstanceOf[ShuffleExchangeExec])
