@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +22,15 @@ SLOW = f"""
   GROUP BY 1
 """
 SLOW_ANSWER = [[d, 10, sum(s for k, _, s in ANSWER if k % 10 == d)] for d in range(10)]
+
+# Half of the rows have one key, so tasks read parts of its partition, and of the groups around it.
+SKEWED = """
+  SELECT count(*) FROM (
+    SELECT if(id % 2 = 0, 1, id % 997) AS k, sha2(string(id), 256) AS text
+    FROM range(0, 60000, 1, 8)
+  ) LEFT JOIN (SELECT id AS k, id * 3 AS v FROM range(0, 900, 1, 4)) USING (k)
+  WHERE coalesce(v, 0) < length(text) * 100
+"""
 
 
 def begin(driver: Driver, sql: str, **settings: str) -> int:
@@ -55,6 +65,22 @@ def sized(cluster: Cluster, driver: Driver, workers: int) -> None:
     """Wait until so many workers are there, and the driver has an executor on each."""
     cluster.resize(workers)
     driver.has_executors(workers)
+
+
+def test_executors_on_one_host_read_each_others_blocks_of_several_levels(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path, cores=2)
+    cluster.add_worker()
+    small = {"dataVolumePerTask": "64kb", "minTaskVolume": "1kb"}
+    settings = {f"spark.apportion.{name}": size for name, size in small.items()}
+    settings["spark.sql.autoBroadcastJoinThreshold"] = "-1"
+    try:
+        with driver_of(cluster, executor__cores="1") as driver:
+            driver.has_executors(2)
+            result = driver.wait(driver.begin("query", text=SKEWED, settings=settings))
+    finally:
+        cluster.stop()
+    assert result["rows"] == [[60000]]
+    assert any(decision["bytes_read_twice"] for decision in result["decisions"])
 
 
 @pytest.mark.slow

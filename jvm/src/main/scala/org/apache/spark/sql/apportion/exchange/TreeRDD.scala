@@ -71,7 +71,7 @@ private[apportion] final class TreeRDD(
       .map(run => run -> outputs.blocks(part, run))
       .filter(_._2.nonEmpty)
       .flatMap { case (run, blocks) => read(blocks, SortShuffleManager.canUseBatchFetch(run.start, run.end, context)) }
-    val sharedBlocks = shared.iterator.flatMap(outputs.blocks(part, _))
+    val sharedBlocks = outputs.blocks(part, shared)
     if (sharedBlocks.isEmpty) ownRows
     else {
       val partitionOf = UnsafeProjection.create(Seq(partitionId), output)
@@ -108,6 +108,13 @@ private[apportion] object TreePart {
 
 /** The outputs of all map tasks of a shuffle at one moment. */
 private[apportion] final class MapOutputs(shuffle: Int, statuses: Array[MapStatus], onMissing: () => Unit) {
+
+  /**
+   * Blocks of all runs that are not empty, by their location. A location must come once: of each executor on its host,
+   * Spark's `ShuffleBlockFetcherIterator` fetches only the blocks that come last, and waits for the others without end.
+   */
+  def blocks(part: TreePart, runs: Seq[BlockRun]): Iterator[(BlockManagerId, collection.Seq[(BlockId, Long, Int)])] =
+    runs.flatMap(blocks(part, _)).groupMap(_._1)(_._2).iterator.map { case (location, its) => location -> its.flatten }
 
   /** Blocks that are not empty, by their location. */
   def blocks(part: TreePart, run: BlockRun): Iterator[(BlockManagerId, collection.Seq[(BlockId, Long, Int)])] = {

@@ -1,10 +1,11 @@
 package org.apache.spark.sql.apportion.exchange
 
 import io.apportion.SparkSuite
+import io.apportion.decision.ranges.PartitionTree
 import io.apportion.decision.ranges.PartitionTree.BlockRun
 import org.apache.spark.{MapOutputTrackerMaster, SparkEnv}
 import org.apache.spark.scheduler.MapStatus
-import org.apache.spark.storage.{BlockId, ShuffleBlockId}
+import org.apache.spark.storage.{BlockId, BlockManagerId, ShuffleBlockId}
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanHelper, ShuffleQueryStageExec}
 
 class MapOutputsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
@@ -30,6 +31,19 @@ class MapOutputsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       assert(runs.flatMap(attemptsOf(outputs, _)).toSet == before)
       assert(attemptsOf(MapOutputs.of(exchange.shuffleId), shared.head) != before)
     }
+  }
+
+  test("the blocks of all groups around a partition come with their location once") {
+    val locations = Seq("1", "2").map(BlockManagerId(_, "host", 7337))
+    val tree = PartitionTree(2, 4, 8)
+    val statuses = locations.zipWithIndex.map { case (location, map) =>
+      MapStatus(location, Array.fill(tree.blocks)(1L), map.toLong)
+    }
+    val part = TreePart(1, 2, 0, Int.MaxValue)
+    val (outputs, runs) = (new MapOutputs(0, statuses.toArray, () => ()), part.runs(tree).filter(_.isShared))
+    val blocks = outputs.blocks(part, runs).toSeq
+    assert(runs.size > 1 && blocks.map(_._1).sortBy(_.executorId) == locations)
+    assert(blocks.map(_._2.size) == Seq.fill(2)(runs.map(run => run.end - run.start).sum))
   }
 
   private def attempts(blocks: Iterator[BlockId]): Set[Long] = blocks.collect { case block: ShuffleBlockId =>
