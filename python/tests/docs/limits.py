@@ -16,6 +16,7 @@ class Limit(NamedTuple):
 
 LIMITS = [
     Limit("adaptive-writes.md", "4 MiB", "writer/KeptRows.scala", "MaxBytes: Long = 4L << 20"),
+    Limit("adaptive-writes.md", "8 KiB", "writer/RowBatches.scala", "MaxCapacity = 8 << 10"),
     Limit("adaptive-writes.md", "16 MiB", "writer/BlockSizes.scala", "MaxBytes = 16L << 20"),
     Limit("adaptive-writes.md", "8 times", "AdaptiveWrites.scala", "if (policy.balanced) 8L"),
     Limit("adaptive-writes.md", "32 times", "decision/Policy.scala", "BlocksPerRequest = 32"),

@@ -114,6 +114,17 @@ class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
+  test("rows of few keys take about as many bytes as under Spark, however few blocks they are in") {
+    for (rows <- Seq(50000, 400000)) {
+      val query = s"SELECT /*+ REPARTITION(k) */ concat('customer-', pmod(hash(id), 2000)) AS k, hash(id, 1) AS v " +
+        s"FROM range(0, $rows, 1, 2)"
+      def written(mode: String) =
+        withSession("mode" -> mode, "dataVolumePerTask" -> "64mb")(decisionWithoutRows(_, query).inputBytes)
+      val (own, sparks) = (written("reactive"), written("observe"))
+      assert(own <= 1.05 * sparks, s"$own bytes in place of $sparks")
+    }
+  }
+
   test("a small shuffle is written in few blocks, and a large one in as many as its tasks need") {
     def decided(target: String) = decisionOf(aggregate, "dataVolumePerTask" -> target, "minTaskVolume" -> target)
     val small = decided("64mb")

@@ -47,7 +47,7 @@ private[apportion] final class AdaptiveWriteProcessor(metrics: Map[String, SQLMe
       else
         try {
           val batches =
-            new RowBatches(placed, dependency.partitioner.numPartitions, RowDependency.addToChecksum(ofRows, _, _))
+            new RowBatches(placed, placed.partitions, () => placed.partition, RowDependency.addToChecksum(ofRows, _, _))
           writer.write(batches)
           metrics.incRecordsWritten(batches.count)
           writer.stop(success = true)

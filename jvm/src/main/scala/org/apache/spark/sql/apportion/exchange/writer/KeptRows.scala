@@ -32,8 +32,29 @@ private[exchange] final class KeptRows {
   /** Number of rows that were removed. */
   var removed = 0
 
+  /** Partition of a row by its position. */
+  def partition(i: Int): Int = partitionOf(i)
+
   /** Partitions of the rows that were added. */
   def partitions: Array[Int] = Arrays.copyOf(partitionOf, added)
+
+  /** Positions of the rows in ascending order of their partitions. Rows of one partition stay in their order. */
+  def byPartition(numPartitions: Int): Array[Int] = {
+    val ends = new Array[Int](numPartitions)
+    var i = 0
+    while (i < added) {
+      ends(partitionOf(i)) += 1
+      i += 1
+    }
+    for (partition <- 1 until numPartitions) ends(partition) += ends(partition - 1)
+    val order = new Array[Int](added)
+    while (i > 0) {
+      i -= 1
+      ends(partitionOf(i)) -= 1
+      order(ends(partitionOf(i))) = i
+    }
+    order
+  }
 
   /** Bytes of each row that was added. */
   def sizes: Array[Int] = Arrays.copyOf(sizeOf, added)

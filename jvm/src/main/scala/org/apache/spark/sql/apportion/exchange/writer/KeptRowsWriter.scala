@@ -38,7 +38,7 @@ private[exchange] object KeptRowsWriter extends ShuffleChecksumSupport {
     val output = new LocalDiskShuffleMapOutputWriter(shuffle, mapId, blocks, files, env.conf)
     val checksums = createPartitionChecksums(blocks, env.conf)
     val serializer = dependency.serializer.newInstance()
-    val batch = new SerializedRows(RowBatches.capacity(blocks = 1))
+    val batch = new SerializedRows(RowBatches.capacity(partitions = 1))
     try {
       rows.foreachBlock { (block, its) =>
         val file = new TimeTrackingOutputStream(metrics, output.getPartitionWriter(block).openStream())

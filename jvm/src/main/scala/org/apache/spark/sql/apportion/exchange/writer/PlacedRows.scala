@@ -30,6 +30,11 @@ private[exchange] final class PlacedRows(
   private val kept = new KeptRows
   private var isOpen = true
 
+  /** Partition of the row that `next` gave last. */
+  var partition = 0
+
+  def partitions: Int = chooser.tree.partitions
+
   /** Block of each row that is kept. */
   private lazy val blockOf: Array[Int] = keepFirst()
 
@@ -41,22 +46,21 @@ private[exchange] final class PlacedRows(
     isLarge && likelyBytes.max(BlockChooser.LikelyRows * kept.bytes) >= PlacedRows.FileBytes * chooser.written
 
   /**
-   * Gives the rows of each block, in ascending order of the blocks, if all rows are kept.
+   * Gives the rows of each block, in ascending order of the blocks, if all rows are kept. Rows of a partition are together,
+   * as under Spark: rows with equal keys then take less space.
    *
    * @param write receives a block and its rows
    */
   def foreachBlock(write: (Int, Iterator[UnsafeRow]) => Unit): Unit = {
-    val (first, last) = (Array.fill(chooser.tree.blocks)(-1), new Array[Int](chooser.tree.blocks))
-    val next = Array.fill(blockOf.length)(-1)
-    var i = 0
-    while (i < next.length) {
-      val block = blockOf(i)
-      if (first(block) < 0) first(block) = i else next(last(block)) = i
-      last(block) = i
-      i += 1
-    }
-    first.indices.filter(first(_) >= 0).foreach { block =>
-      write(block, Iterator.iterate(first(block))(next(_)).takeWhile(_ >= 0).map(kept(_)))
+    val order = kept.byPartition(chooser.tree.partitions)
+    var start = 0
+    while (start < order.length) {
+      // All rows of a partition are in one block, and the partitions of a block follow each other.
+      val block = blockOf(order(start))
+      var end = start + 1
+      while (end < order.length && blockOf(order(end)) == block) end += 1
+      write(block, Iterator.range(start, end).map(i => kept(order(i))))
+      start = end
     }
     blocks += chooser.written
   }
@@ -71,10 +75,13 @@ private[exchange] final class PlacedRows(
 
   override def next(): Product2[Int, InternalRow] = {
     val i = kept.removed
-    if (i < blockOf.length) placed.update(blockOf(i), kept.remove())
-    else {
+    if (i < blockOf.length) {
+      partition = kept.partition(i)
+      placed.update(blockOf(i), kept.remove())
+    } else {
       val row = rows.next().asInstanceOf[UnsafeRow]
-      placed.update(choose(partitionOf.applyAsInt(row), row), row)
+      partition = partitionOf.applyAsInt(row)
+      placed.update(choose(partition, row), row)
     }
     placed
   }

@@ -1,5 +1,7 @@
 package org.apache.spark.sql.apportion.exchange.writer
 
+import java.util.function.IntSupplier
+
 import scala.collection.AbstractIterator
 
 import org.apache.spark.shuffle.ShuffleWriteMetricsReporter
@@ -8,21 +10,32 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.util.MutablePair
 
 /**
- * Gathers the rows of each block. A batch is valid until the next one.
+ * Gathers the rows of each partition, as rows with equal keys take less space side by side. A batch is valid until the next
+ * one.
  *
- * @param rows   rows with their blocks
- * @param blocks number of blocks
- * @param onRow  receives each row with its block
+ * @param rows        rows with their blocks
+ * @param partitions  number of partitions
+ * @param partitionOf partition of the row that `rows` gave last
+ * @param onRow       receives each row with its block
  */
 private[exchange] final class RowBatches(
     rows: Iterator[Product2[Int, InternalRow]],
-    blocks: Int,
+    partitions: Int,
+    partitionOf: IntSupplier,
     onRow: (Int, InternalRow) => Unit
 ) extends AbstractIterator[Product2[Int, SerializedRows]] {
-  private val batches = new Array[SerializedRows](blocks)
+  private val batches = new Array[SerializedRows](partitions)
+  private val blockOf = new Array[Int](partitions)
   private val taken = new MutablePair[Int, SerializedRows]()
 
-  /** First block that may have rows in its batch, once there are no more rows. */
+  /** Partition whose batch is given next; -1 if more rows fit. */
+  private var full = -1
+
+  /** The first row of the next batch of the partition `full`, whose rows go to another block from then on. */
+  private var waiting: UnsafeRow = _
+  private var blockOfWaiting = 0
+
+  /** First partition that may have rows in its batch, once there are no more rows. */
   private var rest = 0
 
   /** Number of rows so far. */
@@ -30,48 +43,65 @@ private[exchange] final class RowBatches(
 
   override def hasNext: Boolean = {
     clearTaken()
-    rows.hasNext || nextRest() < blocks
+    full >= 0 || rows.hasNext || nextRest() < partitions
   }
 
   override def next(): Product2[Int, SerializedRows] = {
     clearTaken()
-    var full = -1
-    while (full < 0 && rows.hasNext) full = addNext()
-    val block = if (full >= 0) full else nextRest()
-    taken.update(block, batches(block))
+    while (full < 0 && rows.hasNext) addNext()
+    val partition = if (full >= 0) full else nextRest()
+    if (waiting == null) full = -1
+    taken.update(blockOf(partition), batches(partition))
     taken
   }
 
-  private def clearTaken(): Unit = if (taken._2 != null) taken._2.clear()
+  private def clearTaken(): Unit = if (taken._2 != null) {
+    taken._2.clear()
+    taken.update(0, null)
+    if (waiting != null) {
+      val partition = full
+      full = -1
+      add(partition, blockOfWaiting, waiting)
+      waiting = null
+    }
+  }
 
-  /** The next block with rows in its batch, once there are no more rows. */
+  /** The next partition with rows in its batch, once there are no more rows. */
   private def nextRest(): Int = {
-    while (rest < blocks && (batches(rest) == null || batches(rest).isEmpty)) rest += 1
+    while (rest < partitions && (batches(rest) == null || batches(rest).isEmpty)) rest += 1
     rest
   }
 
-  /** Adds the next row to its batch, and gives the block if the batch is full; -1 otherwise. */
-  private def addNext(): Int = {
+  private def addNext(): Unit = {
     val placed = rows.next()
-    val block = placed._1
     val row = placed._2.asInstanceOf[UnsafeRow]
-    if (batches(block) == null) batches(block) = new SerializedRows(RowBatches.capacity(blocks))
-    val batch = batches(block)
-    batch.add(row)
-    onRow(block, row)
+    val partition = partitionOf.getAsInt
     count += 1
-    if (batch.isFull) block else -1
+    onRow(placed._1, row)
+    if (batches(partition) == null) batches(partition) = new SerializedRows(RowBatches.capacity(partitions))
+    if (batches(partition).isEmpty || blockOf(partition) == placed._1) add(partition, placed._1, row)
+    else {
+      full = partition
+      waiting = row
+      blockOfWaiting = placed._1
+    }
+  }
+
+  private def add(partition: Int, block: Int, row: UnsafeRow): Unit = {
+    blockOf(partition) = block
+    batches(partition).add(row)
+    if (batches(partition).isFull) full = partition
   }
 }
 
 private[exchange] object RowBatches {
 
-  /** Bytes of the batches of all blocks at most. Spark's memory manager does not count them. */
+  /** Bytes of the batches of all partitions at most. Spark's memory manager does not count them. */
   private val MaxBytes = 4 << 20
   private val MaxCapacity = 8 << 10
 
-  /** Bytes of the batch of a block. */
-  def capacity(blocks: Int): Int = (MaxBytes / blocks).min(MaxCapacity)
+  /** Bytes of the batch of a partition. */
+  def capacity(partitions: Int): Int = (MaxBytes / partitions).min(MaxCapacity)
 
   /** Metrics for a writer that takes each batch for one row. */
   final class Metrics(ofRows: ShuffleWriteMetricsReporter) extends ShuffleWriteMetricsReporter {

@@ -30,6 +30,12 @@ class KeptRowsSuite extends AnyFunSuite {
     }
   }
 
+  test("rows are found by their partition, in the order in which they came") {
+    val kept = new KeptRows
+    Seq(2, 0, 3, 2, 0).foreach(kept.add(_, row(new Array[Byte](8))))
+    assert(kept.byPartition(5).toSeq == Seq(1, 4, 0, 3, 2))
+  }
+
   test("a row of more bytes than all rows may have is not copied, and leaves last") {
     val (small, large) = (new Array[Byte](8), new Array[Byte](5 << 20))
     val kept = new KeptRows
