@@ -24,16 +24,10 @@ private[exchange] final class RowBatches(
     partitionOf: IntSupplier,
     onRow: (Int, InternalRow) => Unit
 ) extends AbstractIterator[Product2[Int, SerializedRows]] {
+  private val source = rows.buffered
   private val batches = new Array[SerializedRows](partitions)
   private val blockOf = new Array[Int](partitions)
   private val taken = new MutablePair[Int, SerializedRows]()
-
-  /** Partition whose batch is given next; -1 if more rows fit. */
-  private var full = -1
-
-  /** The first row of the next batch of the partition `full`, whose rows go to another block from then on. */
-  private var waiting: UnsafeRow = _
-  private var blockOfWaiting = 0
 
   /** First partition that may have rows in its batch, once there are no more rows. */
   private var rest = 0
@@ -43,28 +37,19 @@ private[exchange] final class RowBatches(
 
   override def hasNext: Boolean = {
     clearTaken()
-    full >= 0 || rows.hasNext || nextRest() < partitions
+    source.hasNext || nextRest() < partitions
   }
 
   override def next(): Product2[Int, SerializedRows] = {
     clearTaken()
-    while (full < 0 && rows.hasNext) addNext()
+    var full = -1
+    while (full < 0 && source.hasNext) full = addNext()
     val partition = if (full >= 0) full else nextRest()
-    if (waiting == null) full = -1
     taken.update(blockOf(partition), batches(partition))
     taken
   }
 
-  private def clearTaken(): Unit = if (taken._2 != null) {
-    taken._2.clear()
-    taken.update(0, null)
-    if (waiting != null) {
-      val partition = full
-      full = -1
-      add(partition, blockOfWaiting, waiting)
-      waiting = null
-    }
-  }
+  private def clearTaken(): Unit = if (taken._2 != null) taken._2.clear()
 
   /** The next partition with rows in its batch, once there are no more rows. */
   private def nextRest(): Int = {
@@ -72,25 +57,24 @@ private[exchange] final class RowBatches(
     rest
   }
 
-  private def addNext(): Unit = {
-    val placed = rows.next()
-    val row = placed._2.asInstanceOf[UnsafeRow]
+  /** Adds the next row to the batch of its partition. Gives the partition if its batch has no room for more; -1 otherwise. */
+  private def addNext(): Int = {
+    val placed = source.head
+    val block = placed._1
     val partition = partitionOf.getAsInt
-    count += 1
-    onRow(placed._1, row)
     if (batches(partition) == null) batches(partition) = new SerializedRows(RowBatches.capacity(partitions))
-    if (batches(partition).isEmpty || blockOf(partition) == placed._1) add(partition, placed._1, row)
+    val batch = batches(partition)
+    // A batch goes to one block, so the row of another one waits until the batch was taken.
+    if (!batch.isEmpty && blockOf(partition) != block) partition
     else {
-      full = partition
-      waiting = row
-      blockOfWaiting = placed._1
+      val row = placed._2.asInstanceOf[UnsafeRow]
+      source.next()
+      blockOf(partition) = block
+      batch.add(row)
+      onRow(block, row)
+      count += 1
+      if (batch.isFull) partition else -1
     }
-  }
-
-  private def add(partition: Int, block: Int, row: UnsafeRow): Unit = {
-    blockOf(partition) = block
-    batches(partition).add(row)
-    if (batches(partition).isFull) full = partition
   }
 }
 
