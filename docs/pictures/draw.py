@@ -171,7 +171,7 @@ def results() -> str:
     rows |= {f"{slots} slots, emulated": speed("slots", slots=slots) for slots in SLOTS}
     without = {title: without_bypass(each.raw.name) for title, each in rows.items()}
     means = {
-        (title, name): each.faster(name).value
+        (title, name): each.mean(name)
         for title, each in rows.items()
         for name in (*each.fixed, APPORTION)
     }

@@ -138,17 +138,18 @@ def geometric_mean(queries: Sequence[Sequence[float]]) -> Estimate:
     """
     if len(queries) == 1:
         return median(queries[0])
-    value = _mean_of_medians(queries)
+    value = mean_of_medians(queries)
     if sum(map(len, queries)) < _FEWEST_RATIOS:
         return Estimate(value)
     draw = random.Random(_SEED)
     means = sorted(
-        _mean_of_medians([draw.choices(rounds, k=len(rounds)) for rounds in resampled])
+        mean_of_medians([draw.choices(rounds, k=len(rounds)) for rounds in resampled])
         for resampled in (draw.choices(queries, k=len(queries)) for _ in range(_RESAMPLES))
     )
     end = round(_TAIL * _RESAMPLES)
     return Estimate(value, (means[end], means[-1 - end]))
 
 
-def _mean_of_medians(queries: Sequence[Sequence[float]]) -> float:
+def mean_of_medians(queries: Sequence[Sequence[float]]) -> float:
+    """Return the value of `geometric_mean`, without the time for its interval."""
     return statistics.geometric_mean(map(statistics.median, queries))

@@ -53,7 +53,7 @@ def test_a_raw_file_without_its_conditions_is_refused(tmp_path: Path) -> None:
 
 def test_a_speedup_is_the_ratio_of_the_same_round() -> None:
     speed = timed(Spark=[4, 6, 8], Apportion=[2, 3, 2], fixed_8=[1, 6, 8], fixed_16=[8, 6, 8])
-    assert speed.faster("Apportion").value == 2
+    assert speed.mean("Apportion") == 2
     assert speed.fixed == ["fixed 8", "fixed 16"]
     assert speed.best_fixed == "fixed 8"
     assert speed.worst("fixed 16") == ("1", 1)
@@ -64,7 +64,7 @@ def test_a_speedup_is_the_ratio_of_the_same_round() -> None:
 
 def test_a_file_without_sparks_defaults_is_compared_with_apportion() -> None:
     speed = timed(Apportion=[2], fixed_8=[1])
-    assert speed.faster("fixed 8").value == 2
+    assert speed.mean("fixed 8") == 2
     assert next(speed.table()).startswith("| variant | times faster than Apportion |")
 
 
