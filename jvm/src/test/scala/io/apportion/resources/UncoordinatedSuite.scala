@@ -10,11 +10,11 @@ class UncoordinatedSuite extends SparkSuite {
 
   private def threads: Set[String] = Thread.getAllStackTraces.keySet.asScala.map(_.getName).toSet
 
-  test("200 queries leave no coordinator, listener or thread behind, and their decisions have slots") {
+  test("50 queries leave no coordinator, listener or thread behind, and their decisions have slots") {
     withSession() { session =>
       session.sql("SELECT k, count(*) FROM few GROUP BY k").collect()
       val listeners = Listeners.count(spark.sparkContext)
-      for (_ <- 1 to 200) session.sql("SELECT k, count(*) FROM few GROUP BY k").collect()
+      for (_ <- 1 to 50) session.sql("SELECT k, count(*) FROM few GROUP BY k").collect()
       Listeners.drain(spark.sparkContext)
       assert(SlotCoordinator.existing(spark.sparkContext).isEmpty)
       assert(Listeners.count(spark.sparkContext) == listeners)

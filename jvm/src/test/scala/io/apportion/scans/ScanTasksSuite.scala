@@ -358,7 +358,7 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
-  test("2,000 plans with changed scans leave no listener and no session behind") {
+  test("200 plans with changed scans leave no listener and no session behind") {
     withSession("sources.parallelism" -> "5") { session =>
       session.listenerManager.register(new QueryExecutionListener {
         override def onSuccess(name: String, execution: QueryExecution, nanos: Long): Unit = ()
@@ -366,7 +366,7 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       })
       val before = QueryListeners.buses(session.sparkContext)
       assert(before > 0)
-      val views = (1 to 2000).map { _ =>
+      val views = (1 to 200).map { _ =>
         val plan = session.table("orders").queryExecution.executedPlan
         val view = collectFirst(plan) { case scan: FileSourceScanExec => scan.relation.sparkSession }.get
         assert(view ne session)
