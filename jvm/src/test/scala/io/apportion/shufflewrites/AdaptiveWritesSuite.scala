@@ -114,6 +114,32 @@ class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
+  test("Spark's layout has the rows that came before their group was divided") {
+    // Each map task has more rows than it keeps: first those of many keys, and then of the keys of every other partition.
+    // Spark splits these partitions. If the ones between them had no bytes, no task would read them.
+    val heavy = rowsOf(
+      "SELECT min(id) FROM (SELECT id, pmod(hash(id), 256) AS p FROM range(9999)) WHERE p < 16 AND p % 2 = 0 GROUP BY p"
+    ).map(_.getLong(0))
+    val query =
+      s"""SELECT count(*), sum(id), sum(length(text)) FROM (
+         |  SELECT /*+ REBALANCE(k) */ id, k, md5(CAST(id AS STRING)) AS text FROM (
+         |    SELECT id, IF(id % 200000 < 60000, id, array(${heavy.mkString(", ")})[id % 8]) AS k
+         |    FROM range(0, 400000, 1, 2)))""".stripMargin
+    val splits = Seq(
+      "spark.sql.adaptive.forceOptimizeSkewedJoin" -> "true",
+      "spark.sql.adaptive.advisoryPartitionSizeInBytes" -> "30kb",
+      "spark.sql.adaptive.coalescePartitions.parallelismFirst" -> "false",
+      "spark.sql.adaptive.coalescePartitions.minPartitionSize" -> "1kb",
+      "dataVolumePerTask" -> "4mb"
+    )
+    withSession(splits: _*) { session =>
+      val rows = session.sql(query).collect().toSeq
+      val decision = DecisionLog.of(session).all.head
+      assert(decision.layout == "unchanged" && decision.levels.size > 1)
+      assert(rows == rowsOf(query, "enabled" -> "false"))
+    }
+  }
+
   test("rows of few keys take about as many bytes as under Spark, however few blocks they are in") {
     for (rows <- Seq(50000, 400000)) {
       val query = s"SELECT /*+ REPARTITION(k) */ concat('customer-', pmod(hash(id), 2000)) AS k, hash(id, 1) AS v " +

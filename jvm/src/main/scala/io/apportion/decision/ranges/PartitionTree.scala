@@ -110,7 +110,8 @@ final class PartitionTree private (val groups: Array[Int]) extends Serializable 
 
   /**
    * Likely bytes of each partition. Rows that came before a group was divided have the same parts of the group as the rows
-   * after. Nothing is known about the parts of a group that was never divided, so they are equal, and none of them is 0.
+   * after. Nothing is known about the parts of a group that was never divided, so they are equal. A partition that may have
+   * rows never has 0 bytes, as Spark reads no partition that is empty (`ShufflePartitionsUtil.coalescePartitions`).
    *
    * @param bytes bytes of each block
    */
@@ -125,7 +126,8 @@ final class PartitionTree private (val groups: Array[Int]) extends Serializable 
     (0 until blocks).foreach { block =>
       val parent = parentOf(block)
       val ofSiblings = if (parent < 0) 0L else inSubtree(parent) - bytes(parent)
-      if (ofSiblings > 0) ofGroup(block) += ofGroup(parent) * inSubtree(block) / ofSiblings
+      if (ofSiblings > 0 && ofGroup(parent) > 0)
+        ofGroup(block) += (ofGroup(parent) * inSubtree(block) / ofSiblings).max(Double.MinPositiveValue)
       if (ofGroup(block) > 0 && inSubtree(block) == bytes(block)) addEvenly(ofGroup(block), block, result)
     }
     result

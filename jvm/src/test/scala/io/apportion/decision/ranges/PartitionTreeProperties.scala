@@ -86,6 +86,13 @@ object PartitionTreeProperties extends Properties("PartitionTree") {
     case (tree, bytes) => math.abs(tree.partitionBytes(bytes).sum - bytes.sum) <= tree.partitions
   }
 
+  property("exactly the partitions that may have rows have bytes") = forAll(treesWithBytes) { case (tree, bytes) =>
+    val ofPartitions = tree.partitionBytes(bytes)
+    (0 until tree.partitions).forall { i =>
+      tree.blocksOf(i).exists { case (block, _) => bytes(block) > 0 } == (ofPartitions(i) > 0)
+    }
+  }
+
   property("the bytes of a group are those of its parts, also if a part has little more than one byte") =
     forAll(Gen.choose(64L, 1000L)) { bytes =>
       PartitionTree(1, 64).partitionBytes(Array.fill(65)(0L).updated(0, bytes)).sum == bytes
