@@ -9,6 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas import functions
 
+import apportion
+
 
 def test_a_pandas_aggregate_of_a_join_has_its_rows_and_fails_no_rule(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
@@ -31,3 +33,22 @@ def test_a_pandas_aggregate_of_a_join_has_its_rows_and_fails_no_rule(
     pandas_udf: Any = functions.pandas_udf
     rows = joined.agg(pandas_udf(largest, "double")(left["id"]).alias("most")).collect()
     assert sorted((row["id"], row["most"]) for row in rows) == [(i, 270.0 + i) for i in range(30)]
+
+
+@pytest.mark.parametrize("method", ["mapInPandas", "mapInArrow"])
+def test_a_skewed_join_is_split_below_a_function_of_batches(
+    method: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", sys.executable)
+    session = spark.newSession()
+    session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    session.conf.set("spark.apportion.dataVolumePerTask", "64KB")
+    # Half of the rows have one key.
+    left = session.range(0, 40_000, 1, 20).selectExpr(
+        "IF(id % 2 = 0, 7, id) AS k", "sha2(string(id), 256) AS word"
+    )
+    joined = left.join(session.range(0, 40_000, 1, 2).withColumnRenamed("id", "k"), "k")
+    assert getattr(joined, method)(lambda batches: batches, joined.schema).count() == 40_000
+    assert "skew" in [decision.layout for decision in apportion.decisions(session)]

@@ -1,18 +1,15 @@
 package io.apportion.groups
 
+import java.security.CodeSource
+
 import io.apportion.settings.Settings
 import org.apache.spark.apportion.ShuffleReads
 import org.apache.spark.sql.apportion.exchange.KeySplitExec
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.physical.{BroadcastDistribution, UnspecifiedDistribution}
-import org.apache.spark.sql.execution._
-import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
-import org.apache.spark.sql.execution.aggregate.{HashAggregateExec, ObjectHashAggregateExec, SortAggregateExec}
-import org.apache.spark.sql.execution.command.DataWritingCommandExec
-import org.apache.spark.sql.execution.datasources.WriteFilesExec
+import org.apache.spark.sql.execution.{ProjectExec, SortExec, SparkPlan}
 import org.apache.spark.sql.execution.exchange._
 import org.apache.spark.sql.execution.joins._
-import org.apache.spark.sql.execution.python.{ArrowEvalPythonExec, BatchEvalPythonExec}
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -88,53 +85,18 @@ private[apportion] object Splittable {
     else NotSplit("unknown-operator", s"$name may not work on parts of partitions")
   }
 
-  /** Whether an operator declares every distribution that it needs. */
-  def isKnown(node: SparkPlan): Boolean = Known(node.getClass)
+  /**
+   * Whether an operator declares every distribution that it needs, as all of Spark's own do. Other engines put operators into
+   * packages of Spark too, but not into its jar.
+   */
+  def isKnown(node: SparkPlan): Boolean = node.getClass match {
+    case own if own == classOf[KeySplitExec] => true
+    case other => other.getName.startsWith(SparkOperators) && sourceOf(other) == sourceOf(classOf[ProjectExec])
+  }
 
-  /** Spark's operators that declare every distribution that they need. */
-  private val Known: Set[Class[_]] = Set(
-    // Leaves and wrappers of generated code
-    classOf[AQEShuffleReadExec],
-    classOf[ShuffleQueryStageExec],
-    classOf[KeySplitExec],
-    classOf[InputAdapter],
-    classOf[WholeStageCodegenExec],
-    classOf[ColumnarToRowExec],
-    classOf[RowToColumnarExec],
-    // Operators that work row by row
-    classOf[ProjectExec],
-    classOf[FilterExec],
-    classOf[SampleExec],
-    classOf[ExpandExec],
-    classOf[GenerateExec],
-    classOf[BatchEvalPythonExec],
-    classOf[ArrowEvalPythonExec],
-    classOf[DeserializeToObjectExec],
-    classOf[MapElementsExec],
-    classOf[SerializeFromObjectExec],
-    classOf[CollectMetricsExec],
-    // Sorts, limits and aggregates
-    classOf[SortExec],
-    classOf[LocalLimitExec],
-    classOf[GlobalLimitExec],
-    classOf[CollectLimitExec],
-    classOf[CollectTailExec],
-    classOf[TakeOrderedAndProjectExec],
-    classOf[HashAggregateExec],
-    classOf[ObjectHashAggregateExec],
-    classOf[SortAggregateExec],
-    classOf[window.WindowExec],
-    // Joins and unions
-    classOf[SortMergeJoinExec],
-    classOf[ShuffledHashJoinExec],
-    classOf[BroadcastHashJoinExec],
-    classOf[BroadcastNestedLoopJoinExec],
-    classOf[CartesianProductExec],
-    classOf[UnionExec],
-    // Writes; Spark plans the query below a V2 command separately (`InsertAdaptiveSparkPlan`)
-    classOf[WriteFilesExec],
-    classOf[DataWritingCommandExec]
-  )
+  private val SparkOperators = classOf[SparkPlan].getPackage.getName + "."
+
+  private def sourceOf(operator: Class[_]): CodeSource = operator.getProtectionDomain.getCodeSource
 
   private val RowsTogether = NotSplit("operator", "the rows of a partition must stay together")
 

@@ -118,6 +118,26 @@ class SkewSuite extends SparkSuite with AdaptiveSparkPlanHelper {
       Nil
     ),
     (
+      "a join below a script",
+      "SortMergeJoin",
+      "SELECT count(*), max(line) FROM (SELECT TRANSFORM(k, word, name) USING 'cat' AS (line) FROM heavy JOIN light USING (k))",
+      Nil
+    ),
+    (
+      "a join whose tasks are merged",
+      "SortMergeJoin",
+      s"SELECT $summary FROM (SELECT /*+ COALESCE(5) */ * FROM heavy JOIN light USING (k))",
+      Nil
+    ),
+    (
+      "a join below a limit for each word",
+      "SortMergeJoin",
+      s"""SELECT $summary FROM (
+         |  SELECT word, name, row_number() OVER (PARTITION BY word ORDER BY k) AS place FROM heavy JOIN light USING (k))
+         |WHERE place < 3""".stripMargin,
+      Nil
+    ),
+    (
       "a join that becomes a broadcast join, without local reads",
       "BroadcastHashJoin",
       joinOfAll,
