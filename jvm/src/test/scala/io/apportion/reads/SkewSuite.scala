@@ -2,12 +2,9 @@ package io.apportion.reads
 
 import io.apportion.SparkSuite
 import io.apportion.report.{DecisionLog, DecisionRecord}
-import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.{Row, SparkSession, SparkSessionExtensions}
-import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.execution.{PartialReducerPartitionSpec, SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.execution.{PartialReducerPartitionSpec, SparkPlan, UndeclaredAggregateExec}
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, AdaptiveSparkPlanHelper}
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
@@ -288,10 +285,4 @@ private object Undeclared extends Rule[SparkPlan] {
         case aggregate: BaseAggregateExec if aggregate.requiredChildDistributionExpressions.exists(_.nonEmpty) =>
           UndeclaredAggregateExec(aggregate, aggregate.child)
       }
-}
-
-private case class UndeclaredAggregateExec(aggregate: BaseAggregateExec, child: SparkPlan) extends UnaryExecNode {
-  override def output: Seq[Attribute] = aggregate.output
-  override protected def doExecute(): RDD[InternalRow] = aggregate.withNewChildren(Seq(child)).execute()
-  override protected def withNewChildInternal(newChild: SparkPlan): SparkPlan = copy(child = newChild)
 }
