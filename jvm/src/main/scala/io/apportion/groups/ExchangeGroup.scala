@@ -140,7 +140,7 @@ object ExchangeGroup {
       inner = operators.drop(1).filterNot(isTransparent),
       broadcasts = (path.broadcasts ++ operators.flatMap(broadcastsBelow)).distinctBy(_.id),
       multipliesRows = path.multipliesRows || operators.exists(multiplies),
-      splittable = Splittable.of(nodes.head, shuffles, partitionsNeededBy),
+      splittable = if (path.keepsCount) Splittable.AsAsked else Splittable.of(nodes.head, shuffles, partitionsNeededBy),
       forbidden = forbidden,
       root = nodes.head,
       above = path.operators.filterNot(_ eq nodes.head),

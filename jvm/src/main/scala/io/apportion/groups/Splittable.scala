@@ -98,6 +98,10 @@ private[apportion] object Splittable {
 
   private def sourceOf(operator: Class[_]): CodeSource = operator.getProtectionDomain.getCodeSource
 
+  /** For partitions that the query asks for, also by a repartition that Spark drops. */
+  val AsAsked: Splittable =
+    Splittable(Set.empty, NotSplit("query", "the result has to keep the partitions that the query asks for"))
+
   private val RowsTogether = NotSplit("operator", "the rows of a partition must stay together")
 
   private def tooCoarse(alsoWhole: String = "") =

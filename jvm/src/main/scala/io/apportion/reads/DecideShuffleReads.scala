@@ -3,7 +3,7 @@ package io.apportion.reads
 import io.apportion.decision.{Decider, Decision, Input, Policy}
 import io.apportion.decision.memory.HeldRows
 import io.apportion.decision.ranges.Bytes
-import io.apportion.groups.{Advisor, ExchangeGroup, GroupPolicy, GroupRead, NotSplit, Splittable}
+import io.apportion.groups.{Advisor, ExchangeGroup, GroupPolicy, GroupRead, Splittable}
 import io.apportion.rules.{Guarded, ValidChanges}
 import io.apportion.settings.SessionPolicy
 import org.apache.spark.sql.SparkSession
@@ -40,7 +40,7 @@ case class DecideShuffleReads(
   override protected def applyGuarded(plan: SparkPlan): SparkPlan =
     if (splits) decideFor(plan, ExchangeGroup.collect(plan))
     else if (PendingDecisions.on(plan).nonEmpty) plan
-    else decideFor(plan, ExchangeGroup.collect(plan).map(_.copy(splittable = DecideShuffleReads.Whole)))
+    else decideFor(plan, ExchangeGroup.collect(plan).map(_.copy(splittable = Splittable.AsAsked)))
 
   private def decideFor(plan: SparkPlan, groups: Seq[ExchangeGroup]): SparkPlan = {
     val planned = planReads(groups)
@@ -117,9 +117,4 @@ case class DecideShuffleReads(
     val total = bytes.sum
     bytes.map(groupBytes => Some(if (total > 0) math.round(slots * groupBytes / total).toInt.max(1) else slots))
   }
-}
-
-object DecideShuffleReads {
-  private val Whole =
-    Splittable(Set.empty, NotSplit("query", "the result has to keep the partitions that the query asks for"))
 }
