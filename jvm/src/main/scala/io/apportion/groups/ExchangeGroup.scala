@@ -72,60 +72,35 @@ object ExchangeGroup {
   private val Rebalances = Set[ShuffleOrigin](REBALANCE_PARTITIONS_BY_NONE, REBALANCE_PARTITIONS_BY_COL)
 
   /** Groups that the tasks at the root of this plan read. */
-  def collect(plan: SparkPlan): Seq[ExchangeGroup] = descend(plan, Path())
+  def collect(plan: SparkPlan): Seq[ExchangeGroup] = descend(plan, Nil)
 
-  /**
-   * Properties of the operators between the root of the fragment and a node.
-   *
-   * @param operators          all of these operators, from the bottom up
-   * @param consumers          these operators without the transparent ones
-   * @param partitionsNeededBy nearest of these operators that needs its input partitions unchanged
-   */
-  private case class Path(
-      operators: List[SparkPlan] = Nil,
-      consumers: List[SparkPlan] = Nil,
-      broadcasts: Seq[BroadcastQueryStageExec] = Nil,
-      multipliesRows: Boolean = false,
-      partitioningMatters: Boolean = false,
-      partitionsNeededBy: Option[SparkPlan] = None,
-      forbidden: Option[String] = None,
-      keepsCount: Boolean = false
-  ) {
-    def through(node: SparkPlan): Path = copy(
-      operators = node :: operators,
-      consumers = if (isTransparent(node)) consumers else node :: consumers,
-      broadcasts = broadcasts ++ broadcastsBelow(node),
-      multipliesRows = multipliesRows || multiplies(node),
-      partitioningMatters = partitioningMatters || node.requiredChildDistribution.exists(_ != UnspecifiedDistribution),
-      partitionsNeededBy = if (Splittable.needsPartitions(node)) Some(node) else partitionsNeededBy,
-      forbidden = forbidden.orElse(UserRepartitions.pinned(node)),
-      keepsCount = keepsCount || UserRepartitions.matches(node)
-    )
-  }
-
-  private def descend(node: SparkPlan, path: Path): Seq[ExchangeGroup] = node match {
-    case ShuffleLeaf(_)          => Seq(group(Seq(node), path, path.partitionsNeededBy))
+  /** @param above operators between the root of the fragment and the node, from the bottom up */
+  private def descend(node: SparkPlan, above: List[SparkPlan]): Seq[ExchangeGroup] = node match {
+    case ShuffleLeaf(_)          => Seq(group(Seq(node), above))
     case _: Exchange             => Nil
-    case unary: UnaryExecNode    => descend(unary.child, path.through(node))
-    case BroadcastJoin(streamed) => descend(streamed, path.through(node))
-    case _: CartesianProductExec => node.children.flatMap(descend(_, path.through(node)))
-    case union: UnionExec if !(path.partitioningMatters && keepsPartitioning(union)) =>
-      union.children.flatMap(descend(_, path.through(node)))
+    case unary: UnaryExecNode    => descend(unary.child, node :: above)
+    case BroadcastJoin(streamed) => descend(streamed, node :: above)
+    case _: CartesianProductExec => node.children.flatMap(descend(_, node :: above))
+    case union: UnionExec if !(above.exists(readsByKeys) && keepsPartitioning(union)) =>
+      union.children.flatMap(descend(_, node :: above))
     case _ =>
       val nodes = nodesOf(node)
-      if (nodes.exists(ShuffleLeaf.unapply(_).isDefined)) Seq(group(nodes, path.through(node), path.partitionsNeededBy))
-      else Nil
+      if (nodes.exists(ShuffleLeaf.unapply(_).isDefined)) Seq(group(nodes, above)) else Nil
   }
 
   /**
-   * @param nodes              operator that reads all shuffles of the group, then all nodes below it
-   * @param partitionsNeededBy nearest operator above that needs the partitions of these nodes unchanged
+   * @param nodes operator that reads all shuffles of the group, then all nodes below it; or the only leaf
+   * @param above operators above these nodes, from the bottom up
    */
-  private def group(nodes: Seq[SparkPlan], path: Path, partitionsNeededBy: Option[SparkPlan]): ExchangeGroup = {
+  private def group(nodes: Seq[SparkPlan], above: List[SparkPlan]): ExchangeGroup = {
     val (leaves, operators) = nodes.partition(isLeaf)
+    val path = operators.headOption.toList ++ above
     val shuffles = leaves.collect { case ShuffleLeaf(leaf) => leaf }
     val counts = shuffles.map(_.subpartitions).distinct.sorted
-    val forbidden = path.forbidden
+    val isAsAsked = path.exists(UserRepartitions.matches)
+    val forbidden = path.reverse
+      .flatMap(UserRepartitions.pinned(_))
+      .headOption
       .orElse(shuffles.flatMap(_.forbids).headOption)
       .orElse(leaves.collectFirst {
         case leaf if !isExchange(leaf) =>
@@ -136,15 +111,17 @@ object ExchangeGroup {
       )
     ExchangeGroup(
       leaves = shuffles,
-      consumers = path.consumers,
+      consumers = path.filterNot(isTransparent),
       inner = operators.drop(1).filterNot(isTransparent),
-      broadcasts = (path.broadcasts ++ operators.flatMap(broadcastsBelow)).distinctBy(_.id),
-      multipliesRows = path.multipliesRows || operators.exists(multiplies),
-      splittable = if (path.keepsCount) Splittable.AsAsked else Splittable.of(nodes.head, shuffles, partitionsNeededBy),
+      broadcasts = (path ++ operators).flatMap(broadcastsBelow).distinctBy(_.id),
+      multipliesRows = (path ++ operators).exists(multiplies),
+      splittable =
+        if (isAsAsked) Splittable.AsAsked
+        else Splittable.of(nodes.head, shuffles, above.find(Splittable.needsPartitions)),
       forbidden = forbidden,
       root = nodes.head,
-      above = path.operators.filterNot(_ eq nodes.head),
-      keepsCount = path.keepsCount || operators.exists(keepsCount)
+      above = above,
+      keepsCount = isAsAsked || operators.exists(keepsCount)
     )
   }
 
@@ -175,6 +152,9 @@ object ExchangeGroup {
     case ShuffleLeaf(_) | _: BroadcastQueryStageExec | _: BroadcastExchangeLike => true
     case _                                                                      => false
   }
+
+  private def readsByKeys(operator: SparkPlan): Boolean =
+    operator.requiredChildDistribution.exists(_ != UnspecifiedDistribution)
 
   private def broadcastsBelow(node: SparkPlan): Seq[BroadcastQueryStageExec] =
     node.children.collect { case broadcast: BroadcastQueryStageExec => broadcast }
