@@ -103,6 +103,20 @@ val newestClasses = Def.task {
   (newest / Compile / exportedProducts).value ++ (newest / Compile / internalDependencyClasspath).value
 }
 
+/** Gives every package the methods of collections that Scala 2.12 lacks, so that the shared sources need no imports for it. */
+val packageObjects = Def.task {
+  val scala = (Compile / scalaSource).value
+  val folders =
+    (scala ** "*.scala").get().map(_.getParentFile).distinct.sorted.filterNot(_ == scala / "io" / "apportion")
+  val objects = folders.flatMap(IO.relativize(scala, _)).map { path =>
+    val (name, parents) = path.split('/').reverse.splitAt(1)
+    s"package ${parents.reverse.mkString(".")} { package object ${name.head} extends _root_.io.apportion.Scala213 }"
+  }
+  val file = (Compile / sourceManaged).value / "packages.scala"
+  IO.writeLines(file, objects)
+  Seq(file)
+}
+
 def sparkProject(build: SparkBuild): Project =
   Project(build.id, file("jvm"))
     .configs(Smoke)
@@ -118,6 +132,7 @@ def sparkProject(build: SparkBuild): Project =
           Test / unmanagedClasspath ++= newestClasses.value,
           Smoke / unmanagedClasspath ++= newestClasses.value
         ),
+      if (build.scalaBinary == "2.12") Compile / sourceGenerators += packageObjects.taskValue else Nil,
       Test / scalacOptions := compilerOptions(JavaOfTests),
       target := (ThisBuild / baseDirectory).value / "target" / build.id,
       publishing,

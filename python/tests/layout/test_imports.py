@@ -157,13 +157,6 @@ def test_scala_packages_import_without_a_circle() -> None:
     assert circle(edges) == []
 
 
-def test_every_scala_package_gets_the_methods_that_scala_2_12_lacks() -> None:
-    text = (SCALA / "scala-2.12/io/apportion/packages.scala").read_text("utf-8")
-    packages = set(scala_edges()) - {"io.apportion", "io.apportion.aqe"}
-    names = [package.rpartition(".")[2] for package in packages]
-    assert sorted(re.findall(r"package object (\w+)", text)) == sorted(names)
-
-
 def test_python_packages_import_without_a_circle() -> None:
     edges = python_edges()
     assert len(edges) > 10
