@@ -24,9 +24,9 @@ demo: $(INSTALLED) ## Run TPC-H queries with Apportion and without, and compare
 	@$(BIN)/apportion demo
 
 .PHONY: test
-test: check ## Check formats, lint and types; run the Scala and the Python tests, but not the slow ones
+test: $(INSTALLED) ## Check formats, lint and types; run the Scala and the Python tests, but not the slow ones
 	@$(MAKE) --no-print-directory $(CLASSES) & archived=$$!; \
-	  $(MAKE) --no-print-directory scala-test && wait $$archived
+	  $(MAKE) --no-print-directory check scala-test && wait $$archived
 	@SPARK_SUBMIT_OPTS='$(QUICK_START)' SPARK_DAEMON_JAVA_OPTS='$(QUICK_START)' $(BIN)/pytest -n 2 --dist loadfile
 
 .PHONY: test-all
@@ -105,10 +105,12 @@ check: $(INSTALLED)
 	@$(BIN)/mypy --no-error-summary
 
 .PHONY: scala-test scala-test-all
+# .ci/run adds a suite on each other Spark, in the same sbt.
+SCALA_TESTS := test
 scala-test: jars
-	@$(SBT) formatCheck benchmarks/compile test
+	@$(SBT) check $(SCALA_TESTS)
 scala-test-all: jars
-	@$(SBT) formatCheck benchmarks/compile testAll
+	@$(SBT) check testAll
 
 # The jars are built while packages are fetched, and not by the build hook of the package.
 $(INSTALLED): pyproject.toml build.sbt

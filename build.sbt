@@ -252,13 +252,16 @@ lazy val root = project
     jars / aggregate := false
   )
 
-// One after the other, as two builds of Spark 3 share sources. The newest build and the oldest have all of them.
+// The newest build and the oldest have all sources.
 val formatted = Seq(decision.id, core.id, SparkBuild.default.id, SparkBuild.all.last.id, "benchmarks")
 addCommandAlias("format", (formatted.map(_ + "/scalafmtAll") :+ "scalafmtSbt").mkString(";"))
-addCommandAlias("formatCheck", (formatted.map(_ + "/scalafmtCheckAll") :+ "scalafmtSbtCheck").mkString(";"))
+// At the same time, as the formatter and the compiler each keep one core busy. To compile benchmarks is to compile tests.
+val checks = formatted.map(_ + "/scalafmtCheckAll") ++ Seq("scalafmtSbtCheck", "benchmarks/compile")
+addCommandAlias("check", checks.mkString("all ", " ", ""))
 addCommandAlias("generate", s"${SparkBuild.default.id}/Test/runMain io.apportion.GeneratedFiles")
 addCommandAlias("testAll", SparkBuild.all.map(_.id + "/test").mkString(";"))
 // One build of each other Spark.
 val smokeTests = SparkVersion.all.tail.map(_.builds.last.id + "/Smoke/test")
 addCommandAlias("smokeTestOthers", smokeTests.mkString("all ", " ", ""))
+addCommandAlias("testAndSmokeTestOthers", ("test" +: smokeTests).mkString("all ", " ", ""))
 addCommandAlias("publishAll", SparkBuild.withJar.map(_.id + "/publishM2").mkString(";"))
