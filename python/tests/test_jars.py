@@ -136,6 +136,7 @@ def methods(classes: Path, names: list[str]) -> list[dict[str, str]]:
     return [{head.strip(): code for head, _, code in (m.partition("\n") for m in p)} for p in parts]
 
 
+@pytest.mark.slow
 def test_the_built_jar_matches_the_sources(tmp_path: Path) -> None:
     spark, name = jars.installed_spark(), jars.find().name
     if f'SparkVersion("{spark.minor}"' in VERSIONS.read_text("utf-8"):

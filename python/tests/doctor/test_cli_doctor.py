@@ -165,6 +165,7 @@ def test_two_copies_of_the_jar_with_different_names_are_a_problem(tmp_path: Path
     assert "keep one" in problem["advice"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("connect")
 def test_a_spark_connect_server_without_the_extension_is_a_problem() -> None:
     finished = run("""

@@ -140,8 +140,7 @@ def root(live: Live, request: pytest.FixtureRequest) -> str:
     return live.url if request.param == "live" else request.getfixturevalue("history_server")
 
 
-@pytest.mark.parametrize("width", [1400, 420])
-@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize(("width", "colours"), [(1400, "light"), (420, "dark")])
 def test_nothing_in_the_tab_is_cut_or_overlaps(
     root: str, width: int, colours: Literal["light", "dark"], tabs: Tabs
 ) -> None:

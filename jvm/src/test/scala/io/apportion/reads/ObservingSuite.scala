@@ -155,10 +155,11 @@ class ObservingSuite extends SparkSuite {
     assert(written("mode" -> "observe") == written("enabled" -> "false"))
   }
 
-  test("observing does not change the plans of TPC-DS and TPC-H") {
+  test("observing does not change the plans of every third query of TPC-DS and TPC-H") {
+    val queries = TpcTables.queries.grouped(3).map(_.head).toSeq
     def plans(settings: (String, String)*) = withSession(settings ++ noBroadcast ++ wholeText: _*) { session =>
       TpcTables.createViews(session)
-      TpcTables.queries.map { case (name, query) =>
+      queries.map { case (name, query) =>
         name -> normalized(session.sql(query).queryExecution.executedPlan).replaceAll("file:\\S*", "")
       }
     }
