@@ -127,7 +127,7 @@ class CancelledWaitSuite extends SparkSuite {
   }
 
   test("a query that waits holds no slot, and its job ends quietly at the timeout") {
-    val short = Seq("resources.minSlots" -> "5", "resources.timeout" -> "15s")
+    val short = Seq("resources.minSlots" -> "5", "resources.timeout" -> "5s")
     val lines = Logged.by("org.apache.spark.scheduler") {
       withQuery(settings = short)(_ => ()) { (_, _, ended) =>
         val stage = sparkContext.statusTracker.getStageInfo(sparkContext.statusTracker.getActiveStageIds().head).get

@@ -19,6 +19,10 @@ class ThirdOfMaximum extends RescalingPolicy {
 class SlotCoordinatorSuite extends SparkSuite with Eventually {
   private val query = "SELECT k, count(*) FROM numbers GROUP BY k"
 
+  /** Right after Spark has started, a query would wait for more slots than it needs. */
+  override protected def submitTimeConf: Map[String, String] =
+    Map("spark.apportion.resources.stabilization" -> "0s")
+
   private def changesOf(session: SparkSession): Seq[ResourceChange] = {
     Listeners.drain(session.sparkContext)
     SlotCoordinator.changesOf(session.sparkContext)
