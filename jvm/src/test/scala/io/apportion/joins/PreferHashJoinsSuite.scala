@@ -8,8 +8,6 @@ import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.joins.{ShuffledHashJoinExec, SortMergeJoinExec}
 
 class PreferHashJoinsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
-  override protected def generatesCode: Boolean = true
-
   override protected def submitTimeConf: Map[String, String] =
     Map("spark.sql.autoBroadcastJoinThreshold" -> "-1", "spark.sql.shuffle.partitions" -> "8")
 
