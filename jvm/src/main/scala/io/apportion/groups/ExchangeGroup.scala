@@ -81,7 +81,7 @@ object ExchangeGroup {
     case unary: UnaryExecNode    => descend(unary.child, node :: above)
     case BroadcastJoin(streamed) => descend(streamed, node :: above)
     case _: CartesianProductExec => node.children.flatMap(descend(_, node :: above))
-    case union: UnionExec if !(above.exists(readsByKeys) && keepsPartitioning(union)) =>
+    case union: UnionExec if !(above.exists(needsDistribution) && keepsPartitioning(union)) =>
       union.children.flatMap(descend(_, node :: above))
     case _ =>
       val nodes = nodesOf(node)
@@ -153,7 +153,7 @@ object ExchangeGroup {
     case _                                                                      => false
   }
 
-  private def readsByKeys(operator: SparkPlan): Boolean =
+  private def needsDistribution(operator: SparkPlan): Boolean =
     operator.requiredChildDistribution.exists(_ != UnspecifiedDistribution)
 
   private def broadcastsBelow(node: SparkPlan): Seq[BroadcastQueryStageExec] =
