@@ -14,6 +14,9 @@ QUICK_START := -Xlog:disable -XX:SharedArchiveFile=$(CURDIR)/$(CLASSES) -XX:Tier
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 
+# Images of containers set it. Each Python that the tests start would compile pandas and pyspark again, in 2 seconds.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-25s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
