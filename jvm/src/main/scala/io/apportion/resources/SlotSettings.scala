@@ -77,8 +77,8 @@ private[apportion] object SlotSettings {
       need = ResourceRequirement(min, min, max).aimingAt(target),
       timeouts = SlotTimeouts(
         timeout = ResourceTimeout.get(conf),
-        // A query that does not wait for a minimum does not wait for its target.
-        stabilization = if (min == 0) 0 else Stabilization.get(conf),
+        // A query that does not wait for a minimum does not wait for its target. A local master never gets more slots.
+        stabilization = if (min == 0 || sparkContext.isLocal) 0 else Stabilization.get(conf),
         // Dynamic allocation has timeouts of its own.
         cooldown = if (Cluster.isDynamic(sparkContext)) 0 else Cooldown.get(conf)
       ),

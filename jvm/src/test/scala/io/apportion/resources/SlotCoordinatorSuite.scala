@@ -19,10 +19,6 @@ class ThirdOfMaximum extends RescalingPolicy {
 class SlotCoordinatorSuite extends SparkSuite with Eventually {
   private val query = "SELECT k, count(*) FROM numbers GROUP BY k"
 
-  /** Right after Spark has started, a query would wait for more slots than it needs. */
-  override protected def submitTimeConf: Map[String, String] =
-    Map("spark.apportion.resources.stabilization" -> "0s")
-
   private def changesOf(session: SparkSession): Seq[ResourceChange] = {
     Listeners.drain(session.sparkContext)
     SlotCoordinator.changesOf(session.sparkContext)
@@ -62,6 +58,14 @@ class SlotCoordinatorSuite extends SparkSuite with Eventually {
 
   test("a query does not wait with enabled=false") {
     withSession("enabled" -> "false", "resources.minSlots" -> "9", "resources.timeout" -> "1s")(_.sql(query).collect())
+  }
+
+  test("a query on a local master does not wait for slots above its minimum, as none can come") {
+    withSession("resources.minSlots" -> "1", "resources.stabilization" -> "1d", "resources.timeout" -> "2s") {
+      session =>
+        session.sql(query).collect()
+        assert(!changesOf(session).flatMap(_.phase).contains("stabilizing"))
+    }
   }
 
   test("the resource history has the begin and the end of a query that waits") {
