@@ -17,7 +17,7 @@ private[apportion] object DecisionTable {
   private def col(name: String, dataType: DataType, doc: String)(value: DecisionRecord => Any): Column =
     Column(column(name, dataType, doc), value)
 
-  private val columns: Seq[Column] = Seq(
+  private lazy val columns: Seq[Column] = Seq(
     col("query", LongType, "SQL execution id of the query")(_.query.orNull),
     col("group", IntegerType, "number of the group of shuffles within its query")(_.group),
     col("decided_at", TimestampType, "time of the decision")(_.decidedAt),
@@ -106,7 +106,7 @@ private[apportion] object DecisionTable {
   )
 
   /** The columns, each with its description as a comment. */
-  val schema: StructType = StructType(columns.map(_.field))
+  lazy val schema: StructType = StructType(columns.map(_.field))
 
   /** A decision as a row of the table. */
   def row(record: DecisionRecord): Row =

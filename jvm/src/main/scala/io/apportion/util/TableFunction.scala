@@ -13,7 +13,8 @@ private[apportion] object TableFunction {
   /** The argument of `SparkSessionExtensions.injectTableFunction`. */
   type Description = (FunctionIdentifier, ExpressionInfo, Seq[Expression] => LogicalPlan)
 
-  def apply(name: String, usage: String, schema: StructType)(
+  /** @param schema evaluated when a query calls the function, and not when Spark starts */
+  def apply(name: String, usage: String, schema: => StructType)(
       rows: (SparkSession, Seq[Expression]) => Seq[Row]
   ): Description = {
     val info =
@@ -23,7 +24,9 @@ private[apportion] object TableFunction {
     (FunctionIdentifier(name), info, build)
   }
 
-  def withoutArguments(name: String, usage: String, schema: StructType)(rows: SparkSession => Seq[Row]): Description =
+  def withoutArguments(name: String, usage: String, schema: => StructType)(
+      rows: SparkSession => Seq[Row]
+  ): Description =
     apply(name, usage, schema) { (session, arguments) =>
       require(arguments.isEmpty, s"$name takes no arguments, but got ${arguments.map(_.sql).mkString(", ")}")
       rows(session)

@@ -109,7 +109,7 @@ private[apportion] object PlannedSlots {
   }
 
   /** The columns, with their meaning as comments. */
-  val schema: StructType = StructType(
+  lazy val schema: StructType = StructType(
     Seq(
       column("stage", IntegerType, "number of the stage; null for a group of stages and for the query"),
       column(
