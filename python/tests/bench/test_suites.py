@@ -13,8 +13,6 @@ from apportion.bench.suites import Suite, skew, tpc
 from apportion.session import confs
 
 SCALE, ROWS = 0.2, 260_000
-# Where SkewSuite has the same in Scala.
-SLOW = {"zipf-join", "lognormal-join", "hot-join"}
 
 SUITE = Suite("made-up", {"first": "SELECT 1", "second": "SELECT 2", "9": "SELECT 9"})
 
@@ -88,10 +86,7 @@ def test_skewed_tables_are_generated_once_and_reproducibly(
     assert (folder / "zipf").stat().st_mtime_ns == written
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in skew.queries()],
-)
+@pytest.mark.parametrize("name", skew.queries())
 def test_skew_queries_shuffle_all_rows_in_even_tasks_if_they_can_be(
     skewed: SparkSession, name: str
 ) -> None:
