@@ -29,6 +29,7 @@ BLOCK = re.compile(r"(?<=<!-- results -->\n).*?(?=<!-- end of results -->)", re.
 
 SPEEDS = {
     "tpch-1": "TPC-H, scale 1",
+    "tpch-1-fast-files": "TPC-H, scale 1, fast files",
     "tpch-1-spark-3.5": "TPC-H, scale 1, Spark 3.5",
     "tpch-1-cluster": "TPC-H, scale 1, 8 workers",
     "tpch-1-700m": "TPC-H, scale 1, 700 MB heap",
