@@ -83,7 +83,8 @@ def test_hostile_values_in_a_decision_raise_no_other_error(
             continue
         remarks.update(application.skipped)
         explained = from_log(application, "log", [3])
-        shown = [explained.text(), explained.html(), explained.mermaid(), explained.json()]
+        views = [explained.text(), explained.html(), explained.mermaid(), explained.json()]
+        shown = [*application.skipped, *views]
         assert not {"\x1b", "\x9b", "\x07", "\ud800"}.intersection("".join(shown))
         with contextlib.suppress(ApportionError):
             simulate(application, [MORE])
