@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from rich.text import Text
 
@@ -10,7 +10,7 @@ from apportion._util.tables import FittedTable
 from apportion._util.units import size_text
 from apportion.bench.plans import FIELDS, is_worse
 from apportion.bench.results import QueryResult, Results
-from apportion.bench.summary import VariantSummary, ratio, typical
+from apportion.bench.summary import VariantSummary, ratio, summarise, typical
 
 _FASTER, _SLOWER = "green", "red"
 _FAILED = "failed"
@@ -84,6 +84,32 @@ def plans_table(results: Results) -> FittedTable:
                 before, after = result.plans[baseline], result.plans[variant]
                 cells = [_change(getattr(before, key), getattr(after, key), key) for key in FIELDS]
                 table.add_row(name, variant, *cells)
+    return table
+
+
+def memory_table(results: Mapping[str, Results]) -> FittedTable:
+    """Return a table with a row for each size of memory and each variant.
+
+    Sums are over the queries that ran under all variants, and ratios are of the same memory.
+    """
+    columns = (
+        "Memory", "Variant", "Spilled to disk", "Failed", "Times faster (95 %)", "Time, s", "Tasks",
+    )  # fmt: skip
+    title = "Memory of an executor, and what fits in it"
+    table = FittedTable(title, columns, right=range(2, len(columns)))
+    for memory, measured in results.items():
+        for place, summary in enumerate(summarise(measured)):
+            if not place and table.rows:
+                table.add_section()
+            table.add_row(
+                "" if place else memory,
+                summary.variant,
+                size_text(summary.spilled_bytes),
+                str(summary.failed),
+                str(summary.faster) if place else "baseline",
+                f"{summary.seconds:.1f}",
+                f"{summary.tasks:,}",
+            )
     return table
 
 

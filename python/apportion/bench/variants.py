@@ -85,3 +85,9 @@ def parse(text: str) -> Variant:
     except SettingError as error:
         # The other assignments of the text can be secrets.
         raise SettingError(f"--variant {name}: {error}") from None
+
+
+def memory_conf(memory: str, master: str | None) -> dict[str, str]:
+    """Return the confs that give tasks this memory: the driver's in local mode, or executors'."""
+    is_local = master is None or master.startswith("local[") or master == "local"
+    return {"spark.driver.memory" if is_local else "spark.executor.memory": memory}

@@ -7,9 +7,10 @@ import pytest
 import typer
 from pyspark.sql import SparkSession
 
-from apportion.bench import memory, runner
+from apportion.bench import report, runner
 from apportion.bench.results import QueryResult, Results, load
 from apportion.bench.suites import Suite
+from apportion.bench.variants import memory_conf
 from apportion.cli.commands import bench
 from apportion.errors import SparkEndedError
 
@@ -29,11 +30,11 @@ from .test_runner import FOUR, GROUPED, TWO
 def test_tasks_get_the_memory_of_the_driver_in_local_mode_only(
     master: str | None, key: str
 ) -> None:
-    assert memory.conf("2g", master) == {key: "2g"}
+    assert memory_conf("2g", master) == {key: "2g"}
 
 
 def test_each_memory_and_variant_has_a_row_with_spill_and_failures(results: Results) -> None:
-    table = memory.table({"4g": results, "1g": results})
+    table = report.memory_table({"4g": results, "1g": results})
     rows = [[cell.plain for cell in row] for row in table.rows]
     assert [row[:2] for row in rows] == [["4g", "a"], ["", "b"], ["1g", "a"], ["", "b"]]
     baseline, other = (dict(zip(table.columns, row, strict=True)) for row in rows[:2])

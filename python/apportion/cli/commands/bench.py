@@ -13,14 +13,13 @@ import typer
 from apportion._spark import jvm
 from apportion._util import cache, figures, parallel
 from apportion._util.paths import existing_path
-from apportion.bench import memory as memory_sweep
 from apportion.bench import plot, report, suites, summary
 from apportion.bench.environment import Environment
 from apportion.bench.results import Conditions, Results, load, resume
 from apportion.bench.runner import run_query, try_variants, warm_up
 from apportion.bench.suites import Suite
 from apportion.bench.summary import VariantSummary
-from apportion.bench.variants import choose
+from apportion.bench.variants import choose, memory_conf
 from apportion.cli.support.console import QUERY_FAILED, err, fail, note, out, quiet
 from apportion.cli.support.options import DataFolder, Force, Format, PlotFile, choose_format
 from apportion.cli.support.outputs import check_outputs
@@ -212,7 +211,7 @@ class _Job:
     """Directory of the generated tables."""
 
     def with_memory(self, memory: str) -> _Job:
-        conf = memory_sweep.conf(memory, self.master)
+        conf = memory_conf(memory, self.master)
         conditions = dataclasses.replace(self.conditions, conf=self.conditions.conf | conf)
         return dataclasses.replace(
             self,
@@ -282,7 +281,7 @@ def _sweep(job: _Job, memories: list[str], fresh: bool, format: str = "text") ->
         by_memory = {memory: _as_json(measured) for memory, measured in results.items()}
         print(json.dumps(by_memory, indent=2))
     else:
-        out.print(memory_sweep.table(results))
+        out.print(report.memory_table(results))
     files = ", ".join(str(job.with_memory(memory).file) for memory in memories)
     note(f"All runs: {files}")
     for measured in results.values():
