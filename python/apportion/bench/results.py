@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from apportion._util.paths import write_text
 from apportion.bench.environment import Environment
 from apportion.bench.plans import PlanCounts
 from apportion.bench.variants import Variant
@@ -102,10 +103,8 @@ class Results:
         """
         saved = dataclasses.replace(self, conditions=self.conditions.without_secrets())
         content = {"format": _FORMAT, **dataclasses.asdict(saved), "summary": summary}
-        beside = file.with_name(f".{file.name}.new")
         try:
-            beside.write_text(json.dumps(content, indent=1), "utf-8")
-            beside.replace(file)
+            write_text(file, json.dumps(content, indent=1))
         except OSError as error:
             raise ApportionError(f"cannot write {file}: {error.strerror}") from error
 
