@@ -44,15 +44,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_changes] = []
-    for directory in _directories(config):
+    for directory in config.getini(_DIRECTORIES):
         if not directory.is_dir():
             raise pytest.UsageError(f"{_DIRECTORIES} lists {directory}, which is not a directory")
-    if _updating(config) and getattr(config.option, "numprocesses", None):
+    if config.getoption(_UPDATE) and getattr(config.option, "numprocesses", None):
         raise pytest.UsageError(f"{_UPDATE} writes to shared files: run pytest without -n")
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    if not any(directory in file_path.parents for directory in _directories(parent.config)):
+    if not any(directory in file_path.parents for directory in parent.config.getini(_DIRECTORIES)):
         return None
     if file_path.suffix == ".sql":
         return SqlFile.from_parent(parent, path=file_path)
@@ -64,7 +64,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    if _updating(config):
+    if config.getoption(_UPDATE):
         terminalreporter.section("golden files")
         for change in config.stash[_changes] or ["nothing changed"]:
             terminalreporter.line(change)
@@ -137,7 +137,7 @@ class SqlFile(pytest.File):
 
     def _test_stale(self, stale: list[str]) -> Callable[..., None]:
         def test() -> None:
-            if not _updating(self.config):
+            if not self.config.getoption(_UPDATE):
                 _fail(
                     f"{_shown(self, self._golden)} has entries without a statement: "
                     f"{', '.join(stale)}. Run pytest {_UPDATE} to remove them"
@@ -166,7 +166,7 @@ class SqlFile(pytest.File):
         expected = entries.get(statement.name)
         if entry == expected:
             return
-        if _updating(self.config):
+        if self.config.getoption(_UPDATE):
             order = [*(each.name for each in self._script.statements), *entries]
             entries[statement.name] = entry
             golden.write(self._golden, {name: entries[name] for name in order if name in entries})
@@ -189,7 +189,7 @@ class OrphanGolden(pytest.File):
 
     def _test(self) -> None:
         shown = _shown(self, self.path)
-        if not _updating(self.config):
+        if not self.config.getoption(_UPDATE):
             _fail(f"{shown} has no .sql file. Run pytest {_UPDATE} to remove it")
         self.path.unlink()
         _note(self, f"{shown}: removed")
@@ -210,15 +210,6 @@ class SqlItem(pytest.Function):
 
     def reportinfo(self) -> tuple[Path, int, str]:
         return self.path, self._line - 1, self.name
-
-
-def _directories(config: pytest.Config) -> list[Path]:
-    directories: list[Path] = config.getini(_DIRECTORIES)
-    return directories
-
-
-def _updating(config: pytest.Config) -> bool:
-    return bool(config.getoption(_UPDATE))
 
 
 def _shown(node: pytest.Collector, path: Path) -> str:
