@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from apportion._util.checks import LARGEST_INT, LARGEST_LONG, power_down, power_up
 from apportion._util.units import read_bytes, read_seconds
-from apportion.errors import SettingError, did_you_mean
+from apportion.errors import ApportionError, SettingError, did_you_mean
 from apportion.keywords import SettingsFields
 
 PREFIX = "spark.apportion."
@@ -20,6 +20,7 @@ ENABLED = f"{PREFIX}enabled"
 
 # `Category.Internal` in Scala.
 _INTERNAL = "Internal"
+_COMMA = re.compile(r",(?=[\w.]+=)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -226,6 +227,17 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, str]:
             else:
                 settings[setting.keyword] = checked
     return others | Settings.from_kwargs(**settings).to_conf()
+
+
+def split_variant(text: str, option: str) -> tuple[str, list[str]]:
+    """Return the name and the assignments in the value of `option`, NAME:KEY=VALUE,KEY=VALUE.
+
+    Raises `ApportionError` if `text` does not have that form.
+    """
+    name, _, assignments = text.partition(":")
+    if not re.fullmatch(r"[\w.-]+", name) or not assignments:
+        raise ApportionError(f"{option} {text}: write NAME:KEY=VALUE,KEY=VALUE")
+    return name, _COMMA.split(assignments)
 
 
 def check_static(conf: Mapping[str, str], running: Mapping[str, str]) -> None:

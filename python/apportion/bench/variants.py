@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
-from apportion._util.assignments import split_variant
 from apportion.errors import ApportionError, SettingError, did_you_mean
 from apportion.redaction import shown_value
-from apportion.settings import ENABLED, parse_assignments
+from apportion.settings import ENABLED, parse_assignments, split_variant
 
 _RANGES = "spark.apportion.ranges"
 

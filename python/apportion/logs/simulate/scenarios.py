@@ -7,10 +7,9 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
-from apportion._util.assignments import split_variant
 from apportion.errors import ApportionError, SettingError
 from apportion.logs.simulate.scheduler import MAX_SLOTS, Loss
-from apportion.settings import ENABLED, parse_assignments
+from apportion.settings import ENABLED, parse_assignments, split_variant
 
 _LOSS = re.compile(r"(?P<executors>\d{1,9})@(?P<seconds>\d{1,9}(?:\.\d{1,9})?)s?")
 PLAIN = "spark"
