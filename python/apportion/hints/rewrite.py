@@ -90,7 +90,7 @@ def _strip(sql: str, path: str | None) -> str:
 def _write(sql: str, hint: str, path: str | None, *, replace: bool) -> str:
     text = read_or_raise(sql)
     new = _parse_hint(hint)
-    blocks = [block for statement in text.statements for block in statement.outermost]
+    blocks = [block for block in text.blocks if block.is_outermost]
     if path is None and not blocks:
         raise HintError("the SQL has no outermost SELECT, and only a SELECT can have a hint")
     edits: list[_Edit] = []

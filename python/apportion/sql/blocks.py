@@ -183,11 +183,6 @@ class StatementBlocks:
     problem: Problem | None = None
     is_complete: bool = True
 
-    @property
-    def outermost(self) -> list[Block]:
-        """The blocks around which no other block is."""
-        return [block for block in self.blocks if block.is_outermost]
-
 
 @dataclass(slots=True)
 class Text:

@@ -141,7 +141,7 @@ def _check_round_trip(sql: str) -> None:
         # Only the intended blocks have the hint. Paths and other hints stay the same.
         before, after = text.blocks, read(hinted).blocks
         assert [each.path for each in after] == [each.path for each in before]
-        outermost = [each for statement in text.statements for each in statement.outermost]
+        outermost = [each for each in text.blocks if each.is_outermost]
         for old, new in zip(before, after, strict=True):
             is_meant = old in outermost if block is None else old.path == block
             added = ["PARALLELISM(4, 64)"] if is_meant else []

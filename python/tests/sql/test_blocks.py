@@ -114,8 +114,7 @@ def test_blocks_have_paths_and_enclosers(sql: str, expected: list[str]) -> None:
     ],
 )
 def test_outermost_blocks(sql: str, outermost: list[str]) -> None:
-    (statement,) = read(sql).statements
-    assert [block.path for block in statement.outermost] == outermost
+    assert [block.path for block in read(sql).blocks if block.is_outermost] == outermost
 
 
 @pytest.mark.parametrize(
