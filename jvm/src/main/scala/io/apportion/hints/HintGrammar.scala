@@ -98,12 +98,7 @@ private[hints] object HintGrammar {
         case 1 => "1 argument"
         case n => s"$n arguments"
       }
-      problem(
-        "APH301",
-        hint.origin,
-        s"$name has $arguments, expected ${kind.usage}",
-        Some(s"write ${kind.example}, for example")
-      )
+      problem("APH301", s"$name has $arguments, expected ${kind.usage}", Some(s"write ${kind.example}, for example"))
     }
 
     def count(argument: Expression, least: Int = 1): Read[Int] = {
@@ -126,29 +121,19 @@ private[hints] object HintGrammar {
     }
 
     def bounds(min: Int, max: Int): Read[TaskCount] =
-      if (min > max)
-        problem(
-          "APH304",
-          hint.origin,
-          s"$name has a minimum ($min) above its maximum ($max)",
-          Some(s"write $name($max, $min)")
-        )
+      if (min > max) above(s"minimum ($min)", s"maximum ($max)", Seq(min, max))
       else if (Policy.boundsProblem(min, max).isDefined)
-        problem(
-          "APH305",
-          hint.origin,
-          s"$name needs a power of two within its bounds, but there is none from $min to $max",
-          None
-        )
+        problem("APH305", s"$name needs a power of two within its bounds, but there is none from $min to $max")
       else Right(TaskCount.Between(min, max))
 
-    def ascending(min: Int, target: Int, max: Int): Read[ResourceRequirement] = {
-      val ordered = Seq(min, target, max).sorted.mkString("(", ", ", ")")
-      def above(one: String, other: String) =
-        problem("APH304", hint.origin, s"$name has a $one above its $other", Some(s"write $name$ordered"))
-      if (min > target) above(s"minimum ($min)", s"target ($target)")
-      else if (target > max) above(s"target ($target)", s"maximum ($max)")
+    def ascending(min: Int, target: Int, max: Int): Read[ResourceRequirement] =
+      if (min > target) above(s"minimum ($min)", s"target ($target)", Seq(min, target, max))
+      else if (target > max) above(s"target ($target)", s"maximum ($max)", Seq(min, target, max))
       else Right(ResourceRequirement(min, target, max))
+
+    private def above(one: String, other: String, numbers: Seq[Int]): Read[Nothing] = {
+      val ordered = numbers.sorted.mkString("(", ", ", ")")
+      problem("APH304", s"$name has a $one above its $other", Some(s"write $name$ordered"))
     }
 
     def time(argument: Expression): Read[Long] = {
@@ -220,10 +205,10 @@ private[hints] object HintGrammar {
             val knownText = if (known.isEmpty) "no tables" else known.mkString(", ")
             problem(
               "APH310",
-              argument.origin,
               s"$name names ${parts.mkString(".")}, which is not a table or alias of its block " +
                 s"(the block has $knownText)",
-              Option.when(known.nonEmpty)(known).flatMap(near(parts.last, _)).map(n => s"did you mean $n")
+              Option.when(known.nonEmpty)(known).flatMap(near(parts.last, _)).map(n => s"did you mean $n"),
+              argument.origin
             )
           }
       }
@@ -234,13 +219,13 @@ private[hints] object HintGrammar {
         takes: String,
         meant: Option[String] = None
     ): Read[Nothing] =
-      problem(code, argument.origin, s"$name $takes, not ${text(argument)}", meant.map(m => s"did you mean $m"))
+      problem(code, s"$name $takes, not ${text(argument)}", meant.map(m => s"did you mean $m"), argument.origin)
 
     private def problem(
         code: String,
-        at: Origin,
         message: String,
-        suggestion: Option[String]
+        suggestion: Option[String] = None,
+        at: Origin = hint.origin
     ): Read[Nothing] =
       Left(HintProblem(code, text(hint), message, suggestion, if (at.line.isDefined) at else hint.origin))
   }
