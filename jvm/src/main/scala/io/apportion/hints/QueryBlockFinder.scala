@@ -2,10 +2,8 @@ package io.apportion.hints
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.catalyst.expressions.SubqueryExpression
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
-import org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION
 
 /** Finds the query blocks of an analyzed query, and records them on its operators and columns. */
 private[hints] object QueryBlockFinder {
@@ -55,10 +53,7 @@ private final class QueryBlockFinder(policy: PolicyHints) {
       case _ =>
         node.children.foreach(child => visit(child, inside(block, node, child)))
     }
-    if (node.containsPattern(PLAN_EXPRESSION)) node.expressions.foreach(_.foreach {
-      case subquery: SubqueryExpression => visit(subquery.plan, block.subquery)
-      case _                            =>
-    })
+    node.subqueries.foreach(visit(_, block.subquery))
     block.columns.note(node, block)
   }
 
