@@ -7,7 +7,6 @@ import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreePattern.UNRESOLVED_HINT
 import org.apache.spark.sql.internal.SQLConf
-import org.slf4j.LoggerFactory
 
 /**
  * Removes Apportion's hints from a query and marks the query blocks that they apply to. Spark's parser puts a hint
@@ -59,7 +58,7 @@ case class ResolveBlockHints(session: SparkSession) extends Guarded[LogicalPlan]
 
   private def report(problem: HintProblem): Unit =
     if (QuerySettings.HintsStrict.get(conf)) throw new InvalidHint(problem)
-    else ResolveBlockHints.log.warn(s"${problem.text} The query runs without this hint.")
+    else logWarning(s"${problem.text} The query runs without this hint.")
 
   /** Names that the block can use for its tables. A table with an alias is known only by the alias. */
   private def tablesOf(plan: LogicalPlan): Seq[Seq[String]] = plan match {
@@ -70,7 +69,6 @@ case class ResolveBlockHints(session: SparkSession) extends Guarded[LogicalPlan]
 }
 
 object ResolveBlockHints {
-  private val log = LoggerFactory.getLogger(getClass.getName.stripSuffix("$"))
 
   /** The hints of a block and the block below them. */
   private[hints] def chain(plan: LogicalPlan): (Seq[UnresolvedHint], LogicalPlan) = plan match {
