@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUti
 import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
 import org.apache.spark.sql.execution.aggregate.{BaseAggregateExec, HashAggregateExec, ObjectHashAggregateExec}
 import org.apache.spark.sql.execution.exchange.Exchange
-import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, ShuffledHashJoinExec, SortMergeJoinExec}
+import org.apache.spark.sql.execution.joins._
 import org.apache.spark.sql.execution.{ExpandExec, ProjectExec, SortExec, SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.types.{ByteType, DataType, IntegerType, LongType, ShortType}
 
@@ -89,7 +89,7 @@ private[apportion] object RowHolders extends Advisor {
     }
     shuffle match {
       case ShuffleLeaf(ShuffleLeaf(_, _, Some(stage))) if stage.isMaterialized =>
-        val perByte = flow(build).hold(joinTable(keys)).leaves.head.holders.of(stage)
+        val perByte = flow(build).head.hold(joinTable(keys)).holders.of(stage)
         Some(perByte.dividedBy(1.0 / InputBytes.stored(stage).max(1)))
       case _ => None
     }
@@ -101,7 +101,7 @@ private[apportion] object RowHolders extends Advisor {
 
   /** Holders of each leaf of a group. */
   def of(group: ExchangeGroup): Seq[RowHolders] =
-    group.above.foldLeft(flow(group.root))((rows, node) => through(node, rows)).leaves.map(_.holders)
+    group.above.foldLeft(flow(group.root))((rows, node) => through(node, rows)).map(_.holders)
 
   /**
    * Rows of one leaf on their way up the plan.
@@ -117,27 +117,23 @@ private[apportion] object RowHolders extends Advisor {
         by.arrays.map(entry => Entry(entry.copies * bytes, entry.perRow * rows))
       )
     )
+
+    def scaled(byBytes: Double, byRows: Double = 1): Leaf = copy(bytes = bytes * byBytes, rows = rows * byRows)
   }
 
-  private final case class Flow(leaves: Seq[Leaf]) {
-    def hold(by: RowHolders): Flow = Flow(leaves.map(_.hold(by)))
-    def scaled(bytes: Double, rows: Double = 1): Flow =
-      Flow(leaves.map(leaf => leaf.copy(bytes = leaf.bytes * bytes, rows = leaf.rows * rows)))
-    def ++(other: Flow): Flow = Flow(leaves ++ other.leaves)
-  }
-
-  private def flow(node: SparkPlan): Flow = node match {
-    case ShuffleLeaf(_)             => Flow(Seq(Leaf(1, 1, Zero)))
+  /** Rows that an operator puts out, for each leaf below it. */
+  private def flow(node: SparkPlan): Seq[Leaf] = node match {
+    case ShuffleLeaf(_)             => Seq(Leaf(1, 1, Zero))
     case join: ShuffledHashJoinExec =>
       val (left, right) = (flow(join.left), flow(join.right))
       val table = joinTable(join.leftKeys)
-      val sides = if (join.buildSide == BuildLeft) (left.hold(table), right) else (left, right.hold(table))
-      joined(join, sides._1, sides._2)
+      if (join.buildSide == BuildLeft) joined(join, left.map(_.hold(table)), right)
+      else joined(join, left, right.map(_.hold(table)))
     case join: SortMergeJoinExec     => joined(join, flow(join.left), flow(join.right))
     case join: BroadcastHashJoinExec => through(join, flow(streamed(join)))
-    case _: Exchange                 => Flow(Nil)
+    case _: Exchange                 => Nil
     case unary: UnaryExecNode        => through(unary, flow(unary.child))
-    case other                       => other.children.map(flow).foldLeft(Flow(Nil))(_ ++ _)
+    case other                       => other.children.flatMap(flow)
   }
 
   private val Integers = Set[DataType](ByteType, ShortType, IntegerType, LongType)
@@ -146,31 +142,28 @@ private[apportion] object RowHolders extends Advisor {
   private def fitLong(keys: Seq[Expression]): Boolean =
     keys.forall(key => Integers(key.dataType)) && keys.map(_.dataType.defaultSize).sum <= LongType.defaultSize
 
-  private def joined(join: SparkPlan, left: Flow, right: Flow): Flow = join match {
-    case SortMergeJoinExec(_, _, LeftExistence(_), _, _, _, _)       => left ++ right.scaled(0, 0)
-    case ShuffledHashJoinExec(_, _, LeftExistence(_), _, _, _, _, _) => left ++ right.scaled(0, 0)
+  private def joined(join: ShuffledJoin, left: Seq[Leaf], right: Seq[Leaf]): Seq[Leaf] = join.joinType match {
+    case LeftExistence(_) => left ++ right.map(_.scaled(0, 0))
     // Each row has the columns of both sides, and there are about as many rows as in the mean of both sides.
-    case _ => (left ++ right).scaled(1, 0.5)
+    case _ => (left ++ right).map(_.scaled(1, 0.5))
   }
 
   /** Rows that an operator with one input from shuffles holds and puts out. */
-  private def through(node: SparkPlan, input: Flow): Flow = {
+  private def through(node: SparkPlan, input: Seq[Leaf]): Seq[Leaf] = {
     val rows = node match {
-      case _: SortExec                                        => input.hold(Sort)
-      case aggregate: BaseAggregateExec if isFinal(aggregate) =>
-        aggregate match {
-          case _: HashAggregateExec       => input.hold(Hash)
-          case _: ObjectHashAggregateExec => input.hold(ObjectAggregate)
-          case _                          => input
-        }
-      case expand: ExpandExec => input.scaled(expand.projections.size.toDouble, expand.projections.size.toDouble)
-      case _                  => input
+      case _: SortExec                                              => input.map(_.hold(Sort))
+      case aggregate: HashAggregateExec if isFinal(aggregate)       => input.map(_.hold(Hash))
+      case aggregate: ObjectHashAggregateExec if isFinal(aggregate) => input.map(_.hold(ObjectAggregate))
+      case expand: ExpandExec                                       =>
+        input.map(_.scaled(expand.projections.size.toDouble, expand.projections.size.toDouble))
+      case _ => input
     }
-    node match {
-      case join: BroadcastHashJoinExec => rows.scaled(rowBytes(join) / rowBytes(streamed(join)))
-      case unary: UnaryExecNode        => rows.scaled(rowBytes(unary) / rowBytes(unary.child))
-      case _                           => rows
+    val width = node match {
+      case join: BroadcastHashJoinExec => rowBytes(join) / rowBytes(streamed(join))
+      case unary: UnaryExecNode        => rowBytes(unary) / rowBytes(unary.child)
+      case _                           => 1.0
     }
+    rows.map(_.scaled(width))
   }
 
   /** Whether an aggregate holds all groups of a task. A partial aggregate may have few groups, so it counts as none. */
