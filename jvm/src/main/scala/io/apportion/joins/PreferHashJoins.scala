@@ -163,14 +163,12 @@ private final class HashJoins(conf: SQLConf, memory: Long, plan: LogicalPlan, ru
     def isBroadcast(side: LogicalPlan, hint: Option[HintInfo]) =
       hint.flatMap(_.strategy).isEmpty && canBroadcastBySize(side, conf)
     val JoinHint(ofLeft, ofRight) = join.hint
-    strategies(join).forall(_ == NO_BROADCAST_HASH) &&
+    (ofLeft ++ ofRight).flatMap(_.strategy).forall(_ == NO_BROADCAST_HASH) &&
     join.collectLeaves().forall(isFinished) &&
     !(canBuildBroadcastLeft(join.joinType) && isBroadcast(join.left, ofLeft)) &&
     !(canBuildBroadcastRight(join.joinType) && isBroadcast(join.right, ofRight)) &&
     !shared.exists(_.isShared(join))
   }
-
-  private def strategies(join: Join) = (join.hint.leftHint ++ join.hint.rightHint).flatMap(_.strategy)
 
   private def isFinished(leaf: LogicalPlan): Boolean = leaf match {
     case LogicalQueryStage(_, physical) =>
@@ -193,5 +191,5 @@ private final class HashJoins(conf: SQLConf, memory: Long, plan: LogicalPlan, ru
   }
 
   private def isSame(keys: Seq[Expression], others: Seq[Expression]): Boolean =
-    keys.length == others.length && keys.zip(others).forall { case (key, other) => key.semanticEquals(other) }
+    keys.corresponds(others)(_.semanticEquals(_))
 }
