@@ -1,6 +1,6 @@
 package io.apportion.joins
 
-import io.apportion.history.{History, LeafBytes, PlanFingerprint, Run}
+import io.apportion.history.{History, LeafBytes, PlanFingerprint, Run, Runs}
 import io.apportion.memory.{BroadcastMemory, RowHolders}
 import io.apportion.util.{BoundedMap, PerApplication}
 import org.apache.spark.apportion.Heaps
@@ -15,7 +15,7 @@ import org.apache.spark.sql.execution.joins.HashedRelationBroadcastMode
  * Sizes of the broadcast tables of earlier runs: failed ones in memory, and all in the history if there is one. Only
  * runs with the same literals count: with another literal, a filter may leave few rows.
  */
-private[apportion] final class KnownBroadcasts private (history: Option[History], failures: BoundedMap[String, Run]) {
+private[apportion] final class KnownBroadcasts private (history: Option[History], failures: BoundedMap[String, Runs]) {
   import KnownBroadcasts._
 
   /** Bytes of the hash table of these rows if their broadcast failed in this application. */
@@ -23,11 +23,7 @@ private[apportion] final class KnownBroadcasts private (history: Option[History]
     if (failures.isEmpty) None
     else {
       val fingerprint = PlanFingerprint.of(build)
-      failures
-        .get(nameOf(fingerprint))
-        .filter(_.literals == fingerprint.literals)
-        .flatMap(_.scaledTo(LeafBytes.of(build)))
-        .map(_.stored)
+      failures.get(nameOf(fingerprint)).flatMap(_.predict(fingerprint.literals, LeafBytes.of(build)))
     }
 
   /** Bytes of the hash table of these rows, by the history and the bytes that the plan reads now. */
@@ -48,7 +44,7 @@ private[apportion] final class KnownBroadcasts private (history: Option[History]
     val bytes = EstimationUtils.getSizePerRow(exchange.child.output) * rows
     val counted = bytes.min(Long.MaxValue / 2).toLong.max(BroadcastMemory.smallestTooLarge(heaps))
     val (name, run) = describe(exchange.child, counted)
-    failures.put(name, run)
+    failures.put(name, Runs.of(Seq(run)))
     history.foreach(_.add(name, run))
   }
 }
@@ -57,7 +53,7 @@ private[apportion] object KnownBroadcasts {
   private val MaxFailed = 1000
 
   /** Failed broadcasts by the name of their rows. */
-  private val failures = new PerApplication(_ => new BoundedMap[String, Run](MaxFailed))
+  private val failures = new PerApplication(_ => new BoundedMap[String, Runs](MaxFailed))
 
   /** The broadcasts that a session's application knows. */
   def of(session: SparkSession): KnownBroadcasts =
