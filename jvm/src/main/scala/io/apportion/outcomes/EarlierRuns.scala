@@ -63,24 +63,18 @@ private[apportion] final class EarlierRuns private (runs: StageRuns) {
   }
 
   /**
-   * Receiver of what happened to a stage that only scans files.
+   * Receiver of what happened to a stage with this name.
    *
-   * @param bytes      bytes of the files
+   * @param stored     bytes of the shuffles or files that it reads
    * @param broadcasts tables that its tasks join
+   * @param isTimed    whether its run time counts
    */
   def receiver(
-      stage: SparkPlan,
-      bytes: Long,
-      broadcasts: Seq[BroadcastQueryStageExec],
-      decision: DecisionRecord
-  ): StageMetrics => Unit = receiver(nameOf(stage), bytes, broadcasts, decision, isTimed = false)
-
-  private def receiver(
       name: => String,
       stored: Long,
       broadcasts: Seq[BroadcastQueryStageExec],
       decision: DecisionRecord,
-      isTimed: Boolean
+      isTimed: Boolean = false
   ): StageMetrics => Unit = {
     // Spark counts the tables of broadcast joins in each task, although all tasks share them (`HashJoin`).
     val shared = InputBytes.inMemory(broadcasts) * decision.tasks
@@ -124,5 +118,5 @@ private[apportion] object EarlierRuns extends Advisor {
   }
 
   /** Name of a stage that reads no shuffle. */
-  private def nameOf(stage: SparkPlan): String = PlanFingerprint.combined(Seq("stage", PlanFingerprint.of(stage).plan))
+  def nameOf(stage: SparkPlan): String = PlanFingerprint.combined(Seq("stage", PlanFingerprint.of(stage).plan))
 }

@@ -38,7 +38,7 @@ private[apportion] final class ScanStage private (plan: SparkPlan, session: Spar
 
   /** Receiver of what happened to the stage with a decision about its scan, whose files have this number of bytes. */
   def receiver(bytes: Long, decision: DecisionRecord): StageMetrics => Unit =
-    runs.receiver(plan, bytes, ScanStage.broadcasts(plan), decision)
+    runs.receiver(EarlierRuns.nameOf(plan), bytes, ScanStage.broadcasts(plan), decision)
 }
 
 private[apportion] object ScanStage {
