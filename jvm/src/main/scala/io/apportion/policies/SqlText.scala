@@ -6,27 +6,20 @@ private[policies] final class SqlText(text: String) {
 
   lazy val trigrams: Trigrams = new Trigrams(text)
 
-  /** The text for one pattern. It throws [[TooManySteps]] when the pattern has looked at too much. */
-  def counted(): CharSequence = new Counted(0, text.length, new Steps)
-
-  private final class Steps {
+  /** The text for one pattern. It throws [[TooManySteps]] when the pattern has looked at too many characters. */
+  def counted(): CharSequence = new CharSequence {
     private var steps = 0
 
-    def count(): Unit = {
+    override def length: Int = text.length
+    override def charAt(index: Int): Char = {
       steps += 1
       stepsOfQuery += 1
       if (steps > SqlPattern.MaxSteps || stepsOfQuery > SqlPattern.MaxStepsOfQuery) throw new TooManySteps
+      text.charAt(index)
     }
-  }
-
-  private final class Counted(from: Int, to: Int, steps: Steps) extends CharSequence {
-    override def length: Int = to - from
-    override def charAt(index: Int): Char = {
-      steps.count()
-      text.charAt(from + index)
-    }
-    override def subSequence(start: Int, end: Int): CharSequence = new Counted(from + start, from + end, steps)
-    override def toString: String = text.substring(from, to)
+    // A search only looks at characters.
+    override def subSequence(start: Int, end: Int): CharSequence = text.subSequence(start, end)
+    override def toString: String = text
   }
 }
 
