@@ -57,31 +57,27 @@ private[policies] object SqlPattern {
       case ('?' | '*') :: more     => endBefore(); read(more)
       case '{' :: more             => endBefore(); read(more.dropWhile(_ != '}').drop(1))
       case ('.' | '+' | '^' | '$') :: more => endRun(); read(more)
-      case '(' :: more                     => endRun(); read(afterGroup(more, depth = 1))
-      case '[' :: more                     => endRun(); read(afterClass(inClass(more), depth = 1))
+      case '(' :: more                     => endRun(); read(after(more, List(')')))
+      case '[' :: more                     => endRun(); read(after(inClass(more), List(']')))
       case character :: more               => runs.last += character; read(more)
     }
     val isSimple = !regex.contains("\\Q") && InnerFlags.findFirstIn(body.mkString).isEmpty && read(body)
     if (isSimple) runs.map(_.result()).filter(run => run.length >= MinLiteral && run.forall(_ < 128)).toSeq else Nil
   }
 
-  @tailrec private def afterGroup(rest: List[Char], depth: Int): List[Char] = rest match {
-    case more if depth == 0 => more
-    case Nil                => Nil
-    case '\\' :: more       => afterGroup(more.drop(1), depth)
-    case '[' :: more        => afterGroup(afterClass(inClass(more), depth = 1), depth)
-    case '(' :: more        => afterGroup(more, depth + 1)
-    case ')' :: more        => afterGroup(more, depth - 1)
-    case _ :: more          => afterGroup(more, depth)
-  }
-
-  @tailrec private def afterClass(rest: List[Char], depth: Int): List[Char] = rest match {
-    case more if depth == 0 => more
-    case Nil                => Nil
-    case '\\' :: more       => afterClass(more.drop(1), depth)
-    case '[' :: more        => afterClass(inClass(more), depth + 1)
-    case ']' :: more        => afterClass(more, depth - 1)
-    case _ :: more          => afterClass(more, depth)
+  /**
+   * The rest after groups and classes.
+   *
+   * @param ends the ends of these, from the innermost to the outermost
+   */
+  @tailrec private def after(rest: List[Char], ends: List[Char]): List[Char] = rest match {
+    case more if ends.isEmpty            => more
+    case Nil                             => Nil
+    case '\\' :: more                    => after(more.drop(1), ends)
+    case end :: more if end == ends.head => after(more, ends.tail)
+    case '[' :: more                     => after(inClass(more), ']' :: ends)
+    case '(' :: more if ends.head == ')' => after(more, ')' :: ends)
+    case _ :: more                       => after(more, ends)
   }
 
   /** The rest of a class after its beginning. A bracket that comes first belongs to the class. */
