@@ -21,24 +21,21 @@ final class PartitionTree private (val groups: Array[Int]) extends Serializable 
   val partitions: Int = groups(depth)
 
   /** For each level, the number of blocks of a group and of all its parts. */
-  private val subtrees: Array[Int] = {
+  val subtree: Array[Int] = {
     val sizes = new Array[Int](groups.length)
     sizes(depth) = 1
     for (level <- depth - 1 to 0 by -1) sizes(level) = 1 + groups(level + 1) / groups(level) * sizes(level + 1)
     sizes
   }
 
-  /** Number of blocks of a group of a level and of all its parts. */
-  def subtree(level: Int): Int = subtrees(level)
-
   /** Number of blocks that a map task can write. */
-  val blocks: Int = groups(0) * subtrees(0)
+  val blocks: Int = groups(0) * subtree(0)
 
   /** Level of each block. */
-  @transient private lazy val levels: Array[Int] = nodes._1
+  @transient lazy val level: Array[Int] = nodes._1
 
   /** First partition of each block's group. */
-  @transient private lazy val starts: Array[Int] = nodes._2
+  @transient lazy val start: Array[Int] = nodes._2
 
   @transient private lazy val nodes: (Array[Int], Array[Int]) = {
     val (levels, starts) = (new Array[Int](blocks), new Array[Int](blocks))
@@ -50,11 +47,6 @@ final class PartitionTree private (val groups: Array[Int]) extends Serializable 
     }
     (levels, starts)
   }
-
-  def level(block: Int): Int = levels(block)
-
-  /** First partition of a block's group. */
-  def start(block: Int): Int = starts(block)
 
   /** Number of partitions of each group of a level. */
   def width(level: Int): Int = partitions / groups(level)
@@ -135,24 +127,24 @@ final class PartitionTree private (val groups: Array[Int]) extends Serializable 
 
   /** Adds shares whose sum is the amount, unless it is less than 1 for each partition of the block. */
   private def addEvenly(amount: Double, block: Int, amounts: Array[Long]): Unit = {
-    val wide = width(levels(block))
+    val wide = width(level(block))
     var before = 0L
     var part = 0
     while (part < wide) {
       val next = math.round(amount * (part + 1) / wide)
-      amounts(starts(block) + part) = Bytes.add(amounts(starts(block) + part), (next - before).max(1))
+      amounts(start(block) + part) = Bytes.add(amounts(start(block) + part), (next - before).max(1))
       before = next
       part += 1
     }
   }
 
   /** Block of the group that contains the group of a block; -1 on the first level. */
-  private def parentOf(block: Int): Int = if (levels(block) == 0) -1 else blockOf(levels(block) - 1, starts(block))
+  private def parentOf(block: Int): Int = if (level(block) == 0) -1 else blockOf(level(block) - 1, start(block))
 
   /** Sum of the amounts of the blocks of each level. */
   def byLevel(amounts: Array[Long]): Array[Long] = {
     val sums = new Array[Long](groups.length)
-    (0 until blocks).foreach(block => sums(levels(block)) = Bytes.add(sums(levels(block)), amounts(block)))
+    (0 until blocks).foreach(block => sums(level(block)) = Bytes.add(sums(level(block)), amounts(block)))
     sums
   }
 
