@@ -120,7 +120,7 @@ final case class Decision(
     .map(split => split.taskBytes.foldLeft(0L)(Bytes.add) * (split.tasks.size - 1))
     .foldLeft(0L)(Bytes.add)
 
-  def largestTaskBytes: Long = if (taskBytes.isEmpty) 0 else taskBytes.max
+  def largestTaskBytes: Long = Bytes.largest(taskBytes)
 
   def meanTaskBytes: Long = if (taskBytes.isEmpty) 0 else Bytes.sum(taskBytes) / taskBytes.length
 }

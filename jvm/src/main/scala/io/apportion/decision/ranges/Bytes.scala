@@ -11,16 +11,7 @@ object Bytes {
     if (sum < 0) Long.MaxValue else sum
   }
 
-  def sum(bytes: Array[Long]): Long = {
-    var sum, signs = 0L
-    var i = 0
-    while (i < bytes.length) {
-      sum += bytes(i)
-      signs |= sum
-      i += 1
-    }
-    if (signs < 0) checkedSum(bytes, 0, bytes.length) else sum
-  }
+  def sum(bytes: Array[Long]): Long = sums(bytes, Array(0), Array(bytes.length)).head
 
   /** Largest count, or 0 without counts. `max` of the standard library would box every count. */
   def largest(bytes: Array[Long]): Long = {
@@ -89,12 +80,8 @@ object Bytes {
       sums(k) = sum
       k += 1
     }
-    if (signs < 0) Array.tabulate(sums.length)(k => checkedSum(bytes, starts(k), math.min(ends(k), bytes.length)))
-    else sums
+    if (signs < 0) starts.zip(ends).map { case (start, end) => bytes.slice(start, end).foldLeft(0L)(add) } else sums
   }
-
-  private def checkedSum(bytes: Array[Long], from: Int, until: Int): Long =
-    (from until until).foldLeft(0L)((sum, i) => add(sum, bytes(i)))
 
   /** Readable size, such as 0 B, 512 B, 1.5 KiB or 64 MiB. */
   def text(bytes: Long): String = {
