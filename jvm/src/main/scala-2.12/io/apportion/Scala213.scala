@@ -9,13 +9,11 @@ trait Scala213 {
   import Scala213._
 
   implicit def scala213Options(options: Option.type): Options = new Options(options)
-  implicit def scala213Iterators(iterators: Iterator.type): Iterators = new Iterators(iterators)
   implicit def scala213Texts(text: String): Texts = new Texts(text)
   implicit def scala213Traversed[C, A](all: C)(implicit traversable: C => TraversableOnce[A]): Traversed[A] =
     new Traversed(traversable(all))
   implicit def scala213Iterated[A](iterator: Iterator[A]): Iterated[A] = new Iterated(iterator)
   implicit def scala213Sequences[A](all: Seq[A]): Sequences[A] = new Sequences(all)
-  implicit def scala213Queues[A](queue: mutable.Queue[A]): Queues[A] = new Queues(queue)
   implicit def scala213Maps[K, V](map: mutable.Map[K, V]): Maps[K, V] = new Maps(map)
 }
 
@@ -23,11 +21,6 @@ object Scala213 {
 
   final class Options(private val options: Option.type) extends AnyVal {
     def when[A](condition: Boolean)(value: => A): Option[A] = if (condition) options(value) else None
-  }
-
-  final class Iterators(private val iterators: Iterator.type) extends AnyVal {
-    def unfold[A, S](first: S)(next: S => Option[(A, S)]): Iterator[A] =
-      iterators.iterate(next(first))(_.flatMap { case (_, state) => next(state) }).takeWhile(_.isDefined).map(_.get._1)
   }
 
   final class Texts(private val text: String) extends AnyVal {
@@ -57,13 +50,6 @@ object Scala213 {
 
     def groupMap[K, B](key: A => K)(value: A => B): Map[K, Seq[B]] =
       all.groupBy(key).map { case (k, group) => k -> group.map(value) }
-
-    def groupMapReduce[K, B](key: A => K)(value: A => B)(reduce: (B, B) => B): Map[K, B] =
-      groupMap(key)(value).map { case (k, group) => k -> group.reduce(reduce) }
-  }
-
-  final class Queues[A](private val queue: mutable.Queue[A]) extends AnyVal {
-    def dropInPlace(n: Int): Unit = (1 to n).foreach(_ => queue.dequeue())
   }
 
   final class Maps[K, V](private val map: mutable.Map[K, V]) extends AnyVal {

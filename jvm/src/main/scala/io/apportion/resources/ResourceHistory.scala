@@ -71,7 +71,7 @@ private[resources] final class ResourceHistory {
     val sameCluster = before.slots == after.slots && before.declared == after.declared
     val ofQueries = ended ++ changed
     changes ++= (if (ofQueries.isEmpty && !sameCluster) Seq(ofApplication) else ofQueries)
-    if (changes.size > MostChanges) changes.dropInPlace(changes.size - MostChanges)
+    while (changes.size > MostChanges) changes.dequeue()
   }
 
   def all: Seq[ResourceChange] = changes.toList

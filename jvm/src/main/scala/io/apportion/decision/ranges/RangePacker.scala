@@ -70,11 +70,9 @@ private[apportion] final class RangePacker(
   }
 
   /** Range of each task under a limit, in order. An empty range marks a subpartition that is above the limit. */
-  def ranges(limit: Long): Iterator[(Int, Int)] = Iterator.unfold(0) { start =>
-    Option.when(start < n) {
-      val next = end(start, limit)
-      (start -> next, next.max(start + 1))
-    }
+  def ranges(limit: Long): Iterator[(Int, Int)] = {
+    def range(start: Int) = start -> end(start, limit)
+    Iterator.iterate(range(0)) { case (start, next) => range(next.max(start + 1)) }.takeWhile(_._1 < n)
   }
 
   /** Largest end of a range from `start` with at most `limit` bytes and `maxWidth` subpartitions. */

@@ -67,7 +67,7 @@ private[apportion] object PlannedStages {
 
   /** The largest number of slots that stages can fill at the same time. */
   def atOnce(stages: Seq[PlannedStage]): Long =
-    stages.groupMapReduce(_.depth)(_.requirement.target.toLong)(_ + _).values.maxOption.getOrElse(0L)
+    stages.groupMap(_.depth)(_.requirement.target.toLong).values.map(_.sum).maxOption.getOrElse(0L)
 
   /** Costs of the stages: their bytes at this speed of a slot. `None` if a size or the speed is unknown. */
   def costs(stages: Seq[PlannedStage], bytesPerSlotSecond: Double): Option[Seq[StageCost]] =
