@@ -1,6 +1,6 @@
 package io.apportion.hints
 
-import scala.util.control.NonFatal
+import scala.util.Try
 
 import org.apache.spark.sql.catalyst.parser.CatalystSqlParser
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnresolvedHint}
@@ -39,9 +39,7 @@ object PolicyHints {
   private[hints] def of(plan: LogicalPlan): Option[PolicyHints] = plan.getTagValue(Tag)
 
   /** Whether text can be the name of a block: one or more identifiers with dots between them. */
-  def blockName(text: String): Option[Seq[String]] =
-    try Some(CatalystSqlParser.parseMultipartIdentifier(text))
-    catch { case NonFatal(_) => None }
+  def blockName(text: String): Option[Seq[String]] = Try(CatalystSqlParser.parseMultipartIdentifier(text)).toOption
 
   /**
    * Reads hints as in a SQL comment, such as `PARALLELISM(8), RANGES(balanced)`.
@@ -51,9 +49,7 @@ object PolicyHints {
   def parse(text: String): Either[String, BlockHints] = {
     val parsed =
       if (text.contains("*/") || text.contains("/*")) None
-      else
-        try Some(ResolveBlockHints.chain(CatalystSqlParser.parsePlan(s"SELECT /*+ $text */ 1"))._1)
-        catch { case NonFatal(_) => None }
+      else Try(ResolveBlockHints.chain(CatalystSqlParser.parsePlan(s"SELECT /*+ $text */ 1"))._1).toOption
     parsed.filter(_.nonEmpty) match {
       case None        => Left(s"cannot read the hints '$text'. Write PARALLELISM(8), RANGES(balanced), for example")
       case Some(hints) =>
