@@ -12,7 +12,7 @@ import org.apache.spark.sql.execution.aggregate.{BaseAggregateExec, HashAggregat
 import org.apache.spark.sql.execution.exchange.Exchange
 import org.apache.spark.sql.execution.joins._
 import org.apache.spark.sql.execution.{ExpandExec, ProjectExec, SortExec, SparkPlan, UnaryExecNode}
-import org.apache.spark.sql.types.{ByteType, DataType, IntegerType, LongType, ShortType}
+import org.apache.spark.sql.types.LongType
 
 /**
  * What the operators of a stage hold of the rows of one shuffle at the same time, all operators together.
@@ -62,9 +62,10 @@ private[apportion] object RowHolders extends Advisor {
 
   /** The table of a join also has the keys, which are not columns of the row if they are computed. */
   private def joinTable(keys: Seq[Expression]): RowHolders =
-    if (fitLong(keys)) TableOfLongs else Hash.copy(header = Hash.header + 8 + keys.map(8 + _.dataType.defaultSize).sum)
+    if (HashJoin.rewriteKeyExpr(keys).map(_.dataType) == Seq(LongType)) TableOfLongs
+    else Hash.copy(header = Hash.header + 8 + keys.map(8 + _.dataType.defaultSize).sum)
 
-  /** The table of a join on one integer keeps the rows in an array too (`LongToUnsafeRowMap`). It cannot spill. */
+  /** The table of a join on a long integer keeps the rows in an array too (`LongToUnsafeRowMap`). It cannot spill. */
   private val TableOfLongs = RowHolders(0, 0, Seq(Entry(1, 8), Entry(0, 32)))
 
   /** Aggregates of objects sort the buffers of their groups, beside the objects in memory (`ObjectAggregationIterator`). */
@@ -135,12 +136,6 @@ private[apportion] object RowHolders extends Advisor {
     case unary: UnaryExecNode        => through(unary, flow(unary.child))
     case other                       => other.children.flatMap(flow)
   }
-
-  private val Integers = Set[DataType](ByteType, ShortType, IntegerType, LongType)
-
-  /** Whether Spark packs the keys of a join into one long integer (`HashJoin.rewriteKeyExpr`). */
-  private def fitLong(keys: Seq[Expression]): Boolean =
-    keys.forall(key => Integers(key.dataType)) && keys.map(_.dataType.defaultSize).sum <= LongType.defaultSize
 
   private def joined(join: ShuffledJoin, left: Seq[Leaf], right: Seq[Leaf]): Seq[Leaf] = join.joinType match {
     case LeftExistence(_) => left ++ right.map(_.scaled(0, 0))
