@@ -27,6 +27,8 @@ import io.apportion.writes.{
 }
 import org.apache.spark.apportion.ui.ShowTab
 import org.apache.spark.sql.SparkSessionExtensions
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
 
 /**
  * Everything that Apportion adds to Spark: `spark.sql.extensions=io.apportion.ApportionExtension`.
@@ -78,9 +80,9 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectPlanNormalizationRule(RebalanceWrites(_))
 
     // Before a scan runs
-    extensions.injectColumnar(AwaitSlots.columnarRule(_, advisors))
-    extensions.injectColumnar(SizeFileScans.columnarRule)
-    extensions.injectColumnar(ScanTasks.columnarRule(_, reportSources))
+    extensions.injectColumnar(session => columnar(AwaitSlots(session, advisors, isAdaptive = false)))
+    extensions.injectColumnar(session => columnar(SizeFileScans(session)))
+    extensions.injectColumnar(session => columnar(ScanTasks(session, reportSources)))
 
     // Before a shuffle runs
     extensions.injectQueryPostPlannerStrategyRule(DemoteBroadcasts(_))
@@ -110,6 +112,14 @@ class ApportionExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectTableFunction(StreamLog.function)
     extensions.injectCheckRule(ShowTab(_))
     KeyFunctionRegistry.descriptions.foreach(extensions.injectFunction)
+  }
+
+  /**
+   * The rule for all plans. Spark does not run plans without shuffles and subqueries adaptively (`InsertAdaptiveSparkPlan`,
+   * 3.5 to 4.2), but calls columnar rules for them when the query has its execution id.
+   */
+  private def columnar(rule: Rule[SparkPlan]): ColumnarRule = new ColumnarRule {
+    override def preColumnarTransitions: Rule[SparkPlan] = rule
   }
 }
 

@@ -9,7 +9,6 @@ import io.apportion.resources.planned.PlannedStages
 import io.apportion.rules.{CurrentQuery, Guarded}
 import org.apache.spark.apportion.WaitingJob
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
 import org.apache.spark.sql.execution.command.{ExecutedCommandExec, ExplainCommand}
@@ -72,16 +71,5 @@ case class AwaitSlots(session: SparkSession, advisors: Seq[Advisor], isAdaptive:
     case _: AdaptiveSparkPlanExec | _: QueryStageExec                                             => false
     case _: ExecutedCommandExec | _: V2CommandExec | _: LocalTableScanExec | _: CommandResultExec => false
     case _                                                                                        => true
-  }
-}
-
-object AwaitSlots {
-
-  /**
-   * The rule for plans without shuffles and subqueries. Spark does not run these adaptively (`InsertAdaptiveSparkPlan`,
-   * 3.5 to 4.2), but calls columnar rules for them when the query has its execution id.
-   */
-  def columnarRule(session: SparkSession, advisors: Seq[Advisor]): ColumnarRule = new ColumnarRule {
-    override def preColumnarTransitions: Rule[SparkPlan] = AwaitSlots(session, advisors, isAdaptive = false)
   }
 }

@@ -10,8 +10,7 @@ import io.apportion.scans.ScanTasks.{Ignore, ReportedScan}
 import io.apportion.util.BoundedMap
 import org.apache.spark.sql.apportion.SessionWithConf
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.execution.{ColumnarRule, RangeExec, SparkPlan}
+import org.apache.spark.sql.execution.{RangeExec, SparkPlan}
 import org.apache.spark.sql.execution.exchange.Exchange
 import org.apache.spark.sql.internal.SQLConf
 
@@ -252,9 +251,4 @@ object ScanTasks {
   /** Tolerated difference between the number of tasks and the decided or explicit number, as a share of it. */
   private val NearDecided = 0.05
   private val NearExplicit = 0.001
-
-  /** The rule as a columnar rule, which also sees plans without a shuffle: Spark does not run these adaptively. */
-  def columnarRule(session: SparkSession, sources: Seq[ReportSource]): ColumnarRule = new ColumnarRule {
-    override val preColumnarTransitions: Rule[SparkPlan] = ScanTasks(session, sources)
-  }
 }

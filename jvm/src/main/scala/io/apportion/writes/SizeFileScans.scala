@@ -4,8 +4,7 @@ import io.apportion.rules.{CurrentQuery, Guarded}
 import io.apportion.scans.FileScan
 import io.apportion.writes.statements.{SparkWrite, TableWrite}
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
+import org.apache.spark.sql.execution.SparkPlan
 
 /**
  * Gives files a maximum number of rows if the stage that writes them scans one table, and if an earlier run shows the
@@ -30,13 +29,5 @@ case class SizeFileScans(session: SparkSession) extends Guarded[SparkPlan] {
     new EarlierWrites(session)
       .last(write.entries)
       .fold(plan)(bytes => write.limitedTo(bytes.rowsIn(target * RowLimit.Largest)))
-  }
-}
-
-object SizeFileScans {
-
-  /** The rule as a columnar rule, which also sees plans without a shuffle: Spark does not run these adaptively. */
-  def columnarRule(session: SparkSession): ColumnarRule = new ColumnarRule {
-    override val preColumnarTransitions: Rule[SparkPlan] = SizeFileScans(session)
   }
 }
