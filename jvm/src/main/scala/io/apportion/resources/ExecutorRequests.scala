@@ -1,5 +1,7 @@
 package io.apportion.resources
 
+import java.util.concurrent.TimeUnit
+
 import io.apportion.decision.Sentence
 import org.apache.spark.SparkContext
 import org.apache.spark.apportion.{Cluster, ExecutorDemand, ExecutorResources}
@@ -10,20 +12,27 @@ import org.slf4j.LoggerFactory
  * other cluster managers get a request.
  */
 private[resources] final class ExecutorRequests(sparkContext: SparkContext, timer: SlotTimer) {
-  import ExecutorRequests.log
+  import ExecutorRequests._
 
   private val demand = if (Cluster.isDynamic(sparkContext)) Some(new ExecutorDemand) else None
-  private val startup = new StartupTime
 
-  /** Milliseconds from a request until the next executor is registered, or a guess. */
-  def startupMillis: Long = startup.millis
+  /** Time of the first request since an executor was registered. */
+  private var requestedAt = Option.empty[Long]
+  private var lastStartup = FirstGuess
 
-  def slotsAdded(now: Long): Unit = startup.added(now)
+  /** Milliseconds from the last request until the next executor was registered, or a guess. */
+  def startupMillis: Long = synchronized(lastStartup)
+
+  def slotsAdded(now: Long): Unit = synchronized {
+    for (request <- requestedAt) lastStartup = (now - request).max(0).min(LongestStartup)
+    requestedAt = None
+  }
 
   /** Requests what `state` declares, unless `before` declared the same. */
   def follow(before: SlotState, state: SlotState, now: Long): Unit = {
     val (earlier, declared) = (before.declared.map(_.slots), state.declared.map(_.slots))
-    if (declared.exists(_ > earlier.getOrElse(0).max(state.slots))) startup.requested(now)
+    if (declared.exists(_ > earlier.getOrElse(0).max(state.slots)))
+      synchronized { requestedAt = requestedAt.orElse(Some(now)) }
     if (declared != earlier && demand.isEmpty) request(declared)
   }
 
@@ -57,4 +66,8 @@ private[resources] final class ExecutorRequests(sparkContext: SparkContext, time
 
 private object ExecutorRequests {
   private val log = LoggerFactory.getLogger(getClass.getName.stripSuffix("$"))
+  private val FirstGuess = TimeUnit.SECONDS.toMillis(10)
+
+  /** A full cluster gives no executors for a long time. That says nothing about the next request. */
+  private val LongestStartup = TimeUnit.MINUTES.toMillis(2)
 }
