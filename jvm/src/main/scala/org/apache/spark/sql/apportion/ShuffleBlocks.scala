@@ -1,8 +1,6 @@
 package org.apache.spark.sql.apportion
 
-import scala.collection.concurrent.TrieMap
-
-import io.apportion.util.BoundedMap
+import io.apportion.util.{BoundedMap, PerApplication}
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent, SparkListenerStageCompleted, StageInfo}
 import org.apache.spark.sql.apportion.exchange.TreeStatistics
@@ -47,20 +45,17 @@ final class ShuffleBlocks private extends SparkListener with AdaptiveSparkPlanHe
 
 object ShuffleBlocks {
   private val MaxKept = 10000
-  private val byContext = TrieMap.empty[SparkContext, ShuffleBlocks]
+
+  /** The counter of an application. The first use adds it. */
+  private val counters = new PerApplication(sparkContext => {
+    val blocks = new ShuffleBlocks
+    sparkContext.addSparkListener(blocks)
+    blocks
+  })
 
   /** Id of the shuffle that a stage writes. */
   def writtenBy(stage: StageInfo): Option[Int] = stage.shuffleDepId
 
   /** The counter of an application. It counts from the first call on. */
-  def in(context: SparkContext): ShuffleBlocks = synchronized {
-    byContext.filterInPlace((known, _) => !known.isStopped)
-    byContext.getOrElseUpdate(
-      context, {
-        val blocks = new ShuffleBlocks
-        context.addSparkListener(blocks)
-        blocks
-      }
-    )
-  }
+  def in(context: SparkContext): ShuffleBlocks = counters.of(context)
 }
