@@ -1,8 +1,8 @@
 package org.apache.spark.apportion.ui
 
-import scala.collection.mutable
 import scala.util.control.NonFatal
 
+import io.apportion.util.PerApplication
 import org.apache.spark.SparkContext
 import org.apache.spark.status.ElementTrackingStore
 import org.apache.spark.ui.{SparkUI, SparkUITab}
@@ -20,24 +20,21 @@ private[spark] final class ApportionTab(val decisions: DecisionStore, val stream
 /** Adds the tab to the UI of a running application. */
 object ApportionTab {
   private val log = LoggerFactory.getLogger(getClass.getName.stripSuffix("$"))
-  private val attached = mutable.WeakHashMap.empty[SparkContext, Unit]
+  private val attached = new PerApplication(sparkContext => sparkContext.ui.foreach(attach(sparkContext, _)))
 
   /** Adds the tab once. Does nothing if the application has no UI. */
-  def attach(sparkContext: SparkContext): Unit = attached.synchronized {
-    for (ui <- sparkContext.ui if !attached.contains(sparkContext)) {
-      attached(sparkContext) = ()
-      try attach(sparkContext, ui)
-      catch {
-        case failure @ (NonFatal(_) | _: LinkageError) => log.warn("Cannot add the Apportion tab to the UI", failure)
-      }
-    }
-  }
+  def attach(sparkContext: SparkContext): Unit = attached.of(sparkContext)
 
-  private def attach(sparkContext: SparkContext, ui: SparkUI): Unit = sparkContext.statusStore.store match {
-    case store: ElementTrackingStore =>
-      sparkContext.listenerBus.addToStatusQueue(new DecisionStore.Writer(store))
-      sparkContext.listenerBus.addToStatusQueue(new StreamStore.Writer(store))
-      ui.attachTab(new ApportionTab(new DecisionStore(store), new StreamStore(store), ui))
-    case _ =>
-  }
+  private def attach(sparkContext: SparkContext, ui: SparkUI): Unit =
+    try
+      sparkContext.statusStore.store match {
+        case store: ElementTrackingStore =>
+          sparkContext.listenerBus.addToStatusQueue(new DecisionStore.Writer(store))
+          sparkContext.listenerBus.addToStatusQueue(new StreamStore.Writer(store))
+          ui.attachTab(new ApportionTab(new DecisionStore(store), new StreamStore(store), ui))
+        case _ =>
+      }
+    catch {
+      case failure @ (NonFatal(_) | _: LinkageError) => log.warn("Cannot add the Apportion tab to the UI", failure)
+    }
 }
