@@ -2,7 +2,7 @@ package io.apportion.report
 
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.catalyst.expressions.GenericRowWithSchema
-import org.apache.spark.sql.types.{IntegerType, LongType, StructField, StructType}
+import org.apache.spark.sql.types.{IntegerType, LongType, StructType}
 
 /**
  * What happened when the tasks of a decision ran.
@@ -30,22 +30,20 @@ final case class Outcome(
 ) {
 
   /** The outcome as a row of [[Outcome.schema]]. */
-  def toRow: Row =
-    new GenericRowWithSchema(Outcome.columns.map { case (_, value) => value(this) }.toArray[Any], Outcome.schema)
+  def toRow: Row = new GenericRowWithSchema(productIterator.toArray[Any], Outcome.schema)
 }
 
 object Outcome {
-  private val columns: Seq[(StructField, Outcome => Any)] = Seq(
-    (StructField("stage", IntegerType), _.stage),
-    (StructField("spilled_bytes", LongType), _.spilledBytes),
-    (StructField("peak_task_memory", LongType), _.peakTaskMemory),
-    (StructField("gc_millis", LongType), _.gcMillis),
-    (StructField("fetch_wait_millis", LongType), _.fetchWaitMillis),
-    (StructField("median_task_millis", LongType), _.medianTaskMillis),
-    (StructField("longest_task_millis", LongType), _.longestTaskMillis),
-    (StructField("failed_tasks", IntegerType), _.failedTasks),
-    (StructField("memory_failures", IntegerType), _.memoryFailures)
-  )
 
-  val schema: StructType = StructType(columns.map(_._1))
+  /** A column for each field, in the same order. */
+  val schema: StructType = new StructType()
+    .add("stage", IntegerType)
+    .add("spilled_bytes", LongType)
+    .add("peak_task_memory", LongType)
+    .add("gc_millis", LongType)
+    .add("fetch_wait_millis", LongType)
+    .add("median_task_millis", LongType)
+    .add("longest_task_millis", LongType)
+    .add("failed_tasks", IntegerType)
+    .add("memory_failures", IntegerType)
 }
