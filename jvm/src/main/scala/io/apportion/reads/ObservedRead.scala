@@ -18,14 +18,18 @@ private[apportion] object ObservedRead {
     // The record of an unchanged group already has Spark's layout.
     if (decided.dataVolumePerTask.isEmpty) decided
     else {
-      val stored = Bytes.sumEach(group.stages.zip(group.bytes).map { case (stage, bytes) =>
-        layouts.get(stage.id).fold(bytes)(taskBytes(_, bytes))
-      })
+      val stored = taskBytes(group, layouts)
       // With volume.measure=estimated, the decision counts row bytes instead of stored bytes.
       val factor = if (group.inputBytes > 0) decided.inputBytes.toDouble / group.inputBytes else 1.0
       val perTask = Bytes.scale(stored, factor)
       decided.observed(perTask.length, Bytes.largest(perTask), Bytes.sum(perTask) / perTask.length.max(1))
     }
+
+  /** Stored bytes that each task reads of the shuffles of a group. */
+  def taskBytes(group: ExchangeGroup, layouts: Map[Int, AQEShuffleReadExec]): Array[Long] =
+    Bytes.sumEach(group.stages.zip(group.bytes).map { case (stage, bytes) =>
+      layouts.get(stage.id).fold(bytes)(taskBytes(_, bytes))
+    })
 
   private def taskBytes(read: AQEShuffleReadExec, bytes: Array[Long]): Array[Long] = {
     lazy val sums = Bytes.prefixSums(bytes)

@@ -12,7 +12,7 @@ import org.apache.spark.apportion.Cluster
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.apportion.exchange.TreeStatistics
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
-import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.internal.SQLConf
@@ -79,7 +79,7 @@ case class ReportDecisions(
       "the decided layout would break the partitioning that the plan requires"
     )
     val described = outcome.fold(
-      unchanged(group, reads.map(_._2.partitionSpecs), _),
+      unchanged(group, layouts, _),
       decided(group, _, reads.head._2)
     )
     described.copy(
@@ -174,25 +174,11 @@ case class ReportDecisions(
     Option.when(empty > 0)(s"$empty of ${taskBytes.length} tasks are empty; see even_key")
   }
 
-  private def unchanged(group: ExchangeGroup, layouts: Seq[Seq[ShufflePartitionSpec]], why: String): DecisionRecord = {
-    val isLocal = layouts.flatten.exists(isOfMapTasks)
-    val taskBytes =
-      if (isLocal) Array.fill(layouts.head.size)(group.inputBytes / layouts.head.size)
-      else Bytes.sumEach(if (layouts.isEmpty) group.bytes else layouts.map(_.map(bytesOf).toArray))
+  private def unchanged(group: ExchangeGroup, layouts: Map[Int, AQEShuffleReadExec], why: String): DecisionRecord = {
+    val taskBytes = ObservedRead.taskBytes(group, layouts)
     val record = DecisionRecord.unchanged(why, group.leaves.map(_.subpartitions).max, taskBytes)
     def policy = GroupRead.policy(group, new SessionPolicy(conf, session.sparkContext), advisors, session).policy
     record.copy(sentence = record.sentence.and(fewKeysRemark(group, taskBytes, policy)))
-  }
-
-  private def isOfMapTasks(spec: ShufflePartitionSpec): Boolean = spec match {
-    case _: PartialMapperPartitionSpec | _: CoalescedMapperPartitionSpec => true
-    case _                                                               => false
-  }
-
-  private def bytesOf(spec: ShufflePartitionSpec): Long = spec match {
-    case PartialReducerPartitionSpec(_, _, _, size) => size
-    case CoalescedPartitionSpec(_, _, size)         => size.getOrElse(0L)
-    case _                                          => 0L
   }
 
   private def layoutsIn(plan: SparkPlan): Map[Int, AQEShuffleReadExec] =
