@@ -17,6 +17,7 @@ final class BoundedMap[K, V](max: Int) {
   def contains(key: K): Boolean = synchronized(entries.containsKey(key))
   def get(key: K): Option[V] = synchronized(Option(entries.get(key)))
   def put(key: K, value: V): Unit = synchronized(entries.put(key, value))
+  def remove(key: K): Option[V] = synchronized(Option(entries.remove(key)))
 
   /** Removes and returns the entry that has not been used for the longest time. */
   def removeEldest(): Option[(K, V)] = synchronized {

@@ -1,12 +1,12 @@
 package org.apache.spark.apportion.ui
 
-import java.util.{LinkedHashMap, NoSuchElementException}
-import java.util.Map.Entry
+import java.util.NoSuchElementException
 
 import scala.collection.mutable
 
 import io.apportion.outcomes.OutcomeEvent
 import io.apportion.report.{DecisionEvent, QueryEvent}
+import io.apportion.util.BoundedMap
 import com.fasterxml.jackson.annotation.JsonProperty
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.ObjectNode
@@ -131,9 +131,7 @@ private[spark] object DecisionStore {
     private val queries = mutable.LinkedHashMap.empty[Long, Kept]
 
     /** Texts of queries without decisions so far. Many queries never have one. */
-    private val texts = new LinkedHashMap[Long, String] {
-      override def removeEldestEntry(eldest: Entry[Long, String]): Boolean = size > MaxTexts
-    }
+    private val texts = new BoundedMap[Long, String](MaxTexts)
     private var next = 0L
     private var kept = 0
     private var characters = 0L
@@ -161,7 +159,7 @@ private[spark] object DecisionStore {
       }
 
     private def keep(query: Long, decision: JsonNode): Unit = {
-      val entry = queries.getOrElseUpdate(query, new Kept(Option(texts.remove(query)).getOrElse("")))
+      val entry = queries.getOrElseUpdate(query, new Kept(texts.remove(query).getOrElse("")))
       val json = decision.toString
       while (isFull(json) && queries.head._1 != query) drop(queries.head._1)
       if (entry.ids.isEmpty || !isFull(json)) {

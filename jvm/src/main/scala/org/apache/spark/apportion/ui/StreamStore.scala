@@ -1,9 +1,6 @@
 package org.apache.spark.apportion.ui
 
-import java.util.LinkedHashMap
-
 import scala.collection.mutable
-import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.annotation.JsonProperty
 import com.fasterxml.jackson.databind.JsonNode
@@ -64,7 +61,7 @@ private[spark] object StreamStore {
   final class Writer(store: ElementTrackingStore, maxStreams: Int = MaxStreams) extends SparkListener {
 
     /** Ids of the batches and of the changes of each stream. The stream that is idle longest comes first. */
-    private val kept = new LinkedHashMap[String, (mutable.Queue[Long], mutable.Queue[Long])]
+    private val kept = mutable.LinkedHashMap.empty[String, (mutable.Queue[Long], mutable.Queue[Long])]
     private var next = 0L
 
     override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
@@ -73,20 +70,18 @@ private[spark] object StreamStore {
     }
 
     private def keep(query: String, record: JsonNode): Unit = {
-      val (batches, changes) =
-        Option(kept.remove(query)).getOrElse((mutable.Queue.empty[Long], mutable.Queue.empty[Long]))
+      val (batches, changes) = kept.remove(query).getOrElse((mutable.Queue.empty[Long], mutable.Queue.empty[Long]))
       kept.put(query, (batches, changes))
       store.write(new StoredRecord(next, query, record.toString))
       store.write(new StoredStream(query, next))
       val (ids, most) = if (isBatch(record)) (batches, MaxBatches) else (changes, MaxChanges)
       ids.enqueue(next)
       if (ids.size > most) store.delete(classOf[StoredRecord], ids.dequeue())
-      if (kept.size > maxStreams) drop(kept.keySet.asScala.head)
+      if (kept.size > maxStreams) drop(kept.head._1)
       next += 1
     }
 
-    private def drop(query: String): Unit = {
-      val (batches, changes) = kept.remove(query)
+    private def drop(query: String): Unit = for ((batches, changes) <- kept.remove(query)) {
       (batches ++ changes).foreach(store.delete(classOf[StoredRecord], _))
       store.delete(classOf[StoredStream], query)
     }
