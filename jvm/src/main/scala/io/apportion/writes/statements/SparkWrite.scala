@@ -3,6 +3,7 @@ package io.apportion.writes.statements
 import io.apportion.history.SourcePath
 import io.apportion.rules.CurrentQuery
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.command._
 import org.apache.spark.sql.execution.datasources.{
@@ -33,9 +34,11 @@ private[writes] final class SparkWrite private (
   override def limitsRows: Boolean = true
 
   override def limitedTo(rowsPerFile: Long): SparkPlan = {
-    val least = (SparkWrite.rowLimit(insert.options, command.conf.maxRecordsPerFile) :+ rowsPerFile).min
-    val options = insert.options.filterNot { case (key, _) => key.equalsIgnoreCase(SparkWrite.RowsPerFile) }
-    val limited = command.copy(cmd = insert.copy(options = options + (SparkWrite.RowsPerFile -> least.toString)))
+    val options = CaseInsensitiveMap(insert.options)
+    val asked = options.get(SparkWrite.RowsPerFile).fold(command.conf.maxRecordsPerFile)(_.toLong)
+    val least = if (asked > 0) asked.min(rowsPerFile) else rowsPerFile
+    val changed = (options + (SparkWrite.RowsPerFile -> least.toString)).originalMap
+    val limited = command.copy(cmd = insert.copy(options = changed))
     limited.copyTagsFrom(command)
     limited
   }
@@ -70,9 +73,4 @@ private[writes] object SparkWrite {
       .map(_.analyzed)
       .collect { case create: CreateDataSourceTableAsSelectCommand => create.table.properties }
       .getOrElse(Map.empty)
-
-  private def rowLimit(options: Map[String, String], ofSession: Long): Seq[Long] = {
-    val ofWrite = options.collectFirst { case (key, value) if key.equalsIgnoreCase(RowsPerFile) => value.toLong }
-    Seq(ofWrite.getOrElse(ofSession)).filter(_ > 0)
-  }
 }
