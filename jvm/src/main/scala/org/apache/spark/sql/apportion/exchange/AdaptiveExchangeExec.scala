@@ -153,11 +153,15 @@ final case class RowsToWrite(
 private[apportion] trait ShuffleWrites {
   def dependency: ShuffleDependency[Int, InternalRow, InternalRow]
 
+  /** The blocks that map tasks write. */
+  def tree: PartitionTree
+
   /** Number of shuffle partitions that have rows, or may have. */
-  def partitions: Int
+  def partitions: Int = tree.partitions
 
   /** Statistics of the shuffle partitions, from those of the blocks. */
-  def statistics(blocks: MapOutputStatistics): MapOutputStatistics
+  def statistics(blocks: MapOutputStatistics): MapOutputStatistics =
+    new TreeStatistics(blocks.shuffleId, tree, blocks.bytesByPartitionId)
 
   def read(specs: Array[ShufflePartitionSpec], metrics: Map[String, SQLMetric]): RDD[InternalRow]
 }

@@ -36,14 +36,13 @@ private[apportion] final class RangeWrites(range: RangePartitioning, rows: RowsT
 
   private val bounds: Array[InternalRow] = if (range.numPartitions <= 1) Array.empty else sampledBounds()
 
-  override def partitions: Int = bounds.length + 1
+  /** Its only level has no limits. */
+  override val tree: PartitionTree = PartitionTree(bounds.length + 1)
 
   override val dependency: ShuffleDependency[Int, InternalRow, InternalRow] = {
-    val (keys, output, bounds, ordering, blocks) =
-      (range.ordering.map(_.child), rows.output, this.bounds, this.ordering, rows.blocks)
+    val (keys, output, bounds, ordering, tree, blocks) =
+      (range.ordering.map(_.child), rows.output, this.bounds, this.ordering, this.tree, rows.blocks)
     val likelyBytes = rowBytes.value / rows.rdd.getNumPartitions.max(1)
-    // Its only level has no limits.
-    val tree = PartitionTree(partitions)
     val placed = rows.rdd.mapPartitionsInternal { input =>
       val keyOf = UnsafeProjection.create(keys, output)
       keyOf.initialize(TaskContext.getPartitionId())
@@ -57,9 +56,6 @@ private[apportion] final class RangeWrites(range: RangePartitioning, rows: RowsT
     }
     rows.dependency(placed, partitions, canOpenFiles = partitions <= goal.maxFiles)
   }
-
-  override def statistics(blocks: MapOutputStatistics): MapOutputStatistics =
-    new TreeStatistics(blocks.shuffleId, PartitionTree(partitions), blocks.bytesByPartitionId)
 
   override def read(specs: Array[ShufflePartitionSpec], metrics: Map[String, SQLMetric]): RDD[InternalRow] =
     new ShuffledRowRDD(dependency, metrics, specs)

@@ -13,14 +13,12 @@ import org.apache.spark.sql.execution.metric.SQLMetric
 /** Writes of rows that are partitioned by the hash of keys, into the blocks of a tree of partition groups. */
 private[apportion] final class TreeWrites(
     hash: HashPartitioning,
-    tree: PartitionTree,
+    override val tree: PartitionTree,
     rows: RowsToWrite,
     goal: WriteGoal
 ) extends ShuffleWrites {
 
   private val partitionId = TreeWrites.partitionId(hash)
-
-  override def partitions: Int = tree.partitions
 
   override val dependency: ShuffleDependency[Int, InternalRow, InternalRow] = {
     val (tree, output, partitionId, blocks) = (this.tree, rows.output, this.partitionId, rows.blocks)
@@ -37,9 +35,6 @@ private[apportion] final class TreeWrites(
     }
     rows.dependency(placed, tree.blocks, goal.canOpenFiles(tree))
   }
-
-  override def statistics(blocks: MapOutputStatistics): MapOutputStatistics =
-    new TreeStatistics(blocks.shuffleId, tree, blocks.bytesByPartitionId)
 
   override def read(specs: Array[ShufflePartitionSpec], metrics: Map[String, SQLMetric]): RDD[InternalRow] =
     new TreeRDD(dependency, tree, partitionId, rows.output, specs, metrics)
