@@ -18,16 +18,9 @@ private[scans] object ScanPolicy {
    * @param volumeIsHinted whether a hint sets the target size per task
    */
   def of(session: SessionPolicy, scanConf: SQLConf, sparkTasks: Int, volumeIsHinted: Boolean): Policy = {
-    import session.{conf, ofSpark, setBy}
-    val userVolume = Settings.DataVolumePerTask.get(conf)
-    val (volume, volumeSetBy) = userVolume match {
-      case Some(bytes) => (bytes, setBy(Settings.DataVolumePerTask.key))
-      case None        =>
-        (
-          scanConf.filesMaxPartitionBytes.max(1),
-          ofSpark(s"Spark's maximum, ${setBy(SQLConf.FILES_MAX_PARTITION_BYTES.key).text}")
-        )
-    }
+    import session.{conf, dataVolumePerTask, ofSpark, setBy}
+    val (volume, volumeSetBy) =
+      dataVolumePerTask(scanConf.filesMaxPartitionBytes, "Spark's maximum", SQLConf.FILES_MAX_PARTITION_BYTES.key)
     def sourceOf(setting: SettingEntry[_]) = {
       val source = setBy(setting.key)
       source.copy(text = s"${setting.name}, ${source.text}")
@@ -43,7 +36,7 @@ private[scans] object ScanPolicy {
         }
     }
     val (minTasks, minSetBy) =
-      if (userVolume.isEmpty && !volumeIsHinted) (sparkTasks, AsSpark)
+      if (Settings.DataVolumePerTask.get(conf).isEmpty && !volumeIsHinted) (sparkTasks, AsSpark)
       else (scanConf.filesMinPartitionNum.getOrElse(1), ofSpark(SQLConf.FILES_MIN_PARTITION_NUM.key))
     val byBytes = session
       .policy()

@@ -27,7 +27,8 @@ final class SessionPolicy(val conf: SQLConf, sparkContext: SparkContext) {
 
   /** What is the same for all stages. It is read once, as there are many settings and a plan may have many stages. */
   private lazy val ofAllStages: Policy = {
-    val (volume, volumeSetBy) = dataVolumePerTask
+    val advisory = SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES
+    val (volume, volumeSetBy) = dataVolumePerTask(conf.getConf(advisory), "Spark's advisory size", advisory.key)
     Policy(
       dataVolumePerTask = volume,
       broadcastRatio = Settings.BroadcastRatio.get(conf),
@@ -83,12 +84,12 @@ final class SessionPolicy(val conf: SQLConf, sparkContext: SparkContext) {
     Option.when(conf.contains(key))(conf.getConfString(key)).flatMap(_.toIntOption).filter(_ >= 1)
   }
 
-  private def dataVolumePerTask: (Long, ValueSource) = Settings.DataVolumePerTask.get(conf) match {
-    case Some(bytes) => (bytes, setBy(Settings.DataVolumePerTask.key))
-    case None        =>
-      val advisory = SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES
-      (conf.getConf(advisory).max(1), ofSpark(s"Spark's advisory size, ${setBy(advisory.key).text}"))
-  }
+  /** The target size per task. If it is not set, it is a size of Spark's with this name and key. */
+  private[apportion] def dataVolumePerTask(sparks: Long, name: String, key: String): (Long, ValueSource) =
+    Settings.DataVolumePerTask.get(conf) match {
+      case Some(bytes) => (bytes, setBy(Settings.DataVolumePerTask.key))
+      case None        => (sparks.max(1), ofSpark(s"$name, ${setBy(key).text}"))
+    }
 
   private[apportion] def ofSpark(text: String): ValueSource = ValueSource(SourceKind.Spark, text)
 
