@@ -20,15 +20,8 @@ final class BoundedMap[K, V](max: Int) {
   def remove(key: K): Option[V] = synchronized(Option(entries.remove(key)))
 
   /** Removes and returns the entry that has not been used for the longest time. */
-  def removeEldest(): Option[(K, V)] = synchronized {
-    val all = entries.entrySet.iterator
-    Option.when(all.hasNext) {
-      val eldest = all.next()
-      val pair = eldest.getKey -> eldest.getValue
-      all.remove()
-      pair
-    }
-  }
+  def removeEldest(): Option[(K, V)] =
+    synchronized(entries.keySet.asScala.headOption.map(key => key -> entries.remove(key)))
 
   /** Returns whether the key is new. */
   def add(key: K, value: V): Boolean = synchronized(entries.put(key, value) == null)
