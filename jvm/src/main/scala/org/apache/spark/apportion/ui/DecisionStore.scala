@@ -40,14 +40,14 @@ private[spark] final class QueryDecision(
  * @param text  beginning of the text of the query; empty if it was not submitted as text
  * @param tasks tasks that ran; Spark plans some parts of a query again, and their first tasks never run
  */
-private[spark] final class QuerySummary(
-    @JsonProperty("query") @KVIndexParam val query: Long,
-    @JsonProperty("text") val text: String,
-    @JsonProperty("decisions") val decisions: Int,
-    @JsonProperty("tasks") val tasks: Long,
-    @JsonProperty("largestTaskBytes") val largestTaskBytes: Long,
-    @JsonProperty("spilledBytes") val spilledBytes: Long,
-    @JsonProperty("memoryFailures") val memoryFailures: Long
+private[spark] final case class QuerySummary(
+    @JsonProperty("query") @KVIndexParam query: Long,
+    @JsonProperty("text") text: String,
+    @JsonProperty("decisions") decisions: Int = 0,
+    @JsonProperty("tasks") tasks: Long = 0,
+    @JsonProperty("largestTaskBytes") largestTaskBytes: Long = 0,
+    @JsonProperty("spilledBytes") spilledBytes: Long = 0,
+    @JsonProperty("memoryFailures") memoryFailures: Long = 0
 )
 
 /** The decisions of an application, in the store behind the UI. */
@@ -155,11 +155,11 @@ private[spark] object DecisionStore {
           case _ =>
         }
         entry.addOutcome(outcome.path("group").asInt, outcome)
-        store.write(entry.summary(query))
+        store.write(entry.summary)
       }
 
     private def keep(query: Long, decision: JsonNode): Unit = {
-      val entry = queries.getOrElseUpdate(query, new Kept(texts.remove(query).getOrElse("")))
+      val entry = queries.getOrElseUpdate(query, new Kept(QuerySummary(query, texts.remove(query).getOrElse(""))))
       val json = decision.toString
       while (isFull(json) && queries.head._1 != query) drop(queries.head._1)
       if (entry.ids.isEmpty || !isFull(json)) {
@@ -172,7 +172,7 @@ private[spark] object DecisionStore {
       }
       next += 1
       entry.add(decision)
-      store.write(entry.summary(query))
+      store.write(entry.summary)
     }
 
     private def isFull(json: String): Boolean = kept + 1 > maxKept || characters + json.length > maxCharacters
@@ -186,31 +186,27 @@ private[spark] object DecisionStore {
   }
 
   /** The decisions of a query that are in the store. */
-  private final class Kept(text: String) {
+  private final class Kept(var summary: QuerySummary) {
     val ids = mutable.ArrayBuffer.empty[Long]
 
     /** Id of the decision about each group. */
     val groups = mutable.Map.empty[Int, Long]
     var characters = 0L
-    private var decisions = 0
-    private var ran, largest, spilled, failures = 0L
 
     /** Tasks of the decisions whose stages have not ended. */
     private val tasks = mutable.Map.empty[Int, Long]
 
     def add(decision: JsonNode): Unit = {
-      decisions += 1
       tasks(decision.path("group").asInt) = decision.path("tasks").asLong
-      largest = largest.max(decision.path("largest_task_bytes").asLong)
+      val largest = summary.largestTaskBytes.max(decision.path("largest_task_bytes").asLong)
+      summary = summary.copy(decisions = summary.decisions + 1, largestTaskBytes = largest)
     }
 
-    def addOutcome(group: Int, outcome: JsonNode): Unit = {
-      ran += tasks.remove(group).getOrElse(0L)
-      spilled += outcome.path("spilled_bytes").asLong
-      failures += outcome.path("memory_failures").asLong
-    }
-
-    def summary(query: Long): QuerySummary =
-      new QuerySummary(query, text, decisions, ran, largest, spilled, failures)
+    def addOutcome(group: Int, outcome: JsonNode): Unit =
+      summary = summary.copy(
+        tasks = summary.tasks + tasks.remove(group).getOrElse(0L),
+        spilledBytes = summary.spilledBytes + outcome.path("spilled_bytes").asLong,
+        memoryFailures = summary.memoryFailures + outcome.path("memory_failures").asLong
+      )
   }
 }
