@@ -1,6 +1,6 @@
 package io.apportion.writes
 
-import io.apportion.rules.{CurrentQuery, Guarded}
+import io.apportion.rules.Guarded
 import io.apportion.scans.FileScan
 import io.apportion.writes.statements.{SparkWrite, TableWrite}
 import org.apache.spark.sql.SparkSession
@@ -14,18 +14,16 @@ import org.apache.spark.sql.execution.SparkPlan
 case class SizeFileScans(session: SparkSession) extends Guarded[SparkPlan] {
   override def publicName: String = "SizeFiles"
 
-  override protected def applyGuarded(plan: SparkPlan): SparkPlan = SparkWrite.of(plan, session) match {
-    case Some(write) if !write.isCoalesced =>
-      (TargetFileSize.of(write.table, conf), write.query.collectLeaves()) match {
-        case (Some(target), Seq(FileScan(scan))) => limited(plan, write, scan, target.bytes.toDouble)
-        case _                                   => plan
+  override protected def applyGuarded(plan: SparkPlan): SparkPlan =
+    SizeFiles.target(SparkWrite.of(plan, session), conf).fold(plan) { case (write, target) =>
+      write.query.collectLeaves() match {
+        case Seq(FileScan(scan)) => limited(plan, write, scan, target.bytes.toDouble)
+        case _                   => plan
       }
-    case _ => plan
-  }
+    }
 
   private def limited(plan: SparkPlan, write: TableWrite, scan: FileScan, target: Double): SparkPlan = {
-    for (query <- CurrentQuery.current(session))
-      WriteListener.watch(session, query, write.entries, scan.files.bytes)
+    WriteListener.watch(session, write.entries, scan.files.bytes)
     new EarlierWrites(session)
       .last(write.entries)
       .fold(plan)(bytes => write.limitedTo(bytes.rowsIn(target * RowLimit.Largest)))

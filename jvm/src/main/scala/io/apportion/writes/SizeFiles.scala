@@ -5,7 +5,7 @@ import java.util.Locale
 import io.apportion.decision.{Policy, Rounding, SourceKind, ValueSource}
 import io.apportion.groups.{ExchangeGroup, GroupRead, ShuffleLeaf}
 import io.apportion.reads.PendingDecisions
-import io.apportion.rules.{CurrentQuery, Guarded, ValidChanges}
+import io.apportion.rules.{Guarded, ValidChanges}
 import io.apportion.writes.statements.{QueryRoot, TableWrite}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SortExec, SparkPlan}
@@ -29,7 +29,9 @@ case class SizeFiles(session: SparkSession) extends AQEShuffleReadRule with Guar
   override protected val supportedShuffleOrigins: Seq[ShuffleOrigin] = Nil
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan =
-    SizeFiles.target(plan, conf, session).fold(plan) { case (write, target) => size(plan, write, target) }
+    SizeFiles.target(TableWrite.of(plan, session), conf).fold(plan) { case (write, target) =>
+      size(plan, write, target)
+    }
 
   private def size(plan: SparkPlan, write: TableWrite, target: TargetFileSize): SparkPlan = {
     val pending = PendingDecisions.on(plan)
@@ -38,8 +40,7 @@ case class SizeFiles(session: SparkSession) extends AQEShuffleReadRule with Guar
     val known = new EarlierWrites(session).last(write.entries)
     // Other inputs, such as a scan below a union, are not counted.
     if (open.nonEmpty && write.query.collectLeaves().forall(_.isInstanceOf[QueryStageExec]))
-      for (query <- CurrentQuery.current(session))
-        WriteListener.watch(session, query, write.entries, groups.map(_.inputBytes).sum)
+      WriteListener.watch(session, write.entries, groups.map(_.inputBytes).sum)
     if (open.isEmpty || open.size < pending.size || known.isEmpty && !SizeFiles.addsNoRows(write.query)) plan
     else {
       val reads = open.map { case (group, read) =>
@@ -62,14 +63,10 @@ case class SizeFiles(session: SparkSession) extends AQEShuffleReadRule with Guar
 
 object SizeFiles {
 
-  /** The statement whose files the tasks of a plan write, and the size that the files should have. */
-  private[writes] def target(
-      plan: SparkPlan,
-      conf: SQLConf,
-      session: SparkSession
-  ): Option[(TableWrite, TargetFileSize)] =
+  /** A statement and the size that its files should have, if it does not set the number of its tasks. */
+  private[writes] def target(statement: Option[TableWrite], conf: SQLConf): Option[(TableWrite, TargetFileSize)] =
     for {
-      write <- TableWrite.of(plan, session) if !write.isCoalesced
+      write <- statement if !write.isCoalesced
       target <- TargetFileSize.of(write.table, conf)
     } yield write -> target
 
@@ -135,7 +132,7 @@ case class SizeFileShuffles(session: SparkSession) extends Guarded[SparkPlan] {
 
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
     QueryRoot.mark(plan)
-    for ((write, target) <- SizeFiles.target(plan, conf, session)) {
+    for ((write, target) <- SizeFiles.target(TableWrite.of(plan, session), conf)) {
       val known = new EarlierWrites(session).last(write.entries)
       val change = SizeFiles.ofPartitions(target, known)
       for {

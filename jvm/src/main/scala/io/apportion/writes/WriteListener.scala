@@ -5,7 +5,7 @@ import java.lang.ref.WeakReference
 import scala.collection.mutable
 
 import io.apportion.history.StageRun
-import io.apportion.rules.LostQueries
+import io.apportion.rules.{CurrentQuery, LostQueries}
 import io.apportion.util.PerApplication
 import io.apportion.writes.statements.WriteEntries
 import org.apache.spark.scheduler._
@@ -76,7 +76,8 @@ private[writes] object WriteListener {
    */
   final case class Watched(session: WeakReference[SparkSession], entries: WriteEntries, read: Long)
 
-  /** Adds the run of a query to the entries when its files are written. */
-  def watch(session: SparkSession, query: Long, entries: WriteEntries, read: Long): Unit =
-    listeners.of(session.sparkContext).watch(query, Watched(new WeakReference(session), entries, read))
+  /** Adds the run of the query in this thread to the entries when its files are written. */
+  def watch(session: SparkSession, entries: WriteEntries, read: => Long): Unit =
+    for (query <- CurrentQuery.current(session))
+      listeners.of(session.sparkContext).watch(query, Watched(new WeakReference(session), entries, read))
 }
