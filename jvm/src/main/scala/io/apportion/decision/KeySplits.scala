@@ -34,7 +34,7 @@ private[decision] object KeySplits {
       val parts = sums.indices.flatMap(i => Option(partsOf(i, sums(i), shuffles, policy)).filter(_ > 1).map(i -> _))
       val chosen = affordable(parts, sums, policy.upperBound - ranges.size)
       Option.when(chosen.nonEmpty)(
-        (without(ranges, chosen.map(_._1).toSet), chosen.map { case (i, n) => split(i, n, shuffles) })
+        (ranges.without(chosen.map(_._1).toSet), chosen.map { case (i, n) => split(i, n, shuffles) })
       )
     }
 
@@ -60,13 +60,6 @@ private[decision] object KeySplits {
       .map(_._1)
       .sortBy(_._1)
   }
-
-  /** The ranges without these subpartitions. */
-  private def without(ranges: Ranges, subpartitions: Set[Int]): Ranges =
-    Ranges.of(ranges.toSeq.flatMap { case (start, end) =>
-      val cuts = (start until end).filter(subpartitions)
-      (start +: cuts.map(_ + 1)).zip(cuts :+ end).filter { case (from, until) => from < until }
-    })
 
   private def split(i: Int, n: Int, shuffles: Seq[Input]): Split =
     Split(i, Seq.fill(n)(shuffles.map(input => Part(None, input.bytes(i) / n))), byKeys = true)

@@ -37,7 +37,7 @@ private[writes] object FileLayout {
       if (splits.isEmpty && base.splits.nonEmpty) base
       else {
         val split = splits.map(_.subpartition)
-        val runs = between(split, sums.length).filter { case (from, until) =>
+        val runs = Ranges.of(Seq(0 -> sums.length)).without(split.toSet).toSeq.filter { case (from, until) =>
           splits.isEmpty || Bytes.sum(sums.slice(from, until)) > 0
         }
         val ranges = Ranges.of(runs.flatMap { case (from, until) => nearest(sums, from, until, volume) })
@@ -81,12 +81,6 @@ private[writes] object FileLayout {
     val packer = new RangePacker(outputs)
     packer.balancedRanges(wanted).map { case (from, until) => Part(Some(from -> until), packer.sum(from, until)) }
   }
-
-  /** Runs of consecutive partitions `[from, until)` without the split ones. */
-  private def between(split: Seq[Int], n: Int): Seq[(Int, Int)] =
-    (-1 +: split).zip(split :+ n).map { case (before, after) => (before + 1, after) }.filter { case (from, until) =>
-      until > from
-    }
 
   /**
    * Ranges of about `volume` bytes each: a run is cut where the sum of its bytes is nearest to the multiples of an equal

@@ -34,6 +34,13 @@ final class Ranges private (val starts: Array[Int], val ends: Array[Int]) {
     else Ranges.of(toSeq.flatMap { case (from, until) => halves(from, until) })
   }
 
+  /** The ranges without these subpartitions. No range is empty. */
+  def without(subpartitions: Set[Int]): Ranges =
+    Ranges.of(toSeq.flatMap { case (start, end) =>
+      val cuts = (start until end).filter(subpartitions)
+      (start +: cuts.map(_ + 1)).zip(cuts :+ end).filter { case (from, until) => from < until }
+    })
+
   override def equals(other: Any): Boolean = other match {
     case that: Ranges => starts.sameElements(that.starts) && ends.sameElements(that.ends)
     case _            => false
