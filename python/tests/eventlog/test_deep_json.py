@@ -21,6 +21,7 @@ VALUES = st.recursive(
 @pytest.fixture
 def without_recursion(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deep_json, "_SAFE_LEVELS", -1)
+    monkeypatch.setattr(deep_json, "_PIECE_LEVELS", 2)
 
 
 def levels_of(value: Any) -> int:
@@ -48,6 +49,7 @@ def test_json_is_parsed_as_the_standard_library_does(
         "", " ", "[", "{", "]", "}", "[1", "[1,", "[1,]", "[,1]", "[1 2]", "[1}", "[1]]",
         "[\x0b1]", '{"a"}', '{"a":}', '{"a":1', '{"a":1,', '{"a":1,}', '{"a" 1}', "{1:2}",
         '{"a":1]', "{,}", '{"a:1}', '"a', '["a]', "1 2", "[] []", "nul", "\udcff",
+        "[{{, {}]",
     ],
 )  # fmt: skip
 def test_text_that_is_not_json_raises(text: str) -> None:

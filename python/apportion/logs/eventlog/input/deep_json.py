@@ -9,18 +9,21 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import uuid
+from contextlib import suppress
 from typing import Any
 
 # Levels that `json.loads` reads in every version, also if its caller is deep in the stack already.
 _SAFE_LEVELS = 500
 MAX_LEVELS = 20_000
+# Levels of a piece of deeper JSON.
+_PIECE_LEVELS = 100
 
 _OTHERS = bytes(set(range(256)).difference(b'[]{}"'))
 # The last text of a truncated line has no end.
 _TEXT = re.compile(rb'"[^"]*"?')
 _STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
-_SPACE = re.compile(r"[ \t\n\r]*")
-_CLOSING: dict[type, str] = {list: "]", dict: "}"}
+_TOKEN = re.compile(r'"[^"]*"?|[][{}]')
 
 
 class TooDeepError(Exception):
@@ -37,11 +40,12 @@ def loads(line: bytes) -> Any:
 
     Raises `ValueError` for other text, and `TooDeepError` for more than `MAX_LEVELS` levels.
     """
-    if is_shallow(line):
-        try:
+    levels = _levels(line)
+    if levels > MAX_LEVELS:
+        raise TooDeepError
+    if levels <= _SAFE_LEVELS:
+        with suppress(RecursionError):
             return json.loads(line)
-        except RecursionError:
-            pass
     return _loads_deep(line.decode("utf-8", "surrogatepass"))
 
 
@@ -56,63 +60,34 @@ def _levels(line: bytes) -> int:
 
 
 def _loads_deep(text: str) -> Any:
-    """Parse JSON without recursion. Values without nested values are left to `json`."""
-    decode = json.JSONDecoder().raw_decode
-    containers: list[Any] = []
-    # For each container, the key of the value that is read. Lists have no keys.
-    keys: list[str] = []
-    at = _space(text, 0)
-    while True:
-        opening = text[at : at + 1]
-        if opening in ("[", "{"):
-            container: Any = [] if opening == "[" else {}
-            at = _space(text, at + 1)
-            if text[at : at + 1] != _CLOSING[type(container)]:
-                if len(containers) == MAX_LEVELS:
-                    raise TooDeepError
-                containers.append(container)
-                key, at = _key(text, at) if opening == "{" else ("", at)
-                keys.append(key)
-                continue
-            value, at = container, at + 1
-        else:
-            value, at = decode(text, at)
-        # The value is complete. It can be the last value of several containers.
-        while containers:
-            container = containers[-1]
-            if isinstance(container, list):
-                container.append(value)
-            else:
-                container[keys[-1]] = value
-            at = _space(text, at)
-            mark = text[at : at + 1]
-            if mark == ",":
-                at = _space(text, at + 1)
-                if isinstance(container, dict):
-                    keys[-1], at = _key(text, at)
-                break
-            if mark != _CLOSING[type(container)]:
-                raise ValueError(f"there is no end of a list or object at {at}")
-            value, at = containers.pop(), at + 1
-            keys.pop()
-        else:
-            if _space(text, at) != len(text):
-                raise ValueError(f"there is more than one value at {at}")
-            return value
+    """Parse JSON in pieces of `_PIECE_LEVELS`, each after the pieces within it."""
+    # An object with this key, which no log has, stands for a piece that is parsed already.
+    key = uuid.uuid4().hex
+    parsed: list[Any] = []
 
+    def parse(piece: list[str]) -> Any:
+        return json.loads(
+            "".join(piece),
+            object_hook=lambda value: parsed[value[key]] if key in value else value,
+        )
 
-def _key(text: str, at: int) -> tuple[str, int]:
-    """Return the key of an object at a place, and the place of its value."""
-    if text[at : at + 1] != '"':
-        raise ValueError(f"there is no key at {at}")
-    key, at = json.JSONDecoder().raw_decode(text, at)
-    at = _space(text, at)
-    if text[at : at + 1] != ":":
-        raise ValueError(f"there is no colon at {at}")
-    return key, _space(text, at + 1)
-
-
-def _space(text: str, at: int) -> int:
-    """Return the place of the first character that is no white space."""
-    match = _SPACE.match(text, at)
-    return match.end() if match else at
+    # The text of each open piece, up to `at`.
+    pieces: list[list[str]] = [[]]
+    level = at = 0
+    # As many other characters replace escaped ones, so the places of the tokens stay the same.
+    for token in _TOKEN.finditer(text.replace("\\\\", "..").replace('\\"', "..")):
+        if token[0] in ("[", "{"):
+            level += 1
+            if level % _PIECE_LEVELS == 0:
+                pieces[-1].append(text[at : token.start()])
+                pieces.append([])
+                at = token.start()
+        elif token[0] in ("]", "}"):
+            if level > 0 and level % _PIECE_LEVELS == 0:
+                parsed.append(parse([*pieces.pop(), text[at : token.end()]]))
+                pieces[-1].append(f'{{"{key}": {len(parsed) - 1}}}')
+                at = token.end()
+            level -= 1
+    if len(pieces) > 1:
+        raise ValueError("there is no end of a list or object")
+    return parse([*pieces[0], text[at:]])
