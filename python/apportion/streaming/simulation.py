@@ -90,19 +90,15 @@ class StreamSimulation:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Observed:
-    """Batch of a log. Times are seconds since 1970."""
+class _Observed(Sample):
+    """Batch of a log. Times are seconds since 1970. `slots` is 0 if the log does not have them."""
 
     ended: float
-    seconds: float
-    rows: int
     backlog: int
-    partitions: int
-    slots: int | None
     state_rows: int
     state_bytes: int
     run_id: str
-    is_first: bool
+    is_first: bool = False
     """Whether it is the first batch after a start, which also loads classes and state."""
 
 
@@ -154,9 +150,7 @@ def simulate(
     slots = _slots(observed, history, slots)
     trigger = _trigger(history) if trigger is None else trigger
     warm = [each for each in observed if not each.is_first] or observed
-    model = fit(
-        [Sample(each.rows, each.partitions, each.slots or slots, each.seconds) for each in warm]
-    )
+    model = fit([dataclasses.replace(each, slots=each.slots or slots) for each in warm])
     measured = [each.pause_millis / 1000 for each in history.records if each.pause_millis]
     pause = statistics.median(measured) if measured else _PAUSE
     bounds = Bounds(min_partitions, max_partitions, state_per_partition)
@@ -401,7 +395,7 @@ def _observed(history: History) -> list[_Observed]:
         _observe(record, record.at, record.batch_millis / 1000, record.slots)
         for record in history.records
         if record.event in ("batch", "rescale") and record.partitions > 0
-    ] or [_observe(batch, batch.ended, batch.seconds, None) for batch in history.batches]
+    ] or [_observe(batch, batch.ended, batch.seconds, 0) for batch in history.batches]
     found.sort(key=lambda each: each.ended)
     ids = [None, *(each.run_id for each in found)]
     return [
@@ -413,19 +407,18 @@ def _observed(history: History) -> list[_Observed]:
 
 
 def _observe(
-    each: StreamRecord | Batch, ended: datetime.datetime, seconds: float, slots: int | None
+    each: StreamRecord | Batch, ended: datetime.datetime, seconds: float, slots: int
 ) -> _Observed:
     return _Observed(
-        ended=ended.timestamp(),
-        seconds=seconds,
         rows=each.input_rows,
-        backlog=each.backlog_rows or 0,
         partitions=each.partitions or 1,
         slots=slots,
+        seconds=seconds,
+        ended=ended.timestamp(),
+        backlog=each.backlog_rows or 0,
         state_rows=each.state_rows,
         state_bytes=each.state_bytes,
         run_id=each.run_id,
-        is_first=False,
     )
 
 
