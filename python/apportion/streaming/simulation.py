@@ -19,6 +19,7 @@ import math
 import statistics
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 from apportion._util import checks
 from apportion._util.units import read_seconds
@@ -171,22 +172,15 @@ class _Arrivals:
     """Rows that arrived, and the state that they left, over time."""
 
     def __init__(self, observed: Sequence[_Observed]) -> None:
-        self.times: list[float] = []
-        self._rows: list[float] = []
         self._observed = observed
         # Rows after each batch.
-        self._read: list[int] = []
-        read = 0
-        for each in observed:
-            read += each.rows
-            self._read.append(read)
-            # Spark looks for rows when a batch starts.
-            began = each.ended - each.seconds
-            # Batches of a damaged log overlap.
-            self.times.append(max(began, self.times[-1]) if self.times else began)
-            self._rows.append(max(read + each.backlog, self._rows[-1] if self._rows else 0))
+        self._read = list(accumulate(each.rows for each in observed))
+        # Spark looks for rows when a batch starts. Batches of a damaged log overlap.
+        self.times = list(accumulate((each.ended - each.seconds for each in observed), max))
+        arrived = [read + each.backlog for read, each in zip(self._read, observed, strict=True)]
+        self._rows = list(accumulate(arrived, max))
         # Rows of the last backlog were never read, and would have no batch.
-        self.total = read
+        self.total = self._read[-1]
         self.begin = self.times[0]
         self.end = observed[-1].ended
         backlogs = [each.backlog for each in observed]
