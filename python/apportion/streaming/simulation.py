@@ -160,7 +160,7 @@ def simulate(
     runs = [_measured(observed, arrivals, trigger, sum(measured), len(measured))]
     runs.append(stream.run("replay", observed[0].partitions, _schedule(observed)))
     for policy in policies:
-        change = _Decisions(policy, bounds, Stabilizer(stabilization, cooldown), stream)
+        change = _decisions(policy, bounds, Stabilizer(stabilization, cooldown), stream)
         first = policy.partitions if isinstance(policy, Fixed) else observed[0].partitions
         runs.append(stream.run(_name(policy), first, change))
     return StreamSimulation(
@@ -313,29 +313,25 @@ class _Stream:
         )
 
 
-@dataclasses.dataclass
-class _Decisions:
-    """Decides after each batch as the controller does."""
-
-    policy: Policy
-    bounds: Bounds
-    stabilizer: Stabilizer
-    stream: _Stream
+def _decisions(policy: Policy, bounds: Bounds, stabilizer: Stabilizer, stream: _Stream) -> Change:
+    """Return the decisions of a policy after each batch, as the controller makes them."""
+    # The load before the last rescale.
     before: Load | None = None
-    """The load before the last rescale."""
 
-    def __call__(self, now: float, batches: Sequence[Batch], partitions: int) -> int:
-        stream = self.stream
-        load = load_of(batches, partitions, stream.slots, stream.trigger, self.before)
-        size = self.bounds.bytes_per_partition
-        needed = min(checks.power_up(-(-load.state_bytes // size)) or 1, self.bounds.most)
-        wanted = self.bounds.apply(self.policy.wanted(load), needed, load)
-        steady = self.stabilizer.steady(now, partitions, wanted)
+    def change(now: float, batches: Sequence[Batch], partitions: int) -> int:
+        nonlocal before
+        load = load_of(batches, partitions, stream.slots, stream.trigger, before)
+        size = bounds.bytes_per_partition
+        needed = min(checks.power_up(-(-load.state_bytes // size)) or 1, bounds.most)
+        wanted = bounds.apply(policy.wanted(load), needed, load)
+        steady = stabilizer.steady(now, partitions, wanted)
         if steady is None:
             return partitions
-        self.stabilizer.changed(now)
-        self.before = load
+        stabilizer.changed(now)
+        before = load
         return steady.partitions
+
+    return change
 
 
 def _schedule(observed: Sequence[_Observed]) -> Change:
