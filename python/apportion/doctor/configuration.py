@@ -9,7 +9,7 @@ from apportion.doctor import jar_files
 from apportion.doctor.conf import SUBMIT_ARGS, Conf, Entry, submit_arguments
 from apportion.doctor.finding import Finding, Setup
 from apportion.errors import SettingError, did_you_mean
-from apportion.settings import PREFIX, Settings, find, registry
+from apportion.settings import PREFIX, find, parse_assignments, registry
 
 EXTENSIONS = "spark.sql.extensions"
 _ADAPTIVE = "spark.sql.adaptive.enabled"
@@ -142,14 +142,8 @@ def _setting(conf: Conf, entry: Entry) -> Iterator[Finding]:
 
 
 def _bounds(conf: Conf, own: list[Entry]) -> Iterator[Finding]:
-    values = {
-        setting.keyword: setting.check(entry.value)
-        for setting in registry().values()
-        for entry in own
-        if entry.key == setting.key
-    }
     try:
-        Settings.from_kwargs(**values)
+        parse_assignments(f"{entry.key}={entry.value}" for entry in own)
     except SettingError as error:
         looked_at = "; ".join(conf.shown(entry.key) for entry in own if "Parallelism" in entry.key)
         yield Finding("Settings", looked_at, "problem", str(error))
