@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 # A key ends at the first space, colon or equals sign without a backslash before it.
@@ -14,18 +13,13 @@ _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
-class Property(NamedTuple):
-    """Entry of a properties file, and the number of its first line."""
+def read(file: Path) -> list[tuple[str, str, int]]:
+    """Return the entries of a file in its order: key, value and the number of the first line.
 
-    key: str
-    value: str
-    line: int
-
-
-def read(file: Path) -> list[Property]:
-    """Return the entries of a file in its order. Bytes that are not UTF-8 are replaced."""
+    Bytes that are not UTF-8 are replaced.
+    """
     lines = _logical_lines(file.read_bytes().decode("utf-8", errors="replace"))
-    return [Property(*_entry(text), number) for number, text in lines]
+    return [(*_entry(text), number) for number, text in lines]
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
