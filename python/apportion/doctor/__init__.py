@@ -52,7 +52,6 @@ _CONFIGURATION: tuple[Check, ...] = (
     other_extensions.compatibility,
     shuffle_services.restrictions,
 )
-_SESSION: tuple[Check, ...] = (session.decides, session.loaded_from)
 
 
 def examine(given: Mapping[str, str] | None = None) -> list[Finding]:
@@ -86,7 +85,7 @@ def examine_server(url: str) -> list[Finding]:
 
 def prove(spark: SparkSession) -> list[Finding]:
     """Run a query in a session, and check that Apportion makes a decision for it."""
-    return _run(_SESSION, Setup(conf.from_session(spark), spark))
+    return [*session.decides(spark), *session.loaded_from(spark)]
 
 
 def _run(checks: Iterable[Check], setup: Setup) -> list[Finding]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from apportion._spark import jvm
 from apportion.decision import decisions_taken
-from apportion.doctor.finding import Finding, Setup
+from apportion.doctor.finding import Finding
 from apportion.errors import ApportionError
 
 if TYPE_CHECKING:
@@ -16,13 +16,11 @@ if TYPE_CHECKING:
 _QUERY = "SELECT id % 7 AS key, count(*) AS rows FROM range(0, 1000, 1, 2) GROUP BY id % 7"
 
 
-def decides(setup: Setup) -> Iterator[Finding]:
+def decides(spark: SparkSession) -> Iterator[Finding]:
     """Run a small query with a shuffle, and check that Apportion makes a decision."""
-    if setup.session is None:
-        return
-    looked_at = f"a query on Spark {setup.session.version}"
+    looked_at = f"a query on Spark {spark.version}"
     try:
-        reason = _decided(setup.session)
+        reason = _decided(spark)
     except ApportionError as error:
         yield Finding("Session", looked_at, "problem", str(error))
         return
@@ -38,11 +36,11 @@ def decides(setup: Setup) -> Iterator[Finding]:
     )
 
 
-def loaded_from(setup: Setup) -> Iterator[Finding]:
+def loaded_from(spark: SparkSession) -> Iterator[Finding]:
     """Check that only one jar has the classes of Apportion."""
-    if setup.session is None or not jvm.is_classic(setup.session):
+    if not jvm.is_classic(spark):
         return
-    places = jvm.extension_places(setup.session)
+    places = jvm.extension_places(spark)
     if len(places) > 1:
         yield Finding(
             "Loaded from",
