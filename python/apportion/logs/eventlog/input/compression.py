@@ -9,7 +9,7 @@ import re
 import struct
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any, BinaryIO
 
 import cramjam
 import zstandard
@@ -35,14 +35,7 @@ class DamagedError(Exception):
     """The log has bytes that are not valid in its format."""
 
 
-class Stream(Protocol):
-    """A source of bytes: a file, a pipe or standard input."""
-
-    def read(self, size: int, /) -> bytes:
-        """Return at most `size` bytes, and no bytes at the end."""
-
-
-def decompress(stream: Stream, name: str, size: int) -> Iterator[bytes]:
+def decompress(stream: BinaryIO, name: str, size: int) -> Iterator[bytes]:
     """Yield the content of a log in pieces. Pieces of a plain log have at most `size` bytes.
 
     `name` is the name of the log in messages. Raises `ApportionError` for a format that is not
@@ -69,7 +62,7 @@ def decompress(stream: Stream, name: str, size: int) -> Iterator[bytes]:
 
 
 class _Source:
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
         self._peeked = b""
 

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from typing import BinaryIO
 
 from apportion.errors import ApportionError
 from apportion.logs.eventlog.input import compression
-from apportion.logs.eventlog.input.compression import DamagedError, Stream, TruncatedError
+from apportion.logs.eventlog.input.compression import DamagedError, TruncatedError
 from apportion.redaction import printable
 
 # Paths of standard input. The second cannot be opened if standard input is a socket.
@@ -185,7 +186,7 @@ def _unreadable(path: Path, error: OSError) -> ApportionError:
 
 
 @contextmanager
-def _open(file: Path) -> Iterator[Stream]:
+def _open(file: Path) -> Iterator[BinaryIO]:
     if not _is_standard_input(file):
         with file.open("rb") as stream:
             yield stream
@@ -195,7 +196,7 @@ def _open(file: Path) -> Iterator[Stream]:
         yield sys.stdin.buffer
 
 
-def _split(stream: Stream, file: Path, skipped: Skipped) -> Iterator[bytes]:
+def _split(stream: BinaryIO, file: Path, skipped: Skipped) -> Iterator[bytes]:
     is_file = not _is_standard_input(file)
     name, title = (file.name, str(file)) if is_file else ("standard input", "standard input")
     too_long = f"a line longer than {MAX_LINE >> 20} MiB in {name}"
