@@ -47,7 +47,7 @@ def decompress(stream: BinaryIO, name: str, size: int) -> Iterator[bytes]:
         raise TruncatedError
     for magic, decoder in _DECODERS.items():
         if head.startswith(magic):
-            return decoder(source)
+            return _checked(decoder(source))
     for magic, format in _UNSUPPORTED.items():
         if head.startswith(magic):
             raise ApportionError(
@@ -55,10 +55,17 @@ def decompress(stream: BinaryIO, name: str, size: int) -> Iterator[bytes]:
             )
     # The skippable frame of zstd. The tool pzstd starts its files with one.
     if head[1:4] == b"\x2a\x4d\x18" and head[0] & 0xF0 == 0x50:
-        return _zstd(source)
+        return _checked(_zstd(source))
     if _BINARY.search(head):
         raise ApportionError(f"{name} is not an event log: its format is unknown. {_SUPPORTED}")
     return iter(lambda: source.read(size), b"")
+
+
+def _checked(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    try:
+        yield from pieces
+    except (zlib.error, zstandard.ZstdError, cramjam.DecompressionError) as error:
+        raise DamagedError(str(error)) from None
 
 
 class _Source:
@@ -115,10 +122,7 @@ def _frames(
         while not decoder.eof:
             if not piece:
                 raise TruncatedError
-            try:
-                yield decoder.decompress(piece)
-            except (zlib.error, zstandard.ZstdError) as error:
-                raise DamagedError(str(error)) from None
+            yield decoder.decompress(piece)
             piece = decoder.unused_data or source.read(_PIECE)
 
 
@@ -143,16 +147,9 @@ def _spark_lz4(source: _Source) -> Iterator[bytes]:
         if method == _LZ4_RAW:
             yield block
         elif size:
-            yield _lz4_block(block, size)
+            yield bytes(cramjam.lz4.decompress_block(block, output_len=size))
     if not has_ended:
         raise TruncatedError
-
-
-def _lz4_block(block: bytes, size: int) -> bytes:
-    try:
-        return bytes(cramjam.lz4.decompress_block(block, output_len=size))
-    except cramjam.DecompressionError as error:
-        raise DamagedError(str(error)) from None
 
 
 def _snappy(source: _Source) -> Iterator[bytes]:
@@ -169,12 +166,9 @@ def _snappy(source: _Source) -> Iterator[bytes]:
         if not 0 <= stored <= _LARGEST_BLOCK:
             raise DamagedError("a block of snappy has an invalid length")
         block = source.read_exactly(stored)
-        try:
-            if cramjam.snappy.decompress_raw_len(block) > _LARGEST_BLOCK:
-                raise DamagedError("a block of snappy is too large")
-            yield bytes(cramjam.snappy.decompress_raw(block))
-        except cramjam.DecompressionError as error:
-            raise DamagedError(str(error)) from None
+        if cramjam.snappy.decompress_raw_len(block) > _LARGEST_BLOCK:
+            raise DamagedError("a block of snappy is too large")
+        yield bytes(cramjam.snappy.decompress_raw(block))
 
 
 _SPARK_LZ4 = b"LZ4Block"
