@@ -66,7 +66,7 @@ def advise(application: Application, log: str, numbers: Sequence[int] = ()) -> A
     for number in chosen:
         query = application.queries[number]
         stages = measured(application, query, alone)
-        queries.append(_query(application, query, stages, is_databricks))
+        queries.append(_query(query, stages, is_databricks))
         found = (task_counts.unadapted(stage, confs) for stage in stages)
         unadapted += [stage for stage in found if stage]
         scans += [scan for stage in stages if (scan := whole_application.scan_of(stage))]
@@ -85,9 +85,7 @@ def advise(application: Application, log: str, numbers: Sequence[int] = ()) -> A
         *whole_application.repeated_scans(scans, task_seconds),
         *whole_application.outside_of_sql(outside, task_seconds),
         # Their fix is to read no schemas.
-        *_of_stages(
-            [stage for stage in outside if not whole_application.reads_schema(stage.name)], confs
-        ),
+        *_of_stages([stage for stage in outside if not whole_application.reads_schema(stage.name)]),
     ]
     findings = _on_databricks(findings) if is_databricks else findings
     findings.sort(key=_rank, reverse=True)
@@ -127,17 +125,9 @@ def collected(results: Sequence[ApplicationAdvice | Unread]) -> Advice:
     return Advice(applications, [each for each in results if isinstance(each, Unread)])
 
 
-def _query(
-    application: Application,
-    query: Query,
-    stages: Sequence[MeasuredStage],
-    is_databricks: bool,
-) -> QueryAdvice:
+def _query(query: Query, stages: Sequence[MeasuredStage], is_databricks: bool) -> QueryAdvice:
     busy = busy_millis(spans(query.stages)) / 1000
-    findings = [
-        *whole_application.failed(query, busy),
-        *_of_stages(stages, SparkConfs(application, query)),
-    ]
+    findings = [*whole_application.failed(query, busy), *_of_stages(stages)]
     findings = _on_databricks(findings) if is_databricks else findings
     findings.sort(key=_rank, reverse=True)
     slots = max((stage.slots for stage in stages), default=1)
@@ -156,7 +146,7 @@ def _query(
     )
 
 
-def _of_stages(stages: Sequence[MeasuredStage], confs: SparkConfs) -> list[Finding]:
+def _of_stages(stages: Sequence[MeasuredStage]) -> list[Finding]:
     return [
         dataclasses.replace(
             finding,
@@ -167,7 +157,7 @@ def _of_stages(stages: Sequence[MeasuredStage], confs: SparkConfs) -> list[Findi
         )
         for stage in stages
         if stage.task_seconds >= limits.MIN_TASK_SECONDS
-        for finding in _findings(stage, confs)
+        for finding in _findings(stage)
     ]
 
 
@@ -181,27 +171,28 @@ def _on_databricks(findings: Sequence[Finding]) -> list[Finding]:
     ]
 
 
-def _findings(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
-    yield from pressure.spill(stage, confs)
-    yield from pressure.garbage_collection(stage, confs)
-    yield from pressure.fetch_wait(stage, confs)
-    yield from pressure.failures(stage, confs)
-    yield from files.small_files(stage, confs)
+def _findings(stage: MeasuredStage) -> Iterator[Finding]:
+    layout = task_counts.decided(stage, stage.confs)
+    yield from pressure.spill(stage, layout)
+    yield from pressure.garbage_collection(stage)
+    yield from pressure.fetch_wait(stage)
+    yield from pressure.failures(stage, layout)
+    yield from files.small_files(stage, layout)
     # The rules below look at one cause of idle slots after the other, and report the first one.
     about_tasks = [
-        *task_counts.tiny_tasks(stage, confs),
-        *task_counts.large_tasks(stage, confs),
-        *files.small_scan_tasks(stage, confs),
-        *files.large_scan_tasks(stage, confs),
+        *task_counts.tiny_tasks(stage, layout),
+        *task_counts.large_tasks(stage, layout),
+        *files.small_scan_tasks(stage),
+        *files.large_scan_tasks(stage),
     ]
-    skewed = list(balance.skew(stage, confs))
+    skewed = list(balance.skew(stage, layout))
     yield from about_tasks
     yield from skewed
     if not skewed and not stage.facts.engine:
         if not any(each.kind in _FEW_TASKS for each in about_tasks):
-            yield from balance.idle_cores(stage, confs)
+            yield from balance.idle_cores(stage, layout)
         if not about_tasks:
-            yield from balance.last_wave(stage, confs)
+            yield from balance.last_wave(stage, layout)
 
 
 _FEW_TASKS = {Kind.LARGE_TASKS, Kind.LARGE_SCAN_TASKS}

@@ -29,6 +29,8 @@ class MeasuredStage(Stage):
     """All attempts of one of Spark's stages as one stage, with the facts about its plan."""
 
     facts: PlanFacts
+    confs: SparkConfs
+    """Confs of its query; those of the application for a stage outside of SQL."""
     slots: float
     """Mean number of task slots while it ran."""
     runs: int
@@ -122,7 +124,7 @@ def measured(
     cut = fragments(query.plan) if query.plan else []
     owners, decided = _owners(query, cut), placement.placement(query, cut).placed
     known: dict[int, PlanFacts] = {}
-    shared = query_facts(query.plan)
+    confs, shared = SparkConfs(application, query), query_facts(query.plan)
     stages: list[MeasuredStage] = []
     for id, runs in attempts_by_id(query.stages).items():
         plan = shared
@@ -130,15 +132,15 @@ def measured(
             plan = known[place] = known.get(place) or facts(
                 cut[place], query, decided.get(place, []), shared
             )
-        stages.append(_stage(application, query.id, runs, plan, alone))
+        stages.append(_stage(application, query.id, runs, confs, plan, alone))
     return stages
 
 
 def measured_outside(application: Application, alone: Mapping[int, float]) -> list[MeasuredStage]:
     """Return the stages outside of SQL that ran tasks, in order of their ids."""
-    facts = PlanFacts(is_outside_of_sql=True)
+    confs, facts = SparkConfs(application), PlanFacts(is_outside_of_sql=True)
     return [
-        _stage(application, None, runs, facts, alone)
+        _stage(application, None, runs, confs, facts, alone)
         for runs in attempts_by_id(application.other_stages).values()
     ]
 
@@ -165,6 +167,7 @@ def _stage(
     application: Application,
     query: int | None,
     attempts: Sequence[Stage],
+    confs: SparkConfs,
     plan: PlanFacts,
     alone: Mapping[int, float],
 ) -> MeasuredStage:
@@ -176,6 +179,7 @@ def _stage(
     return MeasuredStage(
         **{**vars(stage), "query": query},
         facts=plan,
+        confs=confs,
         slots=max(_mean_slots(application, ran), busy),
         runs=len(attempts),
         seconds=seconds,

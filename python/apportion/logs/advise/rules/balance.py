@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 from apportion._util.units import count_text, seconds_text, size_text
 from apportion.logs.advise.model.findings import Decided, Finding, Kind, percent_text
-from apportion.logs.advise.model.stages import ADAPTIVE, MeasuredStage, SparkConfs
+from apportion.logs.advise.model.stages import ADAPTIVE, MeasuredStage
 from apportion.logs.advise.rules import limits
 from apportion.logs.advise.rules.files import LARGER_NUMBER, ONE_PARTITION, smaller_scan_tasks
-from apportion.logs.advise.rules.task_counts import decided
 from apportion.logs.eventlog.tasks import median
 from apportion.logs.simulate.arithmetic.policy import (
     ADVISORY_SIZE,
@@ -24,7 +23,7 @@ _NEW_TEXT = " It was among the first tasks of a new executor, which loads its co
 _SECOND_RUN = "compare with a second run: the executor of the long task was new"
 
 
-def skew(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
+def skew(stage: MeasuredStage, layout: Decided | None) -> Iterator[Finding]:
     """Find stages that wait for one long task."""
     # Only the code of tasks counts. A new executor loads its classes before, for many seconds.
     longest, usual_seconds = max(stage.run_millis) / 1000, median(stage.run_millis) / 1000
@@ -45,7 +44,6 @@ def skew(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     # The parts of a split partition read at most twice its bytes (`SkewSplits.scala`).
     read_twice = min(possible, stage.seconds - even - longest / stage.peak)
     is_new = slowest in stage.on_new_executors
-    layout = decided(stage, confs)
     splits = has_more_bytes and _would_split(stage, slowest, layout)
     bytes_text = (
         f"It read {size_text(size)}, and the median task {size_text(usual)}."
@@ -60,7 +58,7 @@ def skew(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
         apportion=_split_text(stage, has_more_bytes, splits),
         without=[_SECOND_RUN]
         if is_new and not has_more_bytes
-        else _skew_settings(stage, has_more_bytes, size, usual, confs),
+        else _skew_settings(stage, has_more_bytes, size, usual),
         helps=splits,
         gain=stage.gain(limits.SPLIT_SHARE * read_twice if splits else 0, possible),
         evidence={
@@ -77,7 +75,7 @@ def skew(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     )
 
 
-def idle_cores(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
+def idle_cores(stage: MeasuredStage, layout: Decided | None) -> Iterator[Finding]:
     """Find stages with fewer tasks than slots, while nothing else runs."""
     idle_seconds = stage.seconds * stage.alone
     busy = stage.task_seconds / (stage.seconds * stage.slots) if stage.seconds else 1.0
@@ -93,7 +91,6 @@ def idle_cores(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     ):
         return
     possible = min(idle_seconds, stage.seconds - stage.task_seconds / stage.slots)
-    layout = decided(stage, confs)
     helps = layout is not None and layout.tasks > stage.tasks
     yield Finding(
         kind=Kind.IDLE_CORES,
@@ -102,7 +99,7 @@ def idle_cores(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
         f"{stage.slots:.0f} task slots. The slots were busy for {percent_text(busy)} of the time."
         f"{_reads_text(stage)}",
         apportion=_more_tasks_text(stage, layout),
-        without=_more_tasks_settings(stage, layout, confs),
+        without=_more_tasks_settings(stage, layout),
         helps=helps,
         gain=stage.gain(0, possible),
         evidence={
@@ -118,7 +115,7 @@ def idle_cores(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     )
 
 
-def last_wave(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
+def last_wave(stage: MeasuredStage, layout: Decided | None) -> Iterator[Finding]:
     """Find stages that end with fewer running tasks than slots for a long time."""
     peak = stage.peak
     if stage.tasks <= peak:
@@ -132,7 +129,7 @@ def last_wave(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     possible = idle / peak / 1000
     if possible < max(limits.MIN_TAIL_SECONDS, stage.seconds * limits.MIN_TAIL_SHARE):
         return
-    can_change = decided(stage, confs) is not None
+    can_change = layout is not None
     yield Finding(
         kind=Kind.LAST_WAVE,
         short=f"idle slots for the last {seconds_text((end - since) / 1000)}",
@@ -143,7 +140,7 @@ def last_wave(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
         "spark.apportion.rounding=waves. These are not the defaults."
         if can_change
         else stage.facts.why_unchanged,
-        without=_tail_settings(stage, peak, confs),
+        without=_tail_settings(stage, peak),
         gain=stage.gain(0, possible),
         evidence={
             "tasks": stage.tasks,
@@ -188,9 +185,7 @@ def _split_text(stage: MeasuredStage, has_more_bytes: bool, splits: bool) -> str
     return "does not split the partitions of this stage."
 
 
-def _skew_settings(
-    stage: MeasuredStage, has_more_bytes: bool, size: int, usual: int, confs: SparkConfs
-) -> list[str]:
+def _skew_settings(stage: MeasuredStage, has_more_bytes: bool, size: int, usual: int) -> list[str]:
     if not has_more_bytes:
         if not stage.facts.operators:
             return ["look for a slow host, or for a task with more work in its code"]
@@ -202,23 +197,23 @@ def _skew_settings(
         # a block that cannot be cut, such as a row group of Parquet.
         if size > 2 * stage.facts.file_bytes // stage.tasks:
             return ["smaller row groups or files", "a REPARTITION hint after the scan"]
-        return [smaller_scan_tasks(stage, confs)]
-    if stage.facts.splittable and (settings := _split_settings(stage, size, usual, confs)):
+        return [smaller_scan_tasks(stage)]
+    if stage.facts.splittable and (settings := _split_settings(stage, size, usual)):
         return settings
     return ["aggregate before the shuffle, or spread the key over more values"]
 
 
-def _split_settings(stage: MeasuredStage, size: int, usual: int, confs: SparkConfs) -> list[str]:
+def _split_settings(stage: MeasuredStage, size: int, usual: int) -> list[str]:
     """Return the settings with which Spark splits a partition of a join."""
     settings = [] if stage.facts.is_adaptive else [f"{ADAPTIVE}=true"]
-    if not confs.flag(SKEW_JOIN):
+    if not stage.confs.flag(SKEW_JOIN):
         settings.append(f"{SKEW_JOIN}=true")
     # Spark splits partitions above the threshold and above this multiple of the median
     # (`OptimizeSkewedJoin`).
     needed = []
-    if size <= confs.size(SKEW_THRESHOLD):
+    if size <= stage.confs.size(SKEW_THRESHOLD):
         needed.append(f"{SKEW_THRESHOLD}={max(1, size // 2 >> 20)}MB")
-    if size <= confs.factor(SKEW_FACTOR) * usual:
+    if size <= stage.confs.factor(SKEW_FACTOR) * usual:
         needed.append(f"{SKEW_FACTOR}={max(1, size // max(usual, 1) // 2)}")
     return [", with ".join([*settings, *needed])] if settings or needed else []
 
@@ -230,9 +225,7 @@ def _more_tasks_text(stage: MeasuredStage, layout: Decided | None) -> str:
     return stage.facts.why_unchanged
 
 
-def _more_tasks_settings(
-    stage: MeasuredStage, layout: Decided | None, confs: SparkConfs
-) -> list[str]:
+def _more_tasks_settings(stage: MeasuredStage, layout: Decided | None) -> list[str]:
     if stage.facts.single:
         return [ONE_PARTITION]
     if stage.facts.set_by_query:
@@ -244,18 +237,18 @@ def _more_tasks_settings(
         if not stage.facts.is_adaptive or (stage.facts.partitions or slots) < slots:
             return [partitions]
         return [f"{ADVISORY_SIZE}={max(1, stage.shuffle_total // slots >> 20)}MB"]
-    return _more_partitions(stage, confs)
+    return _more_partitions(stage)
 
 
-def _tail_settings(stage: MeasuredStage, peak: int, confs: SparkConfs) -> list[str]:
+def _tail_settings(stage: MeasuredStage, peak: int) -> list[str]:
     if stage.facts.reads_shuffles:
         return [f"spark.sql.shuffle.partitions as a multiple of {peak}", "more, smaller tasks"]
-    return _more_partitions(stage, confs)
+    return _more_partitions(stage)
 
 
-def _more_partitions(stage: MeasuredStage, confs: SparkConfs) -> list[str]:
+def _more_partitions(stage: MeasuredStage) -> list[str]:
     if stage.facts.files:
-        return [smaller_scan_tasks(stage, confs)]
+        return [smaller_scan_tasks(stage)]
     if stage.facts.is_outside_of_sql:
         return [f"more partitions in the code of {stage.name}"]
     return [_REPARTITION]

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from apportion._util.units import count_text, seconds_text, size_text
 from apportion.logs.advise.model.findings import Decided, Finding, Kind
-from apportion.logs.advise.model.stages import MeasuredStage, SparkConfs
+from apportion.logs.advise.model.stages import MeasuredStage
 from apportion.logs.advise.rules import limits
-from apportion.logs.advise.rules.task_counts import decided, gain_of_fewer_tasks
+from apportion.logs.advise.rules.task_counts import gain_of_fewer_tasks
 from apportion.logs.simulate.arithmetic.files import file_tasks
 from apportion.logs.simulate.arithmetic.policy import MAX_PARTITION_BYTES, OPEN_COST
 
@@ -17,7 +17,7 @@ LARGER_NUMBER = "a larger number in repartition or coalesce, or no number"
 ONE_PARTITION = "a PARTITION BY for a window; a partial result before the last step"
 
 
-def small_files(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
+def small_files(stage: MeasuredStage, layout: Decided | None) -> Iterator[Finding]:
     """Find stages that write many small files."""
     size = sum(stage.output_bytes)
     writers = sum(written > 0 for written in stage.output_bytes)
@@ -26,7 +26,6 @@ def small_files(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
         return
     # Without the metric of the driver, each task can have written several files.
     at_least, at_most = ("", "") if stage.facts.written_files > 0 else ("at least ", "at most ")
-    layout = decided(stage, confs)
     helps = layout is not None and layout.tasks_high * limits.FEWER_TASKS <= stage.tasks
     yield Finding(
         kind=Kind.SMALL_FILES,
@@ -40,7 +39,7 @@ def small_files(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
         "table itself and a shuffle comes before the write.",
         without=[
             # Spark 3.1 and older ignore REBALANCE.
-            f"{'REBALANCE' if confs.is_since(3, 2) else 'REPARTITION'} hint before the write"
+            f"{'REBALANCE' if stage.confs.is_since(3, 2) else 'REPARTITION'} hint before the write"
         ],
         helps=helps,
         # The time is lost in later queries, which are not in this log.
@@ -54,14 +53,15 @@ def small_files(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     )
 
 
-def small_scan_tasks(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
+def small_scan_tasks(stage: MeasuredStage) -> Iterator[Finding]:
     """Find scans with many tasks that read few bytes."""
     facts, size = stage.facts, sum(stage.input_bytes)
     if not _is_scan(stage) or facts.runs_user_code or facts.is_bucketed:
         return
     file_size = facts.file_bytes // facts.files
     has_small_files = file_size < limits.SMALL_FILE
-    piece = confs.size(MAX_PARTITION_BYTES) * (1 if has_small_files else limits.LARGER_PIECES)
+    largest = stage.confs.size(MAX_PARTITION_BYTES)
+    piece = largest * (1 if has_small_files else limits.LARGER_PIECES)
     fewer = max(int(stage.slots), -(-facts.file_bytes // piece))
     if (
         stage.median >= limits.TINY_TASK_SECONDS
@@ -88,10 +88,10 @@ def small_scan_tasks(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Findin
     )
 
 
-def large_scan_tasks(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
+def large_scan_tasks(stage: MeasuredStage) -> Iterator[Finding]:
     """Find scans with few tasks that read many bytes, while slots are idle."""
     facts, size = stage.facts, sum(stage.input_bytes)
-    target = confs.size(MAX_PARTITION_BYTES)
+    target = stage.confs.size(MAX_PARTITION_BYTES)
     if (
         not _is_scan(stage)
         or facts.limits
@@ -103,8 +103,8 @@ def large_scan_tasks(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Findin
     if gain.seconds_high < limits.MIN_GAIN_SECONDS:
         return
     slots = int(stage.slots)
-    tasks = file_tasks(facts.files, facts.file_bytes, confs, slots)
-    are_whole = reads_whole_files(stage, confs)
+    tasks = file_tasks(facts.files, facts.file_bytes, stage.confs, slots)
+    are_whole = reads_whole_files(stage)
     helps = not are_whole and stage.facts.is_adaptive and tasks > stage.tasks
     yield Finding(
         kind=Kind.LARGE_SCAN_TASKS,
@@ -115,7 +115,7 @@ def large_scan_tasks(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Findin
         apportion="cannot split the files: each task read whole files."
         if are_whole
         else f"decides {count_text(tasks, 'task')} by the size of the files.",
-        without=[smaller_scan_tasks(stage, confs)],
+        without=[smaller_scan_tasks(stage)],
         helps=helps,
         gain=gain,
         evidence=_evidence(stage, size),
@@ -125,20 +125,20 @@ def large_scan_tasks(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Findin
     )
 
 
-def reads_whole_files(stage: MeasuredStage, confs: SparkConfs) -> bool:
+def reads_whole_files(stage: MeasuredStage) -> bool:
     """Return whether Spark did not cut files above its maximum, as their format prevents that."""
     largest = max(stage.input_bytes, default=0)
-    return stage.tasks <= stage.facts.files and largest > confs.size(MAX_PARTITION_BYTES)
+    return stage.tasks <= stage.facts.files and largest > stage.confs.size(MAX_PARTITION_BYTES)
 
 
-def smaller_scan_tasks(stage: MeasuredStage, confs: SparkConfs) -> str:
+def smaller_scan_tasks(stage: MeasuredStage) -> str:
     """Return what makes a scan run more and smaller tasks, in words."""
-    if reads_whole_files(stage, confs):
+    if reads_whole_files(stage):
         return "more, smaller files in a format that Spark can split"
     # As many tasks as slots, and at least twice as many as before.
     tasks = max(2 * stage.tasks, int(stage.slots))
     size = stage.facts.file_bytes or sum(stage.input_bytes)
-    piece = min(size // tasks, confs.size(MAX_PARTITION_BYTES) // 2)
+    piece = min(size // tasks, stage.confs.size(MAX_PARTITION_BYTES) // 2)
     can_split = ", if gzip did not compress the files" if stage.facts.has_text_files else ""
     return f"{MAX_PARTITION_BYTES}={max(1, piece >> 20)}MB{can_split}"
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from apportion._util.units import count_text, seconds_text, size_text
-from apportion.logs.advise.model.findings import Finding, Gain, Kind, percent_text
-from apportion.logs.advise.model.stages import MeasuredStage, SparkConfs
+from apportion.logs.advise.model.findings import Decided, Finding, Gain, Kind, percent_text
+from apportion.logs.advise.model.stages import MeasuredStage
 from apportion.logs.advise.rules import limits
 from apportion.logs.advise.rules.files import LARGER_NUMBER, ONE_PARTITION, smaller_scan_tasks
-from apportion.logs.advise.rules.task_counts import decided
 from apportion.logs.simulate.arithmetic.policy import ADVISORY_SIZE
 
 MEMORY = "memory"
@@ -22,15 +21,14 @@ _RAPIDS_MEMORY = [
 ]  # fmt: skip
 
 
-def spill(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
+def spill(stage: MeasuredStage, layout: Decided | None) -> Iterator[Finding]:
     """Find stages that wrote rows to disk because they did not fit the memory."""
     spilled, spilling = sum(stage.spilled_bytes), sum(size > 0 for size in stage.spilled_bytes)
     if spilled < max(limits.MIN_SPILLED, stage.read_total * limits.MIN_SPILLED_SHARE):
         return
     # Spilled bytes are written once and read once.
     low, high = (2 * spilled / speed for speed in (limits.FAST_SPILL, limits.SLOW_SPILL))
-    reads = decided(stage, confs)
-    helps = reads is not None and stage.facts.holds_rows
+    helps = layout is not None and stage.facts.holds_rows
     yield Finding(
         kind=Kind.SPILL,
         cause=MEMORY,
@@ -41,8 +39,8 @@ def spill(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
         apportion="gives the stage more tasks if the rows of a task do not fit its memory. The "
         "log does not have the size of the rows, so the number is not known."
         if helps
-        else _unchanged(stage, confs),
-        without=[*_smaller_tasks(stage, confs), *_more_memory(stage, confs)],
+        else _unchanged(stage, layout),
+        without=[*_smaller_tasks(stage), *_more_memory(stage)],
         helps=helps,
         gain=stage.gain(low / stage.peak, high / stage.peak),
         evidence={
@@ -58,7 +56,7 @@ def spill(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     )
 
 
-def garbage_collection(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
+def garbage_collection(stage: MeasuredStage) -> Iterator[Finding]:
     """Find stages whose tasks waited for the garbage collector."""
     seconds, share = _share(stage.collected_millis, stage)
     if not _is_large(share, seconds, stage):
@@ -70,7 +68,7 @@ def garbage_collection(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Find
         text=f"Garbage collection took {seconds_text(seconds)}, or {percent_text(share)} of the "
         "task time.",
         apportion="does not change the memory of executors.",
-        without=_more_memory(stage, confs),
+        without=_more_memory(stage),
         gain=stage.gain(0, share * stage.seconds),
         evidence={
             "gc_seconds": seconds,
@@ -81,7 +79,7 @@ def garbage_collection(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Find
     )
 
 
-def fetch_wait(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
+def fetch_wait(stage: MeasuredStage) -> Iterator[Finding]:
     """Find stages whose tasks waited for the bytes of a shuffle."""
     seconds, share = _share(sum(stage.fetch_wait_millis), stage)
     if not _is_large(share, seconds, stage):
@@ -94,8 +92,8 @@ def fetch_wait(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
         apportion="limits the number of blocks that a task fetches, but not their bytes.",
         without=[
             "fewer tasks in the stage that writes the shuffle",
-            f"raise {_IN_FLIGHT} ({confs.text(_IN_FLIGHT) or '48m'} now)",
-            f"raise {_CONNECTIONS} ({confs.text(_CONNECTIONS) or '1'} now)",
+            f"raise {_IN_FLIGHT} ({stage.confs.text(_IN_FLIGHT) or '48m'} now)",
+            f"raise {_CONNECTIONS} ({stage.confs.text(_CONNECTIONS) or '1'} now)",
         ],
         gain=stage.gain(0, share * stage.seconds),
         evidence={
@@ -108,7 +106,7 @@ def fetch_wait(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     )
 
 
-def failures(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
+def failures(stage: MeasuredStage, layout: Decided | None) -> Iterator[Finding]:
     """Find stages with failed attempts of tasks."""
     wasted = stage.wasted_millis / 1000
     enough = max(limits.MIN_LOST_TASK_SECONDS, stage.task_seconds * limits.MIN_WASTED_SHARE)
@@ -129,14 +127,14 @@ def failures(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
         kind = Kind.OUT_OF_MEMORY
         short = f"{count_text(stage.memory_failures, 'attempt')} out of memory"
         text += f" {count_text(stage.memory_failures, 'attempt')} ran out of memory."
-        helps = decided(stage, confs) is not None and stage.facts.holds_rows
+        helps = layout is not None and stage.facts.holds_rows
         apportion = (
             "gives the stage more tasks if the rows of a task do not fit its memory. After a "
             "failure by memory, the next run gets four times the tasks."
             if helps
-            else _unchanged(stage, confs)
+            else _unchanged(stage, layout)
         )
-        without = [*_smaller_tasks(stage, confs), *_more_memory(stage, confs)]
+        without = [*_smaller_tasks(stage), *_more_memory(stage)]
     if stage.runs > 1:
         text += f" Spark ran the stage {stage.runs} times."
     # At best, the attempts delayed nothing. At worst, they ran one after the other, but the tasks
@@ -191,10 +189,10 @@ def _is_large(share: float, seconds: float, stage: MeasuredStage) -> bool:
     )
 
 
-def _smaller_tasks(stage: MeasuredStage, confs: SparkConfs) -> list[str]:
+def _smaller_tasks(stage: MeasuredStage) -> list[str]:
     if not stage.shuffle_total:
         reads_files = stage.facts.files or (stage.facts.engine and sum(stage.input_bytes))
-        return [smaller_scan_tasks(stage, confs)] if reads_files else []
+        return [smaller_scan_tasks(stage)] if reads_files else []
     if stage.facts.single:
         return [ONE_PARTITION]
     if stage.facts.set_by_query:
@@ -210,19 +208,19 @@ def _smaller_tasks(stage: MeasuredStage, confs: SparkConfs) -> list[str]:
     return [f"spark.sql.shuffle.partitions={2 * stage.tasks}"]
 
 
-def _more_memory(stage: MeasuredStage, confs: SparkConfs) -> list[str]:
+def _more_memory(stage: MeasuredStage) -> list[str]:
     if stage.facts.engine == "RAPIDS":
         return _RAPIDS_MEMORY
     of, cores = (
         ("driver", "fewer cores in spark.master")
-        if confs.is_local
+        if stage.confs.is_local
         else ("executor", "lower spark.executor.cores")
     )
     memory = f"spark.{of}.memory"
-    return [f"raise {memory} ({confs.text(memory) or _DEFAULT_MEMORY} now)", cores]
+    return [f"raise {memory} ({stage.confs.text(memory) or _DEFAULT_MEMORY} now)", cores]
 
 
-def _unchanged(stage: MeasuredStage, confs: SparkConfs) -> str:
-    if decided(stage, confs) is not None:
+def _unchanged(stage: MeasuredStage, layout: Decided | None) -> str:
+    if layout is not None:
         return "does not limit the tasks of this stage by memory, because no operator holds rows."
     return stage.facts.why_unchanged

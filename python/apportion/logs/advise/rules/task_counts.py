@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from apportion._util.units import count_text, seconds_text, size_text
 from apportion.logs.advise.model.findings import Decided, Finding, Gain, Kind, total
-from apportion.logs.advise.model.stages import ADAPTIVE, MeasuredStage, SparkConfs
+from apportion.logs.advise.model.stages import ADAPTIVE, MeasuredStage
 from apportion.logs.advise.rules import limits
 from apportion.logs.eventlog.tasks import median
 from apportion.logs.simulate.arithmetic.decider import likely_tasks
@@ -57,9 +57,8 @@ def decided(stage: MeasuredStage, confs: Confs) -> Decided | None:
     )
 
 
-def tiny_tasks(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
+def tiny_tasks(stage: MeasuredStage, fewer: Decided | None) -> Iterator[Finding]:
     """Find tasks that mostly start and stop."""
-    fewer = decided(stage, confs)
     if (
         not fewer
         or stage.facts.runs_user_code
@@ -74,13 +73,13 @@ def tiny_tasks(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
     mean = stage.shuffle_total // stage.tasks
     yield Finding(
         kind=Kind.TINY_TASKS,
-        cause=None if stage.facts.is_adaptive or confs.flag(ADAPTIVE) else NOT_ADAPTIVE,
+        cause=None if stage.facts.is_adaptive or stage.confs.flag(ADAPTIVE) else NOT_ADAPTIVE,
         short=f"{count_text(stage.tasks, 'task')} where {fewer.tasks_high} would do",
         text=f"{count_text(stage.tasks, 'task')} read {size_text(stage.shuffle_total)}, so "
         f"{size_text(mean)} each. The median task took {seconds_text(stage.median)}.",
         apportion=f"decides {fewer.text} {fewer.why}, with a target of "
-        f"{size_text(fewer.target_bytes)} per task.{_largest_text(fewer)}{_need_text(confs)}",
-        without=_fewer_tasks_settings(stage, fewer.tasks_high, confs),
+        f"{size_text(fewer.target_bytes)} per task.{_largest_text(fewer)}{_need_text(stage)}",
+        without=_fewer_tasks_settings(stage, fewer.tasks_high),
         helps=True,
         gain=gain,
         evidence={
@@ -121,9 +120,8 @@ def gain_of_fewer_tasks(stage: MeasuredStage, tasks: int) -> Gain:
     return stage.gain(min(saved) - stage.longest, max(saved))
 
 
-def large_tasks(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
+def large_tasks(stage: MeasuredStage, more: Decided | None) -> Iterator[Finding]:
     """Find tasks far above the target size while slots are idle."""
-    more = decided(stage, confs)
     if (
         not more
         or stage.tasks >= stage.slots
@@ -144,8 +142,8 @@ def large_tasks(stage: MeasuredStage, confs: SparkConfs) -> Iterator[Finding]:
         f"{size_text(mean)} each, with {stage.slots:.0f} task slots. The stage took "
         f"{seconds_text(stage.seconds)}.",
         apportion=f"decides {more.text} {more.why}, with a target of "
-        f"{size_text(more.target_bytes)} per task.{_need_text(confs)}",
-        without=_more_tasks_settings(stage, more, confs),
+        f"{size_text(more.target_bytes)} per task.{_need_text(stage)}",
+        without=_more_tasks_settings(stage, more),
         helps=True,
         gain=gain,
         evidence={
@@ -279,31 +277,32 @@ def _largest_text(layout: Decided) -> str:
     return f" The largest task reads {size_text(low)} to {size_text(high)}."
 
 
-def _need_text(confs: SparkConfs) -> str:
+def _need_text(stage: MeasuredStage) -> str:
     """Return a sentence if Apportion would keep the tasks of Spark, as the user wants them."""
-    return "" if confs.flag(f"{_COALESCE}enabled") else f" It needs {_COALESCE}enabled=true too."
+    can_coalesce = stage.confs.flag(f"{_COALESCE}enabled")
+    return "" if can_coalesce else f" It needs {_COALESCE}enabled=true too."
 
 
-def _fewer_tasks_settings(stage: MeasuredStage, tasks: int, confs: SparkConfs) -> list[str]:
+def _fewer_tasks_settings(stage: MeasuredStage, tasks: int) -> list[str]:
     if not stage.facts.is_adaptive:
         number = f"spark.sql.shuffle.partitions={tasks}, if the other shuffles are as small"
         return [f"{ADAPTIVE}=true", number]
-    if not confs.flag(f"{_COALESCE}enabled"):
+    if not stage.confs.flag(f"{_COALESCE}enabled"):
         return [f"{_COALESCE}enabled=true"]
     # Without these settings, Spark makes as many tasks as slots, and ignores the advisory size.
-    if not confs.is_since(3, 2):
+    if not stage.confs.is_since(3, 2):
         return [f"{_COALESCE}minPartitionNum={tasks}"]
     size = f"{ADVISORY_SIZE}={_power(stage.shuffle_total, tasks)}"
-    if not confs.flag(f"{_COALESCE}parallelismFirst"):
+    if not stage.confs.flag(f"{_COALESCE}parallelismFirst"):
         return [size]
     return [f"{_COALESCE}parallelismFirst=false, with {size}"]
 
 
-def _more_tasks_settings(stage: MeasuredStage, more: Decided, confs: SparkConfs) -> list[str]:
+def _more_tasks_settings(stage: MeasuredStage, more: Decided) -> list[str]:
     if not stage.facts.is_adaptive or stage.tasks >= (stage.facts.partitions or 0):
         return [f"spark.sql.shuffle.partitions={more.tasks_high}"]
     advisory = _power(more.total_bytes, more.tasks)
-    if confs.size(ADVISORY_SIZE) > more.total_bytes // more.tasks * limits.FAR_ABOVE:
+    if stage.confs.size(ADVISORY_SIZE) > more.total_bytes // more.tasks * limits.FAR_ABOVE:
         return [f"{ADVISORY_SIZE}={advisory}"]
     return ["keys with more values, because few shuffle partitions have most of the bytes"]
 
