@@ -185,6 +185,9 @@ def _findings(stage: MeasuredStage) -> Iterator[Finding]:
         *files.small_scan_tasks(stage),
         *files.large_scan_tasks(stage),
     ]
+    about_tasks = [
+        each for each in about_tasks if each.gain.seconds_high >= limits.MIN_GAIN_SECONDS
+    ]
     skewed = list(balance.skew(stage, layout))
     yield from about_tasks
     yield from skewed

@@ -69,9 +69,6 @@ def small_scan_tasks(stage: MeasuredStage) -> Iterator[Finding]:
         or stage.tasks < fewer * limits.FEWER_TASKS
     ):
         return
-    gain = gain_of_fewer_tasks(stage, fewer)
-    if gain.seconds_high < limits.MIN_GAIN_SECONDS:
-        return
     yield Finding(
         kind=Kind.SMALL_SCAN_TASKS,
         short=f"{count_text(stage.tasks, 'task')} where {fewer} would do",
@@ -82,7 +79,7 @@ def small_scan_tasks(stage: MeasuredStage) -> Iterator[Finding]:
         without=["larger files", f"lower {OPEN_COST}"]
         if has_small_files
         else [f"{MAX_PARTITION_BYTES}={piece >> 20}MB"],
-        gain=gain,
+        gain=gain_of_fewer_tasks(stage, fewer),
         evidence=_evidence(stage, size),
         settings={"sources.parallelism": str(fewer)},
     )
@@ -99,9 +96,6 @@ def large_scan_tasks(stage: MeasuredStage) -> Iterator[Finding]:
         or size < stage.tasks * target * limits.FAR_ABOVE
     ):
         return
-    gain = stage.gain(0, stage.seconds - stage.task_seconds / stage.slots)
-    if gain.seconds_high < limits.MIN_GAIN_SECONDS:
-        return
     slots = int(stage.slots)
     tasks = file_tasks(facts.files, facts.file_bytes, stage.confs, slots)
     are_whole = reads_whole_files(stage)
@@ -117,7 +111,7 @@ def large_scan_tasks(stage: MeasuredStage) -> Iterator[Finding]:
         else f"decides {count_text(tasks, 'task')} by the size of the files.",
         without=[smaller_scan_tasks(stage)],
         helps=helps,
-        gain=gain,
+        gain=stage.gain(0, stage.seconds - stage.task_seconds / stage.slots),
         evidence=_evidence(stage, size),
         decided=Decided(tasks, tasks, target, facts.file_bytes, -(-facts.file_bytes // tasks), None)
         if helps

@@ -67,9 +67,6 @@ def tiny_tasks(stage: MeasuredStage, fewer: Decided | None) -> Iterator[Finding]
         or stage.tasks < fewer.tasks_high * limits.FEWER_TASKS
     ):
         return
-    gain = gain_of_fewer_tasks(stage, fewer.tasks_high)
-    if gain.seconds_high < limits.MIN_GAIN_SECONDS:
-        return
     mean = stage.shuffle_total // stage.tasks
     yield Finding(
         kind=Kind.TINY_TASKS,
@@ -81,7 +78,7 @@ def tiny_tasks(stage: MeasuredStage, fewer: Decided | None) -> Iterator[Finding]
         f"{size_text(fewer.target_bytes)} per task.{_largest_text(fewer)}{_need_text(stage)}",
         without=_fewer_tasks_settings(stage, fewer.tasks_high),
         helps=True,
-        gain=gain,
+        gain=gain_of_fewer_tasks(stage, fewer.tasks_high),
         evidence={
             "tasks": stage.tasks,
             "shuffle_bytes": stage.shuffle_total,
@@ -130,10 +127,6 @@ def large_tasks(stage: MeasuredStage, more: Decided | None) -> Iterator[Finding]
     ):
         return
     used = min(more.tasks_high, int(stage.slots))
-    # All rows of a key go to one task, so more tasks help only if there are more keys.
-    gain = stage.gain(0, stage.seconds - stage.task_seconds / used)
-    if gain.seconds_high < limits.MIN_GAIN_SECONDS:
-        return
     mean = stage.shuffle_total // stage.tasks
     yield Finding(
         kind=Kind.LARGE_TASKS,
@@ -145,7 +138,8 @@ def large_tasks(stage: MeasuredStage, more: Decided | None) -> Iterator[Finding]
         f"{size_text(more.target_bytes)} per task.{_need_text(stage)}",
         without=_more_tasks_settings(stage, more),
         helps=True,
-        gain=gain,
+        # All rows of a key go to one task, so more tasks help only if there are more keys.
+        gain=stage.gain(0, stage.seconds - stage.task_seconds / used),
         evidence={
             "tasks": stage.tasks,
             "slots": stage.slots,
