@@ -28,21 +28,17 @@ def decided(stage: MeasuredStage, confs: Confs) -> Decided | None:
     if not stage.facts.tasks_can_change or not can_adapt or not stage.shuffle_total:
         return None
     policy = Policy.from_confs(confs, max(1, int(stage.slots)))
-    volume = policy.data_volume_per_task
     if stage.facts.multiplies_rows:
-        volume = min(volume, policy.min_task_volume)
-    policy = dataclasses.replace(policy, data_volume_per_task=volume)
-    taken = min(stage.facts.broadcast_bytes, policy.broadcast_cap, volume - 1)
-    for_shuffle = dataclasses.replace(policy, data_volume_per_task=volume - taken)
-    size = stage.shuffle_total
+        volume = min(policy.data_volume_per_task, policy.min_task_volume)
+        policy = dataclasses.replace(policy, data_volume_per_task=volume)
+    size, broadcast = stage.shuffle_total, stage.facts.broadcast_bytes
     tasks, tasks_high = (
-        policy.parallelism or likely_tasks(each, for_shuffle)
+        policy.parallelism or likely_tasks(each, policy, broadcast)
         for each in (size, int(size * limits.RECORDED_SIZE))
     )
     sizes = sorted(stage.shuffle_read_bytes, reverse=True)
-    by_bytes = policy.parallelism or likely_tasks(
-        size, dataclasses.replace(for_shuffle, slots=None)
-    )
+    without_slots = dataclasses.replace(policy, slots=None)
+    by_bytes = policy.parallelism or likely_tasks(size, without_slots, broadcast)
     # If each task read one shuffle partition, ranges of equal width have at most this many of them.
     width = -(-len(sizes) // tasks)
     is_each_partition = stage.tasks == stage.facts.partitions and not stage.facts.splittable

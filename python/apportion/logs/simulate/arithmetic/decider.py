@@ -48,14 +48,12 @@ def decide(inputs: Sequence[ShuffleInput], broadcast: int, policy: Policy) -> La
     raw = ceil(bytes / (V - min(broadcast, cap, V - 1))), rounded, and within the policy's bounds.
     """
     sizes = sum_each([shuffle.bytes for shuffle in inputs])
-    total, subpartitions = sum(sizes), len(sizes)
-    volume = policy.data_volume_per_task
-    taken = min(broadcast, policy.broadcast_cap, volume - 1)
+    subpartitions = len(sizes)
     max_width = _widest_range(inputs, policy)
     if policy.parallelism is not None:
         unlimited, clamps = policy.parallelism, ["explicit"]
     else:
-        unlimited, clamps = _bounded(_rounded(total, volume - taken, policy), total, policy)
+        unlimited, clamps = _for_bytes(sum(sizes), broadcast, policy)
         unlimited, clamps = _for_fan_in(unlimited, clamps, subpartitions, max_width, policy)
         unlimited, clamps = memory.raised(unlimited, clamps, inputs, policy)
     if split := skew.plan(inputs, unlimited, max_width, policy):
@@ -73,18 +71,17 @@ def decide(inputs: Sequence[ShuffleInput], broadcast: int, policy: Policy) -> La
     return Layout(tasks, ranges, sums(sizes, ranges), clamps)
 
 
-def likely_tasks(size: int, policy: Policy) -> int:
+def likely_tasks(size: int, policy: Policy, broadcast: int = 0) -> int:
     """Return the number of tasks for `size` bytes of files, or of enough subpartitions."""
-    return _bounded(_rounded(size, policy.data_volume_per_task, policy), size, policy)[0]
+    return _for_bytes(size, broadcast, policy)[0]
 
 
-def _rounded(size: int, volume: int, policy: Policy) -> int:
-    raw = max(1, -(-size // volume))
-    return power_nearest(raw) if policy.is_power_of_two else raw
-
-
-def _bounded(rounded: int, size: int, policy: Policy) -> tuple[int, list[str]]:
+def _for_bytes(size: int, broadcast: int, policy: Policy) -> tuple[int, list[str]]:
     """Return the number within the policy's bounds, raised to fill the policy's slots."""
+    volume = policy.data_volume_per_task
+    taken = min(broadcast, policy.broadcast_cap, volume - 1)
+    raw = max(1, -(-size // (volume - taken)))
+    rounded = power_nearest(raw) if policy.is_power_of_two else raw
     tasks = min(max(rounded, policy.lower_bound), policy.upper_bound)
     clamps = ["minimum"] if tasks > rounded else ["maximum"] if tasks < rounded else []
     if policy.slots is not None:
