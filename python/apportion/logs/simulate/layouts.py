@@ -62,7 +62,6 @@ class Layouts:
             workload.confs.get(key) != value for key, value in scenario.conf.items()
         )
         self._is_unchanged = self.slots == workload.slots and not self.changes_more_than_slots
-        self._logged_layouts: Layouts | None = None
         # The group that reads the output of a stage, by the place of the stage.
         self._readers = {
             writer: group
@@ -91,7 +90,7 @@ class Layouts:
         """
         groups = self._groups(stage.groups)
         if self._scale == 1 and self._confs.enabled == self._logged.enabled:
-            before = groups if self._is_unchanged else self._for_log()._groups(stage.groups)
+            before = groups if self._is_unchanged else self._for_log._groups(stage.groups)
             groups = [
                 self._kept(stage, group, read) if read.task_bytes == old.task_bytes else read
                 for group, read, old in zip(stage.groups, groups, before, strict=True)
@@ -103,7 +102,7 @@ class Layouts:
         write = self._workload.stages[place].writes
         if write is None or not write.seconds_per_file or self._is_unchanged:
             return 0.0
-        before, after = (each._files(place, write) for each in (self._for_log(), self))
+        before, after = (each._files(place, write) for each in (self._for_log, self))
         return write.seconds_per_file * (after - before)
 
     def _files(self, place: int, write: ShuffleWrite) -> int:
@@ -136,13 +135,13 @@ class Layouts:
         shares = spark_reads.shared(self.slots, [group.bytes for group in groups])
         return [self._decided(group, slots) for group, slots in zip(groups, shares, strict=True)]
 
+    @cached_property
     def _for_log(self) -> Layouts:
-        """Return the layouts in the logged configuration."""
-        if self._logged_layouts is None:
-            self._logged_layouts = Layouts(self._workload, AS_LOGGED)
-            for place, stage in enumerate(self._workload.stages):
-                self._logged_layouts.add_output(place, stage.written_bytes)
-        return self._logged_layouts
+        """The layouts in the logged configuration."""
+        layouts = Layouts(self._workload, AS_LOGGED)
+        for place, stage in enumerate(self._workload.stages):
+            layouts.add_output(place, stage.written_bytes)
+        return layouts
 
     def _kept(self, stage: LoggedStage, group: Group, read: Read) -> Read:
         """Return a read with the logged number of tasks."""
@@ -313,7 +312,7 @@ class Layouts:
         chosen = self._adaptive_number(group)
         if not any(shuffle.levels for shuffle in group.logged.shuffles):
             return chosen
-        before = self._for_log()._adaptive_number(group)
+        before = self._for_log._adaptive_number(group)
         if chosen == before:
             return logged
         # The logged number can differ from the formula, which does not know all tables.
