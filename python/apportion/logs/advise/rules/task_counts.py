@@ -158,10 +158,9 @@ class UnadaptedStage:
     slots: float
     is_fixed: bool
     """Whether it reads each tiny shuffle partition in a separate task."""
-    fewer_tasks: int
-    """Number of tasks that Apportion decides at most for a fixed stage."""
     needed: int
-    """Least number of shuffle partitions for all shuffles that is enough for this stage."""
+    """Least number of shuffle partitions for all shuffles that is enough for this stage. For a
+    fixed stage, Apportion decides at most as many tasks."""
     gain: Gain
     """Gain of fewer tasks for a fixed stage."""
 
@@ -179,19 +178,18 @@ def unadapted(stage: MeasuredStage, confs: Confs) -> UnadaptedStage | None:
         return None
     number = confs.number("spark.sql.shuffle.partitions") or 200
     by_bytes = None if facts.runs_user_code else decided(stage, confs)
-    is_tiny = stage.shuffle_total < stage.tasks * limits.TINY_PARTITION
-    fewer = by_bytes if stage.tasks == facts.partitions == number and is_tiny else None
-    is_fixed = fewer is not None and stage.tasks >= fewer.tasks_high * limits.FEWER_TASKS
     needed = by_bytes.tasks_high if by_bytes else stage.tasks
+    is_tiny = stage.shuffle_total < stage.tasks * limits.TINY_PARTITION
+    is_too_many = is_tiny and stage.tasks >= needed * limits.FEWER_TASKS
+    is_fixed = is_too_many and stage.tasks == facts.partitions == number
     return UnadaptedStage(
         tasks=stage.tasks,
         task_seconds=stage.task_seconds,
         shuffle_bytes=stage.shuffle_total,
         slots=stage.slots,
         is_fixed=is_fixed,
-        fewer_tasks=fewer.tasks_high if fewer else stage.tasks,
         needed=needed if facts.partitions == number else 1,
-        gain=gain_of_fewer_tasks(stage, fewer.tasks_high) if fewer else Gain(),
+        gain=gain_of_fewer_tasks(stage, needed) if is_fixed else Gain(),
     )
 
 
@@ -231,7 +229,7 @@ def fixed_partitions(
     if len(fixed) < 2 or seconds < limits.MIN_SHUFFLE_TASK_SECONDS or is_small:
         return
     tasks, size = sum(stage.tasks for stage in fixed), sum(stage.shuffle_bytes for stage in fixed)
-    most = max(stage.fewer_tasks for stage in fixed)
+    most = max(stage.needed for stage in fixed)
     needed = max(stage.needed for stage in stages)
     # A number for all shuffles must be enough for the largest one.
     settings = (
