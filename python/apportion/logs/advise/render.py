@@ -245,18 +245,12 @@ def _summary(application: ApplicationAdvice) -> str:
 
 
 def _queries_text(numbers: Sequence[int]) -> str:
-    """Return the numbers of queries as text, such as `queries 0 to 3, 7`."""
-    return f"{'query' if len(numbers) == 1 else 'queries'} {_ranges(numbers)}"
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    """Return numbers in order as text, such as `0 to 3, 7`."""
+    """Return the numbers of queries in order as text, such as `queries 0 to 3, 7`."""
     parts: list[list[int]] = []
     for number in numbers:
         if parts and parts[-1][-1] == number - 1:
             parts[-1].append(number)
         else:
             parts.append([number])
-    return ", ".join(
-        str(part[0]) if len(part) == 1 else f"{part[0]} to {part[-1]}" for part in parts
-    )
+    ranges = [str(part[0]) if len(part) == 1 else f"{part[0]} to {part[-1]}" for part in parts]
+    return f"{'query' if len(numbers) == 1 else 'queries'} {', '.join(ranges)}"
