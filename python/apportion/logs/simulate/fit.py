@@ -150,7 +150,7 @@ def _pooled_overhead(own: Iterable[Line], stages: Collection[LoggedStage]) -> fl
 
 
 def _pooled_line(stage: LoggedStage, overhead: float) -> Line:
-    overhead = min(overhead, *stage.seconds) if stage.seconds else overhead
+    overhead = min(overhead, *stage.seconds)
     work = sum(second - overhead for second in stage.seconds)
     size = sum(_sizes(stage))
     return Line(overhead, work / size) if size else Line(overhead, 0.0, work)
@@ -158,8 +158,6 @@ def _pooled_line(stage: LoggedStage, overhead: float) -> Line:
 
 def _quality(fitted: Sequence[tuple[Line, LoggedStage]]) -> Quality:
     tasks = sum(len(stage.seconds) for _, stage in fitted)
-    if not tasks:
-        return Quality(0, None, 0.0)
     mean = sum(sum(stage.seconds) for _, stage in fitted) / tasks
     variance = residual = 0.0
     errors = array("d")
