@@ -10,6 +10,7 @@ import re
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+AGGREGATES = {"HashAggregate", "ObjectHashAggregate", "SortAggregate"}
 _COLUMN_ID = re.compile(r"#(\d+)L?")
 _COLUMN_NAME = re.compile(r"(\w+)#\d+")
 _FUNCTION = re.compile(r"\b(\w+)\(")

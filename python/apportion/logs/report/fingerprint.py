@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from apportion.logs.eventlog import PlanNode, plan_text
 from apportion.logs.eventlog.fragments import exchange_kind
-from apportion.logs.eventlog.plan_text import kind
+from apportion.logs.eventlog.plan_text import AGGREGATES, kind
 
 # Operators that depend on the join strategy, on adaptive execution or on the version of Spark.
 _CHANGING = {
@@ -29,7 +29,6 @@ _JOINS = {
     "BroadcastHashJoin", "BroadcastNestedLoopJoin", "CartesianProduct", "ShuffledHashJoin",
     "SortMergeJoin",
 }  # fmt: skip
-_AGGREGATES = {"HashAggregate", "ObjectHashAggregate", "SortAggregate"}
 _PARTIAL = re.compile(r"\b(?:partial|merge|final)_")
 # Literals in SQL text and in plans, and parts of names that differ between runs.
 _LITERAL = re.compile(r"'[^']*'|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\d+(?:\.\d+)?")
@@ -99,7 +98,7 @@ def _operator(node: PlanNode, name: str) -> str:
     if name == "TakeOrderedAndProject":
         order = node.text.partition("orderBy=[")[2].partition("]")[0]
         return f"{name} {plan_text.without_column_ids(order)}"
-    if name in _AGGREGATES:
+    if name in AGGREGATES:
         return f"Aggregate {_terms(node.text.partition('(')[2])}"
     if "Scan" in name:
         columns = plan_text.first_list(node.text)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from apportion.logs.eventlog import LoggedDecision, PlanNode, Query, plan_text
 from apportion.logs.eventlog.fragments import Fragment, exchange_kind
-from apportion.logs.eventlog.plan_text import kind
+from apportion.logs.eventlog.plan_text import AGGREGATES, kind
 
 # Origins of a repartition with a number. Spark 3.0 writes whether the number may change.
 _SET_BY_QUERY = {"REPARTITION_BY_NUM", "false"}
@@ -19,8 +19,7 @@ _PLUMBING = {
     "WholeStageCodegen",
 }  # fmt: skip
 _JOINS = {"SortMergeJoin", "ShuffledHashJoin"}
-_AGGREGATES = {"HashAggregate", "ObjectHashAggregate", "SortAggregate"}
-_HOLD_ROWS = {*_JOINS, *_AGGREGATES, "Sort", "Window"}
+_HOLD_ROWS = {*_JOINS, *AGGREGATES, "Sort", "Window"}
 # Operators that need all rows of a key in one task.
 _WHOLE_KEYS = {
     "AggregateInPandas", "ArrowAggregatePython", "CoGroup", "FlatMapCoGroupsInPandas",
@@ -202,7 +201,7 @@ def _shown(nodes: Sequence[PlanNode]) -> list[str]:
 
 def _needs_whole_keys(node: PlanNode) -> bool:
     name = kind(node.name)
-    if name in _AGGREGATES:
+    if name in AGGREGATES:
         # A partial aggregate takes rows in any order. Without functions, nothing tells them apart.
         return not plan_text.is_partial(node.text)
     return name in _WHOLE_KEYS

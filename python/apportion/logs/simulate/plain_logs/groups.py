@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from apportion.logs.eventlog import PlanNode, plan_text
 from apportion.logs.eventlog.fragments import Fragment
-from apportion.logs.simulate.plain_logs.held_rows import AGGREGATES, Step
+from apportion.logs.simulate.plain_logs.held_rows import Step
 
 _PRODUCT = "CartesianProduct"
 _NESTED_LOOP = "BroadcastNestedLoopJoin"
@@ -160,4 +160,4 @@ def _needs_whole_keys(node: PlanNode) -> bool:
     # A partial aggregate without functions looks like a final one, and is far more common here.
     is_whole = not plan_text.is_partial(node.text) and "functions=[]" not in node.text
     kind = plan_text.kind(node.name)
-    return kind == _WINDOW or (kind in AGGREGATES and is_whole)
+    return kind == _WINDOW or (kind in plan_text.AGGREGATES and is_whole)

@@ -16,7 +16,6 @@ Step = tuple[PlanNode, int]
 
 _KEEPS_LEFT = {"LeftSemi", "LeftAnti", "ExistenceJoin"}
 _HASH_JOIN, _MERGE_JOIN = "ShuffledHashJoin", "SortMergeJoin"
-AGGREGATES = {"HashAggregate", "ObjectHashAggregate", "SortAggregate"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +61,7 @@ def held(steps: Sequence[Step], totals: RowTotals) -> HeldRows:
         if holder := _holder(node, kind, place, has_aggregate):
             per_byte += holder.copies * expanded + holder.header * rows
             arrays.append(holder.array * rows)
-        has_aggregate = has_aggregate or kind in AGGREGATES
+        has_aggregate = has_aggregate or kind in plan_text.AGGREGATES
         if kind in (_HASH_JOIN, _MERGE_JOIN):
             if plan_text.join_type(node.text) in _KEEPS_LEFT:
                 expanded, rows = (0.0, 0.0) if place else (expanded, rows)
@@ -77,7 +76,7 @@ def _holder(node: PlanNode, kind: str, place: int, has_aggregate: bool) -> _Hold
         return _SORT
     if kind == _HASH_JOIN:
         return _JOIN_TABLE if place == ("BuildRight" in node.text) else None
-    if kind not in AGGREGATES or plan_text.is_partial(node.text):
+    if kind not in plan_text.AGGREGATES or plan_text.is_partial(node.text):
         return None
     if "functions=[]" in node.text and has_aggregate:
         # Without functions, a partial aggregate looks like a final one. The final one comes first.
