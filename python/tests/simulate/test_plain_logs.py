@@ -252,6 +252,19 @@ def test_a_limit_is_found_by_the_kind_of_its_operator(tmp_path: Path, name: str)
     assert simulate(application, []).rows[1].total.tasks == 4
 
 
+def test_the_json_has_the_stage_of_a_limit_that_only_a_scenario_needs(tmp_path: Path) -> None:
+    events = logs.query(decided=[], sparkPlanInfo=plan(join="TakeOrderedAndProject"))
+    # One task sorted all rows.
+    del events[next(place for place, event in enumerate(events) if event.get("Stage ID") == 31)]
+    log = logs.write(tmp_path / "log", [*logs.application(PLAIN), *events])
+    arguments = ["simulate", str(log), "--set", "min_parallelism=4", "--format", "json"]
+    content = json.loads(CliRunner().invoke(app, arguments).stdout)
+    stages = {row["name"]: row["queries"][0]["stages"] for row in content["scenarios"]}
+    assert [stage["stage"] for stage in stages["replay"]] == [30, 31]
+    assert [stage["stage"] for stage in stages["set"]] == [30, 31, None]
+    assert [stage["tasks"] for stage in stages["set"]] == [2, 4, 1]
+
+
 def test_stages_with_several_resource_profiles_get_a_note(tmp_path: Path) -> None:
     events = [*logs.application(), *logs.query()]
     for event in events:

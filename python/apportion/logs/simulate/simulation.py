@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from apportion.errors import ApportionError
@@ -141,7 +142,8 @@ def _row_as_json(row: Row, workloads: Sequence[Workload]) -> dict[str, Any]:
                 **_outcome_as_json(outcome),
                 "stages": [
                     {
-                        "stage": ran.id,
+                        # `replay` adds the stages of limits that the log does not have.
+                        "stage": ran.id if ran else None,
                         "name": stage.name,
                         "tasks": stage.tasks,
                         "task_seconds": stage.task_seconds,
@@ -149,7 +151,7 @@ def _row_as_json(row: Row, workloads: Sequence[Workload]) -> dict[str, Any]:
                         "as_logged": stage.is_as_logged,
                         "assumes_equal_partitions": stage.assumes_equal_partitions,
                     }
-                    for ran, stage in zip(workload.stages, outcome.stages, strict=True)
+                    for ran, stage in zip_longest(workload.stages, outcome.stages)
                 ],
             }
             for workload, outcome in zip(workloads, row.outcomes, strict=True)
