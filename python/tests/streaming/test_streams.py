@@ -98,7 +98,9 @@ def test_a_stream_rescales_without_losing_or_repeating_rows(
     # More than ten batches: Spark merges the log of the sink after ten.
     written = session.read.parquet(str(tmp_path / "out"))
     assert sorted(row["v"] for row in written.collect()) == list(range(14 * ROWS))
-    assert set(threading.enumerate()) == threads
+    # py4j can have started threads of its own.
+    started = set(threading.enumerate()) - threads
+    assert "apportion-stream" not in {thread.name for thread in started}
     journal = Checkpoint(session, str(tmp_path / "checkpoint")).read_journal()
     assert [streaming.read_line(line) for line in journal] == stream.records
     rows = session.sql("SELECT event, to_partitions FROM apportion_streams()").collect()
