@@ -23,7 +23,7 @@ CONDITIONS = (
 )  # fmt: skip
 # Words that Spark reads as numbers, such as 12 and 1e5, are not names.
 _PART = r"(?:(?!\d+(?:e\d+)?(?:[lsydf]|bd)?\b)\w+|`(?:[^`]|``)+`)"
-_IDENTIFIER = re.compile(rf"{_PART}(?:\.{_PART})*", re.ASCII | re.IGNORECASE)
+IDENTIFIER = re.compile(rf"{_PART}(?:\.{_PART})*", re.ASCII | re.IGNORECASE)
 _LARGEST_SHOWN = 200
 _T = TypeVar("_T")
 
@@ -221,7 +221,7 @@ def _checked_blocks(node: object) -> dict[str, str]:
 
 
 def _checked_block(name: object, hints: object) -> tuple[str, str]:
-    if not isinstance(name, str) or not _IDENTIFIER.fullmatch(name):
+    if not isinstance(name, str) or not IDENTIFIER.fullmatch(name):
         raise PolicyError(f"block {cut(str(name))} is not a name")
     return name, _checked_hints(hints, f"block {cut(name)}")
 

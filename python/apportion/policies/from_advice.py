@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from apportion.logs.advise.model.findings import (
@@ -12,11 +11,10 @@ from apportion.logs.advise.model.findings import (
     QueryAdvice,
     gain_text,
 )
+from apportion.policies.checks import IDENTIFIER
 from apportion.policies.rules import Policies, Rule
 
 _SCAN_TASKS = "sources.parallelism"
-# The plans in logs name tables with their databases, and paths by their last part.
-_TABLE = re.compile(r"\w+(?:\.\w+)+", re.ASCII)
 
 
 def from_advice(advice: Advice) -> Policies:
@@ -61,7 +59,7 @@ def _rules(application: ApplicationAdvice, query: QueryAdvice) -> Iterator[Rule]
                 settings.setdefault(name, value)
         # As a setting, the number would change all scans of the query. A path has no name for a
         # hint.
-        elif finding.tables and all(map(_TABLE.fullmatch, finding.tables)):
+        elif finding.tables and all(map(_is_table, finding.tables)):
             for table in finding.tables:
                 hints.setdefault(table, f"SOURCE_PARALLELISM({table}, {scan_tasks})")
         else:
@@ -91,7 +89,12 @@ def _match(
 
 def _patterns(name: str) -> list[str]:
     """Return the table, or patterns of the paths that end with a name without a database."""
-    return [name] if _TABLE.fullmatch(name) else [f"*/{name}", f"*/{name}.*"]
+    return [name] if _is_table(name) else [f"*/{name}", f"*/{name}.*"]
+
+
+def _is_table(name: str) -> bool:
+    """Return whether a name has a database, as tables have in logs. Paths have their last part."""
+    return "." in name and IDENTIFIER.fullmatch(name) is not None
 
 
 def _reason(finding: Finding) -> str:

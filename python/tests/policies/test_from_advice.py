@@ -74,6 +74,13 @@ def test_the_scan_of_a_path_makes_no_rule_as_hints_name_tables() -> None:
     assert (rule.hints, rule.settings) == (None, WAVES)
 
 
+def test_a_path_that_ends_with_a_number_is_no_table_for_a_hint() -> None:
+    scans = finding({"sources.parallelism": "4"}, ["logs.2026"], Kind.SMALL_SCAN_TASKS)
+    assert from_advice(advice(scans, fingerprint="f00d")).rules == []
+    (rule,) = from_advice(advice(finding(WAVES, ["logs.2026"]))).rules
+    assert rule.match == {"application": "etl", "table": ["*/logs.2026", "*/logs.2026.*"]}
+
+
 def test_a_rule_matches_paths_by_their_last_part() -> None:
     (rule,) = from_advice(advice(finding(WAVES, ["orders"]))).rules
     assert rule.match == {"application": "etl", "table": ["*/orders", "*/orders.*"]}
