@@ -20,21 +20,29 @@ def in_processes(
     values: Sequence[str],
     killed: Callable[[str], T],
     processes: int | None = None,
+    is_own: Callable[[str], bool] = lambda value: False,
 ) -> Generator[T, None, None]:
     """Yield the result of a function for each value, in the order of the values.
 
     The default number of processes is the number of cores. If a process is killed, for example
     without memory, the result of its value is `killed(value)`. The function must be importable. If
-    the iterator is closed, or if this process ends, the other processes end at once.
+    the iterator is closed, or if this process ends, the other processes end at once. The values for
+    which `is_own` is true stay in this process.
     """
-    count = min(len(values), processes or os.cpu_count() or 1)
+    own = set(filter(is_own, values))
+    others = [value for value in values if value not in own]
+    count = min(len(others), processes or os.cpu_count() or 1)
     if count <= 1:
         yield from map(function, values)
         return
-    with _submitted(count, function, [(value,) for value in values]) as futures:
-        for value, future in zip(values, futures, strict=True):
+    with _submitted(count, function, [(value,) for value in others]) as futures:
+        waiting = iter(futures)
+        for value in values:
+            if value in own:
+                yield function(value)
+                continue
             try:
-                yield future.result()
+                yield next(waiting).result()
             except BrokenProcessPool:
                 # The end of one process breaks the pool for all values after it.
                 yield _apart(function, value, killed)

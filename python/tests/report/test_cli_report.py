@@ -55,6 +55,16 @@ def test_directories_are_compared_and_unreadable_logs_are_listed(tmp_path: Path)
     assert "1 log could not be read:" in shown
 
 
+def test_one_of_several_logs_can_be_standard_input(tmp_path: Path) -> None:
+    for log in (OLD, NEW):
+        (tmp_path / log.name).write_bytes(log.read_bytes())
+    arguments = ["report", "-", str(tmp_path), "--processes", "2", "--format", "json"]
+    result = CliRunner().invoke(app, arguments, input=NEW.read_bytes())
+    content = json.loads(result.stdout)
+    assert content["before"]["logs"] == ["-"]
+    assert len(content["after"]["logs"]) == 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -24,7 +24,7 @@ from apportion.errors import ApportionError
 from apportion.logs.advise.advice import read
 from apportion.logs.advise.model.findings import ApplicationAdvice
 from apportion.logs.eventlog import Unread
-from apportion.logs.eventlog.input.files import parts
+from apportion.logs.eventlog.input.files import is_open_here, parts
 
 # The entries that were not used for the longest time are deleted above this limit.
 MAX_CACHE = 256 << 20
@@ -47,7 +47,7 @@ def read_all(
     if kept is not None:
         _delete_oldest(kept)
         use = functools.partial(_read_once, kept=kept, version=_version(), numbers=numbers)
-    return in_processes(use, logs, Unread.killed, processes)
+    return in_processes(use, logs, Unread.killed, processes, is_open_here)
 
 
 def default_folder() -> Path:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from apportion._util.parallel import in_processes
 from apportion.logs import eventlog
 from apportion.logs.eventlog import Application, Query, Unread
+from apportion.logs.eventlog.input.files import is_open_here
 from apportion.logs.report.fingerprint import fingerprint, reads_tables
 from apportion.logs.simulate.arithmetic.policy import Confs
 
@@ -62,7 +63,7 @@ class LogRuns:
 
 def read_all(logs: Sequence[str], processes: int | None = None) -> Iterator[LogRuns | Unread]:
     """Yield the runs in each log, in the order of the logs, which are read in parallel."""
-    return in_processes(read, logs, Unread.killed, processes)
+    return in_processes(read, logs, Unread.killed, processes, is_open_here)
 
 
 def read(log: str) -> LogRuns | Unread:

@@ -177,6 +177,11 @@ def _is_standard_input(path: Path) -> bool:
     return str(path) in STANDARD_INPUT
 
 
+def is_open_here(log: str) -> bool:
+    """Return whether only this process can read a log: standard input, or a pipe of its shell."""
+    return log in STANDARD_INPUT or log.startswith("/dev/fd/")
+
+
 def _raise(error: OSError) -> None:
     raise error
 
