@@ -99,6 +99,15 @@ def test_the_note_about_missing_decisions_counts_only_queries_with_shuffles(tmp_
     assert "apportion.enabled=false" not in shown
 
 
+def test_notes_are_about_the_scenarios_of_the_table(tmp_path: Path) -> None:
+    events = logs.query(decided=[])
+    log = logs.write(tmp_path / "log", [*logs.application(), *events])
+    shown = simulate(log, "--set", "min_parallelism=4").stdout
+    assert "apportion.enabled=false" not in shown
+    assert "Note: set: stage 31 keeps its tasks" in shown
+    assert "Note: spark:" not in shown
+
+
 def test_notes_name_queries_that_cannot_be_simulated(tmp_path: Path) -> None:
     events = [*logs.application(), *logs.query(decided=[]), *logs.query(4)[:-1]]
     log = logs.write(tmp_path / "log", events)

@@ -119,7 +119,7 @@ def notes(simulation: Simulation) -> Iterator[str]:
                 f"{ran.most_slots:,} later. The simulation keeps {ran.slots:,}, unless a scenario "
                 "sets another number"
             )
-    for row in simulation.rows:
+    for row in _shown(simulation):
         for note, count in row.notes.items():
             if not undecided or len(queries) == 1 or NO_DECISION not in note:
                 yield f"{row.name}: {note}" + (f" ({count} times)" if count > 1 else "")
