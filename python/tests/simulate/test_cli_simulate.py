@@ -126,6 +126,10 @@ def test_notes_name_queries_that_cannot_be_simulated(tmp_path: Path) -> None:
         (["--scale", "-1"], "scale is -1: allowed is above 0"),
         (["--lose", "some"], "lose is 'some': write EXECUTORS@SECONDS"),
         (["--lose", "1@5"], "the scenario loses 1 executor of 1"),
+        (
+            ["--scenario", "a:slots=3", "--scenario", "b:lose=1@5"],
+            "scenario b: the scenario loses 1 executor of 1",
+        ),
         (["--set", "data_volume=1"], "unknown setting 'data_volume'"),
         (["--scenario", "x"], "--scenario x: write NAME:KEY=VALUE"),
         (["--scenario", "x:slots=many"], "--scenario x:slots=many: slots is 'many'"),

@@ -106,7 +106,10 @@ def simulate(
     by_name = _by_name([AS_LOGGED, *scenarios])
     rows = [Row(MEASURED, None, [measured(ran) for ran in workloads])]
     for name in progress(list(by_name)):
-        outcomes = [replay(ran, model, by_name[name]) for ran in workloads]
+        try:
+            outcomes = [replay(ran, model, by_name[name]) for ran in workloads]
+        except ApportionError as error:
+            raise ApportionError(f"scenario {name}: {error}") from None
         rows.append(Row(name, by_name[name], outcomes))
     return Simulation(workloads, model, rows, left_out, application.has_estimated_slots)
 
