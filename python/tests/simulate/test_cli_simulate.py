@@ -135,6 +135,10 @@ def test_notes_name_queries_that_cannot_be_simulated(tmp_path: Path) -> None:
         (["--scenario", "x:slots=many"], "--scenario x:slots=many: slots is 'many'"),
         (["--scenario", "x:scale=big"], "scale is 'big': allowed is a number above 0"),
         (["--scenario", "x:ranges=odd"], "ranges is 'odd': allowed is one of even, balanced"),
+        (
+            ["--set", "max_parallelism=3", "--scenario", "x:min_parallelism=20"],
+            "--scenario x:min_parallelism=20: min_parallelism is 20 and max_parallelism is 3",
+        ),
         (["--scenario", "spark:slots=2"], "the scenario name spark is already in use"),
         (["--plot", "a.gif"], "a.gif: the file name must end in .png or .svg"),
         (["-o", "no/such/place"], "cannot write no/such/place: "),

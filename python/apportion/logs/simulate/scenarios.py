@@ -53,7 +53,9 @@ def with_assignments(base: Scenario, name: str, assignments: Iterable[str]) -> S
     Assignments are NAME=VALUE, where NAME is a setting, `slots`, `executor_slots`, `lose` or
     `scale`. Raises `ApportionError` for an assignment that is not allowed.
     """
-    changed, settings = dataclasses.replace(base, name=name), []
+    changed = dataclasses.replace(base, name=name)
+    # All settings are checked together, because some of them can contradict each other.
+    settings = [f"{key}={value}" for key, value in base.conf.items()]
     for assignment in assignments:
         key, _, value = assignment.partition("=")
         match key:
@@ -67,7 +69,7 @@ def with_assignments(base: Scenario, name: str, assignments: Iterable[str]) -> S
                 changed = dataclasses.replace(changed, losses=losses(value.split("+")))
             case _:
                 settings.append(assignment)
-    return dataclasses.replace(changed, conf={**changed.conf, **parse_assignments(settings)})
+    return dataclasses.replace(changed, conf=parse_assignments(settings))
 
 
 def parse(text: str, common: Scenario) -> Scenario:
