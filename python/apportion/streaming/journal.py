@@ -9,6 +9,7 @@ from urllib.request import url2pathname
 
 import msgspec
 
+from apportion._util.paths import existing_path
 from apportion.errors import ApportionError, InputError
 from apportion.logs.eventlog.input.deep_json import is_shallow
 from apportion.logs.eventlog.input.files import Skipped, lines
@@ -76,14 +77,14 @@ def _file(path: str) -> Path:
         )
     folder = Path(url2pathname(url.path) if url.scheme == "file" else path)
     journal = folder / JOURNAL
-    if journal.exists():
+    if existing_path(str(journal)):
         return journal
-    if (folder / "offsets").is_dir():
+    if existing_path(str(folder / "offsets")):
         raise ApportionError(
             f"the checkpoint {path} has no journal: only streams that apportion.streaming.start "
             f"controls write {JOURNAL.as_posix()}"
         )
-    if not folder.exists():
+    if not existing_path(str(folder)):
         raise ApportionError(f"there is no checkpoint, journal or event log at {path}")
     return folder
 

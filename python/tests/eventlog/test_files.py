@@ -144,9 +144,12 @@ def test_a_directory_without_exactly_one_log_raises(
         parts(tmp_path)
 
 
-def test_a_missing_log_raises(tmp_path: Path) -> None:
-    with pytest.raises(ApportionError, match="there is no event log at"):
-        parts(tmp_path / "none")
+# The second name is longer than a file system allows.
+@pytest.mark.parametrize("name", ["none", "x" * 300])
+def test_a_missing_log_raises(tmp_path: Path, name: str) -> None:
+    for find in (parts, logs):
+        with pytest.raises(ApportionError, match="there is no event log at"):
+            find(tmp_path / name)
 
 
 def test_a_rolling_log_of_databricks_is_read_in_order(tmp_path: Path) -> None:

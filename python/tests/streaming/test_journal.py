@@ -64,6 +64,7 @@ def test_incomplete_lines_are_reported(tmp_path: Path) -> None:
     ("path", "message"),
     [
         ("none", "there is no checkpoint, journal or event log at none"),
+        ("x" * 300, "there is no checkpoint, journal or event log at x"),
         ("plain", "the checkpoint plain has no journal"),
         ("empty.jsonl", "has no stateful stream"),
         ("s3://bucket/orders", "is not on this machine: copy _apportion/journal.jsonl"),

@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
+from apportion._util.paths import existing_path
 from apportion.errors import ApportionError
 from apportion.logs.eventlog.input import compression
 from apportion.logs.eventlog.input.compression import DamagedError, TruncatedError
@@ -169,7 +170,7 @@ def lines(path: Path, skipped: Skipped) -> Iterator[bytes]:
 
 
 def _check_exists(path: Path) -> None:
-    if not _is_standard_input(path) and not path.exists():
+    if not _is_standard_input(path) and not existing_path(str(path)):
         raise ApportionError(f"there is no event log at {path}")
 
 
