@@ -201,6 +201,27 @@ def test_a_single_log_is_listed_as_itself(tmp_path: Path) -> None:
     assert logs(Path("-")) == [Path("-")]
 
 
+@pytest.mark.parametrize("name", [".", "../latest"])
+def test_a_rolling_log_is_found_by_its_own_folder_and_by_a_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    log = tmp_path / "eventlog_v2_app"
+    log.mkdir()
+    for index in (1, 2):
+        (log / f"events_{index}_app").write_text(f"{index}\n")
+    (tmp_path / "latest").symlink_to(log)
+    monkeypatch.chdir(log)
+    assert read(Path(name)) == ([b"1", b"2"], [])
+    assert logs(Path(name)) == [Path(name)]
+
+
+def test_logs_behind_links_in_a_directory_are_listed_once(tmp_path: Path) -> None:
+    log = tmp_path / "eventlog_v2_app"
+    log.mkdir()
+    (tmp_path / "latest").symlink_to(log)
+    assert logs(tmp_path) == [log]
+
+
 def test_an_empty_directory_has_no_logs_and_a_missing_directory_raises(tmp_path: Path) -> None:
     assert logs(tmp_path) == []
     with pytest.raises(ApportionError, match="there is no event log at"):

@@ -63,7 +63,7 @@ def parts(path: Path) -> list[Path]:
     _check_exists(path)
     if not path.is_dir() or _is_standard_input(path):
         return [path]
-    if path.name.startswith("eventlog_v2_"):
+    if _has_rolling_name(path):
         return _rolled(path)
     if rolled := _databricks(path):
         return rolled
@@ -92,7 +92,7 @@ def logs(path: Path) -> list[Path]:
         return [path]
     found = []
     try:
-        if _is_rolling(path):
+        if _has_rolling_name(path) or _is_rolling(path):
             return [path]
         for name, folders, files in os.walk(path, onerror=_raise):
             directory = Path(name)
@@ -110,6 +110,11 @@ def logs(path: Path) -> list[Path]:
 def is_log_name(name: str) -> bool:
     """Return whether a file with this name can be a log. Rolling logs have files of their state."""
     return not name.startswith((".", "appstatus_"))
+
+
+def _has_rolling_name(path: Path) -> bool:
+    """Return whether a path is named as a rolling log, or is `.` in one, or a link to one."""
+    return any(each.name.startswith("eventlog_v2_") for each in (path, path.resolve()))
 
 
 def _is_rolling(directory: Path) -> bool:
