@@ -151,6 +151,37 @@ def test_a_missing_log_raises(tmp_path: Path) -> None:
     assert f"no directory {tmp_path}/none to search" in error("app-1", tmp_path / "none")
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("-Dx='a", "SPARK_HISTORY_OPTS is -Dx='a (No closing quotation)"),
+        ("-Dspark.history.fs.logDirectory=file://[a", "is file://[a, which is not a URL"),
+    ],
+)
+def test_options_of_the_history_server_that_cannot_be_read_raise(
+    monkeypatch: pytest.MonkeyPatch, options: str, message: str
+) -> None:
+    monkeypatch.setenv("SPARK_HISTORY_OPTS", options)
+    assert message in error("app-1")
+
+
+def test_a_link_without_a_target_is_not_the_newest_log(tmp_path: Path) -> None:
+    (tmp_path / "app-1").symlink_to(tmp_path / "none")
+    assert found("app-1", tmp_path) == "app-1"
+    (tmp_path / "app-1_1").touch()
+    assert found("app-1", tmp_path) == "app-1_1"
+
+
+def test_a_directory_of_logs_that_cannot_be_read_raises(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Path) -> Iterator[Path]:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    assert error("app-1", tmp_path) == f"{tmp_path} cannot be read: Permission denied"
+
+
 # By URL
 
 

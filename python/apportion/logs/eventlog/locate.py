@@ -50,7 +50,13 @@ def event_log(what: str, logs: str | os.PathLike[str] | None = None) -> Iterator
 
 def history_logs() -> Path:
     """Return the history server's directory: from SPARK_HISTORY_OPTS, or the default."""
-    options = shlex.split(os.environ.get("SPARK_HISTORY_OPTS", ""))
+    text = os.environ.get("SPARK_HISTORY_OPTS", "")
+    try:
+        options = shlex.split(text)
+    except ValueError as error:
+        raise ApportionError(
+            f"SPARK_HISTORY_OPTS is {text} ({error}): write options as in a shell"
+        ) from None
     directories = [
         option.removeprefix(_HISTORY_LOGS) for option in options if option.startswith(_HISTORY_LOGS)
     ]
@@ -74,7 +80,10 @@ def _running_log(application: RunningApplication) -> Path:
 
 
 def _directory(place: str, setting: str) -> Path:
-    parts = urlsplit(place)
+    try:
+        parts = urlsplit(place)
+    except ValueError as error:
+        raise ApportionError(f"{setting} is {place}, which is not a URL ({error})") from None
     if parts.scheme not in ("", "file"):
         raise ApportionError(
             f"{setting} is {place}, which is not on this machine: give the URL of a history server "
@@ -96,7 +105,10 @@ def _find_log(application: str, directory: Path) -> Path:
             "application with that id: give the directory of its log"
         )
     name = _file_name(application)
-    logs = [log for log in directory.iterdir() if is_log_name(log.name)]
+    try:
+        logs = [log for log in directory.iterdir() if is_log_name(log.name)]
+    except OSError as error:
+        raise ApportionError(f"{directory} cannot be read: {error.strerror}") from error
     # The log of an attempt has the number of the attempt after the id.
     matching = [log for log in logs if re.fullmatch(rf"{re.escape(name)}(_\d+)?", _id(log))]
     if not matching:
@@ -105,7 +117,8 @@ def _find_log(application: str, directory: Path) -> Path:
             f"there is no event log {application}, and no application with that id among the "
             f"{count_text(len(logs), 'log')} in {directory}.{nearest}"
         )
-    return max(matching, key=lambda log: log.stat().st_mtime)
+    # Spark renames a log at its end, and a link can have no target.
+    return max(matching, key=lambda log: log.stat().st_mtime if log.exists() else 0)
 
 
 def _id(log: Path) -> str:
