@@ -106,6 +106,11 @@ def test_explain_shows_a_query_by_number(log: Path) -> None:
     assert "Query 3" not in shown
 
 
+def test_a_query_that_is_named_twice_is_shown_once(log: Path) -> None:
+    result = explain(log, "--query", "4", "--query", "3", "--query", "4", "--format", "json")
+    assert [query["id"] for query in json.loads(result.stdout)] == [4, 3]
+
+
 def test_explain_draws_queries_below_each_other(log: Path, tmp_path: Path) -> None:
     file = tmp_path / "graph.svg"
     result = explain(log, "-o", file, "--query", "3", "--query", "4")

@@ -295,12 +295,14 @@ class Application:
         yield from self.other_stages
 
     def numbered(self, numbers: Iterable[int], source: str) -> list[Query]:
-        """Return the queries with these numbers, in this order. `source` names the log in messages.
+        """Return the queries with these numbers, in this order, each once.
+
+        `source` names the log in messages.
 
         Raises `ApportionError` for an unknown number.
         """
         queries: list[Query] = []
-        for number in numbers:
+        for number in dict.fromkeys(numbers):
             if number not in self.queries:
                 raise ApportionError(
                     f"{source} has no query {number}. Known queries: {self._numbers_text()}"
