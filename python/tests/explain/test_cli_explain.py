@@ -111,6 +111,12 @@ def test_a_query_that_is_named_twice_is_shown_once(log: Path) -> None:
     assert [query["id"] for query in json.loads(result.stdout)] == [4, 3]
 
 
+def test_the_command_for_advice_is_shown_only_for_a_path(log: Path) -> None:
+    shown = "For advice, run: apportion advise"
+    assert f"{shown} {log}\n" in explain(log).stdout
+    assert shown not in explain("local-17", "--logs", log.parent).stdout
+
+
 def test_explain_draws_queries_below_each_other(log: Path, tmp_path: Path) -> None:
     file = tmp_path / "graph.svg"
     result = explain(log, "-o", file, "--query", "3", "--query", "4")

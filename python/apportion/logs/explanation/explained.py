@@ -11,12 +11,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from apportion._util.paths import FORMATS, write_text
+from apportion._util.paths import FORMATS, existing_path, write_text
 from apportion._util.units import count_text
 from apportion.errors import ApportionError
 from apportion.logs import eventlog
 from apportion.logs.advise.advice import advise
 from apportion.logs.eventlog import Application, Query, locate
+from apportion.logs.eventlog.input.files import STANDARD_INPUT
 from apportion.logs.eventlog.work import work_of
 from apportion.logs.explanation import run_queries
 from apportion.logs.explanation.render import html, mermaid, picture, text
@@ -47,7 +48,7 @@ class Explained:
     streams: list[StreamView] = dataclasses.field(default_factory=list)
     """Streams that Apportion controlled."""
     advice: str | None = None
-    """The command for advice on the same log; None for queries that were run for this."""
+    """The command for advice on the same log; None without the path of a log."""
 
     def text(self) -> str:
         """Return lines of text, with the last stage first.
@@ -168,8 +169,10 @@ def from_log(application: Application, source: str, numbers: Sequence[int] = ())
             chosen = ran
         notes += _outside_of_sql(application)
     streams = [] if numbers else list(map(StreamView, application.streams.values()))
-    options = "".join(f" --query {number}" for number in numbers)
-    command = f"apportion advise {shlex.quote(source)}{options}" if chosen else None
+    options = "".join(f" --query {number}" for number in dict.fromkeys(numbers))
+    # `advise` takes paths only, and standard input has been read.
+    is_path = source not in STANDARD_INPUT and existing_path(source)
+    command = f"apportion advise {shlex.quote(source)}{options}" if chosen and is_path else None
     return dataclasses.replace(_explained(application, chosen, notes, streams), advice=command)
 
 
