@@ -20,6 +20,7 @@ PATH = "Location: InMemoryFileIndex(1 paths)[file:/data/{}], PartitionFilters: [
         ("Scan text", "FileScan text Location: InMemoryFileIndex[file:/data/sales], Part", "sales"),
         ("Scan parquet", "Location: InMemoryFileIndex(1 paths)[file:/data/sal..., Part", None),
         ("Scan JDBCRelation((SELECT 1) t) [numPartitions=1]", "", "(SELECT 1) t"),
+        ("Scan JDBCRelation((SELECT a,\n  b FROM s) t) [numPartitions=1]", "", "(SELECT a, b FROM s) t"),
         ("Scan ExistingRDD", "Scan ExistingRDD[id#0L]", None),
         ("InMemoryTableScan", "InMemoryTableScan [a#1]", None),
         ("LocalTableScan", "LocalTableScan [a#1]", None),

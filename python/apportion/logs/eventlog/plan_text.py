@@ -34,7 +34,8 @@ _JOIN_TYPE = re.compile(
 )
 # `Scan parquet db.sales`, `BatchScan catalog.db.sales`; accelerators add a prefix, such as `Gpu`.
 _SCAN = re.compile(r"\w*Scan$")
-_JDBC = re.compile(r"JDBCRelation\((.*)\)")
+# The table can be a query of several lines.
+_JDBC = re.compile(r"JDBCRelation\((.*)\)", re.DOTALL)
 # `Location: InMemoryFileIndex(1 paths)[file:/data/sales.parquet], PartitionFilters: ...`. Spark
 # writes `...` in place of the end of a long path, which may be in the middle of the name.
 _LOCATION = re.compile(r"Location: \w+(?:\s?\(\d+ paths?\))?\s?\[([^\],]+)[\],]")
@@ -167,7 +168,7 @@ def table(name: str, text: str) -> str | None:
     if not words or not _SCAN.match(words[0]) or words[0] in _NOT_TABLES:
         return None
     if jdbc := _JDBC.search(name):
-        return jdbc[1]
+        return " ".join(jdbc[1].split())
     if words[-1].startswith("ExistingRDD") or "ExistingRDD" in words:
         return None
     # A scan of version 2 names no format.
