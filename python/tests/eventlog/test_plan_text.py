@@ -17,6 +17,8 @@ PATH = "Location: InMemoryFileIndex(1 paths)[file:/data/{}], PartitionFilters: [
         ("Scan parquet", f"FileScan parquet [a#1] {PATH.format('sales.v2')}", "sales.v2"),
         ("GpuScan csv", f"GpuFileGpuScan csv [a#1] {PATH.format('sales.csv')}", "sales"),
         ("BatchScan", f"BatchScan[a#1] {PATH.format('sales')}", "sales"),
+        ("BatchScan parquet file:/data/sales.parquet", "BatchScan parquet file:/data/s...", "sales"),
+        ("BatchScan csv s3://data/a b,s3://data/c", "", "a b"),
         ("Scan text", "FileScan text Location: InMemoryFileIndex[file:/data/sales], Part", "sales"),
         ("Scan parquet", "Location: InMemoryFileIndex(1 paths)[file:/data/sal..., Part", None),
         ("Scan JDBCRelation((SELECT 1) t) [numPartitions=1]", "", "(SELECT 1) t"),

@@ -173,6 +173,9 @@ def table(name: str, text: str) -> str | None:
         return None
     # A scan of version 2 names no format.
     named = words[1:] if words[0].endswith("BatchScan") else words[2:]
+    # `BatchScan parquet file:/data/sales.parquet` reads files by Spark's sources of version 2.
+    if len(named) > 1 and ":/" in named[1]:
+        return _without_format(" ".join(named[1:]).partition(",")[0])
     if named:
         return named[0].removeprefix("spark_catalog.")
     return _last_part(text)
@@ -206,5 +209,9 @@ def _last_part(text: str) -> str | None:
     found = _LOCATION.search(text)
     if not found or found[1].endswith("..."):
         return None
-    path = PurePosixPath(found[1])
+    return _without_format(found[1])
+
+
+def _without_format(text: str) -> str | None:
+    path = PurePosixPath(text)
     return (path.stem if path.suffix in _FORMATS else path.name) or None
