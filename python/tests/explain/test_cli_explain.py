@@ -225,6 +225,17 @@ def test_the_slowest_query_comes_first(tmp_path: Path) -> None:
     assert page.index(f'href="#q{queries - 1}"') < page.index('href="#q0"')
 
 
+@pytest.mark.parametrize(
+    ("queries", "rest"), [(21, "and 1 faster query"), (22, "and 2 faster queries")]
+)
+def test_the_list_of_queries_names_the_number_of_the_others(
+    tmp_path: Path, queries: int, rest: str
+) -> None:
+    events = [event for number in range(queries) for event in (started(number, "a"), *ran(number))]
+    (tmp_path / "log").write_text("\n".join(map(json.dumps, events)))
+    assert f"  {rest}\n" in explain(tmp_path / "log").stdout
+
+
 @pytest.mark.parametrize("what", ["SELECT " + "a" * 300, "http://[::1"])
 def test_an_argument_that_cannot_be_a_path_exits_with_2(what: str) -> None:
     result = explain(what)

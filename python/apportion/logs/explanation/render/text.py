@@ -41,7 +41,7 @@ def overview(queries: Sequence[QueryView]) -> str:
         for query in queries[:_MAX_LISTED]
     ]
     if len(queries) > _MAX_LISTED:
-        lines.append(f"  and {len(queries) - _MAX_LISTED} faster queries")
+        lines.append(f"  and {count_text(len(queries) - _MAX_LISTED, 'faster query')}")
     return "\n".join(["Queries, the slowest first:", *lines]) + "\n"
 
 
