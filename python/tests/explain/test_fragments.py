@@ -54,6 +54,22 @@ def test_a_reused_exchange_is_one_fragment() -> None:
     ]
 
 
+def test_a_scan_with_subqueries_is_a_leaf() -> None:
+    [*_, result] = fragments(
+        plan("""
+            Filter
+              Scan a
+                SubqueryBroadcast
+                  BroadcastExchange: [plan_id=10]
+                    Scan b
+                ReusedSubquery
+              Subquery
+                Scan c
+        """)
+    )
+    assert [node.name for node in result.leaves()] == ["Scan a"]
+
+
 def test_a_plan_without_adaptive_execution_has_numbered_fragments() -> None:
     text = """
         HashAggregate

@@ -61,6 +61,16 @@ class Fragment:
             if node is self.root or not _begins_fragment(node):
                 waiting.extend(reversed([c for c in node.children if not _begins_fragment(c)]))
 
+    def leaves(self) -> Iterator[PlanNode]:
+        """Yield the operators that read no rows of others, such as scans.
+
+        Spark's events have subqueries as children, such as those that choose the partitions of a
+        scan.
+        """
+        for node in self.operators():
+            if all(child.name in _SUBQUERIES | {"ReusedSubquery"} for child in node.children):
+                yield node
+
     def input_of(self, exchange_metric: int | None) -> Fragment | None:
         """Return the input that writes the exchange with this metric id; None without a match."""
         if exchange_metric is None:

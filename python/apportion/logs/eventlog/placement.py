@@ -61,7 +61,7 @@ class _Free:
     def __init__(self, fragment: Fragment) -> None:
         self._exchanges = Counter(read.identity for read in fragment.inputs)
         self._stages = set(fragment.query_stages)
-        self._scans = [node for node in fragment.operators() if not node.children]
+        self._scans = list(fragment.leaves())
 
     def has(self, logged: LoggedDecision, is_exact: bool) -> bool:
         """Return whether all shuffles of a decision are free, or its scan.

@@ -92,6 +92,12 @@ def test_each_scan_has_its_own_decision() -> None:
     assert groups(made) == {"query stage 0": [1], "query stage 1": [0], "result": [2]}
 
 
+def test_the_decision_of_a_scan_whose_partitions_a_subquery_chooses_is_on_its_stage() -> None:
+    pruned = scan(10)
+    pruned.children.append(operator("SubqueryBroadcast", operator("BroadcastExchange", scan(20))))
+    assert groups(viewed(pruned, on_scan(0, 10))) == {"result": [0]}
+
+
 def test_scans_without_metric_ids_have_one_decision_each() -> None:
     plan = operator("SortMergeJoin", read(0, exchange(1, scan(10))), read(1, exchange(2, scan(20))))
     made = viewed(plan, on_scan(0, None), on_scan(1, None), on_scan(2, None))

@@ -54,7 +54,7 @@ class Origins:
         scan is matched by its columns, or by its name if only one operator has that name.
         """
         known = {place for place in decided if 0 <= place < len(self.operators)}
-        scanned = (self._leaf(node) for node in fragment.operators() if not node.children)
+        scanned = map(self._leaf, fragment.leaves())
         return sorted(known.union(place for place in scanned if place is not None))
 
     def _has_children(self, place: int) -> bool:

@@ -357,9 +357,7 @@ def _millis(parts: Sequence[Part]) -> int:
 
 
 def _tables(fragment: Fragment) -> list[str]:
-    names = (
-        plan_text.table(node.name, node.text) for node in fragment.operators() if not node.children
-    )
+    names = (plan_text.table(node.name, node.text) for node in fragment.leaves())
     return list(dict.fromkeys(name for name in names if name))
 
 
