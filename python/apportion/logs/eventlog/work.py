@@ -139,7 +139,11 @@ def attempts_of(fragments: Sequence[Fragment], stages: Iterable[Stage]) -> list[
         set[int]() if own else fragment.read_accumulators()
         for fragment, own in zip(fragments, attempts, strict=True)
     ]
-    _match(unmatched, read, attempts)
+    unmatched = _match(unmatched, read, attempts)
+    # An attempt whose tasks all failed updated no metrics.
+    own_of = {stage.id: own for own in attempts for stage in own}
+    for stage in unmatched:
+        own_of.get(stage.id, []).append(stage)
     return attempts
 
 

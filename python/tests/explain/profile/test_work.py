@@ -149,6 +149,15 @@ def test_failed_attempts_are_shown_with_the_time_that_they_lost() -> None:
     assert "3 failed, on the critical path" in html.render("one", [made])
 
 
+def test_an_attempt_whose_tasks_all_failed_is_on_the_stage_of_the_other_attempts() -> None:
+    query = example()
+    lost = Stage(3, 0, name="", parents=[], tasks_planned=3, query=3)
+    lost.failed_tasks, lost.wasted_millis = 3, 1500
+    query.stages[2].attempt = 1
+    query.stages.insert(2, lost)
+    assert "    failed attempts: 3, 1.5 s lost\n" in text.render(view(Application(), query))
+
+
 def test_the_task_time_is_the_same_as_in_advice() -> None:
     application = eventlog.read(GOLDEN / "spark-4.2.zstd")
     explained = {}
