@@ -77,6 +77,7 @@ COMMANDS = [
     ("explain {log} --query one", "Invalid value for '--query'"),
     ("explain {log} --tables .", "--tables: only for SQL"),
     ("explain query.sql --logs .", "--logs: only for a log"),
+    ("explain {log} --logs .", "--logs: only for an application id"),
     ("explain {log} --format pdf", "'pdf' is not one of"),
     ("explain {log} -o none/x.html", "cannot write none/x.html: No such file or directory"),
     ("explain {log} -o .", "cannot write .: Is a directory"),

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from apportion._spark.jvm import short_errors
+from apportion._util.paths import existing_path
 from apportion._util.units import count_text
 from apportion.cli.support.console import fail, note, writing
 from apportion.cli.support.options import Force, Output, choose_format
@@ -98,6 +99,8 @@ def explain_command(
             f"SQL, not for {what}",
             {"--tables": tables, "--set": assignments, "--master": master},
         )
+        if existing_path(what) or "/" in what:
+            _refuse(f"an application id, not for {what}", {"--logs": logs})
         with waiting(f"Reading {what}"), locate.event_log(what, logs) as log:
             check(files.logs(log))
             application = eventlog.read(log)
