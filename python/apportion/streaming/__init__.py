@@ -85,7 +85,8 @@ def start(
     policy = BatchTime() if policy is None else policy
     if not isinstance(policy, Policy):
         raise InputError(f"policy is {policy!r}: allowed is an object with `name` and `wanted`")
-    interval = None if trigger is None else _seconds("trigger", trigger)
+    # Spark starts batches with the interval 0 as without one.
+    interval = (None if trigger is None else _seconds("trigger", trigger)) or None
     if isinstance(policy, BatchTime) and interval is None:
         raise InputError("the policy BatchTime needs a trigger, such as trigger='30s'")
     plan = Plan(

@@ -149,7 +149,8 @@ def simulate(
     if len(observed) < 2:
         raise InputError(f"the log has {len(observed)} batches of {history.stream}: 2 are needed")
     slots = _slots(observed, history, slots)
-    trigger = _trigger(history) if trigger is None else trigger
+    # Spark starts batches with the interval 0 as without one.
+    trigger = (_trigger(history) if trigger is None else trigger) or None
     warm = [each for each in observed if not each.is_first] or observed
     model = fit([dataclasses.replace(each, slots=each.slots or slots) for each in warm])
     measured = [each.pause_millis / 1000 for each in history.records if each.pause_millis]

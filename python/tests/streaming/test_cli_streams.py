@@ -85,6 +85,13 @@ def test_it_compares_policies(checkpoint: Path) -> None:
     assert "Pause of a rescale: 6.0 s, the median of 1 rescale in the log" in result.output
 
 
+def test_a_trigger_of_no_time_is_simulated_as_no_trigger(checkpoint: Path) -> None:
+    options = ("--policy", "load", "--trigger", "0s", "--format", "json")
+    (stream,) = json.loads(call(checkpoint, *options).stdout)["streams"]
+    assert stream["trigger"] is None
+    assert {run["late"] for run in stream["runs"]} == {None}
+
+
 def test_the_times_of_simulated_policies_are_shown(checkpoint: Path) -> None:
     options = ("--policy", "load", "--cooldown", "30s")
     result = call(checkpoint, *options)

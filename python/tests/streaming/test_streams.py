@@ -165,6 +165,7 @@ def test_a_state_outside_rocksdb_is_refused_before_the_query_starts(
     ("arguments", "message"),
     [
         ({}, "the policy BatchTime needs a trigger"),
+        ({"trigger": "0s"}, "the policy BatchTime needs a trigger"),
         ({"trigger": "soon"}, "trigger is 'soon': allowed is a time of at most one day"),
         ({"policy": 8, "trigger": 1}, "policy is 8: allowed is an object with `name`"),
         ({"trigger": 1, "min_partitions": 0}, "min_partitions is 0"),
