@@ -25,6 +25,8 @@ def address(url: str) -> tuple[str, int]:
         # The URL can have client parameters after the host, such as sc://host:15002/;token=...
         parts = urlparse(url)
         host, port = parts.hostname, parts.port
+        # As for the connection, which does not take a host such as a..b.
+        (host or "").encode("idna")
     except ValueError:
         raise wrong from None
     if parts.scheme != "sc" or not host:

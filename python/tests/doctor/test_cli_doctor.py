@@ -75,6 +75,7 @@ def test_doctor_prints_json(machine: Machine) -> None:
         ),
         (["--remote", "sc://x:port"], "sc://x:port is not a Spark Connect URL"),
         (["--remote", "sc://x:99999"], "sc://x:99999 is not a Spark Connect URL"),
+        (["--remote", "sc://a..b"], "sc://a..b is not a Spark Connect URL"),
         (["--remote", "sc://x", "--conf", "a=b"], "--conf has no effect with --remote"),
         (["--format", "xml"], "'xml' is not one of"),
     ],
