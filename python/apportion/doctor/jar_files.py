@@ -91,7 +91,10 @@ def copies(setup: Setup) -> Iterator[Finding]:
 def _local_file(jar: GivenJar) -> Path | None:
     if jar.where == _PACKAGES:
         return None
-    url = urlparse(jar.path)
+    try:
+        url = urlparse(jar.path)
+    except ValueError:
+        return Path(jar.path)
     return Path(unquote(url.path)) if url.scheme in ("", "file") else None
 
 

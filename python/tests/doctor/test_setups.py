@@ -111,6 +111,10 @@ def jar_that_is_gone(machine: Machine) -> None:
     machine.submit(f"--jars=/gone/{JAR} -c spark.sql.extensions={EXTENSION}")
 
 
+def jar_with_a_wrong_url(machine: Machine) -> None:
+    machine.submit(f"--jars=file://[gone/{JAR} -c spark.sql.extensions={EXTENSION}")
+
+
 def two_versions_of_the_jar(machine: Machine) -> None:
     new = machine.file("lib/apportion-spark-4.2_2.13-0.2.0.jar")
     machine.submit(f"--jars {new} --conf spark.sql.extensions={EXTENSION}")
@@ -222,6 +226,7 @@ JAVA = "need Java 17 or newer: install it, and set JAVA_HOME to its folder"
             "for Spark 4.2 (Scala 2.12), but Spark 4.2 (Scala 2.13) would run: use {ours}",
         ),
         (jar_that_is_gone, "Jar given", f"/gone/{JAR}", "this file does not exist: use {ours}"),
+        (jar_with_a_wrong_url, "Jar given", "//[gone/", "this file does not exist: use {ours}"),
         (
             two_versions_of_the_jar,
             "Versions of the jar",
