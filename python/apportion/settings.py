@@ -7,6 +7,7 @@ import importlib.resources
 import json
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any, Literal
 
@@ -62,7 +63,10 @@ class Setting:
         Raises `SettingError` if the value is not allowed.
         """
         # numpy's numbers, and text from config files and variables.
-        value = value.item() if hasattr(value, "item") else value
+        if hasattr(value, "item"):
+            # Arrays and columns of Spark have no single value.
+            with suppress(TypeError, ValueError):
+                value = value.item()
         if isinstance(value, str) and self.type in ("boolean", "int", "double"):
             value = _from_text(self.type, value.strip())
         # bool is a subclass of int.

@@ -102,6 +102,7 @@ def test_sizes_are_converted_to_bytes(text: int | str, size: int) -> None:
         ({"min_parallelism": "four"}, "min_parallelism is 'four'"),
         ({"max_parallelism": 2**31}, "max_parallelism is 2147483648"),
         ({"max_parallelism": True}, "max_parallelism is True"),
+        ({"max_parallelism": np.array([4, 8])}, r"max_parallelism is array\(\[4, 8\]\)"),
         ({"broadcast_ratio": 0.0}, "broadcast_ratio is 0.0: allowed is above 0.0 and below 1.0"),
         ({"broadcast_ratio": 1}, "broadcast_ratio is 1"),
         ({"broadcast_ratio": float("nan")}, "broadcast_ratio is nan"),
