@@ -72,7 +72,7 @@ def _by_name(settings: object) -> Any:
     names: dict[str, Any] = {}
     for name, value in settings.items():
         try:
-            names[registry.find(name).name] = value
+            names[registry.find(str(name)).name] = value
         except SettingError:
             names[name] = value
     return names

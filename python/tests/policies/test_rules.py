@@ -224,3 +224,5 @@ def test_no_rules_are_an_empty_list(tmp_path: Path) -> None:
 def test_a_wrong_rule_in_code_is_an_error() -> None:
     with pytest.raises(PolicyError, match=r"parallelism is 0\. Allowed: 1 or more"):
         Rule({"user": "ann"}, settings={"parallelism": 0})
+    with pytest.raises(PolicyError, match=r"unknown setting 5\."):
+        Rule({"user": "ann"}, settings={5: 1})  # type: ignore[dict-item]
