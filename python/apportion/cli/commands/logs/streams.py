@@ -47,7 +47,10 @@ def streams_command(
         bool, typer.Option("--follow", "-f", help="Show changes until you press Ctrl-C.")
     ] = False,
     every: Annotated[
-        float, typer.Option(min=0.2, metavar="SECONDS", help="For --follow: time between reads.")
+        float,
+        typer.Option(
+            min=0.2, max=86_400, metavar="SECONDS", help="For --follow: time between reads."
+        ),
     ] = 2.0,
     policies: Annotated[
         list[str] | None,
