@@ -146,6 +146,8 @@ def test_follow_shows_changes_until_it_is_stopped(
     [
         (("--stream", "click"), "has no stream click, but clicks. Did you mean clicks?"),
         (("--follow", "--policy", "load"), "--follow: not with --policy"),
+        (("--slots", "4"), "--slots has no effect without --policy"),
+        (("--follow", "--cooldown", "5min"), "--cooldown has no effect without --policy"),
         (("--follow", "--every", "1e12"), "should be less than or equal to 86400"),
         (("--policy", "lod"), "the policy lod is unknown"),
         (("--policy", "load", "--cooldown", "x"), "--cooldown is x: write a time"),

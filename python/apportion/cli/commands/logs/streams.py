@@ -69,11 +69,13 @@ def streams_command(
         typer.Option(help="For --policy: interval of the trigger. Default: as in the journal."),
     ] = None,
     stabilization: Annotated[
-        str, typer.Option(help="For --policy: time for which a load must be steady.")
-    ] = "5min",
+        str | None,
+        typer.Option(help="For --policy: time for which a load must be steady. Default: 5min."),
+    ] = None,
     cooldown: Annotated[
-        str, typer.Option(help="For --policy: shortest time between two rescales.")
-    ] = "10min",
+        str | None,
+        typer.Option(help="For --policy: shortest time between two rescales. Default: 10min."),
+    ] = None,
     format: OutputFormat = None,
     output: Output = None,
     force: Force = False,
@@ -86,6 +88,10 @@ def streams_command(
     Exit codes: 0 shown, 2 wrong usage or a log without a stateful stream.
     """
     chosen = choose_format(format, output, ["text", "json"])
+    times = {"--trigger": trigger, "--stabilization": stabilization, "--cooldown": cooldown}
+    for option, value in {"--slots": slots, **times}.items():
+        if value is not None and not policies:
+            fail(f"{option} has no effect without --policy")
     if follow:
         if policies or output or chosen == "json":
             fail("--follow: not with --policy, --output and --format json")
@@ -96,8 +102,8 @@ def streams_command(
     if policies:
         wanted = [parse_policy(each) for each in policies]
         interval = None if trigger is None else _seconds("--trigger", trigger)
-        steady = _seconds("--stabilization", stabilization)
-        between = _seconds("--cooldown", cooldown)
+        steady = _seconds("--stabilization", stabilization or "5min")
+        between = _seconds("--cooldown", cooldown or "10min")
         results = [
             simulate(
                 each, wanted, slots=slots, trigger=interval, stabilization=steady, cooldown=between
