@@ -50,6 +50,13 @@ def test_doctor_exits_with_1_and_does_not_start_spark_after_a_problem(machine: M
     assert "fix the problems first" in result.stdout
 
 
+@pytest.mark.usefixtures("machine")
+def test_a_setting_with_its_short_name_is_checked() -> None:
+    conf = f"spark.sql.extensions={EXTENSION}"
+    result = call("--no-start", "--conf", conf, "--set", "mode=observe")
+    assert "Apportion only records decisions" in result.stdout
+
+
 def test_doctor_prints_json(machine: Machine) -> None:
     ours = machine.folder / "ours" / JAR
     result = call("--no-start", "--format", "json", "--conf", f"spark.jars={ours}")

@@ -16,7 +16,8 @@ from apportion.cli.support.options import Format
 from apportion.cli.support.progress import waiting
 from apportion.cli.support.spark_session import start
 from apportion.doctor import Finding, Verdict, examine, examine_server, prove
-from apportion.errors import ApportionError
+from apportion.errors import ApportionError, SettingError
+from apportion.settings import find
 
 EXAMPLES = """\
 More examples:
@@ -68,7 +69,8 @@ def doctor_command(
     """
     for wrong in [entry for entry in conf or [] if "=" not in entry]:
         fail(f"--conf {wrong}: write KEY=VALUE")
-    given = dict(entry.split("=", 1) for entry in conf or [])
+    pairs = (entry.split("=", 1) for entry in conf or [])
+    given = {_key(name): value for name, value in pairs}
     if remote and given:
         fail("--conf has no effect with --remote: the Spark Connect server has its own conf")
     if remote:
@@ -81,6 +83,14 @@ def doctor_command(
     _show(findings, format)
     if not _are_fine(findings):
         raise typer.Exit(_PROBLEM_FOUND)
+
+
+def _key(name: str) -> str:
+    """Return the key of a setting that is named as for the option --set of other commands."""
+    try:
+        return find(name).key
+    except SettingError:
+        return name
 
 
 def _are_fine(findings: list[Finding]) -> bool:
