@@ -85,7 +85,10 @@ def read(given: Mapping[str, str]) -> Conf:
     """
     entries = [Entry(key, value, "--conf") for key, value in given.items()]
     arguments = submit_arguments()
-    entries += _submitted(arguments)
+    # Spark uses the last value of an option, and these two rather than --conf.
+    lists = ("--jars", "--packages")
+    submitted = reversed([*_submitted(arguments)])
+    entries += sorted(submitted, key=lambda entry: not entry.source.endswith(lists))
     file = _properties_file(arguments)
     if file and file.is_file():
         # Java uses the last entry of a repeated key.

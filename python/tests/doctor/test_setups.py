@@ -497,6 +497,19 @@ def test_the_source_with_the_highest_priority_counts(machine: Machine) -> None:
     assert "mode=active" not in finding.looked_at
 
 
+def test_the_last_of_repeated_submit_arguments_counts(machine: Machine) -> None:
+    right = machine.folder / "ours" / JAR
+    machine.submit(
+        f"--jars /old/{JAR} --jars {right} -c spark.jars=/gone/{JAR} "
+        f"-c spark.apportion.mode=observe -c spark.apportion.mode=auto "
+        f"-c spark.sql.extensions={EXTENSION}"
+    )
+    found = doctor.examine()
+    assert {finding.verdict for finding in found} == {"ok"}
+    (given,) = (finding for finding in found if finding.check == "Jar given")
+    assert str(right) in given.looked_at
+
+
 def test_unreadable_submit_arguments_raise(machine: Machine) -> None:
     machine.set("PYSPARK_SUBMIT_ARGS", "--name 'unclosed pyspark-shell")
     with pytest.raises(ApportionError, match=r"PYSPARK_SUBMIT_ARGS is not .* No closing quotation"):
