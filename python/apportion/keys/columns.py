@@ -25,9 +25,16 @@ def column_names(df: DataFrame, cols: str | Sequence[str]) -> list[str]:
     As in Spark, spark.sql.caseSensitive decides whether upper and lower case differ. Raises
     `InputError` if the list is empty, or if a name is not the name of exactly one column of `df`.
     """
-    names = [cols] if isinstance(cols, str) else list(cols)
+    allowed = "allowed is one column name, or a list of names"
+    try:
+        names = [cols] if isinstance(cols, str) else list(cols)
+    except TypeError:
+        raise InputError(f"cols is {cols!r}: {allowed}") from None
     if not names:
-        raise InputError("cols is empty: allowed is one column name, or a list of names")
+        raise InputError(f"cols is empty: {allowed}")
+    for name in names:
+        if not isinstance(name, str):
+            raise InputError(f"cols has {name!r}: {allowed}")
     is_sensitive = df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
     return [_find_column(df.columns, name, is_sensitive) for name in names]
 

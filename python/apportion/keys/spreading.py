@@ -43,6 +43,8 @@ def spread(
     from pyspark.sql.types import LongType, StructField, StructType
 
     names = column_names(df, cols)
+    if not isinstance(name, str):
+        raise InputError(f"name is {name!r}: allowed is the name of the new column")
     if name.lower() in (column.lower() for column in df.columns):
         raise InputError(f"name is {name}: the DataFrame already has a column with this name")
     spark = df.sparkSession

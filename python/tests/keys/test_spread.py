@@ -124,6 +124,9 @@ def test_spread_raises_for_too_many_values(
     [
         (("citty", 5), r"there is no column citty\. Did you mean city\? Columns: id, city"),
         (([], 5), "cols is empty: allowed is one column name, or a list of names"),
+        ((7, 5), "cols is 7: allowed is one column name, or a list of names"),
+        ((["id", None], 5), "cols has None: allowed is one column name, or a list of names"),
+        (("city", 5, None, None), "name is None: allowed is the name of the new column"),
         (("city", 0), "p is 0: allowed is a whole number from 1 to 1048576"),
         (("city", 2.0), r"p is 2\.0: allowed is a whole number"),
         (("city", 5, 4), "n is 4: allowed is a whole number from 5 to 2147483647"),
