@@ -184,7 +184,16 @@ except apportion.SettingError as error:
     assert "history_path cannot be changed while Spark runs" in str(error), error
 else:
     raise AssertionError
-{REPORT}"""
+{REPORT}
+spark.stop()
+for attempt in (apportion.decisions, lambda stopped: apportion.resources.plan(stopped, "SELECT 1")):
+    try:
+        attempt(spark)
+    except apportion.ApportionError as error:
+        assert "has been stopped: start a new one" in str(error), error
+    else:
+        raise AssertionError(attempt)
+"""
     assert report(run(code)) == {"jars": [ours()], "extensions": [EXTENSION], "decisions": 0}
 
 

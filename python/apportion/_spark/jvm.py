@@ -177,11 +177,16 @@ def report_stream(spark: SparkSession, record: str) -> None:
 def table(spark: SparkSession, function: str, *arguments: str | int | None) -> list[Row]:
     """Return the rows of one of the extension's table functions. Works on Spark Connect too.
 
-    Raises `ApportionError` if the session runs without the extension.
+    Raises `ApportionError` if the session runs without the extension, or has been stopped.
     """
     from pyspark.errors import AnalysisException
     from pyspark.sql.functions import lit
 
+    # pyspark deletes it when the session stops.
+    if is_classic(spark) and spark.sparkContext._jsc is None:
+        raise ApportionError(
+            "this Spark session has been stopped: start a new one with apportion.get_or_create()"
+        )
     names = [f"a{i}" for i in range(len(arguments))]
     call = f"{function}({', '.join(f':{name}' for name in names)})"
     values = {name: lit(value) for name, value in zip(names, arguments, strict=True)}
