@@ -15,11 +15,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructField
 
-# Types whose values survive the way to Python and back. Timestamps do so only as microseconds
-# (see `_collected`): in Python they are local time, in which one hour of the year occurs twice.
+# Types whose values survive the way to Python and back, some of them only as in `_NUMBERS`.
 _KEYS = {
     *("boolean", "byte", "short", "integer", "long", "float", "double", "decimal"),
     *("string", "binary", "date", "timestamp_ntz", "timestamp"),
+}
+# In Python, timestamps are local time, in which one hour of the year occurs twice, and the years of
+# dates and times are 1 to 9999.
+_NUMBERS = {
+    "date": "unix_date({})",
+    "timestamp": "unix_micros({})",
+    "timestamp_ntz": "({} - TIMESTAMP_NTZ'1970-01-01')",
 }
 
 
@@ -79,4 +85,4 @@ def _collected(field: StructField) -> str:
             f"column {field.name} is of type {field.dataType.simpleString()}, which is not "
             "supported for even keys: cast it to a string"
         )
-    return f"unix_micros({name})" if kind == "timestamp" else name
+    return _NUMBERS.get(kind, "{}").format(name)
