@@ -9,7 +9,7 @@ stream.await_termination()
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, SupportsFloat
 
 from apportion._spark import jvm
 from apportion._util.units import read_bytes, read_seconds
@@ -82,6 +82,10 @@ def start(
             f"streaming.start needs Spark 4.2 or later, which can repartition the state of a "
             f"stream. This is Spark {spark.version}"
         )
+    if not callable(build):
+        raise InputError(f"build is {build!r}: allowed is a function that returns the query")
+    if not isinstance(checkpoint, str) or not checkpoint:
+        raise InputError(f"checkpoint is {checkpoint!r}: allowed is text with a location")
     policy = BatchTime() if policy is None else policy
     if not isinstance(policy, Policy):
         raise InputError(f"policy is {policy!r}: allowed is an object with `name` and `wanted`")
@@ -107,8 +111,9 @@ def start(
 
 def _seconds(name: str, value: str | float) -> float:
     seconds = read_seconds(value) if isinstance(value, str) else value
+    is_number = isinstance(seconds, SupportsFloat) and not isinstance(seconds, bool)
     # NaN is not in any range.
-    if isinstance(seconds, bool) or not 0 <= seconds <= _MOST_SECONDS:
+    if not is_number or not 0 <= seconds <= _MOST_SECONDS:
         raise InputError(
             f"{name} is {value!r}: allowed is a time of at most one day, such as '30s' or '5min'"
         )
@@ -117,6 +122,6 @@ def _seconds(name: str, value: str | float) -> float:
 
 def _bytes(name: str, value: int | str) -> int:
     size = read_bytes(value) if isinstance(value, str) else value
-    if isinstance(size, bool) or size < 1:
+    if not isinstance(size, int) or isinstance(size, bool) or size < 1:
         raise InputError(f"{name} is {value!r}: allowed is a size of at least 1 byte, as '512MB'")
     return size

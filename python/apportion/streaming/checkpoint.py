@@ -10,7 +10,7 @@ import dataclasses
 import json
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -43,6 +43,12 @@ class PendingRescale:
     reason: str
     file_sink: str | None
     """Path of a file sink; None for other sinks."""
+
+
+class _Metadata(msgspec.Struct):
+    """Spark's `OffsetSeqMetadata`."""
+
+    conf: dict[str, str] = {}
 
 
 def is_unsupported(error: Exception) -> bool:
@@ -150,9 +156,12 @@ class Checkpoint:
     def _conf(self, batch: int) -> dict[str, str]:
         lines = (self._files.read(f"offsets/{batch}") or "").splitlines()
         # The first line is the version of the format, and the second has the confs.
-        metadata: dict[str, Any] = json.loads(lines[1]) if len(lines) > 1 else {}
-        conf: dict[str, str] = metadata.get("conf", {})
-        return conf
+        try:
+            return msgspec.json.decode(lines[1], type=_Metadata).conf if len(lines) > 1 else {}
+        except (ValueError, msgspec.DecodeError) as error:
+            raise InputError(
+                f"{self.location}/offsets/{batch} is not a batch that Spark wrote: {error}"
+            ) from None
 
     def _partitions_of(self, batch: int) -> int | None:
         number = self._conf(batch).get(PARTITIONS)

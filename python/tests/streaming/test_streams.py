@@ -168,6 +168,10 @@ def test_a_state_outside_rocksdb_is_refused_before_the_query_starts(
         ({"trigger": "0s"}, "the policy BatchTime needs a trigger"),
         ({"trigger": "soon"}, "trigger is 'soon': allowed is a time of at most one day"),
         ({"policy": 8, "trigger": 1}, "policy is 8: allowed is an object with `name`"),
+        ({"trigger": 1, "build": None}, "build is None: allowed is a function"),
+        ({"trigger": 1, "checkpoint": Path("c")}, "allowed is text with a location"),
+        ({"trigger": 1, "cooldown": None}, "cooldown is None: allowed is a time"),
+        ({"trigger": 1, "state_per_partition": None}, "state_per_partition is None: allowed is"),
         ({"trigger": 1, "min_partitions": 0}, "min_partitions is 0"),
         ({"trigger": 1, "min_partitions": 9, "max_partitions": 8}, "max_partitions is 8"),
         ({"trigger": 1, "state_per_partition": "0MB"}, "state_per_partition is '0MB'"),
@@ -177,7 +181,17 @@ def test_wrong_arguments_are_refused(
     arguments: dict[str, object], message: str, session: SparkSession
 ) -> None:
     with pytest.raises(InputError, match=message):
-        streaming.start(session, pytest.fail, "unused", **arguments)  # type: ignore[arg-type]
+        streaming.start(session, **{"build": pytest.fail, "checkpoint": "unused", **arguments})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("metadata", ['{"conf": {', "[]"])
+def test_a_damaged_batch_of_a_checkpoint_is_named(
+    metadata: str, session: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets/0").write_text(f"v1\n{metadata}\n{{}}")
+    with pytest.raises(InputError, match="/offsets/0 is not a batch that Spark wrote"):
+        streaming.start(session, pytest.fail, str(tmp_path), trigger=1)
 
 
 def test_the_error_of_a_query_reaches_await_termination(
