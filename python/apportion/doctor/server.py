@@ -48,6 +48,23 @@ def connect(url: str) -> SparkSession:
     from pyspark.sql import SparkSession
 
     try:
+        # A server of another protocol takes connections too.
+        _await_grpc(url)
         return SparkSession.builder.remote(url).getOrCreate()
     except (PySparkException, ImportError) as error:
         raise ApportionError(str(error)) from error
+
+
+def _await_grpc(url: str) -> None:
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
+    # Only now: without it, Spark's client raises an error that names all missing packages.
+    import grpc  # type: ignore[import-untyped]  # isort: skip
+
+    channel = DefaultChannelBuilder(url).toChannel()
+    try:
+        grpc.channel_ready_future(channel).result(_SECONDS_TO_ANSWER)
+    except grpc.FutureTimeoutError:
+        raise ApportionError("the server does not answer as a Spark Connect server") from None
+    finally:
+        channel.close()

@@ -16,6 +16,7 @@ from typer.testing import CliRunner, Result
 from apportion import doctor
 from apportion._spark import jars
 from apportion.cli import app
+from apportion.doctor import server
 from tests.programs import without_spark
 
 from .conftest import JAR, Machine
@@ -102,6 +103,17 @@ def test_a_spark_connect_server_that_does_not_answer_is_a_problem() -> None:
     (finding,) = json.loads(result.stdout)
     assert (finding["check"], finding["looked_at"]) == ("Server", f"sc://localhost:{port}")
     assert "the server does not answer" in finding["advice"]
+
+
+def test_a_server_of_another_protocol_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_SECONDS_TO_ANSWER", 1)
+    with socket.socket() as silent:
+        silent.bind(("localhost", 0))
+        silent.listen()
+        port = silent.getsockname()[1]
+        result = call("--remote", f"sc://localhost:{port}", "--format", "json")
+    (finding,) = json.loads(result.stdout)
+    assert "does not answer as a Spark Connect server" in finding["advice"]
 
 
 # On the session of the tests
