@@ -54,16 +54,19 @@ def find_table_in(schema: Mapping[str, Any] | SparkSession) -> FindTable:
 def _find_in_mapping(schema: Mapping[str, Any]) -> FindTable:
     try:
         known = MappingSchema(dict(schema), dialect="spark")
-    except (SchemaError, AttributeError, TypeError) as error:
+        depth = len(known.supported_table_args) or 1
+    except (SchemaError, AttributeError, TypeError, ValueError) as error:
         raise InputError(
             f"the schema must have the form {{table: {{column: type}}}}: {error}"
         ) from None
-    depth = len(known.supported_table_args) or 1
 
     def find(table: exp.Table) -> bool:
         names = [exp.to_identifier(part.name.lower()) for part in table.parts[-depth:]]
         path = dict(zip(("this", "db", "catalog"), reversed(names), strict=False))
-        return known.find(exp.Table(**path), raise_on_missing=False) is not None
+        try:
+            return known.find(exp.Table(**path)) is not None
+        except SchemaError:  # several databases have a table of this name
+            return True
 
     return find
 

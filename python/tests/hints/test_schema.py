@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -66,14 +66,28 @@ def test_a_schema_can_have_databases(table: str, is_known: bool) -> None:
     assert codes == ([] if is_known else ["APH314"])
 
 
+def test_a_table_of_two_databases_is_known_without_its_database() -> None:
+    schema = {"d": TABLES, "e": TABLES}
+    assert lint("SELECT /*+ SOURCE_PARALLELISM(t, 8) */ a FROM t", schema) == []
+
+
 def test_sqlglot_does_not_warn_of_unknown_statements(caplog: pytest.LogCaptureFixture) -> None:
     assert lint("EXPLAIN FORMATTED SELECT /*+ RANGES(even) */ a FROM t", TABLES) == []
     assert caplog.records == []
 
 
-def test_a_schema_of_another_form_raises() -> None:
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"a": {"b": "int"}, "c": {"d": {"e": "int"}}},
+        {"t": None},
+        {"a": {"b": {"c": {"d": {"e": "int"}}}}},
+    ],
+    ids=["of two depths", "without columns", "too deep"],
+)
+def test_a_schema_of_another_form_raises(schema: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="the schema must have the form"):
-        lint("SELECT /*+ RANGES(even) */ 1", {"a": {"b": "int"}, "c": {"d": {"e": "int"}}})
+        lint("SELECT /*+ RANGES(even) */ 1", schema)
 
 
 def test_a_session_is_a_schema(spark: SparkSession) -> None:
