@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -87,7 +88,7 @@ def _locate(name: str, positions: Positions, finding: Finding) -> dict[str, Any]
     artifact = (
         {"uri": file.as_uri()}
         if file.is_absolute()
-        else {"uri": quote(file.as_posix()), "uriBaseId": "%SRCROOT%"}
+        else {"uri": quote(os.fsencode(file.as_posix())), "uriBaseId": "%SRCROOT%"}
     )
     region = {
         "startLine": finding.line,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from typer.testing import CliRunner, Result
 
 from apportion.cli import app
 from apportion.cli.commands.lint import lint_command
+from apportion.cli.support.sources import read_source
+from apportion.errors import ApportionError
 from apportion.hints import CODES
 from apportion.sql.files import find_project_files
 
@@ -268,6 +271,24 @@ def test_an_empty_dbt_project_is_wrong_usage(tmp_path: Path) -> None:
     result = _lint(str(tmp_path))
     assert result.exit_code == 2
     assert "has no SQL files in the folders that dbt_project.yml names" in result.stderr
+
+
+def test_sarif_has_the_bytes_of_a_name_that_is_not_utf_8(folder: Path) -> None:
+    name = os.fsdecode(b"\xff.sql")
+    Path(name).write_text(WRONG)
+    (run,) = json.loads(_lint("--format", "sarif", name).stdout)["runs"]
+    (location,) = run["results"][0]["locations"]
+    assert location["physicalLocation"]["artifactLocation"]["uri"] == "%FF.sql"
+
+
+def test_a_file_that_is_named_twice_is_checked_once(folder: Path) -> None:
+    assert "1 finding in 1 of 1 file" in _lint("wrong.sql", "wrong.sql").stderr
+
+
+def test_closed_standard_input_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(ApportionError, match="cannot read <stdin>: it is closed"):
+        read_source("-")
 
 
 def test_sarif_output(folder: Path) -> None:

@@ -69,7 +69,7 @@ def lint_command(
     """
     ignored = _codes(ignore or [])
     tables = None if schema is None else _read_schema(schema)
-    names = [name for path in paths for name in _list_files(path)]
+    names = list(dict.fromkeys(name for path in paths for name in _list_files(path)))
     checked: list[CheckedFile] = []
     unreadable: list[str] = []
     quiet = len(names) < _FILES_WORTH_A_PROGRESS_BAR or not err.is_terminal

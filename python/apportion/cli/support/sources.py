@@ -52,6 +52,8 @@ def read_source(name: str) -> Source:
         reason = f"byte {error.start} is not UTF-8. SQL files must be UTF-8"
     except OSError as error:
         reason = error.strerror or str(error)
+    except AttributeError:  # Python has no sys.stdin if it was closed before the start.
+        reason = "it is closed"
     raise ApportionError(f"cannot read {one_line(shown)}: {reason}")
 
 
