@@ -64,6 +64,11 @@ SELECT * FROM u
     assert [setup.settings for setup in second.setups] == [{}, {"c": ""}]
 
 
+def test_directives_can_follow_a_comment_of_several_lines() -> None:
+    script = parse("-- name: a\n/* two\n   lines */\n-- order: kept\nSELECT 1\n", "x.sql")
+    assert script.statements[0].options.ordered
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -616,6 +621,17 @@ def test_sql_files_outside_the_listed_directories_are_ignored(pytester: pytest.P
     pytester.makeini("[pytest]\napportion_sql_tests = sql_tests\n")
     pytester.mkdir("sql_tests")
     pytester.runpytest().assert_outcomes()
+
+
+def test_a_listed_directory_can_be_beside_the_directory_of_the_ini_file(
+    project: pytest.Pytester,
+) -> None:
+    project.mkdir("inner")
+    path = project.path / "inner" / "pytest.ini"
+    path.write_text("[pytest]\napportion_sql_tests = ../sql_tests\n")
+    _write(project, "x.sql", "-- name: a\nSELECT 1\n")
+    result = project.runpytest("-c", path, "--apportion-update-golden", "sql_tests")
+    result.assert_outcomes(passed=1)
 
 
 def test_a_listed_directory_that_does_not_exist_is_an_error(pytester: pytest.Pytester) -> None:

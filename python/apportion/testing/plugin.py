@@ -12,6 +12,7 @@ belong to one session.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -52,7 +53,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    if not any(directory in file_path.parents for directory in parent.config.getini(_DIRECTORIES)):
+    # A listed directory can have `..` in its path, and the path of a file has none.
+    directories = [Path(os.path.normpath(each)) for each in parent.config.getini(_DIRECTORIES)]
+    if not any(directory in file_path.parents for directory in directories):
         return None
     if file_path.suffix == ".sql":
         return SqlFile.from_parent(parent, path=file_path)

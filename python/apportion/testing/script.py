@@ -149,7 +149,7 @@ _VALUES: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 _SPARK = re.compile(r"(>=|<)\s*(\d+)\.(\d+)")
 _COMMENT = re.compile(r"\s*--\s*(?P<word>[A-Za-z][\w-]*)\s*(?P<rest>.*)")
-_NOT_SQL = re.compile(r"--[^\n]*|/\*(?!\+)[\s\S]*?\*/|[\s;]")
+_NOT_SQL = re.compile(r"--[^\n]*|/\*(?!\+)[\s\S]*?(?:\*/|\Z)|[\s;]")
 
 
 @dataclass
