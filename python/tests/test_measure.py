@@ -44,6 +44,8 @@ def digests(spark: SparkSession) -> Callable[[str], Digest]:
         ("SELECT map('a', 1)", "SELECT map('b', 1)", False),
         ("SELECT struct(1 AS a, X'01')", "SELECT struct(2 AS a, X'01')", False),
         ("SELECT 1 AS a, 2 AS a", "SELECT 1 AS a, 2 AS a", True),
+        ("SELECT struct(1 AS a, 2 AS a)", "SELECT struct(1 AS a, 2 AS a)", True),
+        ("SELECT struct(1 AS a, 2 AS a)", "SELECT struct(1 AS a, 3 AS a)", False),
         ("SELECT make_interval(1, 2)", "SELECT make_interval(1, 2)", True),
     ],
 )
@@ -93,6 +95,9 @@ def test_a_command_runs_without_tasks(session: SparkSession) -> None:
                 "SELECT 1 a SORT BY a LIMIT 3",
                 "SELECT 1 a ORDER BY ALL LIMIT 3",
                 "SELECT map(1, 2) m LIMIT 3",
+                "SELECT 1 a, rank() OVER w r ORDER BY a WINDOW w AS (ORDER BY 2) LIMIT 3",
+                "SELECT * EXCEPT (a) FROM VALUES (1) t(a) LIMIT 3",
+                "VALUES (1), (2) |> LIMIT 3",
                 "SELECT array(struct(map(1, 2))) m LIMIT 3",
                 "WITH RECURSIVE r MAX RECURSION LEVEL 3 AS (SELECT 1 a) SELECT a FROM r LIMIT 3",
             )

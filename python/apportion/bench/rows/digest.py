@@ -114,6 +114,7 @@ def _terms(hashed: Column, floats: int) -> Iterator[Column]:
 def _hashable(column: Column, kind: DataType) -> Column:
     """Return a column that Spark can hash: text for nested types and types without a hash."""
     from pyspark.sql import functions as f
+    from pyspark.sql.types import StructField, StructType
 
     match kind.typeName():
         case "double" | "float":
@@ -122,9 +123,12 @@ def _hashable(column: Column, kind: DataType) -> Column:
             element = kind.elementType  # type: ignore[attr-defined]
             return f.to_json(f.transform(column, lambda each: _text(each, element)))
         case "struct":
-            fields = [_text(column[field.name], field.dataType) for field in kind]  # type: ignore[attr-defined]
-            names = [field.alias(f"c{place}") for place, field in enumerate(fields)]
-            return f.when(column.isNotNull(), f.to_json(f.struct(*names))) if names else f.lit("")
+            # Fields can have the same name.
+            parts = kind.fields  # type: ignore[attr-defined]
+            types = {f"c{place}": field.dataType for place, field in enumerate(parts)}
+            renamed = column.cast(StructType([StructField(*each) for each in types.items()]))
+            fields = [_text(renamed[name], each).alias(name) for name, each in types.items()]
+            return f.when(column.isNotNull(), f.to_json(f.struct(*fields))) if fields else f.lit("")
         case "map":
             key, value = kind.keyType, kind.valueType  # type: ignore[attr-defined]
             entries = f.transform(

@@ -19,9 +19,12 @@ def without_ties(spark: SparkSession, query: str) -> str:
 
     With ties, Spark may return any of the tied rows. The added columns leave only equal rows tied.
     The query is returned unchanged in these cases: it has no final LIMIT; sqlglot cannot parse it;
+    Spark cannot parse it with the columns behind its last clause, such as that of a pipeline;
     it has another kind of order, such as SORT BY or ORDER BY ALL; a column cannot be ordered.
     Raises Spark's errors.
     """
+    from pyspark.errors import ParseException
+
     limit = re.search(r"\bLIMIT\s+\d+\s*$", query, re.IGNORECASE)
     if limit is None:
         return query
@@ -38,4 +41,9 @@ def without_ties(spark: SparkSession, query: str) -> str:
     if any(re.search(_WITHOUT_ORDER, field.dataType.simpleString()) for field in fields):
         return query
     columns = ", ".join(str(place + 1) for place in range(len(fields)))
-    return f"{query[: limit.start()]}{',' if order else 'ORDER BY'} {columns} {limit.group()}"
+    ordered = f"{query[: limit.start()]}{',' if order else 'ORDER BY'} {columns} {limit.group()}"
+    try:
+        spark.sql(ordered)
+    except ParseException:  # such as of a pipeline, or of a WINDOW behind the ORDER BY
+        return query
+    return ordered
