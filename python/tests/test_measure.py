@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from apportion.bench import measure
 from apportion.bench.rows.digest import Digest, digest
 from apportion.bench.rows.ties import without_ties
+from apportion.errors import QueryError
 from tests.spark_version import since
 
 GROUPED = "SELECT id % 10 AS k, count(*) AS n FROM range(0, 1000, 1, 2) GROUP BY k"
@@ -155,6 +156,14 @@ def test_a_large_result_is_never_collected(
 def test_a_result_without_a_table_type_runs(session: SparkSession) -> None:
     query = "SELECT make_interval(1, 2), id FROM range(0, 2000, 1, 2)"
     assert measure.run(session, query).tasks == 2
+
+
+@pytest.mark.parametrize("value", ["DATE '0000-01-01'", "TIMESTAMP '+12345-01-01 00:00:00'"])
+def test_a_date_that_python_lacks_is_an_error_of_the_query(
+    session: SparkSession, value: str
+) -> None:
+    with pytest.raises(QueryError, match=r"is not one of Python: .* Cast its column to string"):
+        measure.run(session, f"SELECT {value}", 1)
 
 
 def test_compare_restores_the_setting_if_the_query_fails(session: SparkSession) -> None:

@@ -131,6 +131,16 @@ def short_errors() -> Iterator[None]:
         raise QueryError(first_line(error)) from error
 
 
+def collect(frame: DataFrame) -> list[Row]:
+    """Return the rows. Raises Spark's errors, and `QueryError` for a value that Python lacks."""
+    try:
+        return frame.collect()
+    except (ValueError, OverflowError) as error:
+        # Python's dates are in the years 1 to 9999.
+        message = f"a value of the result is not one of Python: {error}. Cast its column to string"
+        raise QueryError(message) from error
+
+
 def first_line(error: BaseException) -> str:
     """Return the first line of an error's message, which is not a stack or an executor log."""
     # The first line of py4j's error only names the call.

@@ -62,12 +62,12 @@ def run(spark: SparkSession, statement: str, head: int = 0) -> Run:
         start = time.perf_counter()
         result = spark.sql(statement)
         is_small = jvm.has_at_most(result, jvm.FEW_ROWS)
-        rows = result.collect() if is_small else []
+        rows = jvm.collect(result) if is_small else []
         count = len(rows) if is_small else jvm.discard_and_count(result)
         seconds = time.perf_counter() - start
     stages = jvm.stage_metrics(spark, group)
     if not is_small and head:
-        rows = result.limit(head).collect()
+        rows = jvm.collect(result.limit(head))
     return Run(
         columns=result.columns,
         rows=rows[:head],

@@ -61,7 +61,7 @@ def run(
             for frame in frames:
                 # A write has another plan, so that a result with few rows is collected.
                 if jvm.has_at_most(frame, jvm.FEW_ROWS):
-                    rows = frame.collect()
+                    rows = jvm.collect(frame)
                 else:
                     rows = None
                     jvm.discard(_writable(frame))
@@ -73,7 +73,7 @@ def run(
     if rows is None:
         # The first rows are no query of the user, and so get no decisions.
         with confs(spark, {"spark.apportion.enabled": "false"}):
-            rows = frame.limit(head).collect() if frame is not None and head else []
+            rows = jvm.collect(frame.limit(head)) if frame is not None and head else []
     # The event with these fields was posted earlier, when the application started.
     application.id = spark.sparkContext.applicationId
     application.name = spark.sparkContext.appName or ""
