@@ -144,10 +144,14 @@ def _ratio(results: Results, query: str, variant: str) -> Text:
 def _seconds(result: QueryResult, variant: str) -> str:
     if variant in result.failures:
         return _FAILED
+    if variant not in result.runs:
+        return "-"
     return f"{typical(result, variant, lambda run: run.seconds):.2f}"
 
 
 def _tasks(result: QueryResult, variant: str) -> str:
     if variant in result.failures:
         return _FAILED
+    if variant not in result.runs:
+        return "-"
     return f"{typical(result, variant, lambda run: run.tasks):,}"

@@ -77,7 +77,11 @@ def _compared(results: Results) -> dict[str, QueryResult]:
 
 def _paired(results: Results, result: QueryResult, variant: str) -> list[float]:
     baseline = results.conditions.variants[0].name
-    if result.failures.keys() & {baseline, variant}:
+    # After Spark has ended, variants can be without runs.
+    if (
+        result.failures.keys() & {baseline, variant}
+        or not {baseline, variant} <= result.runs.keys()
+    ):
         return []
     ours, theirs = ([run.seconds for run in result.runs[name]] for name in (baseline, variant))
     return ratios.of_rounds(ours, theirs)

@@ -75,6 +75,9 @@ def test_a_saved_result_of_ended_spark_is_read_again(results: Results, tmp_path:
     ended = QueryResult("SELECT 1", {}, {"b": "Spark has ended"}, spark_ended=True)
     dataclasses.replace(results, queries={"q": ended}).save(file)
     assert load(file).queries["q"] == ended
+    assert [cell.plain for cell in report.queries_table(load(file)).rows[0]] == [
+        *("q", "-", "failed", "- → failed"),
+    ]
 
 
 def test_a_sweep_goes_on_after_spark_has_ended_and_stops_if_nothing_changes(
