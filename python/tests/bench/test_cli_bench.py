@@ -73,6 +73,15 @@ def test_help_of_bench_has_examples() -> None:
         ("--from none.json", "cannot read none.json: No such file"),
         ("--from empty.sql", "empty.sql is not complete JSON"),
         ("tpch --from none.json", "--from shows none.json and runs nothing"),
+        (
+            "--from none.json --scale 1 --conf mode=off",
+            "--from shows none.json and runs nothing: leave out --scale, --set",
+        ),
+        (
+            "tpch --memory 1g,2g --plot a.svg",
+            "--plot draws one benchmark, and --memory runs several: leave out --plot",
+        ),
+        ("query.sql --output . --tables none", "there is no directory none"),
     ],
 )
 def test_wrong_usage_exits_with_2_and_a_message(folder: Path, arguments: str, message: str) -> None:

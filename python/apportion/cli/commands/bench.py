@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Collection
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Annotated, Any
@@ -47,6 +48,7 @@ _WARMING_UP = 3
 
 
 def bench_command(
+    context: typer.Context,
     what: Annotated[
         list[str] | None,
         typer.Argument(
@@ -145,12 +147,14 @@ def bench_command(
     """
     if plot_file:
         figures.check(plot_file)
-    if json_file:
+    if json_file and json_file.suffix:
         # The file of the runs is always JSON.
-        choose_format(None, json_file.with_suffix(json_file.suffix or ".json"), ["json"])
+        choose_format(None, json_file, ["json"])
     if saved:
         if what:
             fail(f"--from shows {saved} and runs nothing: leave out {' '.join(what)}")
+        if ignored := _given(context, but=("saved", "plot_file", "format", "force")):
+            fail(f"--from shows {saved} and runs nothing: leave out {', '.join(ignored)}")
         check_outputs("bench", [("--plot", plot_file)], [saved], force)
         results = load(saved)
         _show(results, plot_file, format)
@@ -186,6 +190,8 @@ def bench_command(
         force,
     )
     if memories:
+        if plot_file:
+            fail("--plot draws one benchmark, and --memory runs several: leave out --plot")
         _sweep(job, memories, fresh, format)
         return
     results = _measure(job, fresh)
@@ -195,6 +201,17 @@ def bench_command(
     results.save(file, summary.as_json(results, summaries))
     note(f"All runs: {file}")
     _fail_for_problems(results)
+
+
+def _given(context: typer.Context, but: Collection[str]) -> list[str]:
+    """Return the options of the command line, without those with the names in `but`."""
+    return [
+        option.opts[0]
+        for option in context.command.params
+        if option.name not in but
+        and (source := context.get_parameter_source(option.name or ""))
+        and source.name == "COMMANDLINE"
+    ]
 
 
 @dataclasses.dataclass(frozen=True)
