@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterable
 
 from apportion.errors import ApportionError, SettingError, did_you_mean
@@ -87,6 +88,11 @@ def parse(text: str) -> Variant:
 
 
 def memory_conf(memory: str, master: str | None) -> dict[str, str]:
-    """Return the confs that give tasks this memory: the driver's in local mode, or executors'."""
+    """Return the confs that give tasks this memory: the driver's in local mode, or executors'.
+
+    Raises `ApportionError` for a text that is not a size.
+    """
+    if not re.fullmatch(r"[1-9]\d*[a-zA-Z]*", memory):
+        raise ApportionError(f"--memory has {memory!r}: write sizes such as 4g,1g,700m")
     is_local = master is None or master.startswith("local[") or master == "local"
     return {"spark.driver.memory" if is_local else "spark.executor.memory": memory}
