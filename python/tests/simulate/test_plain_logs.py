@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -252,13 +253,15 @@ def test_a_limit_is_found_by_the_kind_of_its_operator(tmp_path: Path, name: str)
     assert simulate(application, []).rows[1].total.tasks == 4
 
 
-def test_the_json_has_the_stage_of_a_limit_that_only_a_scenario_needs(tmp_path: Path) -> None:
+def test_the_stage_of_a_limit_that_only_a_scenario_needs_is_shown(tmp_path: Path) -> None:
     events = logs.query(decided=[], sparkPlanInfo=plan(join="TakeOrderedAndProject"))
     # One task sorted all rows.
     del events[next(place for place, event in enumerate(events) if event.get("Stage ID") == 31)]
     log = logs.write(tmp_path / "log", [*logs.application(PLAIN), *events])
-    arguments = ["simulate", str(log), "--set", "min_parallelism=4", "--format", "json"]
-    content = json.loads(CliRunner().invoke(app, arguments).stdout)
+    arguments = ["simulate", str(log), "--set", "min_parallelism=4"]
+    text = CliRunner().invoke(app, arguments, env={"COLUMNS": "160"}).stdout
+    assert re.search(r"│ added stage \(result\) +│ +- │ +- │ +1 \(", text)
+    content = json.loads(CliRunner().invoke(app, [*arguments, "--format", "json"]).stdout)
     stages = {row["name"]: row["queries"][0]["stages"] for row in content["scenarios"]}
     assert [stage["stage"] for stage in stages["replay"]] == [30, 31]
     assert [stage["stage"] for stage in stages["set"]] == [30, 31, None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import zip_longest
 
 from apportion._util.tables import FittedTable
 from apportion._util.units import count_text, size_text
@@ -60,12 +61,17 @@ def queries_table(simulation: Simulation) -> FittedTable:
 def stages_table(simulation: Simulation) -> FittedTable:
     """Return a table with a row for each stage of the only query: its tasks in each scenario."""
     table = _side_by_side(simulation, "Tasks of each stage (total seconds)", "Stage")
-    for place, stage in enumerate(simulation.workloads[0].stages):
-        outcomes = (row.outcomes[0].stages[place] for row in _shown(simulation))
+    by_place = zip_longest(*(row.outcomes[0].stages for row in _shown(simulation)))
+    # `replay` adds the stages of limits that the log does not have.
+    for stage, outcomes in zip_longest(simulation.workloads[0].stages, by_place):
+        number = f"stage {stage.id}" if stage else "added stage"
+        name = next(outcome.name for outcome in outcomes if outcome)
         table.add_row(
-            f"stage {stage.id}" + (f" ({stage.name})" if stage.name else ""),
+            number + (f" ({name})" if name else ""),
             *(
                 f"{outcome.tasks:,} ({outcome.task_seconds:,.2f}){_mark(outcome)}"
+                if outcome
+                else "-"
                 for outcome in outcomes
             ),
         )
