@@ -15,6 +15,8 @@ PATH = "Location: InMemoryFileIndex(1 paths)[file:/data/{}], PartitionFilters: [
         ("BatchScan catalog.db.sales", "", "catalog.db.sales"),
         ("Scan parquet", f"FileScan parquet [a#1] {PATH.format('sales.parquet')}", "sales"),
         ("Scan parquet", f"FileScan parquet [a#1] {PATH.format('sales.v2')}", "sales.v2"),
+        ("Scan parquet", f"FileScan parquet [a#1] {PATH.format('a,b/sales')}", "sales"),
+        ("Scan parquet", f"FileScan parquet [a#1] {PATH.format('sales, file:/data/b')}", "sales"),
         ("GpuScan csv", f"GpuFileGpuScan csv [a#1] {PATH.format('sales.csv')}", "sales"),
         ("BatchScan", f"BatchScan[a#1] {PATH.format('sales')}", "sales"),
         (

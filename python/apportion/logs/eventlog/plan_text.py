@@ -38,7 +38,7 @@ _SCAN = re.compile(r"\w*Scan$")
 _JDBC = re.compile(r"JDBCRelation\((.*)\)", re.DOTALL)
 # `Location: InMemoryFileIndex(1 paths)[file:/data/sales.parquet], PartitionFilters: ...`. Spark
 # writes `...` in place of the end of a long path, which may be in the middle of the name.
-_LOCATION = re.compile(r"Location: \w+(?:\s?\(\d+ paths?\))?\s?\[([^\],]+)[\],]")
+_LOCATION = re.compile(r"Location: \w+(?:\s?\(\d+ paths?\))?\s?\[((?:[^\],]|,(?! ))+)(?:\]|, )")
 # `Execute InsertIntoHadoopFsRelationCommand file:/data/sales, false, Parquet, ...`; `Execute
 # InsertIntoHiveTable `db`.`sales`, ...`; `AppendData ..., IcebergWrite(table=db.sales, ...)`;
 # `Execute SaveIntoDataSourceCommand ..., [dbtable=sales, ...]`.
