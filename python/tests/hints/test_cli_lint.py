@@ -148,8 +148,10 @@ def test_wrong_usage_and_unreadable_files_exit_with_2(
     assert result.stdout == ""
 
 
-def test_a_schema_finds_more(folder: Path) -> None:
-    Path("tables.yml").write_text("t: {a: int}\n")
+# YAML has more types than text, which names and types of columns are.
+@pytest.mark.parametrize("schema", ["t: {a: int}", "t: {a: int, on: int}", "t: {a: !!int x}"])
+def test_a_schema_finds_more(folder: Path, schema: str) -> None:
+    Path("tables.yml").write_text(schema)
     result = _lint("sub/clean.sql", "--schema", "tables.yml")
     assert (result.exit_code, "warning APH315" in result.stdout) == (1, True)
 

@@ -106,7 +106,8 @@ def _codes(names: list[str]) -> set[str]:
 
 def _read_schema(file: Path) -> Mapping[str, Any]:
     try:
-        schema = yaml.safe_load(file.read_text("utf-8"))
+        # Names such as `on` and `no` are text, not booleans.
+        schema = yaml.load(file.read_text("utf-8"), yaml.BaseLoader)
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
         fail(f"cannot read the schema {file}: {one_line(str(error))}")
     if not isinstance(schema, dict):
