@@ -119,7 +119,11 @@ def parse_policy(text: str) -> Policy:
             return Fixed(int(value))
         if name == "load":
             return BatchTime(float(value)) if value else BatchTime()
-        return Backlog(float(read_seconds(value))) if value else Backlog()
+        if not value:
+            return Backlog()
+        if (seconds := read_seconds(value)) < 0:
+            raise InputError(f"{value!r} is not a time")
+        return Backlog(float(seconds))
     except ValueError as error:
         reason = error if isinstance(error, InputError) else f"{value!r} is not a number"
         raise InputError(f"the policy {text}: {reason}") from None

@@ -188,7 +188,7 @@ def test_policies_have_a_text(text: str, policy: object) -> None:
         ("fixed", "the policy fixed: '' is not a number"),
         ("fixed:0", "the policy fixed:0: partitions is 0"),
         ("load:2", "the policy load:2: share is 2.0: allowed is a number from 0.05 to 1"),
-        ("lag:soon", "the policy lag:soon: drain_seconds is -1"),
+        ("lag:soon", "the policy lag:soon: 'soon' is not a time"),
     ],
 )
 def test_other_policies_get_an_error(text: str, message: str) -> None:
