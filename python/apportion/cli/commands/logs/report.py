@@ -12,7 +12,7 @@ from apportion.cli.support.options import Force, Output, OutputFormat, Processes
 from apportion.cli.support.outputs import check_outputs, json_text
 from apportion.cli.support.progress import counted
 from apportion.errors import ApportionError
-from apportion.logs.eventlog.input.files import logs
+from apportion.logs.eventlog.input.files import STANDARD_INPUT, logs
 from apportion.logs.report import render
 from apportion.logs.report.comparison import compare
 from apportion.logs.report.runs import read_all
@@ -50,6 +50,8 @@ def report_command(
     Exit codes: 0 compared, 2 wrong usage, or a side without a log that can be read.
     """
     chosen = choose_format(format, output, ["text", "json"])
+    if str(before) in STANDARD_INPUT and str(after) in STANDARD_INPUT:
+        fail("BEFORE and AFTER are both standard input, which can be read once")
     found = [list(map(str, logs(path))) for path in (before, after)]
     for path, side in zip((before, after), found, strict=True):
         if not side:
