@@ -67,6 +67,7 @@ COMMANDS = [
     ("demo --scale 200000", "scale is 200000: allowed is above 0, up to 100,000"),
     ("demo --queries 23", "--queries 23: write numbers from 1 to 22"),
     ("demo --data query.sql/x", "cannot create query.sql/x for generated tables"),
+    (f"demo --data {'x' * 300}", "for generated tables: File name too long"),
     # Event logs.
     ("explain none", "no event log none"),
     ("explain 'SELECT 1'", "for SQL, name a file that ends in .sql, or - for standard input"),
@@ -86,6 +87,7 @@ COMMANDS = [
     ("advise {log} --top 0", "Invalid value for '--top'"),
     ("advise {log} {log2} --query 1", "--query: only for a single log"),
     ("report {log}", "Missing argument"),
+    ("report - /dev/stdin", "BEFORE and AFTER are both standard input"),
     ("report {log} empty", "empty/readme.txt: it has no event of Spark"),
     ("simulate none", "there is no event log at none"),
     ("simulate {log} --slots 0", "slots is 0"),

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from apportion._util.paths import existing_path
 from apportion._util.units import size_text
 from apportion.errors import ApportionError
 
@@ -18,7 +19,7 @@ def get_or_build(folder: Path, write: Callable[[Path], None], needed_bytes: int 
     complete. Files that `write` creates beside that folder are deleted. Raises `ApportionError` if
     the parent directory cannot be written, or has less than `needed_bytes` of free space.
     """
-    if folder.exists():
+    if existing_path(str(folder)):
         return folder
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
