@@ -158,11 +158,13 @@ def test_a_result_without_a_table_type_runs(session: SparkSession) -> None:
     assert measure.run(session, query).tasks == 2
 
 
-@pytest.mark.parametrize("value", ["DATE '0000-01-01'", "TIMESTAMP '+12345-01-01 00:00:00'"])
-def test_a_date_that_python_lacks_is_an_error_of_the_query(
+@pytest.mark.parametrize(
+    "value", ["DATE '0000-01-01'", "TIMESTAMP '+12345-01-01 00:00:00'", "INTERVAL '1' MONTH"]
+)
+def test_a_value_that_python_lacks_is_an_error_of_the_query(
     session: SparkSession, value: str
 ) -> None:
-    with pytest.raises(QueryError, match=r"is not one of Python: .* Cast its column to string"):
+    with pytest.raises(QueryError, match=r"Python has no value .*: cast its column to string"):
         measure.run(session, f"SELECT {value}", 1)
 
 

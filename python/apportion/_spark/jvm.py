@@ -133,11 +133,13 @@ def short_errors() -> Iterator[None]:
 
 def collect(frame: DataFrame) -> list[Row]:
     """Return the rows. Raises Spark's errors, and `QueryError` for a value that Python lacks."""
+    from pyspark.errors import PySparkNotImplementedError
+
     try:
         return frame.collect()
-    except (ValueError, OverflowError) as error:
-        # Python's dates are in the years 1 to 9999.
-        message = f"a value of the result is not one of Python: {error}. Cast its column to string"
+    except (ValueError, OverflowError, PySparkNotImplementedError) as error:
+        # Python's dates are in the years 1 to 9999, and it has no interval of months.
+        message = f"Python has no value for one of the result ({error}): cast its column to string"
         raise QueryError(message) from error
 
 
