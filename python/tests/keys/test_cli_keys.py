@@ -31,8 +31,9 @@ def keys(*arguments: str | Path) -> Result:
 class TestKeys:
     def test_keys_accepts_a_table_with_any_name(self, tables: Path) -> None:
         (tables / "events.csv").rename(tables / "my-events.2026.csv")
-        result = keys("my-events.2026", "--columns", "kind", "--tasks", "2", "--tables", tables)
-        assert "kind of my-events.2026: 2 values, " in result.stdout, result.stderr
+        for name in ("my-events.2026", "MY-events.2026"):
+            result = keys(name, "--columns", "kind", "--tasks", "2", "--tables", tables)
+            assert f"kind of {name}: 2 values, " in result.stdout, result.stderr
 
     def test_keys_prints_a_table_with_bars(self, tables: Path) -> None:
         result = keys("events", "--columns", "bucket", "--tasks", "5", "--tables", tables)

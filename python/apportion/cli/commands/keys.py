@@ -86,7 +86,9 @@ def keys_command(
     with query_errors(known_tables):
         with short_errors(), waiting("Reading the tables' schemas"):
             register(spark, known_tables)
-            df = spark.table(quoted(table) if table in known_tables else table)
+            # Spark ignores the case of names of views.
+            is_file = table.lower() in map(str.lower, known_tables)
+            df = spark.table(quoted(table) if is_file else table)
         with short_errors(), query_progress(spark, "Counting values"):
             names = [name.strip() for name in columns.split(",")]
             distribution = key_distribution.measure_distribution(df, names, tasks, subpartitions)
