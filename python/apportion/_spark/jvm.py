@@ -194,20 +194,22 @@ def table(spark: SparkSession, function: str, *arguments: str | int | None) -> l
     from pyspark.errors import AnalysisException
     from pyspark.sql.functions import lit
 
-    # pyspark deletes it when the session stops.
-    if is_classic(spark) and spark.sparkContext._jsc is None:
-        raise ApportionError(
-            "this Spark session has been stopped: start a new one with apportion.get_or_create()"
-        )
     names = [f"a{i}" for i in range(len(arguments))]
     call = f"{function}({', '.join(f':{name}' for name in names)})"
-    values = {name: lit(value) for name, value in zip(names, arguments, strict=True)}
     try:
+        values = {name: lit(value) for name, value in zip(names, arguments, strict=True)}
         return spark.sql(f"SELECT * FROM {call}", values).collect()
     except AnalysisException as error:
         if not any(f"[{condition}]" in str(error) for condition in _NO_SUCH_FUNCTION):
             raise
         raise missing_extension(spark) from None
+    except Exception:
+        # pyspark deletes it when the session stops.
+        if not is_classic(spark) or spark.sparkContext._jsc is not None:
+            raise
+        raise ApportionError(
+            "this Spark session has been stopped: start a new one with apportion.get_or_create()"
+        ) from None
 
 
 def watch_stages(spark: SparkSession) -> None:
