@@ -56,12 +56,14 @@ def connect(url: str) -> SparkSession:
 
 
 def _await_grpc(url: str) -> None:
-    from pyspark.sql.connect.client import DefaultChannelBuilder
+    from pyspark.sql.connect import client
 
     # Only now: without it, Spark's client raises an error that names all missing packages.
     import grpc  # type: ignore[import-untyped]  # isort: skip
 
-    channel = DefaultChannelBuilder(url).toChannel()
+    # Spark 3.5 has one class, which later versions divide.
+    name = "DefaultChannelBuilder" if hasattr(client, "DefaultChannelBuilder") else "ChannelBuilder"
+    channel = getattr(client, name)(url).toChannel()
     try:
         grpc.channel_ready_future(channel).result(_SECONDS_TO_ANSWER)
     except grpc.FutureTimeoutError:

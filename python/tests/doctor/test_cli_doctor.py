@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.connect import client
 from typer.testing import CliRunner, Result
 
 from apportion import doctor
@@ -105,7 +106,13 @@ def test_a_spark_connect_server_that_does_not_answer_is_a_problem() -> None:
     assert "the server does not answer" in finding["advice"]
 
 
-def test_a_server_of_another_protocol_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("version", ["3.5", "4.3"])
+def test_a_server_of_another_protocol_is_a_problem(
+    version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if version == "3.5":
+        monkeypatch.setattr(client, "ChannelBuilder", client.DefaultChannelBuilder)
+        monkeypatch.delattr(client, "DefaultChannelBuilder")
     monkeypatch.setattr(server, "_SECONDS_TO_ANSWER", 1)
     with socket.socket() as silent:
         silent.bind(("localhost", 0))
