@@ -164,7 +164,8 @@ def test_a_result_without_a_table_type_runs(session: SparkSession) -> None:
 def test_a_value_that_python_lacks_is_an_error_of_the_query(
     session: SparkSession, value: str
 ) -> None:
-    with pytest.raises(QueryError, match=r"Python has no value .*: cast its column to string"):
+    message = r"^Python cannot hold a value of the result \(.+\): cast its column to string$"
+    with pytest.raises(QueryError, match=message):
         measure.run(session, f"SELECT {value}", 1)
 
 

@@ -139,7 +139,7 @@ def collect(frame: DataFrame) -> list[Row]:
         return frame.collect()
     except (ValueError, OverflowError, PySparkNotImplementedError) as error:
         # Python's dates are in the years 1 to 9999, and it has no interval of months.
-        message = f"Python has no value for one of the result ({error}): cast its column to string"
+        message = f"Python cannot hold a value of the result ({error}): cast its column to string"
         raise QueryError(message) from error
 
 
