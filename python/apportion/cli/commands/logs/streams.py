@@ -102,8 +102,8 @@ def streams_command(
     if policies:
         wanted = [parse_policy(each) for each in policies]
         interval = None if trigger is None else _seconds("--trigger", trigger)
-        steady = _seconds("--stabilization", stabilization or "5min")
-        between = _seconds("--cooldown", cooldown or "10min")
+        steady = _seconds("--stabilization", "5min" if stabilization is None else stabilization)
+        between = _seconds("--cooldown", "10min" if cooldown is None else cooldown)
         results = [
             simulate(
                 each, wanted, slots=slots, trigger=interval, stabilization=steady, cooldown=between
