@@ -19,6 +19,7 @@ _PHOTON_EXCHANGE = "PhotonShuffleExchangeSink"
 _WRAPPERS = {"PhotonShuffleMapStage"}
 _SUBQUERIES = {"Subquery", "SubqueryBroadcast", "SubqueryAdaptiveBroadcast", "GpuSubqueryBroadcast"}
 _REUSED = {"ReusedExchange", "ReusedSubquery"}
+_SUBQUERIES_OF_LEAVES = {*_SUBQUERIES, "ReusedSubquery"}
 # A metric of each exchange and subquery. A reused exchange has the same metric id as the original.
 # Spark 2.4 writes the second name for broadcasts.
 _IDENTITIES = ("data size", "data size (bytes)")
@@ -68,7 +69,7 @@ class Fragment:
         scan.
         """
         for node in self.operators():
-            if all(child.name in _SUBQUERIES | {"ReusedSubquery"} for child in node.children):
+            if all(child.name in _SUBQUERIES_OF_LEAVES for child in node.children):
                 yield node
 
     def input_of(self, exchange_metric: int | None) -> Fragment | None:

@@ -92,7 +92,7 @@ def logs(path: Path) -> list[Path]:
         return [path]
     found = []
     try:
-        if _has_rolling_name(path) or _is_rolling(path):
+        if _has_rolling_name(path) or _databricks(path):
             return [path]
         for name, folders, files in os.walk(path, onerror=_raise):
             directory = Path(name)
