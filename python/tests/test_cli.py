@@ -18,9 +18,9 @@ from apportion._spark import jars
 from apportion._util.units import size_text
 from apportion.cli import app
 from apportion.cli.commands import demo
-from apportion.cli.commands.run import in_file
 from apportion.cli.support import console
 from apportion.cli.support.progress import _state
+from apportion.cli.support.sources import in_file
 from apportion.errors import QueryError
 from apportion.session import confs
 from apportion.settings import registry

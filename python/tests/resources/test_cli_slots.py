@@ -52,6 +52,25 @@ def test_a_failed_query_is_a_message_without_a_traceback(query: Path) -> None:
 
 
 @pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("command", ["slots", "explain"])
+@pytest.mark.parametrize(
+    ("sql", "place"),
+    [
+        ("SELECT 1;\n\nSELECT\n  nothing FROM range(1)", "; line 4 pos 2"),
+        ("SELECT 1;\n\nSELECT (\n)", "(line 4, pos 0)"),
+    ],
+)
+def test_an_error_has_its_statement_and_its_place_in_the_file(
+    query: Path, command: str, sql: str, place: str
+) -> None:
+    query.write_text(sql, "utf-8")
+    shown = CliRunner().invoke(app, [command, str(query)])
+    assert shown.exit_code == 1
+    assert place in shown.stderr
+    assert "Statement 2 of 2 (line 3) failed" in shown.stderr
+
+
+@pytest.mark.usefixtures("spark")
 def test_a_deadline_shows_the_plan_over_time(query: Path, spark: SparkSession) -> None:
     query.write_text(QUERY, "utf-8")
     spark.sql(QUERY.replace("SELECT", "SELECT /*+ FINISH_WITHIN('1 h') */", 1)).collect()

@@ -7,7 +7,6 @@ import dataclasses
 import datetime
 import json
 import math
-import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,17 +20,14 @@ from apportion.bench.measure import Comparison, Run
 from apportion.cli.support.console import QUERY_FAILED, fail, out, print_rows
 from apportion.cli.support.options import Format, Tables
 from apportion.cli.support.progress import query_progress, stoppable, waiting
-from apportion.cli.support.sources import read_statements
+from apportion.cli.support.sources import errors_in_file, read_statements
 from apportion.cli.support.spark_session import Assignments, Master, start
 from apportion.cli.support.table_files import find_tables, query_errors, register
 from apportion.decision import SHOWN_COLUMNS
-from apportion.errors import QueryError
 from apportion.sql.statements import Statement
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_PLACE = re.compile(r"\bline (\d+)(,? pos(?:ition)? )(\d+)")
 
 
 def run_command(
@@ -62,41 +58,23 @@ def run_command(
         with query_errors(known_tables):
             with short_errors(), waiting("Reading the tables' schemas"):
                 register(spark, known_tables)
-            for number, statement in enumerate(statements, 1):
-                title = f"Statement {number} of {len(statements)}"
-                try:
+            with errors_in_file(statements) as each:
+                for number, statement in enumerate(each, 1):
+                    title = f"Statement {number} of {len(statements)}"
                     with (
                         stoppable(_stopped(title, statement, number)),
                         short_errors(),
                         query_progress(spark, title),
                     ):
                         result = _run(spark, statement, compare, rows)
-                except QueryError as error:
-                    raise in_file(error, statement, title if len(statements) > 1 else "") from error
-                reports.append(_report(statement, result))
-                if format == "text":
-                    _print(statement, result)
+                    reports.append(_report(statement, result))
+                    if format == "text":
+                        _print(statement, result)
     finally:
         if format == "json":
             print(json.dumps(_json_value(reports), indent=2, allow_nan=False))
     if any(report.get("equal") is False for report in reports):
         fail("the results with and without Apportion differ", QUERY_FAILED)
-
-
-def in_file(error: QueryError, statement: Statement, title: str) -> QueryError:
-    """Return the error of a statement with its number, and with places in the whole file.
-
-    Without a `title`, the message only gets the places.
-    """
-
-    def moved(place: re.Match[str]) -> str:
-        line, column = int(place[1]), int(place[3])
-        # Only the first line of a statement can begin after others.
-        column += statement.column - 1 if line == 1 else 0
-        return f"line {line + statement.line - 1}{place[2]}{column}"
-
-    message = _PLACE.sub(moved, str(error))
-    return QueryError(f"{message}\n{title} (line {statement.line}) failed" if title else message)
 
 
 def _stopped(title: str, statement: Statement, number: int) -> str:

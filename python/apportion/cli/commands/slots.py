@@ -15,7 +15,7 @@ from apportion._util.units import count_text, seconds_text, size_text
 from apportion.cli.support.console import out, print_rows
 from apportion.cli.support.options import Format, Tables
 from apportion.cli.support.progress import waiting
-from apportion.cli.support.sources import read_statements
+from apportion.cli.support.sources import errors_in_file, read_statements
 from apportion.cli.support.spark_session import Assignments, Master, start
 from apportion.cli.support.table_files import find_tables, query_errors, register
 from apportion.resources import QuerySlots, TimedPlan
@@ -59,11 +59,16 @@ def slots_command(
     known_tables = find_tables(tables) if tables else {}
     spark = start(master, assignments or [])
     plans: list[tuple[Statement, QuerySlots]] = []
-    with query_errors(known_tables), short_errors(), waiting("Planning"):
-        register(spark, known_tables)
-        for statement in statements:
-            plan = resources.plan(spark, statement.text, slots, finish_within=finish_within)
-            plans.append((statement, plan))
+    with query_errors(known_tables), waiting("Planning"):
+        with short_errors():
+            register(spark, known_tables)
+        with errors_in_file(statements) as each, short_errors():
+            for statement in each:
+                if statement.is_query:
+                    # In a call of a table function, Spark gives an error the place of the call.
+                    spark.sql(statement.text)
+                plan = resources.plan(spark, statement.text, slots, finish_within=finish_within)
+                plans.append((statement, plan))
     if format == "json":
         entries = [{"statement": s.text, **dataclasses.asdict(plan)} for s, plan in plans]
         print(json.dumps(entries, indent=2))

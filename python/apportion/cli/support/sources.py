@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from apportion._util.paths import existing_path
 from apportion.cli.support.console import fail, note
-from apportion.errors import ApportionError, did_you_mean
+from apportion.errors import ApportionError, QueryError, did_you_mean
 from apportion.redaction import one_line
 from apportion.sql.files import find_sql_files
 from apportion.sql.statements import Statement, split
 
 _STANDARD_INPUT = "-"
+_PLACE = re.compile(r"\bline (\d+)(,? pos(?:ition)? )(\d+)")
 
 
 class Source(NamedTuple):
@@ -73,6 +76,39 @@ def read_statements(file: str) -> list[Statement]:
     statements = split(source.sql)
     _note_wrong_hints(source)
     return statements
+
+
+@contextmanager
+def errors_in_file(statements: Sequence[Statement]) -> Iterator[Iterator[Statement]]:
+    """Yield an iterator over statements, and name the one whose `QueryError` ends the block."""
+    number = 0
+
+    def each() -> Iterator[Statement]:
+        nonlocal number
+        for number, statement in enumerate(statements, 1):  # noqa: B007
+            yield statement
+
+    try:
+        yield each()
+    except QueryError as error:
+        title = f"Statement {number} of {len(statements)}" if len(statements) > 1 else ""
+        raise in_file(error, statements[number - 1], title) from error
+
+
+def in_file(error: QueryError, statement: Statement, title: str) -> QueryError:
+    """Return the error of a statement with its number, and with places in the whole file.
+
+    Without a `title`, the message only gets the places.
+    """
+
+    def moved(place: re.Match[str]) -> str:
+        line, column = int(place[1]), int(place[3])
+        # Only the first line of a statement can begin after others.
+        column += statement.column - 1 if line == 1 else 0
+        return f"line {line + statement.line - 1}{place[2]}{column}"
+
+    message = _PLACE.sub(moved, str(error))
+    return QueryError(f"{message}\n{title} (line {statement.line}) failed" if title else message)
 
 
 def _note_wrong_hints(source: Source) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def run_sql(
-    spark: SparkSession, statements: Sequence[str], head: int = 0
+    spark: SparkSession, statements: Iterable[str], head: int = 0
 ) -> tuple[Application, list[str], list[Row]]:
     """Run SQL statements as `run` does. The description of each query is its statement.
 

@@ -15,7 +15,7 @@ from apportion.cli.support.console import fail, note, writing
 from apportion.cli.support.options import Force, Output, choose_format
 from apportion.cli.support.outputs import check_outputs
 from apportion.cli.support.progress import query_progress, waiting
-from apportion.cli.support.sources import read_statements
+from apportion.cli.support.sources import errors_in_file, read_statements
 from apportion.cli.support.spark_session import Assignments, Master, start
 from apportion.cli.support.table_files import find_tables, query_errors, register
 from apportion.logs import eventlog
@@ -90,8 +90,13 @@ def explain_command(
         with query_errors(known_tables):
             with short_errors(), waiting("Reading the tables' schemas"):
                 register(spark, known_tables)
-            with short_errors(), query_progress(spark, count_text(len(statements), "statement")):
-                texts = [statement.text for statement in statements]
+            count = count_text(len(statements), "statement")
+            with (
+                errors_in_file(statements) as each,
+                short_errors(),
+                query_progress(spark, count),
+            ):
+                texts = (statement.text for statement in each)
                 application, _, _ = run_queries.run_sql(spark, texts)
         explained = from_run(application, query or [])
     else:
