@@ -24,6 +24,8 @@ CONDITIONS = (
 # Words that Spark reads as numbers, such as 12 and 1e5, are not names.
 _PART = r"(?:(?!\d+(?:e\d+)?(?:[lsydf]|bd)?\b)\w+|`(?:[^`]|``)+`)"
 IDENTIFIER = re.compile(rf"{_PART}(?:\.{_PART})*", re.ASCII | re.IGNORECASE)
+_NUMBERS = ("int", "size", "double")
+_DIVIDED = re.compile(r"[0-9][\s_]")
 _LARGEST_SHOWN = 200
 _T = TypeVar("_T")
 
@@ -152,6 +154,10 @@ def _checked_setting(name: object, value: object) -> tuple[Setting, bool | int |
         checked = setting.check(value)
     except SettingError:
         raise PolicyError(f"{setting.name} is {text}. Allowed: {setting.allowed_text}") from None
+    # Spark reads the text itself, and there a space or an underscore is no part of a number.
+    if isinstance(value, str) and setting.type in _NUMBERS and _DIVIDED.search(value.strip()):
+        allowed = f"{setting.allowed_text}, without spaces and underscores"
+        raise PolicyError(f"{setting.name} is {text}. Allowed: {allowed}")
     if setting.key == registry.ENABLED and checked is True:
         raise PolicyError(
             f"{setting.name} is true. Allowed: false. A rule cannot switch Apportion on"
