@@ -178,8 +178,11 @@ def _setting(name: str) -> Setting:
 
 
 def _check_contradictions(keywords: Mapping[str, Any]) -> None:
+    known = registry.registry()
+    # As Spark does, compare a bound with the default of the other one.
+    defaults = {bound: known[bound].default for bound in ("min_parallelism", "max_parallelism")}
     try:
-        Settings.from_kwargs(**{k: v for k, v in keywords.items() if k in registry.registry()})
+        Settings.from_kwargs(**defaults | {k: v for k, v in keywords.items() if k in known})
     except SettingError as error:
         raise PolicyError(str(error)) from None
     least, most = (keywords.get(f"resources_{bound}_slots") for bound in ("min", "max"))
