@@ -215,7 +215,10 @@ def _hints(value: str, where: str) -> Iterable[Hint]:
     has_comment = "*/" in value or "/*" in value
     statements = [] if has_comment else read(f"SELECT /*+ {value} */ 1").statements
     comments = [comment for each in statements for comment, _ in each.comments]
-    if len(comments) != 1 or comments[0].stray or not comments[0].hints:
+    inner = [token for comment in comments for token in comment.inner]
+    # Nothing replaces a template or a parameter in a policy file.
+    is_open = any(token.has_template or token.word in (":", "?") for token in inner)
+    if len(comments) != 1 or is_open or comments[0].stray or not comments[0].hints:
         raise PolicyError(
             f"{where}: cannot read the hints '{cut(value)}'. Write PARALLELISM(8), "
             "RANGES(balanced), for example"
