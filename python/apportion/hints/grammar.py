@@ -22,6 +22,7 @@ from apportion.hints.findings import Complaint, complain
 from apportion.sql.hint_comments import Argument, Hint
 
 _VOLUME = re.compile(r"\s*(\d{1,19})\s*(?:b|([kmgtp])(?:i?b)?)\s*", re.ASCII | re.IGNORECASE)
+_LONG = re.compile(r"([0-9]{1,19})[lL]")
 _TIME = re.compile(
     r"\s*(\d{1,9})\s*(?:(s)(?:ec|econds?)?|(m)(?:in|inutes?)?|(h)(?:ours?)?|(d)(?:ays?)?)\s*",
     re.ASCII | re.IGNORECASE,
@@ -103,6 +104,8 @@ def _read_value(parameter: str, argument: Argument) -> float | None:
     size = _VOLUME.fullmatch(argument.string) if is_string and parameter == "volume" else None
     if size:
         return int(size[1]) << 10 * " kmgtp".index((size[2] or " ").lower())
+    if parameter == "volume" and (long := _LONG.fullmatch(argument.text)):
+        return int(long[1])
     return argument.integer if argument.kind == "integer" else None
 
 

@@ -278,6 +278,7 @@ CLEAN = [
     "SELECT /*+ DATA_VOLUME('8191pb') */ 1",
     "SELECT /*+ DATA_VOLUME('25' \"6k\") */ 1",
     "SELECT /*+ DATA_VOLUME(268435456) */ 1",
+    "SELECT /*+ DATA_VOLUME(268435456L) */ 1",
     "SELECT /*+ BROADCAST_RATIO(0.3) */ 1",
     "SELECT /*+ BROADCAST_RATIO(.999D) */ 1",
     "SELECT /*+ BROADCAST_RATIO(1e-3) */ 1",
