@@ -218,7 +218,9 @@ def _find_misfit(argument: list[Token]) -> Token | None:
                 token.kind in ("hint start", "hint end")
                 or (token.text in _BINARY and not is_sign)
                 or (token.kind in _OPERANDS and is_second)
+                # Spark reads other letters only in backticks.
+                or (token.kind == "word" and not token.text.isascii() and not token.has_template)
             ):
                 return token
         before = token
-    return None
+    return before if before is not None and before.text == "." else None

@@ -71,6 +71,8 @@ FINDINGS = [
     ("SELECT /*+ PARALLELISM() */ 1", ["APH301 PARALLELISM()", "APH104 )"]),
     ("SELECT /*+ PARALLELISM(4,) */ 1", ["APH104 )"]),
     ("SELECT /*+ PARALLELISM(4 */ 1", ["APH104 ("]),
+    ("SELECT /*+ SOURCE_PARALLELISM(a., 8) */ 1 FROM a", ["APH104 ."]),
+    ("SELECT /*+ BROADCAST(größe) */ 1 FROM `größe`, b", ["APH104 größe"]),
     ("SELECT /*+ , RANGES(even) */ 1", ["APH104 ,"]),
     ("SELECT /*+ RANGES(even), */ 1", ["APH104 */"]),
     ("SELECT /*+ RANGES(even),, RANGES(even) */ 1", ["APH104 ,", "APH311 RANGES(even)"]),
