@@ -52,13 +52,15 @@ def find_table_in(schema: Mapping[str, Any] | SparkSession) -> FindTable:
 
 
 def _find_in_mapping(schema: Mapping[str, Any]) -> FindTable:
+    form = "the schema must have the form {table: {column: type}}"
+    # sqlglot's message does not name such a table.
+    if empty := next(_find_empty(schema), None):
+        raise InputError(f"{form}: {empty} has no columns")
     try:
         known = MappingSchema(dict(schema), dialect="spark")
         depth = len(known.supported_table_args) or 1
     except (SchemaError, AttributeError, TypeError, ValueError) as error:
-        raise InputError(
-            f"the schema must have the form {{table: {{column: type}}}}: {error}"
-        ) from None
+        raise InputError(f"{form}: {error}") from None
 
     def find(table: exp.Table) -> bool:
         names = [exp.to_identifier(part.name.lower()) for part in table.parts[-depth:]]
@@ -69,6 +71,15 @@ def _find_in_mapping(schema: Mapping[str, Any]) -> FindTable:
             return True
 
     return find
+
+
+def _find_empty(schema: Mapping[str, Any], around: str = "") -> Iterator[str]:
+    """Yield the names of tables without columns."""
+    for name, columns in schema.items():
+        if isinstance(columns, Mapping) and columns:
+            yield from _find_empty(columns, f"{around}{name}.")
+        elif isinstance(columns, Mapping) or not around:
+            yield f"{around}{name}"
 
 
 def _find_in_session(spark: SparkSession, table: exp.Table) -> bool | None:

@@ -162,6 +162,8 @@ def test_a_schema_finds_more(folder: Path, schema: str) -> None:
         ("- t", "the schema tables.yml must have the form {table: {column: type}}"),
         ("t: [", "cannot read the schema tables.yml: while parsing"),
         ("t: {a: int}\nu: {v: {w: int}}", "tables.yml: the schema must have the form"),
+        ("t: {a: int}\nu:", "form {table: {column: type}}: u has no columns"),
+        ("d: {t: {a: int}, u: {}}", "form {table: {column: type}}: d.u has no columns"),
     ],
 )
 def test_a_wrong_schema_is_wrong_usage(folder: Path, content: str, message: str) -> None:
