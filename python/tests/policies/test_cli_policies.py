@@ -93,6 +93,11 @@ def test_show_lists_forced_rules_first(folder: Path) -> None:
     ]
 
 
+def test_show_writes_false_as_in_the_file(folder: Path) -> None:
+    Path("off.yaml").write_text("rules: [{match: {user: ann}, settings: {enabled: false}}]")
+    assert _policies("show", "off.yaml").stdout.splitlines()[-1] == "  set enabled=false"
+
+
 @pytest.mark.parametrize("action", ["show", "check"])
 def test_control_characters_and_line_ends_of_rules_are_not_printed(
     folder: Path, action: str

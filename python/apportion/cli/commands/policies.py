@@ -96,7 +96,10 @@ def _lines(rule: Rule) -> list[str]:
         f"{name} is {value if isinstance(value, str) else ' or '.join(value)}"
         for name, value in rule.match.items()
     ]
-    values = [f"{name}={value}" for name, value in rule.settings.items()]
+    values = [
+        f"{name}={str(value).lower() if isinstance(value, bool) else value}"
+        for name, value in rule.settings.items()
+    ]
     hints = [rule.hints] if rule.hints else []
     blocks = [f"{text} on {block}" for block, text in rule.blocks.items()]
     return [f"if {', and '.join(conditions)}", f"set {', '.join([*values, *hints, *blocks])}"]
