@@ -143,6 +143,14 @@ def test_directives_can_follow_a_comment_of_several_lines() -> None:
             "x.sql:3: 'order' is given twice in this block",
         ),
         (
+            "-- name: a\n-- spark: >= 4.0\n-- spark: < 4.2\nSELECT 1",
+            "x.sql:3: 'spark' is given twice in this block",
+        ),
+        (
+            "-- name: a\n-- error: X\n-- error: Y\nSELECT 1",
+            "x.sql:3: 'error' is given twice in this block",
+        ),
+        (
             "-- name: a\n-- error:\nSELECT 1",
             "x.sql:2: 'error:' needs the expected condition or text",
         ),

@@ -265,12 +265,14 @@ def _settings(section: _Section, problems: _Problems) -> Mapping[str, str]:
 def _options(section: _Section, defaults: Options, problems: _Problems) -> Options:
     given: dict[str, _Directive] = {}
     for directive in section.directives:
-        if directive.word in _VALUES:
+        if directive.word in (*_VALUES, "error", "spark"):
             if directive.word in given:
                 problems.add(directive.line, f"'{directive.word}' is given twice in this block")
             given[directive.word] = directive
     changes: dict[str, Any] = {}
     for word, directive in given.items():
+        if word not in _VALUES:
+            continue
         option, allowed, values = _VALUES[word]
         if directive.value in values:
             changes[option] = values[directive.value]
