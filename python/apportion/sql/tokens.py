@@ -223,6 +223,9 @@ class _Reader:
                 if is_whole and (kind == "word" or low in self._templates):
                     kind = "template"
                 high = self._templates.get(high - 1, high)
+            # To Spark, 0xff is a name. sqlglot divides it.
+            if kind == "word" and low == self._end and sql.startswith(("0x", "0X"), low - 1):
+                low = self._tokens.pop().start
             text = sql[low:high]
             if kind == "template":
                 pass

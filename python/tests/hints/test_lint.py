@@ -298,6 +298,7 @@ CLEAN = [
     "SELECT /*+ SOURCE_PARALLELISM(b, 1), SOURCE_PARALLELISM('d.e', 2) */ 1 FROM a b, c.d.e",
     "SELECT /*+ SOURCE_PARALLELISM(`a b`, 1) */ 1 FROM d.`A B`",
     "SELECT /*+ SOURCE_PARALLELISM(s, 1) */ 1 FROM (SELECT 1) s",
+    "SELECT /*+ SOURCE_PARALLELISM(d.0xff, 1) */ 1 FROM d.0xff",
     "SELECT /*+ SOURCE_PARALLELISM(a, 1) */ 1 FROM (b JOIN a)",
     "FROM a |> JOIN b |> SELECT /*+ SOURCE_PARALLELISM(b, 1), BROADCAST(a) */ 1",
     "FROM a SELECT /*+ SOURCE_PARALLELISM(a, 1) */ 1",

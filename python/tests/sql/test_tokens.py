@@ -33,6 +33,7 @@ TOKENS = [
     # Characters that stand for hints and templates while sqlglot reads.
     ("a \ue001b \ue000", "word a|symbol \ue001|word b|template \ue000"),
     ("1.5e-3 .5 1;2", "number 1.5e-3|symbol .|number 5|number 1|symbol ;|number 2"),
+    ("a.0xff 0X1+0 x", "word a|symbol .|word 0xff|word 0X1|symbol +|number 0|word x"),
     ("a.b 2b a{{ x }}.c", "word a|symbol .|word b|word 2b|word a{{ x }}|symbol .|word c"),
     (
         "{{ x }}_a {{ x }}{{ y }}{% z %}b",
