@@ -50,7 +50,7 @@ private[policies] final class NamePattern(text: String, ignoresCase: Boolean) {
 private[policies] final class TablePattern(text: String) {
   private val isPath = text.contains('/')
   private val parts: IndexedSeq[NamePattern] =
-    (if (isPath) Seq(text) else text.split('.').toSeq).map(new NamePattern(_, ignoresCase = !isPath)).toIndexedSeq
+    (if (isPath) Seq(text) else text.split("[.]", -1).toSeq).map(new NamePattern(_, ignoresCase = !isPath)).toIndexedSeq
 
   /** The table's own name, without catalog and database, if the pattern matches only one. */
   val exact: Option[String] = parts.last.exact

@@ -46,6 +46,8 @@ class RuleIndexSuite extends AnyFunSuite {
     ("table: sales.orders", true),
     ("table: SPARK_CATALOG.sales.orders", true),
     ("table: hr.orders", false),
+    ("table: orders.", false),
+    ("table: '.'", false),
     ("table: sales.*", true),
     ("table: 'ord*'", true),
     ("table: 'hdfs://host/in/*'", true),
