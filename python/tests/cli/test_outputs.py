@@ -116,6 +116,14 @@ def test_a_policy_file_with_own_changes_is_kept() -> None:
     assert_refused(call("advise log --policies x.yaml"), "--policies x.yaml exists")
 
 
+def test_a_policy_file_with_own_lines_above_the_mark_is_kept() -> None:
+    assert call("advise log --policies x.yaml").exit_code == 0
+    changed = f"# Reviewed by Ann.\n{Path('x.yaml').read_text('utf-8')}"
+    Path("x.yaml").write_text(changed)
+    assert_refused(call("advise log --policies x.yaml"), "--policies x.yaml exists")
+    assert Path("x.yaml").read_text() == changed
+
+
 def test_results_of_a_benchmark_are_kept_by_other_commands() -> None:
     Path("x.json").write_text('{\n "format": "apportion bench 1"}')
     assert_refused(call("report log log -o x.json"), "does not show that apportion report wrote it")

@@ -14,12 +14,11 @@ from apportion._util.paths import existing_path
 from apportion.errors import ApportionError
 
 POLICIES_MARK = "# Written by apportion advise. Delete this line to keep your own changes.\n"
-# Marks of pages, plots and policy files. Texts, and lists in JSON, have no place for a mark.
+# Marks of pages and plots. Texts, and lists in JSON, have no place for a mark.
 _MARKS = (
     b'<meta name="generator" content="apportion">',
     f"Software\0{CREATOR}".encode(),
     f">{CREATOR}</dc:title>".encode(),
-    POLICIES_MARK.encode(),
 )
 _LONGEST_MARK = 2000
 
@@ -77,4 +76,6 @@ def _is_foreign(file: Path, command: str) -> bool:
     except OSError:
         return True
     named = re.match(rb'\{\s*"format": "apportion %b ' % re.escape(command.encode()), start)
-    return bool(start) and not named and not any(mark in start for mark in _MARKS)
+    # People add their own rules and comments, and may keep the mark below them.
+    is_policies = start.startswith(POLICIES_MARK.encode())
+    return bool(start) and not named and not is_policies and not any(m in start for m in _MARKS)
