@@ -43,6 +43,10 @@ def find_table_in(schema: Mapping[str, Any] | SparkSession) -> FindTable:
     Databases may be keys around the tables: `{database: {table: {column: type}}}`. Raises
     `InputError` for another form.
     """
+    if not isinstance(schema, Mapping) and not hasattr(schema, "catalog"):
+        raise InputError(
+            f"the schema is {schema!r}: allowed is {{table: {{column: type}}}} or a session"
+        )
     find = (
         _find_in_mapping(schema)
         if isinstance(schema, Mapping)

@@ -90,6 +90,12 @@ def test_a_schema_of_another_form_raises(schema: dict[str, Any]) -> None:
         lint("SELECT /*+ RANGES(even) */ 1", schema)
 
 
+@pytest.mark.parametrize("schema", [["t"], "tables.yml"], ids=["names", "a file"])
+def test_a_schema_that_is_no_mapping_raises(schema: Any) -> None:
+    with pytest.raises(InputError, match=r"allowed is \{table: \{column: type\}\} or a session"):
+        lint("SELECT /*+ SOURCE_PARALLELISM(t, 8) */ a FROM t", schema)
+
+
 def test_a_session_is_a_schema(spark: SparkSession) -> None:
     spark.range(1).createOrReplaceTempView("some_view")
     sql = "SELECT /*+ RANGES(even), SOURCE_PARALLELISM(x, 8) */ id FROM {} x"
