@@ -66,6 +66,7 @@ def test_help_of_bench_has_examples() -> None:
         ("tpch --rounds 0", "Invalid value for '--rounds'"),
         ("tpch --plot a.gif", "--plot a.gif: the file name must end in .png or .svg"),
         ("- --scale 1", "--scale is only for the suites"),
+        ("query.sql --data .", "--data is only for the tables of suites"),
         ("query.sql --tables none", "there is no directory none"),
         ("-", "<stdin>: statement 2 (line 1) is not a query. It may change data"),
         ("empty.sql", "empty.sql: there is no SQL statement to run"),

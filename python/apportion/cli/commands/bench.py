@@ -162,6 +162,8 @@ def bench_command(
         return
     suite = _suite(what or [], scale, tables)
     is_own = suite.scale is None
+    if is_own and data:
+        fail("--data is only for the tables of suites: your own queries run on --tables")
     files = [name for path in what or [] for name in list_sources(path)] if is_own else []
     if queries is not None:
         suite = suite.only(queries)
