@@ -2,12 +2,14 @@ package io.apportion.policies
 
 import scala.util.Random
 
+import io.apportion.ApportionExtension
 import io.apportion.rules.Logged
 import org.apache.spark.apportion.SessionUser
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.prop.TableDrivenPropertyChecks._
 
 class RuleIndexSuite extends AnyFunSuite {
+  ApportionExtension.registerSettings()
 
   private case class Query(
       user: String = "ann",
