@@ -10,6 +10,7 @@ import org.apache.spark.apportion.{ExecutorResources, Heaps}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.RowOrdering
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft
+import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical.{BROADCAST, Join}
 import org.apache.spark.sql.catalyst.plans.physical.Distribution
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
@@ -91,7 +92,8 @@ case class DemoteBroadcasts(session: SparkSession) extends Guarded[SparkPlan] wi
   }
 
   private def canReplace(join: BroadcastHashJoinExec): Boolean =
-    !join.isNullAwareAntiJoin && !isRequested(join) && RowOrdering.isOrderable(join.leftKeys)
+    !join.isNullAwareAntiJoin && !isRequested(join) && RowOrdering.isOrderable(join.leftKeys) &&
+      DemoteBroadcasts.canMerge(join.joinType)
 
   private def isRequested(join: BroadcastHashJoinExec): Boolean = join.logicalLink.exists {
     case Join(_, _, _, _, hint) =>
@@ -118,6 +120,12 @@ case class DemoteBroadcasts(session: SparkSession) extends Guarded[SparkPlan] wi
 }
 
 object DemoteBroadcasts extends ReportSource {
+
+  /** Types of joins that `SortMergeJoinExec` runs. Since Spark 4.0, scalar subqueries can be joins of another type. */
+  private def canMerge(joinType: JoinType): Boolean = joinType match {
+    case _: InnerLike | LeftOuter | RightOuter | FullOuter | LeftExistence(_) => true
+    case _                                                                    => false
+  }
 
   /** The rows and the keys of a join's table. */
   private def exchangeOf(join: BroadcastHashJoinExec): (SparkPlan, Distribution) = {

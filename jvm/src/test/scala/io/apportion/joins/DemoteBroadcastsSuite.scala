@@ -99,6 +99,14 @@ class DemoteBroadcastsSuite extends SparkSuite with AdaptiveSparkPlanHelper with
     assert(joins(query(""), planned :+ ("memory.enabled" -> "false"): _*)._1 == Seq("broadcast"))
   }
 
+  test("a broadcast that may not fit stays if it belongs to a scalar subquery, which has no merge join") {
+    since("4.0")
+    val files = s"$directory/scalar"
+    spark.range(0, 500000, 1, 1).selectExpr("id AS k", "id % 2 AS a", "id % 3 AS b").write.parquet(files)
+    val query = s"SELECT id, (SELECT a + b FROM parquet.`$files` f WHERE f.k = n.id) FROM numbers n WHERE id < 5"
+    assert(joins(query, planned: _*)._1 == Seq("broadcast"))
+  }
+
   test("tables that fit the driver one by one, but not together, are not all broadcast") {
     def table(name: String) = {
       spark.range(0, 160000, 1, 1).selectExpr("id AS k", s"id % 2 AS $name").write.parquet(s"$directory/$name")
