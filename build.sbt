@@ -171,7 +171,7 @@ def sparkProject(build: SparkBuild): Project =
           .toSeq
       },
       Test / testOptions += Tests.Argument(TestFrameworks.ScalaTest, "-oDF"),
-      inConfig(Test)(sparkJvm ++ quickTests)
+      inConfig(Test)(sparkJvm ++ quickTests :+ (javaOptions += SparkJvm.oneClassLoader))
     )
 
 def newestProject: Project =

@@ -25,6 +25,12 @@ object SparkJvm {
    */
   val quickTests: Seq[String] = Seq("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m", "-XX:+UseParallelGC")
 
+  /**
+   * Spark 4 gives each session a class loader in its executors. It asks the driver for each class that the compiler of
+   * generated code looks up in vain, which took 17 % of the tests' CPU time. The smoke tests keep Spark's default.
+   */
+  val oneClassLoader: String = "-Dspark.sql.artifact.isolation.enabled=false"
+
   /** Settings that every session starts with: small, and nothing listening. */
   def sessionOptions(target: File, logging: File): Seq[String] = Seq(
     s"-Dlog4j2.configurationFile=$logging",
