@@ -102,10 +102,10 @@ object Settings extends SettingRegistry {
   val Rounding: SettingEntry[String] = setting(
     "rounding",
     Category.TasksPerStage,
-    "How the number of tasks is rounded if `ranges` is `balanced`; even ranges always use a power of two. `power- " +
-      "of-two`: the nearest power of two. `exact`: no rounding. `waves`: a multiple of the available task slots, if " +
-      "the stage then finishes sooner; the same as `exact` with dynamic allocation or `resources.request`. Use " +
-      "`waves` on a cluster of fixed size to avoid a last wave of few tasks."
+    "How the number of tasks is rounded if `ranges` is `balanced`; even ranges always use a power of two. " +
+      "`power-of-two`: the nearest power of two. `exact`: no rounding. `waves`: a multiple of the available task " +
+      "slots, if the stage then finishes sooner; the same as `exact` with dynamic allocation or `resources.request`. " +
+      "Use `waves` on a cluster of fixed size to avoid a last wave of few tasks."
   ).choice(default = decision.Rounding.PowerOfTwo.name, Allowed.OneOf(decision.Rounding.all.map(_.name): _*))
 
   val MemoryEnabled: SettingEntry[Boolean] = setting(
