@@ -148,6 +148,7 @@ def test_follow_shows_changes_until_it_is_stopped(
         (("--follow", "--policy", "load"), "--follow: not with --policy"),
         (("--slots", "4"), "--slots has no effect without --policy"),
         (("--follow", "--cooldown", "5min"), "--cooldown has no effect without --policy"),
+        (("--every", "5"), "--every has no effect without --follow"),
         (("--follow", "--every", "1e12"), "should be less than or equal to 86400"),
         (("--policy", "lod"), "the policy lod is unknown"),
         (("--policy", "load", "--cooldown", "x"), "--cooldown is x: write a time"),

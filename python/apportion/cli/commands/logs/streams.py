@@ -47,11 +47,14 @@ def streams_command(
         bool, typer.Option("--follow", "-f", help="Show changes until you press Ctrl-C.")
     ] = False,
     every: Annotated[
-        float,
+        float | None,
         typer.Option(
-            min=0.2, max=86_400, metavar="SECONDS", help="For --follow: time between reads."
+            min=0.2,
+            max=86_400,
+            metavar="SECONDS",
+            help="For --follow: time between reads. Default: 2.",
         ),
-    ] = 2.0,
+    ] = None,
     policies: Annotated[
         list[str] | None,
         typer.Option(
@@ -95,8 +98,10 @@ def streams_command(
     if follow:
         if policies or output or chosen == "json":
             fail("--follow: not with --policy, --output and --format json")
-        _follow(source, stream, every)
+        _follow(source, stream, 2 if every is None else every)
         return
+    if every is not None:
+        fail("--every has no effect without --follow")
     check_outputs("streams", [("--output", output)], [source], force)
     histories, skipped = _read(source, stream)
     if policies:
