@@ -246,6 +246,10 @@ def test_rows_are_sorted_as_text_unless_their_order_matters() -> None:
     assert row_lines(rows, schema, ordered=True, digits=None) == [r"2 | 'line\nbreak'", "1 | NULL"]
 
 
+def test_a_row_without_columns_is_no_blank_line() -> None:
+    assert row_lines([(), ()], t.StructType([]), ordered=False, digits=None) == ["()", "()"]
+
+
 @pytest.mark.parametrize(
     ("ranges", "text"),
     [

@@ -31,14 +31,13 @@ if TYPE_CHECKING:
 def row_lines(
     rows: Iterable[Sequence[Any]], schema: StructType, *, ordered: bool, digits: int | None
 ) -> list[str]:
-    """Return one line per row, with ` | ` between cells. Unless `ordered`, the lines are sorted."""
+    """Return one line per row, with ` | ` between cells. Unless `ordered`, the lines are sorted.
+
+    A row without columns is `()`, because golden files may have blank lines anywhere.
+    """
     types = [column.dataType for column in schema.fields]
-    lines = [
-        printable(
-            " | ".join(cell(value, kind, digits) for value, kind in zip(row, types, strict=True))
-        )
-        for row in rows
-    ]
+    cells = ([cell(*pair, digits) for pair in zip(row, types, strict=True)] for row in rows)
+    lines = [printable(" | ".join(row)) if row else "()" for row in cells]
     return lines if ordered else sorted(lines)
 
 
