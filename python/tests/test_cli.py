@@ -20,7 +20,7 @@ from apportion.cli import app
 from apportion.cli.commands import demo
 from apportion.cli.support import console
 from apportion.cli.support.progress import _state
-from apportion.cli.support.sources import in_file
+from apportion.cli.support.sources import errors_in_file, in_file
 from apportion.errors import QueryError
 from apportion.session import confs
 from apportion.settings import registry
@@ -172,6 +172,14 @@ def test_the_jar_command_prints_the_path_of_the_jar() -> None:
 
 def test_the_version_option_prints_the_version() -> None:
     assert re.fullmatch(r"apportion \d+\.\d+\.\d+\n", call("--version").stdout)
+
+
+def test_an_error_before_the_first_statement_names_none() -> None:
+    with (
+        pytest.raises(QueryError, match=r"^no session$"),
+        errors_in_file(split("SELECT 1; SELECT 2")),
+    ):
+        raise QueryError("no session")
 
 
 @pytest.mark.parametrize(

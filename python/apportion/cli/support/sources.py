@@ -91,6 +91,8 @@ def errors_in_file(statements: Sequence[Statement]) -> Iterator[Iterator[Stateme
     try:
         yield each()
     except QueryError as error:
+        if number == 0:
+            raise
         title = f"Statement {number} of {len(statements)}" if len(statements) > 1 else ""
         raise in_file(error, statements[number - 1], title) from error
 
