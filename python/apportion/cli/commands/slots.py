@@ -64,10 +64,13 @@ def slots_command(
             register(spark, known_tables)
         with errors_in_file(statements) as each, short_errors():
             for statement in each:
-                if statement.is_query:
-                    # In a call of a table function, Spark gives an error the place of the call.
-                    spark.sql(statement.text)
-                plan = resources.plan(spark, statement.text, slots, finish_within=finish_within)
+                try:
+                    plan = resources.plan(spark, statement.text, slots, finish_within=finish_within)
+                except Exception:
+                    # Spark gave the error the place of the call of a table function.
+                    if statement.is_query:
+                        spark.sql(statement.text)
+                    raise
                 plans.append((statement, plan))
     if format == "json":
         entries = [{"statement": s.text, **dataclasses.asdict(plan)} for s, plan in plans]
