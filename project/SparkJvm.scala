@@ -27,7 +27,8 @@ object SparkJvm {
 
   /**
    * Spark 4 gives each session a class loader in its executors. It asks the driver for each class that the compiler of
-   * generated code looks up in vain, which took 17 % of the tests' CPU time. The smoke tests keep Spark's default.
+   * generated code looks up in vain, which took a fifth of the time of AdaptiveWritesSuite, and nothing of suites with few
+   * queries. The smoke tests keep Spark's default.
    */
   val oneClassLoader: String = "-Dspark.sql.artifact.isolation.enabled=false"
 
