@@ -14,7 +14,13 @@ from apportion._util.checks import power_down, power_nearest, power_up
 from apportion.decision import HeldRows
 from apportion.logs.simulate.arithmetic.decider import decide, wave_price
 from apportion.logs.simulate.arithmetic.inputs import ShuffleInput
-from apportion.logs.simulate.arithmetic.policy import SHUFFLE_PARTITIONS, Confs, Policy
+from apportion.logs.simulate.arithmetic.policy import (
+    ADVISORY_SIZE,
+    MIN_SIZE,
+    SHUFFLE_PARTITIONS,
+    Confs,
+    Policy,
+)
 
 MB = 1 << 20
 
@@ -107,6 +113,23 @@ def test_registered_slots_are_filled_under_dynamic_allocation() -> None:
     assert Policy.from_confs(Confs({**dynamic, "spark.apportion.mode": "active"}), 4).slots is None
 
 
+@pytest.mark.parametrize(
+    ("confs", "size", "volume"),
+    [
+        ({ADVISORY_SIZE: "64"}, 100 * MB, MB),
+        ({ADVISORY_SIZE: "64KB"}, 8 * MB, MB // 2),
+        ({ADVISORY_SIZE: "64KB"}, MB // 2, MB // 16),
+        ({ADVISORY_SIZE: "64KB", MIN_SIZE: "64KB"}, 100 * MB, MB // 16),
+        ({ADVISORY_SIZE: "8MB"}, 100 * MB, 8 * MB),
+        ({"spark.apportion.dataVolumePerTask": "64"}, 100 * MB, 64),
+    ],
+)
+def test_an_advisory_size_below_the_minimum_of_spark_makes_few_tasks(
+    confs: dict[str, str], size: int, volume: int
+) -> None:
+    assert Policy.from_confs(Confs(confs), 4, size).data_volume_per_task == volume
+
+
 def test_tasks_are_rounded_to_full_waves_if_that_costs_less() -> None:
     sizes = [20 * MB] * 40
     policy = Policy(80 * MB, balanced=True, rounding="waves", steady_slots=4)
@@ -142,11 +165,14 @@ def test_the_extension_decides_the_same(spark: SparkSession) -> None:
             apportion.Input(sizes, held=each) for sizes, each in zip(inputs, held, strict=True)
         ]
         asked += [apportion.Input([broadcast], broadcast=True)] * bool(broadcast)
+        sparks = {ADVISORY_SIZE: draw.choice(["64", "64KB", "2MB", "64MB"])}
+        session.conf.set(ADVISORY_SIZE, sparks[ADVISORY_SIZE])
         theirs = apportion.decide(session, asked, **settings)
-        partitions = {SHUFFLE_PARTITIONS: session.conf.get(SHUFFLE_PARTITIONS) or ""}
-        confs = Confs({**apportion.Settings(**settings).to_conf(), **partitions})
+        sparks[SHUFFLE_PARTITIONS] = session.conf.get(SHUFFLE_PARTITIONS) or ""
+        confs = Confs({**apportion.Settings(**settings).to_conf(), **sparks})
+        size = sum(map(sum, inputs))
         policy = dataclasses.replace(
-            Policy.from_confs(confs, spark.sparkContext.defaultParallelism),
+            Policy.from_confs(confs, spark.sparkContext.defaultParallelism, size),
             task_memory=theirs.task_memory,
         )
         shuffles = [
@@ -155,12 +181,12 @@ def test_the_extension_decides_the_same(spark: SparkSession) -> None:
         ours = decide(shuffles, broadcast, policy)
         assert (ours.tasks, ours.ranges, ours.clamps) == (
             theirs.parallelism, theirs.ranges, theirs.clamps,
-        ), (settings, inputs, broadcast)  # fmt: skip
+        ), (settings, sparks, inputs, broadcast)  # fmt: skip
 
 
 def random_settings(draw: random.Random) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "data_volume_per_task": draw.choice([1000, 64 << 10, MB, 10 * MB]),
+        "data_volume_per_task": draw.choice([None, 1000, 64 << 10, MB, 10 * MB]),
         "mode": draw.choice(["active", "reactive"]),
         "ranges": draw.choice(["even", "balanced"]),
         "rounding": draw.choice(["power-of-two", "exact", "waves"]),

@@ -19,7 +19,13 @@ from apportion.logs.simulate.arithmetic import (
 )
 from apportion.logs.simulate.arithmetic.decider import decide
 from apportion.logs.simulate.arithmetic.inputs import ShuffleInput
-from apportion.logs.simulate.arithmetic.policy import COALESCING, SHUFFLE_PARTITIONS, Confs, Policy
+from apportion.logs.simulate.arithmetic.policy import (
+    COALESCING,
+    MIN_SIZE,
+    SHUFFLE_PARTITIONS,
+    Confs,
+    Policy,
+)
 from apportion.logs.simulate.arithmetic.ranges import sum_each, sums
 from apportion.logs.simulate.scenarios import AS_LOGGED, Scenario
 from apportion.logs.simulate.workload import Group, LoggedStage, Shuffle, ShuffleWrite, Workload
@@ -210,7 +216,7 @@ class Layouts:
         sizes, splits = sum_each(shuffles), self._skew_splits(group, shuffles)
         advisory = logged_policy.write_size(group.logged)
         if logged_policy.multiplies_rows(group.logged):
-            advisory = self._confs.size(spark_reads.MIN_SIZE)
+            advisory = self._confs.size(MIN_SIZE)
         ranges = spark_reads.coalesced(sizes, min_tasks, self._confs, advisory, splits)
         if group.decision.layout == "local":
             map_tasks = len(self._written_of(group.shuffles[0]))
@@ -333,12 +339,13 @@ class Layouts:
     @cached_property
     def _planned(self) -> int:
         """Return the number of subpartitions of all shuffles with adaptive writes."""
-        policy = self._session_policy
         free = [group for group in self._workload.groups if self._is_free(group)]
         scanned = sum(scan.bytes for stage in self._workload.stages for scan in stage.scans)
+        size = int(scanned * self._scale)
+        policy = Policy.from_confs(self._confs, self.slots, size)
         return adaptive_writes.partitions(
             self._confs.shuffle_partitions or 1,
-            int(scanned * self._scale),
+            size,
             policy.data_volume_per_task,
             [policy, *(self._policy(group, self.slots) for group in free)],
         )
@@ -351,4 +358,5 @@ class Layouts:
         task_memory = None
         if group.is_assumed:
             task_memory = self._confs.task_memory(self._slots_per_executor)
-        return logged_policy.policy(group.logged, self._confs, slots, task_memory)
+        size = int(group.bytes * self._scale)
+        return logged_policy.policy(group.logged, self._confs, slots, size, task_memory)

@@ -56,14 +56,15 @@ def scan_tasks(scan: Scan, confs: Confs, slots: int, scale: float = 1) -> int:
 
 
 def policy(
-    logged: LoggedDecision, confs: Confs, slots: int, task_memory: int | None = None
+    logged: LoggedDecision, confs: Confs, slots: int, size: int, task_memory: int | None = None
 ) -> Policy:
-    """Return the policy for a group of shuffles, with the logged values of hints, rules and writes.
+    """Return the policy for shuffles of `size` bytes, with the logged values of hints and writes.
 
-    A log without `LoggedDecision.policy` does not have these values, so the configuration applies.
+    Values of policy rules stay as well. A log without `LoggedDecision.policy` does not have them,
+    so the configuration applies.
     `task_memory` is the memory that rows may fill in such a log.
     """
-    result = Policy.from_confs(confs, slots)
+    result = Policy.from_confs(confs, slots, size)
     is_for_size = logged.source_kinds.get("mode") == REQUESTED_SIZE
     if is_for_size:
         result = dataclasses.replace(result, slots=None)

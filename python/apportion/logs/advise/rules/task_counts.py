@@ -27,7 +27,7 @@ def decided(stage: MeasuredStage, confs: Confs) -> Decided | None:
     can_adapt = stage.facts.is_adaptive or not confs.flag(ADAPTIVE)
     if not stage.facts.tasks_can_change or not can_adapt or not stage.shuffle_total:
         return None
-    policy = Policy.from_confs(confs, max(1, int(stage.slots)))
+    policy = Policy.from_confs(confs, max(1, int(stage.slots)), stage.shuffle_total)
     if stage.facts.multiplies_rows:
         volume = min(policy.data_volume_per_task, policy.min_task_volume)
         policy = dataclasses.replace(policy, data_volume_per_task=volume)

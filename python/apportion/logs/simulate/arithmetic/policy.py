@@ -18,6 +18,7 @@ MAX_REDUCER_PARTITIONS = "spark.sql.adaptive.coalescePartitions.maxReducerPartit
 _BLOCKS_PER_REQUEST = 32
 ADVISORY_SIZE = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 COALESCING = "spark.sql.adaptive.coalescePartitions.enabled"
+MIN_SIZE = "spark.sql.adaptive.coalescePartitions.minPartitionSize"
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 SKEW_JOIN = "spark.sql.adaptive.skewJoin.enabled"
 SKEW_FACTOR = "spark.sql.adaptive.skewJoin.skewedPartitionFactor"
@@ -26,6 +27,8 @@ _INITIAL_PARTITIONS = "spark.sql.adaptive.coalescePartitions.initialPartitionNum
 MAX_PARTITION_BYTES = "spark.sql.files.maxPartitionBytes"
 OPEN_COST = "spark.sql.files.openCostInBytes"
 _MEMORY_SHARE = "spark.memory.fraction"
+# Waves of tasks below Spark's minimum size: `SessionPolicy.scala`.
+_WAVES_OF_TINY_TASKS = 4
 # Bytes of a heap that Spark leaves free: `UnifiedMemoryManager.RESERVED_SYSTEM_MEMORY_BYTES`.
 _RESERVED = 300 << 20
 # Plugins of Gluten, the RAPIDS Accelerator and Comet: `Cluster.hasOtherEngine`.
@@ -33,7 +36,7 @@ _ENGINES = (".GlutenPlugin", "com.nvidia.spark.SQLPlugin", ".CometPlugin")
 _DEFAULTS: dict[str, str] = {
     ADVISORY_SIZE: "64MB",
     COALESCING: "true",
-    "spark.sql.adaptive.coalescePartitions.minPartitionSize": "1MB",
+    MIN_SIZE: "1MB",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "true",
     "spark.shuffle.manager": "sort",
     "spark.sql.adaptive.fetchShuffleBlocksInBatch": "true",
@@ -207,17 +210,24 @@ class Policy:
     """Bytes of execution memory that the rows of a task may fill; None for no limit."""
 
     @classmethod
-    def from_confs(cls, confs: Confs, slots: int) -> Policy:
-        """Return the policy for a shuffle whose tasks do not share the `slots`."""
+    def from_confs(cls, confs: Confs, slots: int, size: int = 0) -> Policy:
+        """Return the policy for shuffles of `size` bytes whose tasks do not share the `slots`.
+
+        A `size` of 0 is unknown.
+        """
         parallelism = confs.setting("parallelism")
+        steady_slots = None if confs.is_dynamic else slots
+        # Spark's tasks read at least the minimum size, so a smaller advisory size makes few tasks.
+        few = steady_slots * _WAVES_OF_TINY_TASKS if steady_slots else confs.shuffle_partitions
+        volume = max(confs.size(ADVISORY_SIZE), min(confs.size(MIN_SIZE), size // (few or 1)))
         return cls(
-            data_volume_per_task=confs.setting("data_volume_per_task") or confs.size(ADVISORY_SIZE),
+            data_volume_per_task=confs.setting("data_volume_per_task") or volume,
             broadcast_ratio=confs.setting("broadcast_ratio"),
             min_parallelism=confs.setting("min_parallelism"),
             max_parallelism=confs.setting("max_parallelism"),
             parallelism=None if parallelism == -1 else parallelism,
             slots=None if confs.setting("mode") == "active" else slots,
-            steady_slots=None if confs.is_dynamic else slots,
+            steady_slots=steady_slots,
             min_task_volume=confs.setting("min_task_volume"),
             balanced=confs.setting("ranges") == "balanced",
             rounding=confs.setting("rounding"),

@@ -14,6 +14,7 @@ from itertools import groupby, product
 from apportion.logs.simulate.arithmetic.inputs import ShuffleInput
 from apportion.logs.simulate.arithmetic.policy import (
     ADVISORY_SIZE,
+    MIN_SIZE,
     SKEW_FACTOR,
     SKEW_JOIN,
     SKEW_THRESHOLD,
@@ -23,7 +24,6 @@ from apportion.logs.simulate.arithmetic.ranges import Range
 from apportion.logs.simulate.arithmetic.skew import shares
 
 _COALESCE = "spark.sql.adaptive.coalescePartitions."
-MIN_SIZE = f"{_COALESCE}minPartitionSize"
 JOINS = ("SortMergeJoin", "ShuffledHashJoin")
 """Operators whose inputs Spark splits."""
 # Spark merges a part with the one before it if both are together not much above the target, or if

@@ -5,6 +5,7 @@ import scala.jdk.CollectionConverters._
 
 import io.apportion.decision.{Decider, Input}
 import io.apportion.decision.memory.HeldRows
+import io.apportion.decision.ranges.Bytes
 import io.apportion.outcomes.FinalPlan
 import io.apportion.policies.RuleSettings
 import io.apportion.report.{DecisionRecord, DecisionTable, RowJson}
@@ -43,7 +44,8 @@ object PythonBridge {
     settings.fieldNames.asScala.foreach(name =>
       conf.setConfString(SettingEntry.Prefix + name, settings.get(name).asText)
     )
-    val policy = new SessionPolicy(conf, session.sparkContext).policy()
+    val bytes = inputs.filterNot(_.broadcast).map(input => Bytes.sum(input.bytes)).foldLeft(0L)(Bytes.add)
+    val policy = new SessionPolicy(conf, session.sparkContext).policy(bytes = bytes)
     RowJson.of(DecisionTable.row(DecisionRecord.of(Decider.decide(inputs, policy), policy))).toString
   }
 

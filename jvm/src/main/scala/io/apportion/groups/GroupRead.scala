@@ -134,16 +134,19 @@ object GroupRead {
    *
    * A rebalance, or a write with an advisory size, does not fill the task slots: the query asks for partitions of that
    * size. For a write, a table format chose the size, and does not know the memory of a task. So memory limits it.
+   *
+   * @param bytes bytes of the shuffles; 0 before they are written
    */
   def policy(
       group: ExchangeGroup,
       settings: SessionPolicy,
       advisors: Seq[Advisor],
       session: SparkSession,
-      slots: Option[Int] = None
+      slots: Option[Int] = None,
+      bytes: Long = 0
   ): GroupPolicy = {
     val written = group.single.flatMap(_.advisoryPartitionSize)
-    val sessionPolicy = settings.policy(slots, InputBytes.inMemory(group.broadcasts))
+    val sessionPolicy = settings.policy(slots, InputBytes.inMemory(group.broadcasts), bytes)
     val memory = sessionPolicy.taskMemory.filter(_ => written.isDefined)
     val unadvised =
       if (written.isEmpty && !group.isRebalance) sessionPolicy

@@ -61,7 +61,7 @@ case class DecideShuffleReads(
     val slots = settings.clusterSlots.fold(groups.map(_ => Option.empty[Int]))(shareSlots(_, groups))
     groups.zip(slots).map { case (group, share) =>
       // Forbidden groups need none, and it may need the fingerprint of a plan.
-      lazy val known = GroupRead.policy(group, settings, advisors, session, share)
+      lazy val known = GroupRead.policy(group, settings, advisors, session, share, group.inputBytes)
       val read = group.forbidden
         .orElse(coalescingIsOff(known.policy))
         .toLeft(GroupRead.plan(group, heldRows(group, known), known.policy, decide))

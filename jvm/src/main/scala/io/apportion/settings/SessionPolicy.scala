@@ -1,6 +1,7 @@
 package io.apportion.settings
 
 import io.apportion.decision.{Policy, Rounding, SourceKind, ValueSource}
+import io.apportion.decision.ranges.Bytes
 import org.apache.spark.apportion.{Cluster, ShuffleReads}
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.apportion.QueryConf
@@ -14,15 +15,35 @@ final class SessionPolicy(val conf: SQLConf, sparkContext: SparkContext) {
    *
    * @param slots      task slots that a stage may use; `None` for all registered slots
    * @param broadcasts bytes of the broadcast tables that each executor keeps in memory for the stage
+   * @param bytes      bytes of the shuffles; 0 while they are unknown
    */
-  def policy(slots: Option[Int] = None, broadcasts: Long = 0): Policy = {
+  def policy(slots: Option[Int] = None, broadcasts: Long = 0, bytes: Long = 0): Policy = {
     val available = slots.orElse(clusterSlots)
-    ofAllStages.copy(
+    val policy = ofAllStages.copy(
       // If the number of slots follows demand, stages fill the registered slots but do not request them.
       slots = if (Settings.Mode.get(conf) == "active") None else available,
       steadySlots = if (slotsFollow) None else available,
       taskMemory = taskMemory(broadcasts)
     )
+    if (Settings.DataVolumePerTask.get(conf).isDefined) policy else withoutTinyTasks(policy, bytes)
+  }
+
+  /**
+   * Policy that uses an advisory size below `minPartitionSize` only where it makes few tasks. Spark's tasks read at least
+   * this minimum (`ShufflePartitionsUtil.coalescePartitions`), so a missing unit, as in `64` for 64 MB, does no harm there.
+   */
+  private def withoutTinyTasks(policy: Policy, bytes: Long): Policy = {
+    val few = policy.steadySlots.fold(policy.sparksPartitions.toLong)(_ * SessionPolicy.WavesOfTinyTasks)
+    val minimum = conf.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE)
+    val volume = minimum.min(bytes / few)
+    if (volume <= policy.dataVolumePerTask) policy
+    else {
+      val advisory = Bytes.text(policy.dataVolumePerTask)
+      policy.withVolume(
+        volume,
+        ofSpark(s"Spark's advisory size is $advisory, below its minPartitionSize of ${Bytes.text(minimum)}")
+      )
+    }
   }
 
   /** What is the same for all stages. It is read once, as there are many settings and a plan may have many stages. */
@@ -110,6 +131,9 @@ final class SessionPolicy(val conf: SQLConf, sparkContext: SparkContext) {
 }
 
 object SessionPolicy {
+
+  /** Waves of tasks below Spark's minimum size. They cost some milliseconds each. */
+  private val WavesOfTinyTasks = 4L
 
   /** Whether the settings round the number of tasks to a power of two. */
   def isPowerOfTwo(conf: SQLConf): Boolean = Policy.isPowerOfTwo(isBalanced(conf), rounding(conf))

@@ -105,7 +105,7 @@ case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends
     }
     running.flatten.headOption.getOrElse {
       val bytes = inputBytes(plan)
-      val volume = settings.policy().dataVolumePerTask
+      val volume = settings.policy(bytes = bytes).dataVolumePerTask
       val choices = Seq(
         conf.numShufflePartitions.toLong -> s"spark.sql.shuffle.partitions, ${conf.numShufflePartitions}",
         (bytes / volume * Headroom).min(MaxByBytes) ->

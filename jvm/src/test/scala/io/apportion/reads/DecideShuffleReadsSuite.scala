@@ -241,6 +241,15 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(decision.sources("broadcastRatio") == "default")
   }
 
+  test("an advisory size below Spark's minimum size of a partition makes few tasks") {
+    val query = "SELECT k, count(*) FROM numbers GROUP BY k"
+    val decision = decisionOf(query, active, "spark.sql.adaptive.advisoryPartitionSizeInBytes" -> "64")
+    assert(decision.parallelism == 8)
+    assert(decision.dataVolumePerTask.contains(decision.inputBytes / 8))
+    assert(decision.reason.contains("(Spark's advisory size is 64 B, below its minPartitionSize of 1 MiB)"))
+    assert(decisionOf(query, active, "dataVolumePerTask" -> "64").parallelism > 8)
+  }
+
   test("broadcasts count with the bytes of their rows, not with the 32 MiB array of their hash map") {
     val decision = decisionOf(
       "SELECT /*+ BROADCAST(b) */ a.k FROM (SELECT k, count(*) AS c FROM numbers GROUP BY k) a JOIN few b ON a.c = b.k",
