@@ -8,6 +8,7 @@ import math
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from numbers import Real
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from apportion._spark import jvm
@@ -382,14 +383,16 @@ def _is_valid(value: Any, annotation: str) -> bool:
 
 
 def _request(stage_input: Input, name: str) -> dict[str, Any]:
-    for j, size in enumerate(stage_input.bytes):
+    sizes = [
         checks.check(f"{name}.bytes[{j}]", size, 0, checks.LARGEST_LONG)
-    held = stage_input.held
-    for ratio in (held.per_byte, *held.arrays):
-        if not 0 <= ratio < math.inf:
-            raise InputError(f"{name}.held has {ratio}; it must be 0 or more, and finite")
+        for j, size in enumerate(stage_input.bytes)
+    ]
+    held: list[Any] = [stage_input.held.per_byte, *stage_input.held.arrays]
+    for ratio in held:
+        if not isinstance(ratio, Real) or not 0 <= float(ratio) < math.inf:
+            raise InputError(f"{name}.held has {ratio!r}; it must be 0 or more, and finite")
     return {
-        "bytes": list(stage_input.bytes),
+        "bytes": sizes,
         "broadcast": bool(stage_input.broadcast),
-        "held": {"per_byte": held.per_byte, "arrays": list(held.arrays)},
+        "held": {"per_byte": float(held[0]), "arrays": [float(ratio) for ratio in held[1:]]},
     }

@@ -181,7 +181,7 @@ def plan(
     the session runs without Apportion, and Spark's own error if Spark cannot plan the query.
     """
     if slots is not None:
-        checks.check("slots", slots)
+        slots = checks.check("slots", slots)
     if finish_within is not None:
         _check_time(finish_within)
     given = [sql, slots, finish_within]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
 import apportion
 from apportion import ApportionError, Input, InputError, SettingError
+from apportion.decision import HeldRows
 
 VECTORS = Path(__file__).parents[2] / "jvm/src/test/resources/vectors/flink"
 MOST_SUBPARTITIONS = 1 << 16
@@ -119,6 +122,21 @@ def test_decide_returns_all_fields_of_a_decision(session: SparkSession) -> None:
     assert decision.sources["minParallelism"] == "default"
     assert (decision.layout, decision.kind) == ("even", "formula")
     assert decision.reason.startswith("32 tasks: 30.5 MiB at 1 MiB per task")
+
+
+def test_numbers_of_numpy_decide_as_python_numbers_do(session: SparkSession) -> None:
+    sizes: Any = np.array([250_000] * 128)
+    held = HeldRows(np.float32(1), [np.float32(2)])
+    decision = apportion.decide(session, [Input(sizes, held=held)])
+    same = Input([250_000] * 128, held=HeldRows(1, [2]))
+    assert decision.ranges == apportion.decide(session, [same]).ranges
+
+
+@pytest.mark.parametrize("ratio", ["1", -1.0, math.nan, np.float32(math.inf)])
+def test_invalid_ratios_of_held_rows_raise(session: SparkSession, ratio: Any) -> None:
+    for held in (HeldRows(ratio), HeldRows(arrays=[ratio])):
+        with pytest.raises(InputError, match=r"inputs\[0\]\.held has .*must be 0 or more"):
+            apportion.decide(session, [Input([1], held=held)])
 
 
 def test_decide_uses_the_settings_of_the_session(session: SparkSession) -> None:

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import operator
+from typing import Any
+
 from apportion.errors import InputError
 
 LARGEST_INT = 2**31 - 1
 LARGEST_LONG = 2**63 - 1
 
 
-def check(name: str, value: int, least: int = 1, most: int = LARGEST_INT) -> None:
-    """Raise `InputError` unless `value` is a whole number from `least` to `most`."""
-    # bool is a subclass of int.
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    if not is_number or not least <= value <= most:
+def check(name: str, value: object, least: int = 1, most: int = LARGEST_INT) -> int:
+    """Return `value` as an int. Raise `InputError` unless it is from `least` to `most`."""
+    number = whole_number(value)
+    if number is None or not least <= number <= most:
         raise InputError(f"{name} is {value!r}: allowed is a whole number from {least} to {most}")
+    return number
+
+
+def whole_number(value: Any) -> int | None:
+    """Return a whole number, which can be one of NumPy, as an int; None for other values."""
+    # bool is a subclass of int.
+    if isinstance(value, bool):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
 
 
 def power_down(number: int) -> int:

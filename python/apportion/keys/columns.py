@@ -59,9 +59,8 @@ def subpartition_count(spark: SparkSession, p: int, n: int | None) -> int:
     """
     from pyspark.errors import AnalysisException
 
-    checks.check("p", p, most=MOST_TASKS)
-    subpartitions = p if n is None else n
-    checks.check("n", subpartitions, least=p)
+    p = checks.check("p", p, most=MOST_TASKS)
+    subpartitions = checks.check("n", p if n is None else n, least=p)
     try:
         _ = spark.sql(f"SELECT task_of({p}, {subpartitions}, 0)").schema
     except AnalysisException as error:

@@ -47,7 +47,7 @@ def max_parallelism(parallelism: int) -> int:
 
     Raises `InputError` unless `parallelism` is from 1 to 32,768.
     """
-    checks.check("parallelism", parallelism, most=MOST_KEY_GROUPS)
+    parallelism = checks.check("parallelism", parallelism, most=MOST_KEY_GROUPS)
     ample = parallelism + parallelism // 2
     return min(max(checks.power_up(ample), _LEAST_MAX_PARALLELISM), MOST_KEY_GROUPS)
 
@@ -59,7 +59,7 @@ def key_group(key: int | str, max_parallelism: int, *, long: bool = False) -> in
     Raises `InputError` if the key is neither text nor a number of that type, and unless
     `max_parallelism` is from 1 to 32,768.
     """
-    checks.check("max_parallelism", max_parallelism, most=MOST_KEY_GROUPS)
+    max_parallelism = checks.check("max_parallelism", max_parallelism, most=MOST_KEY_GROUPS)
     group: int = _murmur(_hash_code(key, long)) % max_parallelism
     return group
 
@@ -83,7 +83,7 @@ def key_groups(
         return [key_group(key, max_parallelism, long=long) for key in keys]
     import numpy as np
 
-    checks.check("max_parallelism", max_parallelism, most=MOST_KEY_GROUPS)
+    max_parallelism = checks.check("max_parallelism", max_parallelism, most=MOST_KEY_GROUPS)
     array = np.asarray(keys)
     if array.dtype.kind in "iu":
         _check_key(array.min(initial=0), long)
@@ -103,7 +103,8 @@ def operator_index(key_group: int, parallelism: int, max_parallelism: int | None
     function does not check that the key group exists. Raises `InputError` unless both parallelisms
     are from 1 to 32,768.
     """
-    return key_group * parallelism // _checked_maximum(parallelism, max_parallelism)
+    parallelism, maximum = _checked(parallelism, max_parallelism)
+    return as_int(key_group) * parallelism // maximum
 
 
 @overload
@@ -121,9 +122,9 @@ def operator_indexes(
 
     Arguments and errors are those of `operator_index`.
     """
-    maximum = _checked_maximum(parallelism, max_parallelism)
+    parallelism, maximum = _checked(parallelism, max_parallelism)
     if isinstance(key_groups, Sequence):
-        return [group * parallelism // maximum for group in key_groups]
+        return [as_int(group) * parallelism // maximum for group in key_groups]
     import numpy as np
 
     return np.asarray(key_groups, dtype=np.int64) * parallelism // maximum
@@ -138,7 +139,8 @@ def key_group_range(
     function does not check that the operator exists. Raises `InputError` unless
     1 <= parallelism <= max_parallelism <= 32,768.
     """
-    maximum = _checked_maximum(parallelism, max_parallelism, least=parallelism)
+    parallelism, maximum = _checked(parallelism, max_parallelism, is_range=True)
+    index = as_int(index)
     start = (index * maximum + parallelism - 1) // parallelism
     return start, ((index + 1) * maximum - 1) // parallelism
 
@@ -149,7 +151,7 @@ def rebalance_keys(parallelism: int, max_parallelism: int | None = None) -> list
     If you use `rebalance_keys(p)[k % p]` as the key instead of k, p consecutive keys (or a multiple
     of p) are spread evenly over the operators. Errors are those of `key_group_range`.
     """
-    maximum = _checked_maximum(parallelism, max_parallelism, least=parallelism)
+    parallelism, maximum = _checked(parallelism, max_parallelism, is_range=True)
     return list(_rebalance_keys(parallelism, maximum))
 
 
@@ -197,12 +199,13 @@ def _rotated(word: _Words, bits: int) -> _Words:
     return (word << bits | word >> (32 - bits)) & _32_BITS
 
 
-def _checked_maximum(parallelism: int, maximum: int | None, least: int = 1) -> int:
-    checks.check("parallelism", parallelism, most=MOST_KEY_GROUPS)
+def _checked(parallelism: int, maximum: int | None, *, is_range: bool = False) -> tuple[int, int]:
+    """Return both parallelisms. For ranges, the maximum must be at least `parallelism`."""
+    parallelism = checks.check("parallelism", parallelism, most=MOST_KEY_GROUPS)
     if maximum is None:
-        return max_parallelism(parallelism)
-    checks.check("max_parallelism", maximum, least, MOST_KEY_GROUPS)
-    return maximum
+        return parallelism, max_parallelism(parallelism)
+    least = parallelism if is_range else 1
+    return parallelism, checks.check("max_parallelism", maximum, least, MOST_KEY_GROUPS)
 
 
 def _check_key(key: int, long: bool) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, SupportsFloat
 
 from apportion._spark import jvm
+from apportion._util import checks
 from apportion._util.units import read_bytes, read_seconds
 from apportion.errors import ApportionError, InputError
 from apportion.logs.stream_record import StreamRecord, read_line
@@ -121,7 +122,7 @@ def _seconds(name: str, value: str | float) -> float:
 
 
 def _bytes(name: str, value: int | str) -> int:
-    size = read_bytes(value) if isinstance(value, str) else value
-    if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+    size = read_bytes(value) if isinstance(value, str) else checks.whole_number(value)
+    if size is None or size < 1:
         raise InputError(f"{name} is {value!r}: allowed is a size of at least 1 byte, as '512MB'")
     return size

@@ -151,7 +151,7 @@ class Wanted:
     """Clause without the numbers of partitions, such as "batches took 41 s of a 30 s trigger"."""
 
     def __post_init__(self) -> None:
-        checks.check("partitions", self.partitions, 0)
+        object.__setattr__(self, "partitions", checks.check("partitions", self.partitions, 0))
 
 
 @runtime_checkable
@@ -176,7 +176,7 @@ class Fixed:
     name: str = dataclasses.field(default="fixed", init=False)
 
     def __post_init__(self) -> None:
-        checks.check("partitions", self.partitions)
+        object.__setattr__(self, "partitions", checks.check("partitions", self.partitions))
 
     def wanted(self, load: Load) -> Wanted:
         """Return the fixed number."""

@@ -419,8 +419,7 @@ def _observe(
 
 def _slots(observed: Sequence[_Observed], history: History, given: int | None) -> int:
     if given is not None:
-        checks.check("slots", given)
-        return given
+        return checks.check("slots", given)
     known = [each.slots for each in observed if each.slots]
     if not known:
         raise InputError(

@@ -24,9 +24,13 @@ class Bounds:
     """Target size of the state of one partition."""
 
     def __post_init__(self) -> None:
-        checks.check("min_partitions", self.least, 1, 100_000)
-        checks.check("max_partitions", self.most, self.least, 100_000)
-        checks.check("state_per_partition", self.bytes_per_partition, 1, checks.LARGEST_LONG)
+        least = checks.check("min_partitions", self.least, 1, 100_000)
+        most = checks.check("max_partitions", self.most, least, 100_000)
+        size = self.bytes_per_partition
+        size = checks.check("state_per_partition", size, 1, checks.LARGEST_LONG)
+        object.__setattr__(self, "least", least)
+        object.__setattr__(self, "most", most)
+        object.__setattr__(self, "bytes_per_partition", size)
 
     def apply(self, wanted: Wanted, needed: int, load: Load) -> Wanted:
         """Return a policy's number within the bounds, and at least the number for the bytes."""

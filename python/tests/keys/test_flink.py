@@ -186,6 +186,17 @@ def test_invalid_parallelism_raises(number: Any) -> None:
         flink.rebalance_keys(5, 4)
 
 
+def test_numbers_of_numpy_have_the_results_of_python_numbers() -> None:
+    group, parallelism, maximum = np.int16(100), np.int16(1000), np.int16(2000)
+    assert flink.max_parallelism(parallelism) == flink.max_parallelism(1000)
+    assert flink.key_group(7, maximum) == flink.key_group(7, 2000)
+    assert flink.key_groups(np.array([7]), maximum).tolist() == [flink.key_group(7, 2000)]
+    assert flink.operator_index(group, parallelism, maximum) == 50
+    assert flink.operator_indexes([group], parallelism, maximum) == [50]
+    assert flink.key_group_range(group, parallelism, maximum) == (200, 201)
+    assert flink.rebalance_keys(np.int16(5)) == flink.rebalance_keys(5)
+
+
 def test_flink_keys_need_neither_pyspark_nor_numpy() -> None:
     code = """
 import sys

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from typing import Any
 
+import numpy as np
 import pytest
 
 from apportion.errors import InputError
 from apportion.streaming.batches import Batch
-from apportion.streaming.policies import Backlog, BatchTime, Fixed, Load, Policy, load_of
+from apportion.streaming.policies import (
+    Backlog,
+    BatchTime,
+    Fixed,
+    Load,
+    Policy,
+    Wanted,
+    load_of,
+)
+from apportion.streaming.sizes import Bounds
 
 LOAD = Load(
     partitions=8,
@@ -172,6 +183,13 @@ def test_fixed_wants_its_number_for_every_load() -> None:
 def test_wrong_numbers_are_refused(wrong: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         wrong()  # type: ignore[operator]
+
+
+def test_numbers_of_numpy_become_numbers_that_json_can_hold() -> None:
+    three: Any = np.int64(3)
+    bounds = Bounds(three, three, three)
+    numbers = [Fixed(three).partitions, Wanted(three, "").partitions, *dataclasses.astuple(bounds)]
+    assert json.dumps(numbers) == "[3, 3, 3, 3, 3]"
 
 
 def test_all_policies_have_the_members_of_a_policy() -> None:
