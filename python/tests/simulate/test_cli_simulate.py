@@ -131,6 +131,18 @@ def test_notes_name_queries_that_cannot_be_simulated(tmp_path: Path) -> None:
             "scenario b: the scenario loses 1 executor of 1",
         ),
         (["--set", "data_volume=1"], "unknown setting 'data_volume'"),
+        (
+            ["--set", "spark.sql.shuffle.partitions=abc"],
+            "scenario set: spark.sql.shuffle.partitions is 'abc': allowed is a whole number of 1",
+        ),
+        (
+            ["--scenario", "x:spark.sql.adaptive.coalescePartitions.enabled=yes"],
+            "scenario x: spark.sql.adaptive.coalescePartitions.enabled is 'yes': allowed is true",
+        ),
+        (
+            ["--set", "spark.sql.adaptive.advisoryPartitionSizeInBytes=big"],
+            "spark.sql.adaptive.advisoryPartitionSizeInBytes is 'big': allowed is a size of 1",
+        ),
         (["--scenario", "x"], "--scenario x: write NAME:KEY=VALUE"),
         (["--scenario", "x:slots=many"], "--scenario x:slots=many: slots is 'many'"),
         (["--scenario", "x:scale=big"], "scale is 'big': allowed is a number above 0"),

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import apportion
+from apportion import SettingError
 from apportion._util.checks import power_down, power_nearest, power_up
 from apportion.decision import HeldRows
 from apportion.logs.simulate.arithmetic.decider import decide, wave_price
@@ -142,6 +143,13 @@ def test_blocks_of_partition_groups_count_in_parts() -> None:
     shuffle = [ShuffleInput([1] * 64, written=[1] * 10, groups=16)]
     layout = decide(shuffle, 0, Policy(MB, max_blocks_per_task=60))
     assert layout.tasks == 4
+
+
+def test_a_malformed_factor_of_a_scenario_raises() -> None:
+    key = "spark.memory.fraction"
+    assert Confs({key: "2"}).factor(key, most=1) == 0.6
+    with pytest.raises(SettingError, match=r"spark\.memory\.fraction is '2': allowed is 0 to 1"):
+        Confs({key: "2"}, [key]).factor(key, most=1)
 
 
 def test_malformed_settings_of_a_log_have_their_defaults() -> None:

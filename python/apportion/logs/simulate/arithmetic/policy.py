@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from apportion._util.checks import LARGEST_LONG, power_down, power_up
@@ -60,10 +60,14 @@ MULTIPLIED_ROWS = "multiplied-rows"
 
 
 class Confs:
-    """Typed confs of a query. Missing and malformed values have their defaults."""
+    """Typed confs of a query. Missing and malformed values have their defaults.
 
-    def __init__(self, values: Mapping[str, str]) -> None:
+    A malformed value raises `SettingError` if its key is one of `changed`.
+    """
+
+    def __init__(self, values: Mapping[str, str], changed: Collection[str] = ()) -> None:
         self._values = values
+        self._changed = changed
 
     def setting(self, keyword: str) -> Any:
         """Return the value of one of Apportion's settings, by its keyword."""
@@ -82,31 +86,45 @@ class Confs:
         """Return the text of a conf, or its default in `_DEFAULTS`."""
         return self._values.get(key, _DEFAULTS.get(key))
 
+    def _texts(self, key: str) -> list[str]:
+        """Return the text of a conf and its default."""
+        return [values[key] for values in (self._values, _DEFAULTS) if key in values]
+
+    def _refuse(self, key: str, allowed: str) -> None:
+        if key in self._changed:
+            raise SettingError(f"{key} is {self._values[key]!r}: allowed is {allowed}")
+
     def size(self, key: str) -> int:
         """Return one of Spark's sizes in bytes, 1 or more."""
-        for text in (self._values.get(key), _DEFAULTS[key]):
-            if 1 <= (size := read_bytes(text or "")) <= LARGEST_LONG:
+        for text in self._texts(key):
+            if 1 <= (size := read_bytes(text)) <= LARGEST_LONG:
                 return size
+            self._refuse(key, "a size of 1 byte or more, such as 64MB")
         return 1
 
     def number(self, key: str) -> int | None:
         """Return one of Spark's confs as a whole number, 1 or more."""
-        for text in (self._values.get(key), _DEFAULTS.get(key)):
-            if text is not None and text.isdecimal() and 1 <= int(text) < 2**31:
+        for text in self._texts(key):
+            if text.isdecimal() and 1 <= int(text) < 2**31:
                 return int(text)
+            self._refuse(key, "a whole number of 1 or more")
         return None
 
     def factor(self, key: str, most: float = math.inf) -> float:
         """Return one of Spark's confs as a number from 0 to `most`."""
-        for text in (self._values.get(key), _DEFAULTS[key]):
-            with contextlib.suppress(TypeError, ValueError):
-                if 0 <= (value := float(text or "")) <= most and value < math.inf:
+        for text in self._texts(key):
+            with contextlib.suppress(ValueError):
+                if 0 <= (value := float(text)) <= most and value < math.inf:
                     return value
+            self._refuse(key, "a number of 0 or more" if most == math.inf else f"0 to {most:g}")
         return 0.0
 
     def flag(self, key: str) -> bool:
         """Return whether a conf is true."""
-        return (self.text(key) or "false").strip().lower() == "true"
+        text = (self.text(key) or "false").strip().lower()
+        if text not in ("true", "false"):
+            self._refuse(key, "true or false")
+        return text == "true"
 
     @property
     def shuffle_partitions(self) -> int | None:
