@@ -108,6 +108,16 @@ def test_notes_are_about_the_scenarios_of_the_table(tmp_path: Path) -> None:
     assert "Note: spark:" not in shown
 
 
+def test_confs_that_the_simulation_does_not_use_are_named(log: Path) -> None:
+    confs = ["spark.sql.shufle.partitions=4", "spark.sql.shuffle.partitions=4"]
+    result = simulate(log, *(part for conf in confs for part in ("--set", conf)))
+    assert result.exit_code == 0
+    note = "spark.sql.shufle.partitions changes nothing: the simulation does not use it"
+    assert note in result.stderr
+    assert "spark.sql.shuffle.partitions changes" not in result.stderr
+    assert "changes nothing" not in simulate(log, "--set", "spark.master=spark://host").stderr
+
+
 def test_notes_name_queries_that_cannot_be_simulated(tmp_path: Path) -> None:
     events = [*logs.application(), *logs.query(decided=[]), *logs.query(4)[:-1]]
     log = logs.write(tmp_path / "log", events)

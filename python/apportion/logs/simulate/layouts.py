@@ -63,6 +63,7 @@ class Layouts:
         self._scale = scenario.scale
         self._logged = Confs(workload.confs)
         self._confs = Confs(workload.changed_confs(scenario.conf), scenario.conf)
+        self.read_confs = self._confs.read
         self._written: dict[int, Sequence[int]] = {}
         self.changes_more_than_slots = scenario.scale != 1 or any(
             workload.confs.get(key) != value for key, value in scenario.conf.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from itertools import product
 
 from apportion.logs.simulate import scheduler
@@ -50,6 +50,8 @@ class Outcome:
     stages: list[StageOutcome] = dataclasses.field(default_factory=list)
     notes: list[str] = dataclasses.field(default_factory=list)
     """Differences between the scenario and the simulation."""
+    read_confs: Set[str] = frozenset()
+    """Spark's confs that the simulation read."""
 
     @property
     def assumes_equal_partitions(self) -> bool:
@@ -101,6 +103,7 @@ def replay(workload: Workload, model: Model, scenario: Scenario) -> Outcome:
         reruns=ran.reruns,
         stages=outcomes,
         notes=planner.notes,
+        read_confs=planner.layouts.read_confs,
     )
 
 

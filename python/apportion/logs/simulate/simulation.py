@@ -14,6 +14,7 @@ from apportion.logs.simulate.fit import Model, fit
 from apportion.logs.simulate.replay import Outcome, measured, replay
 from apportion.logs.simulate.scenarios import AS_LOGGED, Scenario
 from apportion.logs.simulate.workload import Workload, workload
+from apportion.settings import PREFIX
 
 MEASURED = "logged"
 _NONE = "there is no query to simulate"
@@ -58,6 +59,18 @@ class Simulation:
     """Queries that are left out, with the reasons."""
     has_estimated_slots: bool = False
     """Whether the task slots of the log are an estimate, as in `Application`."""
+
+    @property
+    def unused_confs(self) -> list[str]:
+        """Confs of Spark that scenarios change, but that no simulation read."""
+        changed = {
+            key
+            for row in self.rows
+            for key, value in (row.scenario.conf.items() if row.scenario else ())
+            if any(ran.confs.get(key) != value for ran in self.workloads)
+        }
+        read = {key for row in self.rows for ran in row.outcomes for key in ran.read_confs}
+        return sorted(key for key in changed - read if not key.startswith(PREFIX))
 
     def as_json(self) -> dict[str, Any]:
         """Return the results as data for JSON, without the times of single tasks."""

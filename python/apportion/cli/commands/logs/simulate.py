@@ -117,6 +117,8 @@ def simulate_command(
     if plot_file:
         plot.draw(result, plot_file)
         note(f"Plot: {plot_file}")
+    for key in result.unused_confs:
+        note(f"{key} changes nothing: the simulation does not use it")
     for left_out in application.skipped:
         note(f"Left out: {left_out}")
 

@@ -68,6 +68,8 @@ class Confs:
     def __init__(self, values: Mapping[str, str], changed: Collection[str] = ()) -> None:
         self._values = values
         self._changed = changed
+        self.read: set[str] = set()
+        """Keys of Spark's confs that were read."""
 
     def setting(self, keyword: str) -> Any:
         """Return the value of one of Apportion's settings, by its keyword."""
@@ -84,10 +86,12 @@ class Confs:
 
     def text(self, key: str) -> str | None:
         """Return the text of a conf, or its default in `_DEFAULTS`."""
+        self.read.add(key)
         return self._values.get(key, _DEFAULTS.get(key))
 
     def _texts(self, key: str) -> list[str]:
         """Return the text of a conf and its default."""
+        self.read.add(key)
         return [values[key] for values in (self._values, _DEFAULTS) if key in values]
 
     def _refuse(self, key: str, allowed: str) -> None:
