@@ -250,7 +250,10 @@ _PARTS: Mapping[str, Callable[[object], object]] = {
 
 def shown(value: object) -> str:
     """Return a value as in JSON for a message, cut after some characters."""
-    return cut(json.dumps(value, ensure_ascii=False, default=str, skipkeys=True))
+    try:
+        return cut(json.dumps(value, ensure_ascii=False, default=str, skipkeys=True))
+    except RecursionError:
+        return "nested too deeply"
 
 
 def cut(text: str) -> str:

@@ -108,6 +108,19 @@ def test_a_hostile_file_is_an_error_in_bounded_time(
     assert time.process_time() - start < 5
 
 
+def test_a_value_that_only_a_message_finds_too_deep_is_a_problem(tmp_path: Path) -> None:
+    def message(depth: int) -> str:
+        text = '{"rules": [{"match": {"user": "a"}, "blocks": {"a": %s}}]}'
+        try:
+            return str(check(file(tmp_path, text % ("[" * depth + "]" * depth), "a.json"))[0])
+        except PolicyError as error:
+            return str(error)
+
+    # Reading the file needs fewer calls than showing the value.
+    for depth in range(800, 1000):
+        assert re.search(r"block a is \[\[|nested too deeply", message(depth))
+
+
 def test_a_file_that_spark_does_not_read_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "large.yaml"
     with path.open("wb") as out:
