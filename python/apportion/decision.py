@@ -258,9 +258,9 @@ def decide(
     `settings` are keywords of `Settings`. Other settings have the session's values. Without inputs,
     the number of tasks is `sources_default_parallelism`, or 1 if that is not set.
 
-    Raises `SettingError` for a setting that is not allowed. Raises `InputError` for bytes that are
-    not a whole number from 0 to 2^63 - 1. Raises `ApportionError` if the session runs without
-    Apportion or is a Spark Connect client.
+    Raises `SettingError` for a setting that is not allowed. Raises `InputError` for inputs of
+    another type, and for bytes that are not a whole number from 0 to 2^63 - 1. Raises
+    `ApportionError` if the session runs without Apportion or is a Spark Connect client.
     """
     conf = Settings.from_kwargs(**settings).to_conf()
     request = {
@@ -382,7 +382,11 @@ def _is_valid(value: Any, annotation: str) -> bool:
     return annotation != "str" or isinstance(value, str)
 
 
-def _request(stage_input: Input, name: str) -> dict[str, Any]:
+def _request(stage_input: object, name: str) -> dict[str, Any]:
+    if not isinstance(stage_input, Input) or not isinstance(stage_input.held, HeldRows):
+        raise InputError(
+            f"{name} is {stage_input!r}: allowed is an Input, such as Input([1024, 2048])"
+        )
     sizes = [
         checks.check(f"{name}.bytes[{j}]", size, 0, checks.LARGEST_LONG)
         for j, size in enumerate(stage_input.bytes)

@@ -177,9 +177,12 @@ def plan(
     the registered executors. With `finish_within`, such as "10 min", the result has the smallest
     number of slots with which the query ends in time.
 
-    Raises `InputError` if `slots` is below 1 or `finish_within` is not a time, `ApportionError` if
-    the session runs without Apportion, and Spark's own error if Spark cannot plan the query.
+    Raises `InputError` if `sql` is not text, `slots` is below 1 or `finish_within` is not a time.
+    Raises `ApportionError` if the session runs without Apportion, and Spark's own error if Spark
+    cannot plan the query.
     """
+    if not isinstance(sql, str):
+        raise InputError(f"sql is {sql!r}: allowed is text with a query")
     if slots is not None:
         slots = checks.check("slots", slots)
     if finish_within is not None:

@@ -132,6 +132,18 @@ def test_numbers_of_numpy_decide_as_python_numbers_do(session: SparkSession) -> 
     assert decision.ranges == apportion.decide(session, [same]).ranges
 
 
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ([1, 2, 3], r"inputs\[0\] is \[1, 2, 3\]: allowed is an Input, such as Input\(\["),
+        (Input([1], held=2.0), r"inputs\[0\] is Input\(.*held=2\.0\): allowed is an Input"),  # type: ignore[arg-type]
+    ],
+)
+def test_inputs_of_another_type_raise(session: SparkSession, wrong: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        apportion.decide(session, [wrong])
+
+
 @pytest.mark.parametrize("ratio", ["1", -1.0, math.nan, np.float32(math.inf)])
 def test_invalid_ratios_of_held_rows_raise(session: SparkSession, ratio: Any) -> None:
     for held in (HeldRows(ratio), HeldRows(arrays=[ratio])):

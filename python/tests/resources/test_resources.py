@@ -105,6 +105,11 @@ def test_an_invalid_number_of_slots_raises(spark: SparkSession, slots: object) -
         resources.plan(spark, QUERY, slots)  # type: ignore[arg-type]
 
 
+def test_a_query_that_is_no_text_raises(spark: SparkSession) -> None:
+    with pytest.raises(InputError, match="sql is None: allowed is text with a query"):
+        resources.plan(spark, None)  # type: ignore[arg-type]
+
+
 def test_a_query_that_spark_cannot_plan_raises_the_error_of_spark(spark: SparkSession) -> None:
     with pytest.raises(AnalysisException):
         resources.plan(spark, "SELEKT 1")
