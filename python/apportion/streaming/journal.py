@@ -59,6 +59,7 @@ def read(path: str) -> tuple[list[History], list[str]]:
             f"{file} has no stateful stream: name a checkpoint of a stream that "
             "apportion.streaming.start controls, an event log, or a file with the JSON of "
             "StreamingQueryProgress in each line"
+            + "".join(f"; left out: {reason}" for reason in skipped.messages())
         )
     for history in found.values():
         # A clock can be set back.

@@ -60,6 +60,14 @@ def test_incomplete_lines_are_reported(tmp_path: Path) -> None:
     ]
 
 
+def test_a_journal_with_only_incomplete_lines_says_so(tmp_path: Path) -> None:
+    log = tmp_path / "journal.jsonl"
+    log.write_text('{"stream": "cli\n{"str')
+    message = "has no stateful stream: .*; left out: 2 times: a line that is not a record of a"
+    with pytest.raises(ApportionError, match=message):
+        journal.read(str(log))
+
+
 @pytest.mark.parametrize(
     ("path", "message"),
     [
