@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from apportion._spark import jars
+from apportion.errors import SettingError
 from apportion.settings import Settings, check_static
 
 if TYPE_CHECKING:
@@ -35,6 +36,10 @@ def configure(
     """
     from apportion._spark.builder import ApportionBuilder, is_client, is_running
 
+    if settings is not None and not isinstance(settings, Settings):
+        raise SettingError(
+            f"settings is {settings!r}: allowed is apportion.Settings(...), or settings as keywords"
+        )
     conf = (settings or Settings()).merged(**keywords).to_conf()
     if not is_client(builder):
         jars.find()

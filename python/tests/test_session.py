@@ -157,6 +157,13 @@ def test_configure_works_in_a_program_of_spark_submit(tmp_path: Path) -> None:
     assert report(finished)["extensions"] == [EXTENSION, "a.B"]
 
 
+def test_configure_names_settings_of_another_type() -> None:
+    builder = SparkSession.builder
+    for wrong in ({}, {"mode": "active"}):
+        with pytest.raises(SettingError, match=r"settings is {.*}: allowed is apportion\.Settings"):
+            apportion.configure(builder, wrong)  # type: ignore[arg-type]
+
+
 def test_configure_raises_for_a_running_session_without_the_extension() -> None:
     code = f"""{BUILDER}
 configured = apportion.configure(SparkSession.builder)
