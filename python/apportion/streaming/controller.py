@@ -19,6 +19,7 @@ from pyspark import InheritableThread
 from pyspark.errors import StreamingQueryException
 
 from apportion._spark import jvm
+from apportion.errors import InputError
 from apportion.logs.stream_record import Event, StreamRecord, name_by_place
 from apportion.redaction import one_line
 from apportion.session import confs
@@ -352,7 +353,13 @@ class Stream:
         return writer.start()
 
     def _writer(self) -> DataStreamWriter:
-        return self._build().option("checkpointLocation", self._checkpoint.location)
+        writer = self._build()
+        if not hasattr(writer, "trigger"):
+            raise InputError(
+                f"build returns {writer!r}: allowed is a DataStreamWriter, such as "
+                "df.writeStream.format('parquet')"
+            )
+        return writer.option("checkpointLocation", self._checkpoint.location)
 
     def _file_sink(self) -> str | None:
         return file_sink(self._progress["sink"]["description"]) if self._progress else None

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 
+from apportion.errors import InputError
 from apportion.streaming.checkpoint import Checkpoint, PendingRescale
 from apportion.streaming.controller import _SINK_ATTEMPTS, Stream
 from apportion.streaming.policies import BatchTime, Load, Wanted
 
+from . import fake_spark
 from .fake_spark import JOURNAL, PENDING, FakeSpark
 
 SLOW_DOWN = OSError("503 slow down")
@@ -337,6 +339,15 @@ def test_an_interrupted_repartition_that_spark_does_not_support_is_undone(spark:
     stream.stop()
     assert (stream.partitions, spark.partitions(), PENDING in spark.files) == (2, 2, False)
     assert not any(name.startswith("state/") for name in spark.files)
+
+
+@pytest.mark.parametrize("returned", [None, "a query"])
+def test_a_build_that_returns_no_writer_is_named(
+    spark: FakeSpark, monkeypatch: pytest.MonkeyPatch, returned: object
+) -> None:
+    monkeypatch.setattr(fake_spark, "FakeWriter", lambda _: returned)
+    with pytest.raises(InputError, match=f"build returns {returned!r}: allowed is a DataStream"):
+        spark.start(Same())
 
 
 def test_the_journal_keeps_the_records_of_earlier_runs(
