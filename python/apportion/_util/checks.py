@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from numbers import Real
 from typing import Any
 
 from apportion.errors import InputError
@@ -28,6 +29,11 @@ def whole_number(value: Any) -> int | None:
         return operator.index(value)
     except TypeError:
         return None
+
+
+def is_number(value: object, least: float, most: float) -> bool:
+    """Return whether `value` is a number from `least` to `most`."""
+    return isinstance(value, Real) and least <= float(value) <= most
 
 
 def power_down(number: int) -> int:

@@ -191,7 +191,7 @@ class BatchTime:
     name: str = dataclasses.field(default="load", init=False)
 
     def __post_init__(self) -> None:
-        if not 0.05 <= self.share <= 1:
+        if not checks.is_number(self.share, 0.05, 1):
             raise InputError(f"share is {self.share!r}: allowed is a number from 0.05 to 1")
 
     def wanted(self, load: Load) -> Wanted:
@@ -212,7 +212,7 @@ class Backlog:
     name: str = dataclasses.field(default="lag", init=False)
 
     def __post_init__(self) -> None:
-        if not 1 <= self.drain_seconds <= 86_400:
+        if not checks.is_number(self.drain_seconds, 1, 86_400):
             raise InputError(
                 f"drain_seconds is {self.drain_seconds!r}: allowed is a number from 1 to 86400"
             )

@@ -177,7 +177,9 @@ def test_fixed_wants_its_number_for_every_load() -> None:
         (lambda: Fixed(0), "partitions is 0"),
         (lambda: BatchTime(1.5), "share is 1.5"),
         (lambda: BatchTime(float("nan")), "share is nan"),
+        (lambda: BatchTime("a"), "share is 'a'"),  # type: ignore[arg-type]
         (lambda: Backlog(0.5), "drain_seconds is 0.5"),
+        (lambda: Backlog(None), "drain_seconds is None"),  # type: ignore[arg-type]
     ],
 )
 def test_wrong_numbers_are_refused(wrong: object, message: str) -> None:
