@@ -147,6 +147,28 @@ def attempts_of(fragments: Sequence[Fragment], stages: Iterable[Stage]) -> list[
     return attempts
 
 
+def place_failed(
+    fragments: Sequence[Fragment], stages: Iterable[Stage], attempts: Sequence[list[Stage]]
+) -> None:
+    """Add a stage whose tasks all failed to `attempts`, if it can be of only one fragment.
+
+    It updated no metrics. Its fragment has no attempts, but all fragments that it reads have some.
+    """
+    placed = {stage.id for own in attempts for stage in own}
+    failed = [stage for stage in stages if stage.failed_tasks and stage.id not in placed]
+    if len({stage.id for stage in failed}) != 1:
+        return
+    has_run = {id(each): bool(own) for each, own in zip(fragments, attempts, strict=True)}
+    able = [
+        own
+        for fragment, own in zip(fragments, attempts, strict=True)
+        if not own and bool(fragment.inputs) == bool(failed[0].parents)
+        if all(has_run[id(read)] for read in fragment.inputs)
+    ]
+    if len(able) == 1:
+        able[0].extend(failed)
+
+
 def _match(
     stages: Iterable[Stage], accumulators: Sequence[set[int]], attempts: Sequence[list[Stage]]
 ) -> list[Stage]:

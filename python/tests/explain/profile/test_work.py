@@ -158,6 +158,29 @@ def test_an_attempt_whose_tasks_all_failed_is_on_the_stage_of_the_other_attempts
     assert "    failed attempts: 3, 1.5 s lost\n" in text.render(view(Application(), query))
 
 
+@pytest.mark.parametrize(
+    ("done", "parents", "part"), [(1, [], "query stage 1"), (2, [1, 2], "result")]
+)
+def test_a_stage_whose_tasks_all_failed_is_shown_where_only_it_can_be(
+    done: int, parents: list[int], part: str
+) -> None:
+    query = example()
+    del query.stages[done:]
+    for attempt in (0, 1):
+        lost = Stage(5, attempt, name="", parents=parents, tasks_planned=3, query=3)
+        lost.failed_tasks, lost.wasted_millis = 2, 750
+        query.stages.append(lost)
+    made = text.render(view(Application(), query))
+    assert re.search(rf"stage 5 \(.*{part}.*\n(  .*\n)*    failed attempts: 4, 1\.5 s lost\n", made)
+
+
+def test_a_stage_whose_tasks_all_failed_can_be_of_no_part_of_the_plan() -> None:
+    query = example()
+    query.stages = [Stage(5, 0, name="", parents=[], tasks_planned=3, query=3)]
+    query.stages[0].failed_tasks = 4
+    assert "failed attempts" not in text.render(view(Application(), query))
+
+
 def test_the_task_time_is_the_same_as_in_advice() -> None:
     application = eventlog.read(GOLDEN / "spark-4.2.zstd")
     explained = {}

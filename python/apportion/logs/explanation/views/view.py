@@ -21,7 +21,7 @@ from apportion.logs.eventlog import (
 from apportion.logs.eventlog.fragments import Fragment, fragments
 from apportion.logs.eventlog.placement import placement
 from apportion.logs.eventlog.tasks import running
-from apportion.logs.eventlog.work import Ran, attempts_of, work_of
+from apportion.logs.eventlog.work import Ran, attempts_of, place_failed, work_of
 from apportion.logs.explanation.views import labels
 from apportion.logs.explanation.views.origins import Origins, SqlBlock
 from apportion.logs.explanation.views.pipelines import Pipelines, find_pipelines
@@ -280,6 +280,7 @@ def view(application: Application, query: Query, findings: Sequence[Finding] = (
     plan_fragments = fragments(query.plan) if query.plan else []
     decisions = placement(query, plan_fragments)
     attempts = attempts_of(plan_fragments, query.stages)
+    place_failed(plan_fragments, query.stages, attempts)
     start, end = query.submitted, query.completed
     parts = time_parts(start, end, query.stages)
     waited: dict[int, int] = {}
