@@ -249,6 +249,13 @@ class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(partitions("dataVolumePerTask" -> "10kb").forall(_ >= 32))
   }
 
+  test("a sort into many ranges samples no more keys than Spark, as the driver holds them") {
+    val onePerPartition = "spark.sql.execution.rangeExchange.sampleSizePerPartition" -> "1"
+    val exchange = exchangesOf("SELECT k, id FROM numbers ORDER BY id", "parallelism" -> "4096", onePerPartition)
+    // Spark takes 3 samples for each of 200 partitions, and each can end a range.
+    assert(exchange.head.numPartitions <= 3 * 200 + 1)
+  }
+
   test("Spark's reuse of equal exchanges stays the same") {
     val query = queries.find(_.startsWith("WITH")).get
     def shuffles(settings: (String, String)*) = exchangesOf(query, settings: _*).map(_.id).distinct.size

@@ -60,10 +60,15 @@ private[apportion] final class RangeWrites(range: RangePartitioning, rows: RowsT
   override def read(specs: Array[ShufflePartitionSpec], metrics: Map[String, SQLMetric]): RDD[InternalRow] =
     new ShuffledRowRDD(dependency, metrics, specs)
 
-  /** Samples as many keys as Spark's `RangePartitioner` does, which does not give the number of rows away. */
+  /**
+   * Samples as many keys as Spark's `RangePartitioner` does, which does not give the number of rows away. The driver
+   * holds them, so the partitions that Apportion adds get none.
+   */
   private def sampledBounds(): Array[InternalRow] = {
     rows.rdd.sparkContext.register(rowBytes)
-    val sampleSize = (SQLConf.get.rangeExchangeSampleSizePerPartition.toDouble * range.numPartitions).min(1e6)
+    val conf = SQLConf.get
+    val sparks = conf.numShufflePartitions.max(SQLConf.SHUFFLE_PARTITIONS.defaultValue.get).min(range.numPartitions)
+    val sampleSize = (conf.rangeExchangeSampleSizePerPartition.toDouble * sparks).min(1e6)
     val perMapTask = math.ceil(3 * sampleSize / rows.rdd.getNumPartitions.max(1)).toInt
     val (count, samples) = RangePartitioner.sketch(keysOf(Some(rowBytes)), perMapTask)
     if (count == 0) Array.empty
