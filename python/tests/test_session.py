@@ -14,8 +14,9 @@ from pyspark.sql import SparkSession
 
 import apportion
 from apportion import ApportionError, SettingError, Settings
-from apportion._spark import jars
+from apportion._spark import jars, jvm
 from apportion._spark.builder import merged
+from apportion.errors import SparkEndedError
 from apportion.session import confs
 from tests.programs import without_spark
 
@@ -307,3 +308,9 @@ def test_no_conf_is_set_if_spark_rejects_one(spark: SparkSession) -> None:
     with pytest.raises(Exception, match=r"spark\.sql\.warehouse\.dir"), confs(session, values):
         pass
     assert session.conf.get("spark.sql.some.key", None) is None
+
+
+def test_errors_are_short_where_py4j_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "py4j.protocol", None)
+    with pytest.raises(SparkEndedError, match="Spark has ended: reset"), jvm.short_errors():
+        raise ConnectionResetError("reset")

@@ -113,12 +113,17 @@ def load(jar: Path) -> None:
 @contextlib.contextmanager
 def short_errors() -> Iterator[None]:
     """Convert Spark's exceptions to `QueryError`, and lost connections to `SparkEndedError`."""
-    from py4j.protocol import Py4JNetworkError
     from pyspark.errors import PySparkException
 
+    lost: tuple[type[Exception], ...] = (ConnectionError,)
+    # A Spark Connect client has no py4j.
+    with contextlib.suppress(ImportError):
+        from py4j.protocol import Py4JNetworkError
+
+        lost = (Py4JNetworkError, ConnectionError)
     try:
         yield
-    except (Py4JNetworkError, ConnectionError) as error:
+    except lost as error:
         raise SparkEndedError(f"Spark has ended: {error}") from error
     except PySparkException as error:
         # The analyzer appends the plan to its message.
