@@ -14,7 +14,7 @@ from pyspark.sql import types as t
 
 from apportion.testing import golden
 from apportion.testing.render import cell, row_lines, widths
-from apportion.testing.run import ScriptRun
+from apportion.testing.run import ScriptRun, StatementError
 from apportion.testing.script import Options, ScriptError, SparkRange, parse
 
 pytest_plugins = ["pytester"]
@@ -624,6 +624,13 @@ def test_a_script_keeps_what_the_user_cached(spark: SparkSession) -> None:
     assert not run._session.catalog.isCached("own")
     spark.catalog.uncacheTable("global_temp.kept")
     spark.catalog.dropGlobalTempView("kept")
+
+
+@pytest.mark.parametrize("value", ["DATE '-0001-01-01'", "INTERVAL '1' MONTH"])
+def test_a_value_that_python_lacks_says_what_to_do(value: str, spark: SparkSession) -> None:
+    script = parse(f"-- name: own\nSELECT {value} AS v\n", "x.sql")
+    with pytest.raises(StatementError, match=r"'own' failed: .*: cast its column to string"):
+        ScriptRun(script, "x.sql", spark).run(script.statements[0])
 
 
 def test_sql_files_outside_the_listed_directories_are_ignored(pytester: pytest.Pytester) -> None:

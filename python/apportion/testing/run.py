@@ -98,7 +98,7 @@ class ScriptRun:
             self._note_cache(statement.sql)
             frame = self._session.sql(statement.sql)
             schema = frame.schema
-            rows = frame.collect()
+            rows = jvm.collect(frame)
         lines = row_lines(rows, schema, ordered=options.ordered, digits=options.digits)
         return (
             f"-- schema: {printable(schema.simpleString())}",
