@@ -37,7 +37,7 @@ case class ResolveBlockHints(session: SparkSession) extends Guarded[LogicalPlan]
 
   /**
    * Only removes the hints. Spark fails some queries with an unknown hint: an ORDER BY above the hint cannot find
-   * columns that are not selected.
+   * aggregates that are not selected.
    */
   override protected def applyWhenOff(plan: LogicalPlan): LogicalPlan =
     plan.resolveOperatorsDownWithPruning(_.containsPattern(UNRESOLVED_HINT)) {
