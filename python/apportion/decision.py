@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import math
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from numbers import Real
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from apportion._spark import jvm
@@ -393,7 +392,7 @@ def _request(stage_input: object, name: str) -> dict[str, Any]:
     ]
     held: list[Any] = [stage_input.held.per_byte, *stage_input.held.arrays]
     for ratio in held:
-        if not isinstance(ratio, Real) or not 0 <= float(ratio) < math.inf:
+        if not checks.is_number(ratio, 0, sys.float_info.max):
             raise InputError(f"{name}.held has {ratio!r}; it must be 0 or more, and finite")
     return {
         "bytes": sizes,
