@@ -135,7 +135,7 @@ object GroupRead {
    * A rebalance, or a write with an advisory size, does not fill the task slots: the query asks for partitions of that
    * size. For a write, a table format chose the size, and does not know the memory of a task. So memory limits it.
    *
-   * @param bytes bytes of the shuffles; 0 before they are written
+   * @param bytes bytes of the shuffles, or of the query's inputs before the shuffles are written; 0 if unknown
    */
   def policy(
       group: ExchangeGroup,
@@ -143,7 +143,7 @@ object GroupRead {
       advisors: Seq[Advisor],
       session: SparkSession,
       slots: Option[Int] = None,
-      bytes: Long = 0
+      bytes: => Long = 0
   ): GroupPolicy = {
     val written = group.single.flatMap(_.advisoryPartitionSize)
     val sessionPolicy = settings.policy(slots, InputBytes.inMemory(group.broadcasts), bytes)

@@ -15,9 +15,9 @@ final class SessionPolicy(val conf: SQLConf, sparkContext: SparkContext) {
    *
    * @param slots      task slots that a stage may use; `None` for all registered slots
    * @param broadcasts bytes of the broadcast tables that each executor keeps in memory for the stage
-   * @param bytes      bytes of the shuffles; 0 while they are unknown
+   * @param bytes      bytes of the shuffles; 0 while they are unknown. They count only if the advisory size is small
    */
-  def policy(slots: Option[Int] = None, broadcasts: Long = 0, bytes: Long = 0): Policy = {
+  def policy(slots: Option[Int] = None, broadcasts: Long = 0, bytes: => Long = 0): Policy = {
     val available = slots.orElse(clusterSlots)
     val policy = ofAllStages.copy(
       // If the number of slots follows demand, stages fill the registered slots but do not request them.
@@ -32,11 +32,11 @@ final class SessionPolicy(val conf: SQLConf, sparkContext: SparkContext) {
    * Policy that uses an advisory size below `minPartitionSize` only where it makes few tasks. Spark's tasks read at least
    * this minimum (`ShufflePartitionsUtil.coalescePartitions`), so a missing unit, as in `64` for 64 MB, does no harm there.
    */
-  private def withoutTinyTasks(policy: Policy, bytes: Long): Policy = {
+  private def withoutTinyTasks(policy: Policy, bytes: => Long): Policy = {
     val few = policy.steadySlots.fold(policy.sparksPartitions.toLong)(_ * SessionPolicy.WavesOfTinyTasks)
     val minimum = conf.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE)
-    val volume = minimum.min(bytes / few)
-    if (volume <= policy.dataVolumePerTask) policy
+    lazy val volume = minimum.min(bytes / few)
+    if (minimum <= policy.dataVolumePerTask || volume <= policy.dataVolumePerTask) policy
     else {
       val advisory = Bytes.text(policy.dataVolumePerTask)
       policy.withVolume(

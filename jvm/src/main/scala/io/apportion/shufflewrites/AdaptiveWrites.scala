@@ -28,11 +28,12 @@ case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends
   override protected def applyGuarded(plan: SparkPlan): SparkPlan = {
     UserRepartitions.clearKeptRepartitions(plan)
     lazy val settings = new SessionPolicy(conf, session.sparkContext)
+    lazy val bytes = inputBytes(plan)
     val writes = for {
       fragment <- fragmentsOf(plan)
       fillsCache = readsCacheToFill(fragment)
       group <- ExchangeGroup.collect(fragment) if isAdaptive(group)
-    } yield new Write(group, settings, fillsCache)
+    } yield new Write(group, settings, bytes, fillsCache)
     PlainWrites.why(session, conf) match {
       case _ if writes.isEmpty => plan
       case Some(why)           =>
@@ -40,7 +41,7 @@ case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends
         writes.filterNot(_.keepsNumber).flatMap(_.exchanges).foreach(_.setTagValue(Why, reason))
         plan
       case None =>
-        val (n, why) = partitions(plan, writes.filterNot(_.keepsNumber).map(_.policy), settings)
+        val (n, why) = partitions(plan, writes.filterNot(_.keepsNumber).map(_.policy), settings, bytes)
         ValidChanges.applyAll(plan, writes)(change(_, _, n, ValueSource(SourceKind.MapTasks, why)))
     }
   }
@@ -65,7 +66,7 @@ case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends
    * Planned writes of the exchanges of a group. Spark plans the rest of a query again after each stage, but creates the
    * stage of an exchange once. So the goals are made then.
    */
-  private final class Write(group: ExchangeGroup, settings: => SessionPolicy, fillsCache: Boolean) {
+  private final class Write(group: ExchangeGroup, settings: => SessionPolicy, bytes: => Long, fillsCache: Boolean) {
     val exchanges: Seq[ShuffleExchangeExec] = pending(group)
 
     /** Whether the shuffles keep their number of partitions, so that Spark can plan the query again. */
@@ -74,7 +75,7 @@ case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends
       exchanges.size < group.leaves.size || SharedPlans
         .of(session)
         .exists(plans => exchanges.exists(isShared(_, plans)))
-    private lazy val known = GroupRead.policy(group, settings, advisors, session)
+    private lazy val known = GroupRead.policy(group, settings, advisors, session, bytes = bytes)
     def policy: Policy = known.policy
 
     def goal(exchange: ShuffleExchangeExec): WriteGoal = {
@@ -99,12 +100,16 @@ case class AdaptiveWrites(session: SparkSession, advisors: Seq[Advisor]) extends
    * Number of partitions of all adaptive shuffles of the query, and its reason. It is one number, so that Spark can reuse
    * shuffles in subqueries, join any two of them, and plan the query again.
    */
-  private def partitions(plan: SparkPlan, policies: => Seq[Policy], settings: SessionPolicy): (Int, String) = {
+  private def partitions(
+      plan: SparkPlan,
+      policies: => Seq[Policy],
+      settings: SessionPolicy,
+      bytes: => Long
+  ): (Int, String) = {
     val running = plan.collect { case stage: ShuffleQueryStageExec =>
       AdaptiveWrites.why(stage.shuffle).map(stage.shuffle.outputPartitioning.numPartitions -> _.text)
     }
     running.flatten.headOption.getOrElse {
-      val bytes = inputBytes(plan)
       val volume = settings.policy(bytes = bytes).dataVolumePerTask
       val choices = Seq(
         conf.numShufflePartitions.toLong -> s"spark.sql.shuffle.partitions, ${conf.numShufflePartitions}",
