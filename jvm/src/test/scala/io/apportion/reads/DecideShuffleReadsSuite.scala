@@ -247,7 +247,7 @@ class DecideShuffleReadsSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(decision.parallelism == 8)
     assert(decision.dataVolumePerTask.contains(decision.inputBytes / 8))
     assert(decision.reason.contains("(Spark's advisory size is 64 B, below its minPartitionSize of 1 MiB)"))
-    assert(decisionOf(query, active, "dataVolumePerTask" -> "64").parallelism > 8)
+    assert(decisionOf(query, active, "dataVolumePerTask" -> "2KB").parallelism > 8)
   }
 
   test("broadcasts count with the bytes of their rows, not with the 32 MiB array of their hash map") {
