@@ -14,6 +14,7 @@ from apportion import SettingError
 from apportion._util.checks import power_down, power_nearest, power_up
 from apportion.decision import HeldRows
 from apportion.logs.simulate.arithmetic.decider import decide, wave_price
+from apportion.logs.simulate.arithmetic.files import file_tasks
 from apportion.logs.simulate.arithmetic.inputs import ShuffleInput
 from apportion.logs.simulate.arithmetic.policy import (
     ADVISORY_SIZE,
@@ -150,6 +151,21 @@ def test_a_malformed_factor_of_a_scenario_raises() -> None:
     assert Confs({key: "2"}).factor(key, most=1) == 0.6
     with pytest.raises(SettingError, match=r"spark\.memory\.fraction is '2': allowed is 0 to 1"):
         Confs({key: "2"}, [key]).factor(key, most=1)
+
+
+def test_confs_of_a_scenario_are_read_as_spark_reads_them() -> None:
+    values = {
+        "spark.executor.memory": "4096",
+        "spark.sql.files.openCostInBytes": "0",
+        "spark.shuffle.sort.bypassMergeThreshold": "0",
+        "spark.sql.shuffle.partitions": " 4 ",
+    }
+    confs = Confs(values, values)
+    assert confs.size("spark.executor.memory") == 4096 * MB
+    assert confs.size("spark.sql.files.openCostInBytes") == 0
+    assert confs.number("spark.shuffle.sort.bypassMergeThreshold") == 0
+    assert confs.shuffle_partitions == 4
+    assert file_tasks(files=2, size=2, confs=confs, slots=4) == 2
 
 
 def test_malformed_settings_of_a_log_have_their_defaults() -> None:

@@ -22,7 +22,7 @@ def file_tasks(files: int, size: int, confs: Confs, slots: int) -> int:
         or confs.number("spark.sql.leafNodeDefaultParallelism")
         or confs.default_parallelism(slots)
     )
-    piece = max(opening, (size + files * opening) // min_tasks)
+    piece = max(opening, (size + files * opening) // min_tasks, 1)
     piece = min(piece, confs.size(MAX_PARTITION_BYTES))
     spark_tasks = tasks_of_pieces(files, size // files, piece, opening)
     if not (confs.enabled and confs.setting("sources_enabled")):

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from apportion._util.checks import LARGEST_LONG, power_down, power_up
-from apportion._util.units import read_bytes
+from apportion._util.units import count_text, read_bytes
 from apportion.errors import SettingError
 from apportion.settings import find
 
@@ -52,6 +52,14 @@ _DEFAULTS: dict[str, str] = {
     _MEMORY_SHARE: "0.6",
     "spark.shuffle.sort.bypassMergeThreshold": "200",
 }
+_ALLOW_ZERO = {
+    OPEN_COST,
+    SKEW_THRESHOLD,
+    "spark.memory.offHeap.size",
+    "spark.shuffle.sort.bypassMergeThreshold",
+}
+# A number without a unit is in MiB, unlike other sizes.
+_IN_MEBIBYTES = {"spark.driver.memory", "spark.executor.memory"}
 
 
 # Kinds of sources of a policy's values; see `io.apportion.decision.SourceKind`.
@@ -90,28 +98,32 @@ class Confs:
         return self._values.get(key, _DEFAULTS.get(key))
 
     def _texts(self, key: str) -> list[str]:
-        """Return the text of a conf and its default."""
+        """Return the text of a conf and its default, without spaces around them."""
         self.read.add(key)
-        return [values[key] for values in (self._values, _DEFAULTS) if key in values]
+        return [values[key].strip() for values in (self._values, _DEFAULTS) if key in values]
 
     def _refuse(self, key: str, allowed: str) -> None:
         if key in self._changed:
             raise SettingError(f"{key} is {self._values[key]!r}: allowed is {allowed}")
 
     def size(self, key: str) -> int:
-        """Return one of Spark's sizes in bytes, 1 or more."""
+        """Return one of Spark's sizes in bytes, 1 or more; 0 where Spark allows it."""
+        least = int(key not in _ALLOW_ZERO)
+        unit = "m" if key in _IN_MEBIBYTES else ""
         for text in self._texts(key):
-            if 1 <= (size := read_bytes(text)) <= LARGEST_LONG:
+            size = read_bytes(text + unit if text.isdecimal() else text)
+            if least <= size <= LARGEST_LONG:
                 return size
-            self._refuse(key, "a size of 1 byte or more, such as 64MB")
-        return 1
+            self._refuse(key, f"a size of {count_text(least, 'byte')} or more, such as 64MB")
+        return least
 
     def number(self, key: str) -> int | None:
-        """Return one of Spark's confs as a whole number, 1 or more."""
+        """Return one of Spark's confs as a whole number, 1 or more; 0 where Spark allows it."""
+        least = int(key not in _ALLOW_ZERO)
         for text in self._texts(key):
-            if text.isdecimal() and 1 <= int(text) < 2**31:
+            if text.isdecimal() and least <= int(text) < 2**31:
                 return int(text)
-            self._refuse(key, "a whole number of 1 or more")
+            self._refuse(key, f"a whole number of {least} or more")
         return None
 
     def factor(self, key: str, most: float = math.inf) -> float:
