@@ -31,7 +31,7 @@ def write_text(file: Path, text: str) -> None:
 def existing_path(path: str) -> Path | None:
     """Return the path of an existing file or directory, or None if it does not exist."""
     try:
-        return Path(path) if Path(path).exists() else None
+        return Path(path) if path and Path(path).exists() else None
     except (OSError, ValueError):
         # SQL text can be too long for a file name, or contain characters that file names cannot.
         return None

@@ -64,6 +64,12 @@ class _Commands(typer.core.TyperGroup):
                 stream.reconfigure(errors="replace")
         return super().main(*arguments, **options)
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        # It would name the current directory.
+        if "" in args:
+            fail(f"argument {args.index('') + 1} is empty: give it a value")
+        return super().parse_args(ctx, args)
+
     def list_commands(self, ctx: Any) -> list[str]:
         return list(_COMMANDS)
 

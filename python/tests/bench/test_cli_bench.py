@@ -82,7 +82,7 @@ def test_help_of_bench_has_examples() -> None:
             "tpch --memory 1g,2g --plot a.svg",
             "--plot draws one benchmark, and --memory runs several: leave out --plot",
         ),
-        ("query.sql --memory 1g,2g,1g", "--memory has 1g twice: write each size once"),
+        ("query.sql --memory 1g,2g,1G", "--memory has 1g twice: write each size once"),
         ("query.sql --memory 1g,a/b", "--memory has 'a/b': write sizes such as 4g,1g,700m"),
         ("query.sql --output . --tables none", "there is no directory none"),
     ],

@@ -183,7 +183,7 @@ def bench_command(
     own = find_tables(tables) if tables else {}
     file = json_file or Path(f"bench-{suite.name}.json")
     job = _Job(suite, conditions, conf, file, master, data)
-    memories = memory.split(",") if memory is not None else []
+    memories = memory.lower().split(",") if memory is not None else []
     if repeated := [each for each in memories if memories.count(each) > 1]:
         fail(f"--memory has {repeated[0]} twice: write each size once")
     runs = [job.with_memory(each).file for each in memories] or [file]
