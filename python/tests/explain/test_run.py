@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
@@ -160,6 +161,12 @@ def test_intervals_and_equal_names_are_explained(spark: SparkSession) -> None:
     columns = "make_interval(0, 0, 0, CAST(id AS INT)) AS a, array(make_interval(1)) AS a, id AS a"
     frame = spark.sql(f"SELECT {columns} FROM range(0, 2000, 1, 2)").repartition(3)
     assert "2,000" in apportion.explain(frame).text()
+
+
+@pytest.mark.parametrize("value", [3, None, ["SELECT 1"]])
+def test_a_value_that_cannot_be_explained_is_named(value: Any) -> None:
+    with pytest.raises(ApportionError, match=r"cannot explain .*: give a DataFrame"):
+        apportion.explain(value)
 
 
 def test_explain_takes_a_path_or_an_application_id(tmp_path: Path) -> None:

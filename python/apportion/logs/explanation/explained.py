@@ -138,13 +138,14 @@ def explain(
     Raises `ApportionError` if nothing can be explained; the message names the next step. Raises
     Spark's errors if the DataFrame fails.
     """
-    if not isinstance(what, str | os.PathLike):
-        # A DataFrame keeps the plan of its first run. A copy is planned again.
-        application = run_queries.run_frame(what.select("*"))
-        return from_run(application, queries)
-    with locate.event_log(os.fspath(what), logs) as log:
-        application = eventlog.read(log)
-    return from_log(application, os.fspath(what), queries)
+    if isinstance(what, str | os.PathLike):
+        with locate.event_log(os.fspath(what), logs) as log:
+            application = eventlog.read(log)
+        return from_log(application, os.fspath(what), queries)
+    if not hasattr(what, "sparkSession"):
+        raise ApportionError(f"cannot explain {what!r}: give a DataFrame, a path, a URL or an id")
+    # A DataFrame keeps the plan of its first run. A copy is planned again.
+    return from_run(run_queries.run_frame(what.select("*")), queries)
 
 
 def from_log(application: Application, source: str, numbers: Sequence[int] = ()) -> Explained:
