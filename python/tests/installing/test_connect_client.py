@@ -27,9 +27,8 @@ Client = Callable[[str], str]
 
 @pytest.fixture(scope="module")
 def bare(built: Distributions, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bare]:
-    # What a client of another version can ask for is up to Spark.
-    minor = version("pyspark").rpartition(".")[0]
-    packages = (f"{built.wheel}[connect]", f"pyspark-client=={minor}.*", "pytest")
+    # What a newer client can ask for is up to Spark.
+    packages = (f"{built.wheel}[connect]", f"pyspark-client<={version('pyspark')}", "pytest")
     with Bare(tmp_path_factory.mktemp("connect"), *packages) as made:
         yield made
 
