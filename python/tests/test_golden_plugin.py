@@ -123,6 +123,16 @@ def test_directives_can_follow_a_comment_of_several_lines() -> None:
             "x.sql:2: 'set: x' must have the form 'KEY = VALUE'",
         ),
         (
+            "-- name: a\n-- set x.y = 1\nSELECT 1",
+            "x.sql:2: 'set' has no colon: write '-- set: x.y = 1' "
+            "(start an ordinary comment with '---')",
+        ),
+        (
+            "-- name: a\n-- order kept\nSELECT 1",
+            "x.sql:2: 'order' has no colon: write '-- order: kept' "
+            "(start an ordinary comment with '---')",
+        ),
+        (
             "-- name: a\n-- set: x = 1\n-- set: x = 2\nSELECT 1",
             "x.sql:3: x is set twice in this block",
         ),

@@ -137,6 +137,7 @@ class _Directive:
     line: int
     word: str
     value: str
+    has_colon: bool = True
 
 
 _TOP = ("set", "order", "decisions", "digits")
@@ -148,6 +149,7 @@ _VALUES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "digits": ("digits", "1 to 17", {str(digits): digits for digits in range(1, 18)}),
 }
 _SPARK = re.compile(r"(>=|<)\s*(\d+)\.(\d+)")
+_ASSIGNMENT = re.compile(r"[\w.]+\s*=.*")
 _COMMENT = re.compile(r"\s*--\s*(?P<word>[A-Za-z][\w-]*)\s*(?P<rest>.*)")
 _NOT_SQL = re.compile(r"--[^\n]*|/\*(?!\+)[\s\S]*?(?:\*/|\Z)|[\s;]")
 
@@ -218,6 +220,10 @@ def _directive(number: int, line: str) -> _Directive | None:
         return _Directive(number, word, rest[1:].strip())
     if not rest and word in _WORDS:
         return _Directive(number, word, "")
+    # Nobody would notice that a setting is not set, or that the order is not compared.
+    is_value = word in _VALUES and rest in _VALUES[word][2]
+    if is_value or (word == "set" and _ASSIGNMENT.fullmatch(rest)):
+        return _Directive(number, word, rest, has_colon=False)
     return None
 
 
@@ -234,6 +240,12 @@ def _check_words(section: _Section, problems: _Problems) -> None:
             problems.add(
                 directive.line,
                 f"unknown directive '{word}'{meant} Allowed are {_listed(_WORDS)} "
+                "(start an ordinary comment with '---')",
+            )
+        elif not directive.has_colon:
+            problems.add(
+                directive.line,
+                f"'{word}' has no colon: write '-- {word}: {directive.value}' "
                 "(start an ordinary comment with '---')",
             )
         elif word not in _ALLOWED[section.kind]:
