@@ -296,11 +296,11 @@ class SafetySuite extends SparkSuite with AdaptiveSparkPlanHelper {
 
   for ((setting, settings) <- settingsOfUsers) {
     boundedTasks(s"a join that multiplies rows 200 times, $setting", settings: _*) { session =>
-      val side = session.range(4000).selectExpr("id % 20 AS k", "id")
+      val side = session.range(2000).selectExpr("id % 10 AS k", "id")
       side
         .as("a")
         .join(side.as("b"), "k")
-        .selectExpr("a.id * 4000 + b.id AS pair", "uuid() AS word")
+        .selectExpr("a.id * 2000 + b.id AS pair", "uuid() AS word")
         .repartition(col("pair"))
     }
 
