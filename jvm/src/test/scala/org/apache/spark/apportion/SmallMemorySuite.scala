@@ -57,6 +57,15 @@ class SmallMemorySuite extends SparkSuite {
     }
   }
 
+  test("map tasks of a large sort spill nothing, as under Spark, which opens a file for each of its partitions") {
+    val query = "SELECT id, repeat('-', 120) AS line FROM range(0, 1000000, 1, 2) ORDER BY hash(id)"
+    withSession("dataVolumePerTask" -> "1MB", "spark.sql.shuffle.partitions" -> "200") { session =>
+      run(session, query)
+      val writes = session.sparkContext.statusStore.stageList(null).filter(_.shuffleWriteRecords > 0)
+      assert(writes.maxBy(_.stageId).memoryBytesSpilled == 0)
+    }
+  }
+
   test("a shuffled hash join that fails without the limit runs with it") {
     val query = s"SELECT /*+ SHUFFLE_HASH(b) */ a.k, b.* FROM $rows a JOIN $rows b ON a.k = b.k"
     withSession(settings :+ ("memory.enabled" -> "false"): _*) { session =>

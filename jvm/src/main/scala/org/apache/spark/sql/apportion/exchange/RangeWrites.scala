@@ -54,7 +54,7 @@ private[apportion] final class RangeWrites(range: RangePartitioning, rows: RowsT
         blocks
       )
     }
-    rows.dependency(placed, partitions, canOpenFiles = partitions <= goal.maxFiles)
+    rows.dependency(placed, partitions, goal.canOpenFiles(tree))
   }
 
   override def read(specs: Array[ShufflePartitionSpec], metrics: Map[String, SQLMetric]): RDD[InternalRow] =
