@@ -189,7 +189,8 @@ private[apportion] object OutcomeListener extends ReportSource {
       if (isOutOfMemory(reason)) outOfMemory += 1
     }
 
-    def median: Long = {
+    // A builder gives its result once, but several decisions may be about the tasks of a stage.
+    lazy val median: Long = {
       val sorted = millis.result().sorted
       if (sorted.isEmpty) 0 else sorted((sorted.length - 1) / 2)
     }

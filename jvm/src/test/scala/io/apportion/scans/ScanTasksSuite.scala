@@ -430,6 +430,15 @@ class ScanTasksSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     }
   }
 
+  test("two scans in one stage of 16 tasks have outcomes") {
+    withSession("sources.parallelism" -> "8") { session =>
+      decisionsOf(session, session.sql("SELECT id FROM orders UNION ALL SELECT id FROM lines"))
+      Listeners.drain(session.sparkContext)
+      val decisions = DecisionLog.of(session).all
+      assert(decisions.map(_.tasks) == Seq(8, 8) && decisions.forall(_.outcome.isDefined))
+    }
+  }
+
   test("the reader option apportion.tasks sets the tasks of a scan") {
     withSession() { session =>
       val path = session.table("orders").inputFiles.head.replaceAll("/[^/]*$", "")
