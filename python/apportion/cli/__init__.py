@@ -67,7 +67,10 @@ class _Commands(typer.core.TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         # It would name the current directory.
         if "" in args:
-            fail(f"argument {args.index('') + 1} is empty: give it a value")
+            place = args.index("")
+            is_option = args[place - 1].startswith("-")
+            name = args[place - 1] if is_option else f"argument {place + 1}"
+            fail(f"{name} is empty: give it a value")
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: Any) -> list[str]:

@@ -220,7 +220,7 @@ def _directive(number: int, line: str) -> _Directive | None:
         return _Directive(number, word, rest[1:].strip())
     if not rest and word in _WORDS:
         return _Directive(number, word, "")
-    # Nobody would notice that a setting is not set, or that the order is not compared.
+    # Otherwise, a test could pass without its setting, or without comparing the order.
     is_value = word in _VALUES and rest in _VALUES[word][2]
     if is_value or (word == "set" and _ASSIGNMENT.fullmatch(rest)):
         return _Directive(number, word, rest, has_colon=False)
