@@ -19,6 +19,7 @@ LIMITS = [
     Limit("adaptive-writes.md", "8 KiB", "writer/RowBatches.scala", "MaxCapacity = 8 << 10"),
     Limit("adaptive-writes.md", "16 MiB", "writer/BlockSizes.scala", "MaxBytes = 16L << 20"),
     Limit("adaptive-writes.md", "8 times", "AdaptiveWrites.scala", "if (policy.balanced) 8L"),
+    Limit("adaptive-writes.md", "32 KiB", "BlockChooser.scala", "LargePartition = 32L << 10"),
     Limit("adaptive-writes.md", "32 times", "decision/Policy.scala", "BlocksPerRequest = 32"),
     Limit("adaptive-writes.md", "32,768", "AdaptiveWrites.scala", "Max = 32768L"),
     Limit("adaptive-writes.md", "8,192", "AdaptiveWrites.scala", "MaxByBytes = 8192L"),

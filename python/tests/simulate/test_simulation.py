@@ -296,7 +296,7 @@ def test_confs_of_the_session_apply_to_its_queries(tmp_path: Path) -> None:
     assert note.startswith(
         "stage 31 keeps its 2 logged tasks. The calculation from this log gives 4"
     )
-    assert tasks(outcome(application, conf={VOLUME: str(8 * MB)})) == [2, 2]
+    assert tasks(outcome(application, conf={VOLUME: str(8 * MB)})) == [2, 3]
 
 
 def test_the_fit_finds_overhead_and_throughput(tmp_path: Path) -> None:

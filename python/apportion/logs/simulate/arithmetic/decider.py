@@ -6,6 +6,7 @@ A test compares the results with the extension's decisions.
 from __future__ import annotations
 
 import dataclasses
+import heapq
 from collections.abc import Sequence
 
 from apportion._util.checks import power_down, power_nearest, power_up
@@ -125,13 +126,32 @@ def _even(sizes: Sequence[int], tasks: int, policy: Policy) -> list[Range]:
     ranges = even(len(sizes), tasks)
     if policy.parallelism is not None:
         return ranges
-    halves = halved(ranges, sizes, int(_largest_of_spark(sizes, policy) * _LARGER_THAN_SPARKS))
+    ranges = _halved(ranges, sizes, policy.data_volume_per_task, policy)
+    if policy.slots is None:
+        return ranges
+    # Spark fills the slots too.
+    volume = max(sum(sizes) // policy.slots, policy.min_task_volume)
+    halves = _halved(ranges, sizes, min(volume, policy.data_volume_per_task), policy)
+    before, after = (_end(sums(sizes, each), policy.slots) for each in (ranges, halves))
+    return halves if after * _LARGER_THAN_SPARKS < before else ranges
+
+
+def _halved(ranges: list[Range], sizes: Sequence[int], volume: int, policy: Policy) -> list[Range]:
+    limit = int(_largest_of_spark(sizes, volume, policy) * _LARGER_THAN_SPARKS)
+    halves = halved(ranges, sizes, limit)
     return halves if len(halves) <= policy.upper_bound else ranges
 
 
-def _largest_of_spark(sizes: Sequence[int], policy: Policy) -> int:
+def _end(task_bytes: Sequence[int], slots: int) -> int:
+    """Return the bytes that a slot reads until all tasks have ended, as in `Waves.scala`."""
+    busy = [0] * min(slots, len(task_bytes))
+    for size in task_bytes:
+        heapq.heapreplace(busy, busy[0] + size)
+    return max(busy)
+
+
+def _largest_of_spark(sizes: Sequence[int], volume: int, policy: Policy) -> int:
     """Return the bytes of the largest task that Spark would make."""
-    volume = policy.data_volume_per_task
     filled = [(start, max(end, start + 1)) for start, end in RangePacker(sizes).ranges(volume)]
     largest = max(sums(sizes, filled), default=0)
     if policy.sparks_partitions is None or policy.sparks_partitions >= len(sizes):

@@ -48,24 +48,41 @@ private[decision] object Layout {
       }
 
   /**
-   * Even ranges. After rounding to a power of two, they can have up to 1.5 times the target size. Where Spark would make
-   * smaller ranges of the same subpartitions, they are halved.
+   * Even ranges. After rounding to a power of two, they can have up to 1.5 times the target size, and most of a few keys can
+   * be in one range. Where Spark would make smaller ranges of the same subpartitions, they are halved.
    */
   private def even(shuffles: Seq[Input], bytes: Array[Long], number: ClampedTasks, policy: Policy): Layout = {
     val ranges = Ranges.even(bytes.length, number.tasks)
     if (number.isExplicit) Layout(number, ranges)
     else {
-      val readTwice = shuffles.map(input => input.readTwice(ranges) * Bytes.sum(input.bytes)).sum
-      val read = 1 + (readTwice / Bytes.sum(bytes).max(1)).min(PartitionTree.MaxReadTwice)
-      val halved = ranges.halved(bytes, (largestOfSpark(bytes, policy) * LargerThanSparks / read).toLong)
-      if (halved.size <= number.tasks || halved.size > policy.upperBound) Layout(number, ranges)
-      else Layout(number, halved, halves = Some(halved.size))
+      def readTwice(some: Ranges): Double =
+        shuffles.map(input => input.readTwice(some) * Bytes.sum(input.bytes)).sum / Bytes.sum(bytes).max(1)
+      val read = 1 + readTwice(ranges).min(PartitionTree.MaxReadTwice)
+      def halved(some: Ranges, volume: Long): Ranges = {
+        val halves = some.halved(bytes, (largestOfSpark(bytes, volume, policy) * LargerThanSparks / read).toLong)
+        if (halves.size > some.size && halves.size <= policy.upperBound) halves else some
+      }
+      val chosen = fillingSlots(halved(ranges, policy.dataVolumePerTask), bytes, policy)(halved, readTwice)
+      if (chosen eq ranges) Layout(number, ranges) else Layout(number, chosen, halves = Some(chosen.size))
     }
   }
 
+  /**
+   * Halves of ranges if the stage then ends sooner. Spark makes tasks smaller than the target size to fill the slots
+   * (`spark.sql.adaptive.coalescePartitions.parallelismFirst`).
+   */
+  private def fillingSlots(ranges: Ranges, bytes: Array[Long], policy: Policy)(
+      halved: (Ranges, Long) => Ranges,
+      readTwice: Ranges => Double
+  ): Ranges = policy.slots.fold(ranges) { slots =>
+    val volume = (Bytes.sum(bytes) / slots).max(policy.minTaskVolume)
+    val halves = if (volume < policy.dataVolumePerTask) halved(ranges, volume) else ranges
+    def end(some: Ranges): Double = Waves.end(some.bytesOf(bytes), slots) * (1 + readTwice(some))
+    if ((halves ne ranges) && end(halves) * LargerThanSparks < end(ranges)) halves else ranges
+  }
+
   /** Bytes of Spark's largest task. Spark fills tasks in order (`ShufflePartitionsUtil.coalescePartitions`). */
-  private def largestOfSpark(bytes: Array[Long], policy: Policy): Long = {
-    val volume = policy.dataVolumePerTask
+  private def largestOfSpark(bytes: Array[Long], volume: Long, policy: Policy): Long = {
     val packer = new RangePacker(bytes)
     val filled = packer.ranges(volume).map { case (from, end) => packer.sum(from, end.max(from + 1)) }
     val largest = filled.foldLeft(0L)(_ max _)

@@ -357,6 +357,16 @@ class DeciderSuite extends AnyFunSuite {
     )
   }
 
+  test("few large partitions in one range are divided if the stage ends sooner") {
+    val fewKeys = new Array[Long](256)
+    Seq(10, 40, 90, 200).foreach(fewKeys(_) = 6 * MiB)
+    val manyKeys = Array.tabulate(256)(k => (if (k < 128) 57 else 43) * (MiB / 128))
+    val policy = volume64.copy(slots = Some(2))
+    assert(Decider.decide(Seq(new Input(fewKeys)), policy).ranges.toSeq == Seq(0 -> 64, 64 -> 128, 128 -> 256))
+    assert(Decider.decide(Seq(new Input(manyKeys)), policy).tasks == 2)
+    assert(Decider.decide(Seq(new Input(fewKeys)), volume64.copy(slots = None)).tasks == 1)
+  }
+
   test("ranges are halved if tasks would read more than Spark's with the bytes that they read twice") {
     def tasks(readTwice: Double) = {
       val input = new Input(Array.fill(128)(2 * MiB), readTwice = _ => readTwice)

@@ -163,6 +163,13 @@ class AdaptiveWritesSuite extends SparkSuite with AdaptiveSparkPlanHelper {
     assert(decided(targets.last).levels.last == 256)
   }
 
+  test("large rows of few keys are written in a block for each key, as under Spark") {
+    val query =
+      "SELECT /*+ REPARTITION(k) */ id % 4 AS k, sha2(string(id), 256) AS text FROM range(0, 20000, 1, 2)"
+    val decision = decisionOf(query)
+    assert(decision.levels == Seq(256) && decision.blocks.contains(8L))
+  }
+
   test("tasks that read several shuffles read few of their bytes twice") {
     // More rows than a map task keeps
     def side(factor: Int) = s"(SELECT id AS i, id * $factor AS v FROM range(0, 600000, 1, 2))"

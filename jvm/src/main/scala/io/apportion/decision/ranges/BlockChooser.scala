@@ -81,6 +81,7 @@ final class BlockChooser(val tree: PartitionTree, first: Int, shares: Array[Long
     val placed = new Array[Int](partitions.length)
     if (!isAll) divideFrom(first)
     start(if (isAll) 0 else first)
+    divideFew(partitions, rowBytes)
     val likely = if (isAll) 1L else BlockChooser.LikelyRows
     var before = -1
     while (before != divisions) {
@@ -100,6 +101,15 @@ final class BlockChooser(val tree: PartitionTree, first: Int, shares: Array[Long
 
   /** Number of blocks that the map task has written. */
   def written: Int = bytes.count(_ > 0)
+
+  /** Divides the groups of these rows down to partitions if these are few and large: then the size of each is known. */
+  private def divideFew(partitions: Array[Int], rowBytes: Array[Int]): Unit = {
+    val bytesOf = new Array[Long](tree.partitions)
+    partitions.indices.foreach(i => bytesOf(partitions(i)) += rowBytes(i))
+    val few = bytesOf.indices.filter(bytesOf(_) > 0)
+    if (few.map(bytesOf).sum >= few.size * BlockChooser.LargePartition)
+      few.foreach(partition => while (tree.level(blockOf(partition)) < tree.depth) divide(blockOf(partition)))
+  }
 
   private def divideFrom(level: Int): Unit = {
     from = level
@@ -143,4 +153,7 @@ object BlockChooser {
    * the kept rows only is divided while it is empty, so no task reads its rows in addition.
    */
   val LikelyRows = 2L
+
+  /** Uncompressed bytes that take longer to write than a block of their own costs: about 60 us (Spark 4.3). */
+  private[ranges] val LargePartition = 32L << 10
 }

@@ -1,5 +1,7 @@
 package io.apportion.decision.ranges
 
+import scala.collection.mutable
+
 /**
  * Rounds numbers of tasks to full waves. Tasks run in waves of as many tasks as there are slots, and a wave takes as
  * long as its largest task: 200 equal tasks on 160 slots take as long as 320. So a number of tasks near the formula's
@@ -39,4 +41,12 @@ private[decision] object Waves {
    */
   def price(taskBytes: Array[Long], slots: Int): Double =
     taskBytes.grouped(slots).map(wave => wave.max.toDouble + WaveCost).sum + taskBytes.length.toDouble * LaunchCost
+
+  /** Bytes that a slot reads until all tasks have ended, if each task starts in the slot that is free first. */
+  def end(taskBytes: Array[Long], slots: Int): Long = {
+    val busy = mutable.PriorityQueue.empty[Long](Ordering[Long].reverse)
+    busy ++= Seq.fill(slots.min(taskBytes.length))(0L)
+    taskBytes.foreach(bytes => busy.enqueue(Bytes.add(busy.dequeue(), bytes)))
+    busy.foldLeft(0L)(_ max _)
+  }
 }

@@ -59,6 +59,15 @@ class BlockChooserSuite extends AnyFunSuite {
     assert(blocks.written < 200)
   }
 
+  test("few and large partitions have blocks of their own") {
+    def placed(rowBytes: Int, isAll: Boolean) =
+      chooser(1L << 40).place(Array(0, 1, 7), Array.fill(3)(rowBytes), isAll).toSeq
+    for (isAll <- Seq(true, false)) {
+      assert(placed(32 << 10, isAll) == Seq(0, 1, 7).map(tree.blockOf(2, _)))
+      assert(placed(16 << 10, isAll) == Seq(0, 1, 7).map(tree.blockOf(0, _)))
+    }
+  }
+
   test("a map task starts with finer groups only if it has more rows than it keeps") {
     def placed(isAll: Boolean) = chooser(100, first = 1).place(Array(0, 7), Array(40, 20), isAll).toSeq
     assert(placed(isAll = true) == Seq(tree.blockOf(0, 0), tree.blockOf(0, 7)))
