@@ -21,7 +21,9 @@ COMMANDS = [
     ("advize x", "Did you mean 'advise'?"),
     ("--verison", "No such option: --verison"),
     ("explain ''", "argument 2 is empty: give it a value"),
-    ("bench tpch --output ''", "--output is empty: give it a value"),
+    ("bench tpch --output ''", "the argument after --output is empty: give it a value"),
+    ("'' --version", "argument 1 is empty: give it a value"),
+    ("run --set=password=x ''", "argument 3 is empty: give it a value"),
     # SQL files.
     ("run", "Missing argument"),
     ("run quary.sql", "there is no file quary.sql. Did you mean query.sql?"),

@@ -6,6 +6,7 @@ import functools
 import importlib
 import importlib.metadata
 import io
+import re
 import signal
 import sys
 import threading
@@ -68,8 +69,9 @@ class _Commands(typer.core.TyperGroup):
         # It would name the current directory.
         if "" in args:
             place = args.index("")
-            is_option = args[place - 1].startswith("-")
-            name = args[place - 1] if is_option else f"argument {place + 1}"
+            # Other words than the names of options can be secrets.
+            before = re.fullmatch(r"--?[a-z-]+", args[max(place - 1, 0)])
+            name = f"the argument after {before[0]}" if before else f"argument {place + 1}"
             fail(f"{name} is empty: give it a value")
         return super().parse_args(ctx, args)
 

@@ -152,7 +152,10 @@ def test_follow_shows_changes_until_it_is_stopped(
         (("--follow", "--every", "1e12"), "should be less than or equal to 86400"),
         (("--policy", "lod"), "the policy lod is unknown"),
         (("--policy", "load", "--cooldown", "x"), "--cooldown is x: write a time"),
-        (("--policy", "load", "--stabilization", ""), "--stabilization is empty: give it a value"),
+        (
+            ("--policy", "load", "--stabilization", ""),
+            "the argument after --stabilization is empty",
+        ),
     ],
 )
 def test_wrong_options_get_an_error(
