@@ -104,11 +104,16 @@ final class BlockChooser(val tree: PartitionTree, first: Int, shares: Array[Long
 
   /** Divides the groups of these rows down to partitions if these are few and large: then the size of each is known. */
   private def divideFew(partitions: Array[Int], rowBytes: Array[Int]): Unit = {
-    val bytesOf = new Array[Long](tree.partitions)
-    partitions.indices.foreach(i => bytesOf(partitions(i)) += rowBytes(i))
-    val few = bytesOf.indices.filter(bytesOf(_) > 0)
-    if (few.map(bytesOf).sum >= few.size * BlockChooser.LargePartition)
-      few.foreach(partition => while (tree.level(blockOf(partition)) < tree.depth) divide(blockOf(partition)))
+    var total = 0L
+    rowBytes.foreach(total += _)
+    // Map tasks with few rows do not look for their partitions.
+    if (total >= BlockChooser.LargePartition) {
+      val hasRows = new Array[Boolean](tree.partitions)
+      partitions.foreach(hasRows(_) = true)
+      val few = hasRows.indices.filter(hasRows)
+      if (few.size <= tree.partitions / 2 && total >= few.size * BlockChooser.LargePartition)
+        few.foreach(partition => while (tree.level(blockOf(partition)) < tree.depth) divide(blockOf(partition)))
+    }
   }
 
   private def divideFrom(level: Int): Unit = {

@@ -59,12 +59,15 @@ class BlockChooserSuite extends AnyFunSuite {
     assert(blocks.written < 200)
   }
 
-  test("few and large partitions have blocks of their own") {
-    def placed(rowBytes: Int, isAll: Boolean) =
-      chooser(1L << 40).place(Array(0, 1, 7), Array.fill(3)(rowBytes), isAll).toSeq
+  test("few and large partitions have blocks of their own, and small or most partitions have not") {
+    def levels(partitions: Int, rowBytes: Int, isAll: Boolean) = {
+      val rows = Array.range(0, partitions)
+      chooser(1L << 40).place(rows, rows.map(_ => rowBytes), isAll).map(tree.level(_)).toSet
+    }
     for (isAll <- Seq(true, false)) {
-      assert(placed(32 << 10, isAll) == Seq(0, 1, 7).map(tree.blockOf(2, _)))
-      assert(placed(16 << 10, isAll) == Seq(0, 1, 7).map(tree.blockOf(0, _)))
+      assert(levels(4, 32 << 10, isAll) == Set(2))
+      assert(levels(4, 16 << 10, isAll) == Set(0))
+      assert(levels(5, 32 << 10, isAll) == Set(0))
     }
   }
 
